@@ -247,6 +247,20 @@ def small_results(m: Bounds) -> Iterator[Case]:
                 yield [p], sign * full(m, exponent)
 
 
+def flushed(m: Bounds) -> Iterator[Case]:
+    """Small negative products, and what is a little below the least normal number."""
+    least = m.result.normal_exponent
+    for exponent in (least - 20, least - 4, least - 1):
+        low = minus(m.pair(exponent))
+        for c in (0.0, -0.0, -(2.0**m.result.least_exponent)):
+            for count in (1, 2, 2, 2, 4, 4):
+                yield [low] * count, c
+    for exponent in range(least - 30, least - 20):
+        low = minus(m.pair(exponent))
+        for between in range(4):
+            yield [m.pair(least), *[None] * between, low], 0.0
+
+
 def floors(m: Bounds) -> Iterator[Case]:
     """What a least exponent of the sum, or one that a zero c brings, would cut."""
     least = m.result.least_exponent
@@ -368,7 +382,7 @@ def order(m: Bounds) -> Iterator[Placed]:
 
 FAMILIES: tuple[Family, ...] = (
     cut, cut_by_c, cut_c, subnormal_operands, carries, cancellation, ties, carried_ties,
-    nearly_ties, small_results, floors, overflow, zeros, special,
+    nearly_ties, small_results, flushed, floors, overflow, zeros, special,
 )  # fmt: skip
 
 

@@ -167,7 +167,9 @@ OTHER_FACTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("fact", [*FACTS, *OTHER_FACTS], ids=lambda fact: fact[0].replace(" ", "-"))
+@pytest.mark.parametrize(
+    "fact", [*FACTS, *OTHER_FACTS], ids=lambda fact: fact[0].replace(" ", "-")
+)
 def test_facts(fact):
     name, a, b, c, want = fact
     model = row(name)
