@@ -247,6 +247,20 @@ def small_results(m: Bounds) -> Iterator[Case]:
                 yield [p], sign * full(m, exponent)
 
 
+def flushed(m: Bounds) -> Iterator[Case]:
+    """Small negative products, and what is a little below the least normal number."""
+    least = m.result.normal_exponent
+    for exponent in (least - 20, least - 4, least - 1):
+        low = minus(m.pair(exponent))
+        for c in (0.0, -0.0, -(2.0**m.result.least_exponent)):
+            for count in (1, 2, 2, 2, 4, 4):
+                yield [low] * count, c
+    for exponent in range(least - 30, least - 20):
+        low = minus(m.pair(exponent))
+        for between in range(4):
+            yield [m.pair(least), *[None] * between, low], 0.0
+
+
 def floors(m: Bounds) -> Iterator[Case]:
     """What a least exponent of the sum, or one that a zero c brings, would cut."""
     least = m.result.least_exponent
@@ -368,7 +382,7 @@ def order(m: Bounds) -> Iterator[Placed]:
 
 FAMILIES: tuple[Family, ...] = (
     cut, cut_by_c, cut_c, subnormal_operands, carries, cancellation, ties, carried_ties,
-    nearly_ties, small_results, floors, overflow, zeros, special,
+    nearly_ties, small_results, flushed, floors, overflow, zeros, special,
 )  # fmt: skip
 
 
@@ -390,7 +404,7 @@ def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:
 def edges(model: Any) -> list[Cases]:
     """One instruction deep, and two where blocks and their order are at stake.
 
-    Products lie side by side: first, at the end of the first block, or last.
+    Products lie side by side: first, or at the end of the first block or instruction.
     """
     m = Bounds.of(model)
     k = m.length
@@ -399,7 +413,8 @@ def edges(model: Any) -> list[Cases]:
     for family in FAMILIES:
         for terms, c in family(m):
             if len(terms) <= k:
-                starts = 0, max(0, m.depth - len(terms)), k - len(terms)
+                end = m.instruction_depth if len(terms) <= m.instruction_depth else k
+                starts = 0, max(0, m.depth - len(terms)), end - len(terms)
                 start = starts[rng.integers(3)]
                 cases.append((dict(enumerate(terms, start)), c))
     return [

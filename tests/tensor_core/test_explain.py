@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,34 @@ from tests.tensor_core.arrays import (
     dtype,
     operand,
 )
-from tests.tensor_core.cases import Cases, by_parameters, exact, lengths, random_cases
+from tests.tensor_core.cases import (
+    WITH_CASES,
+    Cases,
+    by_parameters,
+    exact,
+    lengths,
+    random_cases,
+)
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import explanation
-from tf32dtype.tensor_core.integer_model import steps
-from tf32dtype.tensor_core.models import ALIGNED
+from tf32dtype.tensor_core.integer_model import Exact, steps
+from tf32dtype.tensor_core.models import Aligned
+from tf32dtype.tensor_core.rounded import Rounded
+from tf32dtype.tensor_core.rounded_steps import Cut, TwoStages, rounded_steps
 
 pytestmark = pytest.mark.once
 
 explain = td.tensor_core.explain
 
-ROWS = [models[0] for models in by_parameters(ALIGNED)]
-each_row = pytest.mark.parametrize("model", ROWS, ids=lambda m: m.name)
+ROWS = [models[0] for models in by_parameters(WITH_CASES)]
+
+
+def each(rows: list[Any]) -> Any:
+    return pytest.mark.parametrize("model", rows, ids=lambda m: m.name)
+
+
+each_row = each(ROWS)
+each_aligned = each([m for m in ROWS if isinstance(m, Aligned)])
 
 
 # -- the steps -----------------------------------------------------------------
@@ -44,9 +61,10 @@ def numbers(bits: Array) -> Any:
 def last_results(model: Any, cases: Cases, promote: int | None = None) -> Array:
     """The bits of float32 that the last step of each case has."""
     results = []
+    told = rounded_steps if isinstance(model, Rounded) else steps
     a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
     for x, y, c in zip(a, b, numbers(cases.c), strict=True):
-        for step in steps(model, x, y, c, promote):
+        for step in told(model, x, y, c, promote):
             c = step.result
         results.append(c)
     found = np.array(results, np.float32).view(np.uint32)
@@ -75,7 +93,7 @@ def test_steps_at_length(model, compared):
 
 
 @pytest.mark.sampled(5)
-@each_row
+@each_aligned
 def test_steps_where_sources_differ(model, compared):
     """Other parameters than the table's."""
     for other in (
@@ -128,11 +146,12 @@ def test_the_last_line_is_matmul(model, promoted, compared):
         if model.accumulator == "float16":
             return
         keywords["promote_every"] = model.instruction_depth
+    float32 = isinstance(model, Aligned)  # AMD's units multiply float32 as it is
     ks = [*lengths(model), 5 * model.instruction_depth, 9 * model.instruction_depth + 1]
     for k in ks:
         cases = random_cases(model, 8, k, 14)
         a, b = (
-            x.view(np.float32) if name == "tf32" else operand(name, x)
+            x.view(np.float32) if name == "tf32" and float32 else operand(name, x)
             for name, x in ((model.a, cases.a), (model.b, cases.b))
         )
         c = accumulator(model.accumulator, cases.c)
@@ -161,7 +180,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 @pytest.mark.sampled(4)
-@each_row
+@each_aligned
 def test_tables_add_up(model):
     """What is kept and what is cut make the term; kept terms make the sum."""
     k = 2 * model.instruction_depth
@@ -203,6 +222,51 @@ def test_tables_add_up(model):
             assert int(last[2], 16) == total
 
 
+def value(x: Exact) -> Fraction:
+    return (-1 if x.negative else 1) * x.magnitude * Fraction(2) ** x.unit
+
+
+def assert_downward(term: Cut, unit: int) -> None:
+    kept = term.kept * Fraction(2) ** unit
+    assert kept + value(term.cut) == value(term.exact)
+    assert 0 <= value(term.cut) < Fraction(2) ** unit
+
+
+@pytest.mark.parametrize(
+    "model", [m for m in ROWS if getattr(m, "lanes", 0) and m.device == "MI300X"],
+    ids=lambda m: m.name,
+)  # fmt: skip
+def test_two_stages_add_up(model, compared):
+    """What is kept and what is cut make the term; kept terms make the sum."""
+    cases = random_cases(model, 60, 2 * model.instruction_depth, 16)
+    a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
+    for x, y, c in zip(a, b, numbers(cases.c), strict=True):
+        for step in rounded_steps(model, x, y, c):
+            assert isinstance(step, TwoStages)
+            if step.special:
+                continue
+            for part in step.products:
+                for k, term in part.terms:
+                    unit = Fraction(2) ** part.unit
+                    assert value(term.exact) == Fraction(x[k]) * Fraction(y[k])
+                    assert term.kept * unit + value(term.cut) == value(term.exact)
+                    assert abs(value(term.cut)) < unit
+                    assert value(term.cut) * value(term.exact) >= 0
+            for term in step.together:
+                assert_downward(term, step.greatest_product - 24)
+            first, last = step.terms
+            assert_downward(first, step.greatest - 32)
+            if step.dropped:
+                assert last.kept == 0
+            else:
+                assert last.kept % 256 == 0
+                assert_downward(replace(last, kept=last.kept >> 8), step.greatest - 24)
+            total = (first.kept + last.kept) * Fraction(2) ** (step.greatest - 32)
+            assert total == value(step.total)
+            assert value(step.down) >= 0
+            compared(1)
+
+
 # -- what it says --------------------------------------------------------------
 
 
@@ -229,6 +293,52 @@ k 0-3
   rounded toward zero: exact
   accumulator 0xC0580000  -3.375""",
         "= 0xC0580000  -3.375",
+    ]
+
+
+def test_a_group_in_two_stages():
+    a = np.float16([1, 0, 3, 2**-13])
+    b = np.float16([1.75, 1, -2, -(2**-12)])
+    assert (
+        paragraphs(a, b, -(2.0**-30), device="MI300X")[2]
+        == """\
+k 0-3
+  greatest exponent of products 2, of k 2
+   k           a           b       a * b          exactly      * 2^-22  cut
+   0           1        1.75        1.75         0x1.Cp+0     0x700000
+   2           3          -2          -6        -0x1.8p+2   -0x1800000
+   3  0.00012207 -0.00024414 -2.9802e-08         -0x1p-25          0x0  -0x1p-25
+ sum                               -4.25                    -0x1100000
+  zero: k 1
+  with the accumulator: greatest exponent 2
+                                                  exactly      * 2^-30  cut
+ sum                               -4.25        -0x1.1p+2 -0x110000000
+   c                         -9.3132e-10         -0x1p-30       -0x100  0x1.FEp-23
+ all                               -4.25                  -0x110000100
+  rounded to nearest, a tie to even: -0x1p-22 is cut off
+  accumulator 0xC0880000  -4.25"""
+    )
+
+
+def test_steps_that_are_rounded():
+    a = np.array([1, 2**-24, 3]).astype(td.bfloat16)
+    text = explain(a, a, np.float32(2**-20), device="Arm BF16")
+    assert text.split("\n\n", 2)[2].startswith("""\
+k 0-1
+  p0                 1            0x1p+0
+  p1        3.5527e-15           0x1p-48
+  p0 + p1            1                ~1  0x1.FFFFFFp-24 is added""")
+
+
+def test_chains_of_fused_multiply_adds():
+    a = np.array([2**-12, 1, 2**-12]).astype(td.bfloat16)
+    lines = explain(a, a, device="AMX").split("\n\n")[2].splitlines()
+    assert [line.split() for line in lines[1:]] == [
+        ["0", "5.96046448e-08", "0x33800000", "5.9604645e-08"],
+        ["2", "1.1920929e-07", "0x34000000", "1.1920929e-07"],
+        ["1", "1", "0x3F800000", "1.0"],
+        ["t0", "+", "t1", "1.00000012", "0x3F800001", "1.0000001"],
+        ["c", "+", "t", "1.00000012", "0x3F800001", "1.0000001"],
     ]
 
 

@@ -170,12 +170,14 @@ def rounded_equal_because(m: Rounded, neighbour: str) -> str | None:
         return "no product is beyond float32"
     if neighbour == "saturates" and highest < FLOAT32.bias - 30:
         return "no sum of products moves the largest number"
-    if m.arithmetic == "stepwise":
-        normal = bounds.normal >= FLOAT32.normal_exponent
-        if normal and neighbour in ("other results flushed", "flushes to +0"):
-            return "no product is subnormal, nor then a sum"
-        if neighbour == "tiny before rounding":
-            return "products and sums below 2^-126 are exact"
+    results = "other results flushed", "flushes to +0", "tiny before rounding"
+    if bounds.least >= FLOAT32.normal_exponent and m.flushed != "kept":
+        if neighbour in results:
+            return "no product is subnormal, no accumulator is, nor then a sum"
+        if neighbour == "kept operands" and m.flushed == "zero of their sign":
+            return "no operand is subnormal among float32 numbers"
+    if m.arithmetic == "stepwise" and neighbour == "tiny before rounding":
+        return "products and sums below 2^-126 are exact"
     if neighbour == "sum_fraction +1":
         return "where so many leading bits cancel, the products have none so low"
     return None

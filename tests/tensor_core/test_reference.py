@@ -26,6 +26,9 @@ NAMES = {
     "tf32": "tf32",
     "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
+    "f32": "float32",
+    "e4m3z": "float8_e4m3fnuz",
+    "e5m2z": "float8_e5m2fnuz",
 }
 LEAST = 2.0**-149
 
@@ -97,8 +100,76 @@ FACTS = [
     ("V100 f16 float16", [1], [1], nan, nan),
 ]
 
+#: The same of units that round otherwise.
+OTHER_FACTS = [
+    # CDNA1: the exact sum of four products, or two, and c, rounded once.
+    ("MI100 f16 float32", [2**-12], [2**-12], 1, 1),
+    ("MI100 f16 float32", [2**-12, 2**-24], [2**-12, 2**-24], 1, 1 + 2**-23),
+    ("MI100 bf16 float32", [2**-24, 2**-24], [1, 1], 1, 1 + 2**-23),
+    ("MI100 bf16 float32", [2**-24, 0, 2**-24], [1, 1, 1], 1, 1),
+    ("MI100 bf16 float32", [2**127, -(2**127)], [2**127, 2**127], LEAST, LEAST),
+    ("MI100 bf16 float32", [-0.0, -0.0], [1, 1], -0.0, -0.0),
+    ("MI100 bf16 float32", [-0.0], [1], -0.0, 0.0),  # beside a zero that fills up
+    ("MI100 bf16 float32", [-(2**-75)], [2**-76], 0, -0.0),
+    ("MI100 f32 float32", [1 + 2**-23], [1 + 2**-23], -1, 2**-22 + 2**-46),
+    # CDNA2: in steps, neighbours first; subnormal numbers become zero.
+    ("MI250X f16 float32", [1, 2**-12, 2**-12], [1, 2**-12, 2**-12], 0, 1),
+    ("MI250X f16 float32", [1, 0, 2**-12, 2**-12], [1, 0, 2**-12, 2**-12], 0,
+     1 + 2**-23),
+    ("MI250X f16 float32", [2**-15], [2**15], 1, 1),
+    ("MI250X f16 float32", [2**-14], [2**14], 1, 2),
+    ("MI250X f16 float32", [1], [0], -LEAST, 0.0),
+    ("MI250X bf16 float32", [2**-63], [2**-64], 0, 0.0),
+    ("MI250X bf16 float32", [2**-127], [2**127], 0, 0.0),
+    ("MI250X bf16 float32", [2**127, -(2**127)], [2, 2], 0, nan),
+    # CDNA3: products are cut toward zero, all else goes down. So results drift.
+    ("MI300X f16 float32", [1, -(2**-13)], [1, 2**-12], 0, 1),
+    ("MI300X f16 float32", [1, -(2**-12)], [1, 2**-12], 0, 1 - 2**-24),
+    ("MI300X f16 float32", [1], [1], 2.0**-60, 1),
+    ("MI300X f16 float32", [1], [1], -(2.0**-60), 1 - 2**-24),
+    ("MI300X f16 float32", [2**-12, 2**-16], [2**-12, 2**-16], 1, 1),
+    ("MI300X f16 float32", [-(2**-12), 2**-16], [2**-12, -(2**-16)], -1, -1 - 2**-23),
+    ("MI300X f16 float32", [2**-12, 2**-15], [2**-12, 2**-16], 1, 1 + 2**-23),
+    ("MI300X bf16 float32", [2**64, -(2**64)], [2**64, 2**64], 0, nan),
+    ("MI300X bf16 float32", [2**64], [2**64], 0, inf),
+    # FP8 there: even and odd k apart; a small c is dropped.
+    ("MI300X e5m2z float32", [1, 0, -(2**-13)], [1, 0, 2**-13], 0, 1),
+    ("MI300X e5m2z float32", [1, -(2**-13)], [1, 2**-13], 0, 1 - 2**-24),
+    ("MI300X e4m3z float32", [1], [1], -(2.0**-25), 1 - 2**-24),
+    ("MI300X e4m3z float32", [1], [1], -(2.0**-26), 1),
+    # AVX-512: of each two k the second one first. AMX: two chains, then c.
+    ("AVX512_BF16 bf16 float32", [2**-24, 1], [1, 1], -1, 2**-24),
+    ("AVX512_BF16 bf16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 0),
+    ("AMX bf16 float32", [2**-24, 1], [1, 1], -1, 0),
+    ("AMX bf16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 2**-24),
+    ("AMX bf16 float32", [1, *[0] * 31, 2**-24], [1] * 33, 2**-24, 1),
+    # Both: zeros of their sign instead of subnormal numbers, found after rounding.
+    ("AVX512_BF16 bf16 float32", [-(2**-64)], [2**-64], 0, -0.0),
+    ("AVX512_BF16 bf16 float32", [-(2**-76)], [2**-76], 2.0**-126, 2.0**-126),
+    ("AVX512_BF16 bf16 float32", [-(2**-75)], [2**-75], 2.0**-126, 0),
+    ("AVX512_BF16 bf16 float32", [0, 2**-127], [0, 2**127], 1, 1),
+    ("AMX f16 float32", [2**-24], [1], 0, 2**-24),
+    ("AMX f16 float32", [0], [0], -LEAST, 0.0),
+    # Arm: each step to odd; in one step where FPCR.EBF is 1.
+    ("Neoverse_V2 bf16 float32", [2**-15], [2**-15], 1, 1 + 2**-23),
+    ("Neoverse_V2 bf16 float32", [-(2**-15)], [2**-15], 1, 1 - 2**-24),
+    ("Neoverse_V2 bf16 float32", [2**-15], [2**-15], 1 + 2**-23, 1 + 2**-23),
+    ("Neoverse_V2 bf16 float32", [2**127], [2], 0, inf),
+    ("Neoverse_V2 bf16 float32", [2**-64], [2**-64], 0, 0),
+    ("Neoverse_V2 bf16 float32 bfdot_ebf", [2**-12, 2**-30], [2**-12, 2**-30], 1, 1),
+    ("Neoverse_V2 bf16 float32 bfdot_ebf", [-0.0, -0.0], [1, 1], -0.0, -0.0),
+    ("Neoverse_V2 bf16 float32 bfdot_ebf", [2**-64], [2**-64], 0, 2.0**-128),
+    # Inf and NaN.
+    ("AMX bf16 float32", [inf], [0], 0, nan),
+    ("MI300X bf16 float32", [inf], [1], -inf, nan),
+    ("MI250X bf16 float32", [-inf], [2], 1, -inf),
+    ("MI300X e5m2z float32", [1], [1], nan, nan),
+]  # fmt: skip
 
-@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact[0].replace(" ", "-"))
+
+@pytest.mark.parametrize(
+    "fact", [*FACTS, *OTHER_FACTS], ids=lambda fact: fact[0].replace(" ", "-")
+)
 def test_facts(fact):
     name, a, b, c, want = fact
     model = row(name)
@@ -125,6 +196,23 @@ def test_promotion():
     outside = matrix_units.product(model, [ones], [ones], [[c]], promote_every=64)
     assert inside == [[bits(2.0**20)]]  # 32 is below the bits that it keeps
     assert outside == [[bits(2.0**20 + 128 + 2.0**-3)]]
+
+
+def test_fused_sums_are_exact(compared):
+    """Rounded once, as Python's fractions have them."""
+    for name in ("MI100 f16 float32", "MI100 bf16 float32", "MI100 f32 float32"):
+        model = row(name)
+        cases = random_cases(model, 600, model.depth, 12)
+        for a, b, c in zip(*lists(cases), strict=True):
+            x, y, z = values(model.a, a), values(model.b, b), values("float32", [c])
+            if not all(map(isfinite, [*x, *y, *z])):
+                continue
+            terms = (Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True))
+            total = sum(terms, Fraction(z[0]))
+            want, _ = encode_code(FLOAT32, from_fraction(total), "ties_to_even")
+            (got,) = matrix_units.dots(model, [a], [b], [c])
+            assert got == want or total == 0, f"{got:#010x}, not {want:#010x}"
+            compared(1)
 
 
 @pytest.mark.parametrize("accumulator", ["float32", "float16"])

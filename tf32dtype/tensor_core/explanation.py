@@ -17,6 +17,8 @@ from .device import DeviceName
 from .integer_model import Addition, Exact, Group, Step, Term, steps
 from .models import VERIFIED, Accumulator, Aligned, Instruction, Model
 from .products import as_accumulators, as_operand, resolve
+from .rounded import Rounded
+from .rounded_steps import rounded_steps
 from .side_by_side import Course
 
 #: With more MMA groups than these, each is a line.
@@ -115,20 +117,17 @@ def explain(
         model, x, y, promote = resolve(
             a_row, b_col, named, which, accumulator, rounding, promote_every
         )
-        if not isinstance(model, Aligned):
-            raise ValueError(
-                f"{model.name} is not told step by step; NVIDIA's units are"
-            )
         if x.ndim != 1 or x.shape != y.shape:
             raise ValueError(
                 "a_row and b_col are vectors of one length, not of shapes"
                 f" {x.shape} and {y.shape}"
             )
+        if model.accumulator == "float64":
+            raise ValueError(f"{model.name} is not told step by step")
         start = as_accumulators(c, model, ())[()]
         with np.errstate(invalid="ignore"):  # signalling NaNs
             a, b = (v.astype(np.float64).tolist() for v in (x, y))
-            found = list(steps(model, a, b, float(start), promote or None))
-            courses.append(Course.of(model, found, start))
+            courses.append(_course(model, a, b, start, promote or None))
     read = [
         *_operand("a_row", as_operand(a_row, "a_row"), a, rounding),
         *_operand("b_col", as_operand(b_col, "b_col"), b, rounding),
@@ -138,22 +137,58 @@ def explain(
     ]
     if len(courses) > 1:
         return "\n".join(_side_by_side(courses, a, b, read, promote_every))
-    lines = [
-        *_header(model, len(a), promote_every),
-        *read,
-    ]
-    result = _number(start)
-    if not found:
+    (course,) = courses
+    lines = [*_header(course.model, len(a), promote_every), *read]
+    if not a:
         lines.append("k is 0: no instruction runs")
-    elif sum(isinstance(step, Group) for step in found) <= IN_FULL:
-        for step in found:
-            lines += [*_in_full(model, step, a, b), ""]
-        lines.pop()
-    else:
-        lines += _in_lines(model, found)
-    if found:
-        result = _shown(model, found[-1].result)
-    return "\n".join([*lines, "", f"= {result}"])
+    lines += _told(course.model, course.steps, a, b)
+    return "\n".join([*lines, "", f"= {_result(course, len(a))}"])
+
+
+def _course(
+    model: Model,
+    a: Sequence[float],
+    b: Sequence[float],
+    start: Any,
+    promote_every: int | None,
+) -> Course:
+    """What a model does to the element."""
+    compute: Any = rounded_steps if isinstance(model, Rounded) else steps
+    found = list(compute(model, a, b, float(start), promote_every))
+    return Course.of(model, found, start, len(a), promote_every)
+
+
+def _result(course: Course, k: int) -> str:
+    last = course.after[k]
+    return _shown(course.model, float(last)) if k else _number(last)
+
+
+def _header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
+    """What the model does with products."""
+    if isinstance(model, Rounded):
+        from . import rounded_explanation  # here: it has words and numbers of this one
+
+        return rounded_explanation.header(model, k, promote_every)
+    assert isinstance(model, Aligned)
+    return _aligned_header(model, k, promote_every)
+
+
+def _told(
+    model: Model, found: Sequence[Any], a: Sequence[float], b: Sequence[float]
+) -> Iterator[str]:
+    """The steps: in full if there are few groups, else a line for each."""
+    if isinstance(model, Rounded):
+        from . import rounded_explanation
+
+        yield from rounded_explanation.told(model, found, a, b)
+        return
+    assert isinstance(model, Aligned)
+    if sum(isinstance(step, Group) for step in found) > IN_FULL:
+        yield from _in_lines(model, found)
+        return
+    for number, step in enumerate(found):
+        yield from [""] * (number > 0)
+        yield from _in_full(model, step, a, b)
 
 
 # -- several devices -------------------------------------------------------------------
@@ -192,22 +227,20 @@ def _side_by_side(
         for course in courses:
             yield f"{course.name}, from {_number(course.after[where.first])}"
             yield ""
-            for step in course.between(where.first, where.last):
-                yield from _in_full(course.model, step, a, b)
-                yield ""
+            between = course.between(where.first, where.last)
+            yield from _told(course.model, between, a, b)
+            yield ""
     if found:
         yield from side_by_side.table(courses, found)
         yield ""
     for course in courses:
-        last = course.after[len(a)]
-        result = _shown(course.model, float(last)) if course.steps else _number(last)
-        yield f"= {result}  {course.name}"
+        yield f"= {_result(course, len(a))}  {course.name}"
 
 
 # -- the model -------------------------------------------------------------------------
 
 
-def _header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
+def _aligned_header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
     yield model.name
     yield f"  MMA group    {model.depth} products (K) and the accumulator in one sum"
     floor = "" if model.floor is None else f", {model.floor} at least"
@@ -409,12 +442,12 @@ def _units(n: int) -> str:
     return f"{'-' * (n < 0)}0x{abs(n):X}"
 
 
-def _decimal(model: Aligned, value: float) -> str:
+def _decimal(model: Model, value: float) -> str:
     with np.errstate(invalid="ignore"):
         return str(np.dtype(model.accumulator).type(value))
 
 
-def _shown(model: Aligned, value: float) -> str:
+def _shown(model: Model, value: float) -> str:
     """Bits and value of an accumulator; a NaN is the unit's."""
     if math.isnan(value):
         return f"{'0x7FFF' if model.accumulator == 'float16' else '0x7FFFFFFF'}  nan"

@@ -252,7 +252,10 @@ def _aligned(k: int | None, exact: Exact, exponent: int | None, unit: int) -> Te
 
 
 def _special(
-    a: Sequence[float], b: Sequence[float], c: float, ks: tuple[int, ...]
+    a: Sequence[float] | dict[int, float],
+    b: Sequence[float] | dict[int, float],
+    c: float,
+    ks: tuple[int, ...],
 ) -> tuple[float, tuple[str, ...]]:
     """What a group with Inf or NaN in it is, and why; no reason without them."""
     nans, infinities = [], []

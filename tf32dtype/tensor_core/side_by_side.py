@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .integer_model import Group, Step
-from .models import Model
+from .models import Aligned, Model
 
 #: Lines of a table; with more blocks, several are one.
 MOST_LINES = 48
@@ -22,26 +21,32 @@ class Course(NamedTuple):
 
     model: Model
     name: str
-    steps: Sequence[Step]
+    steps: Sequence[Any]
     #: the accumulator at the start, and after all products of so many k
     after: dict[int, Any]
 
     @classmethod
-    def of(cls, model: Model, steps: Sequence[Step], start: Any) -> Course:
+    def of(
+        cls,
+        model: Model,
+        steps: Sequence[Any],
+        start: Any,
+        k: int,
+        promote_every: int | None,
+    ) -> Course:
         """Take note of the accumulator wherever all k before are in it."""
-        after, taken = {0: start}, 0
-        for step in steps:
-            taken += len(step.ks) if isinstance(step, Group) else 0
-            end = max(step.ks, default=-1) + 1
-            if end == taken:
+        whole = not isinstance(model, Aligned) or model.emulated
+        turn = promote_every or (model.instruction_depth if whole else model.depth)
+        after = {0: start}
+        for step in steps:  # the last one of a turn counts
+            if step.ks:
+                end = min((min(step.ks) // turn + 1) * turn, k)
                 after[end] = type(start)(step.result)
         return cls(model, f"{model.device} {model.instruction}", steps, after)
 
-    def between(self, first: int, last: int) -> Iterator[Step]:
+    def between(self, first: int, last: int) -> list[Any]:
         """The steps of some k."""
-        return (
-            s for s in self.steps if s.ks and first <= min(s.ks) and s.ks[-1] < last
-        )
+        return [s for s in self.steps if s.ks and first <= min(s.ks) < last]
 
 
 class Block(NamedTuple):

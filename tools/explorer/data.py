@@ -27,7 +27,7 @@ def data() -> Data:
         "overflows": OVERFLOWS,
         "rules": RULES,
         "scaleFormats": list(scale_formats),
-        "devices": [_device(device) for device in DEVICES],
+        "devices": [_device(device) for device in DEVICES if _aligned(device)],
         "models": [_model(i, model) for i, model in enumerate(ALIGNED)],
         "modelWords": [_model_words(model) for model in ALIGNED],
         "scaledModels": [_scaled(i, model) for i, model in enumerate(BLOCK_SCALED)],
@@ -47,6 +47,11 @@ def _names(name: str) -> Data:
 # -- tensor cores ----------------------------------------------------------------------
 
 
+def _aligned(device: Device) -> list[Aligned]:
+    """Its models that the explorer has."""
+    return [model for model in device.models if isinstance(model, Aligned)]
+
+
 def _device(device: Device) -> Data:
     return {
         "name": device.name,
@@ -54,7 +59,7 @@ def _device(device: Device) -> Data:
         "aliases": device.aliases,
         "board": device.board,
         "peak": dict(device.peak),
-        "instructions": device.instructions,
+        "instructions": [*dict.fromkeys(m.instruction for m in _aligned(device))],
     }
 
 

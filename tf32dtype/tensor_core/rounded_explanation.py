@@ -1,0 +1,341 @@
+"""One element of a product on a unit that rounds otherwise than NVIDIA's, as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from .explanation import (
+    IN_FULL,
+    _count,
+    _hex,
+    _ranges,
+    _row,
+    _shown,
+    _some,
+    _span,
+    _units,
+    _value,
+)
+from .integer_model import Addition, Exact, Rounded
+from .models import VERIFIED
+from .rounded import Rounded as Model
+from .rounded_steps import (
+    FAR,
+    FRACTION,
+    KEPT_DOWN,
+    SUM_FRACTION,
+    Cut,
+    Step,
+    Sum,
+    TwoStages,
+)
+
+_NEAREST = "to nearest, ties to even"
+_ZEROS = {"+0": "+0", "zero of their sign": "a zero of their sign"}
+#: Characters of an exact number; a longer one is told as a decimal.
+_LONGEST = 16
+
+
+def header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
+    """What the model does with products."""
+    yield model.name
+    yield from {
+        "fused": _fused_header,
+        "stepwise": _stepwise_header,
+        "two stages": _two_stages_header,
+    }[model.arithmetic](model)
+    if model.flushed != "kept":
+        yield f"  subnormal    operands and accumulators become {_ZEROS[model.flushed]}"
+    if model.flushes_results:
+        label = "" if model.flushed != "kept" else "subnormal"
+        yield f"  {label:<11}  results become a zero of their sign"
+    zeros = -k % model.instruction_depth
+    filled = f"; the last one is filled up with {_count(zeros, 'zero')}" * bool(zeros)
+    yield f"  instruction  {model.instruction_depth} k{filled}"
+    if promote_every is not None:
+        yield f"  promotion    sums of {promote_every} k, from 0, are added in float32"
+    yield f"  verified     {model.verified}: {VERIFIED[model.verified]}"
+
+
+def _fused_header(model: Model) -> Iterator[str]:
+    onto = "what came before" if model.lanes else "the accumulator"
+    if model.depth == 1:
+        yield f"  group        one product and {onto}: a fused multiply-add"
+    else:
+        what = f"{model.depth} products (K)"
+        yield f"  group        {what} and {onto} in one exact sum"
+    yield f"  sum          rounded {_NEAREST}"
+    if model.odd_first:
+        yield "  order        of each two k the second one first"
+    if model.lanes == 1:
+        yield f"  chain        of an instruction, from {model.start:g}; its sum t is"
+        yield f"               added to the accumulator, {_NEAREST}"
+    elif model.lanes:
+        yield f"  chains       t0 of even k and t1 of odd k, from {model.start:g}; their"
+        yield f"               sum t is added to the accumulator, {_NEAREST}"
+
+
+def _stepwise_header(model: Model) -> Iterator[str]:
+    how = "to odd" if model.rounding == "to_odd" else _NEAREST
+    yield f"  group        {model.depth} products (K), and their sum s, neighbours first"
+    yield "  sum          that of s and the accumulator"
+    yield f"  rounding     of each product and each sum, {how}"
+
+
+def _two_stages_header(model: Model) -> Iterator[str]:
+    yield f"  group        {model.depth} products (K), then the accumulator"
+    yield f"  products     cut to {FRACTION} bits below the greatest exponent of them"
+    if model.lanes > 1:
+        yield "               even and odd k apart; both sums are brought to the greater"
+        yield "               exponent, downward, and added"
+    yield "  sum          it and the accumulator are brought to the greater exponent,"
+    yield f"               downward: {SUM_FRACTION} and {FRACTION} bits below it are kept"
+    if model.lanes > 1:
+        yield f"               (an accumulator {FAR + 1} or more below it is dropped)"
+    yield f"  rounding     downward to {KEPT_DOWN} fraction bits, then {_NEAREST}"
+
+
+# -- steps -----------------------------------------------------------------------------
+
+
+def told(
+    model: Model, found: Sequence[Step], a: Sequence[float], b: Sequence[float]
+) -> Iterator[str]:
+    """The steps: in full if there are few groups, else a line for each."""
+    groups = sum(isinstance(x, TwoStages) or not (_is_inner(x)) for x in found)
+    if groups > IN_FULL or model.arithmetic == "fused" and model.depth == 1:
+        yield from _in_lines(model, found, len(a))
+        return
+    first = True
+    inner: list[Sum] = []
+    for step in found:
+        if isinstance(step, Sum) and step.inner:
+            inner.append(step)
+            continue
+        if not first:
+            yield ""
+        first = False
+        if isinstance(step, TwoStages):
+            yield from _two_stages(model, step, a, b)
+        elif isinstance(step, Addition):
+            yield f"k {_ranges(step.ks)}: the sum is added to the accumulator"
+            yield f"  {step.accumulator:.9g} + {step.sum:.9g}"
+            yield f"  {_how(model, step.rounded, nearest=True)}"
+        else:
+            yield from _sum(model, step, inner, a, b)
+        inner = []
+        yield f"  accumulator {_shown(model, step.result)}"
+
+
+def _is_inner(step: Step) -> bool:
+    return isinstance(step, Sum) and step.inner
+
+
+def _sum(
+    model: Model,
+    step: Sum,
+    inner: Sequence[Sum],
+    a: Sequence[float],
+    b: Sequence[float],
+) -> Iterator[str]:
+    """A group whose sum is exact, or one of steps."""
+    there = [k for k in step.ks if k < len(a)]
+    if step.name == "t":
+        yield f"k {_ranges(sorted(there))}: t is added to the accumulator"
+    elif step.special and not inner:
+        yield f"k {_ranges(there)}: Inf or NaN"
+        yield from (f"  {reason}" for reason in step.special)
+        return
+    else:
+        yield f"k {_ranges(there)}"
+    if inner:
+        shown = [(x.name, x) for x in inner if min(x.ks) < len(a)]
+        width = max(len(name) for name, _ in shown)
+        for name, part in [*shown, ("c + s", step)]:
+            yield f"  {name:<{width}}  {_line_of(part)}".rstrip()
+        return
+    if step.name:
+        yield f"  {step.name:<8}  {_line_of(step)}".rstrip()
+        return
+    yield _row("k", "a", "b", "a * b", "exactly")
+    zeros = []
+    for k in there:
+        if a[k] == 0 or b[k] == 0:
+            zeros.append(k)
+            continue
+        product = _times(a[k], b[k])
+        cells = f"{_value(product):.5g}", _short(product)
+        yield _row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *cells)
+    c = step.accumulator
+    exactly = (_short(_times(c, 1.0)),) if c else ()
+    yield _row("c", "", "", f"{c:.5g}", *exactly)
+    yield _row("sum", "", "", f"{_value(step.total):.5g}", *_hexes(step.total))
+    if zeros:
+        yield f"  zero: k {_ranges(zeros)}"
+    yield f"  {_how(model, step.rounded)}"
+
+
+def _line_of(step: Sum) -> str:
+    """What it is exactly, and what the rounding made of that."""
+    if step.special:
+        return f"{step.result:>11.5g}  {'; '.join(step.special)}"
+    what = _off(step.rounded)
+    what = "" if what == "exact" else what
+    return f"{_value(step.total):>11.5g}  {_short(step.total):>{_LONGEST}}  {what}"
+
+
+def _two_stages(
+    model: Model, step: TwoStages, a: Sequence[float], b: Sequence[float]
+) -> Iterator[str]:
+    there = [k for k in step.ks if k < len(a)]
+    if step.special:
+        yield f"k {_ranges(there)}: Inf or NaN"
+        yield from (f"  {reason}" for reason in step.special)
+        return
+    yield f"k {_ranges(there)}"
+    for part in step.products:
+        sources = _some([f"k {k}" for k in part.sources], 4)
+        yield f"  greatest exponent of products {part.greatest}, of {sources}"
+        yield _row("k", "a", "b", "a * b", "exactly", f"* 2^{part.unit}", "cut")
+        for k, term in part.terms:
+            yield _row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *_cells(term))
+        total = Exact(part.total < 0, abs(part.total), part.unit)
+        yield _row("sum", "", "", f"{_value(total):.5g}", "", _units(part.total))
+    if not step.products:
+        yield "  no product but zeros"
+    else:
+        summed = {k for part in step.products for k, _ in part.terms}
+        if len(summed) < len(there):
+            yield f"  zero: k {_ranges([k for k in there if k not in summed])}"
+    if len(step.together) > 1:
+        unit = step.greatest_product - FRACTION
+        yield f"  both, in units of 2^{unit}"
+        yield from (_brought(term) for term in step.together)
+    yield f"  with the accumulator: greatest exponent {step.greatest}"
+    yield _row("", "", "", "", "exactly", f"* 2^{step.greatest - SUM_FRACTION}", "cut")
+    for term in step.terms:
+        yield _brought(term)
+    if step.dropped:
+        yield f"  c is more than {FAR} exponents below that: it is dropped"
+    yield _row("all", "", "", f"{_value(step.total):.5g}", "", _signed(step.total))
+    if step.down.magnitude:
+        yield f"  rounded downward: {_short(step.down)} is cut off"
+    yield f"  {_how(model, step.rounded)}"
+
+
+def _brought(term: Cut) -> str:
+    """Of which more is subtracted than there is where it is negative."""
+    value = f"{_value(term.exact):.5g}"
+    return _row(term.name.split()[0], "", "", value, *_cells(term)[1:])
+
+
+def _cells(term: Cut) -> tuple[str, ...]:
+    value = f"{_value(term.exact):.5g}"
+    if not term.exact.magnitude:
+        return (value,)
+    cut = _short(term.cut) if term.cut.magnitude else ""
+    return value, _short(term.exact), _units(term.kept), cut
+
+
+def _hexes(x: Exact) -> tuple[str, ...]:
+    return (_short(x),) if x.magnitude else ()
+
+
+def _signed(x: Exact) -> str:
+    return _units(-x.magnitude if x.negative else x.magnitude)
+
+
+def _times(x: float, y: float) -> Exact:
+    """Exactly, of numbers that float32 holds."""
+    (p, q), (r, s) = x.as_integer_ratio(), y.as_integer_ratio()
+    top = p * r
+    return Exact(top < 0, abs(top), 1 - (q * s).bit_length())
+
+
+def _how(model: Model, rounded: Rounded, nearest: bool = False) -> str:
+    """How a sum is rounded."""
+    odd = model.rounding == "to_odd" and not nearest
+    if rounded.off.magnitude and rounded.value == 0:
+        return f"flushed: {_short(rounded.off)} is cut off"
+    direction = "to odd" if odd else "to nearest"
+    if rounded.tie and not odd:
+        direction += ", a tie to even"
+    return f"rounded {direction}: {_off(rounded)}"
+
+
+def _off(rounded: Rounded) -> str:
+    """What a rounding adds or cuts off."""
+    if rounded.overflow:
+        return "beyond the range"
+    if not rounded.off.magnitude:
+        return "exact"
+    return f"{_short(rounded.off)} is {'added' if rounded.up else 'cut off'}"
+
+
+def _short(x: Exact) -> str:
+    """An exact number in hexadecimal, or about what it is where that is long."""
+    if not x.magnitude:
+        return "0"
+    exactly = _hex(x)
+    return exactly if len(exactly) <= _LONGEST else f"~{_value(x):.9g}"
+
+
+# -- a line for each group ---------------------------------------------------------------
+
+_LINE = (9, 15, 26)
+
+
+def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
+    yield _line("k", "sum", "rounding") + "  accumulator"
+    for step in found:
+        # Zeros after the last k show where they change something.
+        if _is_inner(step) or (min(step.ks) >= k and _changes_nothing(step)):
+            continue
+        yield f"{_line(*_line_cells(step, k))}  {_shown(model, step.result)}"
+    yield ""
+    yield "sum: the exact one; rounding: the accumulator minus the sum"
+    if any(isinstance(step, Addition) for step in found):
+        yield "+: an addition to the accumulator, to nearest, ties to even"
+    if model.arithmetic != "fused" or model.depth > 1:
+        yield "In full: explain one instruction's k, with the accumulator before it as c"
+
+
+def _changes_nothing(step: Step) -> bool:
+    return repr(step.result) == repr(step.accumulator)
+
+
+def _line_cells(step: Step, k: int) -> tuple[str, str, str]:
+    special: tuple[str, ...] = ()
+    if isinstance(step, Addition):
+        total = step.sum + step.accumulator
+        name = f"+{_span(step.ks)}"
+    else:
+        total, special = _value(step.total), step.special
+        here = sorted(x for x in step.ks if x < k) or step.ks
+        name = _span(here) if len(here) > 1 else str(here[0])
+        if isinstance(step, Sum) and step.name.startswith("t"):
+            name = step.name if " " in step.name else "c + t"
+    if special:
+        return name, "", _some(special, 1)
+    return name, f"{total:.9g}", _change(step)
+
+
+def _change(step: Step) -> str:
+    """The result minus the exact sum."""
+    off = step.rounded.off
+    unit = off.unit
+    change = off.magnitude if step.rounded.up else -off.magnitude
+    if off.negative:
+        change = -change
+    if isinstance(step, TwoStages) and step.down.magnitude:
+        down = step.down
+        unit = min(off.unit, down.unit)
+        change = (change << off.unit - unit) - (down.magnitude << down.unit - unit)
+    if not change or not math.isfinite(step.result):
+        return ""
+    return _short(Exact(change < 0, abs(change), unit))
+
+
+def _line(*cells: str) -> str:
+    return " ".join(cell.rjust(n) for cell, n in zip(cells, _LINE, strict=True))
