@@ -47,7 +47,6 @@ NOT_MODELLED = {
     "* m8n8k4.f32.f16.f16.f16": "accumulators are float16 and results float32",
     "T4 mma.sync.m8n8k4 *": "no model yet",
     "RTX Blackwell mma.sync.mxf4nvf4 *.block16.*.ue8m0": "no model yet",
-    "*.f64.f64.*": "no model yet",
     "*e2m3*": "no model yet",
     "*e3m2*": "no model yet",
     "MI* mfma*": "no model yet",
