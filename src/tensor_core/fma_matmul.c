@@ -29,16 +29,23 @@ struct product {
 /* Tiles of equal size, two or more for each thread. */
 static void choose_tiles(struct product *product, ptrdiff_t count, ptrdiff_t threads)
 {
-    const ptrdiff_t least = (ptrdiff_t)tf_isa->fma->columns;
+    const ptrdiff_t least_rows = (ptrdiff_t)tf_isa->fma->rows;
+    const ptrdiff_t least_columns = (ptrdiff_t)tf_isa->fma->columns;
+    ptrdiff_t vertical = tf_ceil_div(product->m, TF_FMA_MC);
     ptrdiff_t across = tf_ceil_div(product->n, TF_FMA_NC);
-    product->vertical = tf_ceil_div(product->m, TF_FMA_MC);
-    while (threads > 1 && product->vertical * across * count < 2 * threads &&
-           product->n > 2 * across * least) {
+    while (threads > 1 && vertical * across * count < 2 * threads &&
+           product->n > 2 * across * least_columns) {
         across *= 2;
     }
-    product->rows = tf_ceil_div(product->m, product->vertical);
+    while (threads > 1 && vertical * across * count < 2 * threads &&
+           product->m > 2 * vertical * least_rows) {
+        vertical *= 2;
+    }
+    product->rows =
+        (ptrdiff_t)tf_round_up(tf_ceil_div(product->m, vertical), least_rows);
     product->columns =
-        (ptrdiff_t)tf_round_up(tf_ceil_div(product->n, across), least);
+        (ptrdiff_t)tf_round_up(tf_ceil_div(product->n, across), least_columns);
+    product->vertical = tf_ceil_div(product->m, product->rows);
     product->across = tf_ceil_div(product->n, product->columns);
 }
 

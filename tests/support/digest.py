@@ -3,6 +3,8 @@
     python -m tests.support.digest            all formats
     python -m tests.support.digest tf32 ...   these
 
+Of NumPy's own formats, what matrix units make of them.
+
 Every entry covers the bits of the results and the floating-point flags raised.
 Nothing here knows what is right; the other tests do.
 """
@@ -22,6 +24,7 @@ Array = np.ndarray[Any, Any]
 COUNT = 12_000
 CASTS = ["?", *np.typecodes["AllInteger"], *"efdgFD", "U32"]
 REDUCTIONS = ("add", "multiply", "maximum", "minimum", "fmax", "logical_or")
+NUMPYS = ("float16", "float32", "float64")
 
 
 class Digest:
@@ -48,8 +51,17 @@ class Digest:
             self.hash.update(np.ascontiguousarray(result).tobytes())
 
 
+def dtype_of(name: str) -> np.dtype[Any]:
+    return np.dtype(name) if name in NUMPYS else td.formats[name].dtype
+
+
 def codes(name: str, rng: np.random.Generator, shape: Any) -> Array:
     """Random codes, every one of a narrow format among them."""
+    if name in NUMPYS:
+        items = rng.integers(0, 1 << 64, size=shape, dtype=np.uint64)
+        dtype = dtype_of(name)
+        items >>= np.uint64(64 - 8 * dtype.itemsize)
+        return items.astype(f"u{dtype.itemsize}").view(dtype)
     form = td.formats[name]
     unused = 8 * form.itemsize - form.bits if name == "tf32" else 0
     drawn = rng.integers(0, 1 << form.bits, size=shape, dtype=np.uint32) << unused
@@ -61,7 +73,7 @@ def moderate(name: str, rng: np.random.Generator, shape: Any) -> Array:
     """Numbers of ordinary size."""
     with np.errstate(all="ignore"):
         x = np.exp(rng.standard_normal(shape)) * rng.choice([-1.0, 1.0], shape)
-        return x.astype(td.formats[name].dtype)
+        return x.astype(dtype_of(name))
 
 
 def ufuncs() -> Iterator[np.ufunc]:
@@ -176,7 +188,7 @@ def tensor_cores(name: str, digest: Callable[[str], Digest]) -> None:
     for model in td.tensor_core.MODELS:
         if model.a != name:
             continue
-        dtype = td.formats[model.b].dtype
+        dtype = dtype_of(model.b)
         entry = digest(f"tensor_core {model.name}")
         keywords = {
             "device": model.device,
@@ -199,11 +211,16 @@ def digests(names: list[str]) -> dict[str, str]:
         def entry(what: str, name: str = name) -> Digest:
             return found.setdefault(f"{name} {what}", Digest())
 
-        for part in (elementwise, casts, reductions, products, tensor_cores):
-            part(name, entry)
+        if name not in NUMPYS:
+            for part in (elementwise, casts, reductions, products):
+                part(name, entry)
+        tensor_cores(name, entry)
     return {key: digest.hash.hexdigest() for key, digest in found.items()}
 
 
 if __name__ == "__main__":
-    result = {"isa": td.isa(), "digests": digests(sys.argv[1:] or list(td.formats))}
+    result = {
+        "isa": td.isa(),
+        "digests": digests(sys.argv[1:] or [*td.formats, *NUMPYS]),
+    }
     json.dump(result, sys.stdout, indent=1)

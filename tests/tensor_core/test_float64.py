@@ -118,11 +118,10 @@ def test_rows_and_what_they_are():
 
 
 def test_edges(compared):
-    x, y, z = (np.array(v) for v in zip(*product(signed(EDGES), repeat=3), strict=True))
-    got = np.array(matmul(x[:, None, None], y[:, None, None], z[:, None, None],
-                          device="A100"))  # fmt: skip
-    want = bits([chain([p], [q], r, 4) for p, q, r in zip(x.tolist(), y.tolist(),
-                                                          z.tolist(), strict=True)])  # fmt: skip
+    triples = list(product(signed(EDGES), repeat=3))
+    x, y, z = np.array(triples).T[..., np.newaxis, np.newaxis]
+    got = matmul(x, y, z, device="A100")
+    want = bits([chain([p], [q], r, 4) for p, q, r in triples])
     np.testing.assert_array_equal(got.ravel().view(np.uint64), want)
     compared(want.size)
 
@@ -157,7 +156,7 @@ def test_products(kind, compared):
 
 def test_products_beyond_what_is_packed_at_a_time(compared):
     rng = np.random.default_rng(6)
-    for m, k, n in [(200, 5, 530), (3, 1001, 4), (195, 197, 3)]:
+    for m, k, n in [(194, 4, 20), (7, 4, 520), (3, 401, 4), (195, 197, 2)]:
         a, b, c = (drawn("wide", s, rng) for s in ((m, k), (k, n), (m, n)))
         compared(assert_product(a, b, c))
 
@@ -179,8 +178,9 @@ def test_layouts_and_stacks(compared):
     want = np.array([[expected(p, q, np.tile(c, (7, 1))) for q in b] for p in a[:, 0]])
     unaligned = np.empty(a.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(a.shape)
     unaligned[...] = a
+    across = np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)
     for left in (a, a.copy(), np.asfortranarray(a), unaligned, a.astype(">f8")):
-        for right in (b, b.copy(), np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)):
+        for right in (b, b.copy(), across):
             got = matmul(left, right, c, device="A100")
             np.testing.assert_array_equal(got.view(np.uint64), want)
             compared(got.size)
@@ -204,7 +204,8 @@ def test_into_any_strides():
     rng = np.random.default_rng(9)
     a, b, c = (drawn("wide", s, rng) for s in ((1, 7, 9), (1, 9, 40), (1, 7, 40)))
     want = expected(a[0], b[0], c[0])
-    for out in (np.empty((1, 14, 80))[:, ::-2, ::2], np.empty((1, 40, 7)).swapaxes(1, 2)):
+    apart, across = np.empty((1, 14, 80)), np.empty((1, 40, 7))
+    for out in (apart[:, ::-2, ::2], across.swapaxes(1, 2)):
         out[...] = c
         _core.fma_matmul(ROWS[0], a, b, out)
         np.testing.assert_array_equal(bits(out[0]), want)
@@ -215,7 +216,10 @@ def test_nothing_is_reported_and_nan_is_ours():
         got = matmul([[LARGEST, 1.0]], [[LARGEST], [1.0]], device="A100")
         assert np.isposinf(got).all()
         inf, minus = np.full((1, 1), math.inf), np.full((1, 1), -math.inf)
-        for c in (minus, np.full((1, 1), 0xFFF0000000000001, np.uint64).view(np.float64)):
+        for c in (
+            minus,
+            np.full((1, 1), 0xFFF0000000000001, np.uint64).view(np.float64),
+        ):
             got = matmul(inf, np.ones((1, 1)), c, device="A100")
             assert got.view(np.uint64) == NAN
 

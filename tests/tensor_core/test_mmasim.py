@@ -54,11 +54,6 @@ NOT_THERE = {
 #: Instructions of mmasim without a model, and why.
 NOT_MODELLED = {
     "* m8n8k4.f32.f16.f16.f16": "accumulators are float16 and results float32",
-    "RTX Blackwell mma.sync.mxf4nvf4 *.block16.*.ue8m0": "no model yet",
-    "L40S *.f64.f64.*": "no model yet",
-    "RTX Blackwell *.f64.f64.*": "no model yet",
-    "*.mxf8f6f4 *e2m3*": "no model yet",
-    "*.mxf8f6f4 *e3m2*": "no model yet",
 }
 
 

@@ -42,6 +42,7 @@ def in_precision(name, call, **more):
         call()
 
 bf16, f32, e4m3 = long(td.bfloat16), long(np.float32), long(td.float8_e4m3fn)
+f64 = long(np.float64)
 row = long(td.bfloat16, 1)
 stack = np.broadcast_to(np.ones((1, 1, 32, 32), td.bfloat16), (1000, 10000, 32, 32))
 # Those of blocks hold their numbers, since they do not broadcast.
@@ -80,6 +81,8 @@ calls = {
         bf16[:, :10**5], bf16[:, :10**5].T, device="H100"),
     "promoted": lambda out: tensor_core.matmul(
         e4m3[:, :10**5], e4m3[:, :10**5].T, device="H100", promote_every=128),
+    "device float64": lambda out: tensor_core.matmul(
+        f64[:, :10**7], f64[:, :10**7].T, device="H100"),
     "scaled": lambda out: tensor_core.matmul(scaled, scaled.T, device="B200"),
     "blocks": lambda out: blocks.matmul(coded, coded.T, out=out(m=4096)),
     "quantize": quantize,
@@ -110,7 +113,7 @@ for name, call in calls.items():
 def test_long_calls_stop(threads: int) -> None:
     """Each writes only a part of its result."""
     lines = run_code(CALLS, OMP_NUM_THREADS=str(threads)).splitlines()
-    assert len(lines) == 17
+    assert len(lines) == 18
     assert [line for line in lines if not line.endswith(" stopped True")] == []
 
 
