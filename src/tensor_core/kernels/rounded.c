@@ -268,10 +268,11 @@ TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
     return sum;
 }
 
-/* The sum, made odd if it is not exact: the neighbour where the error is. */
+/* The sum, made odd if it is not exact: the neighbour where the error is. Sums that are not
+ * finite have no error but NaN. */
 TF_INLINE doubles make_odd(doubles sum, doubles error)
 {
-    const longs even = ((longs)sum & 1) - 1, inexact = (longs)(error != 0);
+    const longs even = ((longs)sum & 1) - 1, inexact = (longs)(magnitude_of_doubles(error) > 0);
     const longs step = ((longs)sum ^ (longs)error) >> 63 | 1;
     return (doubles)((longs)sum + (step & even & inexact));
 }
