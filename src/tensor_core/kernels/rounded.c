@@ -22,6 +22,7 @@ enum {
     PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
     BIAS = 127,
     BITS = 11, /* significant ones of operands */
+    NOTED = 16, /* k that have a note */
     LEAST_NORMAL = 1 << 23
 };
 
@@ -318,7 +319,7 @@ TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
             doubles products[4];
             UNROLLED for (int i = 0; i < depth; i++) {
                 const doubles x =
-                    a[(size_t)r * TF_MMA_DEPTH + k + (size_t)i] - (doubles){0};
+                    a[(size_t)r * NOTED + k + (size_t)i] - (doubles){0};
                 const doubles y = load_doubles(b + (k + (size_t)i) * WIDTH + v * PLACES);
                 products[i] = x * y;
                 if (exact && i > 0) {
@@ -340,13 +341,16 @@ TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
                              const struct tf_rounded_model *model, struct operands x,
                              size_t count, float *c, size_t ldc)
 {
-    double a[ROWS * TF_MMA_DEPTH], b[TF_MMA_DEPTH * WIDTH];
-    struct tile sums, doubt = {0};
-    for (size_t k = 0; k < count; k++) {
-        for (size_t r = 0; r < ROWS; r++) {
-            a[r * TF_MMA_DEPTH + k] = x.a[r * x.lda + k];
+    double a[ROWS * NOTED], b[NOTED * WIDTH];
+    struct tile sums, doubt;
+    longs some = longs_of(0);
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t k = 0; k < count; k++) {
+            a[r * NOTED + k] = x.a[r * x.lda + k];
         }
-        for (size_t j = 0; j < WIDTH; j++) {
+    }
+    for (size_t k = 0; k < count; k++) {
+        UNROLLED for (size_t j = 0; j < WIDTH; j++) {
             b[k * WIDTH + j] = x.b[k * PANEL + j];
         }
     }
@@ -360,24 +364,26 @@ TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
             now[i / VECTORS][i % VECTORS] = __builtin_convertvector(given, doubles);
         }
         for (size_t k = 0; k < count; k += (size_t)depth) {
-            add_doubles(to_odd, depth, exact, a + set * FEW * TF_MMA_DEPTH, b, k, now,
+            add_doubles(to_odd, depth, exact, a + set * FEW * NOTED, b, k, now,
                         unsure);
         }
         UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
             const few_floats sum =
                 __builtin_convertvector(now[i / VECTORS][i % VECTORS], few_floats);
-            const few_floats less = sum - sum; /* NaN of what is not finite */
+            const doubles again = __builtin_convertvector(sum, doubles);
             const longs out = unsure[i / VECTORS][i % VECTORS] |
-                              (longs)(__builtin_convertvector(less, doubles) != 0);
-            float *place = (float *)&sums.c[set * FEW] + i * PLACES;
-            uint32_t *mark = (uint32_t *)&doubt.c[set * FEW] + i * PLACES;
-            memcpy(place, &sum, sizeof sum);
-            for (size_t j = 0; j < PLACES; j++) {
-                mark[j] = out[j] != 0;
-            }
+                              (longs)(again - again != 0); /* what is not finite */
+            /* All bits are NaN, and no bits zero, also as float32. */
+            const few_floats mark = __builtin_convertvector((doubles)out, few_floats);
+            const size_t place = (set * FEW * VECTORS + i) * sizeof sum;
+            memcpy((char *)&sums + place, &sum, sizeof sum);
+            memcpy((char *)&doubt + place, &mark, sizeof mark);
+            some |= out;
         }
     }
-    redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
+    if (any((words)some)) {
+        redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
+    }
     for (size_t r = 0; r < ROWS; r++) {
         memcpy(c + r * ldc, sums.c[r], sizeof sums.c[r]);
     }
@@ -421,11 +427,12 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     const struct loops none = {all_by_integers, all_by_integers, 0};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
-                         m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
+                         m->instruction_depth <= NOTED && m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
         return fits ? (struct loops){odd_2_exact, odd_2_any, 1} : none;
     }
     if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
-        !m->flush_operands && (m->depth == 2 || m->depth == 4)) {
+        !m->flush_operands && m->instruction_depth <= NOTED &&
+        (m->depth == 2 || m->depth == 4)) {
         return m->depth == 2 ? (struct loops){fused_2_exact, fused_2_any, 1}
                              : (struct loops){fused_4_exact, fused_4_any, 1};
     }
@@ -532,15 +539,15 @@ static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, 
     return note_of(range);
 }
 
-/* A note for ROWS rows, or a panel, of TF_MMA_DEPTH k. */
+/* A note for ROWS rows, or a panel, of NOTED k. */
 static void read_rows(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes)
 {
     for (size_t i = 0; i < rows; i += ROWS) {
-        for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+        for (size_t k = 0; k < depth; k += NOTED) {
             const size_t place = i * depth + k;
             notes[place] = read_block(model, model->least_a, a + place, depth, ROWS,
-                                      tf_min_size(depth - k, TF_MMA_DEPTH));
+                                      tf_min_size(depth - k, NOTED));
         }
     }
 }
@@ -549,12 +556,24 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
                          size_t depth, uint32_t *notes)
 {
     for (size_t j = 0; j < columns; j += PANEL) {
-        for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+        for (size_t k = 0; k < depth; k += NOTED) {
             const size_t place = j * depth + k * PANEL;
-            const size_t n = tf_min_size(depth - k, TF_MMA_DEPTH) * PANEL;
+            const size_t n = tf_min_size(depth - k, NOTED) * PANEL;
             notes[place / 2] = read_block(model, model->least_b, b + place, n, 1, n);
         }
     }
+}
+
+/* Of `depth` k, whose notes lie `step` apart. */
+static uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
+{
+    uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
+    for (size_t k = 0; k < depth; k += NOTED) {
+        const uint32_t note = notes[k * step];
+        least = (note & 0xFFFF) < least ? note & 0xFFFF : least;
+        greatest = note >> 16 > greatest ? note >> 16 : greatest;
+    }
+    return least | greatest << 16;
 }
 
 /* Of products, or of accumulators: all are multiples of 2^unit, and less than 2^end. */
@@ -613,10 +632,10 @@ static chain_fn *loop_for(struct loops loops, const struct tf_rounded_model *mod
                           (!model->flush_results || are_multiples(c, ldc));
         return exact ? loops.exact : loops.any;
     }
-    /* TF_MMA_DEPTH products, and the accumulator; and what roundings add to that. */
+    /* NOTED products, and the accumulator; and what roundings add to that. */
     const struct span sums = span_of_sums(c, ldc);
     const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
-    const int32_t more = products.end + 6;
+    const int32_t more = products.end + 4;
     const int32_t end = (sums.end > more ? sums.end : more) + 2;
     const int normal = are_exact(products) && sums.known && unit >= TF_LEAST_SINGLE &&
                        end <= BIAS;
@@ -654,16 +673,23 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         memcpy(filled.b, b, depth * PANEL * sizeof *b);
         x = (struct operands){filled.a, filled.b, TF_MMA_DEPTH};
     }
+    const size_t step = loops.in_doubles ? NOTED : whole;
     for (size_t i = 0; i < rows; i += ROWS) {
-        const struct span products = span_of_products(a_notes[i * lda], *b_notes);
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
             memcpy(filled.a + r * TF_MMA_DEPTH, a + (i + r) * lda, depth * sizeof *a);
         }
-        for (size_t j = 0; j < PANEL; j += WIDTH) {
-            const struct operands here = {whole != depth ? x.a : a + i * lda, x.b + j,
-                                          x.lda};
-            float *place = c + i * ldc + j;
-            loop_for(loops, model, products, place, ldc)(model, here, whole, place, ldc);
+        x.a = whole != depth ? filled.a : a + i * lda;
+        for (size_t k = 0; k < whole; k += step) {
+            const size_t here = tf_min_size(whole - k, step);
+            const size_t noted = tf_min_size(depth - k, step);
+            const struct span products =
+                span_of_products(note_of_all(a_notes + i * lda + k, 1, noted),
+                                 note_of_all(b_notes + k * PANEL / 2, PANEL / 2, noted));
+            for (size_t j = 0; j < PANEL; j += WIDTH) {
+                const struct operands y = {x.a + k, x.b + k * PANEL + j, x.lda};
+                float *place = c + i * ldc + j;
+                loop_for(loops, model, products, place, ldc)(model, y, here, place, ldc);
+            }
         }
     }
 }
