@@ -36,7 +36,9 @@ def drawn(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
     if kind == "tiny":  # products and sums about float32's least normal number
         return np.ldexp(x, rng.integers(-68, -58, shape))
     if kind == "least":  # exact powers of two, and what is next to them
-        return np.ldexp(rng.choice([-1, 1, 1.0078125], shape), rng.integers(-70, -55, shape))
+        return np.ldexp(
+            rng.choice([-1, 1, 1.0078125], shape), rng.integers(-70, -55, shape)
+        )
     if kind == "large":
         return np.ldexp(x, rng.integers(50, 64, shape))
     if kind == "sparse":

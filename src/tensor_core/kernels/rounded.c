@@ -261,6 +261,18 @@ TF_INLINE doubles to_single(doubles x, int to_odd)
     return __builtin_convertvector(__builtin_convertvector(x, few_floats), doubles);
 }
 
+/* x * y + z, whose product is exact. */
+TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (doubles)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#else
+    return x * y + z;
+#endif
+}
+
 /* x + y; what it lacks is the error. */
 TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
 {
@@ -321,16 +333,14 @@ TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
                 const doubles x =
                     a[(size_t)r * NOTED + k + (size_t)i] - (doubles){0};
                 const doubles y = load_doubles(b + (k + (size_t)i) * WIDTH + v * PLACES);
-                products[i] = x * y;
-                if (exact && i > 0) {
-                    products[0] += products[i];
-                }
+                products[i] = exact && i > 0 ? add_product(x, y, products[i - 1]) : x * y;
             }
             if (!exact) {
                 c[r][v] =
                     add_with_errors(to_odd, depth, products, c[r][v], &doubt[r][v]);
             } else {
-                const doubles sum = to_odd ? to_single(products[0], 1) : products[0];
+                const doubles sum = to_odd ? to_single(products[depth - 1], 1)
+                                           : products[depth - 1];
                 c[r][v] = to_single(c[r][v] + sum, to_odd);
             }
         }
