@@ -36,7 +36,9 @@ def drawn(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
     if kind == "tiny":  # products and sums about float32's least normal number
         return np.ldexp(x, rng.integers(-68, -58, shape))
     if kind == "least":  # exact powers of two, and what is next to them
-        return np.ldexp(rng.choice([-1, 1, 1.0078125], shape), rng.integers(-70, -55, shape))
+        return np.ldexp(
+            rng.choice([-1, 1, 1.0078125], shape), rng.integers(-70, -55, shape)
+        )
     if kind == "large":
         return np.ldexp(x, rng.integers(50, 64, shape))
     if kind == "sparse":
@@ -46,7 +48,8 @@ def drawn(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
     if kind == "cancel":  # pairs of k
         x[:, 1::2] = -x[:, : x.shape[1] // 2 * 2 : 2]
         return np.ldexp(x, rng.integers(-12, 13, (len(x), 1)))
-    if kind == "special":
+    if kind in ("special", "special wide"):
+        x = drawn(rng, kind[8:] or "normal", shape)
         chosen = rng.choice([np.inf, -np.inf, np.nan], shape)
         return np.where(rng.random(shape) < 0.005, chosen, x)
     assert kind == "normal"
@@ -66,7 +69,7 @@ def operand(
         return x.view(dtype)
     with np.errstate(all="ignore"):
         x = drawn(rng, kind, shape).astype(dtype)
-        if kind != "special":
+        if not kind.startswith("special"):
             x = np.where(np.isfinite(x.astype(np.float32)), x, np.ones_like(x))
     return x
 
@@ -89,7 +92,7 @@ def accumulators(rng: np.random.Generator, kind: str, shape: tuple[int, int]) ->
 
 
 KINDS = ["normal", "wide", "tiny", "least", "large", "sparse", "ties", "cancel",
-         "special", "bits"]  # fmt: skip
+         "special", "special wide", "bits"]  # fmt: skip
 
 
 @pytest.mark.parametrize("model", UNLIKE, ids=lambda m: m.name)

@@ -22,6 +22,7 @@ enum {
     PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
     BIAS = 127,
     BITS = 11, /* significant ones of operands */
+    NOTED = 16, /* k that have a note */
     LEAST_NORMAL = 1 << 23
 };
 
@@ -220,6 +221,199 @@ CHAIN(steps_2_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1)
 CHAIN(steps_4_exact, .arithmetic = TF_STEPWISE, .depth = 4, .exact = 1)
 CHAIN(steps_4_flushed, .arithmetic = TF_STEPWISE, .depth = 4, .flushes = 1)
 
+/* -- sums in float64 --------------------------------------------------------------- */
+
+/* Fused groups of some products, to nearest; and sums in steps, to odd. Products are exact
+ * in float64. If all numbers are multiples of a unit, and no sum reaches 2^53 of it, sums
+ * are exact, too, and what is left is a rounding to float32's 24 bits. Else the errors of
+ * sums are taken with them (2Sum: Knuth, and exact in any order), and tell whether the last
+ * bit of the float64 sum has to be odd: then a rounding to fewer bits takes it for what it
+ * was. */
+enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, SETS = 2, FEW = ROWS / SETS };
+
+typedef double doubles __attribute__((vector_size(4 * LANES)));
+typedef int64_t longs __attribute__((vector_size(4 * LANES)));
+typedef float few_floats __attribute__((vector_size(2 * LANES)));
+
+/* Bits that float32 does not have. */
+static const int64_t BELOW_SINGLE = (1 << 29) - 1;
+
+TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
+
+TF_INLINE doubles load_doubles(const double *p)
+{
+    doubles x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+TF_INLINE doubles magnitude_of_doubles(doubles x)
+{
+    return (doubles)((longs)x & longs_of(INT64_MAX));
+}
+
+TF_INLINE doubles to_single(doubles x, int to_odd)
+{
+    if (to_odd) {
+        const longs below = longs_of(BELOW_SINGLE), bits = (longs)x;
+        return (doubles)((((bits & below) + below) | bits) & ~below);
+    }
+    return __builtin_convertvector(__builtin_convertvector(x, few_floats), doubles);
+}
+
+/* x * y + z, whose product is exact. */
+TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (doubles)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#else
+    return x * y + z;
+#endif
+}
+
+/* x + y; what it lacks is the error. */
+TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
+{
+    const doubles sum = x + y, second = sum - x;
+    *error = (x - (sum - second)) + (y - second);
+    return sum;
+}
+
+/* The sum, made odd if it is not exact: the neighbour where the error is. Sums that are not
+ * finite have no error but NaN. */
+TF_INLINE doubles make_odd(doubles sum, doubles error)
+{
+    const longs even = ((longs)sum & 1) - 1, inexact = (longs)(magnitude_of_doubles(error) > 0);
+    const longs step = ((longs)sum ^ (longs)error) >> 63 | 1;
+    return (doubles)((longs)sum + (step & even & inexact));
+}
+
+/* The accumulators with the products of a group, with the sums' errors; `doubt` gets bits
+ * where the error is not known well enough. */
+TF_INLINE doubles add_with_errors(int to_odd, int depth, doubles products[4], doubles c,
+                                  longs *doubt)
+{
+    doubles errors[4];
+    if (to_odd) {
+        const doubles sum = two_sum(products[0], products[1], &errors[0]);
+        const doubles step = to_single(make_odd(sum, errors[0]), 1);
+        const doubles total = two_sum(c, step, &errors[1]);
+        return to_single(make_odd(total, errors[1]), 1);
+    }
+    UNROLLED for (int k = 1; k < depth; k++) {
+        products[0] = two_sum(products[0], products[k], &errors[k - 1]);
+    }
+    const doubles sum = two_sum(c, products[0], &errors[depth - 1]);
+    doubles error = errors[0], most = magnitude_of_doubles(error);
+    UNROLLED for (int k = 1; k < depth; k++) {
+        error += errors[k];
+        most += magnitude_of_doubles(errors[k]);
+    }
+    /* The sum with the error, which may have an error of 2^-51 of `most`: again two
+     * numbers, of which the lesser counts by its sign. */
+    const doubles total = sum + error, rest = error - (total - sum);
+    const longs inexact = (longs)(most != 0);
+    const longs sure = (longs)(magnitude_of_doubles(rest) > most * 0x1p-48) &
+                       (longs)(magnitude_of_doubles(sum) > most);
+    *doubt |= inexact & ~sure;
+    const longs odd = (longs)make_odd(total, rest);
+    return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)), 0);
+}
+
+TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
+                           const double *b, size_t k, doubles c[FEW][VECTORS],
+                           longs doubt[FEW][VECTORS])
+{
+    UNROLLED for (int r = 0; r < FEW; r++) {
+        UNROLLED for (int v = 0; v < VECTORS; v++) {
+            doubles products[4];
+            UNROLLED for (int i = 0; i < depth; i++) {
+                const doubles x =
+                    a[(size_t)r * NOTED + k + (size_t)i] - (doubles){0};
+                const doubles y = load_doubles(b + (k + (size_t)i) * WIDTH + v * PLACES);
+                products[i] = exact && i > 0 ? add_product(x, y, products[i - 1]) : x * y;
+            }
+            if (!exact) {
+                c[r][v] =
+                    add_with_errors(to_odd, depth, products, c[r][v], &doubt[r][v]);
+            } else {
+                const doubles sum = to_odd ? to_single(products[depth - 1], 1)
+                                           : products[depth - 1];
+                c[r][v] = to_single(c[r][v] + sum, to_odd);
+            }
+        }
+    }
+}
+
+TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
+                             const struct tf_rounded_model *model, struct operands x,
+                             size_t count, float *c, size_t ldc)
+{
+    double a[ROWS * NOTED], b[NOTED * WIDTH];
+    struct tile sums, doubt;
+    longs some = longs_of(0);
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t k = 0; k < count; k++) {
+            a[r * NOTED + k] = x.a[r * x.lda + k];
+        }
+    }
+    for (size_t k = 0; k < count; k++) {
+        UNROLLED for (size_t j = 0; j < WIDTH; j++) {
+            b[k * WIDTH + j] = x.b[k * PANEL + j];
+        }
+    }
+    for (size_t set = 0; set < SETS; set++) {
+        doubles now[FEW][VECTORS];
+        longs unsure[FEW][VECTORS] = {0};
+        UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
+            few_floats given;
+            memcpy(&given, c + (set * FEW + i / VECTORS) * ldc + i % VECTORS * PLACES,
+                   sizeof given);
+            now[i / VECTORS][i % VECTORS] = __builtin_convertvector(given, doubles);
+        }
+        for (size_t k = 0; k < count; k += (size_t)depth) {
+            add_doubles(to_odd, depth, exact, a + set * FEW * NOTED, b, k, now,
+                        unsure);
+        }
+        UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
+            const few_floats sum =
+                __builtin_convertvector(now[i / VECTORS][i % VECTORS], few_floats);
+            const doubles again = __builtin_convertvector(sum, doubles);
+            const longs out = unsure[i / VECTORS][i % VECTORS] |
+                              (longs)(again - again != 0); /* what is not finite */
+            /* All bits are NaN, and no bits zero, also as float32. */
+            const few_floats mark = __builtin_convertvector((doubles)out, few_floats);
+            const size_t place = (set * FEW * VECTORS + i) * sizeof sum;
+            memcpy((char *)&sums + place, &sum, sizeof sum);
+            memcpy((char *)&doubt + place, &mark, sizeof mark);
+            some |= out;
+        }
+    }
+    if (any((words)some)) {
+        redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        memcpy(c + r * ldc, sums.c[r], sizeof sums.c[r]);
+    }
+}
+
+#define CHAIN_DOUBLES(name, to_odd, depth, exact)                                   \
+    static void name(const struct tf_rounded_model *model, struct operands x,       \
+                     size_t count, float *c, size_t ldc)                            \
+    {                                                                               \
+        chain_doubles(to_odd, depth, exact, model, x, count, c, ldc);               \
+    }
+CHAIN_DOUBLES(fused_2_exact, 0, 2, 1)
+CHAIN_DOUBLES(fused_2_any, 0, 2, 0)
+CHAIN_DOUBLES(fused_4_exact, 0, 4, 1)
+CHAIN_DOUBLES(fused_4_any, 0, 4, 0)
+CHAIN_DOUBLES(odd_2_exact, 1, 2, 1)
+CHAIN_DOUBLES(odd_2_any, 1, 2, 0)
+
+/* -- which loop -------------------------------------------------------------------- */
+
 static void all_by_integers(const struct tf_rounded_model *model, struct operands x,
                             size_t depth, float *c, size_t ldc)
 {
@@ -231,42 +425,52 @@ static void all_by_integers(const struct tf_rounded_model *model, struct operand
     }
 }
 
-/* The loops of a model: where products are exact and nothing is subnormal, and else. */
+/* The loops of a model: where sums are exact but for what the unit rounds, and nothing is
+ * subnormal; and else. */
 struct loops {
     chain_fn *exact, *any;
+    int in_doubles;
 };
 
 static struct loops loops_of(const struct tf_rounded_model *m)
 {
-    const struct loops none = {all_by_integers, all_by_integers};
+    const struct loops none = {all_by_integers, all_by_integers, 0};
     if (m->to_odd) {
-        return none;
+        const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
+                         m->instruction_depth <= NOTED && m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
+        return fits ? (struct loops){odd_2_exact, odd_2_any, 1} : none;
+    }
+    if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
+        !m->flush_operands && m->instruction_depth <= NOTED &&
+        (m->depth == 2 || m->depth == 4)) {
+        return m->depth == 2 ? (struct loops){fused_2_exact, fused_2_any, 1}
+                             : (struct loops){fused_4_exact, fused_4_any, 1};
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && !m->flush_results &&
         !m->flush_operands && !m->lanes && !m->odd_first) {
-        return (struct loops){fused_exact, fused_any};
+        return (struct loops){fused_exact, fused_any, 0};
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && m->flush_results &&
         m->instruction_depth % 2 == 0) {
         if (m->odd_first && !m->lanes) {
-            return (struct loops){odd_exact, odd_flushed};
+            return (struct loops){odd_exact, odd_flushed, 0};
         }
         if (!m->odd_first && m->lanes == 2 && m->start == 0) {
-            return (struct loops){lanes_exact, lanes_flushed};
+            return (struct loops){lanes_exact, lanes_flushed, 0};
         }
     }
     /* The fused sum of two products is a step of its own, to which -0 adds nothing. */
     if (m->arithmetic == TF_FUSED && m->depth == 2 && m->instruction_depth == 2 &&
         m->lanes == 1 && m->start == TF_SIGN_BIT && !m->flush_results &&
         !m->flush_operands) {
-        return (struct loops){steps_2_exact, all_by_integers};
+        return (struct loops){steps_2_exact, all_by_integers, 0};
     }
     if (m->arithmetic == TF_STEPWISE && m->flush_results) {
         if (m->depth == 2) {
-            return (struct loops){steps_2_exact, steps_2_flushed};
+            return (struct loops){steps_2_exact, steps_2_flushed, 0};
         }
         if (m->depth == 4) {
-            return (struct loops){steps_4_exact, steps_4_flushed};
+            return (struct loops){steps_4_exact, steps_4_flushed, 0};
         }
     }
     return none;
@@ -299,8 +503,8 @@ TF_INLINE floats read_vector(floats x, uint32_t least, words zeros, struct range
     return (floats)kept;
 }
 
-/* The exponents of the least and the greatest one, biased: as a note. 0 for the least
- * where products may not be exact. */
+/* Exponents, biased, of what all numbers are multiples of, times 2^10, and of the greatest
+ * one: as a note. 0 for the first where products may not be exact in float32. */
 static uint32_t note_of(struct range range)
 {
     uint32_t least = INT32_MAX, greatest = 0, last = 0;
@@ -309,8 +513,9 @@ static uint32_t note_of(struct range range)
         greatest = range.greatest[i] > greatest ? range.greatest[i] : greatest;
         last |= range.last[i];
     }
-    const int exact = !(last & ((1u << (24 - BITS)) - 1));
-    return (exact ? (least + 1) >> 23 : 0) | greatest >> 23 << 16;
+    const uint32_t field = (least + 1) >> 23, more = last << 16 ? 0 : BITS - 8;
+    const int exact = field && !(last & ((1u << (24 - BITS)) - 1));
+    return (exact ? field + more : 0) | greatest >> 23 << 16;
 }
 
 /* What takes the place of numbers that are flushed. */
@@ -344,15 +549,15 @@ static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, 
     return note_of(range);
 }
 
-/* A note for ROWS rows, or a panel, of TF_MMA_DEPTH k. */
+/* A note for ROWS rows, or a panel, of NOTED k. */
 static void read_rows(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes)
 {
     for (size_t i = 0; i < rows; i += ROWS) {
-        for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+        for (size_t k = 0; k < depth; k += NOTED) {
             const size_t place = i * depth + k;
             notes[place] = read_block(model, model->least_a, a + place, depth, ROWS,
-                                      tf_min_size(depth - k, TF_MMA_DEPTH));
+                                      tf_min_size(depth - k, NOTED));
         }
     }
 }
@@ -361,21 +566,60 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
                          size_t depth, uint32_t *notes)
 {
     for (size_t j = 0; j < columns; j += PANEL) {
-        for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+        for (size_t k = 0; k < depth; k += NOTED) {
             const size_t place = j * depth + k * PANEL;
-            const size_t n = tf_min_size(depth - k, TF_MMA_DEPTH) * PANEL;
+            const size_t n = tf_min_size(depth - k, NOTED) * PANEL;
             notes[place / 2] = read_block(model, model->least_b, b + place, n, 1, n);
         }
     }
 }
 
-/* Whether products are exact: normal, finite, and multiples of 2^-126. */
-static int are_exact(uint32_t a, uint32_t b)
+/* Of `depth` k, whose notes lie `step` apart. */
+static uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
 {
-    const int32_t least = (int32_t)((a & 0xFFFF) + (b & 0xFFFF)) - 2 * BIAS;
-    const int32_t greatest = (int32_t)((a >> 16) + (b >> 16)) - 2 * BIAS;
-    return (a & 0xFFFF) && (b & 0xFFFF) && least - 2 * (BITS - 1) >= TF_LEAST_SINGLE &&
-           greatest + 2 <= BIAS;
+    uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
+    for (size_t k = 0; k < depth; k += NOTED) {
+        const uint32_t note = notes[k * step];
+        least = (note & 0xFFFF) < least ? note & 0xFFFF : least;
+        greatest = note >> 16 > greatest ? note >> 16 : greatest;
+    }
+    return least | greatest << 16;
+}
+
+/* Of products, or of accumulators: all are multiples of 2^unit, and less than 2^end. */
+struct span {
+    int32_t unit, end;
+    int known; /* whether that is so */
+};
+
+static struct span span_of_products(uint32_t a, uint32_t b)
+{
+    return (struct span){
+        (int32_t)((a & 0xFFFF) + (b & 0xFFFF)) - 2 * BIAS - 2 * (BITS - 1),
+        (int32_t)((a >> 16) + (b >> 16)) - 2 * BIAS + 2, (a & 0xFFFF) && (b & 0xFFFF)};
+}
+
+/* But for what is not finite. */
+static struct span span_of_sums(const float *c, size_t ldc)
+{
+    struct range range = no_range();
+    UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+        read_vector(load_floats(c + i / SIDES * ldc + i % SIDES * LANES), 0, words_of(0),
+                    &range);
+    }
+    uint32_t least = INT32_MAX, greatest = 0;
+    for (int i = 0; i < LANES; i++) {
+        least = range.least_less_one[i] < least ? range.least_less_one[i] : least;
+        greatest = range.greatest[i] > greatest ? range.greatest[i] : greatest;
+    }
+    return (struct span){(int32_t)((least + 1) >> 23) - BIAS - 23,
+                         (int32_t)(greatest >> 23) - BIAS + 1, least >> 23 != 0};
+}
+
+/* Whether products are exact: normal, finite, and multiples of 2^-126. */
+static int are_exact(struct span products)
+{
+    return products.known && products.unit >= TF_LEAST_SINGLE && products.end <= BIAS;
 }
 
 /* Whether accumulators are multiples of 2^-126. */
@@ -387,6 +631,28 @@ static int are_multiples(const float *c, size_t ldc)
         small |= are_less(x, (TF_LEAST_SINGLE + 23 + BIAS) << 23) & (words)(x != 0);
     }
     return !any(small);
+}
+
+/* The loop for a tile. */
+static chain_fn *loop_for(struct loops loops, const struct tf_rounded_model *model,
+                          struct span products, const float *c, size_t ldc)
+{
+    if (!loops.in_doubles) {
+        const int exact = are_exact(products) &&
+                          (!model->flush_results || are_multiples(c, ldc));
+        return exact ? loops.exact : loops.any;
+    }
+    /* NOTED products, and the accumulator; and what roundings add to that. */
+    const struct span sums = span_of_sums(c, ldc);
+    const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
+    const int32_t more = products.end + 4;
+    const int32_t end = (sums.end > more ? sums.end : more) + 2;
+    const int normal = are_exact(products) && sums.known && unit >= TF_LEAST_SINGLE &&
+                       end <= BIAS;
+    if (model->flush_results && !normal) {
+        return all_by_integers;
+    }
+    return normal && end - unit <= 53 ? loops.exact : loops.any;
 }
 
 /* -- all rows ---------------------------------------------------------------------- */
@@ -417,17 +683,23 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         memcpy(filled.b, b, depth * PANEL * sizeof *b);
         x = (struct operands){filled.a, filled.b, TF_MMA_DEPTH};
     }
+    const size_t step = loops.in_doubles ? NOTED : whole;
     for (size_t i = 0; i < rows; i += ROWS) {
-        const int exact = are_exact(a_notes[i * lda], *b_notes);
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
             memcpy(filled.a + r * TF_MMA_DEPTH, a + (i + r) * lda, depth * sizeof *a);
         }
-        for (size_t j = 0; j < PANEL; j += WIDTH) {
-            const struct operands here = {whole != depth ? x.a : a + i * lda, x.b + j,
-                                          x.lda};
-            float *place = c + i * ldc + j;
-            const int fast = exact && (!model->flush_results || are_multiples(place, ldc));
-            (fast ? loops.exact : loops.any)(model, here, whole, place, ldc);
+        x.a = whole != depth ? filled.a : a + i * lda;
+        for (size_t k = 0; k < whole; k += step) {
+            const size_t here = tf_min_size(whole - k, step);
+            const size_t noted = tf_min_size(depth - k, step);
+            const struct span products =
+                span_of_products(note_of_all(a_notes + i * lda + k, 1, noted),
+                                 note_of_all(b_notes + k * PANEL / 2, PANEL / 2, noted));
+            for (size_t j = 0; j < PANEL; j += WIDTH) {
+                const struct operands y = {x.a + k, x.b + k * PANEL + j, x.lda};
+                float *place = c + i * ldc + j;
+                loop_for(loops, model, products, place, ldc)(model, y, here, place, ldc);
+            }
         }
     }
 }
