@@ -8,6 +8,9 @@
  * at least 2^-126, and the accumulators are such multiples too, nothing subnormal arises,
  * and products are exact. A second loop flushes each result, and leaves to the integers
  * those that look like 2^-126: these may have been less before they were rounded.
+ *
+ * Sums of more than two numbers that are rounded once, or to odd, are float64's, see below;
+ * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
  */
 #include "runtime/asserts.h"
 #include "runtime/kernels/simd.h"
