@@ -8,6 +8,9 @@
  * at least 2^-126, and the accumulators are such multiples too, nothing subnormal arises,
  * and products are exact. A second loop flushes each result, and leaves to the integers
  * those that look like 2^-126: these may have been less before they were rounded.
+ *
+ * Sums of more than two numbers that are rounded once, or to odd, are float64's, see below;
+ * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
  */
 #include "runtime/asserts.h"
 #include "runtime/kernels/simd.h"
@@ -322,6 +325,39 @@ TF_INLINE doubles add_with_errors(int to_odd, int depth, doubles products[4], do
     return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)), 0);
 }
 
+__attribute__((noinline)) static void add_fused_with_errors(int depth,
+                                                            const doubles *products,
+                                                            doubles *c, longs *doubt)
+{
+    doubles copies[4];
+    memcpy(copies, products, (size_t)depth * sizeof *copies);
+    *c = depth == 2 ? add_with_errors(0, 2, copies, *c, doubt)
+                    : add_with_errors(0, 4, copies, *c, doubt);
+}
+
+/* A fused group whose sums may not be exact. Where the total is 2^-8 of the sums of two
+ * products or more, all errors together are less than 2^10 of its last bits: they count
+ * only if so close to it is the middle of two float32 numbers. */
+TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, longs *doubt)
+{
+    enum { NEAR = 1 << 10 };
+    doubles sum = products[0] + products[1], most = magnitude_of_doubles(sum);
+    if (depth == 4) {
+        const doubles other = products[2] + products[3];
+        most += magnitude_of_doubles(other);
+        sum += other;
+    }
+    const doubles total = c + sum;
+    /* 2^-110: no total is subnormal in float32. */
+    const longs large = (longs)(magnitude_of_doubles(total) * 256 >= most + 0x1p-110);
+    const longs middle = ((longs)total + (NEAR - (BELOW_SINGLE + 1) / 2)) & BELOW_SINGLE;
+    if (any((words)(~large | (longs)(middle < 2 * NEAR)))) {
+        add_fused_with_errors(depth, products, &c, doubt);
+        return c;
+    }
+    return to_single(total, 0);
+}
+
 TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
                            const double *b, size_t k, doubles c[FEW][VECTORS],
                            longs doubt[FEW][VECTORS])
@@ -336,8 +372,9 @@ TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
                 products[i] = exact && i > 0 ? add_product(x, y, products[i - 1]) : x * y;
             }
             if (!exact) {
-                c[r][v] =
-                    add_with_errors(to_odd, depth, products, c[r][v], &doubt[r][v]);
+                c[r][v] = to_odd ? add_with_errors(1, depth, products, c[r][v],
+                                                   &doubt[r][v])
+                                 : add_fused(depth, products, c[r][v], &doubt[r][v]);
             } else {
                 const doubles sum = to_odd ? to_single(products[depth - 1], 1)
                                            : products[depth - 1];
@@ -437,7 +474,8 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     const struct loops none = {all_by_integers, all_by_integers, 0};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
-                         m->instruction_depth <= NOTED && m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
+                         m->instruction_depth <= NOTED && m->flush_results &&
+                         m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
         return fits ? (struct loops){odd_2_exact, odd_2_any, 1} : none;
     }
     if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
