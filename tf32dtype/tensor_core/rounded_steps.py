@@ -21,6 +21,8 @@ LEAST, KEPT = -126, 23  # of float32: the least normal exponent, and fraction bi
 FRACTION, SUM_FRACTION, KEPT_DOWN = 24, 32, 31
 FAR = 25  # exponents; farther below it an accumulator is dropped where there are lanes
 MINUS_ZERO = -0.0
+NOTHING = Exact(False, 0, UNIT)
+NOT_ROUNDED = Rounded(math.nan, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ class TwoStages:
     terms: tuple[Cut, ...] = ()
     greatest: int = LEAST
     dropped: bool = False
-    total: Exact = Exact(False, 0, UNIT)
+    total: Exact = NOTHING
     #: what the rounding downward takes away
-    down: Exact = Exact(False, 0, UNIT)
-    rounded: Rounded = Rounded(math.nan, Exact(False, 0, UNIT))
+    down: Exact = NOTHING
+    rounded: Rounded = NOT_ROUNDED
 
     @property
     def result(self) -> float:
