@@ -7,7 +7,7 @@ each other. `explain` makes text of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .integer_model import Addition, Exact, Rounded, _add, _round, _special
@@ -174,10 +174,15 @@ def _instruction(model: Model, a: Numbers, b: Numbers, c: float) -> Iterator[Ste
 def _groups(
     model: Model, a: Numbers, b: Numbers, ks: Sequence[int], c: float
 ) -> Iterator[Step]:
-    group = {"fused": _fused, "stepwise": _stepwise, "two stages": _two_stages}
+    ways: dict[str, Callable[..., Iterator[Sum | TwoStages]]] = {
+        "fused": _fused,
+        "stepwise": _stepwise,
+        "two stages": _two_stages,
+    }
+    group = ways[model.arithmetic]
     for first in range(0, len(ks), model.depth):
         here = tuple(ks[first : first + model.depth])
-        for step in group[model.arithmetic](model, a, b, here, c):
+        for step in group(model, a, b, here, c):
             yield step
             c = step.result
 
