@@ -277,7 +277,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stage_special(
 {
     uint32_t p[TF_DEEPEST_ROUNDED], ones[TF_DEEPEST_ROUNDED];
     for (int32_t k = 0; k < model->depth; k++) {
-        struct tf_rounded_model plain = {TF_FUSED};
+        const struct tf_rounded_model plain = {.arithmetic = TF_FUSED};
         p[k] = tf_rounded_fused(&plain, a + k, b + k, 1, TF_SIGN_BIT);
         ones[k] = TF_ONE;
     }

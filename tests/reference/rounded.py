@@ -10,7 +10,7 @@ Numbers come as float32's bits: those of operands are exact in their formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any

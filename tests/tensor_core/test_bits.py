@@ -1,4 +1,4 @@
-"""Matrix units: every bit against `reference.matrix_units`, for every row of the tables.
+"""Matrix units: every bit against `reference.matrix_units`, for every model.
 
 Rows that share their parameters share what the reference makes of their cases.
 """

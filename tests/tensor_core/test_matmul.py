@@ -11,6 +11,7 @@ import pytest
 import tf32dtype as td
 from tests.support.interpreters import run, run_code
 from tf32dtype import _core
+from tf32dtype.tensor_core.device import MODELS
 from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import ALIGNED
 
@@ -19,8 +20,11 @@ matmul = td.tensor_core.matmul
 
 TYPES = {"float16": np.float16} | {
     name: getattr(td, name)
-    for name in ("tf32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
-}
+    for name in (
+        "tf32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float6_e3m2fn",
+        "float6_e2m3fn", "float4_e2m1fn",
+    )
+}  # fmt: skip
 RNG = np.random.default_rng(11)
 
 
@@ -289,8 +293,8 @@ def test_unknown_pairs_list_what_there_is():
 def test_other_dtypes(dtype):
     x = np.ones((2, 2)).astype(dtype)
     half = np.ones((2, 2), np.float16)
-    has_format = np.dtype(dtype).name in (*td.formats, "float64")
-    kind = ValueError if has_format else TypeError
+    known = {*td.formats, "float64"}
+    kind = ValueError if np.dtype(dtype).name in known else TypeError
     for pair in ((x, half), (half, x)):
         with pytest.raises(kind, match=np.dtype(dtype).name.split("_")[0][:3]):
             matmul(*pair, device="H100")
@@ -342,16 +346,27 @@ def test_bad_arguments():
     assert not frozen.any()
 
 
+#: What GEMM libraries use.
+FIRST = {
+    "H100": "wgmma",
+    "B200": "tcgen05",
+    "MI100": "mfma",
+    "MI250X": "mfma",
+    "MI300X": "mfma",
+    "AVX512_BF16": "vdpbf16ps",
+    "AMX": "tdpbf16ps",
+    "Arm BF16": "bfdot",
+}
+
+
 def test_every_model_is_found_by_what_it_is():
-    for model in ALIGNED:
+    for model in MODELS:
         key = model.device, model.instruction, model.a, model.b, model.accumulator
         assert find_model(*key) is model
     for device in td.tensor_core.devices.values():
-        assert device.instructions[0] == {"H100": "wgmma", "B200": "tcgen05"}.get(
-            device.name, "mma.sync"
-        )
+        assert device.instructions[0] == FIRST.get(device.name, "mma.sync")
         assert device.models
-    assert len(td.tensor_core.devices) == 7
+    assert len(td.tensor_core.devices) == 13
     assert "nobody" not in td.tensor_core.devices
 
 

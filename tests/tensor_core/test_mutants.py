@@ -140,7 +140,7 @@ def of_rounded_units(m: Rounded) -> Iterator[Neighbour]:
         if m.rounding == "ties_to_even":
             wrong["tiny before rounding"] = {"tiny_before": True}
     wrong["saturates"] = {"saturates": True}
-    if m.arithmetic == "stepwise" or m.lanes == 2 and m.arithmetic == "fused":
+    if m.arithmetic == "stepwise" or (m.lanes == 2 and m.arithmetic == "fused"):
         wrong["c first"] = {"c_first": True}
     if m.arithmetic == "stepwise" and m.depth > 2:
         wrong |= {f"sums {tree}": {"tree": tree} for tree in ("halves", "in turn")}

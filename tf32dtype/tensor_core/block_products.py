@@ -191,9 +191,7 @@ def resolve(
     found = find_device(device)
     model = find_model(device, instruction, x.format, y.format, "float32")
     if not isinstance(model, Aligned):
-        raise ValueError(
-            f"{model.name} is not modelled with blocks; NVIDIA's units are"
-        )
+        raise ValueError(f"{model.name} does not multiply blocks; NVIDIA's units do")
     depth = 2 * model.depth if model.emulated else model.depth
     if x.block_size % depth:
         name = find_instruction(found, instruction)

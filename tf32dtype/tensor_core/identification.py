@@ -290,6 +290,8 @@ def identify(
     B200 tcgen05 float16 -> float32
     B200 mma.sync float16 -> float32
     RTX Blackwell mma.sync float16 -> float32
+    MI100 mfma float16 -> float32
+    AMX tdpfp16ps float16 -> float32
 
     What a split-k kernel returned:
 

@@ -69,16 +69,17 @@ def _fused_header(model: Model) -> Iterator[str]:
     if model.odd_first:
         yield "  order        of each two k the second one first"
     if model.lanes == 1:
-        yield f"  chain        of an instruction, from {model.start:g}; its sum t is"
-        yield f"               added to the accumulator, {_NEAREST}"
+        yield f"  chain        of an instruction, from {model.start:g};"
+        yield f"               its sum t is added to the accumulator, {_NEAREST}"
     elif model.lanes:
-        yield f"  chains       t0 of even k and t1 of odd k, from {model.start:g}; their"
-        yield f"               sum t is added to the accumulator, {_NEAREST}"
+        yield f"  chains       t0 of even k, t1 of odd k, from {model.start:g};"
+        yield f"               their sum t is added to the accumulator, {_NEAREST}"
 
 
 def _stepwise_header(model: Model) -> Iterator[str]:
     how = "to odd" if model.rounding == "to_odd" else _NEAREST
-    yield f"  group        {model.depth} products (K), and their sum s, neighbours first"
+    products = f"{model.depth} products (K)"
+    yield f"  group        {products}, and their sum s, neighbours first"
     yield "  sum          that of s and the accumulator"
     yield f"  rounding     of each product and each sum, {how}"
 
@@ -87,10 +88,11 @@ def _two_stages_header(model: Model) -> Iterator[str]:
     yield f"  group        {model.depth} products (K), then the accumulator"
     yield f"  products     cut to {FRACTION} bits below the greatest exponent of them"
     if model.lanes > 1:
-        yield "               even and odd k apart; both sums are brought to the greater"
-        yield "               exponent, downward, and added"
+        yield "               even and odd k apart; both sums are brought to the"
+        yield "               greater exponent, downward, and added"
+    bits = f"{SUM_FRACTION} and {FRACTION} bits"
     yield "  sum          it and the accumulator are brought to the greater exponent,"
-    yield f"               downward: {SUM_FRACTION} and {FRACTION} bits below it are kept"
+    yield f"               downward: {bits} below it are kept"
     if model.lanes > 1:
         yield f"               (an accumulator {FAR + 1} or more below it is dropped)"
     yield f"  rounding     downward to {KEPT_DOWN} fraction bits, then {_NEAREST}"
@@ -104,7 +106,7 @@ def told(
 ) -> Iterator[str]:
     """The steps: in full if there are few groups, else a line for each."""
     groups = sum(isinstance(x, TwoStages) or not (_is_inner(x)) for x in found)
-    if groups > IN_FULL or model.arithmetic == "fused" and model.depth == 1:
+    if groups > IN_FULL or (model.arithmetic == "fused" and model.depth == 1):
         yield from _in_lines(model, found, len(a))
         return
     first = True
@@ -281,7 +283,7 @@ def _short(x: Exact) -> str:
     return exactly if len(exactly) <= _LONGEST else f"~{_value(x):.9g}"
 
 
-# -- a line for each group ---------------------------------------------------------------
+# -- a line for each group -------------------------------------------------------------
 
 _LINE = (9, 15, 26)
 
@@ -298,7 +300,8 @@ def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
     if any(isinstance(step, Addition) for step in found):
         yield "+: an addition to the accumulator, to nearest, ties to even"
     if model.arithmetic != "fused" or model.depth > 1:
-        yield "In full: explain one instruction's k, with the accumulator before it as c"
+        words = "with the accumulator before it as c"
+        yield f"In full: explain one instruction's k, {words}"
 
 
 def _changes_nothing(step: Step) -> bool:

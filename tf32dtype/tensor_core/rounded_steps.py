@@ -7,7 +7,7 @@ each other. `explain` makes text of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .integer_model import Addition, Exact, Rounded, _add, _round, _special
@@ -21,6 +21,8 @@ LEAST, KEPT = -126, 23  # of float32: the least normal exponent, and fraction bi
 FRACTION, SUM_FRACTION, KEPT_DOWN = 24, 32, 31
 FAR = 25  # exponents; farther below it an accumulator is dropped where there are lanes
 MINUS_ZERO = -0.0
+NOTHING = Exact(False, 0, UNIT)
+NOT_ROUNDED = Rounded(math.nan, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ class TwoStages:
     terms: tuple[Cut, ...] = ()
     greatest: int = LEAST
     dropped: bool = False
-    total: Exact = Exact(False, 0, UNIT)
+    total: Exact = NOTHING
     #: what the rounding downward takes away
-    down: Exact = Exact(False, 0, UNIT)
-    rounded: Rounded = Rounded(math.nan, Exact(False, 0, UNIT))
+    down: Exact = NOTHING
+    rounded: Rounded = NOT_ROUNDED
 
     @property
     def result(self) -> float:
@@ -172,10 +174,15 @@ def _instruction(model: Model, a: Numbers, b: Numbers, c: float) -> Iterator[Ste
 def _groups(
     model: Model, a: Numbers, b: Numbers, ks: Sequence[int], c: float
 ) -> Iterator[Step]:
-    group = {"fused": _fused, "stepwise": _stepwise, "two stages": _two_stages}
+    ways: dict[str, Callable[..., Iterator[Sum | TwoStages]]] = {
+        "fused": _fused,
+        "stepwise": _stepwise,
+        "two stages": _two_stages,
+    }
+    group = ways[model.arithmetic]
     for first in range(0, len(ks), model.depth):
         here = tuple(ks[first : first + model.depth])
-        for step in group[model.arithmetic](model, a, b, here, c):
+        for step in group(model, a, b, here, c):
             yield step
             c = step.result
 

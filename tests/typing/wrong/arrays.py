@@ -29,10 +29,8 @@ number: td.tf32 = td.quantize(1.5, td.bfloat16)  # error
 codes: npt.NDArray[np.uint16] = td.bits(a)  # error
 td.tensor_core.matmul(x, x.T, device="AMX", instruction="bfdott")  # error
 small: npt.NDArray[np.float16] = td.tensor_core.matmul(a, a.T, device="A100")  # error
-long = np.ones((4, 4))
-short: npt.NDArray[np.float32] = td.tensor_core.matmul(
-    long, long, device="A100"
-)  # error
+d = np.ones((4, 4))
+short: npt.NDArray[np.float32] = td.tensor_core.matmul(d, d, device="A100")  # error
 loaded: npt.NDArray[np.float32] = td.load("x.npy")  # error
 half: td.tf32 = 0.5  # error
 td.tf32([1, 2])  # error
