@@ -352,6 +352,7 @@ class _Ieee:
     b: str = "float32"
     arithmetic: str = "fused"
     rounding: str = "ties_to_even"
+    flushed: str = "kept"
     flushes_results: bool = False
 
 

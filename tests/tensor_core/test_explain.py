@@ -493,8 +493,8 @@ def test_side_by_side_rows_and_lengths():
     lines = text.splitlines()
     assert len(lines) < 200
     assert sum(bool(re.match(r" +\d+-\d+ 0x", line)) for line in lines) < 55
-    rows = [m for m in td.tensor_core.MODELS if m.device == "H100" and m.a == m.b == "float8_e4m3fn"]
-    rows = [m for m in rows if m.accumulator == "float32"]
+    rows = [m for m in td.tensor_core.devices["H100"].models if m.a == m.b]
+    rows = [m for m in rows if (m.a, m.accumulator) == ("float8_e4m3fn", "float32")]
     y = x[:100].astype(td.float8_e4m3fn)
     text = explain(y, y, device=rows)
     assert "= 0x" in text

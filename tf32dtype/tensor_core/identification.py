@@ -236,8 +236,8 @@ def identify(
         number; None is +0.
     d : array_like
         The results to explain, of the product's shape: float32, float16 or float64,
-        or what float32 sums were rounded to: bfloat16, float16, an FP8 format. Numbers and
-        lists of Python are float32, and have to be exact in it.
+        or what float32 sums were rounded to: bfloat16, float16, an FP8 format. Numbers
+        and lists of Python are float32, and have to be exact in it.
     one_chain : bool
         Whether all of k is one chain, as an instruction's k follow each other. False:
         a library may have cut k into parts too.
