@@ -113,9 +113,12 @@ def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
     if len(pairs) == 2 and pairs[0] == pairs[1][::-1]:
         return f"{' x '.join(pairs[0])}, either way"
     others = dict.fromkeys(a for a, _ in pairs if a not in same)
-    if same and others and set(pairs) == {
-        (a, b) for a, b in permutations([*others, *same], 2) if {a, b} & set(same)
-    }:
+    if (
+        same
+        and others
+        and set(pairs)
+        == {(a, b) for a, b in permutations([*others, *same], 2) if {a, b} & set(same)}
+    ):
         return f"{', '.join(same)}, any two of them, or with {', '.join(others)}"
     return ", ".join([*same, *(f"{a} x {b}" for a, b in pairs)])
 

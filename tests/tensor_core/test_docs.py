@@ -21,8 +21,14 @@ PAGE = ROOT / "docs" / "tensor_cores.md"
 
 
 def pairs(operands: str) -> list[tuple[str, str]]:
-    """What "a, b, any two of them", "a x b, either way" and "a, a x b" stand for."""
+    """What "a, b, any two of them", "a x b, either way" and "a, a x b" stand for; and
+    "a, any two of them, or with b"."""
+    operands, _, others = operands.partition(", or with ")
     names = operands.split(", ")
+    if others:
+        every = [*names[:-1], *others.split(", ")]
+        both = [(x, x) for x in names[:-1]] + list(permutations(every, 2))
+        return [pair for pair in both if {*pair} & {*names[:-1]}]
     if names[-1] == "any two of them":
         return [(x, x) for x in names[:-1]] + list(permutations(names[:-1], 2))
     if names[-1] == "either way":

@@ -258,10 +258,12 @@ CHOSEN = [
     ("B200", None, "bfloat16", "float32", "float8_e4m3fn"),
     ("A100", None, "float16", "float16", "float16"),
     ("T4", None, "float16", "float32", "float16"),
+    ("MI300X", None, "float16", "float32", "float32"),
+    ("AVX512_BF16", None, "bfloat16", "float32", "float32"),
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("chosen", CHOSEN, ids=lambda x: "-".join(map(str, x)))
 @pytest.mark.parametrize("k", [272, 1000])
 def test_the_true_one_is_never_excluded(chosen, k, compared):

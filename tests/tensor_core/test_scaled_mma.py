@@ -95,6 +95,7 @@ def test_what_is_open_is_a_parameter(model, changes, compared):
         compared(len(case.c))
 
 
+@pytest.mark.sampled(4)
 @each_model
 def test_product_is_all_its_chains(model, compared):
     for kind in KINDS:
