@@ -341,10 +341,9 @@ def _find_model(
             " here"
         )
     from ..tensor_core.look_up import find_model
-    from ..tensor_core.models import Aligned
 
     model = find_model(device, instruction, row.format, row.format, "float32")
-    if row.parts > 1 and not isinstance(model, Aligned):
+    if row.parts > 1 and not model.adds_parts:
         raise ValueError(
             f"precision={row.short!r} adds parts as NVIDIA's libraries do;"
             f" {model.device} has no such"
@@ -357,8 +356,12 @@ def _shorts(device: object) -> str:
     from ..tensor_core.look_up import find_device
 
     models = find_device(device).models
-    has = {m.a for m in models if m.a == m.b and m.accumulator == "float32"}
-    return ", ".join(row.short for row in PRECISIONS if row.format in has)
+    has = {m.a: m for m in models if m.a == m.b and m.accumulator == "float32"}
+    return ", ".join(
+        row.short
+        for row in PRECISIONS
+        if row.format in has and (row.parts == 1 or has[row.format].adds_parts)
+    )
 
 
 def _which(instruction: object) -> str:

@@ -214,6 +214,11 @@ class Model:
         """Whether the unit scales an accumulator without a rounding."""
         return False
 
+    @property
+    def adds_parts(self) -> bool:
+        """Whether libraries add products of parts of float32 numbers on it (bf16x9)."""
+        return False
+
 
 @dataclass(frozen=True)
 class Aligned(Model):
@@ -247,6 +252,10 @@ class Aligned(Model):
     def scales_inside(self) -> bool:
         point = POINTS["scale_input_d"]
         return self.instruction == "tcgen05" and point.value == "inside"
+
+    @property
+    def adds_parts(self) -> bool:
+        return True
 
     @property
     def rounding(self) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from .explanation import (
+from .explanation_words import (
     IN_FULL,
-    _count,
-    _hex,
-    _ranges,
-    _row,
-    _shown,
-    _some,
-    _span,
-    _units,
-    _value,
+    count,
+    hexadecimal,
+    ranges,
+    row,
+    shown,
+    some,
+    span,
+    units,
+    value_of,
 )
 from .integer_model import Addition, Exact, Rounded
 from .models import VERIFIED
@@ -51,7 +51,7 @@ def header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
         label = "" if model.flushed != "kept" else "subnormal"
         yield f"  {label:<11}  results become a zero of their sign"
     zeros = -k % model.instruction_depth
-    filled = f"; the last one is filled up with {_count(zeros, 'zero')}" * bool(zeros)
+    filled = f"; the last one is filled up with {count(zeros, 'zero')}" * bool(zeros)
     yield f"  instruction  {model.instruction_depth} k{filled}"
     if promote_every is not None:
         yield f"  promotion    sums of {promote_every} k, from 0, are added in float32"
@@ -121,13 +121,13 @@ def told(
         if isinstance(step, TwoStages):
             yield from _two_stages(model, step, a, b)
         elif isinstance(step, Addition):
-            yield f"k {_ranges(step.ks)}: the sum is added to the accumulator"
+            yield f"k {ranges(step.ks)}: the sum is added to the accumulator"
             yield f"  {step.accumulator:.9g} + {step.sum:.9g}"
             yield f"  {_how(model, step.rounded, nearest=True)}"
         else:
             yield from _sum(model, step, inner, a, b)
         inner = []
-        yield f"  accumulator {_shown(model, step.result)}"
+        yield f"  accumulator {shown(model, step.result)}"
 
 
 def _is_inner(step: Step) -> bool:
@@ -144,13 +144,13 @@ def _sum(
     """A group whose sum is exact, or one of steps."""
     there = [k for k in step.ks if k < len(a)]
     if step.name == "t":
-        yield f"k {_ranges(sorted(there))}: t is added to the accumulator"
+        yield f"k {ranges(sorted(there))}: t is added to the accumulator"
     elif step.special and not inner:
-        yield f"k {_ranges(there)}: Inf or NaN"
+        yield f"k {ranges(there)}: Inf or NaN"
         yield from (f"  {reason}" for reason in step.special)
         return
     else:
-        yield f"k {_ranges(there)}"
+        yield f"k {ranges(there)}"
     if inner:
         shown = [(x.name, x) for x in inner if min(x.ks) < len(a)]
         width = max(len(name) for name, _ in shown)
@@ -160,21 +160,21 @@ def _sum(
     if step.name:
         yield f"  {step.name:<8}  {_line_of(step)}".rstrip()
         return
-    yield _row("k", "a", "b", "a * b", "exactly")
+    yield row("k", "a", "b", "a * b", "exactly")
     zeros = []
     for k in there:
         if a[k] == 0 or b[k] == 0:
             zeros.append(k)
             continue
         product = _times(a[k], b[k])
-        cells = f"{_value(product):.5g}", _short(product)
-        yield _row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *cells)
+        cells = f"{value_of(product):.5g}", _short(product)
+        yield row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *cells)
     c = step.accumulator
     exactly = (_short(_times(c, 1.0)),) if c else ()
-    yield _row("c", "", "", f"{c:.5g}", *exactly)
-    yield _row("sum", "", "", f"{_value(step.total):.5g}", *_hexes(step.total))
+    yield row("c", "", "", f"{c:.5g}", *exactly)
+    yield row("sum", "", "", f"{value_of(step.total):.5g}", *_hexes(step.total))
     if zeros:
-        yield f"  zero: k {_ranges(zeros)}"
+        yield f"  zero: k {ranges(zeros)}"
     yield f"  {_how(model, step.rounded)}"
 
 
@@ -184,7 +184,7 @@ def _line_of(step: Sum) -> str:
         return f"{step.result:>11.5g}  {'; '.join(step.special)}"
     what = _off(step.rounded)
     what = "" if what == "exact" else what
-    return f"{_value(step.total):>11.5g}  {_short(step.total):>{_LONGEST}}  {what}"
+    return f"{value_of(step.total):>11.5g}  {_short(step.total):>{_LONGEST}}  {what}"
 
 
 def _two_stages(
@@ -192,35 +192,35 @@ def _two_stages(
 ) -> Iterator[str]:
     there = [k for k in step.ks if k < len(a)]
     if step.special:
-        yield f"k {_ranges(there)}: Inf or NaN"
+        yield f"k {ranges(there)}: Inf or NaN"
         yield from (f"  {reason}" for reason in step.special)
         return
-    yield f"k {_ranges(there)}"
+    yield f"k {ranges(there)}"
     for part in step.products:
-        sources = _some([f"k {k}" for k in part.sources], 4)
+        sources = some([f"k {k}" for k in part.sources], 4)
         yield f"  greatest exponent of products {part.greatest}, of {sources}"
-        yield _row("k", "a", "b", "a * b", "exactly", f"* 2^{part.unit}", "cut")
+        yield row("k", "a", "b", "a * b", "exactly", f"* 2^{part.unit}", "cut")
         for k, term in part.terms:
-            yield _row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *_cells(term))
+            yield row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *_cells(term))
         total = Exact(part.total < 0, abs(part.total), part.unit)
-        yield _row("sum", "", "", f"{_value(total):.5g}", "", _units(part.total))
+        yield row("sum", "", "", f"{value_of(total):.5g}", "", units(part.total))
     if not step.products:
         yield "  no product but zeros"
     else:
         summed = {k for part in step.products for k, _ in part.terms}
         if len(summed) < len(there):
-            yield f"  zero: k {_ranges([k for k in there if k not in summed])}"
+            yield f"  zero: k {ranges([k for k in there if k not in summed])}"
     if len(step.together) > 1:
         unit = step.greatest_product - FRACTION
         yield f"  both, in units of 2^{unit}"
         yield from (_brought(term) for term in step.together)
     yield f"  with the accumulator: greatest exponent {step.greatest}"
-    yield _row("", "", "", "", "exactly", f"* 2^{step.greatest - SUM_FRACTION}", "cut")
+    yield row("", "", "", "", "exactly", f"* 2^{step.greatest - SUM_FRACTION}", "cut")
     for term in step.terms:
         yield _brought(term)
     if step.dropped:
         yield f"  c is more than {FAR} exponents below that: it is dropped"
-    yield _row("all", "", "", f"{_value(step.total):.5g}", "", _signed(step.total))
+    yield row("all", "", "", f"{value_of(step.total):.5g}", "", _signed(step.total))
     if step.down.magnitude:
         yield f"  rounded downward: {_short(step.down)} is cut off"
     yield f"  {_how(model, step.rounded)}"
@@ -228,16 +228,16 @@ def _two_stages(
 
 def _brought(term: Cut) -> str:
     """Of which more is subtracted than there is where it is negative."""
-    value = f"{_value(term.exact):.5g}"
-    return _row(term.name.split()[0], "", "", value, *_cells(term)[1:])
+    value = f"{value_of(term.exact):.5g}"
+    return row(term.name.split()[0], "", "", value, *_cells(term)[1:])
 
 
 def _cells(term: Cut) -> tuple[str, ...]:
-    value = f"{_value(term.exact):.5g}"
+    value = f"{value_of(term.exact):.5g}"
     if not term.exact.magnitude:
         return (value,)
     cut = _short(term.cut) if term.cut.magnitude else ""
-    return value, _short(term.exact), _units(term.kept), cut
+    return value, _short(term.exact), units(term.kept), cut
 
 
 def _hexes(x: Exact) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ def _hexes(x: Exact) -> tuple[str, ...]:
 
 
 def _signed(x: Exact) -> str:
-    return _units(-x.magnitude if x.negative else x.magnitude)
+    return units(-x.magnitude if x.negative else x.magnitude)
 
 
 def _times(x: float, y: float) -> Exact:
@@ -279,8 +279,8 @@ def _short(x: Exact) -> str:
     """An exact number in hexadecimal, or about what it is where that is long."""
     if not x.magnitude:
         return "0"
-    exactly = _hex(x)
-    return exactly if len(exactly) <= _LONGEST else f"~{_value(x):.9g}"
+    exactly = hexadecimal(x)
+    return exactly if len(exactly) <= _LONGEST else f"~{value_of(x):.9g}"
 
 
 # -- a line for each group -------------------------------------------------------------
@@ -294,7 +294,7 @@ def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
         # Zeros after the last k show where they change something.
         if _is_inner(step) or (min(step.ks) >= k and _changes_nothing(step)):
             continue
-        yield f"{_line(*_line_cells(step, k))}  {_shown(model, step.result)}"
+        yield f"{_line(*_line_cells(step, k))}  {shown(model, step.result)}"
     yield ""
     yield "sum: the exact one; rounding: the accumulator minus the sum"
     if any(isinstance(step, Addition) for step in found):
@@ -312,15 +312,15 @@ def _line_cells(step: Step, k: int) -> tuple[str, str, str]:
     special: tuple[str, ...] = ()
     if isinstance(step, Addition):
         total = step.sum + step.accumulator
-        name = f"+{_span(step.ks)}"
+        name = f"+{span(step.ks)}"
     else:
-        total, special = _value(step.total), step.special
+        total, special = value_of(step.total), step.special
         here = sorted(x for x in step.ks if x < k) or step.ks
-        name = _span(here) if len(here) > 1 else str(here[0])
+        name = span(here) if len(here) > 1 else str(here[0])
         if isinstance(step, Sum) and step.name.startswith("t"):
             name = step.name if " " in step.name else "c + t"
     if special:
-        return name, "", _some(special, 1)
+        return name, "", some(special, 1)
     return name, f"{total:.9g}", _change(step)
 
 
