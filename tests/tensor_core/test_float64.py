@@ -233,8 +233,8 @@ def test_arguments():
 
     rejects(ValueError, "float32 accumulators", x, x.T, promote_every=4)
     rejects(ValueError, "rounding=", x, x.T, rounding="ties_to_even")
-    rejects(ValueError, "float64 x tf32 -> float64", x, x.T.astype(np.float32))
-    rejects(ValueError, "tf32 x float64 -> float32", x.astype(np.float32), x.T)
+    rejects(TypeError, "a is float64, .* b is float32", x, x.T.astype(np.float32))
+    rejects(TypeError, "b is float64, .* a is float32", x.astype(np.float32), x.T)
     rejects(ValueError, "float64 x float64 -> float32", x, x.T, accumulator=np.float32)
     half = x.astype(np.float16)
     rejects(ValueError, "float16 x float16 -> float64", half, half.T, accumulator="f8")

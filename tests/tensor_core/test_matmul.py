@@ -293,8 +293,7 @@ def test_unknown_pairs_list_what_there_is():
 def test_other_dtypes(dtype):
     x = np.ones((2, 2)).astype(dtype)
     half = np.ones((2, 2), np.float16)
-    known = {*td.formats, "float64"}
-    kind = ValueError if np.dtype(dtype).name in known else TypeError
+    kind = ValueError if np.dtype(dtype).name in td.formats else TypeError
     for pair in ((x, half), (half, x)):
         with pytest.raises(kind, match=np.dtype(dtype).name.split("_")[0][:3]):
             matmul(*pair, device="H100")

@@ -181,7 +181,12 @@ def test_a_number_format_is_no_block_format():
             {},
             r"\(2,\) and \(3,\) do not broadcast: lengths are equal, or 1",
         ),
-        (HALF, HALF.T, {"accumulator": "float17"}, "float32 and float16 are known"),
+        (
+            HALF,
+            HALF.T,
+            {"accumulator": "float17"},
+            "float32, float16 and float64 are known",
+        ),
         (HALF, HALF.T, {"promote_every": "x"}, "promote_every is an integer, not 'x'"),
         (SINGLE.astype(float), HALF.T, {}, r"Cast it first, a\.astype\(np\.float32\)"),
         (HALF, SINGLE.T.astype(int), {}, r"Cast it first, b\.astype\(np\.float32\)"),
