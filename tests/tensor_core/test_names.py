@@ -1,4 +1,4 @@
-"""Devices by what people type: what nvidia-smi and PyTorch print, and architectures."""
+"""Devices by what people type: what drivers and PyTorch print, and architectures."""
 
 import pytest
 
@@ -34,6 +34,10 @@ PRINTED = {
         "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
         "NVIDIA RTX PRO 4000 Blackwell", "sm_120",
     ],
+    "MI100": ["AMD Instinct MI100", "gfx908:sramecc+:xnack-"],
+    "MI250X": ["AMD Instinct MI250X / MI250", "AMD Instinct MI210", "gfx90a"],
+    "MI300X": ["AMD Instinct MI300X", "AMD Instinct MI325X OAM", "gfx942", "CDNA3"],
+    "AVX512_BF16": ["avx512-bf16", "zen 5"],
 }  # fmt: skip
 
 

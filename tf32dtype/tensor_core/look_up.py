@@ -21,8 +21,8 @@ _SERIES: tuple[tuple[str, Board], ...] = (
     (r"quadro rtx \d+|titan rtx|rtx 20\d\d", "T4"),
 )
 #: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB".
-_VENDOR = r"(nvidia|geforce|tesla) "
-_REST = r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb?))*"
+_VENDOR = r"(nvidia|geforce|tesla|amd|instinct|radeon) "
+_REST = r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb?|oam|/ mi\d+)|:\S*)*"
 
 
 def _plain(name: str) -> str:
@@ -30,7 +30,7 @@ def _plain(name: str) -> str:
 
 
 def _printed(name: str) -> str:
-    """What names a board, of what nvidia-smi or torch.cuda.get_device_name() prints."""
+    """What names a board, of what nvidia-smi, rocminfo or PyTorch print."""
     words = re.sub(r"[\s_-]+", " ", name.lower()).strip()
     words = re.sub(rf"^({_VENDOR})*", "", words)
     for pattern, board in _SERIES:
@@ -41,7 +41,7 @@ def _printed(name: str) -> str:
 
 class Devices(Mapping[str, Device]):
     """The devices by name; aliases are found too, and what drivers print of a board:
-    "NVIDIA H100 80GB HBM3". Case is ignored."""
+    "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X". Case is ignored."""
 
     def __init__(self, devices: tuple[Device, ...]) -> None:
         self._devices: dict[str, Device] = {device.name: device for device in devices}
@@ -66,8 +66,8 @@ class Devices(Mapping[str, Device]):
         if found is None:
             raise KeyError(
                 f"unknown device {brief(name)}; known are {', '.join(self)}, and other"
-                " names of these: an architecture (Hopper, sm_90), another board of it"
-                " (H200), what nvidia-smi prints (NVIDIA H100 80GB HBM3)"
+                " names of these: an architecture (Hopper, sm_90, gfx942), another board"
+                " of it (H200), what drivers print (NVIDIA H100 80GB HBM3)"
             )
         return self._devices[found]
 
