@@ -8,9 +8,10 @@ tests hold them against each other. `explain` makes text of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 from .models import Accumulator, Aligned
 
@@ -100,6 +101,14 @@ class Addition:
 Step = Group | Addition
 
 
+class _HasResult(Protocol):
+    @property
+    def result(self) -> float: ...
+
+
+AnyStep = TypeVar("AnyStep", bound=_HasResult)
+
+
 def steps(
     model: Aligned,
     a: Sequence[float],
@@ -125,17 +134,29 @@ def steps(
     Group or Addition
         None at all if there is no k.
     """
-    if promote_every is None:
-        yield from _chain(model, a, b, c, range(len(a)))
+    chain = partial(_chain, model, a, b)
+    return promoted(chain, model.accumulator, c, range(len(a)), promote_every)
+
+
+def promoted(
+    chain: Callable[[float, range], Iterator[AnyStep]],
+    accumulator: Accumulator,
+    c: float,
+    ks: range,
+    every: int | None,
+) -> Iterator[AnyStep | Addition]:
+    """The steps of a chain from c on, or of chains from +0 that are added to c."""
+    if every is None:
+        yield from chain(c, ks)
         return
-    for first in range(0, len(a), promote_every):
-        ks = range(first, min(first + promote_every, len(a)))
+    for first in ks[::every]:
+        here = range(first, min(first + every, ks.stop))
         total = 0.0
-        for step in _chain(model, a, b, total, ks):
+        for step in chain(total, here):
             total = step.result
             yield step
-        added = _add(model.accumulator, total, c)
-        yield Addition(ks, total, c, True, added)
+        added = _add(accumulator, total, c)
+        yield Addition(here, total, c, True, added)
         c = added.value
 
 

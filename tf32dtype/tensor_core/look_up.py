@@ -66,8 +66,8 @@ class Devices(Mapping[str, Device]):
         if found is None:
             raise KeyError(
                 f"unknown device {brief(name)}; known are {', '.join(self)}, and other"
-                " names of these: an architecture (Hopper, sm_90, gfx942), another board"
-                " of it (H200), what drivers print (NVIDIA H100 80GB HBM3)"
+                " names of these: an architecture (Hopper, sm_90), another board of it"
+                " (H200), what drivers print (NVIDIA H100 80GB HBM3)"
             )
         return self._devices[found]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from .integer_model import Addition, Exact, Rounded, _add, _round, _special
+from .integer_model import Addition, Exact, Rounded, _round, _special, promoted
 from .rounded import Rounded as Model
 
 #: Of which all float32 numbers, and their products, are multiples.
@@ -118,18 +119,8 @@ def rounded_steps(
 
     Parameters are those of `steps` in integer_model.py.
     """
-    if promote_every is None:
-        yield from _chain(model, a, b, c, range(len(a)))
-        return
-    for first in range(0, len(a), promote_every):
-        ks = range(first, min(first + promote_every, len(a)))
-        total = 0.0
-        for step in _chain(model, a, b, total, ks):
-            total = step.result
-            yield step
-        added = _add("float32", total, c)
-        yield Addition(ks, total, c, True, added)
-        c = added.value
+    chain = partial(_chain, model, a, b)
+    return promoted(chain, "float32", c, range(len(a)), promote_every)
 
 
 def _chain(
