@@ -199,7 +199,7 @@ def test_members_of_archives(factors, capsys):
         (["A.npy", "B.npy", "--precision", "float8_e3m4"], "is one of --formats"),
         (["A.npy", "B.npy", "--precision", ","], "--precision names no precision"),
         (
-            ["A.npy", "B.npy", "--precision", "bf16", "--device", "H100"],
+            ["A.npy", "B.npy", "--target-db", "40", "--device", "H100"],
             "--device compares tensor cores: leave one of them out",
         ),
     ],
