@@ -103,13 +103,14 @@ numpydoc_validation_checks = {
 }
 #: Rows of facts, whose fields are documented one by one; what functions make; and
 #: methods of NumPy's arrays.
-FACTS = "Format BlockFormat Model BlockScaled Device Contested TensorInfo".split()
+FACTS = """Format BlockFormat Model Aligned Rounded BlockScaled Hypothesis Device
+Contested TensorInfo""".split()
 MADE = """SafeTensors gguf.File dask.BlockArray WorkersPrecision NumberArray
-NumberScalar""".split()
+NumberScalar Identification""".split()
 numpydoc_validation_exclude = {rf"\.{name}$" for name in FACTS + MADE}
 numpydoc_validation_exclude |= {r"\.cuda\.ndarray"}
 #: Fields that are None by default, whose comments an older Sphinx hides from numpydoc.
-numpydoc_validation_exclude |= {r"\.(Model|BlockScaled)\.(cut_first|floor)$"}
+numpydoc_validation_exclude |= {r"\.(Aligned|BlockScaled)\.(cut_first|floor)$"}
 
 # -- looks ---------------------------------------------------------------------------
 

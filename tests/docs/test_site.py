@@ -28,7 +28,10 @@ REFERENCE = ROOT / "docs" / "reference"
 TEXTS = [*DOCUMENTS, ROOT / "src" / "README.md", ROOT / "CONTRIBUTING.md"]
 
 #: Whom the documents link to.
-HOSTS = set("arxiv.org cupy.dev github.com pypi.org www.opencomputeproject.org".split())
+HOSTS = set(
+    "arxiv.org cupy.dev docs.nvidia.com github.com pypi.org www.intel.com"
+    " www.opencomputeproject.org".split()
+)
 
 #: Modules with public names, by the folders and files of tf32dtype/.
 MODULES = """

@@ -104,9 +104,10 @@ def test_first_example(explorer):
     headline = one.page.locator("#view-tensor .headline strong")
     assert "2.98023e\u22128" in headline.inner_text()
     assert one.page.locator(".sum-picture rect.cut").count() == 0
-    assert check(one, "H100 wgmma float16 -> float32") == 9
+    assert check(one, "H100 wgmma float16 -> float32") == 10
     assert {row[0]: row[2] for row in one.run(ROWS)} == {
         "V100 mma.sync": "0x00000000", "T4 mma.sync": "0x00000000",
+        "T4 mma.sync.m8n8k4": "0x00000000",
         "A100 mma.sync": "0x00000000", "L40S mma.sync": "0x00000000",
         "H100 wgmma": "0x33000000", "H100 mma.sync": "0x33000000",
         "B200 tcgen05": "0x33000000", "B200 mma.sync": "0x33000000",

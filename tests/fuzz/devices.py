@@ -21,10 +21,13 @@ DEVICES = (
     "h200",
     "B200",
     "RTX Blackwell",
+    "AMX",
+    "Arm BF16",
 )
 INSTRUCTIONS = (None, None, None, "mma.sync", "wgmma", "tcgen05")
 WRONG = ("", "P100", 3, None)
 FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
+DOUBLE = np.dtype(np.float64)
 
 
 class DeviceProducts(Products):
@@ -54,11 +57,18 @@ class DeviceProducts(Products):
                 keywords["device"],
                 keywords.get("instruction"),
                 *names,
-                np.dtype(keywords.get("accumulator", "f")).name,
+                self.result(keywords, dtypes).name,
             )
         except ValueError:
             return False
         return True
+
+    def result(
+        self, keywords: dict[str, Any], dtypes: Sequence[np.dtype]
+    ) -> np.dtype[Any]:
+        """The dtype of accumulators."""
+        usual = DOUBLE if DOUBLE in dtypes else FLOATS[0]
+        return np.dtype(keywords.get("accumulator", usual))
 
     def tensor_core(self) -> Call:
         """td.tensor_core.matmul with every keyword."""
@@ -73,11 +83,11 @@ class DeviceProducts(Products):
             keywords["accumulator"] = r.choice(FLOATS)
         if r.random() < 0.03:
             keywords["device"] = r.choice(WRONG)
-        result = np.dtype(keywords.get("accumulator", "f"))
         natives = [d.newbyteorder("=") for d in dtypes]
+        result = self.result(keywords, natives)
         errors: tuple[type[Exception], ...] = ()
         formats = [d in self.ours or d in FLOATS for d in natives]
-        if not all(formats):
+        if not all(formats) and natives != [DOUBLE, DOUBLE]:
             errors += (TypeError,)
         elif not self.modelled(keywords, natives):
             errors += (ValueError,)

@@ -232,6 +232,8 @@ NO_ARRAYS: dict[str, str] = {
     "td.tensor_core.Hypothesis.matmul": "of what identify returns",
     "td.tensor_core.Identification": "what identify returns",
     "td.tensor_core.Model": "a row of facts",
+    "td.tensor_core.Aligned": "a row of facts",
+    "td.tensor_core.Rounded": "a row of facts",
 }
 
 

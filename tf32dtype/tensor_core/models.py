@@ -250,11 +250,13 @@ class Aligned(Model):
 
     @property
     def scales_inside(self) -> bool:
+        """Whether the unit scales an accumulator without a rounding."""
         point = POINTS["scale_input_d"]
         return self.instruction == "tcgen05" and point.value == "inside"
 
     @property
     def adds_parts(self) -> bool:
+        """Whether libraries add products of parts of float32 numbers on it (bf16x9)."""
         return True
 
     @property
