@@ -184,15 +184,15 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
                             : depth;
     for (size_t k = 0; k < depth; k += step) {
         const struct operands here = {x.a + k, x.b + k * PANEL, x.lda};
+        if (variant.flushes && k) { /* the next instruction reads them */
+            UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+                sums.c[i / SIDES][i % SIDES] += zero;
+            }
+        }
         if (variant.lanes) {
             add_lanes(variant, here, step, &sums, &doubt);
         } else {
             add_groups(variant, here, 0, (size_t)variant.depth, step, &sums, &doubt);
-        }
-        if (variant.flushes) {
-            UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-                sums.c[i / SIDES][i % SIDES] += zero;
-            }
         }
     }
     if (variant.flushes && variant.arithmetic == TF_FUSED) {
