@@ -20,7 +20,7 @@ from tf32dtype._nvrtc import sources
 
 pytestmark = pytest.mark.once
 
-#: Three megabytes, less what auditwheel adds: libgomp.
+#: pip compresses less than tools/wheels does, and leaves libgomp out.
 MOST_BYTES = 3_350_000
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KERNELS = sorted(str(path.relative_to(SRC)) for path in SRC.glob("cuda/**/*.cu"))
