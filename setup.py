@@ -142,8 +142,10 @@ if SANITIZE:
     OPTIMISE = OPTIMISE_GLUE = ["-O1", *INSTRUMENT]
     WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
-    OPTIMISE = ["-O3", "-g0"]
-    OPTIMISE_GLUE = ["-O2", "-g0"]  # what Cython writes gains nothing from -O3
+    # Nothing throws: tables to unwind the stack by are of use to debuggers alone.
+    SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
+    OPTIMISE = ["-O3", *SMALL]
+    OPTIMISE_GLUE = ["-O2", *SMALL]  # what Cython writes gains nothing from -O3
     WARNINGS = ["-Wall", "-Wextra"]
 if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
     WARNINGS.append("-Werror")
