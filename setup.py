@@ -111,6 +111,8 @@ PLAIN = [
         "tensor_core/kernels/fma_chains.c",
         "tensor_core/kernels/mma.c",
         "tensor_core/kernels/rounded.c",
+        "tensor_core/kernels/rounded_doubles.c",
+        "tensor_core/kernels/scaled_mma.c",
         "tensor_core/kernels/two_stages.c",
         "ufuncs/kernels/moments.c",
         "ufuncs/kernels/parts.c",

@@ -10,7 +10,7 @@ extern const struct tf_format_kernels TF_NAME(tf_format_kernels);
 extern const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels);
 extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
 extern const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels);
-extern const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels);
+extern const struct tf_scaled_mma_kernels TF_PLAIN_NAME(tf_scaled_mma_kernels);
 extern const struct tf_rounded_kernels TF_PLAIN_NAME(tf_rounded_kernels);
 extern const struct tf_fma_kernels TF_PLAIN_NAME(tf_fma_kernels);
 extern const struct tf_block_kernels TF_NAME(tf_block_kernels);
@@ -23,7 +23,7 @@ const struct tf_isa TF_NAME(tf_isa) = {
 #if !defined(TF_PRODUCTS_ALONE)
     .ufuncs = &TF_NAME(tf_ufunc_kernels),
     .mma = &TF_PLAIN_NAME(tf_mma_kernels),
-    .scaled_mma = &TF_NAME(tf_scaled_mma_kernels),
+    .scaled_mma = &TF_PLAIN_NAME(tf_scaled_mma_kernels),
     .rounded = &TF_PLAIN_NAME(tf_rounded_kernels),
     .fma = &TF_PLAIN_NAME(tf_fma_kernels),
     .blocks = &TF_NAME(tf_block_kernels),

@@ -21,9 +21,9 @@ enum {
 };
 
 /* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
- * that always fit 32 bits. */
+ * that always fit 32 bits; emulated instructions. */
 struct mma_variant {
-    int half, cut, fits;
+    int half, cut, fits, emulated;
 };
 
 /* Returns the greatest exponents of a group, biased, each brought within F - 125 to 125,
@@ -246,6 +246,24 @@ TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
     }
 }
 
+/* How many MMA groups a stretch of k has, and where the i-th is. */
+TF_INLINE size_t groups_of(const struct tf_mma_model *model, size_t depth, int emulated)
+{
+    const size_t instruction = (size_t)model->instruction_depth;
+    return emulated ? 2 : tf_round_up(depth, instruction) / (size_t)model->depth;
+}
+
+TF_INLINE struct place group_at(const struct tf_mma_model *model, size_t first,
+                                size_t depth, int emulated, size_t i)
+{
+    if (emulated) { /* tf_mma_accumulate says how */
+        const size_t rest = depth % 4, more = i == 0 ? tf_min_size(rest, 2) : rest > 2;
+        return (struct place){first + 2 * i, depth / 4 * 2 + more, ~(size_t)1};
+    }
+    const size_t k = i * (size_t)model->depth, rest = k < depth ? depth - k : 0;
+    return (struct place){first + k, tf_min_size(rest, (size_t)model->depth), 0};
+}
+
 /* The MMA groups of a stretch of k, from `sums` on. */
 TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
                            size_t first, size_t depth, struct mma_variant variant,
@@ -253,23 +271,11 @@ TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
                            const struct accumulators given[ROW_SETS],
                            int scale)
 {
-    const size_t group = (size_t)plan->model.depth;
-    if (plan->model.emulated) { /* tf_mma_accumulate says how */
-        const size_t whole = depth / 4 * 2, rest = depth % 4;
-        const size_t more[2] = {rest < 2 ? rest : 2, rest > 2 ? 1 : 0};
-        for (size_t part = 0; part < 2; part++) {
-            const struct place place = {first + 2 * part, whole + more[part],
-                                        ~(size_t)1};
-            add_groups(plan, x, place, variant, sums, sums, 0);
-        }
-        return;
-    }
-    const size_t instruction = (size_t)plan->model.instruction_depth;
-    const size_t filled = tf_round_up(depth, instruction);
-    for (size_t k = 0; k < filled; k += group) {
-        const size_t rest = k < depth ? depth - k : 0;
-        const struct place place = {first + k, rest < group ? rest : group, 0};
-        add_groups(plan, x, place, variant, sums, k ? sums : given, k ? 0 : scale);
+    const size_t count = groups_of(&plan->model, depth, variant.emulated);
+    for (size_t i = 0; i < count; i++) {
+        const struct place place =
+            group_at(&plan->model, first, depth, variant.emulated, i);
+        add_groups(plan, x, place, variant, sums, i ? sums : given, i ? 0 : scale);
     }
 }
 
@@ -318,35 +324,39 @@ TF_INLINE void chain(const struct tf_mma_plan *plan, struct operands x, size_t d
                      float *c, size_t ldc, struct mma_variant variant)
 {
     struct accumulators sums[ROW_SETS], total[ROW_SETS];
+    const size_t stretch = plan->stretch ? plan->stretch : depth;
     load_sums(c, ldc, total);
-    if (!plan->stretch) {
-        add_terms(plan, x, 0, depth, variant, total);
-    }
-    for (size_t k = 0; plan->stretch && k < depth; k += plan->stretch) {
-        memset(sums, 0, sizeof sums);
-        add_terms(plan, x, k, depth - k < plan->stretch ? depth - k : plan->stretch,
-                  variant, sums);
-        for (size_t i = 0; i < ROW_SETS * ROWS * 2; i++) {
-            floats *place = &total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
-            const floats more = sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
-            const floats sum = canonical(*place + more);
+    for (size_t k = 0; k < depth; k += stretch) {
+        if (plan->stretch) {
+            memset(sums, 0, sizeof sums);
+        } else {
+            memcpy(sums, total, sizeof sums);
+        }
+        add_terms(plan, x, k, depth - k < stretch ? depth - k : stretch, variant, sums);
+        for (size_t i = 0; plan->stretch && i < ROW_SETS * ROWS * 2; i++) {
+            floats *place = &sums[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
+            const floats before = total[i / 2 / ROWS].c[i / 2 % ROWS][i % 2];
+            const floats sum = canonical(before + *place);
             *place = variant.half ? to_float16(sum) : sum;
         }
+        memcpy(total, sums, sizeof total);
     }
     store_sums(total, c, ldc);
 }
 
-#define CHAIN(name, half, cut, fits)                                           \
+#define CHAIN(name, ...)                                                       \
     static void name(const struct tf_mma_plan *plan, struct operands x,     \
                      size_t depth, float *c, size_t ldc)                       \
     {                                                                          \
-        chain(plan, x, depth, c, ldc, (struct mma_variant){half, cut, fits});  \
+        chain(plan, x, depth, c, ldc, (struct mma_variant){__VA_ARGS__});      \
     }
-CHAIN(chain_singles, 0, 0, 1)
-CHAIN(chain_wide_singles, 0, 0, 0)
-CHAIN(chain_cut_singles, 0, 1, 1)
-CHAIN(chain_halves, 1, 0, 1)
-CHAIN(chain_wide_halves, 1, 0, 0)
+CHAIN(chain_singles, .fits = 1)
+CHAIN(chain_wide_singles, .fits = 0)
+CHAIN(chain_cut_singles, .fits = 1, .cut = 1)
+CHAIN(chain_halves, .fits = 1, .half = 1)
+CHAIN(chain_wide_halves, .fits = 0, .half = 1)
+CHAIN(chain_emulated_singles, .emulated = 1, .cut = 1)
+CHAIN(chain_emulated_halves, .emulated = 1, .half = 1)
 
 static void chains(const struct tf_mma_plan *plan, const float *a,
                    const uint32_t *a_exponents, size_t lda, const float *b,
@@ -360,10 +370,12 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
     const int fits = (4 * (int64_t)model->depth + 2) << model->fraction <= INT32_MAX;
     void (*const one)(const struct tf_mma_plan *, struct operands, size_t, float *,
-                      size_t) = model->half ? (fits ? chain_halves : chain_wide_halves)
-                                : model->kept < 23 ? chain_cut_singles
-                                : fits             ? chain_singles
-                                                   : chain_wide_singles;
+                      size_t) =
+        model->emulated    ? (model->half ? chain_emulated_halves : chain_emulated_singles)
+        : model->half      ? (fits ? chain_halves : chain_wide_halves)
+        : model->kept < 23 ? chain_cut_singles
+        : fits             ? chain_singles
+                           : chain_wide_singles;
     for (size_t i = 0; i < rows; i += ROW_SETS * ROWS) {
         for (size_t j = 0; j < COLUMNS; j += SIDE) {
             const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,

@@ -9,29 +9,19 @@
  * and products are exact. A second loop flushes each result, and leaves to the integers
  * those that look like 2^-126: these may have been less before they were rounded.
  *
- * Sums of more than two numbers that are rounded once, or to odd, are float64's, see below;
- * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
+ * Sums of more than two numbers that are rounded once, or to odd, are float64's: see
+ * rounded_doubles.c. two_stages.c has those in two stages. A model that no loop is made for
+ * goes by integers.
  */
 #include "runtime/asserts.h"
-#include "runtime/kernels/simd.h"
 #include "runtime/sizes.h"
-#include "tensor_core/kernels.h"
+#include "tensor_core/kernels/rounded_tile.h"
 #include "tensor_core/kernels/two_stages.h"
 
 enum {
-    ROWS = TF_MR, /* of C that are done at once */
-    SIDES = 2,    /* vectors across */
-    WIDTH = SIDES * LANES,
-    PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
     BIAS = 127,
     BITS = 11, /* significant ones of operands */
-    NOTED = 16, /* k that have a note */
     LEAST_NORMAL = 1 << 23
-};
-
-struct operands {
-    const float *a, *b;
-    size_t lda;
 };
 
 /* What is compiled for. */
@@ -93,26 +83,35 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
 
 /* -- chains ------------------------------------------------------------------------ */
 
-struct tile {
-    floats c[ROWS][SIDES];
-};
+/* A row of C with the products of a group of k. */
+TF_INLINE void add_row(struct variant variant, struct operands x, size_t k, size_t row,
+                       floats c[SIDES], floats doubt[SIDES])
+{
+    UNROLLED for (int s = 0; s < SIDES; s++) {
+        words here = words_of(0);
+        c[s] = add_group(variant, x.a + row * x.lda + k, x.b + k * PANEL + s * LANES,
+                         c[s], &here);
+        if (variant.flushes && variant.arithmetic == TF_FUSED) {
+            doubt[s] = (floats)((words)doubt[s] | here);
+        }
+    }
+}
 
 /* The groups of k = first, first + by, and so on. */
 TF_INLINE void add_groups(struct variant variant, struct operands x, size_t first,
                           size_t by, size_t depth, struct tile *sums, struct tile *doubt)
 {
     struct tile now = *sums;
-    _Pragma("GCC unroll 4") for (size_t i = first; i < depth; i += by) {
+    for (size_t i = first; i < depth; i += by) {
         const size_t k = variant.odd_first ? i ^ 1 : i;
-        UNROLLED for (int r = 0; r < ROWS; r++) {
-            UNROLLED for (int s = 0; s < SIDES; s++) {
-                words here = words_of(0);
-                now.c[r][s] = add_group(variant, x.a + (size_t)r * x.lda + k,
-                                        x.b + k * PANEL + s * LANES, now.c[r][s], &here);
-                if (variant.flushes && variant.arithmetic == TF_FUSED) {
-                    doubt->c[r][s] = (floats)((words)doubt->c[r][s] | here);
-                }
+        if (variant.flushes) { /* rare, and too much of it for rows that are unrolled */
+            for (size_t r = 0; r < ROWS; r++) {
+                add_row(variant, x, k, r, now.c[r], doubt->c[r]);
             }
+            continue;
+        }
+        UNROLLED for (size_t r = 0; r < ROWS; r++) {
+            add_row(variant, x, k, r, now.c[r], doubt->c[r]);
         }
     }
     *sums = now;
@@ -129,38 +128,14 @@ TF_INLINE floats canonical(floats x)
 TF_INLINE void add_lanes(struct variant variant, struct operands x, size_t depth,
                          struct tile *sums, struct tile *doubt)
 {
-    struct tile total = {0}, more = {0};
-    add_groups(variant, x, 0, 2, depth, &total, doubt);
-    add_groups(variant, x, 1, 2, depth, &more, doubt);
+    struct tile lanes[2] = {0};
+    for (size_t lane = 0; lane < 2; lane++) {
+        add_groups(variant, x, lane, 2, depth, &lanes[lane], doubt);
+    }
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < SIDES; s++) {
-            const floats sum = result(variant, total.c[r][s] + more.c[r][s]);
+            const floats sum = result(variant, lanes[0].c[r][s] + lanes[1].c[r][s]);
             sums->c[r][s] = result(variant, sums->c[r][s] + sum);
-        }
-    }
-}
-
-static float by_integers(const struct tf_rounded_model *model, struct operands x,
-                         size_t depth, float c)
-{
-    return tf_float_of(tf_rounded_accumulate(
-        model, (const uint32_t *)(const void *)x.a, 1,
-        (const uint32_t *)(const void *)x.b, PANEL, (int64_t)depth, tf_bits_of(c)));
-}
-
-/* Those that are in doubt. */
-__attribute__((noinline)) static void
-redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
-                   size_t depth, const struct tile *doubt, const float *c, size_t ldc,
-                   struct tile *sums)
-{
-    for (size_t r = 0; r < ROWS; r++) {
-        for (size_t j = 0; j < WIDTH; j++) {
-            const struct operands here = {x->a + r * x->lda, x->b + j, x->lda};
-            const size_t s = j / LANES, lane = j % LANES;
-            if (((words)doubt->c[r][s])[lane]) {
-                sums->c[r][s][lane] = by_integers(model, here, depth, c[r * ldc + j]);
-            }
         }
     }
 }
@@ -204,9 +179,6 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     }
 }
 
-typedef void chain_fn(const struct tf_rounded_model *model, struct operands x,
-                      size_t depth, float *c, size_t ldc);
-
 #define CHAIN(name, ...)                                                            \
     static void name(const struct tf_rounded_model *model, struct operands x,       \
                      size_t depth, float *c, size_t ldc)                            \
@@ -223,231 +195,6 @@ CHAIN(steps_2_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1)
 CHAIN(steps_2_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1)
 CHAIN(steps_4_exact, .arithmetic = TF_STEPWISE, .depth = 4, .exact = 1)
 CHAIN(steps_4_flushed, .arithmetic = TF_STEPWISE, .depth = 4, .flushes = 1)
-
-/* -- sums in float64 --------------------------------------------------------------- */
-
-/* Fused groups of some products, to nearest; and sums in steps, to odd. Products are exact
- * in float64. If all numbers are multiples of a unit, and no sum reaches 2^53 of it, sums
- * are exact, too, and what is left is a rounding to float32's 24 bits. Else the errors of
- * sums are taken with them (2Sum: Knuth, and exact in any order), and tell whether the last
- * bit of the float64 sum has to be odd: then a rounding to fewer bits takes it for what it
- * was. */
-enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, SETS = 2, FEW = ROWS / SETS };
-
-typedef double doubles __attribute__((vector_size(4 * LANES)));
-typedef int64_t longs __attribute__((vector_size(4 * LANES)));
-typedef float few_floats __attribute__((vector_size(2 * LANES)));
-
-/* Bits that float32 does not have. */
-static const int64_t BELOW_SINGLE = (1 << 29) - 1;
-
-TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
-
-TF_INLINE doubles load_doubles(const double *p)
-{
-    doubles x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-TF_INLINE doubles magnitude_of_doubles(doubles x)
-{
-    return (doubles)((longs)x & longs_of(INT64_MAX));
-}
-
-TF_INLINE doubles to_single(doubles x, int to_odd)
-{
-    if (to_odd) {
-        const longs below = longs_of(BELOW_SINGLE), bits = (longs)x;
-        return (doubles)((((bits & below) + below) | bits) & ~below);
-    }
-    return __builtin_convertvector(__builtin_convertvector(x, few_floats), doubles);
-}
-
-/* x * y + z, whose product is exact. */
-TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    return (doubles)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
-#else
-    return x * y + z;
-#endif
-}
-
-/* x + y; what it lacks is the error. */
-TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
-{
-    const doubles sum = x + y, second = sum - x;
-    *error = (x - (sum - second)) + (y - second);
-    return sum;
-}
-
-/* The sum, made odd if it is not exact: the neighbour where the error is. Sums that are not
- * finite have no error but NaN. */
-TF_INLINE doubles make_odd(doubles sum, doubles error)
-{
-    const longs even = ((longs)sum & 1) - 1, inexact = (longs)(magnitude_of_doubles(error) > 0);
-    const longs step = ((longs)sum ^ (longs)error) >> 63 | 1;
-    return (doubles)((longs)sum + (step & even & inexact));
-}
-
-/* The accumulators with the products of a group, with the sums' errors; `doubt` gets bits
- * where the error is not known well enough. */
-TF_INLINE doubles add_with_errors(int to_odd, int depth, doubles products[4], doubles c,
-                                  longs *doubt)
-{
-    doubles errors[4];
-    if (to_odd) {
-        const doubles sum = two_sum(products[0], products[1], &errors[0]);
-        const doubles step = to_single(make_odd(sum, errors[0]), 1);
-        const doubles total = two_sum(c, step, &errors[1]);
-        return to_single(make_odd(total, errors[1]), 1);
-    }
-    UNROLLED for (int k = 1; k < depth; k++) {
-        products[0] = two_sum(products[0], products[k], &errors[k - 1]);
-    }
-    const doubles sum = two_sum(c, products[0], &errors[depth - 1]);
-    doubles error = errors[0], most = magnitude_of_doubles(error);
-    UNROLLED for (int k = 1; k < depth; k++) {
-        error += errors[k];
-        most += magnitude_of_doubles(errors[k]);
-    }
-    /* The sum with the error, which may have an error of 2^-51 of `most`: again two
-     * numbers, of which the lesser counts by its sign. */
-    const doubles total = sum + error, rest = error - (total - sum);
-    const longs inexact = (longs)(most != 0);
-    const longs sure = (longs)(magnitude_of_doubles(rest) > most * 0x1p-48) &
-                       (longs)(magnitude_of_doubles(sum) > most);
-    *doubt |= inexact & ~sure;
-    const longs odd = (longs)make_odd(total, rest);
-    return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)), 0);
-}
-
-__attribute__((noinline)) static void add_fused_with_errors(int depth,
-                                                            const doubles *products,
-                                                            doubles *c, longs *doubt)
-{
-    doubles copies[4];
-    memcpy(copies, products, (size_t)depth * sizeof *copies);
-    *c = depth == 2 ? add_with_errors(0, 2, copies, *c, doubt)
-                    : add_with_errors(0, 4, copies, *c, doubt);
-}
-
-/* A fused group whose sums may not be exact. Where the total is 2^-8 of the sums of two
- * products or more, all errors together are less than 2^10 of its last bits: they count
- * only if so close to it is the middle of two float32 numbers. */
-TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, longs *doubt)
-{
-    enum { NEAR = 1 << 10 };
-    doubles sum = products[0] + products[1], most = magnitude_of_doubles(sum);
-    if (depth == 4) {
-        const doubles other = products[2] + products[3];
-        most += magnitude_of_doubles(other);
-        sum += other;
-    }
-    const doubles total = c + sum;
-    /* 2^-110: no total is subnormal in float32. */
-    const longs large = (longs)(magnitude_of_doubles(total) * 256 >= most + 0x1p-110);
-    const longs middle = ((longs)total + (NEAR - (BELOW_SINGLE + 1) / 2)) & BELOW_SINGLE;
-    if (any((words)(~large | (longs)(middle < 2 * NEAR)))) {
-        add_fused_with_errors(depth, products, &c, doubt);
-        return c;
-    }
-    return to_single(total, 0);
-}
-
-TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
-                           const double *b, size_t k, doubles c[FEW][VECTORS],
-                           longs doubt[FEW][VECTORS])
-{
-    UNROLLED for (int r = 0; r < FEW; r++) {
-        UNROLLED for (int v = 0; v < VECTORS; v++) {
-            doubles products[4];
-            UNROLLED for (int i = 0; i < depth; i++) {
-                const doubles x =
-                    a[(size_t)r * NOTED + k + (size_t)i] - (doubles){0};
-                const doubles y = load_doubles(b + (k + (size_t)i) * WIDTH + v * PLACES);
-                products[i] = exact && i > 0 ? add_product(x, y, products[i - 1]) : x * y;
-            }
-            if (!exact) {
-                c[r][v] = to_odd ? add_with_errors(1, depth, products, c[r][v],
-                                                   &doubt[r][v])
-                                 : add_fused(depth, products, c[r][v], &doubt[r][v]);
-            } else {
-                const doubles sum = to_odd ? to_single(products[depth - 1], 1)
-                                           : products[depth - 1];
-                c[r][v] = to_single(c[r][v] + sum, to_odd);
-            }
-        }
-    }
-}
-
-TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
-                             const struct tf_rounded_model *model, struct operands x,
-                             size_t count, float *c, size_t ldc)
-{
-    double a[ROWS * NOTED], b[NOTED * WIDTH];
-    struct tile sums, doubt;
-    longs some = longs_of(0);
-    for (size_t r = 0; r < ROWS; r++) {
-        for (size_t k = 0; k < count; k++) {
-            a[r * NOTED + k] = x.a[r * x.lda + k];
-        }
-    }
-    for (size_t k = 0; k < count; k++) {
-        UNROLLED for (size_t j = 0; j < WIDTH; j++) {
-            b[k * WIDTH + j] = x.b[k * PANEL + j];
-        }
-    }
-    for (size_t set = 0; set < SETS; set++) {
-        doubles now[FEW][VECTORS];
-        longs unsure[FEW][VECTORS] = {0};
-        UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
-            few_floats given;
-            memcpy(&given, c + (set * FEW + i / VECTORS) * ldc + i % VECTORS * PLACES,
-                   sizeof given);
-            now[i / VECTORS][i % VECTORS] = __builtin_convertvector(given, doubles);
-        }
-        for (size_t k = 0; k < count; k += (size_t)depth) {
-            add_doubles(to_odd, depth, exact, a + set * FEW * NOTED, b, k, now,
-                        unsure);
-        }
-        UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
-            const few_floats sum =
-                __builtin_convertvector(now[i / VECTORS][i % VECTORS], few_floats);
-            const doubles again = __builtin_convertvector(sum, doubles);
-            const longs out = unsure[i / VECTORS][i % VECTORS] |
-                              (longs)(again - again != 0); /* what is not finite */
-            /* All bits are NaN, and no bits zero, also as float32. */
-            const few_floats mark = __builtin_convertvector((doubles)out, few_floats);
-            const size_t place = (set * FEW * VECTORS + i) * sizeof sum;
-            memcpy((char *)&sums + place, &sum, sizeof sum);
-            memcpy((char *)&doubt + place, &mark, sizeof mark);
-            some |= out;
-        }
-    }
-    if (any((words)some)) {
-        redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
-    }
-    for (size_t r = 0; r < ROWS; r++) {
-        memcpy(c + r * ldc, sums.c[r], sizeof sums.c[r]);
-    }
-}
-
-#define CHAIN_DOUBLES(name, to_odd, depth, exact)                                   \
-    static void name(const struct tf_rounded_model *model, struct operands x,       \
-                     size_t count, float *c, size_t ldc)                            \
-    {                                                                               \
-        chain_doubles(to_odd, depth, exact, model, x, count, c, ldc);               \
-    }
-CHAIN_DOUBLES(fused_2_exact, 0, 2, 1)
-CHAIN_DOUBLES(fused_2_any, 0, 2, 0)
-CHAIN_DOUBLES(fused_4_exact, 0, 4, 1)
-CHAIN_DOUBLES(fused_4_any, 0, 4, 0)
-CHAIN_DOUBLES(odd_2_exact, 1, 2, 1)
-CHAIN_DOUBLES(odd_2_any, 1, 2, 0)
 
 /* -- which loop -------------------------------------------------------------------- */
 
@@ -472,17 +219,22 @@ struct loops {
 static struct loops loops_of(const struct tf_rounded_model *m)
 {
     const struct loops none = {all_by_integers, all_by_integers, 0};
+    const struct loops odd_2 = {TF_PLAIN_NAME(tf_odd_2_exact),
+                                TF_PLAIN_NAME(tf_odd_2_any), 1};
+    const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact),
+                                  TF_PLAIN_NAME(tf_fused_2_any), 1};
+    const struct loops fused_4 = {TF_PLAIN_NAME(tf_fused_4_exact),
+                                  TF_PLAIN_NAME(tf_fused_4_any), 1};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->instruction_depth <= NOTED && m->flush_results &&
                          m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
-        return fits ? (struct loops){odd_2_exact, odd_2_any, 1} : none;
+        return fits ? odd_2 : none;
     }
     if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
         !m->flush_operands && m->instruction_depth <= NOTED &&
         (m->depth == 2 || m->depth == 4)) {
-        return m->depth == 2 ? (struct loops){fused_2_exact, fused_2_any, 1}
-                             : (struct loops){fused_4_exact, fused_4_any, 1};
+        return m->depth == 2 ? fused_2 : fused_4;
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && !m->flush_results &&
         !m->flush_operands && !m->lanes && !m->odd_first) {
@@ -541,19 +293,32 @@ TF_INLINE floats read_vector(floats x, uint32_t least, words zeros, struct range
     return (floats)kept;
 }
 
+/* The same of all lanes. */
+struct whole_range {
+    uint32_t least_less_one, greatest, last;
+};
+
+static struct whole_range of_all_lanes(struct range range)
+{
+    struct whole_range all = {INT32_MAX, 0, 0};
+    for (int i = 0; i < LANES; i++) {
+        const uint32_t least = range.least_less_one[i], greatest = range.greatest[i];
+        all.least_less_one = least < all.least_less_one ? least : all.least_less_one;
+        all.greatest = greatest > all.greatest ? greatest : all.greatest;
+        all.last |= range.last[i];
+    }
+    return all;
+}
+
 /* Exponents, biased, of what all numbers are multiples of, times 2^10, and of the greatest
  * one: as a note. 0 for the first where products may not be exact in float32. */
 static uint32_t note_of(struct range range)
 {
-    uint32_t least = INT32_MAX, greatest = 0, last = 0;
-    for (int i = 0; i < LANES; i++) {
-        least = range.least_less_one[i] < least ? range.least_less_one[i] : least;
-        greatest = range.greatest[i] > greatest ? range.greatest[i] : greatest;
-        last |= range.last[i];
-    }
-    const uint32_t field = (least + 1) >> 23, more = last << 16 ? 0 : BITS - 8;
-    const int exact = field && !(last & ((1u << (24 - BITS)) - 1));
-    return (exact ? field + more : 0) | greatest >> 23 << 16;
+    const struct whole_range all = of_all_lanes(range);
+    const uint32_t field = (all.least_less_one + 1) >> 23;
+    const uint32_t more = all.last << 16 ? 0 : BITS - 8;
+    const int exact = field && !(all.last & ((1u << (24 - BITS)) - 1));
+    return (exact ? field + more : 0) | all.greatest >> 23 << 16;
 }
 
 /* What takes the place of numbers that are flushed. */
@@ -645,13 +410,10 @@ static struct span span_of_sums(const float *c, size_t ldc)
         read_vector(load_floats(c + i / SIDES * ldc + i % SIDES * LANES), 0, words_of(0),
                     &range);
     }
-    uint32_t least = INT32_MAX, greatest = 0;
-    for (int i = 0; i < LANES; i++) {
-        least = range.least_less_one[i] < least ? range.least_less_one[i] : least;
-        greatest = range.greatest[i] > greatest ? range.greatest[i] : greatest;
-    }
-    return (struct span){(int32_t)((least + 1) >> 23) - BIAS - 23,
-                         (int32_t)(greatest >> 23) - BIAS + 1, least >> 23 != 0};
+    const struct whole_range all = of_all_lanes(range);
+    return (struct span){(int32_t)((all.least_less_one + 1) >> 23) - BIAS - 23,
+                         (int32_t)(all.greatest >> 23) - BIAS + 1,
+                         all.least_less_one >> 23 != 0};
 }
 
 /* Whether products are exact: normal, finite, and multiples of 2^-126. */

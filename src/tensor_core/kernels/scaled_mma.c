@@ -14,6 +14,7 @@
  */
 #include "runtime/asserts.h"
 #include "runtime/kernels/simd.h"
+#include "tensor_core/elements.h"
 #include "tensor_core/kernels.h"
 
 enum {
@@ -275,9 +276,8 @@ redo_with_integers(const struct operands *x, size_t row, const float *c,
                     from->width, lines[side], block + i, TF_SCALED_TERMS)];
             }
         }
-        next[lane] = tf_float_of(tf_scaled_instruction(
-            model, elements[0], 1, scales[0], elements[1], 1, scales[1],
-            (int32_t)x->count, tf_bits_of(c[lane])));
+        next[lane] = tf_scaled_element(model, elements[0], scales[0], elements[1],
+                                       scales[1], x->count, c[lane]);
     }
 }
 
@@ -349,7 +349,7 @@ static void promote(const float *block, float scale, const float *scales, float 
     }
 }
 
-const struct tf_scaled_mma_kernels TF_NAME(tf_scaled_mma_kernels) = {
+const struct tf_scaled_mma_kernels TF_PLAIN_NAME(tf_scaled_mma_kernels) = {
     .rows = ROWS,
     .columns = SIDE,
     .chains = chains,

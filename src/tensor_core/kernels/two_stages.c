@@ -16,6 +16,7 @@
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels/panels.h"
+#include "tensor_core/elements.h"
 
 enum {
     FRACTION = TF_TWO_STAGES_FRACTION,
@@ -183,21 +184,18 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     shorts greatest[ROWS];
     find_greatest(*x, (struct place){first, count, 0}, greatest);
     for (int r = 0; r < ROWS; r++) {
-        const uint32_t *a = (const uint32_t *)(const void *)(x->a + (size_t)r * x->lda);
+        const float *a = x->a + (size_t)r * x->lda + first;
         for (int s = 0; s < 2; s++) {
             floats sums = next->c[r][s];
             for (int lane = 0; lane < LANES; lane++) {
-                const uint32_t *b =
-                    (const uint32_t *)(const void *)(x->b + s * LANES + lane);
+                const float *b = x->b + first * COLUMNS + s * LANES + lane;
                 const float c = given->c[r][s][lane];
                 const int none = c == 0 && greatest[r][2 * lane + s] < NO_PRODUCT;
                 if (doubt[r][s][lane]) {
                     sums[lane] =
                         none     ? 0
                         : c != c ? tf_float_of(tf_mma_nan(0))
-                                 : tf_float_of(tf_rounded_accumulate(
-                                       model, a + first, 1, b + first * COLUMNS, COLUMNS,
-                                       (int64_t)count, tf_bits_of(c)));
+                                 : tf_rounded_element(model, a, b, COLUMNS, count, c);
                 }
             }
             next->c[r][s] = sums;
