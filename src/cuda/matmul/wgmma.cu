@@ -191,8 +191,8 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                     /* fault: the next slice begins too early, by wgmma */
                     copy_slice<ROWS, A_ALONG_K>(ring.here(), &a, slice * DEPTH, (int)tile.row,
                                                 stack * stack_a, ring.full());
-                    /* fault: columns of another tile */
                     copy_slice<COLUMNS, B_ALONG_K>(ring.here() + A_BYTES, &b, slice * DEPTH,
+                                                   /* fault: columns of another tile */
                                                    (int)tile.column, stack * stack_b,
                                                    ring.full());
                 }
