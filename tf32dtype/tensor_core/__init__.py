@@ -9,7 +9,8 @@ array([[0.03998047]], dtype=float32)
 from .block_scaled import BLOCK_SCALED, BlockScaled
 from .device import MODELS, Device
 from .explanation import explain
-from .identification import Hypothesis, Identification, identify
+from .hypotheses import Hypothesis, Identification
+from .identification import identify
 from .look_up import devices
 from .models import CONTESTED, Aligned, Contested, Model
 from .products import matmul

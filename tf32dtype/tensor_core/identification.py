@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from functools import partial
-from itertools import accumulate
-from math import prod
-from typing import Any, NamedTuple, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._formats.table import find_dtype, format_of_dtype, own_array
+from .._formats.table import format_of_dtype, own_array
 from .._wording import brief
 from .device import MODELS
+from .hypotheses import Entry, Hypothesis, Identification, parameters
 from .models import Model
-from .products import arranged, as_accumulators, as_operand, format_name, matmul
-from .splits import (
-    Begins,
-    Bundle,
-    Each,
-    Elements,
-    Order,
-    Split,
-    Table,
-    Way,
-    bundles,
-    evaluate,
-    ways,
-    whole,
-)
+from .problem import BLOCK, Problem, as_results
+from .splits import Bundle, Each, Elements, Table, Way, bundles, evaluate, ways, whole
 
 Array = NDArray[Any]
 
-#: What models that compute the same may differ in. Zeros that fill up an instruction
-#: change nothing.
-_NAMES = ("device", "instruction", "instruction_depth", "verified")
 #: How many elements ways are tried on before those that are left are on all.
 _FIRST = (8, 128)
 #: Of each model, ways that explain some elements best are tried on all, too.
@@ -46,175 +26,6 @@ _NEAR = 3
 _TABLE, _WORK = 1 << 25, 1 << 33
 #: So many hypotheses are not compared on more elements than that.
 _MANY = 64
-#: Elements of a product that are computed at once.
-_BLOCK = 1 << 20
-_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """How results may have come about: a model, and how a library used it."""
-
-    model: Model
-    #: the k of each part; one: all of k is one chain
-    parts: tuple[int, ...]
-    #: k that a part takes before it is the next one's turn; None: one after the other
-    turn: int | None
-    #: in which the sums of parts are added, in float32
-    order: Order
-    #: whether no sums are added: a part's accumulators begin with the sum before
-    chained: bool
-    #: where c, if it is not 0, comes in: with it begins the sum of the parts, or the
-    #: first part's accumulators; or it is added in the end
-    c_begins: Begins
-    #: the format of the results, if sums were rounded to another than theirs
-    rounded_to: str | None
-    #: whether what is beyond that format's range became its greatest number
-    saturates: bool
-    #: how many of the elements that were compared are equal
-    explains: int
-    compared: int
-
-    @property
-    def promote_every(self) -> int | None:
-        """What `matmul` takes to add as this does; None: it has no such keyword."""
-        plain = self.turn is None and not self.chained and self.c_begins == "sum"
-        first, *rest = self.parts
-        if not (plain and rest and self.order == "ascending"):
-            return None
-        if first % self.model.instruction_depth or {*rest[:-1], first} != {first}:
-            return None
-        return first if rest[-1] <= first and not self.rounded_to else None
-
-    @property
-    def name(self) -> str:
-        """The model and all else, in words."""
-        return ", ".join([self.model.name, *self._words(), *self._rounding()])
-
-    @property
-    def how(self) -> str:
-        """All but the model, in words."""
-        words = [*self._words(), *self._rounding()]
-        return ", ".join(words) if words else "one chain"
-
-    def _words(self) -> Iterator[str]:
-        count = len(self.parts)
-        if count > 1:
-            yield f"{count} parts {self._lengths()}"
-            yield f"{'chained' if self.chained else 'added'} {self.order}"
-        if self.c_begins != "sum":
-            yield f"c {'in the' if self.c_begins == 'first part' else 'at the'}" + (
-                f" {self.c_begins}"
-            )
-
-    def _rounding(self) -> Iterator[str]:
-        if self.rounded_to:
-            yield f"rounded to {self.rounded_to}{' (saturates)' * self.saturates}"
-
-    def _lengths(self) -> str:
-        if self.turn is not None:
-            return f"in turns of {self.turn} k"
-        first, *middle, last = self.parts
-        if {first, *middle} == {last}:
-            return f"of {last} k"
-        runs: list[list[int]] = []
-        for length in self.parts:
-            if runs and runs[-1][0] == length:
-                runs[-1].append(length)
-            else:
-                runs.append([length])
-        return (
-            "of "
-            + " + ".join(
-                f"{len(run)} * {run[0]}" if len(run) > 1 else f"{run[0]}"
-                for run in runs
-            )
-            + " k"
-        )
-
-    def matmul(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None) -> Any:
-        """Multiply as this does: a @ b + c.
-
-        Parameters
-        ----------
-        a, b, c
-            As for `identify`.
-
-        Returns
-        -------
-        ndarray or scalar
-            Of the dtype that results had.
-        """
-        dtype = find_dtype(self.rounded_to or self.model.accumulator)
-        problem = _Problem(a, b, c, dtype)
-        split = Split(self.parts, self.turn)
-        way = Way(self.order, self.c_begins, self.chained)
-        found = np.empty(problem.shape, dtype)
-        for where, elements in problem.blocks(self.model, _BLOCK):
-            total = elements.add([split], way)[0]
-            found.reshape(-1)[where] = _rounded(total, dtype, self.saturates)
-        return found[()]
-
-
-class Identification(Sequence[Hypothesis]):
-    """The hypotheses that explain all results, the simplest first.
-
-    As text it is a table of these, and of the nearest of the others.
-    """
-
-    def __init__(
-        self, found: Sequence[_Entry], nearest: Sequence[Hypothesis], tried: int
-    ) -> None:
-        self._found = found
-        self._ends = [*accumulate(len(entry.which) for entry in found)]
-        #: those of the others that explain most, the best first
-        self.nearest = tuple(nearest)
-        #: how many were tried
-        self.tried = tried
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return self._ends[-1] if self._ends else 0
-
-    @overload
-    def __getitem__(self, index: int) -> Hypothesis: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Hypothesis]: ...
-    def __getitem__(self, index: int | slice) -> Hypothesis | list[Hypothesis]:
-        there = range(len(self))[index]
-        if isinstance(there, range):
-            return [self[i] for i in there]
-        entry = bisect_right(self._ends, there)
-        before = self._ends[entry - 1] if entry else 0
-        return self._found[entry].hypothesis(there - before)
-
-    def __repr__(self) -> str:
-        """The table."""
-        lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all"]
-        shown = [*self[:_SHOWN]]
-        lines += _lines(shown)
-        if len(self) > len(shown):
-            lines.append(f"  and {len(self) - len(shown):,} more")
-        if self.nearest:
-            lines += ["the nearest of the others", *_lines(self.nearest[: _SHOWN // 2])]
-        return "\n".join(lines)
-
-
-def _lines(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
-    """A line for each, models that compute the same together."""
-    together: dict[tuple[str, int, int, tuple[Any, ...]], list[Hypothesis]] = {}
-    for h in hypotheses:
-        key = h.how, h.explains, h.compared, _parameters(h.model)
-        together.setdefault(key, []).append(h)
-    for (how, explains, compared, _), those in together.items():
-        first = those[0].model
-        names = [f"{h.model.device} {h.model.instruction}" for h in those]
-        formats = first.name.removeprefix(names[0]).strip()
-        yield f"  {explains:,} of {compared:,}  {how}"
-        yield f"    {', '.join(names)}: {formats}"
-
-
-# -- the search ------------------------------------------------------------------------
 
 
 def identify(
@@ -304,13 +115,13 @@ def identify(
     ((32, 32), 'ascending')
     """
     results = _results(d)
-    problem = _Problem(a, b, c, results.dtype)
+    problem = Problem(a, b, c, results.dtype)
     known = problem.models()
     if problem.shape != results.shape:
         raise ValueError(f"d has shape {results.shape}, the product {problem.shape}")
     groups: dict[tuple[Any, ...], list[Model]] = {}
     for model in known:
-        groups.setdefault(_parameters(model), []).append(model)
+        groups.setdefault(parameters(model), []).append(model)
     searches = [_Search(models, problem, results.ravel()) for models in groups.values()]
     if not one_chain:
         order = _telling(searches, results.ravel())
@@ -353,140 +164,6 @@ def _is_result(dtype: np.dtype[Any]) -> bool:
     return name == "bfloat16" or (name.startswith("float8_e") and "e8m0" not in name)
 
 
-def _may_be(model: Model, dtype: np.dtype[Any]) -> bool:
-    """Whether results of this dtype may be a model's, rounded or not."""
-    if model.accumulator == dtype.name:
-        return True
-    return model.accumulator == "float32" and dtype.itemsize < 4
-
-
-def _parameters(model: Model) -> tuple[Any, ...]:
-    """Models that share them compute the same."""
-    names = (field.name for field in fields(model))
-    return tuple(getattr(model, name) for name in names if name not in _NAMES)
-
-
-class _Problem:
-    """What is multiplied, in one shape: stacks of matrices."""
-
-    def __init__(self, a: Any, b: Any, c: Any, results: np.dtype[Any]) -> None:
-        x, y = as_operand(a, "a"), as_operand(b, "b")
-        left, right, batch, self.shape = arranged(x, y)
-        self._operands = x, y
-        self.results = results
-        self.k = left.shape[-1]
-        self._stack = batch or (1,)
-        self._m, self._n = left.shape[-2], right.shape[-1]
-        self._a = np.broadcast_to(left, (*self._stack, self._m, self.k))
-        self._b = np.broadcast_to(right, (*self._stack, self.k, self._n))
-        self._c = c if c is None or type(c) in (bool, int, float) else own_array(c)
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return prod(self.shape)
-
-    def models(self) -> list[Model]:
-        """Those that may have given results of this dtype, with such a c.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If there are none.
-        """
-        known = [
-            model
-            for model in MODELS
-            if _may_be(model, self.results)
-            and (model.a, model.b)
-            == tuple(format_name(x, model.device) for x in self._operands)
-        ]
-        if not known:
-            left, right = (x.dtype for x in self._operands)
-            name = self.results.name
-            raise ValueError(f"no model multiplies {left} x {right} -> {name}")
-        dtype = getattr(self._c, "dtype", None)
-        if dtype in (None, self.results):
-            return known
-        fit = [model for model in known if model.accumulator == dtype.name]
-        if not fit:
-            self.c(known[0])  # says what c may be
-        return fit
-
-    def c(self, model: Model) -> Array:
-        """What a model's accumulators begin with: (stack, m, n)."""
-        c = self._c
-        dtype = np.dtype(model.accumulator)
-        if getattr(c, "dtype", dtype) == self.results != dtype:
-            c = c.astype(dtype)
-        start = as_accumulators(c, model, self.shape)
-        return start.reshape(*self._stack, self._m, self._n)
-
-    def some(self, model: Model, which: Array) -> Elements:
-        """Elements by their places in the flat result, (rows, columns) of them."""
-        *stack, i, j = np.unravel_index(which, (*self._stack, self._m, self._n))
-        first = *(x[:, 0] for x in stack), i[:, 0]
-        a = self._a[first][:, np.newaxis]
-        lines = self._b.swapaxes(-1, -2)
-        b = lines[(*(x[:, :1] for x in stack), j)].swapaxes(1, 2)
-        c = self.c(model)[(*stack, i, j)][:, np.newaxis]
-        return self._elements(model, a, b, c)
-
-    def _elements(self, model: Model, a: Array, b: Array, c: Array) -> Elements:
-        product = partial(
-            matmul,
-            device=model.device,
-            instruction=model.instruction,
-            accumulator=np.dtype(model.accumulator),
-        )
-        return Elements(a, b, c, product, model.instruction_depth)
-
-    def first(self, order: Array, count: int) -> Array:
-        """About so many elements of an order, by their places: (rows, columns).
-
-        As many of each row: products of matrices take less time than those of vectors.
-        But of few bits a row has few that tell anything.
-        """
-        wide = max(1, min(self._n, 2 if self.results.itemsize < 4 else 8))
-        rows = order // max(self._n, 1)
-        chosen = []
-        for row in [*dict.fromkeys(rows.tolist())][: count // wide]:
-            columns = [*order[rows == row], *range(row * self._n, (row + 1) * self._n)]
-            chosen.append([*dict.fromkeys(int(x) for x in columns)][:wide])
-        return np.array(chosen, np.intp)
-
-    def blocks(self, model: Model, most: int) -> Iterator[tuple[slice, Elements]]:
-        """All elements, about so many at a time, and where they are in the result."""
-        c = self.c(model)
-        count, size = prod(self._stack), self._m * self._n
-        if not count * size:
-            return
-        stacks, rows = max(1, most // size), max(1, most // self._n)
-        for first in range(0, count, stacks):
-            which = np.arange(first, min(first + stacks, count))
-            at: tuple[Any, ...] = np.unravel_index(which, self._stack)
-            b = self._b[at]
-            for row in range(0, self._m, rows):
-                there: tuple[Any, ...] = (*at, slice(row, row + rows))
-                begin = first * size + row * self._n
-                part = c[there]
-                yield (
-                    slice(begin, begin + part.size),
-                    self._elements(model, self._a[there], b, part),
-                )
-
-
-def _rounded(total: Array, dtype: np.dtype[Any], saturates: bool) -> Array:
-    """Sums as results, to nearest."""
-    if total.dtype == dtype:
-        return total
-    with np.errstate(all="ignore"):
-        form = format_of_dtype(dtype)
-        if saturates and form is not None:
-            total = np.clip(total, -form.max, form.max)
-        return total.astype(dtype)
-
-
 def _equal(product: Array, results: Array) -> Array:
     """Where all bits are equal, but for those of NaN."""
     bits = f"u{product.dtype.itemsize}"
@@ -517,7 +194,7 @@ def _telling(searches: Sequence[_Search], results: Array) -> Array:
                     low, high = (
                         total * total.dtype.type(1 + e) for e in (-error, error)
                     )
-                both = (_rounded(x, results.dtype, False) for x in (low, high))
+                both = (as_results(x, results.dtype, False) for x in (low, high))
                 telling += _equal(next(both)[np.newaxis], next(both))[0]
     return some[np.argsort(telling, kind="stable")]
 
@@ -541,7 +218,7 @@ class _State:
 class _Search:
     """All hypotheses of models that compute the same."""
 
-    def __init__(self, models: Sequence[Model], problem: _Problem, d: Array) -> None:
+    def __init__(self, models: Sequence[Model], problem: Problem, d: Array) -> None:
         self.models = models
         # Of the shortest instructions: what cuts others cuts these.
         self._model = min(models, key=lambda model: model.instruction_depth)
@@ -555,7 +232,7 @@ class _Search:
         wide = np.promote_types(self._model.accumulator, np.float32)
         self.plain, self.agrees = np.empty(d.size, wide), np.empty(d.size, bool)
         chain = self._chain.bundle.split(0)
-        for where, elements in problem.blocks(self._model, _BLOCK):
+        for where, elements in problem.blocks(self._model, BLOCK):
             for i, way in enumerate(self._chain.ways):
                 total = elements.add([chain], way)
                 same = self._same(total, d[where])
@@ -571,7 +248,7 @@ class _Search:
 
     def _same(self, totals: Array, d: Array) -> Array:
         """Where sums, (splits, elements), are results, for each way to round."""
-        rounded = (_rounded(totals, d.dtype, how) for how in self._saturates)
+        rounded = (as_results(totals, d.dtype, how) for how in self._saturates)
         return np.stack([_equal(x, d) for x in rounded], axis=-1)
 
     @property
@@ -639,9 +316,9 @@ class _Search:
             for bundle, which in there
         )
         budget: int = max(256, _WORK // max(cost, 1))
-        return min(_BLOCK, _TABLE // max(stretches, 1), budget)
+        return min(BLOCK, _TABLE // max(stretches, 1), budget)
 
-    def found(self) -> Iterator[_Entry]:
+    def found(self) -> Iterator[Entry]:
         """What explains all."""
         for state in (self._chain, *self._states):
             for i, way in enumerate(state.ways):
@@ -670,10 +347,10 @@ class _Search:
         way: Way,
         which: Sequence[int] | Array,
         saturates: bool,
-    ) -> Iterator[_Entry]:
+    ) -> Iterator[Entry]:
         rounded = self._d.dtype.name
         for model in self.models:
-            yield _Entry(
+            yield Entry(
                 model,
                 state.bundle,
                 way,
@@ -684,33 +361,3 @@ class _Search:
                 state.explains[i, :, int(saturates)],
                 self._d.size if state is self._chain else self._compared,
             )
-
-
-class _Entry(NamedTuple):
-    """Hypotheses of one model that differ in the split alone."""
-
-    model: Model
-    bundle: Bundle
-    way: Way
-    simplicity: tuple[int, int, int]
-    which: Sequence[int] | Array
-    rounded_to: str | None
-    saturates: bool
-    explains: Array
-    compared: int
-
-    def hypothesis(self, place: int) -> Hypothesis:
-        """One of them."""
-        split = self.bundle.split(self.which[place])
-        return Hypothesis(
-            self.model,
-            split.lengths,
-            split.turn,
-            self.way.order,
-            self.way.chained,
-            self.way.begins,
-            self.rounded_to,
-            self.saturates,
-            int(self.explains[self.which[place]]),
-            self.compared,
-        )

@@ -102,7 +102,7 @@ for hypothesis in found:
     assert_type(hypothesis, td.tensor_core.Hypothesis)
     model = hypothesis.model
     multiply(half, half.T, device=model.device, instruction=model.instruction)
-td.tensor_core.explain(half[0], half[0], device=["T4", model])
+    td.tensor_core.explain(half[0], half[0], device=["T4", model])
 for device in td.tensor_core.devices:
     multiply(half, half.T, device=device)
 

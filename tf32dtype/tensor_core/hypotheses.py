@@ -1,0 +1,223 @@
+"""How results may have come about: what `identify` finds, and its table."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import accumulate
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._formats.table import find_dtype
+from .models import Model
+from .problem import BLOCK, Problem, as_results
+from .splits import Begins, Bundle, Order, Split, Way
+
+Array = NDArray[Any]
+
+#: What models that compute the same may differ in. Zeros that fill up an instruction
+#: change nothing.
+_NAMES = ("device", "instruction", "instruction_depth", "verified")
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """How results may have come about: a model, and how a library used it."""
+
+    model: Model
+    #: the k of each part; one: all of k is one chain
+    parts: tuple[int, ...]
+    #: k that a part takes before it is the next one's turn; None: one after the other
+    turn: int | None
+    #: in which the sums of parts are added, in the accumulators' dtype
+    order: Order
+    #: whether no sums are added: a part's accumulators begin with the sum before
+    chained: bool
+    #: where c, if it is not 0, comes in: with it begins the sum of the parts, or the
+    #: first part's accumulators; or it is added in the end
+    c_begins: Begins
+    #: the format of the results, if sums were rounded to another than theirs
+    rounded_to: str | None
+    #: whether what is beyond that format's range became its greatest number
+    saturates: bool
+    #: how many of the elements that were compared are equal
+    explains: int
+    compared: int
+
+    @property
+    def promote_every(self) -> int | None:
+        """What `matmul` takes to add as this does; None: it has no such keyword."""
+        plain = self.turn is None and not self.chained and self.c_begins == "sum"
+        first, *rest = self.parts
+        if not (plain and rest and self.order == "ascending"):
+            return None
+        if first % self.model.instruction_depth or {*rest[:-1], first} != {first}:
+            return None
+        return first if rest[-1] <= first and not self.rounded_to else None
+
+    @property
+    def name(self) -> str:
+        """The model and all else, in words."""
+        return ", ".join([self.model.name, *self._words(), *self._rounding()])
+
+    @property
+    def how(self) -> str:
+        """All but the model, in words."""
+        words = [*self._words(), *self._rounding()]
+        return ", ".join(words) if words else "one chain"
+
+    def _words(self) -> Iterator[str]:
+        count = len(self.parts)
+        if count > 1:
+            yield f"{count} parts {self._lengths()}"
+            yield f"{'chained' if self.chained else 'added'} {self.order}"
+        if self.c_begins != "sum":
+            yield f"c {'in the' if self.c_begins == 'first part' else 'at the'}" + (
+                f" {self.c_begins}"
+            )
+
+    def _rounding(self) -> Iterator[str]:
+        if self.rounded_to:
+            yield f"rounded to {self.rounded_to}{' (saturates)' * self.saturates}"
+
+    def _lengths(self) -> str:
+        if self.turn is not None:
+            return f"in turns of {self.turn} k"
+        first, *middle, last = self.parts
+        if {first, *middle} == {last}:
+            return f"of {last} k"
+        runs: list[list[int]] = []
+        for length in self.parts:
+            if runs and runs[-1][0] == length:
+                runs[-1].append(length)
+            else:
+                runs.append([length])
+        return (
+            "of "
+            + " + ".join(
+                f"{len(run)} * {run[0]}" if len(run) > 1 else f"{run[0]}"
+                for run in runs
+            )
+            + " k"
+        )
+
+    def matmul(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None) -> Any:
+        """Multiply as this does: a @ b + c.
+
+        Parameters
+        ----------
+        a, b, c
+            As for `identify`.
+
+        Returns
+        -------
+        ndarray or scalar
+            Of the dtype that results had.
+        """
+        dtype = find_dtype(self.rounded_to or self.model.accumulator)
+        problem = Problem(a, b, c, dtype)
+        split = Split(self.parts, self.turn)
+        way = Way(self.order, self.c_begins, self.chained)
+        found = np.empty(problem.shape, dtype)
+        for where, elements in problem.blocks(self.model, BLOCK):
+            total = elements.add([split], way)[0]
+            found.reshape(-1)[where] = as_results(total, dtype, self.saturates)
+        return found[()]
+
+
+class Identification(Sequence[Hypothesis]):
+    """The hypotheses that explain all results, the simplest first.
+
+    As text it is a table of these, and of the nearest of the others.
+    """
+
+    def __init__(
+        self, found: Sequence[Entry], nearest: Sequence[Hypothesis], tried: int
+    ) -> None:
+        self._found = found
+        self._ends = [*accumulate(len(entry.which) for entry in found)]
+        #: those of the others that explain most, the best first
+        self.nearest: tuple[Hypothesis, ...] = tuple(nearest)
+        #: how many were tried
+        self.tried = tried
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Hypothesis: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Hypothesis]: ...
+    def __getitem__(self, index: int | slice) -> Hypothesis | list[Hypothesis]:
+        there = range(len(self))[index]
+        if isinstance(there, range):
+            return [self[i] for i in there]
+        entry = bisect_right(self._ends, there)
+        before = self._ends[entry - 1] if entry else 0
+        return self._found[entry].hypothesis(there - before)
+
+    def __repr__(self) -> str:
+        """The table."""
+        lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all"]
+        shown = [*self[:_SHOWN]]
+        lines += _lines(shown)
+        if len(self) > len(shown):
+            lines.append(f"  and {len(self) - len(shown):,} more")
+        if self.nearest:
+            lines += ["the nearest of the others", *_lines(self.nearest[: _SHOWN // 2])]
+        return "\n".join(lines)
+
+
+def _lines(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
+    """A line for each, models that compute the same together."""
+    together: dict[tuple[str, int, int, tuple[Any, ...]], list[Hypothesis]] = {}
+    for h in hypotheses:
+        key = h.how, h.explains, h.compared, parameters(h.model)
+        together.setdefault(key, []).append(h)
+    for (how, explains, compared, _), those in together.items():
+        first = those[0].model
+        names = [f"{h.model.device} {h.model.instruction}" for h in those]
+        formats = first.name.removeprefix(names[0]).strip()
+        yield f"  {explains:,} of {compared:,}  {how}"
+        yield f"    {', '.join(names)}: {formats}"
+
+
+def parameters(model: Model) -> tuple[Any, ...]:
+    """Models that share them compute the same."""
+    names = (field.name for field in fields(model))
+    return tuple(getattr(model, name) for name in names if name not in _NAMES)
+
+
+class Entry(NamedTuple):
+    """Hypotheses of one model that differ in the split alone."""
+
+    model: Model
+    bundle: Bundle
+    way: Way
+    simplicity: tuple[int, int, int]
+    which: Sequence[int] | Array
+    rounded_to: str | None
+    saturates: bool
+    explains: Array
+    compared: int
+
+    def hypothesis(self, place: int) -> Hypothesis:
+        """One of them."""
+        split = self.bundle.split(self.which[place])
+        return Hypothesis(
+            self.model,
+            split.lengths,
+            split.turn,
+            self.way.order,
+            self.way.chained,
+            self.way.begins,
+            self.rounded_to,
+            self.saturates,
+            int(self.explains[self.which[place]]),
+            self.compared,
+        )

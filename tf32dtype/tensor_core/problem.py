@@ -1,0 +1,151 @@
+"""A product whose results are to be explained: what is multiplied, in one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._formats.table import format_of_dtype, own_array
+from .device import MODELS
+from .models import Model
+from .products import arranged, as_accumulators, as_operand, format_name, matmul
+from .splits import Elements
+
+Array = NDArray[Any]
+
+#: Elements of a product that are computed at once.
+BLOCK = 1 << 20
+
+
+class Problem:
+    """What is multiplied, in one shape: stacks of matrices."""
+
+    def __init__(self, a: Any, b: Any, c: Any, results: np.dtype[Any]) -> None:
+        x, y = as_operand(a, "a"), as_operand(b, "b")
+        left, right, batch, shape = arranged(x, y)
+        self.shape: tuple[int, ...] = shape
+        self._operands = x, y
+        self.results = results
+        self.k: int = left.shape[-1]
+        self._stack = batch or (1,)
+        self._m, self._n = left.shape[-2], right.shape[-1]
+        self._a = np.broadcast_to(left, (*self._stack, self._m, self.k))
+        self._b = np.broadcast_to(right, (*self._stack, self.k, self._n))
+        self._c = c if c is None or type(c) in (bool, int, float) else own_array(c)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return prod(self.shape)
+
+    def models(self) -> list[Model]:
+        """Those that may have given results of this dtype, with such a c.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there are none.
+        """
+        known = [
+            model
+            for model in MODELS
+            if _may_be(model, self.results)
+            and (model.a, model.b)
+            == tuple(format_name(x, model.device) for x in self._operands)
+        ]
+        if not known:
+            left, right = (x.dtype for x in self._operands)
+            name = self.results.name
+            raise ValueError(f"no model multiplies {left} x {right} -> {name}")
+        dtype = getattr(self._c, "dtype", None)
+        if dtype in (None, self.results):
+            return known
+        fit = [model for model in known if model.accumulator == dtype.name]
+        if not fit:
+            self.c(known[0])  # says what c may be
+        return fit
+
+    def c(self, model: Model) -> Array:
+        """What a model's accumulators begin with: (stack, m, n)."""
+        c = self._c
+        dtype = np.dtype(model.accumulator)
+        if getattr(c, "dtype", dtype) == self.results != dtype:
+            c = c.astype(dtype)
+        start = as_accumulators(c, model, self.shape)
+        return start.reshape(*self._stack, self._m, self._n)
+
+    def some(self, model: Model, which: Array) -> Elements:
+        """Elements by their places in the flat result, (rows, columns) of them."""
+        *stack, i, j = np.unravel_index(which, (*self._stack, self._m, self._n))
+        first = *(x[:, 0] for x in stack), i[:, 0]
+        a = self._a[first][:, np.newaxis]
+        lines = self._b.swapaxes(-1, -2)
+        b = lines[(*(x[:, :1] for x in stack), j)].swapaxes(1, 2)
+        c = self.c(model)[(*stack, i, j)][:, np.newaxis]
+        return self._elements(model, a, b, c)
+
+    def _elements(self, model: Model, a: Array, b: Array, c: Array) -> Elements:
+        product = partial(
+            matmul,
+            device=model.device,
+            instruction=model.instruction,
+            accumulator=np.dtype(model.accumulator),
+        )
+        return Elements(a, b, c, product, model.instruction_depth)
+
+    def first(self, order: Array, count: int) -> Array:
+        """About so many elements of an order, by their places: (rows, columns).
+
+        As many of each row: products of matrices take less time than those of vectors.
+        But of few bits a row has few that tell anything.
+        """
+        wide = max(1, min(self._n, 2 if self.results.itemsize < 4 else 8))
+        rows = order // max(self._n, 1)
+        chosen = []
+        for row in [*dict.fromkeys(rows.tolist())][: count // wide]:
+            columns = [*order[rows == row], *range(row * self._n, (row + 1) * self._n)]
+            chosen.append([*dict.fromkeys(int(x) for x in columns)][:wide])
+        return np.array(chosen, np.intp)
+
+    def blocks(self, model: Model, most: int) -> Iterator[tuple[slice, Elements]]:
+        """All elements, about so many at a time, and where they are in the result."""
+        c = self.c(model)
+        count, size = prod(self._stack), self._m * self._n
+        if not count * size:
+            return
+        stacks, rows = max(1, most // size), max(1, most // self._n)
+        for first in range(0, count, stacks):
+            which = np.arange(first, min(first + stacks, count))
+            at: tuple[Any, ...] = np.unravel_index(which, self._stack)
+            b = self._b[at]
+            for row in range(0, self._m, rows):
+                there: tuple[Any, ...] = (*at, slice(row, row + rows))
+                begin = first * size + row * self._n
+                part = c[there]
+                yield (
+                    slice(begin, begin + part.size),
+                    self._elements(model, self._a[there], b, part),
+                )
+
+
+def as_results(total: Array, dtype: np.dtype[Any], saturates: bool) -> Array:
+    """Sums as results, to nearest."""
+    if total.dtype == dtype:
+        return total
+    with np.errstate(all="ignore"):
+        form = format_of_dtype(dtype)
+        if saturates and form is not None:
+            total = np.clip(total, -form.max, form.max)
+        return total.astype(dtype)
+
+
+def _may_be(model: Model, dtype: np.dtype[Any]) -> bool:
+    """Whether results of this dtype may be a model's, rounded or not."""
+    if model.accumulator == dtype.name:
+        return True
+    return model.accumulator == "float32" and dtype.itemsize < 4
