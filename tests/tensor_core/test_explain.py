@@ -487,6 +487,19 @@ def test_side_by_side(form, devices, k):
     assert (first is None) == all("equal" in row[0] for row in rows if row)
 
 
+def test_side_by_side_operands_as_each_device_reads_them():
+    """float32 is tf32 for the one, and float32 for the other."""
+    x, y = np.float32([1.00012, 2]), np.float32([1, 0.1])
+    text = explain(x, y, device=["A100", "MI300X"])
+    tf32, float32 = text.split("(2) MI300X")
+    assert tf32.count("without the low 13 bits: 1 number changed") == 2
+    assert "low 13 bits" not in float32
+    assert "0.099976" in float32  # in the steps of the A100
+    for device in ("A100", "MI300X"):
+        result = td.tensor_core.matmul(x, y, device=device)
+        assert f"= 0x{int(result.view(np.uint32)):08X}" in text
+
+
 def test_side_by_side_rows_and_lengths():
     x = np.float16(np.random.default_rng(0).standard_normal(20_000))
     text = explain(x, x[::-1], device=["H100", "V100", "A100"])

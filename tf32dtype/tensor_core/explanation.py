@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,46 +123,61 @@ def explain(
             raise ValueError(f"{model.name} is not told step by step")
         start = as_accumulators(c, model, ())[()]
         with np.errstate(invalid="ignore"):  # signalling NaNs
-            a, b = (v.astype(np.float64).tolist() for v in (x, y))
-            courses.append(_course(model, a, b, start, promote or None))
-    read = [
-        *_operand("a_row", as_operand(a_row, "a_row"), a, rounding),
-        *_operand("b_col", as_operand(b_col, "b_col"), b, rounding),
-        "",
-        f"c = {bits_and_value(start)}",
-        "",
-    ]
+            courses.append(_course(model, x, y, start, promote or None))
+    given = {"a_row": as_operand(a_row, "a_row"), "b_col": as_operand(b_col, "b_col")}
+    headers = [[*_header(one, given, rounding, promote_every)] for one in courses]
+    begins = ["", f"c = {bits_and_value(start)}", ""]
     if len(courses) > 1:
-        return "\n".join(_side_by_side(courses, a, b, read, promote_every))
+        return "\n".join(_side_by_side(courses, headers, begins))
     (course,) = courses
-    lines = [*_text_of(course.model).header(course.model, len(a), promote_every), *read]
-    if not a:
+    lines = [*headers[0], *begins]
+    if not course.a:
         lines.append("k is 0: no instruction runs")
-    lines += _text_of(course.model).told(course.model, course.steps, a, b)
-    return "\n".join([*lines, "", f"= {_result(course, len(a))}"])
+    lines += _told(course, course.steps)
+    return "\n".join([*lines, "", f"= {_result(course)}"])
 
 
 def _course(
-    model: Model,
-    a: Sequence[float],
-    b: Sequence[float],
-    start: Any,
-    promote_every: int | None,
+    model: Model, x: NDArray[Any], y: NDArray[Any], start: Any, every: int | None
 ) -> Course:
     """What a model does to the element."""
+    a, b = (v.astype(np.float64).tolist() for v in (x, y))
     compute: Any = rounded_steps if isinstance(model, Rounded) else steps
-    found = list(compute(model, a, b, float(start), promote_every))
-    return Course.of(model, found, start, len(a), promote_every)
+    found = list(compute(model, a, b, float(start), every))
+    return Course.of(model, a, b, found, start, every)
 
 
-def _result(course: Course, k: int) -> str:
-    last = course.after[k]
-    return shown(course.model, float(last)) if k else bits_and_value(last)
+def _result(course: Course) -> str:
+    last = course.after[len(course.a)]
+    return shown(course.model, float(last)) if course.a else bits_and_value(last)
 
 
 def _text_of(model: Model) -> Any:
     """The module that tells a model's steps."""
     return rounded_explanation if isinstance(model, Rounded) else aligned_explanation
+
+
+def _told(course: Course, some: Sequence[Any]) -> Iterator[str]:
+    """Some of its steps."""
+    model = course.model
+    told: Iterator[str] = _text_of(model).told(model, some, course.a, course.b)
+    return told
+
+
+def _header(
+    course: Course,
+    given: Mapping[str, NDArray[Any]],
+    rounding: Tf32Rounding | None,
+    promote_every: int | None,
+) -> Iterator[str]:
+    """The model, and what became of float32 operands that it reads as tf32."""
+    model = course.model
+    yield from _text_of(model).header(model, len(course.a), promote_every)
+    if model.a == "tf32":
+        for (name, operand), read in zip(
+            given.items(), (course.a, course.b), strict=True
+        ):
+            yield from _operand(name, operand, read, rounding)
 
 
 # -- several devices -------------------------------------------------------------------
@@ -179,19 +194,12 @@ def _devices(device: Any) -> Sequence[Any]:
 
 
 def _side_by_side(
-    courses: Sequence[Course],
-    a: Sequence[float],
-    b: Sequence[float],
-    read: Sequence[str],
-    promote_every: int | None,
+    courses: Sequence[Course], headers: Sequence[Sequence[str]], begins: Sequence[str]
 ) -> Iterator[str]:
-    for number, course in enumerate(courses, 1):
-        first, *rest = _text_of(course.model).header(
-            course.model, len(a), promote_every
-        )
+    for number, (first, *rest) in enumerate(headers, 1):
         yield f"({number}) {first}"
         yield from rest
-    yield from read
+    yield from begins
     found = side_by_side.blocks(courses)
     where = side_by_side.parting(found)
     if where is None:
@@ -203,21 +211,23 @@ def _side_by_side(
         for course in courses:
             yield f"{course.name}, from {bits_and_value(course.after[where.first])}"
             yield ""
-            between = course.between(where.first, where.last)
-            yield from _text_of(course.model).told(course.model, between, a, b)
+            yield from _told(course, course.between(where.first, where.last))
             yield ""
     if found:
         yield from side_by_side.table(courses, found)
         yield ""
     for course in courses:
-        yield f"= {_result(course, len(a))}  {course.name}"
+        yield f"= {_result(course)}  {course.name}"
 
 
 # -- operands --------------------------------------------------------------------------
 
 
 def _operand(
-    name: str, given: NDArray[Any], read: list[float], rounding: Tf32Rounding | None
+    name: str,
+    given: NDArray[Any],
+    read: Sequence[float],
+    rounding: Tf32Rounding | None,
 ) -> Iterator[str]:
     """What became of a float32 operand."""
     if given.dtype != np.float32:

@@ -21,6 +21,9 @@ class Course(NamedTuple):
 
     model: Model
     name: str
+    #: the operands as it reads them
+    a: Sequence[float]
+    b: Sequence[float]
     steps: Sequence[Any]
     #: the accumulator at the start, and after all products of so many k
     after: dict[int, Any]
@@ -29,9 +32,10 @@ class Course(NamedTuple):
     def of(
         cls,
         model: Model,
+        a: Sequence[float],
+        b: Sequence[float],
         steps: Sequence[Any],
         start: Any,
-        k: int,
         promote_every: int | None,
     ) -> Course:
         """Take note of the accumulator wherever all k before are in it."""
@@ -40,9 +44,9 @@ class Course(NamedTuple):
         after = {0: start}
         for step in steps:  # the last one of a turn counts
             if step.ks:
-                end = min((min(step.ks) // turn + 1) * turn, k)
+                end = min((min(step.ks) // turn + 1) * turn, len(a))
                 after[end] = type(start)(step.result)
-        return cls(model, f"{model.device} {model.instruction}", steps, after)
+        return cls(model, f"{model.device} {model.instruction}", a, b, steps, after)
 
     def between(self, first: int, last: int) -> list[Any]:
         """The steps of some k."""
