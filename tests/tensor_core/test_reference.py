@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import inf, isfinite, nan
@@ -13,7 +14,7 @@ import pytest
 from tests.reference import matrix_units
 from tests.reference.codec import encode_code, from_fraction
 from tests.reference.formats import FLOAT16, FLOAT32
-from tests.tensor_core.cases import by_parameters, exact, lists, random_cases
+from tests.tensor_core.cases import Cases, by_parameters, exact, lists, random_cases
 from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import ALIGNED
 
@@ -198,17 +199,22 @@ def test_promotion():
     assert outside == [[bits(2.0**20 + 128 + 2.0**-3)]]
 
 
+def exact_sums(model: Any, cases: Cases) -> Iterator[tuple[Any, Fraction]]:
+    """The cases of finite numbers, and c + the products of each."""
+    for a, b, c in zip(*lists(cases), strict=True):
+        x, y, z = values(model.a, a), values(model.b, b), values("float32", [c])
+        if all(map(isfinite, [*x, *y, *z])):
+            terms = (Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True))
+            yield (a, b, c), sum(terms, Fraction(z[0]))
+
+
 def test_fused_sums_are_exact(compared):
     """Rounded once, as Python's fractions have them."""
     for name in ("MI100 f16 float32", "MI100 bf16 float32", "MI100 f32 float32"):
         model = row(name)
-        cases = random_cases(model, 600, model.depth, 12)
-        for a, b, c in zip(*lists(cases), strict=True):
-            x, y, z = values(model.a, a), values(model.b, b), values("float32", [c])
-            if not all(map(isfinite, [*x, *y, *z])):
-                continue
-            terms = (Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True))
-            total = sum(terms, Fraction(z[0]))
+        for (a, b, c), total in exact_sums(
+            model, random_cases(model, 600, model.depth, 12)
+        ):
             want, _ = encode_code(FLOAT32, from_fraction(total), "ties_to_even")
             (got,) = matrix_units.dots(model, [a], [b], [c])
             assert got == want or total == 0, f"{got:#010x}, not {want:#010x}"
@@ -224,13 +230,9 @@ def test_units_that_cut_nothing_are_exact(accumulator, compared):
         if models[0].accumulator != accumulator:
             continue
         model = replace(models[0], fraction=700, kept=f.mantissa_bits)
-        cases = random_cases(model, 60, model.depth, 11)
-        for a, b, c in zip(*lists(cases), strict=True):
-            x, y, z = values(model.a, a), values(model.b, b), values("float32", [c])
-            if not all(map(isfinite, [*x, *y, *z])):
-                continue
-            terms = (Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True))
-            total = sum(terms, Fraction(z[0]))
+        for (a, b, c), total in exact_sums(
+            model, random_cases(model, 60, model.depth, 11)
+        ):
             want, _ = encode_code(f, from_fraction(total), rounding)
             if f is FLOAT16:
                 want = bits(np.uint16(want).view(np.float16))
