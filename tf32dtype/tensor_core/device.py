@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from .block_scaled import BLOCK_SCALED, BlockScaled
@@ -55,17 +56,17 @@ class Device:
     #: what the sheet is of
     board: str
 
-    @property
+    @cached_property
     def models(self) -> tuple[Model, ...]:
         """Its models, those of what GEMM libraries use first."""
         return tuple(model for model in MODELS if model.device == self.name)
 
-    @property
+    @cached_property
     def block_scaled(self) -> tuple[BlockScaled, ...]:
         """The models of its block-scaled instructions."""
         return tuple(model for model in BLOCK_SCALED if model.device == self.name)
 
-    @property
+    @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
         """Its instructions, what GEMM libraries use first."""
         return tuple(dict.fromkeys(model.instruction for model in self.models))

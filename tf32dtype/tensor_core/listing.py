@@ -29,7 +29,6 @@ _VERIFIED = {
     "two simulators": "simulators",
     "one source": "one source",
     "documented": "documented",
-    "contested": "contested",
 }
 _WIDTHS = (19, 30)
 

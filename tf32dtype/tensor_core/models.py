@@ -34,9 +34,7 @@ Operand = Literal[
     "float64",
 ]  # fmt: skip
 Accumulator = Literal["float32", "float16", "float64"]
-Verified = Literal[
-    "recorded", "two simulators", "one source", "documented", "contested"
-]
+Verified = Literal["recorded", "two simulators", "one source", "documented"]
 
 #: How a row was verified.
 VERIFIED = {
@@ -44,7 +42,6 @@ VERIFIED = {
     "two simulators": "two independent public simulators agree; nothing recorded",
     "one source": "one public simulator",
     "documented": "as its vendor's manual has it; nothing recorded",
-    "contested": "sources differ, or only a part of it was recorded",
 }
 
 # -- what is contested -----------------------------------------------------------------

@@ -335,13 +335,13 @@ def resolve(
         As `matmul` does.
     """
     x, y = as_operand(a, "a"), as_operand(b, "b")
-    for one, other in (("a", x), ("b", y)), (("b", y), ("a", x)):
-        if one[1].dtype == np.float64 != other[1].dtype:
-            raise TypeError(
-                f"{one[0]} is float64, which is multiplied with float64 alone, and"
-                f" {other[0]} is {other[1].dtype}. Cast it first,"
-                f" {one[0]}.astype(np.float32)"
-            )
+    if (x.dtype == np.float64) != (y.dtype == np.float64):
+        swapped = y.dtype == np.float64
+        one, other, dtype = ("b", "a", x.dtype) if swapped else ("a", "b", y.dtype)
+        raise TypeError(
+            f"{one} is float64, which is multiplied with float64 alone, and {other} is"
+            f" {dtype}. Cast it first, {one}.astype(np.float32)"
+        )
     left, right = (format_name(z, device) for z in (x, y))
     chosen = _accumulator(accumulator, "float64" if left == "float64" else "float32")
     model = find_model(device, instruction, left, right, chosen)

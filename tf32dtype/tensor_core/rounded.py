@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from .models import (
     LEAST_EXPONENTS,
+    Accumulator,
     Board,
     Instruction,
     Model,
@@ -59,24 +60,6 @@ class Rounded(Model):
         return a, b
 
 
-class _Row(NamedTuple):
-    """Models that differ in devices and formats alone."""
-
-    devices: tuple[Board, ...]
-    instruction: Instruction
-    formats: tuple[Operand, ...]  # any of them times any
-    depth: int
-    instruction_depth: int
-    verified: Verified
-    arithmetic: Arithmetic = "fused"
-    rounding: Literal["ties_to_even", "to_odd"] = "ties_to_even"
-    lanes: int = 0
-    start: float = 0.0
-    odd_first: bool = False
-    flushed: Flushed = "kept"
-    flushes_results: bool = False
-
-
 _F16: Final = ("float16",)
 _BF16: Final = ("bfloat16",)
 _TF32: Final = ("tf32",)
@@ -89,63 +72,54 @@ _MI250X: Final = ("MI250X",)
 _MI300X: Final = ("MI300X",)
 _BOARDS: Final = ("MI100", "MI250X", "MI300X")
 
-# Sources: microsoft/MMA-Sim 2.1 for AMD and float64; Intel's Software Developer's
-# Manual and Instruction Set Extensions reference; Arm's Architecture Reference Manual
-# and QEMU.
-_ROWS = (
+
+def _models(
+    devices: tuple[Board, ...],
+    instruction: Instruction,
+    formats: tuple[Operand, ...],
+    depth: int,
+    instruction_depth: int,
+    verified: Verified,
+    **how: Any,
+) -> Iterator[Rounded]:
+    """Those of devices, and of any formats times any, that differ in nothing else."""
+    for device, (a, b) in product(devices, product(formats, repeat=2)):
+        accumulator: Accumulator = "float64" if a == "float64" else "float32"
+        what = device, instruction, a, b, accumulator
+        yield Rounded(*what, depth, instruction_depth, verified, **how)
+
+
+_FLUSHING: Final = {"flushed": "zero of their sign", "flushes_results": True}
+_CDNA2: Final = {"arithmetic": "stepwise", "flushed": "+0", "flushes_results": True}
+_CDNA3: Final = {"arithmetic": "two stages", "lanes": 1}
+_ARM: Final = {"arithmetic": "stepwise", "rounding": "to_odd", **_FLUSHING}
+
+#: All such models. Sources: microsoft/MMA-Sim 2.1 for AMD and float64; Intel's Software
+#: Developer's Manual and Instruction Set Extensions reference; Arm's Architecture
+#: Reference Manual and QEMU.
+ROUNDED = (
     # NVIDIA's float64.
-    _Row(("A100", "L40S", "H100", "B200", "RTX Blackwell"), "mma.sync", _F64, 1, 4,
-         "one source"),
+    *_models(("A100", "L40S", "H100", "B200", "RTX Blackwell"), "mma.sync", _F64, 1, 4,
+             "one source"),
     # AMD: the exact sum (CDNA1); in steps (CDNA2); in two stages (CDNA3).
-    _Row(_MI100, "mfma", _F16, 4, 4, "one source"),
-    _Row(_MI100, "mfma", _BF16, 2, 2, "one source"),
-    _Row(_MI250X, "mfma", _F16, 4, 4, "one source", "stepwise", flushed="+0",
-         flushes_results=True),
-    _Row(_MI250X, "mfma_1k", _BF16, 4, 4, "one source", "stepwise", flushed="+0",
-         flushes_results=True),
-    _Row(_MI250X, "mfma", _BF16, 2, 2, "one source", "stepwise", flushed="+0",
-         flushes_results=True),
-    _Row(_MI300X, "mfma", _F16, 8, 8, "one source", "two stages", lanes=1),
-    _Row(_MI300X, "mfma", _BF16, 8, 8, "one source", "two stages", lanes=1),
-    _Row(_MI300X, "mfma", _TF32, 4, 4, "one source", "two stages", lanes=1),
-    _Row(_MI300X, "mfma", _FNUZ, 16, 16, "one source", "two stages", lanes=2),
-    _Row(_BOARDS, "mfma", _F32, 1, 1, "one source"),
-    _Row(("MI250X", "MI300X"), "mfma", _F64, 1, 4, "one source"),
+    *_models(_MI100, "mfma", _F16, 4, 4, "one source"),
+    *_models(_MI100, "mfma", _BF16, 2, 2, "one source"),
+    *_models(_MI250X, "mfma", _F16, 4, 4, "one source", **_CDNA2),
+    *_models(_MI250X, "mfma_1k", _BF16, 4, 4, "one source", **_CDNA2),
+    *_models(_MI250X, "mfma", _BF16, 2, 2, "one source", **_CDNA2),
+    *_models(_MI300X, "mfma", _F16, 8, 8, "one source", **_CDNA3),
+    *_models(_MI300X, "mfma", _BF16, 8, 8, "one source", **_CDNA3),
+    *_models(_MI300X, "mfma", _TF32, 4, 4, "one source", **_CDNA3),
+    *_models(_MI300X, "mfma", _FNUZ, 16, 16, "one source", **_CDNA3 | {"lanes": 2}),
+    *_models(_BOARDS, "mfma", _F32, 1, 1, "one source"),
+    *_models(("MI250X", "MI300X"), "mfma", _F64, 1, 4, "one source"),
     # CPUs.
-    _Row(("AVX512_BF16",), "vdpbf16ps", _BF16, 1, 2, "documented", odd_first=True,
-         flushed="zero of their sign", flushes_results=True),
-    _Row(("AMX",), "tdpbf16ps", _BF16, 1, 32, "documented", lanes=2,
-         flushed="zero of their sign", flushes_results=True),
-    _Row(("AMX",), "tdpfp16ps", _F16, 1, 32, "documented", lanes=2,
-         flushed="zero of their sign", flushes_results=True),
-    _Row(("Arm BF16",), "bfdot", _BF16, 2, 2, "documented", "stepwise", "to_odd",
-         flushed="zero of their sign", flushes_results=True),
-    _Row(("Arm BF16",), "bfmmla", _BF16, 2, 4, "documented", "stepwise", "to_odd",
-         flushed="zero of their sign", flushes_results=True),
-    _Row(("Arm BF16",), "bfdot_ebf", _BF16, 2, 2, "documented", lanes=1, start=-0.0),
+    *_models(("AVX512_BF16",), "vdpbf16ps", _BF16, 1, 2, "documented", odd_first=True,
+             **_FLUSHING),
+    *_models(("AMX",), "tdpbf16ps", _BF16, 1, 32, "documented", lanes=2, **_FLUSHING),
+    *_models(("AMX",), "tdpfp16ps", _F16, 1, 32, "documented", lanes=2, **_FLUSHING),
+    *_models(("Arm BF16",), "bfdot", _BF16, 2, 2, "documented", **_ARM),
+    *_models(("Arm BF16",), "bfmmla", _BF16, 2, 4, "documented", **_ARM),
+    *_models(("Arm BF16",), "bfdot_ebf", _BF16, 2, 2, "documented", lanes=1,
+             start=-0.0),
 )  # fmt: skip
-
-
-def _models(row: _Row) -> Iterator[Rounded]:
-    for device, (a, b) in product(row.devices, product(row.formats, repeat=2)):
-        yield Rounded(
-            device,
-            row.instruction,
-            a,
-            b,
-            "float64" if a == "float64" else "float32",
-            row.depth,
-            row.instruction_depth,
-            row.verified,
-            row.arithmetic,
-            row.rounding,
-            row.lanes,
-            row.start,
-            row.odd_first,
-            row.flushed,
-            row.flushes_results,
-        )
-
-
-#: All such models.
-ROUNDED = tuple(model for row in _ROWS for model in _models(row))
