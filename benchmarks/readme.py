@@ -22,6 +22,7 @@ import accuracy_condition
 import accuracy_devices
 import accuracy_exponents
 import accuracy_length
+import accuracy_units
 import blocks_quality
 import blocks_tables
 import ccsd
@@ -200,6 +201,7 @@ DOCUMENTS = {
     },
     "docs/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
+        "accuracy_units": accuracy_units.block,
         "tensor_core": tensor_cores,
     },
     "docs/blocks_training.md": {"block_training": training},

@@ -9,10 +9,14 @@
  * and products are exact. A second loop flushes each result, and leaves to the integers
  * those that look like 2^-126: these may have been less before they were rounded.
  *
- * Sums of more than two numbers that are rounded once, or to odd, are float64's: see
- * rounded_doubles.c. two_stages.c has those in two stages. A model that no loop is made for
- * goes by integers.
+ * Sums that are rounded to odd are those of two numbers, rounded downward and upward: of the
+ * two results the odd one, or both are the exact sum.
+ *
+ * Sums of more than two numbers that are rounded once are float64's: see rounded_doubles.c.
+ * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
  */
+#include <fenv.h>
+
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels/rounded_tile.h"
@@ -21,14 +25,18 @@
 enum {
     BIAS = 127,
     BITS = 11, /* significant ones of operands */
-    LEAST_NORMAL = 1 << 23
+    LEAST_NORMAL = 1 << 23,
+    NOTED_BITS = 4, /* of the numbers of products that loops take: NOTED, TF_MMA_DEPTH */
+    DEPTH_BITS = 6
 };
+_Static_assert(NOTED == 1 << NOTED_BITS && TF_MMA_DEPTH == 1 << DEPTH_BITS, "see there");
 
 /* What is compiled for. */
 struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
     int flushes; /* each result */
+    int to_odd;  /* what is exact but for that; float32 rounds downward meanwhile */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -49,6 +57,35 @@ TF_INLINE floats result(struct variant variant, floats x)
     return variant.flushes ? flush(x) : x;
 }
 
+/* Of what was rounded downward, and of minus what was rounded upward. */
+TF_INLINE floats odd_one(floats below, floats minus_above)
+{
+    const words above = (words)minus_above ^ TF_SIGN_BIT;
+#if defined(__AVX512BW__)
+    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)below, _mm512_set1_epi32(1));
+    return (floats)_mm512_mask_mov_epi32((__m512i)above, odd, (__m512i)below);
+#elif defined(__AVX2__)
+    return (floats)_mm256_blendv_ps((__m256)above, (__m256)below,
+                                    (__m256)((words)below << 31));
+#else
+    const words odd = 0 - ((words)below & 1);
+    return (floats)(((words)below & odd) | (above & ~odd));
+#endif
+}
+
+/* x * y + z to odd, whose product is exact, while float32 rounds downward. */
+TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
+{
+#if defined(__AVX512BW__)
+    const floats minus_above = (floats)_mm512_fnmsub_ps((__m512)x, (__m512)y, (__m512)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    const floats minus_above = (floats)_mm256_fnmsub_ps((__m256)x, (__m256)y, (__m256)z);
+#else
+    const floats minus_above = add_exact_product(-x, y, -z);
+#endif
+    return odd_one(add_exact_product(x, y, z), minus_above);
+}
+
 /* The accumulator with the products of a group; `doubt` gets bits where the exact sum may
  * be below 2^-126. No other result needs that: sums of two numbers are exact there, and so
  * are products of so few bits. */
@@ -56,6 +93,11 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
                            floats c, words *doubt)
 {
     floats sums[TF_DEEPEST_ROUNDED];
+    if (variant.to_odd) {
+        const floats first = floats_of(a[0]) * load_floats(b);
+        const floats sum = odd_product_sum(floats_of(a[1]), load_floats(b + PANEL), first);
+        return odd_product_sum(sum, floats_of(1), c);
+    }
     if (variant.arithmetic == TF_FUSED && variant.depth == 1) {
         const floats x = floats_of(*a), y = load_floats(b);
         const floats sum = variant.exact ? add_exact_product(x, y, c) : fused(x, y, c);
@@ -152,7 +194,8 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     struct tile sums, doubt = {0};
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
         const floats given = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
-        sums.c[i / SIDES][i % SIDES] = (flushes_c ? flush(given) : given) + zero;
+        sums.c[i / SIDES][i % SIDES] =
+            variant.to_odd ? given : (flushes_c ? flush(given) : given) + zero;
     }
     const size_t step = variant.flushes || variant.lanes
                             ? (size_t)model->instruction_depth
@@ -191,6 +234,7 @@ CHAIN(odd_exact, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .exact = 1)
 CHAIN(odd_flushed, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .flushes = 1)
 CHAIN(lanes_exact, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .exact = 1)
 CHAIN(lanes_flushed, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .flushes = 1)
+CHAIN(odd_steps_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1, .to_odd = 1)
 CHAIN(steps_2_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1)
 CHAIN(steps_2_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1)
 CHAIN(steps_4_exact, .arithmetic = TF_STEPWISE, .depth = 4, .exact = 1)
@@ -219,17 +263,14 @@ struct loops {
 static struct loops loops_of(const struct tf_rounded_model *m)
 {
     const struct loops none = {all_by_integers, all_by_integers, 0};
-    const struct loops odd_2 = {TF_PLAIN_NAME(tf_odd_2_exact),
-                                TF_PLAIN_NAME(tf_odd_2_any), 1};
     const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact),
                                   TF_PLAIN_NAME(tf_fused_2_any), 1};
     const struct loops fused_4 = {TF_PLAIN_NAME(tf_fused_4_exact),
                                   TF_PLAIN_NAME(tf_fused_4_any), 1};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
-                         m->instruction_depth <= NOTED && m->flush_results &&
-                         m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
-        return fits ? odd_2 : none;
+                         m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
+        return fits ? (struct loops){odd_steps_exact, all_by_integers, 0} : none;
     }
     if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
         !m->flush_operands && m->instruction_depth <= NOTED &&
@@ -437,22 +478,19 @@ static int are_multiples(const float *c, size_t ldc)
 static chain_fn *loop_for(struct loops loops, const struct tf_rounded_model *model,
                           struct span products, const float *c, size_t ldc)
 {
-    if (!loops.in_doubles) {
+    if (!loops.in_doubles && !model->to_odd) {
         const int exact = are_exact(products) &&
                           (!model->flush_results || are_multiples(c, ldc));
         return exact ? loops.exact : loops.any;
     }
-    /* NOTED products, and the accumulator; and what roundings add to that. */
+    /* So many products, and the accumulator; and what roundings add to that. */
     const struct span sums = span_of_sums(c, ldc);
     const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
-    const int32_t more = products.end + 4;
+    const int32_t more = products.end + (loops.in_doubles ? NOTED_BITS : DEPTH_BITS);
     const int32_t end = (sums.end > more ? sums.end : more) + 2;
-    const int normal = are_exact(products) && sums.known && unit >= TF_LEAST_SINGLE &&
-                       end <= BIAS;
-    if (model->flush_results && !normal) {
-        return all_by_integers;
-    }
-    return normal && end - unit <= 53 ? loops.exact : loops.any;
+    const int normal = are_exact(products) && sums.known && end <= BIAS &&
+                       (model->to_odd ? are_multiples(c, ldc) : unit >= TF_LEAST_SINGLE);
+    return normal && (model->to_odd || end - unit <= 53) ? loops.exact : loops.any;
 }
 
 /* -- all rows ---------------------------------------------------------------------- */
@@ -484,6 +522,9 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         x = (struct operands){filled.a, filled.b, TF_MMA_DEPTH};
     }
     const size_t step = loops.in_doubles ? NOTED : whole;
+    if (model->to_odd) {
+        fesetround(FE_DOWNWARD);
+    }
     for (size_t i = 0; i < rows; i += ROWS) {
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
             memcpy(filled.a + r * TF_MMA_DEPTH, a + (i + r) * lda, depth * sizeof *a);
@@ -501,6 +542,9 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                 loop_for(loops, model, products, place, ldc)(model, y, here, place, ldc);
             }
         }
+    }
+    if (model->to_odd) {
+        fesetround(FE_TONEAREST);
     }
 }
 

@@ -1,5 +1,4 @@
-/* Chains of units that round otherwise, by float64: fused groups of some products, to
- * nearest; and sums in steps, to odd.
+/* Chains of fused groups of some products, which are rounded to nearest, by float64.
  *
  * Products are exact in float64. If all numbers are multiples of a unit, and no sum reaches
  * 2^53 of it, sums are exact, too, and what is left is a rounding to float32's 24 bits. Else
@@ -31,12 +30,8 @@ TF_INLINE doubles magnitude_of_doubles(doubles x)
     return (doubles)((longs)x & longs_of(INT64_MAX));
 }
 
-TF_INLINE doubles to_single(doubles x, int to_odd)
+TF_INLINE doubles to_single(doubles x)
 {
-    if (to_odd) {
-        const longs below = longs_of(BELOW_SINGLE), bits = (longs)x;
-        return (doubles)((((bits & below) + below) | bits) & ~below);
-    }
     return __builtin_convertvector(__builtin_convertvector(x, few_floats), doubles);
 }
 
@@ -72,16 +67,9 @@ TF_INLINE doubles make_odd(doubles sum, doubles error)
 
 /* The accumulators with the products of a group, with the sums' errors; `doubt` gets bits
  * where the error is not known well enough. */
-TF_INLINE doubles add_with_errors(int to_odd, int depth, doubles products[4], doubles c,
-                                  longs *doubt)
+TF_INLINE doubles add_with_errors(int depth, doubles products[4], doubles c, longs *doubt)
 {
     doubles errors[4];
-    if (to_odd) {
-        const doubles sum = two_sum(products[0], products[1], &errors[0]);
-        const doubles step = to_single(make_odd(sum, errors[0]), 1);
-        const doubles total = two_sum(c, step, &errors[1]);
-        return to_single(make_odd(total, errors[1]), 1);
-    }
     UNROLLED for (int k = 1; k < depth; k++) {
         products[0] = two_sum(products[0], products[k], &errors[k - 1]);
     }
@@ -99,7 +87,7 @@ TF_INLINE doubles add_with_errors(int to_odd, int depth, doubles products[4], do
                        (longs)(magnitude_of_doubles(sum) > most);
     *doubt |= inexact & ~sure;
     const longs odd = (longs)make_odd(total, rest);
-    return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)), 0);
+    return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)));
 }
 
 __attribute__((noinline)) static void add_fused_with_errors(int depth,
@@ -108,8 +96,8 @@ __attribute__((noinline)) static void add_fused_with_errors(int depth,
 {
     doubles copies[4];
     memcpy(copies, products, (size_t)depth * sizeof *copies);
-    *c = depth == 2 ? add_with_errors(0, 2, copies, *c, doubt)
-                    : add_with_errors(0, 4, copies, *c, doubt);
+    *c = depth == 2 ? add_with_errors(2, copies, *c, doubt)
+                    : add_with_errors(4, copies, *c, doubt);
 }
 
 /* A fused group whose sums may not be exact. Where the total is 2^-8 of the sums of two
@@ -132,11 +120,11 @@ TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, lon
         add_fused_with_errors(depth, products, &c, doubt);
         return c;
     }
-    return to_single(total, 0);
+    return to_single(total);
 }
 
 /* A row's accumulators with the products of a group. */
-TF_INLINE void add_row(int to_odd, int depth, int exact, const double *a, const double *b,
+TF_INLINE void add_row(int depth, int exact, const double *a, const double *b,
                        doubles c[VECTORS], longs doubt[VECTORS])
 {
     UNROLLED for (int v = 0; v < VECTORS; v++) {
@@ -147,35 +135,31 @@ TF_INLINE void add_row(int to_odd, int depth, int exact, const double *a, const 
             products[i] = exact && i > 0 ? add_product(x, y, products[i - 1]) : x * y;
         }
         if (exact) {
-            const doubles sum = products[depth - 1];
-            c[v] = to_single(c[v] + (to_odd ? to_single(sum, 1) : sum), to_odd);
+            c[v] = to_single(c[v] + products[depth - 1]);
         } else {
-            c[v] = to_odd ? add_with_errors(1, depth, products, c[v], &doubt[v])
-                          : add_fused(depth, products, c[v], &doubt[v]);
+            c[v] = add_fused(depth, products, c[v], &doubt[v]);
         }
     }
 }
 
-TF_INLINE void add_doubles(int to_odd, int depth, int exact, const double *a,
-                           const double *b, size_t k, doubles c[FEW][VECTORS],
-                           longs doubt[FEW][VECTORS])
+TF_INLINE void add_doubles(int depth, int exact, const double *a, const double *b, size_t k,
+                           doubles c[FEW][VECTORS], longs doubt[FEW][VECTORS])
 {
     a += k;
     b += k * WIDTH;
     if (!exact) { /* too much of it for rows that are unrolled */
         for (size_t r = 0; r < FEW; r++) {
-            add_row(to_odd, depth, 0, a + r * NOTED, b, c[r], doubt[r]);
+            add_row(depth, 0, a + r * NOTED, b, c[r], doubt[r]);
         }
         return;
     }
     UNROLLED for (size_t r = 0; r < FEW; r++) {
-        add_row(to_odd, depth, 1, a + r * NOTED, b, c[r], doubt[r]);
+        add_row(depth, 1, a + r * NOTED, b, c[r], doubt[r]);
     }
 }
 
-TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
-                             const struct tf_rounded_model *model, struct operands x,
-                             size_t count, float *c, size_t ldc)
+TF_INLINE void chain_doubles(int depth, int exact, const struct tf_rounded_model *model,
+                             struct operands x, size_t count, float *c, size_t ldc)
 {
     double a[ROWS * NOTED], b[NOTED * WIDTH];
     struct tile sums, doubt;
@@ -200,8 +184,7 @@ TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
             now[i / VECTORS][i % VECTORS] = __builtin_convertvector(given, doubles);
         }
         for (size_t k = 0; k < count; k += (size_t)depth) {
-            add_doubles(to_odd, depth, exact, a + set * FEW * NOTED, b, k, now,
-                        unsure);
+            add_doubles(depth, exact, a + set * FEW * NOTED, b, k, now, unsure);
         }
         UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
             const few_floats sum =
@@ -225,15 +208,13 @@ TF_INLINE void chain_doubles(int to_odd, int depth, int exact,
     }
 }
 
-#define CHAIN_DOUBLES(name, to_odd, depth, exact)                                   \
+#define CHAIN_DOUBLES(name, depth, exact)                                           \
     void TF_PLAIN_NAME(name)(const struct tf_rounded_model *model,                  \
                              struct operands x, size_t count, float *c, size_t ldc) \
     {                                                                               \
-        chain_doubles(to_odd, depth, exact, model, x, count, c, ldc);               \
+        chain_doubles(depth, exact, model, x, count, c, ldc);                       \
     }
-CHAIN_DOUBLES(tf_fused_2_exact, 0, 2, 1)
-CHAIN_DOUBLES(tf_fused_2_any, 0, 2, 0)
-CHAIN_DOUBLES(tf_fused_4_exact, 0, 4, 1)
-CHAIN_DOUBLES(tf_fused_4_any, 0, 4, 0)
-CHAIN_DOUBLES(tf_odd_2_exact, 1, 2, 1)
-CHAIN_DOUBLES(tf_odd_2_any, 1, 2, 0)
+CHAIN_DOUBLES(tf_fused_2_exact, 2, 1)
+CHAIN_DOUBLES(tf_fused_2_any, 2, 0)
+CHAIN_DOUBLES(tf_fused_4_exact, 4, 1)
+CHAIN_DOUBLES(tf_fused_4_any, 4, 0)
