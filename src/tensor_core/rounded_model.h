@@ -258,11 +258,14 @@ tf_rounded_cut_products(const struct tf_rounded_model *model, const uint32_t *a,
                 tf_mma_decode(b[k] & TF_MAGNITUDE_BITS, model->least_b);
             const uint64_t product = (uint64_t)x.significand * y.significand;
             const int32_t exponent = x.exponent + y.exponent;
+            if (product == 0) {
+                continue;
+            }
             if (pass == 1) {
                 sum.significand += tf_mma_align(
                     product, exponent - 46 - sum.exponent + TF_TWO_STAGES_FRACTION,
                     (a[k] ^ b[k]) >> 31);
-            } else if (product && exponent > sum.exponent) {
+            } else if (exponent > sum.exponent) {
                 sum.exponent = exponent;
             }
         }

@@ -7,7 +7,7 @@
  * it for what it was. */
 #include "tensor_core/kernels/rounded_tile.h"
 
-enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, SETS = 2, FEW = ROWS / SETS };
+enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, FEW = ROWS / 2 };
 
 typedef double doubles __attribute__((vector_size(4 * LANES)));
 typedef int64_t longs __attribute__((vector_size(4 * LANES)));
@@ -30,10 +30,23 @@ TF_INLINE doubles magnitude_of_doubles(doubles x)
     return (doubles)((longs)x & longs_of(INT64_MAX));
 }
 
-TF_INLINE doubles to_single(doubles x)
+TF_INLINE doubles doubles_of(few_floats x)
 {
-    return __builtin_convertvector(__builtin_convertvector(x, few_floats), doubles);
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_cvtps_pd((__m256)x);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_cvtps_pd((__m128)x);
+#else
+    return __builtin_convertvector(x, doubles);
+#endif
 }
+
+TF_INLINE few_floats singles_of(doubles x)
+{
+    return __builtin_convertvector(x, few_floats);
+}
+
+TF_INLINE doubles to_single(doubles x) { return doubles_of(singles_of(x)); }
 
 /* x * y + z, whose product is exact. */
 TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
@@ -90,19 +103,10 @@ TF_INLINE doubles add_with_errors(int depth, doubles products[4], doubles c, lon
     return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)));
 }
 
-__attribute__((noinline)) static void add_fused_with_errors(int depth,
-                                                            const doubles *products,
-                                                            doubles *c, longs *doubt)
-{
-    doubles copies[4];
-    memcpy(copies, products, (size_t)depth * sizeof *copies);
-    *c = depth == 2 ? add_with_errors(2, copies, *c, doubt)
-                    : add_with_errors(4, copies, *c, doubt);
-}
-
 /* A fused group whose sums may not be exact. Where the total is 2^-8 of the sums of two
  * products or more, all errors together are less than 2^10 of its last bits: they count
- * only if so close to it is the middle of two float32 numbers. */
+ * only if so close to it is the middle of two float32 numbers. `doubt` gets bits where
+ * that may be. */
 TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, longs *doubt)
 {
     enum { NEAR = 1 << 10 };
@@ -114,47 +118,92 @@ TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, lon
     }
     const doubles total = c + sum;
     /* 2^-110: no total is subnormal in float32. */
-    const longs large = (longs)(magnitude_of_doubles(total) * 256 >= most + 0x1p-110);
-    const longs middle = ((longs)total + (NEAR - (BELOW_SINGLE + 1) / 2)) & BELOW_SINGLE;
-    if (any((words)(~large | (longs)(middle < 2 * NEAR)))) {
-        add_fused_with_errors(depth, products, &c, doubt);
-        return c;
-    }
+    const longs small = (longs)(magnitude_of_doubles(total) * 256 < most + 0x1p-110);
+    const longs beyond = (longs)total + (NEAR - (BELOW_SINGLE + 1) / 2);
+    *doubt |= small | (longs)((beyond & (BELOW_SINGLE & -2 * NEAR)) == 0);
     return to_single(total);
 }
 
-/* A row's accumulators with the products of a group. */
-TF_INLINE void add_row(int depth, int exact, const double *a, const double *b,
-                       doubles c[VECTORS], longs doubt[VECTORS])
+TF_INLINE void multiply(int depth, const double *a, const double *b, doubles products[4])
 {
-    UNROLLED for (int v = 0; v < VECTORS; v++) {
-        doubles products[4];
-        UNROLLED for (int i = 0; i < depth; i++) {
-            const doubles x = a[i] - (doubles){0};
-            const doubles y = load_doubles(b + i * WIDTH + v * PLACES);
-            products[i] = exact && i > 0 ? add_product(x, y, products[i - 1]) : x * y;
-        }
-        if (exact) {
-            c[v] = to_single(c[v] + products[depth - 1]);
-        } else {
-            c[v] = add_fused(depth, products, c[v], &doubt[v]);
-        }
+    UNROLLED for (int i = 0; i < depth; i++) {
+        products[i] = (a[i] - (doubles){0}) * load_doubles(b + i * WIDTH);
     }
 }
 
-TF_INLINE void add_doubles(int depth, int exact, const double *a, const double *b, size_t k,
-                           doubles c[FEW][VECTORS], longs doubt[FEW][VECTORS])
+/* Goes on with accumulators over a group. */
+TF_INLINE doubles add_group(int depth, int exact, const double *a, const double *b,
+                            doubles c, longs *doubt)
 {
-    a += k;
-    b += k * WIDTH;
-    if (!exact) { /* too much of it for rows that are unrolled */
-        for (size_t r = 0; r < FEW; r++) {
-            add_row(depth, 0, a + r * NOTED, b, c[r], doubt[r]);
-        }
-        return;
+    doubles products[4];
+    if (!exact) {
+        multiply(depth, a, b, products);
+        return add_fused(depth, products, c, doubt);
     }
-    UNROLLED for (size_t r = 0; r < FEW; r++) {
-        add_row(depth, 1, a + r * NOTED, b, c[r], doubt[r]);
+    multiply(1, a, b, products);
+    UNROLLED for (int i = 1; i < depth; i++) {
+        products[0] = add_product(a[i] - (doubles){0}, load_doubles(b + i * WIDTH),
+                                  products[0]);
+    }
+    return to_single(c + products[0]);
+}
+
+/* The accumulators of a vector after all groups, with the sums' errors; returns where it
+ * still is in doubt. */
+__attribute__((noinline)) static longs redo_with_errors(int depth, const double *a,
+                                                        const double *b, size_t count,
+                                                        doubles *c)
+{
+    longs doubt = longs_of(0);
+    for (size_t k = 0; k < count; k += (size_t)depth) {
+        doubles products[4];
+        if (depth == 2) {
+            multiply(2, a + k, b + k * WIDTH, products);
+            *c = add_with_errors(2, products, *c, &doubt);
+        } else {
+            multiply(4, a + k, b + k * WIDTH, products);
+            *c = add_with_errors(4, products, *c, &doubt);
+        }
+    }
+    return doubt;
+}
+
+/* Some rows of C, as `given` and then as they become; and what is in doubt, all bits or
+ * none, also as float32. */
+TF_INLINE void add_rows(int depth, int exact, int rows, const double *a, const double *b,
+                        size_t count, const float *c, size_t ldc,
+                        few_floats sums[][VECTORS], few_floats marks[][VECTORS],
+                        longs *some)
+{
+    doubles now[FEW][VECTORS];
+    longs doubt[FEW][VECTORS] = {0};
+    UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
+        few_floats given;
+        memcpy(&given, c + (size_t)(i / VECTORS) * ldc + i % VECTORS * PLACES,
+               sizeof given);
+        now[i / VECTORS][i % VECTORS] = doubles_of(given);
+    }
+    for (size_t k = 0; k < count; k += (size_t)depth) {
+        UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
+            const int r = i / VECTORS, v = i % VECTORS;
+            now[r][v] = add_group(depth, exact, a + r * NOTED + k,
+                                  b + k * WIDTH + v * PLACES, now[r][v], &doubt[r][v]);
+        }
+    }
+    UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
+        const int r = i / VECTORS, v = i % VECTORS;
+        longs out = doubt[r][v];
+        if (!exact && any((words)out)) {
+            few_floats given;
+            memcpy(&given, c + (size_t)r * ldc + v * PLACES, sizeof given);
+            now[r][v] = doubles_of(given);
+            out = redo_with_errors(depth, a + r * NOTED, b + v * PLACES, count, &now[r][v]);
+        }
+        sums[r][v] = singles_of(now[r][v]);
+        const doubles again = doubles_of(sums[r][v]);
+        out |= (longs)(again - again != 0); /* what is not finite */
+        marks[r][v] = singles_of((doubles)out); /* all bits are NaN */
+        *some |= out;
     }
 }
 
@@ -162,7 +211,7 @@ TF_INLINE void chain_doubles(int depth, int exact, const struct tf_rounded_model
                              struct operands x, size_t count, float *c, size_t ldc)
 {
     double a[ROWS * NOTED], b[NOTED * WIDTH];
-    struct tile sums, doubt;
+    few_floats sums[ROWS][VECTORS], marks[ROWS][VECTORS];
     longs some = longs_of(0);
     for (size_t r = 0; r < ROWS; r++) {
         for (size_t k = 0; k < count; k++) {
@@ -170,41 +219,27 @@ TF_INLINE void chain_doubles(int depth, int exact, const struct tf_rounded_model
         }
     }
     for (size_t k = 0; k < count; k++) {
-        UNROLLED for (size_t j = 0; j < WIDTH; j++) {
-            b[k * WIDTH + j] = x.b[k * PANEL + j];
+        UNROLLED for (size_t j = 0; j < WIDTH; j += PLACES) {
+            few_floats numbers;
+            memcpy(&numbers, x.b + k * PANEL + j, sizeof numbers);
+            const doubles wide = doubles_of(numbers);
+            memcpy(b + k * WIDTH + j, &wide, sizeof wide);
         }
     }
-    for (size_t set = 0; set < SETS; set++) {
-        doubles now[FEW][VECTORS];
-        longs unsure[FEW][VECTORS] = {0};
-        UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
-            few_floats given;
-            memcpy(&given, c + (set * FEW + i / VECTORS) * ldc + i % VECTORS * PLACES,
-                   sizeof given);
-            now[i / VECTORS][i % VECTORS] = __builtin_convertvector(given, doubles);
-        }
-        for (size_t k = 0; k < count; k += (size_t)depth) {
-            add_doubles(depth, exact, a + set * FEW * NOTED, b, k, now, unsure);
-        }
-        UNROLLED for (size_t i = 0; i < FEW * VECTORS; i++) {
-            const few_floats sum =
-                __builtin_convertvector(now[i / VECTORS][i % VECTORS], few_floats);
-            const doubles again = __builtin_convertvector(sum, doubles);
-            const longs out = unsure[i / VECTORS][i % VECTORS] |
-                              (longs)(again - again != 0); /* what is not finite */
-            /* All bits are NaN, and no bits zero, also as float32. */
-            const few_floats mark = __builtin_convertvector((doubles)out, few_floats);
-            const size_t place = (set * FEW * VECTORS + i) * sizeof sum;
-            memcpy((char *)&sums + place, &sum, sizeof sum);
-            memcpy((char *)&doubt + place, &mark, sizeof mark);
-            some |= out;
-        }
+    const int rows = exact ? FEW : 1; /* what registers hold, with the doubt */
+    for (int r = 0; r < ROWS; r += rows) {
+        add_rows(depth, exact, rows, a + r * NOTED, b, count, c + (size_t)r * ldc, ldc,
+                 sums + r, marks + r, &some);
     }
+    struct tile found;
+    memcpy(&found, sums, sizeof found);
     if (any((words)some)) {
-        redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
+        struct tile doubt;
+        memcpy(&doubt, marks, sizeof doubt);
+        redo_with_integers(model, &x, count, &doubt, c, ldc, &found);
     }
     for (size_t r = 0; r < ROWS; r++) {
-        memcpy(c + r * ldc, sums.c[r], sizeof sums.c[r]);
+        memcpy(c + r * ldc, found.c[r], sizeof found.c[r]);
     }
 }
 
