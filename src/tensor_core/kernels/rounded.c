@@ -36,7 +36,7 @@ struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
     int flushes; /* each result */
-    int to_odd;  /* what is exact but for that; float32 rounds downward meanwhile */
+    int to_odd;  /* what is exact but for that, while float32 rounds downward */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ CHAIN(odd_exact, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .exact = 1)
 CHAIN(odd_flushed, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .flushes = 1)
 CHAIN(lanes_exact, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .exact = 1)
 CHAIN(lanes_flushed, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .flushes = 1)
-CHAIN(odd_steps_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1, .to_odd = 1)
+CHAIN(odd_steps, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1, .to_odd = 1)
 CHAIN(steps_2_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1)
 CHAIN(steps_2_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1)
 CHAIN(steps_4_exact, .arithmetic = TF_STEPWISE, .depth = 4, .exact = 1)
@@ -258,19 +258,22 @@ static void all_by_integers(const struct tf_rounded_model *model, struct operand
 struct loops {
     chain_fn *exact, *any;
     int in_doubles;
+    chain_fn *odd; /* NULL, or for sums that are not exact, but where nothing is subnormal
+                    * or overflows; meanwhile float32 and float64 round downward */
 };
 
 static struct loops loops_of(const struct tf_rounded_model *m)
 {
-    const struct loops none = {all_by_integers, all_by_integers, 0};
+    const struct loops none = {all_by_integers, all_by_integers, 0, NULL};
     const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact),
-                                  TF_PLAIN_NAME(tf_fused_2_any), 1};
+                                  TF_PLAIN_NAME(tf_fused_2_any), 1,
+                                  TF_PLAIN_NAME(tf_fused_2_odd)};
     const struct loops fused_4 = {TF_PLAIN_NAME(tf_fused_4_exact),
-                                  TF_PLAIN_NAME(tf_fused_4_any), 1};
+                                  TF_PLAIN_NAME(tf_fused_4_any), 1, NULL};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
-        return fits ? (struct loops){odd_steps_exact, all_by_integers, 0} : none;
+        return fits ? (struct loops){NULL, all_by_integers, 0, odd_steps} : none;
     }
     if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
         !m->flush_operands && m->instruction_depth <= NOTED &&
@@ -279,29 +282,29 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && !m->flush_results &&
         !m->flush_operands && !m->lanes && !m->odd_first) {
-        return (struct loops){fused_exact, fused_any, 0};
+        return (struct loops){fused_exact, fused_any, 0, NULL};
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && m->flush_results &&
         m->instruction_depth % 2 == 0) {
         if (m->odd_first && !m->lanes) {
-            return (struct loops){odd_exact, odd_flushed, 0};
+            return (struct loops){odd_exact, odd_flushed, 0, NULL};
         }
         if (!m->odd_first && m->lanes == 2 && m->start == 0) {
-            return (struct loops){lanes_exact, lanes_flushed, 0};
+            return (struct loops){lanes_exact, lanes_flushed, 0, NULL};
         }
     }
     /* The fused sum of two products is a step of its own, to which -0 adds nothing. */
     if (m->arithmetic == TF_FUSED && m->depth == 2 && m->instruction_depth == 2 &&
         m->lanes == 1 && m->start == TF_SIGN_BIT && !m->flush_results &&
         !m->flush_operands) {
-        return (struct loops){steps_2_exact, all_by_integers, 0};
+        return (struct loops){steps_2_exact, all_by_integers, 0, NULL};
     }
     if (m->arithmetic == TF_STEPWISE && m->flush_results) {
         if (m->depth == 2) {
-            return (struct loops){steps_2_exact, steps_2_flushed, 0};
+            return (struct loops){steps_2_exact, steps_2_flushed, 0, NULL};
         }
         if (m->depth == 4) {
-            return (struct loops){steps_4_exact, steps_4_flushed, 0};
+            return (struct loops){steps_4_exact, steps_4_flushed, 0, NULL};
         }
     }
     return none;
@@ -475,22 +478,24 @@ static int are_multiples(const float *c, size_t ldc)
 }
 
 /* The loop for a tile. */
-static chain_fn *loop_for(struct loops loops, const struct tf_rounded_model *model,
-                          struct span products, const float *c, size_t ldc)
+static chain_fn *loop_for(struct loops loops, struct span products, const float *c,
+                          size_t ldc, int flushes)
 {
-    if (!loops.in_doubles && !model->to_odd) {
-        const int exact = are_exact(products) &&
-                          (!model->flush_results || are_multiples(c, ldc));
+    if (!loops.in_doubles && !loops.odd) {
+        const int exact = are_exact(products) && (!flushes || are_multiples(c, ldc));
         return exact ? loops.exact : loops.any;
     }
     /* So many products, and the accumulator; and what roundings add to that. */
     const struct span sums = span_of_sums(c, ldc);
-    const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
     const int32_t more = products.end + (loops.in_doubles ? NOTED_BITS : DEPTH_BITS);
     const int32_t end = (sums.end > more ? sums.end : more) + 2;
-    const int normal = are_exact(products) && sums.known && end <= BIAS &&
-                       (model->to_odd ? are_multiples(c, ldc) : unit >= TF_LEAST_SINGLE);
-    return normal && (model->to_odd || end - unit <= 53) ? loops.exact : loops.any;
+    if (!are_exact(products) || !sums.known || end > BIAS || !are_multiples(c, ldc)) {
+        return loops.any;
+    }
+    const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
+    return loops.exact && end - unit <= 53 ? loops.exact
+           : loops.odd                     ? loops.odd
+                                           : loops.any;
 }
 
 /* -- all rows ---------------------------------------------------------------------- */
@@ -522,9 +527,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         x = (struct operands){filled.a, filled.b, TF_MMA_DEPTH};
     }
     const size_t step = loops.in_doubles ? NOTED : whole;
-    if (model->to_odd) {
-        fesetround(FE_DOWNWARD);
-    }
+    int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
             memcpy(filled.a + r * TF_MMA_DEPTH, a + (i + r) * lda, depth * sizeof *a);
@@ -539,11 +542,17 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
             for (size_t j = 0; j < PANEL; j += WIDTH) {
                 const struct operands y = {x.a + k, x.b + k * PANEL + j, x.lda};
                 float *place = c + i * ldc + j;
-                loop_for(loops, model, products, place, ldc)(model, y, here, place, ldc);
+                chain_fn *loop =
+                    loop_for(loops, products, place, ldc, model->flush_results);
+                if (downward != (loop == loops.odd)) {
+                    downward = !downward;
+                    fesetround(downward ? FE_DOWNWARD : FE_TONEAREST);
+                }
+                loop(model, y, here, place, ldc);
             }
         }
     }
-    if (model->to_odd) {
+    if (downward) {
         fesetround(FE_TONEAREST);
     }
 }

@@ -4,7 +4,15 @@
  * 2^53 of it, sums are exact, too, and what is left is a rounding to float32's 24 bits. Else
  * the errors of sums are taken with them (2Sum: Knuth, and exact in any order), and tell
  * whether the last bit of the float64 sum has to be odd: then a rounding to fewer bits takes
- * it for what it was. */
+ * it for what it was.
+ *
+ * Two products of 22 bits or fewer need less: both sums are rounded to odd, as rounded.c
+ * does it, and the second one to 24 bits. If the first one is not exact, the lesser product
+ * is below 2^-30 of the greater one, p. What matters then is on which side of a middle of
+ * two results the total is. From such a middle the accumulator is an even multiple of the
+ * first sum's last bit away, so that being odd does not change the side. But for two cases:
+ * with an accumulator below 2^-28 of p the result is p; and a total below 2^-26 of the first
+ * sum is in doubt. */
 #include "tensor_core/kernels/rounded_tile.h"
 
 enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, FEW = ROWS / 2 };
@@ -124,6 +132,50 @@ TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, lon
     return to_single(total);
 }
 
+/* Of what was rounded downward, and of minus what was rounded upward. */
+TF_INLINE doubles odd_one(doubles below, doubles minus_above)
+{
+    const longs above = (longs)minus_above ^ INT64_MIN;
+#if defined(__AVX512BW__)
+    const __mmask8 odd = _mm512_test_epi64_mask((__m512i)below, _mm512_set1_epi64(1));
+    return (doubles)_mm512_mask_mov_epi64((__m512i)above, odd, (__m512i)below);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_blendv_pd((__m256d)above, (__m256d)below,
+                                     (__m256d)((longs)below << 63));
+#else
+    const longs odd = 0 - ((longs)below & 1);
+    return (doubles)(((longs)below & odd) | (above & ~odd));
+#endif
+}
+
+/* x * y + z to odd, whose product is exact, while float64 rounds downward. */
+TF_INLINE doubles odd_product_sum(doubles x, doubles y, doubles z)
+{
+#if defined(__AVX512BW__)
+    const doubles minus_above =
+        (doubles)_mm512_fnmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    const doubles minus_above =
+        (doubles)_mm256_fnmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#else
+    const doubles minus_above = add_product(-x, y, -z);
+#endif
+    return odd_one(add_product(x, y, z), minus_above);
+}
+
+/* A fused group of two products, while float64 rounds downward; no total is subnormal in
+ * float32. */
+TF_INLINE doubles add_odd(const double *a, const double *b, doubles c, longs *doubt)
+{
+    const doubles none = {0};
+    const doubles sum = odd_product_sum(a[1] - none, load_doubles(b + WIDTH),
+                                        (a[0] - none) * load_doubles(b));
+    const doubles total = odd_product_sum(sum, 1 - none, c);
+    *doubt |= (longs)(magnitude_of_doubles(total) * 0x1p26 < magnitude_of_doubles(sum));
+    const longs bits = (longs)total; /* to nearest, ties to even */
+    return (doubles)((bits + BELOW_SINGLE / 2 + (bits >> 29 & 1)) & ~BELOW_SINGLE);
+}
+
 TF_INLINE void multiply(int depth, const double *a, const double *b, doubles products[4])
 {
     UNROLLED for (int i = 0; i < depth; i++) {
@@ -131,12 +183,22 @@ TF_INLINE void multiply(int depth, const double *a, const double *b, doubles pro
     }
 }
 
+/* How sums are added. */
+enum how {
+    EXACT, /* they are exact in float64 */
+    ODD,   /* by add_odd(); of two products */
+    ANY
+};
+
 /* Goes on with accumulators over a group. */
-TF_INLINE doubles add_group(int depth, int exact, const double *a, const double *b,
+TF_INLINE doubles add_group(int depth, enum how how, const double *a, const double *b,
                             doubles c, longs *doubt)
 {
     doubles products[4];
-    if (!exact) {
+    if (how == ODD) {
+        return add_odd(a, b, c, doubt);
+    }
+    if (how == ANY) {
         multiply(depth, a, b, products);
         return add_fused(depth, products, c, doubt);
     }
@@ -170,7 +232,7 @@ __attribute__((noinline)) static longs redo_with_errors(int depth, const double 
 
 /* Some rows of C, as `given` and then as they become; and what is in doubt, all bits or
  * none, also as float32. */
-TF_INLINE void add_rows(int depth, int exact, int rows, const double *a, const double *b,
+TF_INLINE void add_rows(int depth, enum how how, int rows, const double *a, const double *b,
                         size_t count, const float *c, size_t ldc,
                         few_floats sums[][VECTORS], few_floats marks[][VECTORS],
                         longs *some)
@@ -186,14 +248,14 @@ TF_INLINE void add_rows(int depth, int exact, int rows, const double *a, const d
     for (size_t k = 0; k < count; k += (size_t)depth) {
         UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
             const int r = i / VECTORS, v = i % VECTORS;
-            now[r][v] = add_group(depth, exact, a + r * NOTED + k,
+            now[r][v] = add_group(depth, how, a + r * NOTED + k,
                                   b + k * WIDTH + v * PLACES, now[r][v], &doubt[r][v]);
         }
     }
     UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
         const int r = i / VECTORS, v = i % VECTORS;
         longs out = doubt[r][v];
-        if (!exact && any((words)out)) {
+        if (how == ANY && any((words)out)) {
             few_floats given;
             memcpy(&given, c + (size_t)r * ldc + v * PLACES, sizeof given);
             now[r][v] = doubles_of(given);
@@ -207,7 +269,7 @@ TF_INLINE void add_rows(int depth, int exact, int rows, const double *a, const d
     }
 }
 
-TF_INLINE void chain_doubles(int depth, int exact, const struct tf_rounded_model *model,
+TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_model *model,
                              struct operands x, size_t count, float *c, size_t ldc)
 {
     double a[ROWS * NOTED], b[NOTED * WIDTH];
@@ -226,9 +288,9 @@ TF_INLINE void chain_doubles(int depth, int exact, const struct tf_rounded_model
             memcpy(b + k * WIDTH + j, &wide, sizeof wide);
         }
     }
-    const int rows = exact ? FEW : 1; /* what registers hold, with the doubt */
+    const int rows = how == EXACT ? FEW : 1; /* what registers hold, with the doubt */
     for (int r = 0; r < ROWS; r += rows) {
-        add_rows(depth, exact, rows, a + r * NOTED, b, count, c + (size_t)r * ldc, ldc,
+        add_rows(depth, how, rows, a + r * NOTED, b, count, c + (size_t)r * ldc, ldc,
                  sums + r, marks + r, &some);
     }
     struct tile found;
@@ -243,13 +305,14 @@ TF_INLINE void chain_doubles(int depth, int exact, const struct tf_rounded_model
     }
 }
 
-#define CHAIN_DOUBLES(name, depth, exact)                                           \
+#define CHAIN_DOUBLES(name, depth, how)                                             \
     void TF_PLAIN_NAME(name)(const struct tf_rounded_model *model,                  \
                              struct operands x, size_t count, float *c, size_t ldc) \
     {                                                                               \
-        chain_doubles(depth, exact, model, x, count, c, ldc);                       \
+        chain_doubles(depth, how, model, x, count, c, ldc);                         \
     }
-CHAIN_DOUBLES(tf_fused_2_exact, 2, 1)
-CHAIN_DOUBLES(tf_fused_2_any, 2, 0)
-CHAIN_DOUBLES(tf_fused_4_exact, 4, 1)
-CHAIN_DOUBLES(tf_fused_4_any, 4, 0)
+CHAIN_DOUBLES(tf_fused_2_exact, 2, EXACT)
+CHAIN_DOUBLES(tf_fused_2_any, 2, ANY)
+CHAIN_DOUBLES(tf_fused_4_exact, 4, EXACT)
+CHAIN_DOUBLES(tf_fused_4_any, 4, ANY)
+CHAIN_DOUBLES(tf_fused_2_odd, 2, ODD)

@@ -28,9 +28,11 @@ typedef void chain_fn(const struct tf_rounded_model *model, struct operands x,
                       size_t depth, float *c, size_t ldc);
 
 /* Those of rounded_doubles.c, of NOTED k at most: fused groups of two and four products.
- * Where all sums are exact but for what the unit rounds, and else. */
+ * Where all sums are exact but for what the unit rounds, and else; `odd` where no sum is
+ * subnormal or overflows, while float64 rounds downward. */
 extern chain_fn TF_PLAIN_NAME(tf_fused_2_exact), TF_PLAIN_NAME(tf_fused_2_any),
-    TF_PLAIN_NAME(tf_fused_4_exact), TF_PLAIN_NAME(tf_fused_4_any);
+    TF_PLAIN_NAME(tf_fused_2_odd), TF_PLAIN_NAME(tf_fused_4_exact),
+    TF_PLAIN_NAME(tf_fused_4_any);
 
 /* Those that are in doubt. */
 __attribute__((noinline)) static void
