@@ -203,6 +203,7 @@ DOCUMENTS = {
         "accuracy_devices": accuracy_devices.block,
         "accuracy_units": accuracy_units.block,
         "tensor_core": tensor_cores,
+        "matrix_units": tensor_cores,
     },
     "docs/blocks_training.md": {"block_training": training},
     "docs/cuda.md": {

@@ -57,35 +57,17 @@ OTHERS = [
     ("H100", "mma.sync", "float8_e4m3fn", "float32"),
     ("B200", "tcgen05", "float8_e5m2", "float32"),
 ]
-AMD = [
-    ("MI300X", "mfma", "float16", "float32"),
-    ("MI300X", "mfma", "bfloat16", "float32"),
-    ("MI250X", "mfma", "float16", "float32"),
-    ("MI250X", "mfma_1k", "bfloat16", "float32"),
-    ("MI100", "mfma", "float16", "float32"),
-    ("MI100", "mfma", "bfloat16", "float32"),
-]
-OTHER_AMD = [
-    ("MI300X", "mfma", "tf32", "float32"),
-    ("MI300X", "mfma", "float8_e4m3fnuz", "float32"),
-]
-CHAINS = [
-    ("MI300X", "mfma", "float32", "float32"),
-    ("AVX512_BF16", "vdpbf16ps", "bfloat16", "float32"),
-]
-CPUS = [
-    ("AMX", "tdpbf16ps", "bfloat16", "float32"),
-    ("AMX", "tdpfp16ps", "float16", "float32"),
-    ("Arm BF16", "bfdot_ebf", "bfloat16", "float32"),
-    ("Arm BF16", "bfdot", "bfloat16", "float32"),
-    ("Arm BF16", "bfmmla", "bfloat16", "float32"),
-]
 
 
-def operands(name: str, kind: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+def operands(name: str, kind: str, n: int) -> tuple[Any, Any]:
+    """Of a format; or arrays of blocks of two formats, "a x b"."""
     import tf32dtype as td
 
-    dtype = np.dtype(np.float16 if name == "float16" else getattr(td, name))
+    if " x " in name:
+        x, y = data(kind, 2 * n * n, np.dtype(np.float32)).reshape(2, n, n)
+        left, right = name.split(" x ")
+        return td.blocks.quantize(x, left), td.blocks.quantize(y, right, axis=-2)
+    dtype = np.dtype(getattr(np, name, None) or getattr(td, name))
     if kind == "octaves" and name.startswith("float") and name != "float32":
         # What the range holds; sums of e4m3 and float16 must not overflow.
         least, greatest = {"float16": (-14, 5), "float8_e5m2": (-14, 10)}.get(
@@ -102,7 +84,7 @@ def operands(name: str, kind: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-def multiplication(unit: Unit, a: np.ndarray, b: np.ndarray) -> Callable[[], Any]:
+def multiplication(unit: Unit, a: Any, b: Any) -> Callable[[], Any]:
     import tf32dtype as td
 
     device, instruction, _, accumulator = unit
@@ -113,7 +95,7 @@ def multiplication(unit: Unit, a: np.ndarray, b: np.ndarray) -> Callable[[], Any
         device=device,
         instruction=instruction,
         accumulator=accumulator,
-        out=np.empty((len(a), b.shape[1]), accumulator),
+        out=np.empty((a.shape[0], b.shape[1]), accumulator),
     )
 
 
@@ -184,12 +166,6 @@ def one_thread(sizes: list[int]) -> list[Row]:
             lambda: against_numpy(HALVES, sizes)),
         Row(f"other units @ {text}", "x", 10, 5,
             lambda: against_numpy(OTHERS, sizes)),
-        Row(f"AMD, 16 bits @ {text}", "x", 8, 4, lambda: against_numpy(AMD, sizes)),
-        Row(f"AMD, tf32 and fp8 @ {text}", "x", 16, 8,
-            lambda: against_numpy(OTHER_AMD, sizes)),
-        Row(f"chains of fused multiply-adds @ {text}", "x", 1.5, 1,
-            lambda: against_numpy(CHAINS, sizes)),
-        Row(f"AMX, Arm BF16 @ {text}", "x", 4, 2, lambda: against_numpy(CPUS, sizes)),
         Row(f"1 % in doubt @ {sizes[0]}", "x the time of none", 2, 1.5,
             lambda: in_doubt([A100[0], H100[0], H100[1]], sizes[0])),
         Row(f"one sign, near the top of an octave @ {sizes[0]}",
@@ -202,8 +178,6 @@ def two_threads(sizes: list[int]) -> list[Row]:
     return [
         Row(f"two threads @ {sizes[-1]}", "x as fast as one", 1.8, 1.95,
             lambda: against_one_thread([A100[0], *H100, HALVES[1]], sizes[-1])),
-        Row(f"two threads, AMD and CPUs @ {sizes[-1]}", "x as fast as one", 1.8, 1.95,
-            lambda: against_one_thread([*AMD, *CHAINS, *CPUS], sizes[-1])),
     ]  # fmt: skip
 
 

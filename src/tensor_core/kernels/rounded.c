@@ -126,13 +126,12 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
 /* -- chains ------------------------------------------------------------------------ */
 
 /* A row of C with the products of a group of k. */
-TF_INLINE void add_row(struct variant variant, struct operands x, size_t k, size_t row,
+TF_INLINE void add_row(struct variant variant, const float *a, const float *b,
                        floats c[SIDES], floats doubt[SIDES])
 {
     UNROLLED for (int s = 0; s < SIDES; s++) {
         words here = words_of(0);
-        c[s] = add_group(variant, x.a + row * x.lda + k, x.b + k * PANEL + s * LANES,
-                         c[s], &here);
+        c[s] = add_group(variant, a, b + s * LANES, c[s], &here);
         if (variant.flushes && variant.arithmetic == TF_FUSED) {
             doubt[s] = (floats)((words)doubt[s] | here);
         }
@@ -144,16 +143,23 @@ TF_INLINE void add_groups(struct variant variant, struct operands x, size_t firs
                           size_t by, size_t depth, struct tile *sums, struct tile *doubt)
 {
     struct tile now = *sums;
+    const float *rows[ROWS];
+    UNROLLED for (size_t r = 0; r < ROWS; r++) {
+        rows[r] = x.a + r * x.lda;
+        /* In a register: computed from one another for each k they take more time. */
+        __asm__("" : "+r"(rows[r]));
+    }
     for (size_t i = first; i < depth; i += by) {
         const size_t k = variant.odd_first ? i ^ 1 : i;
+        const float *b = x.b + k * PANEL;
         if (variant.flushes) { /* rare, and too much of it for rows that are unrolled */
             for (size_t r = 0; r < ROWS; r++) {
-                add_row(variant, x, k, r, now.c[r], doubt->c[r]);
+                add_row(variant, rows[r] + k, b, now.c[r], doubt->c[r]);
             }
             continue;
         }
         UNROLLED for (size_t r = 0; r < ROWS; r++) {
-            add_row(variant, x, k, r, now.c[r], doubt->c[r]);
+            add_row(variant, rows[r] + k, b, now.c[r], doubt->c[r]);
         }
     }
     *sums = now;

@@ -1,0 +1,97 @@
+"""Matrix units of AMD and of CPUs, and block scales, against NumPy's float32 product.
+
+    python benchmarks/tensor_core/matrix_units.py [--quick] [--runs 3] [--json FILE]
+
+"x" is the time of td.tensor_core.matmul, of arrays of blocks as they are, over that of
+np.matmul with the kernels that NumPy's BLAS chooses. Operands, or what was quantized,
+are N(0, 1) or have exponents spread over 40 octaves, fewer where a format has fewer.
+One thread is pinned to a core.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from common import medians, pin
+from promises import Row, blocks, measure_rows, run_children
+
+from tensor_core import SETTINGS, against_numpy, against_one_thread
+
+AMD = [
+    ("MI300X", "mfma", "float16", "float32"),
+    ("MI300X", "mfma", "bfloat16", "float32"),
+    ("MI250X", "mfma", "float16", "float32"),
+    ("MI250X", "mfma_1k", "bfloat16", "float32"),
+    ("MI100", "mfma", "float16", "float32"),
+    ("MI100", "mfma", "bfloat16", "float32"),
+]
+OTHER_AMD = [
+    ("MI300X", "mfma", "tf32", "float32"),
+    ("MI300X", "mfma", "float8_e4m3fnuz", "float32"),
+]
+CHAINS = [
+    ("MI300X", "mfma", "float32", "float32"),
+    ("AVX512_BF16", "vdpbf16ps", "bfloat16", "float32"),
+]
+CPUS = [
+    ("AMX", "tdpbf16ps", "bfloat16", "float32"),
+    ("AMX", "tdpfp16ps", "float16", "float32"),
+    ("Arm BF16", "bfdot_ebf", "bfloat16", "float32"),
+    ("Arm BF16", "bfdot", "bfloat16", "float32"),
+    ("Arm BF16", "bfmmla", "bfloat16", "float32"),
+]
+BLOCK_SCALED = [  # elements of both operands, and of the result
+    ("B200", "tcgen05.mxf8f6f4", "mxfp8_e4m3 x mxfp8_e4m3", "float32"),
+    ("B200", "tcgen05.mxf8f6f4", "mxfp8_e5m2 x mxfp8_e5m2", "float32"),
+    ("B200", "tcgen05.mxf8f6f4", "mxfp6_e2m3 x mxfp8_e4m3", "float32"),
+    ("B200", "tcgen05.mxf4", "mxfp4 x mxfp4", "float32"),
+    ("B200", "tcgen05.mxf4nvf4", "nvfp4 x nvfp4", "float32"),
+]
+
+
+def one_thread(sizes: list[int]) -> list[Row]:
+    text = ", ".join(str(n) for n in sizes)
+    return [
+        Row(f"AMD, 16 bits @ {text}", "x", 8, 4, lambda: against_numpy(AMD, sizes)),
+        Row(f"AMD, tf32 and fp8 @ {text}", "x", 16, 8,
+            lambda: against_numpy(OTHER_AMD, sizes)),
+        Row(f"chains of fused multiply-adds @ {text}", "x", 1.5, 1,
+            lambda: against_numpy(CHAINS, sizes)),
+        Row(f"AMX, Arm BF16 @ {text}", "x", 4, 2, lambda: against_numpy(CPUS, sizes)),
+        Row(f"B200 mxf8f6f4 @ {text}", "x", 8, 5,
+            lambda: against_numpy(BLOCK_SCALED[:3], sizes)),
+        Row(f"B200 mxf4, mxf4nvf4 @ {text}", "x", 8, 5,
+            lambda: against_numpy(BLOCK_SCALED[3:], sizes)),
+    ]  # fmt: skip
+
+
+def two_threads(sizes: list[int]) -> list[Row]:
+    units = [*AMD, *CHAINS, *CPUS, BLOCK_SCALED[0], *BLOCK_SCALED[3:]]
+    return [
+        Row(f"two threads @ {sizes[-1]}", "x as fast as one", 1.8, 1.95,
+            lambda: against_one_thread(units, sizes[-1])),
+    ]  # fmt: skip
+
+
+ROWS = {"one": one_thread, "two": two_threads}
+
+
+def child(setting: str, quick: bool) -> list[dict[str, Any]]:
+    if setting != "two":
+        pin()
+    sizes, repeats, budget = ([256], 5, 0.2) if quick else ([512, 1024], 9, 1.0)
+    timing = blocks if setting == "two" else medians
+    return measure_rows(ROWS[setting](sizes), repeats, budget, timing)
+
+
+def main() -> int:
+    settings = [setting for setting in SETTINGS if setting[0][0] in ROWS]
+    return run_children(__doc__, "256, few repeats", __file__, settings, child)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
