@@ -13,8 +13,10 @@ import pytest
 import tf32dtype as td
 from tests.reference.float64_chain import chain, fma
 from tests.support.interpreters import run
+from tests.tensor_core.test_explain import check_text
 from tf32dtype import _core
 from tf32dtype.tensor_core.device import MODELS
+from tf32dtype.tensor_core.rounded_steps import rounded_steps
 
 Array = np.ndarray[Any, Any]
 matmul = td.tensor_core.matmul
@@ -108,6 +110,28 @@ def test_the_reference_against_pythons_fma():
             except ValueError:  # of an invalid operation
                 want = math.nan
             assert bits(fma(x, y, z)) == bits(want), (x, y, z)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_steps_of_explain(kind, compared):
+    rng = np.random.default_rng(7)
+    model = next(model for model in ROWS if model.device == "H100")
+    for k in (1, 3, 4, 21):
+        cases = drawn(kind, (40, 2 * k + 1), rng)
+        for x, y, z in zip(cases[:, :k], cases[:, k:-1], cases[:, -1], strict=True):
+            a, b, c = x.tolist(), y.tolist(), float(z)
+            *_, last = rounded_steps(model, a, b, c)
+            assert bits(last.result) == bits(chain(a, b, c, 4)), (a, b, c)
+            text = td.tensor_core.explain(x, y, z, device="H100")
+            check_text(text, matmul(x, y, z, device="H100"))
+        compared(len(cases))
+
+
+def test_explain_side_by_side():
+    a, b = np.random.default_rng(8).standard_normal((2, 30))
+    text = td.tensor_core.explain(a, b, device=["H100", "MI300X"])
+    assert "Their accumulators are equal after all k" in text
+    assert max(map(len, text.splitlines())) <= 88
 
 
 def test_rows_and_what_they_are():

@@ -29,7 +29,9 @@ def explain(
     *,
     device: DeviceName | Model | Sequence[DeviceName | Model],
     instruction: Instruction | None = None,
-    accumulator: DTypeOf[np.float16 | np.float32] | Accumulator = np.float32,
+    accumulator: DTypeOf[np.float16 | np.float32 | np.float64]
+    | Accumulator
+    | None = None,
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
 ) -> str:
@@ -119,8 +121,6 @@ def explain(
                 "a_row and b_col are vectors of one length, not of shapes"
                 f" {x.shape} and {y.shape}"
             )
-        if model.accumulator == "float64":
-            raise ValueError(f"{model.name} is not told step by step")
         start = as_accumulators(c, model, ())[()]
         with np.errstate(invalid="ignore"):  # signalling NaNs
             courses.append(_course(model, x, y, start, promote or None))

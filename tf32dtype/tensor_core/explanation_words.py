@@ -14,6 +14,11 @@ from .models import Model
 #: With more groups than these, each is a line.
 IN_FULL = 8
 
+_NANS = {
+    "float16": "0x7FFF",
+    "float32": "0x7FFFFFFF",
+    "float64": "0x7FF8000000000000",
+}
 _WIDTHS = (4, 11, 11, 11, 16, 12)
 
 
@@ -45,7 +50,12 @@ def count(n: int, noun: str) -> str:
 
 
 def value_of(x: Exact) -> float:
-    value = math.ldexp(x.magnitude, x.unit)
+    try:
+        value = (
+            x.magnitude / (1 << -x.unit) if x.unit < 0 else float(x.magnitude << x.unit)
+        )
+    except OverflowError:
+        value = math.inf
     return -value if x.negative else value
 
 
@@ -72,7 +82,7 @@ def decimal(model: Model, value: float) -> str:
 def shown(model: Model, value: float) -> str:
     """Bits and value of an accumulator; a NaN is the unit's."""
     if math.isnan(value):
-        return f"{'0x7FFF' if model.accumulator == 'float16' else '0x7FFFFFFF'}  nan"
+        return f"{_NANS[model.accumulator]}  nan"
     return bits_and_value(np.dtype(model.accumulator).type(value))
 
 

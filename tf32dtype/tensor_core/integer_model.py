@@ -21,7 +21,8 @@ BITS = 10
 #: Fraction bits, the exponent of subnormal numbers, and the greatest exponent.
 _FLOAT16 = (10, -14, 15)
 _FLOAT32 = (23, -126, 127)
-_ACCUMULATORS = {"float32": _FLOAT32, "float16": _FLOAT16}
+_FLOAT64 = (52, -1022, 1023)
+ACCUMULATORS = {"float16": _FLOAT16, "float32": _FLOAT32, "float64": _FLOAT64}
 
 
 class Exact(NamedTuple):
@@ -203,7 +204,7 @@ def _group(
         rounded = Rounded(value, Exact(False, 0, 0))
         return Group(ks, c, special, rounded=rounded)
     # 1. The greatest exponent.
-    exact, exponent = _decode(c, *_ACCUMULATORS[model.accumulator][:2])
+    exact, exponent = _decode(c, *ACCUMULATORS[model.accumulator][:2])
     known: dict[int | None, Exact] = {None: exact}
     exponents: dict[int | None, int | None] = {
         None: exponent if c else model.zero_c_exponent
@@ -285,13 +286,15 @@ def _special(
     elif math.isinf(c):
         infinities.append((c, "c"))
     for k in ks:
-        product = a[k] * b[k]  # of few bits: no overflow in float64
+        if math.isfinite(a[k]) and math.isfinite(b[k]):
+            continue
+        product = a[k] * b[k]
         if math.isnan(product):
             names = [n for n, x in (("a", a[k]), ("b", b[k])) if math.isnan(x)]
             are = "is NaN" if len(names) == 1 else "are NaN"
             what = f"{' and '.join(names)} {are}" if names else f"{a[k]:g} * {b[k]:g}"
             nans.append(f"k {k}: {what}")
-        elif math.isinf(product):
+        else:
             infinities.append((product, f"k {k}"))
     if nans:
         return math.nan, tuple(nans)
@@ -315,7 +318,7 @@ def _round(
     negative_zero: bool = False,
 ) -> Rounded:
     """total * 2^unit with `kept` fraction bits: to nearest, or toward zero."""
-    _, least, largest = _ACCUMULATORS[accumulator]
+    _, least, largest = ACCUMULATORS[accumulator]
     negative, magnitude = total < 0, abs(total)
     if not magnitude:
         return Rounded(0.0, Exact(False, 0, unit))
@@ -348,4 +351,4 @@ def _add(accumulator: Accumulator, x: float, y: float) -> Rounded:
         return Rounded(x + y, Exact(False, 0, 0))
     unit = -149  # all float32 and float16 numbers are multiples of 2^-149
     total = int(math.ldexp(x, -unit)) + int(math.ldexp(y, -unit))
-    return _round(accumulator, total, unit, _ACCUMULATORS[accumulator][0], True)
+    return _round(accumulator, total, unit, ACCUMULATORS[accumulator][0], True)

@@ -286,15 +286,18 @@ def _short(x: Exact) -> str:
 # -- a line for each group -------------------------------------------------------------
 
 _LINE = (9, 15, 26)
+_LINE_OF_DOUBLES = (6, 16, 17)
 
 
 def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
-    yield _line("k", "sum", "rounding") + "  accumulator"
+    widths = _LINE_OF_DOUBLES if model.accumulator == "float64" else _LINE
+    yield _line(widths, "k", "sum", "rounding") + "  accumulator"
     for step in found:
         # Zeros after the last k show where they change something.
         if _is_inner(step) or (min(step.ks) >= k and _changes_nothing(step)):
             continue
-        yield f"{_line(*_line_cells(step, k))}  {shown(model, step.result)}"
+        cells = _line(widths, *_line_cells(step, k))
+        yield f"{cells}  {shown(model, step.result)}"
     yield ""
     yield "sum: the exact one; rounding: the accumulator minus the sum"
     if any(isinstance(step, Addition) for step in found):
@@ -340,5 +343,5 @@ def _change(step: Step) -> str:
     return _short(Exact(change < 0, abs(change), unit))
 
 
-def _line(*cells: str) -> str:
-    return " ".join(cell.rjust(n) for cell, n in zip(cells, _LINE, strict=True))
+def _line(widths: Sequence[int], *cells: str) -> str:
+    return " ".join(cell.rjust(n) for cell, n in zip(cells, widths, strict=True))

@@ -11,11 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from .integer_model import Addition, Exact, Rounded, _round, _special, promoted
+from .integer_model import (
+    ACCUMULATORS,
+    Addition,
+    Exact,
+    Rounded,
+    _round,
+    _special,
+    promoted,
+)
 from .rounded import Rounded as Model
 
-#: Of which all float32 numbers, and their products, are multiples.
+#: Of which all float32 numbers, and their products, are multiples; and of float64.
 UNIT = -298
+_UNITS = {"float32": UNIT, "float64": -2148}
 LEAST, KEPT = -126, 23  # of float32: the least normal exponent, and fraction bits
 #: Of sums in two stages: what is kept below the greatest exponent of products and of
 #: the accumulator, of the sum of products with it, and after the first bit of all.
@@ -120,7 +129,7 @@ def rounded_steps(
     Parameters are those of `steps` in integer_model.py.
     """
     chain = partial(_chain, model, a, b)
-    return promoted(chain, "float32", c, range(len(a)), promote_every)
+    return promoted(chain, model.accumulator, c, range(len(a)), promote_every)
 
 
 def _chain(
@@ -188,24 +197,27 @@ def _read(model: Model, x: float, least: int) -> float:
     return 0.0 if model.flushed == "+0" else math.copysign(0.0, x)
 
 
-def _integer(x: float) -> int:
-    """A finite number in units of 2^UNIT."""
+def _integer(x: float, unit: int = UNIT) -> int:
+    """A finite number in units of 2^unit."""
     numerator, denominator = x.as_integer_ratio()
-    return (numerator << -UNIT) // denominator
+    return (numerator << -unit) // denominator
 
 
 def _exact(x: int, unit: int = UNIT) -> Exact:
     return Exact(x < 0, abs(x), unit)
 
 
-def _product(x: float, y: float) -> int:
-    return _integer(x) * _integer(y) >> -UNIT
+def _product(x: float, y: float, unit: int = UNIT) -> int:
+    return _integer(x, unit) * _integer(y, unit) >> -unit
 
 
 def _rounded(model: Model, x: int, minus: bool) -> Rounded:
-    """x * 2^UNIT as a result; -0 if that is zero and `minus`."""
+    """x of the accumulator's units as a result; -0 if that is zero and `minus`."""
     if x == 0:
         return Rounded(MINUS_ZERO if minus else 0.0, _exact(0))
+    if model.accumulator == "float64":
+        kept = ACCUMULATORS["float64"][0]
+        return _round("float64", x, _UNITS["float64"], kept, True, True)
     odd = model.rounding == "to_odd"
     top = abs(x).bit_length() - 1 + UNIT
     if model.flushes_results and top < LEAST:
@@ -248,10 +260,11 @@ def _exact_sum(
     value, special = _of_specials(dict(zip(ks, pairs, strict=True)), c)
     if special:
         return Sum(ks, name, c, special, _exact(0), Rounded(value, _exact(0)), inner)
-    total = _integer(c) + sum(_product(x, y) for x, y in pairs)
+    unit = _UNITS[model.accumulator]
+    total = _integer(c, unit) + sum(_product(x, y, unit) for x, y in pairs)
     signs = [math.copysign(1, x) * math.copysign(1, y) for x, y in pairs]
     rounded = _rounded(model, total, max(*signs, math.copysign(1, c)) < 0)
-    return Sum(ks, name, c, (), _exact(total), rounded, inner)
+    return Sum(ks, name, c, (), _exact(total, unit), rounded, inner)
 
 
 def _of_specials(

@@ -80,11 +80,12 @@ def parting(found: Sequence[Block]) -> Block | None:
 
 def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
     """A line a block; stretches of equal ones, and of very many, are one."""
-    numbers = len(courses) <= _WITH_NUMBERS
+    size = np.dtype(courses[0].model.accumulator).itemsize
+    numbers = len(courses) <= _WITH_NUMBERS and size < 8
     names = [
         course.name if numbers else f"({i})" for i, course in enumerate(courses, 1)
     ]
-    wide = 24 if numbers else 10
+    wide = 24 if numbers else 2 + 2 * size
     yield _line(["k", *names, "ulps"], wide)
     lines = _together(found)
     for block in lines:
