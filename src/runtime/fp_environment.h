@@ -23,6 +23,8 @@ typedef unsigned tf_fp_word;
 enum { TF_FP_DEFAULT = 0x1F80, TF_FP_FLAGS = 0x3F };
 enum { TF_FP_INVALID = 0x01, TF_FP_DIVIDE = 0x04, TF_FP_OVER = 0x08, TF_FP_UNDER = 0x10 };
 
+enum { TF_FP_DOWNWARD = 0x2000 };
+
 static inline tf_fp_word tf_fp_read(void) { return _mm_getcsr(); }
 static inline void tf_fp_write(tf_fp_word word) { _mm_setcsr(word); }
 
@@ -32,6 +34,7 @@ static inline void tf_fp_write(tf_fp_word word) { _mm_setcsr(word); }
 /* FPCR, which is 0 by default, above FPSR, whose bits are all flags. */
 typedef uint64_t tf_fp_word;
 static const tf_fp_word TF_FP_DEFAULT = 0, TF_FP_FLAGS = UINT32_MAX;
+static const tf_fp_word TF_FP_DOWNWARD = UINT64_C(1) << (32 + 23);
 enum { TF_FP_INVALID = 1, TF_FP_DIVIDE = 2, TF_FP_OVER = 4, TF_FP_UNDER = 8 };
 
 static inline tf_fp_word tf_fp_control(void)
@@ -85,6 +88,13 @@ static inline tf_fp_word tf_fp_bits(unsigned flags)
 static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
 {
     tf_fp_write(saved.word | tf_fp_bits(flags));
+}
+
+/* Between those two: rounds downward, or to nearest again. */
+static inline void tf_fp_round_downward(int downward)
+{
+    const tf_fp_word flags = tf_fp_read() & TF_FP_FLAGS;
+    tf_fp_write(flags | TF_FP_DEFAULT | (downward ? TF_FP_DOWNWARD : 0));
 }
 
 /* The same after operations that raised nothing but what nobody asks for (inexact,
@@ -141,6 +151,11 @@ static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
     if (raised) {
         feraiseexcept(raised);
     }
+}
+
+static inline void tf_fp_round_downward(int downward)
+{
+    fesetround(downward ? FE_DOWNWARD : FE_TONEAREST);
 }
 
 static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from platform import machine
 from typing import Any
 
 import numpy as np
@@ -115,6 +117,56 @@ def test_fast_form_equals_slow_one(model, compared):
             unlike = got.view(np.uint32) != want.view(np.uint32)
             assert not unlike.any(), (kind, (m, k, n), np.argwhere(unlike)[:3],
                                       got[unlike][:3], want[unlike][:3])  # fmt: skip
+            compared(got.size)
+
+
+def cancelling(rng: np.random.Generator, a: Array, b: Array) -> Array:
+    """Accumulators that take away a product, or leave the middle of two results."""
+    first = a[:, :1].astype(np.float64) @ b[:1].astype(np.float64)
+    away = np.ldexp(rng.integers(-2, 3, first.shape), rng.choice([-24, -23, 0], 1))
+    c = (-first * (1 + away)).astype(np.float32)
+    far = np.ldexp(first, -rng.integers(20, 60, first.shape)).astype(np.float32)
+    return np.where(rng.random(first.shape) < 0.5, c, far)
+
+
+@pytest.mark.parametrize("model", UNLIKE, ids=lambda m: m.name)
+def test_products_far_apart_that_accumulators_cancel(model, compared):
+    rng = np.random.default_rng(18)
+    for k in (2, 4, 16, 34):
+        a = operand(rng, "normal", (32, k), model.a)
+        b = operand(rng, "normal", (64, k), model.b)
+        span = 30 if np.dtype(a.dtype) != np.float16 else 12
+        with np.errstate(all="ignore"):
+            x = np.ldexp(a.astype(np.float32), -rng.integers(0, span, a.shape))
+            x[:, 0] = np.ldexp(x[:, 0], span)
+            # few bits: products that lie on middles
+            y = np.round(b.astype(np.float32))
+            a, b = x.astype(a.dtype), y.astype(b.dtype).T
+            c = cancelling(rng, a, b)
+        got = td.tensor_core.matmul(
+            a, b, c, device=model.device, instruction=model.instruction,
+            accumulator=model.accumulator,
+        )  # fmt: skip
+        want = one_by_one(model, a, b, c)
+        np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
+        compared(got.size)
+
+
+@pytest.mark.skipif(machine() != "x86_64", reason="with the constants of x86's fenv.h")
+def test_the_callers_rounding_mode_remains(compared):
+    mathematics = ctypes.CDLL(None)
+    x = operand(np.random.default_rng(19), "wide", (40, 70), "bfloat16")
+    for device in ("Arm BF16", "MI100"):
+        want = td.tensor_core.matmul(x, x.T, device=device)
+        for mode in (0x400, 0x800, 0xC00):  # downward, upward, toward zero
+            mathematics.fesetround(mode)
+            try:
+                got = td.tensor_core.matmul(x, x.T, device=device)
+                found = mathematics.fegetround()
+            finally:
+                mathematics.fesetround(0)
+            assert found == mode
+            np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
             compared(got.size)
 
 

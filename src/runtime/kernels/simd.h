@@ -33,8 +33,19 @@ TF_INLINE words words_of(uint32_t x) { return (words){0} + x; }
 
 TF_INLINE shorts shorts_of(int16_t x) { return (shorts){0} + x; }
 
-/* Returns x in all lanes: x - (+0) is x, also for -0, whose sign x + (+0) would lose. */
-TF_INLINE floats floats_of(float x) { return x - (floats){0}; }
+/* Returns x in all lanes, whatever the rounding mode. */
+TF_INLINE floats floats_of(float x)
+{
+#if defined(__AVX512BW__)
+    return (floats)_mm512_set1_ps(x);
+#elif defined(__AVX2__)
+    return (floats)_mm256_set1_ps(x);
+#elif defined(__SSE2__)
+    return (floats)_mm_set1_ps(x);
+#else
+    return (floats){x, x, x, x};
+#endif
+}
 
 TF_INLINE floats load_floats(const float *p)
 {

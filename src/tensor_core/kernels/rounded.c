@@ -15,9 +15,8 @@
  * Sums of more than two numbers that are rounded once are float64's: see rounded_doubles.c.
  * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
  */
-#include <fenv.h>
-
 #include "runtime/asserts.h"
+#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels/rounded_tile.h"
 #include "tensor_core/kernels/two_stages.h"
@@ -26,8 +25,8 @@ enum {
     BIAS = 127,
     BITS = 11, /* significant ones of operands */
     LEAST_NORMAL = 1 << 23,
-    NOTED_BITS = 4, /* of the numbers of products that loops take: NOTED, TF_MMA_DEPTH */
-    DEPTH_BITS = 6
+    NOTED_BITS = 4, /* binary logarithms of the most products that a call of a loop adds: */
+    DEPTH_BITS = 6  /* of one in float64, and of another */
 };
 _Static_assert(NOTED == 1 << NOTED_BITS && TF_MMA_DEPTH == 1 << DEPTH_BITS, "see there");
 
@@ -36,7 +35,7 @@ struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
     int flushes; /* each result */
-    int to_odd;  /* what is exact but for that, while float32 rounds downward */
+    int to_odd;  /* sums, of exact products, while float32 rounds downward */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -200,6 +199,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     struct tile sums, doubt = {0};
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
         const floats given = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
+        /* While numbers are rounded downward, +0 + (-0) would be -0. */
         sums.c[i / SIDES][i % SIDES] =
             variant.to_odd ? given : (flushes_c ? flush(given) : given) + zero;
     }
@@ -262,7 +262,7 @@ static void all_by_integers(const struct tf_rounded_model *model, struct operand
 /* The loops of a model: where sums are exact but for what the unit rounds, and nothing is
  * subnormal; and else. */
 struct loops {
-    chain_fn *exact, *any;
+    chain_fn *exact, *any; /* only `exact` may be NULL, where there is `odd` */
     int in_doubles;
     chain_fn *odd; /* NULL, or for sums that are not exact, but where nothing is subnormal
                     * or overflows; meanwhile float32 and float64 round downward */
@@ -495,7 +495,7 @@ static chain_fn *loop_for(struct loops loops, struct span products, const float 
     const struct span sums = span_of_sums(c, ldc);
     const int32_t more = products.end + (loops.in_doubles ? NOTED_BITS : DEPTH_BITS);
     const int32_t end = (sums.end > more ? sums.end : more) + 2;
-    if (!are_exact(products) || !sums.known || end > BIAS || !are_multiples(c, ldc)) {
+    if (!are_exact(products) || sums.unit < TF_LEAST_SINGLE || end > BIAS) {
         return loops.any;
     }
     const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
@@ -552,14 +552,14 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
                     loop_for(loops, products, place, ldc, model->flush_results);
                 if (downward != (loop == loops.odd)) {
                     downward = !downward;
-                    fesetround(downward ? FE_DOWNWARD : FE_TONEAREST);
+                    tf_fp_round_downward(downward);
                 }
                 loop(model, y, here, place, ldc);
             }
         }
     }
-    if (downward) {
-        fesetround(FE_TONEAREST);
+    if (downward) { /* as the caller has it */
+        tf_fp_round_downward(0);
     }
 }
 

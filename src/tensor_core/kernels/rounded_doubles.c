@@ -6,13 +6,18 @@
  * whether the last bit of the float64 sum has to be odd: then a rounding to fewer bits takes
  * it for what it was.
  *
- * Two products of 22 bits or fewer need less: both sums are rounded to odd, as rounded.c
- * does it, and the second one to 24 bits. If the first one is not exact, the lesser product
- * is below 2^-30 of the greater one, p. What matters then is on which side of a middle of
- * two results the total is. From such a middle the accumulator is an even multiple of the
- * first sum's last bit away, so that being odd does not change the side. But for two cases:
- * with an accumulator below 2^-28 of p the result is p; and a total below 2^-26 of the first
- * sum is in doubt. */
+ * For two products of 22 bits or fewer there is a shorter way: their sum s is rounded to
+ * odd, in float64 as rounded.c does it in float32; so is the sum t of s and the accumulator
+ * c; and t is rounded to nearest, to 24 bits. If s is not exact, the lesser product is below
+ * 2^-30 of the greater one, p, and there are three cases:
+ *
+ *      |t| < 2^-26 |s|    is in doubt
+ *      |c| < 2^-28 |p|    the result is p: it has 22 bits, and what is added to it is less
+ *                         than half a last bit of the result
+ *      else               c is a multiple of two last bits of s, and so are the middles of
+ *                         two results near t. So s, whose last bit is one, lies between the
+ *                         same two of these multiples as the exact sum of products does.
+ */
 #include "tensor_core/kernels/rounded_tile.h"
 
 enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, FEW = ROWS / 2 };
@@ -25,6 +30,18 @@ typedef float few_floats __attribute__((vector_size(2 * LANES)));
 static const int64_t BELOW_SINGLE = (1 << 29) - 1;
 
 TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
+
+/* In all lanes, whatever the rounding mode. */
+TF_INLINE doubles all_lanes(double x)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_set1_pd(x);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_set1_pd(x);
+#else
+    return (doubles){x, x};
+#endif
+}
 
 TF_INLINE doubles load_doubles(const double *p)
 {
@@ -125,8 +142,9 @@ TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, lon
         sum += other;
     }
     const doubles total = c + sum;
-    /* 2^-110: no total is subnormal in float32. */
-    const longs small = (longs)(magnitude_of_doubles(total) * 256 < most + 0x1p-110);
+    /* 2^-110: no total is subnormal in float32. Sums that are zero are exact. */
+    const longs small = (longs)(magnitude_of_doubles(total) * 256 < most + 0x1p-110) &
+                        (longs)(most != 0);
     const longs beyond = (longs)total + (NEAR - (BELOW_SINGLE + 1) / 2);
     *doubt |= small | (longs)((beyond & (BELOW_SINGLE & -2 * NEAR)) == 0);
     return to_single(total);
@@ -167,10 +185,9 @@ TF_INLINE doubles odd_product_sum(doubles x, doubles y, doubles z)
  * float32. */
 TF_INLINE doubles add_odd(const double *a, const double *b, doubles c, longs *doubt)
 {
-    const doubles none = {0};
-    const doubles sum = odd_product_sum(a[1] - none, load_doubles(b + WIDTH),
-                                        (a[0] - none) * load_doubles(b));
-    const doubles total = odd_product_sum(sum, 1 - none, c);
+    const doubles sum = odd_product_sum(all_lanes(a[1]), load_doubles(b + WIDTH),
+                                        all_lanes(a[0]) * load_doubles(b));
+    const doubles total = odd_product_sum(sum, all_lanes(1), c);
     *doubt |= (longs)(magnitude_of_doubles(total) * 0x1p26 < magnitude_of_doubles(sum));
     const longs bits = (longs)total; /* to nearest, ties to even */
     return (doubles)((bits + BELOW_SINGLE / 2 + (bits >> 29 & 1)) & ~BELOW_SINGLE);
@@ -179,7 +196,7 @@ TF_INLINE doubles add_odd(const double *a, const double *b, doubles c, longs *do
 TF_INLINE void multiply(int depth, const double *a, const double *b, doubles products[4])
 {
     UNROLLED for (int i = 0; i < depth; i++) {
-        products[i] = (a[i] - (doubles){0}) * load_doubles(b + i * WIDTH);
+        products[i] = all_lanes(a[i]) * load_doubles(b + i * WIDTH);
     }
 }
 
@@ -204,8 +221,8 @@ TF_INLINE doubles add_group(int depth, enum how how, const double *a, const doub
     }
     multiply(1, a, b, products);
     UNROLLED for (int i = 1; i < depth; i++) {
-        products[0] = add_product(a[i] - (doubles){0}, load_doubles(b + i * WIDTH),
-                                  products[0]);
+        products[0] =
+            add_product(all_lanes(a[i]), load_doubles(b + i * WIDTH), products[0]);
     }
     return to_single(c + products[0]);
 }
