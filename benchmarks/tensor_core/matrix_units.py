@@ -56,12 +56,18 @@ BLOCK_SCALED = [  # elements of both operands, and of the result
 def one_thread(sizes: list[int]) -> list[Row]:
     text = ", ".join(str(n) for n in sizes)
     return [
-        Row(f"AMD, 16 bits @ {text}", "x", 8, 4, lambda: against_numpy(AMD, sizes)),
-        Row(f"AMD, tf32 and fp8 @ {text}", "x", 16, 8,
+        Row(f"MI300X, 16 bits @ {text}", "x", 8, 4,
+            lambda: against_numpy(AMD[:2], sizes)),
+        Row(f"MI250X, 16 bits @ {text}", "x", 8, 4,
+            lambda: against_numpy(AMD[2:4], sizes)),
+        Row(f"MI100, 16 bits @ {text}", "x", 8, 4,
+            lambda: against_numpy(AMD[4:], sizes)),
+        Row(f"MI300X, tf32 and fp8 @ {text}", "x", 16, 8,
             lambda: against_numpy(OTHER_AMD, sizes)),
         Row(f"chains of fused multiply-adds @ {text}", "x", 1.5, 1,
             lambda: against_numpy(CHAINS, sizes)),
-        Row(f"AMX, Arm BF16 @ {text}", "x", 4, 2, lambda: against_numpy(CPUS, sizes)),
+        Row(f"AMX @ {text}", "x", 4, 2, lambda: against_numpy(CPUS[:2], sizes)),
+        Row(f"Arm BF16 @ {text}", "x", 4, 2, lambda: against_numpy(CPUS[2:], sizes)),
         Row(f"B200 mxf8f6f4 @ {text}", "x", 8, 5,
             lambda: against_numpy(BLOCK_SCALED[:3], sizes)),
         Row(f"B200 mxf4, mxf4nvf4 @ {text}", "x", 8, 5,
