@@ -59,15 +59,15 @@ TF_INLINE floats result(struct variant variant, floats x)
 /* Of what was rounded downward, and of minus what was rounded upward. */
 TF_INLINE floats odd_one(floats below, floats minus_above)
 {
-    const words above = (words)minus_above ^ TF_SIGN_BIT;
 #if defined(__AVX512BW__)
-    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)below, _mm512_set1_epi32(1));
-    return (floats)_mm512_mask_mov_epi32((__m512i)above, odd, (__m512i)below);
+    const __mmask16 even = _mm512_testn_epi32_mask((__m512i)below, _mm512_set1_epi32(1));
+    return (floats)_mm512_mask_xor_epi32((__m512i)below, even, (__m512i)minus_above,
+                                         (__m512i)words_of(TF_SIGN_BIT));
 #elif defined(__AVX2__)
-    return (floats)_mm256_blendv_ps((__m256)above, (__m256)below,
-                                    (__m256)((words)below << 31));
+    return (floats)_mm256_blendv_ps((__m256)((words)minus_above ^ TF_SIGN_BIT), (__m256)below,
+                                     (__m256)((words)below << 31));
 #else
-    const words odd = 0 - ((words)below & 1);
+    const words odd = 0 - ((words)below & 1), above = (words)minus_above ^ TF_SIGN_BIT;
     return (floats)(((words)below & odd) | (above & ~odd));
 #endif
 }

@@ -153,15 +153,15 @@ TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, lon
 /* Of what was rounded downward, and of minus what was rounded upward. */
 TF_INLINE doubles odd_one(doubles below, doubles minus_above)
 {
-    const longs above = (longs)minus_above ^ INT64_MIN;
 #if defined(__AVX512BW__)
-    const __mmask8 odd = _mm512_test_epi64_mask((__m512i)below, _mm512_set1_epi64(1));
-    return (doubles)_mm512_mask_mov_epi64((__m512i)above, odd, (__m512i)below);
+    const __mmask8 even = _mm512_testn_epi64_mask((__m512i)below, _mm512_set1_epi64(1));
+    return (doubles)_mm512_mask_xor_epi64((__m512i)below, even, (__m512i)minus_above,
+                                         (__m512i)longs_of(INT64_MIN));
 #elif defined(__AVX2__)
-    return (doubles)_mm256_blendv_pd((__m256d)above, (__m256d)below,
+    return (doubles)_mm256_blendv_pd((__m256d)((longs)minus_above ^ INT64_MIN), (__m256d)below,
                                      (__m256d)((longs)below << 63));
 #else
-    const longs odd = 0 - ((longs)below & 1);
+    const longs odd = 0 - ((longs)below & 1), above = (longs)minus_above ^ INT64_MIN;
     return (doubles)(((longs)below & odd) | (above & ~odd));
 #endif
 }
