@@ -256,14 +256,14 @@ def test_ulps():
     unit = Unit("A100", "mma.sync")
     found = []
     for i in range(len(one)):
-        pair = compare_devices.Pair(unit, unit, "tf32")
+        pair = compare_devices.Pair(unit, unit, ("mma.sync", "mma.sync"), "tf32")
         with np.errstate(all="ignore"):
             pair.take(one[i : i + 1], two[i : i + 1])
         found.append(pair.largest_ulps)
         assert pair.differing == (found[-1] > 0)
         assert (pair.snr == np.inf) == (not pair.differing)
     assert found == [1, 0, 2, 1, 0, np.inf, 0, 0]
-    pair = compare_devices.Pair(unit, unit, "tf32")
+    pair = compare_devices.Pair(unit, unit, ("mma.sync", "mma.sync"), "tf32")
     pair.take(np.float32([3, np.inf]), np.float32([4, 4]))
     assert pair.largest_ulps == 0x7F800000 - 0x40800000
     assert pair.snr == -np.inf
@@ -375,3 +375,37 @@ def test_devices_in_precisions_and_blocks(pair, capsys):
     assert len(row) == 5
     no = complaint(capsys, "compare", *pair, "--device", "V100", "--formats", "mxfp4")
     assert "no mxfp4, but float16" in no
+
+
+def test_devices_whose_instruction_goes_by_the_format(pair, capsys):
+    """A name alone is the instruction that matmul takes."""
+    devices = ["MI250X", "AMX", "MI300X"]
+    argv = [x for name in devices for x in ("--device", name)]
+    record = report(capsys, "compare", *pair, *argv, "--formats", "bfloat16,float16")
+    used = {(x["device"], x["format"]): x["instruction"] for x in record["devices"]}
+    assert used == {
+        ("MI250X", "bfloat16"): "mfma_1k",
+        ("MI250X", "float16"): "mfma",
+        ("AMX", "bfloat16"): "tdpbf16ps",
+        ("AMX", "float16"): "tdpfp16ps",
+        ("MI300X", "bfloat16"): "mfma",
+        ("MI300X", "float16"): "mfma",
+    }
+    x, y = (np.load(path).astype(td.bfloat16) for path in pair)
+    one, other = (td.tensor_core.matmul(x, y, device=d) for d in ("MI250X", "MI300X"))
+    (found,) = [
+        p["differing"]
+        for p in record["pairs"]
+        if p["format"] == "bfloat16"
+        and (p["first"]["device"], p["second"]["device"]) == ("MI250X", "MI300X")
+    ]
+    assert found == np.count_nonzero(one != other)
+    old = report(capsys, "compare", *pair, "--device", "MI250X:mfma")
+    assert {x["instruction"] for x in old["devices"]} == {"mfma"}
+
+
+def test_parts_on_devices_that_do_not_add_them(pair, capsys):
+    argv = ["compare", *pair, "--precision", "bf16x9", "--device", "MI300X"]
+    assert "MI300X mfma: no bf16x9" in complaint(capsys, *argv)
+    record = report(capsys, *argv, "--device", "H100")
+    assert [x["device"] for x in record["devices"]] == ["H100"]

@@ -141,7 +141,7 @@ def numbers_of(line: str) -> list[str]:
     """How many models an instruction's line counts."""
     if not line.startswith("  "):
         return []
-    last = line[49:]
+    last = line[51:]
     return [word.strip(",") for word in last.split() if word.strip(",").isdigit()]
 
 

@@ -158,6 +158,8 @@ def test_the_last_line_is_matmul(model, promoted, compared):
         for x, y, z in zip(a, b, c, strict=True):
             result = td.tensor_core.matmul(x, y, z, **keywords)
             check_text(explain(x, y, z, **keywords), result)
+        every = keywords.get("promote_every")
+        check_text(explain(x, y, z, device=model, promote_every=every), result)
         compared(len(c))
 
 
@@ -328,6 +330,28 @@ k 0-1
   p0                 1            0x1p+0
   p1        3.5527e-15           0x1p-48
   p0 + p1            1                ~1  0x1.FFFFFFp-24 is added""")
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 6])
+def test_zeros_after_the_last_k_show_where_they_change_something(k):
+    x, y = np.ones(k, td.bfloat16), np.zeros(k, td.bfloat16)
+    unit = {"device": "Arm BF16", "instruction": "bfmmla"}
+    for c, b, shows in ((1.0, x, False), (-0.0, -y, k % 4 == 2)):
+        text = explain(x, b, c, **unit)
+        assert ("zeros after the last k" in text) == shows
+        check_text(text, td.tensor_core.matmul(x, b, c, **unit))
+
+
+def test_a_row_of_the_table_is_explained_as_it_is():
+    x = np.random.default_rng(5).standard_normal((4, 32)).astype(np.float16)
+    d = td.tensor_core.matmul(x, x.T, device="A100", accumulator=np.float16)
+    found = td.tensor_core.identify(x, x.T, None, d)[0].model
+    assert found.accumulator == "float16"
+    check_text(explain(x[0], x[1], device=found), d[0, 1])
+    with pytest.raises(ValueError, match="bfloat16 x bfloat16"):
+        explain(*x[:2].astype(td.bfloat16), device=found)
+    with pytest.raises(ValueError, match="whose accumulator is float16"):
+        explain(x[0], x[1], device=found, accumulator=np.float32)
 
 
 def test_chains_of_fused_multiply_adds():

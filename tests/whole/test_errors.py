@@ -188,7 +188,7 @@ def test_a_number_format_is_no_block_format():
             "float32, float16 and float64 are known",
         ),
         (HALF, HALF.T, {"promote_every": "x"}, "promote_every is an integer, not 'x'"),
-        (SINGLE.astype(float), HALF.T, {}, r"Cast it first, a\.astype\(np\.float32\)"),
+        (SINGLE.astype(float), HALF.T, {}, r"Cast it first, a\.astype\(b\.dtype\)"),
         (HALF, SINGLE.T.astype(int), {}, r"Cast it first, b\.astype\(np\.float32\)"),
     ],
 )

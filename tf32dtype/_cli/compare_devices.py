@@ -24,6 +24,7 @@ from .._measures.format_facts import Facts, known
 from .._measures.units import ACCUMULATOR, Unit
 from .._measures.ways import Way
 from .._text import Table, decibels, number
+from ..tensor_core.look_up import find_device
 from . import CommandError
 
 Array = NDArray[Any]
@@ -41,6 +42,9 @@ class Subject(Protocol):
 
     def has(self, unit: Unit) -> bool:
         """Whether a unit multiplies it."""
+
+    def instruction(self, unit: Unit) -> str:
+        """What multiplies it, of a unit that has it."""
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -65,6 +69,9 @@ class Plain(NamedTuple):
 
     def has(self, unit: Unit) -> bool:
         return self.form.name in unit.formats
+
+    def instruction(self, unit: Unit) -> str:
+        return unit.used(self.form.name)
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -100,7 +107,7 @@ class Named(NamedTuple):
 
     def has(self, unit: Unit) -> bool:
         if self.way.precision is not None:
-            return self.way.precision.format in unit.formats
+            return unit.has(self.way.precision)
         few = np.zeros((1, _FEW), np.float32)
         x, y, _ = self.operands(few, few.T, False)
         try:
@@ -108,6 +115,11 @@ class Named(NamedTuple):
         except (TypeError, ValueError):
             return False
         return True
+
+    def instruction(self, unit: Unit) -> str:
+        if self.way.precision is not None:
+            return unit.used(self.way.precision.format)
+        return unit.instruction or find_device(unit.device).instructions[0]
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -151,6 +163,7 @@ class Result(Distance):
     """How far a unit is from float64, gathered block by block."""
 
     unit: Unit
+    instruction: str
     format: str
     scales: tuple[float, float]
     #: of exact sums of the rounded operands; None: of parts of them
@@ -174,7 +187,7 @@ class Result(Distance):
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            **self.unit.record(),
+            **_record(self.unit, self.instruction),
             "format": self.format,
             "accumulator": ACCUMULATOR,
             "scales": dict(zip("ab", self.scales, strict=True)),
@@ -190,6 +203,7 @@ class Pair:
 
     first: Unit
     second: Unit
+    instructions: tuple[str, str]
     format: str
     elements: int = 0
     differing: int = 0
@@ -221,8 +235,8 @@ class Pair:
         whole = math.isfinite(self.largest_ulps)
         return {
             "format": self.format,
-            "first": self.first.record(),
-            "second": self.second.record(),
+            "first": _record(self.first, self.instructions[0]),
+            "second": _record(self.second, self.instructions[1]),
             "elements": self.elements,
             "differing": self.differing,
             "largest_ulps": int(self.largest_ulps) if whole else self.largest_ulps,
@@ -263,8 +277,12 @@ def compare(
             here = [unit for unit in units if subject.has(unit)]
             x, y, scales = subject.operands(a, b, scale)
             both = scales[0] * scales[1]
-            of_form = [Result(unit, subject.name, scales) for unit in here]
-            of_two = [Pair(*two, subject.name) for two in combinations(here, 2)]
+            by = {unit: subject.instruction(unit) for unit in here}
+            of_form = [Result(unit, by[unit], subject.name, scales) for unit in here]
+            of_two = [
+                Pair(one, two, (by[one], by[two]), subject.name)
+                for one, two in combinations(here, 2)
+            ]
             products = {unit: subject.multiply(unit, x, y) for unit in here}
             exact_a, exact_b = subject.exact(x), subject.exact(y)
             for rows in blocks(a.shape[0], b.shape[1]):
@@ -284,6 +302,11 @@ def compare(
 
 def _rounded(x: Array, form: Facts, scale: float) -> Array:
     return (x if scale == 1 else x.astype(np.float64) * scale).astype(form.dtype)
+
+
+def _record(unit: Unit, instruction: str) -> dict[str, str]:
+    """For JSON."""
+    return {"device": unit.device, "instruction": instruction}
 
 
 def _places(x: Array) -> Array:
@@ -307,7 +330,7 @@ def tables(
             [
                 [
                     result.unit.device,
-                    result.unit.instruction,
+                    result.instruction,
                     result.format,
                     decibels(result.snr),
                     ""

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from .. import tensor_core
+from .._matmul.precisions import Precision
+from ..tensor_core.device import Device
 from ..tensor_core.look_up import find_device, find_instruction
-from ..tensor_core.models import Board, Instruction
+from ..tensor_core.models import Board, Instruction, Model
 from . import UserError
 
 Array = NDArray[Any]
@@ -21,23 +23,40 @@ class Unit(NamedTuple):
     """The tensor core of a device, used by an instruction."""
 
     device: Board
-    instruction: Instruction
+    #: None: for each format the one that `matmul` takes
+    instruction: Instruction | None
 
     @property
     def name(self) -> str:
         """In words."""
-        return f"{self.device} {self.instruction}"
+        return " ".join(filter(None, self))
 
     @property
-    def formats(self) -> list[str]:
-        """Formats whose products with themselves it adds in float32."""
+    def models(self) -> list[Model]:
+        """Those of products of a format with itself that it adds in float32."""
         return [
-            model.a
+            model
             for model in find_device(self.device).models
-            if model.instruction == self.instruction
+            if self.instruction in (None, model.instruction)
             and model.a == model.b
             and model.accumulator == ACCUMULATOR
         ]
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats of these."""
+        return [*dict.fromkeys(model.a for model in self.models)]
+
+    def has(self, precision: Precision) -> bool:
+        """Whether it multiplies a precision's operands, or adds products of parts."""
+        return any(
+            model.a == precision.format and (precision.parts == 1 or model.adds_parts)
+            for model in self.models
+        )
+
+    def used(self, form: str) -> Instruction:
+        """The instruction that multiplies a format which it has."""
+        return next(model.instruction for model in self.models if model.a == form)
 
     def multiply(self, a: Array, b: Array) -> Array:
         """a @ b."""
@@ -50,15 +69,11 @@ class Unit(NamedTuple):
         """a @ b of arrays of blocks: by the device's block-scaled instruction, if this
         is its usual unit, or by this one block after block.
         """
-        usual = find_instruction(find_device(self.device), None) == self.instruction
+        usual = self.instruction in (None, find_device(self.device).instructions[0])
         product: Array = tensor_core.matmul(
             a, b, device=self.device, instruction=None if usual else self.instruction
         )
         return product
-
-    def record(self) -> dict[str, str]:
-        """For JSON."""
-        return {"device": self.device, "instruction": self.instruction}
 
 
 def find(names: Sequence[str]) -> list[Unit]:
@@ -74,7 +89,7 @@ def find(names: Sequence[str]) -> list[Unit]:
         device_name, colon, instruction = name.partition(":")
         try:
             device = find_device(device_name)
-            chosen = find_instruction(device, instruction if colon else None)
+            chosen = find_instruction(device, instruction) if colon else _usual(device)
         except ValueError as error:
             raise UserError(str(error)) from None
         unit = Unit(device.name, chosen)
@@ -82,3 +97,10 @@ def find(names: Sequence[str]) -> list[Unit]:
             raise UserError(f"{name} is {unit.name}, which was named before")
         units.append(unit)
     return units
+
+
+def _usual(device: Device) -> Instruction | None:
+    """The instruction that `matmul` takes for all formats; None if it is several."""
+    every = Unit(device.name, None)
+    first, *others = dict.fromkeys(map(every.used, every.formats))
+    return None if others else first

@@ -116,11 +116,10 @@ def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
     list of Way
         Splits too, as their parts are of a format that it has.
     """
-    has = unit.formats
     return [
         way._replace(name=f"{way.name}@{name}", unit=unit)
         for way in ways
-        if way.precision is not None and way.precision.format in has
+        if way.precision is not None and unit.has(way.precision)
     ]
 
 

@@ -17,17 +17,19 @@ MODELS: tuple[Model, ...] = (*ALIGNED, *ROUNDED)
 #: Names that mean the matrix unit of a board, by the architecture; of CPUs, the
 #: processors and cores that have it.
 Alias = Literal[
-    "Volta", "sm_70", "Titan V",
-    "Turing", "sm_75", "RTX 20", "RTX 2080",
+    "Volta", "sm_70", "Titan V", "Quadro GV100",
+    "Turing", "sm_75", "RTX 20", "RTX 2080", "T4G",
     "Ampere", "sm_80", "sm_86", "A2", "A10", "A10G", "A16", "A30", "A40", "A6000",
-    "A800", "RTX 30", "RTX 3090", "RTX A6000",
-    "Ada", "sm_89", "L4", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada",
-    "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200",
+    "A100X", "A800", "RTX 30", "RTX 3090", "RTX A6000",
+    "Ada", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090", "RTX Ada",
+    "RTX 6000 Ada",
+    "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200", "Grace Hopper",
     "Blackwell", "sm_100", "sm_100a", "B100", "GB200",
     "sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000",
     "CDNA1", "gfx908", "CDNA2", "gfx90a", "MI210", "MI250", "CDNA3", "gfx942", "MI300A",
-    "MI325X",
-    "Cooper Lake", "Zen 4", "Zen 5", "Sapphire Rapids", "Granite Rapids",
+    "MI308X", "MI325X",
+    "Cooper Lake", "Zen 4", "Zen 5", "znver4", "znver5",
+    "Sapphire Rapids", "Emerald Rapids", "Granite Rapids",
     "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4", "Grace",
 ]  # fmt: skip
 DeviceName = Literal[Board, Alias]
@@ -78,14 +80,14 @@ DEVICES = (
     Device(
         "V100",
         "Volta, sm_70",
-        ("Volta", "sm_70", "Titan V"),
+        ("Volta", "sm_70", "Titan V", "Quadro GV100"),
         {"float16": 125},
         "V100 SXM2",
     ),
     Device(
         "T4",
         "Turing, sm_75",
-        ("Turing", "sm_75", "RTX 20", "RTX 2080"),
+        ("Turing", "sm_75", "RTX 20", "RTX 2080", "T4G"),
         {"float16": 65},
         "T4",
     ),
@@ -94,7 +96,7 @@ DEVICES = (
         "Ampere, sm_80, sm_86",
         (
             "Ampere", "sm_80", "sm_86", "A2", "A10", "A10G", "A16", "A30", "A40",
-            "A6000", "A800", "RTX 30", "RTX 3090", "RTX A6000",
+            "A6000", "A100X", "A800", "RTX 30", "RTX 3090", "RTX A6000",
         ),
         {"tf32": 156, "bfloat16": 312, "float16": 312},
         "A100 SXM",
@@ -102,14 +104,19 @@ DEVICES = (
     Device(
         "L40S",
         "Ada, sm_89",
-        ("Ada", "sm_89", "L4", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada"),
+        (
+            "Ada", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090", "RTX Ada",
+            "RTX 6000 Ada",
+        ),
         {"tf32": 183, "bfloat16": 362, "float16": 362, "float8_e4m3fn": 733},
         "L40S",
     ),
     Device(
         "H100",
         "Hopper, sm_90",
-        ("Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200"),
+        (
+            "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200", "Grace Hopper",
+        ),
         {"tf32": 495, "bfloat16": 989, "float16": 989, "float8_e4m3fn": 1979},
         "H100 SXM",
     ),
@@ -144,7 +151,7 @@ DEVICES = (
     Device(
         "MI300X",
         "CDNA3, gfx942",
-        ("CDNA3", "gfx942", "MI300A", "MI325X"),
+        ("CDNA3", "gfx942", "MI300A", "MI308X", "MI325X"),
         {
             "float64": 163.4, "float32": 163.4, "tf32": 653.7, "bfloat16": 1307.4,
             "float16": 1307.4, "float8_e4m3fnuz": 2614.9,
@@ -154,14 +161,14 @@ DEVICES = (
     Device(
         "AVX512_BF16",
         "x86-64, AVX512_BF16",
-        ("Cooper Lake", "Zen 4", "Zen 5"),
+        ("Cooper Lake", "Zen 4", "Zen 5", "znver4", "znver5"),
         {},
         "",
     ),
     Device(
         "AMX",
         "x86-64, AMX-BF16, AMX-FP16",
-        ("Sapphire Rapids", "Granite Rapids"),
+        ("Sapphire Rapids", "Emerald Rapids", "Granite Rapids"),
         {},
         "",
     ),

@@ -16,7 +16,7 @@ from .device import DeviceName
 from .explanation_words import bits_and_value, count, shown
 from .integer_model import steps
 from .models import Accumulator, Instruction, Model
-from .products import as_accumulators, as_operand, resolve
+from .products import accumulator_name, as_accumulators, as_operand, resolve
 from .rounded import Rounded
 from .rounded_steps import rounded_steps
 from .side_by_side import Course
@@ -41,13 +41,13 @@ def explain(
     ----------
     a_row, b_col : array_like
         A row of `a` and a column of `b`: vectors of length k, of dtypes that `matmul`
-        takes.
+        takes. Arrays of blocks are not told.
     c : number
         What the accumulator begins with: Python's, or of the accumulator's dtype. None
         is +0.
     device : str, Model, or a sequence of these
-        As for `matmul`, or a row of `MODELS`, which names an instruction too. Of two or
-        more it tells where they part.
+        As for `matmul`; or a row of `MODELS`, such as `identify` finds, which names an
+        instruction and an accumulator, too. Of two or more it tells where they part.
     instruction, accumulator, rounding, promote_every
         As for `matmul`.
 
@@ -111,11 +111,15 @@ def explain(
     courses = []
     for one in _devices(device):
         named, which = one, instruction
+        sums: Any = accumulator
         if isinstance(one, Model):
             named, which = one.device, one.instruction
+            sums = _of_model(one, accumulator)
         model, x, y, promote = resolve(
-            a_row, b_col, named, which, accumulator, rounding, promote_every
+            a_row, b_col, named, which, sums, rounding, promote_every
         )
+        if isinstance(one, Model) and model != one:
+            raise ValueError(f"{one.name} does not multiply {x.dtype} x {y.dtype}")
         if x.ndim != 1 or x.shape != y.shape:
             raise ValueError(
                 "a_row and b_col are vectors of one length, not of shapes"
@@ -181,6 +185,16 @@ def _header(
 
 
 # -- several devices -------------------------------------------------------------------
+
+
+def _of_model(model: Model, accumulator: Any) -> str:
+    """The accumulator of a row of MODELS, which the argument has to agree with."""
+    if accumulator_name(accumulator, model.accumulator) != model.accumulator:
+        raise ValueError(
+            f"accumulator={brief(accumulator)}: device= is a model, whose accumulator"
+            f" is {model.accumulator}"
+        )
+    return model.accumulator
 
 
 def _devices(device: Any) -> Sequence[Any]:

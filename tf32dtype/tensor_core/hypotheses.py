@@ -74,7 +74,10 @@ class Hypothesis:
         count = len(self.parts)
         if count > 1:
             yield f"{count} parts {self._lengths()}"
-            yield f"{'chained' if self.chained else 'added'} {self.order}"
+            every = self.promote_every
+            yield f"{'chained' if self.chained else 'added'} {self.order}" + (
+                f" (promote_every={every})" if every else ""
+            )
         if self.c_begins != "sum":
             yield f"c {'in the' if self.c_begins == 'first part' else 'at the'}" + (
                 f" {self.c_begins}"

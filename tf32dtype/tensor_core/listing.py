@@ -30,7 +30,7 @@ _VERIFIED = {
     "one source": "one source",
     "documented": "documented",
 }
-_WIDTHS = (19, 30)
+_WIDTHS = (19, 32)
 
 
 def listing(devices: Iterable[Device]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from .._wording import brief
@@ -20,13 +20,17 @@ _SERIES: tuple[tuple[str, Board], ...] = (
     (r"rtx a\d+|rtx 30\d\d|rtx 2050", "A100"),
     (r"quadro rtx \d+|titan rtx|rtx 20\d\d", "T4"),
 )
-#: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB".
-_VENDOR = r"(nvidia|geforce|tesla|amd|instinct|radeon) "
-_REST = r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb?|oam|/ mi\d+)|:\S*)*"
+#: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB"; of
+#: parts of it (MIG, vGPU); of gfx names, the settings of memory.
+_VENDOR = r"(nvidia|geforce|tesla|grid|amd|instinct|radeon) "
+_REST = (
+    r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb?|mig \S+|\d+[abcq]|oam|mcm|ac|mba)"
+    r"| ?/ ?mi\d+x?|:(sramecc|xnack)[+ ]?)*"
+)
 
 
 def _plain(name: str) -> str:
-    return "".join(c for c in name.lower() if c.isalnum())
+    return re.sub(r"[\s_-]", "", name.lower())
 
 
 def _printed(name: str) -> str:
@@ -67,7 +71,9 @@ class Devices(Mapping[str, Device]):
             raise KeyError(
                 f"unknown device {brief(name)}; known are {', '.join(self)}, and other"
                 " names of these: an architecture (Hopper, sm_90), another board of it"
-                " (H200), what drivers print (NVIDIA H100 80GB HBM3)"
+                " (H200), what drivers print (NVIDIA H100 80GB HBM3), a CPU's cores"
+                " (Sapphire Rapids, Zen 5, Neoverse V2). An instruction is named by"
+                " instruction="
             )
         return self._devices[found]
 
@@ -97,6 +103,11 @@ def find_device(name: object) -> Device:
     ValueError
         For a name that is not known; it lists the known ones.
     """
+    if isinstance(name, Model):
+        raise ValueError(
+            f"device={name.name}: matmul takes names, device={name.device!r} and"
+            f" instruction={name.instruction!r}"
+        )
     try:
         return devices[name]  # type: ignore[index]
     except KeyError as error:
@@ -189,11 +200,18 @@ def find_block_scaled(
 
 def _modelled(device: Device) -> str:
     """What a device multiplies, by instruction and accumulator."""
-    ways: dict[tuple[str, str], list[str]] = {}
+    ways: dict[tuple[str, str], list[Model]] = {}
     for m in device.models:
-        name = m.a if m.a == m.b else f"{m.a} x {m.b}"
-        ways.setdefault((m.instruction, m.accumulator), []).append(name)
+        ways.setdefault((m.instruction, m.accumulator), []).append(m)
     return "; ".join(
-        f"{instruction} -> {accumulator}: {', '.join(names)}"
-        for (instruction, accumulator), names in ways.items()
+        f"{instruction} -> {accumulator}: {_formats_of(models)}"
+        for (instruction, accumulator), models in ways.items()
     )
+
+
+def _formats_of(models: Sequence[Model]) -> str:
+    """Formats that are multiplied with themselves, and those of pairs."""
+    names = [m.a for m in models if m.a == m.b]
+    paired = {name for m in models if m.a != m.b for name in (m.a, m.b)}
+    pairs = ", ".join(name for name in names if name in paired)
+    return ", ".join(names) + f", and pairs of {pairs}" * bool(pairs)

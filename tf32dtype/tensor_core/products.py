@@ -340,10 +340,12 @@ def resolve(
         one, other, dtype = ("b", "a", x.dtype) if swapped else ("a", "b", y.dtype)
         raise TypeError(
             f"{one} is float64, which is multiplied with float64 alone, and {other} is"
-            f" {dtype}. Cast it first, {one}.astype(np.float32)"
+            f" {dtype}. Cast it first, {one}.astype({other}.dtype)"
         )
     left, right = (format_name(z, device) for z in (x, y))
-    chosen = _accumulator(accumulator, "float64" if left == "float64" else "float32")
+    chosen = accumulator_name(
+        accumulator, "float64" if left == "float64" else "float32"
+    )
     model = find_model(device, instruction, left, right, chosen)
     if rounding is not None:
         if rounding not in get_args(Tf32Rounding):
@@ -373,12 +375,13 @@ def as_operand(x: Any, name: str) -> Array:
     if dtype.name in _INTEGERS:
         raise TypeError(
             f"{name} is {dtype}: integer units are exact, use np.matmul(a, b,"
-            " dtype=np.int32)"
+            " dtype=np.int32) of two integer operands"
         )
     raise TypeError(
         f"{name} is {dtype}: no matrix unit here multiplies that; float16, float32,"
-        " float64 and this package's formats have one. Cast it first,"
-        f" {name}.astype(np.float32)"
+        " float64 and this package's formats have one"
+        + f". Cast it first, {name}.astype(np.float32)"
+        * (dtype.kind not in "cOSUTMm")
     )
 
 
@@ -403,10 +406,15 @@ def as_accumulators(
                 start = np.asarray(c).astype(np.float64).astype(dtype)
             except (OverflowError, TypeError):
                 raise ValueError(f"c is an integer beyond {dtype}") from None
+        if np.isfinite(c) and not np.isfinite(start):
+            raise ValueError(f"c={c} is beyond {dtype}")
     else:
         start = _plain(c, "c")
     if start.dtype != dtype:
-        raise TypeError(f"c is {start.dtype}, the accumulators are {dtype}: cast it")
+        raise TypeError(
+            f"c is {start.dtype}, the accumulators are {dtype}: cast it,"
+            f" np.asarray(c, np.{dtype})"
+        )
     try:
         return np.broadcast_to(start, shape)
     except ValueError:
@@ -435,7 +443,7 @@ def _as_tf32(x: Array, rounding: Tf32Rounding | None) -> Array:
         return quantize(x, _TYPES["tf32"], rounding=rounding or "toward_zero")
 
 
-def _accumulator(dtype: DTypeLike | None, default: str) -> str:
+def accumulator_name(dtype: DTypeLike | None, default: str) -> str:
     if dtype is None:
         return default
     try:

@@ -115,6 +115,9 @@ def told(
         if isinstance(step, Sum) and step.inner:
             inner.append(step)
             continue
+        if _only_fills(step, len(a)):
+            inner = []
+            continue
         if not first:
             yield ""
         first = False
@@ -150,11 +153,12 @@ def _sum(
         yield from (f"  {reason}" for reason in step.special)
         return
     else:
-        yield f"k {ranges(there)}"
+        yield f"k {ranges(there)}" if there else "zeros after the last k"
     if inner:
-        shown = [(x.name, x) for x in inner if min(x.ks) < len(a)]
-        width = max(len(name) for name, _ in shown)
-        for name, part in [*shown, ("c + s", step)]:
+        parts = [(x.name, x) for x in inner if min(x.ks) < len(a)]
+        parts.append(("c + s", step))
+        width = max(len(name) for name, _ in parts)
+        for name, part in parts:
             yield f"  {name:<{width}}  {_line_of(part)}".rstrip()
         return
     if step.name:
@@ -293,8 +297,7 @@ def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
     widths = _LINE_OF_DOUBLES if model.accumulator == "float64" else _LINE
     yield _line(widths, "k", "sum", "rounding") + "  accumulator"
     for step in found:
-        # Zeros after the last k show where they change something.
-        if _is_inner(step) or (min(step.ks) >= k and _changes_nothing(step)):
+        if _is_inner(step) or _only_fills(step, k):
             continue
         cells = _line(widths, *_line_cells(step, k))
         yield f"{cells}  {shown(model, step.result)}"
@@ -307,8 +310,9 @@ def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
         yield f"In full: explain one instruction's k, {words}"
 
 
-def _changes_nothing(step: Step) -> bool:
-    return repr(step.result) == repr(step.accumulator)
+def _only_fills(step: Step, k: int) -> bool:
+    """Zeros after the last k show only where they change something."""
+    return min(step.ks) >= k and repr(step.result) == repr(step.accumulator)
 
 
 def _line_cells(step: Step, k: int) -> tuple[str, str, str]:

@@ -98,17 +98,18 @@ def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
     yield "The accumulators after these k; ulps: the greatest distance of two, in"
     yield f"{courses[0].model.accumulator} numbers"
     if any(line.ulps != 0 and line not in found for line in lines):
-        yield "A line of several blocks: what is after the last, and the greatest ulps"
+        yield "Of many k: the accumulators after the last; the greatest ulps on the way"
 
 
 def _together(found: Sequence[Block]) -> list[Block]:
     """Equal blocks that follow each other as one; of many others, some at a time."""
     where = parting(found)
     equal = len(found) if where is None else found.index(where)
-    size = -(-(len(found) - equal) // MOST_LINES) or 1
-    some = [found[i : i + size] for i in range(equal, len(found), size)]
+    alone = found[: equal + 1]  # where they part, too
+    size = -(-(len(found) - len(alone)) // MOST_LINES) or 1
+    some = [found[i : i + size] for i in range(len(alone), len(found), size)]
     lines: list[Block] = []
-    for group in [*([block] for block in found[:equal]), *some]:
+    for group in [*([block] for block in alone), *some]:
         ulps = [block.ulps for block in group]
         greatest = None if None in ulps else max(x for x in ulps if x is not None)
         first = group[0].first
