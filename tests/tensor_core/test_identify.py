@@ -342,7 +342,10 @@ def test_the_table():
     text = str(found)
     assert text == repr(found)
     first, *lines = text.splitlines()
-    assert first == f"5 of {found.tried:,} hypotheses explain all"
+    assert first == (
+        f"5 of {found.tried:,} hypotheses explain all, and these results do not tell"
+        " them apart"
+    )
     assert lines[0] == "  2,304 of 2,304  one chain"
     assert lines[1].startswith("    H100 wgmma, H100 mma.sync, B200 tcgen05, B200 mma")
     assert lines[2] == "the nearest of the others"

@@ -166,7 +166,8 @@ class Identification(Sequence[Hypothesis]):
 
     def __repr__(self) -> str:
         """The table."""
-        lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all"]
+        alike = ", and these results do not tell them apart" * (len(self) > 1)
+        lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all{alike}"]
         shown = [*self[:_SHOWN]]
         lines += _lines(shown)
         if len(self) > len(shown):
