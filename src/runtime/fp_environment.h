@@ -20,10 +20,8 @@
 /* MXCSR alone: nothing in a loop touches the x87 unit but `long double`, whose
  * casts save and restore its flags themselves. By default all exceptions are masked. */
 typedef unsigned tf_fp_word;
-enum { TF_FP_DEFAULT = 0x1F80, TF_FP_FLAGS = 0x3F };
+enum { TF_FP_DEFAULT = 0x1F80, TF_FP_DOWNWARD = 0x2000, TF_FP_FLAGS = 0x3F };
 enum { TF_FP_INVALID = 0x01, TF_FP_DIVIDE = 0x04, TF_FP_OVER = 0x08, TF_FP_UNDER = 0x10 };
-
-enum { TF_FP_DOWNWARD = 0x2000 };
 
 static inline tf_fp_word tf_fp_read(void) { return _mm_getcsr(); }
 static inline void tf_fp_write(tf_fp_word word) { _mm_setcsr(word); }

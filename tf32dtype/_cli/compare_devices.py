@@ -24,7 +24,6 @@ from .._measures.format_facts import Facts, known
 from .._measures.units import ACCUMULATOR, Unit
 from .._measures.ways import Way
 from .._text import Table, decibels, number
-from ..tensor_core.look_up import find_device
 from . import CommandError
 
 Array = NDArray[Any]
@@ -43,8 +42,8 @@ class Subject(Protocol):
     def has(self, unit: Unit) -> bool:
         """Whether a unit multiplies it."""
 
-    def instruction(self, unit: Unit) -> str:
-        """What multiplies it, of a unit that has it."""
+    def on(self, unit: Unit) -> Unit:
+        """A unit that has it, by the instruction that multiplies it."""
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -70,8 +69,8 @@ class Plain(NamedTuple):
     def has(self, unit: Unit) -> bool:
         return self.form.name in unit.formats
 
-    def instruction(self, unit: Unit) -> str:
-        return unit.used(self.form.name)
+    def on(self, unit: Unit) -> Unit:
+        return unit.of(self.form.name)
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -116,10 +115,9 @@ class Named(NamedTuple):
             return False
         return True
 
-    def instruction(self, unit: Unit) -> str:
-        if self.way.precision is not None:
-            return unit.used(self.way.precision.format)
-        return unit.instruction or find_device(unit.device).instructions[0]
+    def on(self, unit: Unit) -> Unit:
+        precision = self.way.precision
+        return unit if precision is None else unit.of(precision.format)
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -163,7 +161,6 @@ class Result(Distance):
     """How far a unit is from float64, gathered block by block."""
 
     unit: Unit
-    instruction: str
     format: str
     scales: tuple[float, float]
     #: of exact sums of the rounded operands; None: of parts of them
@@ -187,7 +184,7 @@ class Result(Distance):
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            **_record(self.unit, self.instruction),
+            **self.unit.record(),
             "format": self.format,
             "accumulator": ACCUMULATOR,
             "scales": dict(zip("ab", self.scales, strict=True)),
@@ -203,7 +200,6 @@ class Pair:
 
     first: Unit
     second: Unit
-    instructions: tuple[str, str]
     format: str
     elements: int = 0
     differing: int = 0
@@ -235,8 +231,8 @@ class Pair:
         whole = math.isfinite(self.largest_ulps)
         return {
             "format": self.format,
-            "first": _record(self.first, self.instructions[0]),
-            "second": _record(self.second, self.instructions[1]),
+            "first": self.first.record(),
+            "second": self.second.record(),
             "elements": self.elements,
             "differing": self.differing,
             "largest_ulps": int(self.largest_ulps) if whole else self.largest_ulps,
@@ -274,15 +270,11 @@ def compare(
     results, pairs = [], []
     with np.errstate(all="ignore"):
         for subject in subjects:
-            here = [unit for unit in units if subject.has(unit)]
+            here = [subject.on(unit) for unit in units if subject.has(unit)]
             x, y, scales = subject.operands(a, b, scale)
             both = scales[0] * scales[1]
-            by = {unit: subject.instruction(unit) for unit in here}
-            of_form = [Result(unit, by[unit], subject.name, scales) for unit in here]
-            of_two = [
-                Pair(one, two, (by[one], by[two]), subject.name)
-                for one, two in combinations(here, 2)
-            ]
+            of_form = [Result(unit, subject.name, scales) for unit in here]
+            of_two = [Pair(*two, subject.name) for two in combinations(here, 2)]
             products = {unit: subject.multiply(unit, x, y) for unit in here}
             exact_a, exact_b = subject.exact(x), subject.exact(y)
             for rows in blocks(a.shape[0], b.shape[1]):
@@ -302,11 +294,6 @@ def compare(
 
 def _rounded(x: Array, form: Facts, scale: float) -> Array:
     return (x if scale == 1 else x.astype(np.float64) * scale).astype(form.dtype)
-
-
-def _record(unit: Unit, instruction: str) -> dict[str, str]:
-    """For JSON."""
-    return {"device": unit.device, "instruction": instruction}
 
 
 def _places(x: Array) -> Array:
@@ -330,7 +317,7 @@ def tables(
             [
                 [
                     result.unit.device,
-                    result.instruction,
+                    result.unit.instruction or "",
                     result.format,
                     decibels(result.snr),
                     ""

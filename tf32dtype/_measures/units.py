@@ -54,9 +54,13 @@ class Unit(NamedTuple):
             for model in self.models
         )
 
-    def used(self, form: str) -> Instruction:
-        """The instruction that multiplies a format which it has."""
-        return next(model.instruction for model in self.models if model.a == form)
+    def of(self, form: str) -> Unit:
+        """This one, by the instruction that multiplies a format which it has."""
+        return next(
+            self._replace(instruction=model.instruction)
+            for model in self.models
+            if model.a == form
+        )
 
     def multiply(self, a: Array, b: Array) -> Array:
         """a @ b."""
@@ -74,6 +78,10 @@ class Unit(NamedTuple):
             a, b, device=self.device, instruction=None if usual else self.instruction
         )
         return product
+
+    def record(self) -> dict[str, str | None]:
+        """For JSON."""
+        return {"device": self.device, "instruction": self.instruction}
 
 
 def find(names: Sequence[str]) -> list[Unit]:
@@ -102,5 +110,5 @@ def find(names: Sequence[str]) -> list[Unit]:
 def _usual(device: Device) -> Instruction | None:
     """The instruction that `matmul` takes for all formats; None if it is several."""
     every = Unit(device.name, None)
-    first, *others = dict.fromkeys(map(every.used, every.formats))
+    first, *others = dict.fromkeys(every.of(form).instruction for form in every.formats)
     return None if others else first

@@ -141,6 +141,16 @@ def explain(
     return "\n".join([*lines, "", f"= {_result(course)}"])
 
 
+def _of_model(model: Model, accumulator: Any) -> str:
+    """The accumulator of a row of MODELS, which the argument has to agree with."""
+    if accumulator_name(accumulator, model.accumulator) != model.accumulator:
+        raise ValueError(
+            f"accumulator={brief(accumulator)}: device= is a model, whose accumulator"
+            f" is {model.accumulator}"
+        )
+    return model.accumulator
+
+
 def _course(
     model: Model, x: NDArray[Any], y: NDArray[Any], start: Any, every: int | None
 ) -> Course:
@@ -185,16 +195,6 @@ def _header(
 
 
 # -- several devices -------------------------------------------------------------------
-
-
-def _of_model(model: Model, accumulator: Any) -> str:
-    """The accumulator of a row of MODELS, which the argument has to agree with."""
-    if accumulator_name(accumulator, model.accumulator) != model.accumulator:
-        raise ValueError(
-            f"accumulator={brief(accumulator)}: device= is a model, whose accumulator"
-            f" is {model.accumulator}"
-        )
-    return model.accumulator
 
 
 def _devices(device: Any) -> Sequence[Any]:

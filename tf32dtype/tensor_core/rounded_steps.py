@@ -215,27 +215,26 @@ def _rounded(model: Model, x: int, minus: bool) -> Rounded:
     """x of the accumulator's units as a result; -0 if that is zero and `minus`."""
     if x == 0:
         return Rounded(MINUS_ZERO if minus else 0.0, _exact(0))
-    if model.accumulator == "float64":
-        kept = ACCUMULATORS["float64"][0]
-        return _round("float64", x, _UNITS["float64"], kept, True, True)
+    unit = _UNITS[model.accumulator]
+    kept, least, _ = ACCUMULATORS[model.accumulator]
     odd = model.rounding == "to_odd"
-    top = abs(x).bit_length() - 1 + UNIT
-    if model.flushes_results and top < LEAST:
+    top = abs(x).bit_length() - 1 + unit
+    if model.flushes_results and top < least:
         # What rounds to 2^-126 with all its 24 bits is no subnormal number.
-        half = 1 << top - KEPT - 1 - UNIT
-        if odd or (abs(x) + half).bit_length() - 1 + UNIT < LEAST:
-            return Rounded(math.copysign(0.0, x), _exact(x))
-    nearest = _round("float32", x, UNIT, KEPT, not odd, True)
+        half = 1 << top - kept - 1 - unit
+        if odd or (abs(x) + half).bit_length() - 1 + unit < least:
+            return Rounded(math.copysign(0.0, x), _exact(x, unit))
+    nearest = _round(model.accumulator, x, unit, kept, not odd, True)
     if not odd or not nearest.off.magnitude:
         return nearest
     # Cut toward zero; the last bit becomes one.
-    last = max(top, LEAST) - KEPT
-    bits = abs(x) >> last - UNIT
+    last = max(top, least) - kept
+    bits = abs(x) >> last - unit
     if bits & 1 or nearest.overflow:
         return nearest
     value = math.copysign(math.ldexp(bits + 1, last), x)
-    more = (bits + 1 << last - UNIT) - abs(x)
-    return Rounded(value, Exact(x < 0, more, UNIT), up=True)
+    more = (bits + 1 << last - unit) - abs(x)
+    return Rounded(value, Exact(x < 0, more, unit), up=True)
 
 
 # -- groups ----------------------------------------------------------------------------

@@ -236,19 +236,20 @@ __attribute__((noinline)) static longs redo_with_errors(int depth, const double 
     longs doubt = longs_of(0);
     for (size_t k = 0; k < count; k += (size_t)depth) {
         doubles products[4];
-        if (depth == 2) {
-            multiply(2, a + k, b + k * WIDTH, products);
-            *c = add_with_errors(2, products, *c, &doubt);
-        } else {
-            multiply(4, a + k, b + k * WIDTH, products);
-            *c = add_with_errors(4, products, *c, &doubt);
-        }
+        multiply(depth, a + k, b + k * WIDTH, products);
+        *c = add_with_errors(depth, products, *c, &doubt);
     }
     return doubt;
 }
 
-/* Some rows of C, as `given` and then as they become; and what is in doubt, all bits or
- * none, also as float32. */
+TF_INLINE doubles accumulators_at(const float *c, size_t ldc, int row, int vector)
+{
+    few_floats given;
+    memcpy(&given, c + (size_t)row * ldc + vector * PLACES, sizeof given);
+    return doubles_of(given);
+}
+
+/* What becomes of some rows of C; and marks of what is in doubt, all bits or none. */
 TF_INLINE void add_rows(int depth, enum how how, int rows, const double *a, const double *b,
                         size_t count, const float *c, size_t ldc,
                         few_floats sums[][VECTORS], few_floats marks[][VECTORS],
@@ -257,10 +258,8 @@ TF_INLINE void add_rows(int depth, enum how how, int rows, const double *a, cons
     doubles now[FEW][VECTORS];
     longs doubt[FEW][VECTORS] = {0};
     UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
-        few_floats given;
-        memcpy(&given, c + (size_t)(i / VECTORS) * ldc + i % VECTORS * PLACES,
-               sizeof given);
-        now[i / VECTORS][i % VECTORS] = doubles_of(given);
+        const int r = i / VECTORS, v = i % VECTORS;
+        now[r][v] = accumulators_at(c, ldc, r, v);
     }
     for (size_t k = 0; k < count; k += (size_t)depth) {
         UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
@@ -273,15 +272,13 @@ TF_INLINE void add_rows(int depth, enum how how, int rows, const double *a, cons
         const int r = i / VECTORS, v = i % VECTORS;
         longs out = doubt[r][v];
         if (how == ANY && any((words)out)) {
-            few_floats given;
-            memcpy(&given, c + (size_t)r * ldc + v * PLACES, sizeof given);
-            now[r][v] = doubles_of(given);
+            now[r][v] = accumulators_at(c, ldc, r, v);
             out = redo_with_errors(depth, a + r * NOTED, b + v * PLACES, count, &now[r][v]);
         }
         sums[r][v] = singles_of(now[r][v]);
         const doubles again = doubles_of(sums[r][v]);
         out |= (longs)(again - again != 0); /* what is not finite */
-        marks[r][v] = singles_of((doubles)out); /* all bits are NaN */
+        marks[r][v] = singles_of((doubles)out); /* all bits are NaN, in float32 too */
         *some |= out;
     }
 }

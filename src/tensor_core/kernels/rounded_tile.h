@@ -34,7 +34,7 @@ extern chain_fn TF_PLAIN_NAME(tf_fused_2_exact), TF_PLAIN_NAME(tf_fused_2_any),
     TF_PLAIN_NAME(tf_fused_2_odd), TF_PLAIN_NAME(tf_fused_4_exact),
     TF_PLAIN_NAME(tf_fused_4_any);
 
-/* Those that are in doubt. */
+/* Computes by integers those elements that are in doubt. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
                    size_t depth, const struct tile *doubt, const float *c, size_t ldc,
