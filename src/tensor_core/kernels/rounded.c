@@ -12,9 +12,11 @@
  * Sums that are rounded to odd are those of two numbers, rounded downward and upward: of the
  * two results the odd one, or both are the exact sum.
  *
- * Sums of more than two numbers that are rounded once are float64's: see rounded_doubles.c.
+ * A sum of three numbers that is rounded once is that of three sums, the last of errors and
+ * rounded to odd. Other sums of more than two numbers are float64's: see rounded_doubles.c.
  * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
  */
+#include "formats/kernels/decls.h"
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
@@ -24,10 +26,9 @@
 
 enum {
     LEAST_NORMAL = 1 << 23,
-    NOTED_BITS = 4, /* binary logarithms of the most products that a call of a loop adds: */
-    DEPTH_BITS = 6  /* of one in float64, and of another */
+    DEPTH_BITS = 6 /* binary logarithm of the most products of a chain */
 };
-_Static_assert(NOTED == 1 << NOTED_BITS && TF_MMA_DEPTH == 1 << DEPTH_BITS, "see there");
+_Static_assert(TF_MMA_DEPTH == 1 << DEPTH_BITS, "see there");
 
 /* What is compiled for. */
 struct variant {
@@ -80,6 +81,37 @@ TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
     return odd_one(add_exact_product(x, y, z), minus_above);
 }
 
+/* The exact sum of two numbers as two: their sum, and its error (2Sum: Knuth). */
+struct pair {
+    floats sum, error;
+};
+
+TF_INLINE struct pair two_sum(floats x, floats y)
+{
+    const floats sum = x + y, second = sum - x;
+    return (struct pair){sum, (x - (sum - second)) + (y - second)};
+}
+
+/* The sum of a pair, rounded to odd: cut toward zero, and odd if that lost something. */
+TF_INLINE floats odd_sum_of(struct pair x)
+{
+    const words inexact = (words)(x.error != 0);
+    const words beyond = (words)((ints)((words)x.sum ^ (words)x.error) >> 31);
+    return (floats)(((words)x.sum + (beyond & inexact)) | (inexact & 1));
+}
+
+/* x0 y0 + x1 y1 + z, rounded once, if products are exact and nothing is subnormal: S. Boldo
+ * and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+ * rounding to odd", IEEE Trans. Comput. 57 (2008). */
+TF_INLINE floats fused_pair(const floats x[2], const floats y[2], floats z)
+{
+    const floats first = x[0] * y[0], sum = add_exact_product(x[1], y[1], first);
+    const floats second = sum - first, lost = x[1] * y[1] - second;
+    const struct pair products = {sum, (first - (sum - second)) + lost};
+    const struct pair all = two_sum(z, products.sum);
+    return all.sum + odd_sum_of(two_sum(all.error, products.error));
+}
+
 /* The accumulator with the products of a group; `doubt` gets bits where the exact sum may
  * be below 2^-126. No other result needs that: sums of two numbers are exact there, and so
  * are products of so few bits. */
@@ -99,6 +131,11 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
             *doubt |= (words)(magnitudes_of(sum) == LEAST_NORMAL);
         }
         return result(variant, sum);
+    }
+    if (variant.arithmetic == TF_FUSED && variant.depth == 2) {
+        const floats x[2] = {floats_of(a[0]), floats_of(a[1])};
+        const floats y[2] = {load_floats(b), load_floats(b + PANEL)};
+        return fused_pair(x, y, c);
     }
     UNROLLED for (int k = 0; k < variant.depth; k++) {
         const floats x = floats_of(a[k]), y = load_floats(b + k * PANEL);
@@ -202,7 +239,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
                             ? (size_t)model->instruction_depth
                             : depth;
     for (size_t k = 0; k < depth; k += step) {
-        const struct operands here = {x.a + k, x.b + k * PANEL, x.lda};
+        const struct operands here = {x.a + k, x.b + k * PANEL, x.lda, NULL, NULL};
         if (variant.flushes && k) { /* the next instruction reads them */
             UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
                 sums.c[i / SIDES][i % SIDES] += zero;
@@ -212,6 +249,17 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
             add_lanes(variant, here, step, &sums, &doubt);
         } else {
             add_groups(variant, here, 0, (size_t)variant.depth, step, &sums, &doubt);
+        }
+    }
+    if (variant.arithmetic == TF_FUSED && variant.depth == 2) { /* Inf has no error but NaN */
+        words some = words_of(0);
+        UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
+            const floats sum = sums.c[i / SIDES][i % SIDES];
+            doubt.c[i / SIDES][i % SIDES] = (floats)(sum - sum != 0);
+            some |= (words)(sum - sum != 0);
+        }
+        if (any(some)) {
+            redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
         }
     }
     if (variant.flushes && variant.arithmetic == TF_FUSED) {
@@ -224,13 +272,14 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
 }
 
 #define CHAIN(name, ...)                                                            \
-    static void name(const struct tf_rounded_model *model, struct operands x,       \
+    static void name(const struct tf_rounded_model *model, const struct operands *x, \
                      size_t depth, float *c, size_t ldc)                            \
     {                                                                               \
-        chain((struct variant){__VA_ARGS__}, model, x, depth, c, ldc);              \
+        chain((struct variant){__VA_ARGS__}, model, *x, depth, c, ldc);              \
     }
 CHAIN(fused_exact, .arithmetic = TF_FUSED, .depth = 1, .exact = 1)
 CHAIN(fused_any, .arithmetic = TF_FUSED, .depth = 1)
+CHAIN(fused_pairs, .arithmetic = TF_FUSED, .depth = 2, .exact = 1)
 CHAIN(odd_exact, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .exact = 1)
 CHAIN(odd_flushed, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .flushes = 1)
 CHAIN(lanes_exact, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .exact = 1)
@@ -243,38 +292,39 @@ CHAIN(steps_4_flushed, .arithmetic = TF_STEPWISE, .depth = 4, .flushes = 1)
 
 /* -- the loops of a model ----------------------------------------------------------- */
 
-static void all_by_integers(const struct tf_rounded_model *model, struct operands x,
-                            size_t depth, float *c, size_t ldc)
+static void all_by_integers(const struct tf_rounded_model *model,
+                            const struct operands *x, size_t depth, float *c, size_t ldc)
 {
     struct tile sums, doubt;
     memset(&doubt, 0xFF, sizeof doubt);
-    redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
+    redo_with_integers(model, x, depth, &doubt, c, ldc, &sums);
     for (size_t r = 0; r < ROWS; r++) {
         memcpy(c + r * ldc, sums.c[r], sizeof sums.c[r]);
     }
 }
 
-/* The loops of a model: where sums are exact but for what the unit rounds, and nothing is
- * subnormal; and else. */
+/* The loops of a model. */
 struct loops {
-    chain_fn *exact, *any; /* only `exact` may be NULL, where there is `odd` */
+    chain_fn *exact; /* where sums are exact but for what the unit rounds, and no result is
+                      * subnormal; or NULL */
+    chain_fn *tame;  /* where no result is subnormal or overflows; or NULL */
+    chain_fn *any;
+    int downward; /* float32 and float64 round so in `tame` */
     int in_doubles;
-    chain_fn *odd; /* NULL, or for sums that are not exact, but where nothing is subnormal
-                    * or overflows; meanwhile float32 and float64 round downward */
 };
 
 static struct loops loops_of(const struct tf_rounded_model *m)
 {
-    const struct loops none = {all_by_integers, all_by_integers, 0, NULL};
-    const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact),
-                                  TF_PLAIN_NAME(tf_fused_2_any), 1,
-                                  TF_PLAIN_NAME(tf_fused_2_odd)};
+    const struct loops none = {all_by_integers, NULL, all_by_integers, 0, 0};
+    const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact), fused_pairs,
+                                  TF_PLAIN_NAME(tf_fused_2_any), 0, 1};
     const struct loops fused_4 = {TF_PLAIN_NAME(tf_fused_4_exact),
-                                  TF_PLAIN_NAME(tf_fused_4_any), 1, NULL};
+                                  TF_PLAIN_NAME(tf_fused_4_enclosed),
+                                  TF_PLAIN_NAME(tf_fused_4_any), 1, 1};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
-        return fits ? (struct loops){NULL, all_by_integers, 0, odd_steps} : none;
+        return fits ? (struct loops){NULL, odd_steps, all_by_integers, 1, 0} : none;
     }
     if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
         !m->flush_operands && m->instruction_depth <= NOTED &&
@@ -283,29 +333,29 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && !m->flush_results &&
         !m->flush_operands && !m->lanes && !m->odd_first) {
-        return (struct loops){fused_exact, fused_any, 0, NULL};
+        return (struct loops){fused_exact, NULL, fused_any, 0, 0};
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && m->flush_results &&
         m->instruction_depth % 2 == 0) {
         if (m->odd_first && !m->lanes) {
-            return (struct loops){odd_exact, odd_flushed, 0, NULL};
+            return (struct loops){odd_exact, NULL, odd_flushed, 0, 0};
         }
         if (!m->odd_first && m->lanes == 2 && m->start == 0) {
-            return (struct loops){lanes_exact, lanes_flushed, 0, NULL};
+            return (struct loops){lanes_exact, NULL, lanes_flushed, 0, 0};
         }
     }
     /* The fused sum of two products is a step of its own, to which -0 adds nothing. */
     if (m->arithmetic == TF_FUSED && m->depth == 2 && m->instruction_depth == 2 &&
         m->lanes == 1 && m->start == TF_SIGN_BIT && !m->flush_results &&
         !m->flush_operands) {
-        return (struct loops){steps_2_exact, all_by_integers, 0, NULL};
+        return (struct loops){steps_2_exact, NULL, all_by_integers, 0, 0};
     }
     if (m->arithmetic == TF_STEPWISE && m->flush_results) {
         if (m->depth == 2) {
-            return (struct loops){steps_2_exact, steps_2_flushed, 0, NULL};
+            return (struct loops){steps_2_exact, NULL, steps_2_flushed, 0, 0};
         }
         if (m->depth == 4) {
-            return (struct loops){steps_4_exact, steps_4_flushed, 0, NULL};
+            return (struct loops){steps_4_exact, NULL, steps_4_flushed, 0, 0};
         }
     }
     return none;
@@ -313,33 +363,58 @@ static struct loops loops_of(const struct tf_rounded_model *m)
 
 /* -- which loop, by what is known of a tile ------------------------------------------ */
 
-/* The loop for a tile. */
-static chain_fn *loop_for(struct loops loops, struct span products, const float *c,
-                          size_t ldc, int flushes)
+/* The loop for a tile whose operands are in `products`, so far, and whose accumulators are
+ * or were in `sums`. */
+static chain_fn *loop_for(struct loops loops, struct span products, struct span sums)
 {
-    if (!loops.in_doubles && !loops.odd) {
-        const int exact = are_exact(products) && (!flushes || are_multiples(c, ldc));
-        return exact ? loops.exact : loops.any;
-    }
-    /* So many products, and the accumulator; and what roundings add to that. */
-    const struct span sums = span_of_sums(c, ldc);
-    const int32_t more = products.end + (loops.in_doubles ? NOTED_BITS : DEPTH_BITS);
-    const int32_t end = (sums.end > more ? sums.end : more) + 2;
-    if (!are_exact(products) || sums.unit < TF_LEAST_SINGLE || end > BIAS) {
+    /* So many products, and the accumulator; or each as much as it may be rounded to. */
+    const int32_t more = products.end + DEPTH_BITS;
+    const int32_t end = (sums.end > more ? sums.end : more) + 1;
+    const int32_t unit = widest(products, sums).unit;
+    if (!are_exact(products) || unit < TF_LEAST_SINGLE || end > BIAS) {
         return loops.any;
     }
-    const int32_t unit = sums.unit < products.unit ? sums.unit : products.unit;
-    return loops.exact && end - unit <= 53 ? loops.exact
-           : loops.odd                     ? loops.odd
-                                           : loops.any;
+    return loops.exact && end - unit <= 53 ? loops.exact : loops.tame;
 }
 
 /* -- all rows ---------------------------------------------------------------------- */
 
-/* Lines of whole instructions, filled up with zeros. */
-struct filled {
+/* Lines of whole instructions, filled up with zeros; and what float64 has of them. */
+struct prepared {
     float a[ROWS * TF_MMA_DEPTH], b[TF_MMA_DEPTH * PANEL];
+    double wide_a[ROWS * TF_MMA_DEPTH], wide_b[TF_MMA_DEPTH * PANEL];
 };
+
+/* A tile of C, by those loops that fit what is known. Takes and returns whether numbers are
+ * rounded downward now. */
+static int chain_tile(const struct tf_rounded_model *model, struct loops loops,
+                      struct operands x, const uint32_t *a_notes, const uint32_t *b_notes,
+                      size_t depth, float *c, size_t ldc, int downward)
+{
+    const size_t whole = tf_round_up(depth, (size_t)model->instruction_depth);
+    const size_t step = loops.in_doubles ? NOTED : whole;
+    const struct span sums = loops.tame ? span_of_sums(c, ldc) : (struct span){0, 0};
+    struct span products = {INT32_MAX, INT32_MIN};
+    for (size_t k = 0; k < whole; k += step) {
+        const size_t noted = tf_min_size(depth - k, step);
+        const uint32_t of_a = note_of_all(a_notes + k, 1, noted);
+        const uint32_t of_b = note_of_all(b_notes + k * PANEL / 2, PANEL / 2, noted);
+        products = widest(products, span_of_products(of_a, of_b));
+        chain_fn *const loop =
+            loops.tame ? loop_for(loops, products, sums)
+            : are_exact(products) && (!model->flush_results || are_multiples(c, ldc))
+                ? loops.exact
+                : loops.any;
+        if (downward != (loops.downward && loop == loops.tame)) {
+            downward = !downward;
+            tf_fp_round_downward(downward);
+        }
+        loop(model, &x, tf_min_size(whole - k, step), c, ldc);
+        x.a += step, x.wide_a += step;
+        x.b += step * PANEL, x.wide_b += step * PANEL;
+    }
+    return downward;
+}
 
 static void chains(const struct tf_mma_plan *plan, const float *a,
                    const uint32_t *a_notes, size_t lda, const float *b,
@@ -353,39 +428,33 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         return;
     }
     const struct loops loops = loops_of(model);
-    struct operands x = {a, b, lda};
-    struct filled filled;
+    struct prepared prepared;
     TF_ASSERT(rows % ROWS == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
     const size_t whole = tf_round_up(depth, (size_t)model->instruction_depth);
     if (whole != depth) {
-        memset(&filled, 0, sizeof filled);
-        memcpy(filled.b, b, depth * PANEL * sizeof *b);
-        x = (struct operands){filled.a, filled.b, TF_MMA_DEPTH};
+        memset(prepared.a, 0, sizeof prepared.a);
+        memset(prepared.b, 0, sizeof prepared.b);
+        b = memcpy(prepared.b, b, depth * PANEL * sizeof *b);
     }
-    const size_t step = loops.in_doubles ? NOTED : whole;
+    if (loops.in_doubles) {
+        TF_NAME(tf_widen)(b, prepared.wide_b, whole * PANEL);
+    }
     int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
+        struct operands x = {a + i * lda, b, lda, prepared.wide_a, prepared.wide_b};
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
-            memcpy(filled.a + r * TF_MMA_DEPTH, a + (i + r) * lda, depth * sizeof *a);
+            memcpy(prepared.a + r * TF_MMA_DEPTH, x.a + r * lda, depth * sizeof *a);
         }
-        x.a = whole != depth ? filled.a : a + i * lda;
-        for (size_t k = 0; k < whole; k += step) {
-            const size_t here = tf_min_size(whole - k, step);
-            const size_t noted = tf_min_size(depth - k, step);
-            const struct span products =
-                span_of_products(note_of_all(a_notes + i * lda + k, 1, noted),
-                                 note_of_all(b_notes + k * PANEL / 2, PANEL / 2, noted));
-            for (size_t j = 0; j < PANEL; j += WIDTH) {
-                const struct operands y = {x.a + k, x.b + k * PANEL + j, x.lda};
-                float *place = c + i * ldc + j;
-                chain_fn *loop =
-                    loop_for(loops, products, place, ldc, model->flush_results);
-                if (downward != (loop == loops.odd)) {
-                    downward = !downward;
-                    tf_fp_round_downward(downward);
-                }
-                loop(model, y, here, place, ldc);
-            }
+        if (whole != depth) {
+            x.a = prepared.a;
+            x.lda = TF_MMA_DEPTH;
+        }
+        for (size_t r = 0; loops.in_doubles && r < ROWS; r++) {
+            TF_NAME(tf_widen)(x.a + r * x.lda, prepared.wide_a + r * TF_MMA_DEPTH, whole);
+        }
+        for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
+            downward = chain_tile(model, loops, x, a_notes + i * lda, b_notes, depth,
+                                  c + i * ldc + j, ldc, downward);
         }
     }
     if (downward) { /* as the caller has it */

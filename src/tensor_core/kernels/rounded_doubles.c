@@ -1,29 +1,26 @@
 /* Chains of fused groups of some products, which are rounded to nearest, by float64.
  *
  * Products are exact in float64. If all numbers are multiples of a unit, and no sum reaches
- * 2^53 of it, sums are exact, too, and what is left is a rounding to float32's 24 bits. Else
- * the errors of sums are taken with them (2Sum: Knuth, and exact in any order), and tell
- * whether the last bit of the float64 sum has to be odd: then a rounding to fewer bits takes
- * it for what it was.
+ * 2^53 of it, sums are exact, too, and what is left is a rounding to float32's 24 bits.
  *
- * For two products of 22 bits or fewer there is a shorter way: their sum s is rounded to
- * odd, in float64 as rounded.c does it in float32; so is the sum t of s and the accumulator
- * c; and t is rounded to nearest, to 24 bits. If s is not exact, the lesser product is below
- * 2^-30 of the greater one, p, and there are three cases:
- *
- *      |t| < 2^-26 |s|    is in doubt
- *      |c| < 2^-28 |p|    the result is p: it has 22 bits, and what is added to it is less
- *                         than half a last bit of the result
- *      else               c is a multiple of two last bits of s, and so are the middles of
- *                         two results near t. So s, whose last bit is one, lies between the
- *                         same two of these multiples as the exact sum of products does.
+ * Else all sums are rounded both downward and upward. What is between the two has one
+ * rounding to 24 bits if the two have the same. They do unless the middle of two results
+ * is between them, or is one of them and not the other. If they do not, the errors of sums
+ * are taken with them (2Sum: Knuth, and exact in any order), and tell whether the last bit
+ * of the float64 sum has to be odd: then a rounding to fewer bits takes it for what it was.
  */
+#include "runtime/fp_environment.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
-enum { PLACES = LANES / 2, VECTORS = WIDTH / PLACES, FEW = ROWS / 2 };
+enum {
+    PLACES = LANES / 2,
+    VECTORS = WIDTH / PLACES,
+    AT_ONCE = ROWS / 2 /* rows, whose chains registers hold */
+};
 
 typedef double doubles __attribute__((vector_size(4 * LANES)));
 typedef int64_t longs __attribute__((vector_size(4 * LANES)));
+typedef uint64_t unsigned_longs __attribute__((vector_size(4 * LANES)));
 typedef float few_floats __attribute__((vector_size(2 * LANES)));
 
 /* Bits that float32 does not have. */
@@ -50,6 +47,8 @@ TF_INLINE doubles load_doubles(const double *p)
     return x;
 }
 
+TF_INLINE doubles negative(doubles x) { return (doubles)((longs)x ^ longs_of(INT64_MIN)); }
+
 TF_INLINE doubles magnitude_of_doubles(doubles x)
 {
     return (doubles)((longs)x & longs_of(INT64_MAX));
@@ -71,7 +70,28 @@ TF_INLINE few_floats singles_of(doubles x)
     return __builtin_convertvector(x, few_floats);
 }
 
-TF_INLINE doubles to_single(doubles x) { return doubles_of(singles_of(x)); }
+TF_INLINE doubles lesser_doubles(doubles x, doubles y)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_min_pd((__m512d)x, (__m512d)y);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_min_pd((__m256d)x, (__m256d)y);
+#else
+    const longs first = (longs)(x < y);
+    return (doubles)(((longs)x & first) | ((longs)y & ~first));
+#endif
+}
+
+TF_INLINE doubles greater_doubles(doubles x, doubles y)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_max_pd((__m512d)x, (__m512d)y);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_max_pd((__m256d)x, (__m256d)y);
+#else
+    return negative(lesser_doubles(negative(x), negative(y)));
+#endif
+}
 
 /* x * y + z, whose product is exact. */
 TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
@@ -84,6 +104,82 @@ TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
     return x * y + z;
 #endif
 }
+
+/* x * y - z, the same. */
+TF_INLINE doubles product_less(doubles x, doubles y, doubles z)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (doubles)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#else
+    return x * y - z;
+#endif
+}
+
+/* z - x * y, the same. */
+TF_INLINE doubles subtract_product(doubles x, doubles y, doubles z)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_fnmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (doubles)_mm256_fnmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+#else
+    return z - x * y;
+#endif
+}
+
+/* -- exact sums -------------------------------------------------------------------- */
+
+/* To nearest with 24 bits: the last bit of x + power * 1.5 * 2^29, for the power of two of
+ * x's exponent, is that of float32. What is not finite becomes NaN. */
+TF_INLINE doubles round_to_single(doubles x)
+{
+    const doubles power = (doubles)((longs)x & longs_of(INT64_C(0x7FF) << 52));
+    const doubles much = all_lanes(0x1.8p29);
+    return subtract_product(much, power, add_product(much, power, x));
+}
+
+/* Goes on with accumulators over a group. */
+TF_INLINE doubles add_exact(int depth, const double *a, const double *b, doubles c)
+{
+    doubles sum = all_lanes(a[0]) * load_doubles(b);
+    UNROLLED for (int i = 1; i < depth; i++) {
+        sum = add_product(all_lanes(a[i]), load_doubles(b + i * PANEL), sum);
+    }
+    return round_to_single(c + sum);
+}
+
+/* -- sums between two numbers ------------------------------------------------------ */
+
+/* What is not known of results: bits of float32; and the sign, where this one is less than
+ * zero. */
+struct unknown {
+    longs bits;
+    doubles sign;
+};
+
+/* Goes on with minus the accumulators over a group, while float64 rounds downward: what is
+ * to be rounded upward is negative. */
+TF_INLINE doubles add_enclosed(int depth, const double *a, const double *b, doubles minus_c,
+                               struct unknown *unknown)
+{
+    doubles below = minus_c, minus_above = minus_c;
+    UNROLLED for (int i = 0; i < depth; i++) {
+        const doubles x = all_lanes(a[i]), y = load_doubles(b + i * PANEL);
+        below = i ? add_product(x, y, below) : product_less(x, y, below);
+        minus_above = subtract_product(x, y, minus_above);
+    }
+    unknown->sign = lesser_doubles(unknown->sign, greater_doubles(below, minus_above));
+    /* To nearest, ties to even. Zero is -0, however it is rounded. */
+    const longs last = (longs)((unsigned_longs)minus_above >> 29) & longs_of(1);
+    const longs up = BELOW_SINGLE / 2 + last;
+    const longs rounded = (longs)minus_above + up;
+    unknown->bits |= ((longs)below + up) ^ rounded;
+    return (doubles)(rounded & ~BELOW_SINGLE);
+}
+
+/* -- sums with their errors -------------------------------------------------------- */
 
 /* x + y; what it lacks is the error. */
 TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
@@ -103,19 +199,17 @@ TF_INLINE doubles make_odd(doubles sum, doubles error)
     return (doubles)((longs)sum + (step & even & inexact));
 }
 
-/* The accumulators with the products of a group, with the sums' errors; `doubt` gets bits
- * where the error is not known well enough. */
-TF_INLINE doubles add_with_errors(int depth, doubles products[4], doubles c, longs *doubt)
+/* Goes on with accumulators over a group; `doubt` gets bits where the error is not known
+ * well enough. */
+TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, doubles c,
+                                  longs *doubt)
 {
-    doubles errors[4];
-    UNROLLED for (int k = 1; k < depth; k++) {
-        products[0] = two_sum(products[0], products[k], &errors[k - 1]);
-    }
-    const doubles sum = two_sum(c, products[0], &errors[depth - 1]);
-    doubles error = errors[0], most = magnitude_of_doubles(error);
-    UNROLLED for (int k = 1; k < depth; k++) {
-        error += errors[k];
-        most += magnitude_of_doubles(errors[k]);
+    doubles sum = c, error = all_lanes(0), most = all_lanes(0);
+    UNROLLED for (int i = 0; i < depth; i++) {
+        doubles next;
+        sum = two_sum(sum, all_lanes(a[i]) * load_doubles(b + i * PANEL), &next);
+        error += next;
+        most += magnitude_of_doubles(next);
     }
     /* The sum with the error, which may have an error of 2^-51 of `most`: again two
      * numbers, of which the lesser counts by its sign. */
@@ -125,208 +219,142 @@ TF_INLINE doubles add_with_errors(int depth, doubles products[4], doubles c, lon
                        (longs)(magnitude_of_doubles(sum) > most);
     *doubt |= inexact & ~sure;
     const longs odd = (longs)make_odd(total, rest);
-    return to_single((doubles)((odd & inexact) | ((longs)sum & ~inexact)));
+    return doubles_of(singles_of((doubles)((odd & inexact) | ((longs)sum & ~inexact))));
 }
 
-/* A fused group whose sums may not be exact. Where the total is 2^-8 of the sums of two
- * products or more, all errors together are less than 2^10 of its last bits: they count
- * only if so close to it is the middle of two float32 numbers. `doubt` gets bits where
- * that may be. */
-TF_INLINE doubles add_fused(int depth, const doubles products[4], doubles c, longs *doubt)
-{
-    enum { NEAR = 1 << 10 };
-    doubles sum = products[0] + products[1], most = magnitude_of_doubles(sum);
-    if (depth == 4) {
-        const doubles other = products[2] + products[3];
-        most += magnitude_of_doubles(other);
-        sum += other;
-    }
-    const doubles total = c + sum;
-    /* 2^-110: no total is subnormal in float32. Sums that are zero are exact. */
-    const longs small = (longs)(magnitude_of_doubles(total) * 256 < most + 0x1p-110) &
-                        (longs)(most != 0);
-    const longs beyond = (longs)total + (NEAR - (BELOW_SINGLE + 1) / 2);
-    *doubt |= small | (longs)((beyond & (BELOW_SINGLE & -2 * NEAR)) == 0);
-    return to_single(total);
-}
-
-/* Of what was rounded downward, and of minus what was rounded upward. */
-TF_INLINE doubles odd_one(doubles below, doubles minus_above)
-{
-#if defined(__AVX512BW__)
-    const __mmask8 even = _mm512_testn_epi64_mask((__m512i)below, _mm512_set1_epi64(1));
-    return (doubles)_mm512_mask_xor_epi64((__m512i)below, even, (__m512i)minus_above,
-                                         (__m512i)longs_of(INT64_MIN));
-#elif defined(__AVX2__)
-    return (doubles)_mm256_blendv_pd((__m256d)((longs)minus_above ^ INT64_MIN), (__m256d)below,
-                                     (__m256d)((longs)below << 63));
-#else
-    const longs odd = 0 - ((longs)below & 1), above = (longs)minus_above ^ INT64_MIN;
-    return (doubles)(((longs)below & odd) | (above & ~odd));
-#endif
-}
-
-/* x * y + z to odd, whose product is exact, while float64 rounds downward. */
-TF_INLINE doubles odd_product_sum(doubles x, doubles y, doubles z)
-{
-#if defined(__AVX512BW__)
-    const doubles minus_above =
-        (doubles)_mm512_fnmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    const doubles minus_above =
-        (doubles)_mm256_fnmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
-#else
-    const doubles minus_above = add_product(-x, y, -z);
-#endif
-    return odd_one(add_product(x, y, z), minus_above);
-}
-
-/* A fused group of two products, while float64 rounds downward; no total is subnormal in
- * float32. */
-TF_INLINE doubles add_odd(const double *a, const double *b, doubles c, longs *doubt)
-{
-    const doubles sum = odd_product_sum(all_lanes(a[1]), load_doubles(b + WIDTH),
-                                        all_lanes(a[0]) * load_doubles(b));
-    const doubles total = odd_product_sum(sum, all_lanes(1), c);
-    *doubt |= (longs)(magnitude_of_doubles(total) * 0x1p26 < magnitude_of_doubles(sum));
-    const longs bits = (longs)total; /* to nearest, ties to even */
-    return (doubles)((bits + BELOW_SINGLE / 2 + (bits >> 29 & 1)) & ~BELOW_SINGLE);
-}
-
-TF_INLINE void multiply(int depth, const double *a, const double *b, doubles products[4])
-{
-    UNROLLED for (int i = 0; i < depth; i++) {
-        products[i] = all_lanes(a[i]) * load_doubles(b + i * WIDTH);
-    }
-}
+/* -- tiles ------------------------------------------------------------------------- */
 
 /* How sums are added. */
 enum how {
-    EXACT, /* they are exact in float64 */
-    ODD,   /* by add_odd(); of two products */
+    EXACT,    /* they are exact in float64 */
+    ENCLOSED, /* no result is subnormal or overflows, and float64 rounds downward */
     ANY
 };
 
-/* Goes on with accumulators over a group. */
-TF_INLINE doubles add_group(int depth, enum how how, const double *a, const double *b,
-                            doubles c, longs *doubt)
-{
-    doubles products[4];
-    if (how == ODD) {
-        return add_odd(a, b, c, doubt);
-    }
-    if (how == ANY) {
-        multiply(depth, a, b, products);
-        return add_fused(depth, products, c, doubt);
-    }
-    multiply(1, a, b, products);
-    UNROLLED for (int i = 1; i < depth; i++) {
-        products[0] =
-            add_product(all_lanes(a[i]), load_doubles(b + i * WIDTH), products[0]);
-    }
-    return to_single(c + products[0]);
-}
+/* A tile of C, as float64 has it. */
+struct wide_tile {
+    few_floats c[ROWS][VECTORS];
+    longs doubt[ROWS][VECTORS]; /* all bits of an element, or none */
+};
 
-/* The accumulators of a vector after all groups, with the sums' errors; returns where it
- * still is in doubt. */
-__attribute__((noinline)) static longs redo_with_errors(int depth, const double *a,
-                                                        const double *b, size_t count,
-                                                        doubles *c)
-{
-    longs doubt = longs_of(0);
-    for (size_t k = 0; k < count; k += (size_t)depth) {
-        doubles products[4];
-        multiply(depth, a + k, b + k * WIDTH, products);
-        *c = add_with_errors(depth, products, *c, &doubt);
-    }
-    return doubt;
-}
-
-TF_INLINE doubles accumulators_at(const float *c, size_t ldc, int row, int vector)
+TF_INLINE doubles load_wide(const float *c)
 {
     few_floats given;
-    memcpy(&given, c + (size_t)row * ldc + vector * PLACES, sizeof given);
+    memcpy(&given, c, sizeof given);
     return doubles_of(given);
 }
 
-/* What becomes of some rows of C; and marks of what is in doubt, all bits or none. */
-TF_INLINE void add_rows(int depth, enum how how, int rows, const double *a, const double *b,
-                        size_t count, const float *c, size_t ldc,
-                        few_floats sums[][VECTORS], few_floats marks[][VECTORS],
-                        longs *some)
+/* What becomes of AT_ONCE rows from the given one on. */
+TF_INLINE void add_rows(int depth, enum how how, struct operands x, size_t row,
+                        size_t count, const float *c, size_t ldc, struct wide_tile *tile)
 {
-    doubles now[FEW][VECTORS];
-    longs doubt[FEW][VECTORS] = {0};
-    UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
-        const int r = i / VECTORS, v = i % VECTORS;
-        now[r][v] = accumulators_at(c, ldc, r, v);
+    doubles now[AT_ONCE][VECTORS];
+    struct unknown unknown[VECTORS]; /* of all these rows: what registers hold */
+    UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
+        const size_t r = i / VECTORS, v = i % VECTORS;
+        const doubles given = load_wide(c + (row + r) * ldc + v * PLACES);
+        now[r][v] = how == ENCLOSED ? negative(given) : given;
+        unknown[v] = (struct unknown){longs_of(0), all_lanes(0)};
     }
     for (size_t k = 0; k < count; k += (size_t)depth) {
-        UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
-            const int r = i / VECTORS, v = i % VECTORS;
-            now[r][v] = add_group(depth, how, a + r * NOTED + k,
-                                  b + k * WIDTH + v * PLACES, now[r][v], &doubt[r][v]);
+        UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
+            const size_t r = i / VECTORS, v = i % VECTORS;
+            const double *a = x.wide_a + (row + r) * TF_MMA_DEPTH + k;
+            const double *b = x.wide_b + k * PANEL + v * PLACES;
+            now[r][v] = how == ENCLOSED
+                            ? add_enclosed(depth, a, b, now[r][v], &unknown[v])
+                            : add_exact(depth, a, b, now[r][v]);
         }
     }
-    UNROLLED for (int i = 0; i < rows * VECTORS; i++) {
-        const int r = i / VECTORS, v = i % VECTORS;
-        longs out = doubt[r][v];
-        if (how == ANY && any((words)out)) {
-            now[r][v] = accumulators_at(c, ldc, r, v);
-            out = redo_with_errors(depth, a + r * NOTED, b + v * PLACES, count, &now[r][v]);
+    UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
+        const size_t r = i / VECTORS, v = i % VECTORS;
+        longs doubt = (longs)(now[r][v] - now[r][v] != 0); /* what is not finite */
+        if (how == ENCLOSED) {
+            const longs bits = unknown[v].bits & (INT64_MAX ^ BELOW_SINGLE);
+            doubt |= (bits != 0) | (longs)(unknown[v].sign < 0);
+            now[r][v] = negative(now[r][v]);
         }
-        sums[r][v] = singles_of(now[r][v]);
-        const doubles again = doubles_of(sums[r][v]);
-        out |= (longs)(again - again != 0); /* what is not finite */
-        marks[r][v] = singles_of((doubles)out); /* all bits are NaN, in float32 too */
-        *some |= out;
+        tile->c[row + r][v] = singles_of(now[r][v]);
+        tile->doubt[row + r][v] = doubt;
+    }
+}
+
+TF_INLINE int has_doubt(const struct wide_tile *tile)
+{
+    longs some = longs_of(0);
+    UNROLLED for (int i = 0; i < ROWS * VECTORS; i++) {
+        some |= tile->doubt[i / VECTORS][i % VECTORS];
+    }
+    return any((words)some);
+}
+
+/* Computes those vectors again of which elements are in doubt: with the errors of sums;
+ * then by integers what still is. */
+__attribute__((noinline)) static void redo(int depth, const struct tf_rounded_model *model,
+                                           struct operands x, size_t count, const float *c,
+                                           size_t ldc, struct wide_tile *tile)
+{
+    few_floats marks[ROWS][VECTORS];
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t v = 0; v < VECTORS; v++) {
+            longs doubt = tile->doubt[r][v];
+            if (any((words)doubt)) {
+                const double *a = x.wide_a + r * TF_MMA_DEPTH;
+                doubles now = load_wide(c + r * ldc + v * PLACES);
+                doubt = longs_of(0);
+                for (size_t k = 0; k < count; k += (size_t)depth) {
+                    const double *b = x.wide_b + k * PANEL + v * PLACES;
+                    now = add_with_errors(depth, a + k, b, now, &doubt);
+                }
+                doubt |= (longs)(now - now != 0);
+                tile->c[r][v] = singles_of(now);
+                tile->doubt[r][v] = doubt;
+            }
+            marks[r][v] = singles_of((doubles)doubt); /* all bits: NaN, in float32 too */
+        }
+    }
+    if (has_doubt(tile)) {
+        struct tile sums, doubt;
+        memcpy(&sums, tile->c, sizeof sums);
+        memcpy(&doubt, marks, sizeof doubt);
+        redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
+        memcpy(tile->c, &sums, sizeof sums);
     }
 }
 
 TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_model *model,
                              struct operands x, size_t count, float *c, size_t ldc)
 {
-    double a[ROWS * NOTED], b[NOTED * WIDTH];
-    few_floats sums[ROWS][VECTORS], marks[ROWS][VECTORS];
-    longs some = longs_of(0);
-    for (size_t r = 0; r < ROWS; r++) {
-        for (size_t k = 0; k < count; k++) {
-            a[r * NOTED + k] = x.a[r * x.lda + k];
+    struct wide_tile tile;
+    for (size_t r = 0; how != ANY && r < ROWS; r += AT_ONCE) {
+        add_rows(depth, how, x, r, count, c, ldc, &tile);
+    }
+    if (how == ANY) {
+        memset(tile.doubt, 0xFF, sizeof tile.doubt);
+    }
+    if (how == ANY || has_doubt(&tile)) {
+        if (how == ENCLOSED) {
+            tf_fp_round_downward(0);
+        }
+        redo(depth, model, x, count, c, ldc, &tile);
+        if (how == ENCLOSED) {
+            tf_fp_round_downward(1);
         }
     }
-    for (size_t k = 0; k < count; k++) {
-        UNROLLED for (size_t j = 0; j < WIDTH; j += PLACES) {
-            few_floats numbers;
-            memcpy(&numbers, x.b + k * PANEL + j, sizeof numbers);
-            const doubles wide = doubles_of(numbers);
-            memcpy(b + k * WIDTH + j, &wide, sizeof wide);
-        }
-    }
-    const int rows = how == EXACT ? FEW : 1; /* what registers hold, with the doubt */
-    for (int r = 0; r < ROWS; r += rows) {
-        add_rows(depth, how, rows, a + r * NOTED, b, count, c + (size_t)r * ldc, ldc,
-                 sums + r, marks + r, &some);
-    }
-    struct tile found;
-    memcpy(&found, sums, sizeof found);
-    if (any((words)some)) {
-        struct tile doubt;
-        memcpy(&doubt, marks, sizeof doubt);
-        redo_with_integers(model, &x, count, &doubt, c, ldc, &found);
-    }
     for (size_t r = 0; r < ROWS; r++) {
-        memcpy(c + r * ldc, found.c[r], sizeof found.c[r]);
+        memcpy(c + r * ldc, tile.c[r], sizeof tile.c[r]);
     }
 }
 
 #define CHAIN_DOUBLES(name, depth, how)                                             \
     void TF_PLAIN_NAME(name)(const struct tf_rounded_model *model,                  \
-                             struct operands x, size_t count, float *c, size_t ldc) \
+                             const struct operands *x, size_t count, float *c,       \
+                             size_t ldc)                                            \
     {                                                                               \
-        chain_doubles(depth, how, model, x, count, c, ldc);                         \
+        chain_doubles(depth, how, model, *x, count, c, ldc);                        \
     }
 CHAIN_DOUBLES(tf_fused_2_exact, 2, EXACT)
 CHAIN_DOUBLES(tf_fused_2_any, 2, ANY)
 CHAIN_DOUBLES(tf_fused_4_exact, 4, EXACT)
+CHAIN_DOUBLES(tf_fused_4_enclosed, 4, ENCLOSED)
 CHAIN_DOUBLES(tf_fused_4_any, 4, ANY)
-CHAIN_DOUBLES(tf_fused_2_odd, 2, ODD)

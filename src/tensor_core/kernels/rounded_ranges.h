@@ -6,10 +6,7 @@
 #include "runtime/sizes.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
-enum {
-    BIAS = 127,
-    BITS = 11 /* significant ones of operands */
-};
+enum { BITS = 11 }; /* significant ones of operands */
 
 TF_INLINE words magnitudes_of(floats x) { return (words)x & TF_MAGNITUDE_BITS; }
 
@@ -150,16 +147,25 @@ static struct span span_of_products(uint32_t a, uint32_t b)
                          (int32_t)((a >> 16) + (b >> 16)) - 2 * BIAS + 2};
 }
 
-/* But for what is not finite. */
+/* Of all that is in either. */
+static struct span widest(struct span x, struct span y)
+{
+    return (struct span){x.unit < y.unit ? x.unit : y.unit, x.end > y.end ? x.end : y.end};
+}
+
+/* But for what is not finite. -0 has no unit: loops that have to know one make it 0. */
 static struct span span_of_sums(const float *c, size_t ldc)
 {
     struct range range = no_range();
+    words minus_zeros = words_of(0);
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-        read_vector(load_floats(c + i / SIDES * ldc + i % SIDES * LANES), 0, words_of(0),
-                    &range);
+        const floats sums = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
+        read_vector(sums, 0, words_of(0), &range);
+        minus_zeros |= (words)((words)sums == TF_SIGN_BIT);
     }
     const struct whole_range all = of_all_lanes(range);
-    return (struct span){(int32_t)((all.least_less_one + 1) >> 23) - BIAS - 23,
+    const int32_t unit = (int32_t)((all.least_less_one + 1) >> 23) - BIAS - 23;
+    return (struct span){any(minus_zeros) ? INT32_MIN : unit,
                          (int32_t)(all.greatest >> 23) - BIAS + 1};
 }
 

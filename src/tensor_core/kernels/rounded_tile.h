@@ -11,12 +11,15 @@ enum {
     SIDES = 2,    /* vectors across */
     WIDTH = SIDES * LANES,
     PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
-    NOTED = 16 /* k that have a note */
+    NOTED = 16, /* k that have a note */
+    BIAS = 127
 };
 
 struct operands {
     const float *a, *b;
     size_t lda;
+    /* For loops in float64, TF_MMA_DEPTH from row to row of A; of panels as b. */
+    const double *wide_a, *wide_b;
 };
 
 struct tile {
@@ -24,14 +27,14 @@ struct tile {
 };
 
 /* Goes on with the accumulators c of a tile over whole instructions. */
-typedef void chain_fn(const struct tf_rounded_model *model, struct operands x,
+typedef void chain_fn(const struct tf_rounded_model *model, const struct operands *x,
                       size_t depth, float *c, size_t ldc);
 
-/* Those of rounded_doubles.c, of NOTED k at most: fused groups of two and four products.
- * Where all sums are exact but for what the unit rounds, and else; `odd` where no sum is
- * subnormal or overflows, while float64 rounds downward. */
+/* Those of rounded_doubles.c: fused groups of two and four products. Where all sums are
+ * exact but for what the unit rounds; where no result is subnormal or overflows, while
+ * float64 rounds downward; and else. */
 extern chain_fn TF_PLAIN_NAME(tf_fused_2_exact), TF_PLAIN_NAME(tf_fused_2_any),
-    TF_PLAIN_NAME(tf_fused_2_odd), TF_PLAIN_NAME(tf_fused_4_exact),
+    TF_PLAIN_NAME(tf_fused_4_exact), TF_PLAIN_NAME(tf_fused_4_enclosed),
     TF_PLAIN_NAME(tf_fused_4_any);
 
 /* Computes by integers those elements that are in doubt. */

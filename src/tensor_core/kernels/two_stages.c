@@ -122,32 +122,81 @@ TF_INLINE floats round_total(words high, words low)
 #endif
 }
 
-/* The accumulators with the products of a group; `doubt` gets bits of those in doubt. */
-TF_INLINE void add_group(int lanes, struct operands x, size_t first, size_t count,
-                         struct accumulators *sums, words doubt[ROWS][2])
+/* The sums of products of a group. */
+TF_INLINE struct stage add_group_products(int lanes, struct operands x, size_t first,
+                                          size_t count, shorts out[ROWS])
 {
-    shorts out[ROWS];
     UNROLLED for (int r = 0; r < ROWS; r++) {
         out[r] = shorts_of(0);
     }
     const struct place place = {first, lanes == 1 ? count : (count + 1) / 2,
                                 lanes == 1 ? 0 : ~(size_t)0};
-    struct stage stage = add_lane(x, place, out);
-    if (lanes == 2) {
-        const struct place odd = {first + 1, count / 2, ~(size_t)0};
-        stage = add_stages(stage, add_lane(x, odd, out));
+    const struct stage stage = add_lane(x, place, out);
+    if (lanes == 1) {
+        return stage;
+    }
+    const struct place odd = {first + 1, count / 2, ~(size_t)0};
+    return add_stages(stage, add_lane(x, odd, out));
+}
+
+/* All bits of a column's words, of shorts that are so. */
+TF_INLINE words all_bits_of(shorts x, int side)
+{
+    return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
+}
+
+/* Where no accumulator is far above the products, nor so far below that it has no bits
+ * there: the total has 32 bits in units of the sum's, or of twice that where the
+ * accumulator is greatest. There the last bit, if it is one, makes the next one odd: the
+ * total has 28 bits at least, so it is rounded as it would be with both. Returns whether
+ * there is an accumulator elsewhere; then nothing is done. */
+TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[ROWS],
+                       struct accumulators *sums)
+{
+    /* Sums of two lanes are less than 2^30: so great an accumulator may cancel them. */
+    const int16_t most = lanes == 1 ? 6 : 5, least = 1 - FRACTION - BIAS;
+    shorts above[ROWS], far = shorts_of(0);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        above[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0) - stage->exponents[r];
+        far |= (above[r] > most) | (above[r] < least) | out[r] |
+               (stage->exponents[r] == LOWEST);
+    }
+    if (any((words)far)) {
+        return 1;
     }
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        const shorts e = stage.exponents[r];
+        const shorts twice = (above[r] > 5) & 1, e = stage->exponents[r] + twice;
+        UNROLLED for (int s = 0; s < 2; s++) {
+            const words scale = (FRACTION + 2 * BIAS - column_of(e, s)) << 23;
+            words total = integers_below(sums->c[r][s] * (floats)scale);
+            if (lanes == 1) {
+                const words shift = column_of(twice, s), sum = stage->total[r][s];
+                total += shifted_down(sum, shift) | (sum & shift);
+            } else {
+                total &= all_bits_of(above[r] >= -FRACTION - 1, s);
+                total += stage->total[r][s];
+            }
+            sums->c[r][s] = floats_of_words(total) * (floats)((2 * BIAS << 23) - scale);
+        }
+    }
+    return 0;
+}
+
+/* The accumulators with the sums of products; `doubt` gets bits of those in doubt. */
+TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[ROWS],
+                       struct accumulators *sums, words doubt[ROWS][2])
+{
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const shorts e = stage->exponents[r];
         const shorts of_c = exponents_of(sums->c[r][0], sums->c[r][1], 0);
         const shorts larger = greater_of(e, of_c);
         const shorts greatest = lesser_of(larger, shorts_of(HIGHEST));
-        out[r] |= larger ^ greatest;
         /* What goes off the sum, beyond the MORE bits that are kept below. */
         const shorts below = greatest - e;
         const shorts kept = lesser_of(below, shorts_of(MORE));
         const shorts lost = lesser_of(below - kept, shorts_of(31));
         const shorts counts = greatest - of_c <= FRACTION + 1;
+        const shorts outside = out[r] | (larger ^ greatest);
         UNROLLED for (int s = 0; s < 2; s++) {
             const words g = column_of(greatest, s), keep = column_of(kept, s);
             const floats c = sums->c[r][s];
@@ -155,16 +204,15 @@ TF_INLINE void add_group(int lanes, struct operands x, size_t first, size_t coun
             words whole = integers_below(scaled);
             words unsure = (words)(scaled == 0) & (words)c; /* too small, or -0 */
             if (lanes == 2) {
-                whole &= s ? (words)((ints)counts >> 16)
-                           : (words)((ints)((words)counts << 16) >> 16);
+                whole &= all_bits_of(counts, s);
                 unsure = words_of(0);
             }
-            const words cut = shifted_down(stage.total[r][s], column_of(lost, s));
+            const words cut = shifted_down(stage->total[r][s], column_of(lost, s));
             const words high = whole + shifted_down(cut, keep);
             const words low = cut << (MORE - keep) & ((1u << MORE) - 1);
             sums->c[r][s] =
                 round_total(high, low) * (floats)((g - FRACTION - MORE) << 23);
-            const words range = s ? (words)out[r] & ~0xFFFFu : (words)out[r] << 16;
+            const words range = s ? (words)outside & ~0xFFFFu : (words)outside << 16;
             doubt[r][s] = unsure | range;
         }
         /* Without products the lowest exponent is not theirs. */
@@ -219,19 +267,23 @@ TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct ope
         const size_t count = tf_min_size(depth - k, (size_t)model->depth);
         struct operands rows = x;
         for (int set = 0; set < ROW_SETS; set++) {
-            struct accumulators next = sums[set];
-            words doubt[ROWS][2], some = words_of(0);
-            add_group(lanes, rows, k, count, &next, doubt);
-            UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
-                some |= doubt[i / 2][i % 2];
+            shorts out[ROWS];
+            const struct stage stage = add_group_products(lanes, rows, k, count, out);
+            if (add_near(lanes, &stage, out, &sums[set])) {
+                struct accumulators next = sums[set];
+                words doubt[ROWS][2], some = words_of(0);
+                add_far(lanes, &stage, out, &next, doubt);
+                UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
+                    some |= doubt[i / 2][i % 2];
+                }
+                if (__builtin_expect(any(some), 0)) {
+                    const struct accumulators given = sums[set];
+                    struct accumulators redone = next;
+                    redo_with_integers(model, &rows, k, count, doubt, &given, &redone);
+                    next = redone;
+                }
+                sums[set] = next;
             }
-            if (__builtin_expect(any(some), 0)) {
-                const struct accumulators given = sums[set];
-                struct accumulators redone = next;
-                redo_with_integers(model, &rows, k, count, doubt, &given, &redone);
-                next = redone;
-            }
-            sums[set] = next;
             rows.a += ROWS * x.lda;
             rows.a_exponents += ROWS * x.lda;
         }
