@@ -78,7 +78,10 @@ void tf_probe_bf16_dot(void)
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &word, sizeof word);
     }
-    kernel.multiply(a, TF_KC / 2, b, WORDS, &term, 1, kernel.rows, c, width, 0);
+    /* In two steps, of which the second one continues. */
+    kernel.multiply(a, TF_KC / 2, b, 1, &term, 1, kernel.rows, c, width, TF_SUMS_WRITE);
+    kernel.multiply(a + 1, TF_KC / 2, b + width, WORDS - 1, &term, 1, kernel.rows, c, width,
+                    TF_SUMS_CONTINUE);
     pairs_are_chains = 1;
     for (size_t i = 0; i < TF_MR; i++) {
         for (size_t j = 0; j < width; j++) {
@@ -104,6 +107,12 @@ static int fits_bf16(struct tf_operand x)
     return x.parts > 1 ? x.p == 8
                        : x.format < TF_FORMAT_COUNT &&
                              tf_format_rows[x.format]->mantissa_bits <= 7;
+}
+
+struct tf_kernel tf_pairs_kernel(void)
+{
+    return tf_pairs_pay && pairs_are_chains ? tf_isa->matmul->pairs
+                                            : (struct tf_kernel){NULL, 0, 0};
 }
 
 int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)

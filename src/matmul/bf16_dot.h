@@ -28,6 +28,10 @@ int tf_always_normal(struct tf_operand a, struct tf_operand b);
 /* Whether two operands are multiplied as pairs: where that is exact, and pays. */
 int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b);
 
+/* What multiplies pairs, of which the one in the upper half comes first, where that pays;
+ * else nothing. */
+struct tf_kernel tf_pairs_kernel(void);
+
 /* What packed words two operands become. */
 enum tf_packing tf_packing_of(struct tf_operand a, struct tf_operand b);
 

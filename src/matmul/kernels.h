@@ -27,15 +27,19 @@ struct tf_split_product {
     float scale;
 };
 
-/* Micro-kernel: writes c = s, or c = c + s if it `adds`, for MR x NR of C, whose rows lie
- * `ldc` apart. s is one chain of fused multiply-adds from +0: for each of `count` terms
- * the sums so far are multiplied by its scale, and then `depth` words of every row of A
- * (`lda` words apart) times those of a panel of B (NR wide, k after k) are added in order.
- * No alignment is needed. `rows` of the kernel's rows count; the others are there in A and
- * C (the caller masks edges), and may be left out. */
+/* What a micro-kernel makes of C. */
+enum { TF_SUMS_WRITE, TF_SUMS_ADD, TF_SUMS_CONTINUE };
+
+/* Micro-kernel: writes c = s, or c = c + s to `TF_SUMS_ADD`, for MR x NR of C, whose rows
+ * lie `ldc` apart. s is one chain of fused multiply-adds from +0, or from c to
+ * `TF_SUMS_CONTINUE`, which kernels of bytes do not: for each of `count` terms the sums so
+ * far are multiplied by its scale, and then `depth` words of every row of A (`lda` words
+ * apart) times those of a panel of B (NR wide, k after k) are added in order. No alignment
+ * is needed. `rows` of the kernel's rows count; the others are there in A and C (the caller
+ * masks edges), and may be left out. */
 typedef void tf_micro_kernel_fn(const float *a, size_t lda, const float *b, size_t depth,
                             const struct tf_split_product *terms, size_t count, size_t rows,
-                            float *c, size_t ldc, int adds);
+                            float *c, size_t ldc, int what);
 
 /* And the micro-tile that it multiplies: MR, and NR. */
 struct tf_kernel {

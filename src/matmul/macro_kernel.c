@@ -73,7 +73,7 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
                 panel.kernel.multiply(work->a + i * panel.lda + word, panel.lda,
                                       work->b + j * words + word * width, depth, terms,
                                       count, panel.rows - i, place + i * ld, ld,
-                                      goes_on);
+                                      goes_on ? TF_SUMS_ADD : TF_SUMS_WRITE);
             }
         }
         for (size_t i = 0; apart && i < panel.rows; i++) {

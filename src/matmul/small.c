@@ -155,7 +155,7 @@ static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
     for (size_t j = 0; j < n; j += kernel.columns) {
         for (size_t i = 0; i < m; i += kernel.rows) {
             kernel.multiply(rows + i * words, words, panels + j * words, words, &term, 1,
-                            m - i, sums + i * ld + j, ld, 0);
+                            m - i, sums + i * ld + j, ld, TF_SUMS_WRITE);
         }
     }
     const int special = store(c, m, n, sums, &ld, &flags);

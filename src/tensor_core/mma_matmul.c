@@ -18,6 +18,7 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
     struct tf_mma_plan plan = {
         .model = device->model,
         .rounded = device->rounded,
+        .pairs = tf_pairs_kernel(),
         .terms = terms->terms,
         .count = terms->count,
         .stretch = precision->parts > 1     ? PROMOTED

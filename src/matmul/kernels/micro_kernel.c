@@ -43,12 +43,13 @@ TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
 /* A micro-tile; the last three arguments are constants where it is inlined. */
 TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
                         const struct tf_split_product *terms, size_t count, float *c, size_t ldc,
-                        int adds, int rows, int across, int pairs)
+                        int what, int rows, int across, int pairs)
 {
     vector sums[TALL_ROWS][ACROSS];
     UNROLLED for (int i = 0; i < rows; i++) {
         UNROLLED for (int v = 0; v < across; v++) {
-            sums[i][v] = BROADCAST(0.0f);
+            const float *place = c + (size_t)i * ldc + v * WIDTH;
+            sums[i][v] = what == TF_SUMS_CONTINUE ? LOAD(place) : BROADCAST(0.0f);
         }
     }
     for (size_t t = 0; t < count; t++) {
@@ -73,7 +74,7 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
     UNROLLED for (int i = 0; i < rows; i++, c += ldc) {
         UNROLLED for (int v = 0; v < across; v++) {
             float *place = c + v * WIDTH;
-            STORE(place, adds ? PLUS(LOAD(place), sums[i][v]) : sums[i][v]);
+            STORE(place, what == TF_SUMS_ADD ? PLUS(LOAD(place), sums[i][v]) : sums[i][v]);
         }
     }
 }
@@ -81,33 +82,33 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
 /* What is left of a matrix's rows costs about as much as it is. */
 TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t depth,
                              const struct tf_split_product *terms, size_t count, size_t rows,
-                             float *c, size_t ldc, int adds, int all, int across,
+                             float *c, size_t ldc, int what, int all, int across,
                              int pairs)
 {
     const int some = (all * 2 / 3) & ~1, few = some / 2;
     TF_ASSERT(rows > 0 && depth > 0 && count > 0);
     TF_ASSERT(lda >= depth && ldc >= (size_t)(WIDTH * across));
     if (rows > (size_t)some) {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, all, across, pairs);
+        multiply(a, lda, b, depth, terms, count, c, ldc, what, all, across, pairs);
     } else if (rows > (size_t)few) {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, some, across, pairs);
+        multiply(a, lda, b, depth, terms, count, c, ldc, what, some, across, pairs);
     } else {
-        multiply(a, lda, b, depth, terms, count, c, ldc, adds, few, across, pairs);
+        multiply(a, lda, b, depth, terms, count, c, ldc, what, few, across, pairs);
     }
 }
 
 static void multiply_singles(const float *a, size_t lda, const float *b, size_t depth,
                              const struct tf_split_product *terms, size_t count, size_t rows,
-                             float *c, size_t ldc, int adds)
+                             float *c, size_t ldc, int what)
 {
-    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 0);
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, what, ROWS, ACROSS, 0);
 }
 
 static void multiply_tall(const float *a, size_t lda, const float *b, size_t depth,
                           const struct tf_split_product *terms, size_t count, size_t rows,
-                          float *c, size_t ldc, int adds)
+                          float *c, size_t ldc, int what)
 {
-    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, TALL_ROWS,
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, what, TALL_ROWS,
                   TALL_ACROSS, 0);
 }
 
@@ -152,9 +153,9 @@ static void chains(const float *a, const float *b, size_t depth,
 #if defined(__AVX512BF16__)
 static void multiply_pairs(const float *a, size_t lda, const float *b, size_t depth,
                            const struct tf_split_product *terms, size_t count, size_t rows,
-                           float *c, size_t ldc, int adds)
+                           float *c, size_t ldc, int what)
 {
-    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, adds, ROWS, ACROSS, 1);
+    multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, what, ROWS, ACROSS, 1);
 }
 
 /* Up to 32 bfloat16 numbers; zeros behind them. */

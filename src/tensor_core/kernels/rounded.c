@@ -383,7 +383,45 @@ static chain_fn *loop_for(struct loops loops, struct span products, struct span 
 struct prepared {
     float a[ROWS * TF_MMA_DEPTH], b[TF_MMA_DEPTH * PANEL];
     double wide_a[ROWS * TF_MMA_DEPTH], wide_b[TF_MMA_DEPTH * PANEL];
+    float pairs_a[ROWS * TF_MMA_DEPTH / 2], pairs_b[TF_MMA_DEPTH / 2 * PANEL];
 };
+
+/* Words of two bfloat16 numbers; those of one half lie `step` apart. */
+static void pair(const float *lower, const float *upper, size_t step, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t low = tf_bits_of(lower[i * step]), high = tf_bits_of(upper[i * step]);
+        out[i] = tf_float_of(low >> 16 | (high & TF_UPPER_HALF));
+    }
+}
+
+/* The tiles of a panel by the instruction for pairs, of which the one in the upper half
+ * comes first, where nothing is subnormal; else returns zero, and nothing is done. */
+static int chain_pairs(struct tf_kernel pairs, struct operands x, struct span products,
+                       size_t depth, struct prepared *prepared, float *c, size_t ldc)
+{
+    const struct tf_split_product term = {0, 0, 1};
+    int fits = are_exact(products);
+    for (size_t j = 0; j < PANEL; j += WIDTH) {
+        fits = fits && are_multiples(c + j, ldc);
+    }
+    if (!fits) {
+        return 0;
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        const float *row = x.a + r * x.lda;
+        pair(row, row + 1, 2, depth / 2, prepared->pairs_a + r * TF_MMA_DEPTH / 2);
+    }
+    pairs.multiply(prepared->pairs_a, TF_MMA_DEPTH / 2, prepared->pairs_b, depth / 2, &term,
+                   1, ROWS, c, ldc, TF_SUMS_CONTINUE);
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t j = 0; j < PANEL; j += LANES) {
+            const floats sum = canonical(load_floats(c + r * ldc + j));
+            memcpy(c + r * ldc + j, &sum, sizeof sum);
+        }
+    }
+    return 1;
+}
 
 /* A tile of C, by those loops that fit what is known. Takes and returns whether numbers are
  * rounded downward now. */
@@ -397,9 +435,8 @@ static int chain_tile(const struct tf_rounded_model *model, struct loops loops,
     struct span products = {INT32_MAX, INT32_MIN};
     for (size_t k = 0; k < whole; k += step) {
         const size_t noted = tf_min_size(depth - k, step);
-        const uint32_t of_a = note_of_all(a_notes + k, 1, noted);
-        const uint32_t of_b = note_of_all(b_notes + k * PANEL / 2, PANEL / 2, noted);
-        products = widest(products, span_of_products(of_a, of_b));
+        products =
+            widest(products, span_of_products(a_notes + k, b_notes + k * PANEL / 2, noted));
         chain_fn *const loop =
             loops.tame ? loop_for(loops, products, sums)
             : are_exact(products) && (!model->flush_results || are_multiples(c, ldc))
@@ -439,6 +476,11 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     if (loops.in_doubles) {
         TF_NAME(tf_widen)(b, prepared.wide_b, whole * PANEL);
     }
+    const int has_pairs = plan->pairs.columns == PANEL && loops.exact == odd_exact;
+    for (size_t k = 0; has_pairs && k < whole; k += 2) {
+        const float *row = b + k * PANEL;
+        pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
+    }
     int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
         struct operands x = {a + i * lda, b, lda, prepared.wide_a, prepared.wide_b};
@@ -451,6 +493,11 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         }
         for (size_t r = 0; loops.in_doubles && r < ROWS; r++) {
             TF_NAME(tf_widen)(x.a + r * x.lda, prepared.wide_a + r * TF_MMA_DEPTH, whole);
+        }
+        const struct span all = span_of_products(a_notes + i * lda, b_notes, depth);
+        if (has_pairs &&
+            chain_pairs(plan->pairs, x, all, whole, &prepared, c + i * ldc, ldc)) {
+            continue;
         }
         for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
             downward = chain_tile(model, loops, x, a_notes + i * lda, b_notes, depth,

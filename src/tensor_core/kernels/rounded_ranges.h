@@ -139,8 +139,11 @@ struct span {
     int32_t unit, end;
 };
 
-static struct span span_of_products(uint32_t a, uint32_t b)
+static struct span span_of_products(const uint32_t *a_notes, const uint32_t *b_notes,
+                                    size_t depth)
 {
+    const uint32_t a = note_of_all(a_notes, 1, depth);
+    const uint32_t b = note_of_all(b_notes, PANEL / 2, depth);
     const uint32_t least_a = a & 0xFFFF, least_b = b & 0xFFFF;
     const int32_t unit = (int32_t)(least_a + least_b) - 2 * BIAS - 2 * (BITS - 1);
     return (struct span){least_a && least_b ? unit : INT32_MIN,
