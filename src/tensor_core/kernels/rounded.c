@@ -396,17 +396,16 @@ static void pair(const float *lower, const float *upper, size_t step, size_t n, 
 }
 
 /* The tiles of a panel by the instruction for pairs, of which the one in the upper half
- * comes first, where nothing is subnormal; else returns zero, and nothing is done. */
-static int chain_pairs(struct tf_kernel pairs, struct operands x, struct span products,
-                       size_t depth, struct prepared *prepared, float *c, size_t ldc)
+ * comes first, where products are exact. Returns zero, and does nothing, where a sum may
+ * be subnormal. */
+static int chain_pairs(struct tf_kernel pairs, struct operands x, size_t depth,
+                       struct prepared *prepared, float *c, size_t ldc)
 {
     const struct tf_split_product term = {0, 0, 1};
-    int fits = are_exact(products);
     for (size_t j = 0; j < PANEL; j += WIDTH) {
-        fits = fits && are_multiples(c + j, ldc);
-    }
-    if (!fits) {
-        return 0;
+        if (!are_multiples(c + j, ldc)) {
+            return 0;
+        }
     }
     for (size_t r = 0; r < ROWS; r++) {
         const float *row = x.a + r * x.lda;
@@ -494,9 +493,8 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         for (size_t r = 0; loops.in_doubles && r < ROWS; r++) {
             TF_NAME(tf_widen)(x.a + r * x.lda, prepared.wide_a + r * TF_MMA_DEPTH, whole);
         }
-        const struct span all = span_of_products(a_notes + i * lda, b_notes, depth);
-        if (has_pairs &&
-            chain_pairs(plan->pairs, x, all, whole, &prepared, c + i * ldc, ldc)) {
+        if (has_pairs && are_exact(span_of_products(a_notes + i * lda, b_notes, depth)) &&
+            chain_pairs(plan->pairs, x, whole, &prepared, c + i * ldc, ldc)) {
             continue;
         }
         for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
