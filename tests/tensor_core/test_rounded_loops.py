@@ -120,6 +120,58 @@ def test_fast_form_equals_slow_one(model, compared):
             compared(got.size)
 
 
+NEAR = 2.0**-12
+A, B = 1 + 2.0**-7, 1 + 2.0**-6
+#: Rows of A, columns of B and accumulators where a bound of a loop decides: a device, a
+#: format, k numbers of each, c, and c + a b.
+EDGES = {
+    "zero lies between": (
+        "MI100", "float16", [NEAR, -NEAR, -1.5 * 2.0**15, 0],
+        [NEAR, NEAR / 2, 2.0**15, 0], 1.5 * 2.0**30, 2.0**-25,
+    ),
+    "sums of 54 bits": (
+        "MI100", "float16", [2.0**15, A, -1, 0], [2, A, B, 0], (2**24 - 1) * 2.0**15,
+        2.0**39 + 2.0**16,
+    ),
+    "many products": (
+        "MI100", "float16", [2.0**15] * 60 + [2.0**8, A / 8, -1 / 8, 0],
+        [2.0**15] * 60 + [8, A / 8, B / 8, 0], 0, 60 * 2.0**30 + 2.0**12,
+    ),
+    "a subnormal number when scaled": (
+        "MI300X", "bfloat16", [2.0**27] + [0] * 7, [2.0**28] + [0] * 7, -(2.0**-126),
+        2.0**55 - 2.0**31,
+    ),
+    "Inf beside great products": (
+        "MI300X", "bfloat16", [2.0**61] + [0] * 7, [2.0**61] + [0] * 7, np.inf, np.inf,
+    ),
+    "NaN beside great products": (
+        "MI300X", "bfloat16", [2.0**61] + [0] * 7, [2.0**61] + [0] * 7, np.nan, np.nan,
+    ),
+    "overflow in a chain": (
+        "MI300X", "tf32", [2.0**63] * 20, [2.0**61] * 20, 1, np.inf,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("special", [False, True], ids=["", "beside NaN"])
+@pytest.mark.parametrize("name", EDGES)
+def test_edges_of_loops(name, special):
+    """In a full tile: what fills up others goes another way."""
+    device, dtype, row, column, c, want = EDGES[name]
+    a = np.tile(np.float32(row), (6, 1))
+    if special:  # and nothing in other rows that brings to mind what the first one needs
+        a[1] = np.nan
+        a[2:] = 0
+    b = np.tile(np.float32(column), (64, 1)).T
+    with np.errstate(all="ignore"):
+        got = td.tensor_core.matmul(
+            a.astype(dtype_of(dtype)), b.astype(dtype_of(dtype)),
+            np.full((6, 64), c, np.float32), device=device, instruction="mfma",
+        )  # fmt: skip
+    np.testing.assert_array_equal(got[:1] if special else got, np.float32(want))
+    assert np.isnan(got[1]).all() or not special
+
+
 def cancelling(rng: np.random.Generator, a: Array, b: Array) -> Array:
     """Accumulators that take away a product, or leave the middle of two results."""
     first = a[:, :1].astype(np.float64) @ b[:1].astype(np.float64)

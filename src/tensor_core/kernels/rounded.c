@@ -251,7 +251,8 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
             add_groups(variant, here, 0, (size_t)variant.depth, step, &sums, &doubt);
         }
     }
-    if (variant.arithmetic == TF_FUSED && variant.depth == 2) { /* Inf has no error but NaN */
+    if (variant.arithmetic == TF_FUSED && variant.depth == 2) {
+        /* The error of Inf is NaN: integers tell what becomes of it. */
         words some = words_of(0);
         UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
             const floats sum = sums.c[i / SIDES][i % SIDES];
@@ -367,7 +368,7 @@ static struct loops loops_of(const struct tf_rounded_model *m)
  * or were in `sums`. */
 static chain_fn *loop_for(struct loops loops, struct span products, struct span sums)
 {
-    /* So many products, and the accumulator; or each as much as it may be rounded to. */
+    /* The accumulator and all products of a chain stay below 2^end, rounded up or not. */
     const int32_t more = products.end + DEPTH_BITS;
     const int32_t end = (sums.end > more ? sums.end : more) + 1;
     const int32_t unit = widest(products, sums).unit;
@@ -395,7 +396,7 @@ static void pair(const float *lower, const float *upper, size_t step, size_t n, 
     }
 }
 
-/* The tiles of a panel by the instruction for pairs, of which the one in the upper half
+/* The tiles of a panel of bfloat16 by the instruction for pairs, of which the one in the upper half
  * comes first, where products are exact. Returns zero, and does nothing, where a sum may
  * be subnormal. */
 static int chain_pairs(struct tf_kernel pairs, struct operands x, size_t depth,

@@ -70,6 +70,7 @@ TF_INLINE few_floats singles_of(doubles x)
     return __builtin_convertvector(x, few_floats);
 }
 
+/* y where one is NaN. */
 TF_INLINE doubles lesser_doubles(doubles x, doubles y)
 {
 #if defined(__AVX512BW__)
@@ -152,8 +153,9 @@ TF_INLINE doubles add_exact(int depth, const double *a, const double *b, doubles
 
 /* -- sums between two numbers ------------------------------------------------------ */
 
-/* What is not known of results: bits of float32; and the sign, where this one is less than
- * zero. */
+/* What is not known of results: bits of float32; and the sign, where zero lies between the
+ * two numbers: then `sign`, the least of the greater ones of `below` and `minus_above`, is
+ * less than zero. */
 struct unknown {
     longs bits;
     doubles sign;
@@ -170,8 +172,11 @@ TF_INLINE doubles add_enclosed(int depth, const double *a, const double *b, doub
         below = i ? add_product(x, y, below) : product_less(x, y, below);
         minus_above = subtract_product(x, y, minus_above);
     }
-    unknown->sign = lesser_doubles(unknown->sign, greater_doubles(below, minus_above));
-    /* To nearest, ties to even. Zero is -0, however it is rounded. */
+    /* In this order: a NaN, of another row, does not take the place of what is known. */
+    unknown->sign = lesser_doubles(greater_doubles(below, minus_above), unknown->sign);
+    /* To nearest, ties to even. Zero is -0, however it is rounded. If one of the two is the
+     * exact sum, no sum before it lost anything, and the other one is the same: so that a
+     * tie is one of both or of none. */
     const longs last = (longs)((unsigned_longs)minus_above >> 29) & longs_of(1);
     const longs up = BELOW_SINGLE / 2 + last;
     const longs rounded = (longs)minus_above + up;

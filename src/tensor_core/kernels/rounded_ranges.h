@@ -156,7 +156,8 @@ static struct span widest(struct span x, struct span y)
     return (struct span){x.unit < y.unit ? x.unit : y.unit, x.end > y.end ? x.end : y.end};
 }
 
-/* But for what is not finite. -0 has no unit: loops that have to know one make it 0. */
+/* But for what is not finite. -0 has no unit, as if it were of any: loops that have to know
+ * one would make it 0. */
 static struct span span_of_sums(const float *c, size_t ldc)
 {
     struct range range = no_range();

@@ -2,11 +2,12 @@
  * elements of C at a time, in 32 bits.
  *
  * The first stage is that of mma.c: products are brought to the unit of their sum by a power
- * of two, and a conversion to integers cuts them. The second stage's total has 39 bits, in
- * units of 2^(G - 32), for the greater exponent G of the sum and the accumulator: that is
- * high * 2^8 + low. Split again, it is two numbers of 24 bits or fewer, and a fused
- * multiply-add rounds their sum once, to nearest. The rounding downward to 31 fraction bits
- * before that drops a few bits of `low`.
+ * of two, and a conversion to integers cuts them. Where the accumulator is near that sum,
+ * the second stage's total has 32 bits, and a conversion to float32 rounds it. Else it has
+ * 39 bits, in units of 2^(G - 32), for the greater exponent G of the sum and the
+ * accumulator: that is high * 2^8 + low. Split again, it is two numbers of 24 bits or fewer,
+ * and a fused multiply-add rounds their sum once, to nearest. The rounding downward to 31
+ * fraction bits before that drops a few bits of `low`.
  *
  * That is exact while G, and the exponent of the products, are ordinary. Elements for which
  * they are not are done again by the integer function.
@@ -25,7 +26,8 @@ enum {
      * with which no product is Inf. */
     LOWEST = FRACTION + MORE + 1,
     HIGHEST = 2 * BIAS - 2,
-    NO_PRODUCT = TF_MMA_ZERO / 2
+    NO_PRODUCT = TF_MMA_ZERO / 2,
+    SPECIAL = 2 * BIAS + 1 /* of Inf and NaN */
 };
 
 /* -- integers ---------------------------------------------------------------------- */
@@ -145,11 +147,12 @@ TF_INLINE words all_bits_of(shorts x, int side)
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
 }
 
-/* Where no accumulator is far above the products, nor so far below that it has no bits
- * there: the total has 32 bits in units of the sum's, or of twice that where the
- * accumulator is greatest. There the last bit, if it is one, makes the next one odd: the
- * total has 28 bits at least, so it is rounded as it would be with both. Returns whether
- * there is an accumulator elsewhere; then nothing is done. */
+/* Where no accumulator is far above the products, or so far below that it would be scaled
+ * to a subnormal number: the total has 32 bits in units of the sum's, or of twice that
+ * where the accumulator is greatest. There the last bit, if it is one, makes the next one
+ * odd: the total has 28 bits at least, so it is rounded as it would be with both. Nothing
+ * is left to drop below 31 fraction bits. Returns whether an accumulator is elsewhere, or
+ * is not finite, or products are out of range; then nothing is done. */
 TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[ROWS],
                        struct accumulators *sums)
 {
@@ -159,7 +162,8 @@ TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[RO
     UNROLLED for (int r = 0; r < ROWS; r++) {
         above[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0) - stage->exponents[r];
         far |= (above[r] > most) | (above[r] < least) | out[r] |
-               (stage->exponents[r] == LOWEST);
+               (stage->exponents[r] == LOWEST) |
+               (stage->exponents[r] + above[r] == SPECIAL);
     }
     if (any((words)far)) {
         return 1;
