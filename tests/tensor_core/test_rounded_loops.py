@@ -159,7 +159,7 @@ def test_edges_of_loops(name, special):
     """In a full tile: what fills up others goes another way."""
     device, dtype, row, column, c, want = EDGES[name]
     a = np.tile(np.float32(row), (6, 1))
-    if special:  # and nothing in other rows that brings to mind what the first one needs
+    if special:  # in row 1; the others have nothing that is in doubt
         a[1] = np.nan
         a[2:] = 0
     b = np.tile(np.float32(column), (64, 1)).T

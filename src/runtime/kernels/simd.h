@@ -23,6 +23,13 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 
+/* Whether code is to be small rather than fast: on x86-64 where there is no AVX2. */
+#if defined(__SSE2__) && !defined(__AVX2__)
+enum { SMALL = 1 };
+#else
+enum { SMALL = 0 };
+#endif
+
 typedef float floats __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES)));

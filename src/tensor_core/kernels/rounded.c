@@ -317,7 +317,8 @@ struct loops {
 static struct loops loops_of(const struct tf_rounded_model *m)
 {
     const struct loops none = {all_by_integers, NULL, all_by_integers, 0, 0};
-    const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact), fused_pairs,
+    const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact),
+                                  SMALL ? TF_PLAIN_NAME(tf_fused_2_any) : fused_pairs,
                                   TF_PLAIN_NAME(tf_fused_2_any), 0, 1};
     const struct loops fused_4 = {TF_PLAIN_NAME(tf_fused_4_exact),
                                   TF_PLAIN_NAME(tf_fused_4_enclosed),
@@ -476,7 +477,8 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     if (loops.in_doubles) {
         TF_NAME(tf_widen)(b, prepared.wide_b, whole * PANEL);
     }
-    const int has_pairs = plan->pairs.columns == PANEL && loops.exact == odd_exact;
+    const int has_pairs =
+        LANES == 16 && plan->pairs.columns == PANEL && loops.exact == odd_exact;
     for (size_t k = 0; has_pairs && k < whole; k += 2) {
         const float *row = b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);

@@ -15,7 +15,7 @@
 enum {
     PLACES = LANES / 2,
     VECTORS = WIDTH / PLACES,
-    AT_ONCE = ROWS / 2 /* rows, whose chains registers hold */
+    AT_ONCE = SMALL ? 1 : ROWS / 2 /* rows: what registers hold */
 };
 
 typedef double doubles __attribute__((vector_size(4 * LANES)));
@@ -295,9 +295,9 @@ TF_INLINE int has_doubt(const struct wide_tile *tile)
 
 /* Computes those vectors again of which elements are in doubt: with the errors of sums;
  * then by integers what still is. */
-__attribute__((noinline)) static void redo(int depth, const struct tf_rounded_model *model,
-                                           struct operands x, size_t count, const float *c,
-                                           size_t ldc, struct wide_tile *tile)
+__attribute__((noinline, noclone)) static void
+redo(int depth, const struct tf_rounded_model *model, struct operands x, size_t count,
+     const float *c, size_t ldc, struct wide_tile *tile)
 {
     few_floats marks[ROWS][VECTORS];
     for (size_t r = 0; r < ROWS; r++) {

@@ -74,7 +74,7 @@ static uint32_t zeros_of(const struct tf_rounded_model *model)
 }
 
 /* `count` lines of n numbers each, `step` apart. */
-static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, float *x,
+__attribute__((noinline)) static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, float *x,
                            size_t step, size_t count, size_t n)
 {
     const uint32_t normal = (uint32_t)(least + BIAS) << 23;
@@ -122,7 +122,7 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
 }
 
 /* Of `depth` k, whose notes lie `step` apart. */
-static uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
+__attribute__((noinline)) static uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
 {
     uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
     for (size_t k = 0; k < depth; k += NOTED) {
@@ -180,7 +180,7 @@ static int are_exact(struct span products)
 }
 
 /* Whether accumulators are multiples of 2^-126. */
-static int are_multiples(const float *c, size_t ldc)
+__attribute__((noinline)) static int are_multiples(const float *c, size_t ldc)
 {
     words small = words_of(0);
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {

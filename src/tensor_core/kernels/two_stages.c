@@ -226,6 +226,16 @@ TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[RO
     }
 }
 
+/* Whether a factor of each product is zero, and the other one is finite. */
+static int has_no_product(const float *a, const float *b, size_t count)
+{
+    int none = 1;
+    for (size_t k = 0; k < count; k++, b += COLUMNS) {
+        none &= (a[k] == 0 || *b == 0) && a[k] * *b == 0;
+    }
+    return none;
+}
+
 /* Computes by integers those results of `given` that are in doubt. NaN remains NaN, and
  * zero where there is no product. */
 __attribute__((noinline)) static void
@@ -233,8 +243,6 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
                    size_t first, size_t count, words doubt[ROWS][2],
                    const struct accumulators *given, struct accumulators *next)
 {
-    shorts greatest[ROWS];
-    find_greatest(*x, (struct place){first, count, 0}, greatest);
     for (int r = 0; r < ROWS; r++) {
         const float *a = x->a + (size_t)r * x->lda + first;
         for (int s = 0; s < 2; s++) {
@@ -242,10 +250,9 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
             for (int lane = 0; lane < LANES; lane++) {
                 const float *b = x->b + first * COLUMNS + s * LANES + lane;
                 const float c = given->c[r][s][lane];
-                const int none = c == 0 && greatest[r][2 * lane + s] < NO_PRODUCT;
                 if (doubt[r][s][lane]) {
                     sums[lane] =
-                        none     ? 0
+                        c == 0 && has_no_product(a, b, count) ? 0
                         : c != c ? tf_float_of(tf_mma_nan(0))
                                  : tf_rounded_element(model, a, b, COLUMNS, count, c);
                 }
@@ -273,7 +280,7 @@ TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct ope
         for (int set = 0; set < ROW_SETS; set++) {
             shorts out[ROWS];
             const struct stage stage = add_group_products(lanes, rows, k, count, out);
-            if (add_near(lanes, &stage, out, &sums[set])) {
+            if (SMALL || add_near(lanes, &stage, out, &sums[set])) {
                 struct accumulators next = sums[set];
                 words doubt[ROWS][2], some = words_of(0);
                 add_far(lanes, &stage, out, &next, doubt);
