@@ -295,10 +295,11 @@ TF_INLINE int has_doubt(const struct wide_tile *tile)
 
 /* Computes those vectors again of which elements are in doubt: with the errors of sums;
  * then by integers what still is. */
-__attribute__((noinline, noclone)) static void
-redo(int depth, const struct tf_rounded_model *model, struct operands x, size_t count,
-     const float *c, size_t ldc, struct wide_tile *tile)
+__attribute__((noinline)) static void redo(const struct tf_rounded_model *model,
+                                           struct operands x, size_t count, const float *c,
+                                           size_t ldc, struct wide_tile *tile)
 {
+    const int depth = model->depth;
     few_floats marks[ROWS][VECTORS];
     for (size_t r = 0; r < ROWS; r++) {
         for (size_t v = 0; v < VECTORS; v++) {
@@ -341,7 +342,7 @@ TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_mo
         if (how == ENCLOSED) {
             tf_fp_round_downward(0);
         }
-        redo(depth, model, x, count, c, ldc, &tile);
+        redo(model, x, count, c, ldc, &tile);
         if (how == ENCLOSED) {
             tf_fp_round_downward(1);
         }
