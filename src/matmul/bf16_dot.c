@@ -117,7 +117,7 @@ struct tf_kernel tf_pairs_kernel(void)
 
 int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)
 {
-    return tf_pairs_pay && pairs_are_chains && fits_bf16(a) && fits_bf16(b);
+    return tf_pairs_kernel().multiply && fits_bf16(a) && fits_bf16(b);
 }
 
 size_t tf_filled(size_t columns, struct tf_kernel kernel)

@@ -21,13 +21,11 @@
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels/rounded_ranges.h"
+#include "tensor_core/kernels/rounded_sums.h"
 #include "tensor_core/kernels/rounded_tile.h"
 #include "tensor_core/kernels/two_stages.h"
 
-enum {
-    LEAST_NORMAL = 1 << 23,
-    DEPTH_BITS = 6 /* binary logarithm of the most products of a chain */
-};
+enum { DEPTH_BITS = 6 }; /* binary logarithm of the most products of a chain */
 _Static_assert(TF_MMA_DEPTH == 1 << DEPTH_BITS, "see there");
 
 /* What is compiled for. */
@@ -40,76 +38,9 @@ struct variant {
 
 /* -- a group ----------------------------------------------------------------------- */
 
-/* Subnormal numbers become zeros of their sign. */
-TF_INLINE floats flush(floats x)
-{
-    const words small = are_less(magnitudes_of(x), LEAST_NORMAL);
-    return (floats)((words)x & ~(small & TF_MAGNITUDE_BITS));
-}
-
 TF_INLINE floats result(struct variant variant, floats x)
 {
     return variant.flushes ? flush(x) : x;
-}
-
-/* Of what was rounded downward, and of minus what was rounded upward. */
-TF_INLINE floats odd_one(floats below, floats minus_above)
-{
-#if defined(__AVX512BW__)
-    const __mmask16 even = _mm512_testn_epi32_mask((__m512i)below, _mm512_set1_epi32(1));
-    return (floats)_mm512_mask_xor_epi32((__m512i)below, even, (__m512i)minus_above,
-                                         (__m512i)words_of(TF_SIGN_BIT));
-#elif defined(__AVX2__)
-    return (floats)_mm256_blendv_ps((__m256)((words)minus_above ^ TF_SIGN_BIT), (__m256)below,
-                                     (__m256)((words)below << 31));
-#else
-    const words odd = 0 - ((words)below & 1), above = (words)minus_above ^ TF_SIGN_BIT;
-    return (floats)(((words)below & odd) | (above & ~odd));
-#endif
-}
-
-/* x * y + z to odd, whose product is exact, while float32 rounds downward. */
-TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
-{
-#if defined(__AVX512BW__)
-    const floats minus_above = (floats)_mm512_fnmsub_ps((__m512)x, (__m512)y, (__m512)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    const floats minus_above = (floats)_mm256_fnmsub_ps((__m256)x, (__m256)y, (__m256)z);
-#else
-    const floats minus_above = add_exact_product(-x, y, -z);
-#endif
-    return odd_one(add_exact_product(x, y, z), minus_above);
-}
-
-/* The exact sum of two numbers as two: their sum, and its error (2Sum: Knuth). */
-struct pair {
-    floats sum, error;
-};
-
-TF_INLINE struct pair two_sum(floats x, floats y)
-{
-    const floats sum = x + y, second = sum - x;
-    return (struct pair){sum, (x - (sum - second)) + (y - second)};
-}
-
-/* The sum of a pair, rounded to odd: cut toward zero, and odd if that lost something. */
-TF_INLINE floats odd_sum_of(struct pair x)
-{
-    const words inexact = (words)(x.error != 0);
-    const words beyond = (words)((ints)((words)x.sum ^ (words)x.error) >> 31);
-    return (floats)(((words)x.sum + (beyond & inexact)) | (inexact & 1));
-}
-
-/* x0 y0 + x1 y1 + z, rounded once, if products are exact and nothing is subnormal: S. Boldo
- * and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
- * rounding to odd", IEEE Trans. Comput. 57 (2008). */
-TF_INLINE floats fused_pair(const floats x[2], const floats y[2], floats z)
-{
-    const floats first = x[0] * y[0], sum = add_exact_product(x[1], y[1], first);
-    const floats second = sum - first, lost = x[1] * y[1] - second;
-    const struct pair products = {sum, (first - (sum - second)) + lost};
-    const struct pair all = two_sum(z, products.sum);
-    return all.sum + odd_sum_of(two_sum(all.error, products.error));
 }
 
 /* The accumulator with the products of a group; `doubt` gets bits where the exact sum may
@@ -196,13 +127,6 @@ TF_INLINE void add_groups(struct variant variant, struct operands x, size_t firs
     *sums = now;
 }
 
-/* Where a NaN arose it is the unit's. */
-TF_INLINE floats canonical(floats x)
-{
-    const words nan = (words)(x != x);
-    return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
-}
-
 /* Sums side by side, then their sum, then that with the accumulator. */
 TF_INLINE void add_lanes(struct variant variant, struct operands x, size_t depth,
                          struct tile *sums, struct tile *doubt)
@@ -251,19 +175,13 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
             add_groups(variant, here, 0, (size_t)variant.depth, step, &sums, &doubt);
         }
     }
-    if (variant.arithmetic == TF_FUSED && variant.depth == 2) {
+    const int pairs = variant.arithmetic == TF_FUSED && variant.depth == 2;
+    UNROLLED for (size_t i = 0; pairs && i < ROWS * SIDES; i++) {
         /* The error of Inf is NaN: integers tell what becomes of it. */
-        words some = words_of(0);
-        UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-            const floats sum = sums.c[i / SIDES][i % SIDES];
-            doubt.c[i / SIDES][i % SIDES] = (floats)(sum - sum != 0);
-            some |= (words)(sum - sum != 0);
-        }
-        if (any(some)) {
-            redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
-        }
+        const floats sum = sums.c[i / SIDES][i % SIDES];
+        doubt.c[i / SIDES][i % SIDES] = (floats)(sum - sum != 0);
     }
-    if (variant.flushes && variant.arithmetic == TF_FUSED) {
+    if (pairs || (variant.flushes && variant.arithmetic == TF_FUSED)) {
         redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
     }
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
@@ -272,10 +190,10 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     }
 }
 
-#define CHAIN(name, ...)                                                            \
+#define CHAIN(name, ...)                                                             \
     static void name(const struct tf_rounded_model *model, const struct operands *x, \
-                     size_t depth, float *c, size_t ldc)                            \
-    {                                                                               \
+                     size_t depth, float *c, size_t ldc)                             \
+    {                                                                                \
         chain((struct variant){__VA_ARGS__}, model, *x, depth, c, ldc);              \
     }
 CHAIN(fused_exact, .arithmetic = TF_FUSED, .depth = 1, .exact = 1)
@@ -397,9 +315,9 @@ static void pair(const float *lower, const float *upper, size_t step, size_t n, 
     }
 }
 
-/* The tiles of a panel of bfloat16 by the instruction for pairs, of which the one in the upper half
- * comes first, where products are exact. Returns zero, and does nothing, where a sum may
- * be subnormal. */
+/* All tiles across a panel, of bfloat16 numbers whose products are exact, by the
+ * instruction for pairs. It takes the number in the upper half first. Where a sum may be
+ * subnormal, nothing is done, and the result is zero. */
 static int chain_pairs(struct tf_kernel pairs, struct operands x, size_t depth,
                        struct prepared *prepared, float *c, size_t ldc)
 {

@@ -314,18 +314,15 @@ __attribute__((noinline)) static void redo(const struct tf_rounded_model *model,
                 }
                 doubt |= (longs)(now - now != 0);
                 tile->c[r][v] = singles_of(now);
-                tile->doubt[r][v] = doubt;
             }
             marks[r][v] = singles_of((doubles)doubt); /* all bits: NaN, in float32 too */
         }
     }
-    if (has_doubt(tile)) {
-        struct tile sums, doubt;
-        memcpy(&sums, tile->c, sizeof sums);
-        memcpy(&doubt, marks, sizeof doubt);
-        redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
-        memcpy(tile->c, &sums, sizeof sums);
-    }
+    struct tile sums, doubt;
+    memcpy(&sums, tile->c, sizeof sums);
+    memcpy(&doubt, marks, sizeof doubt);
+    redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
+    memcpy(tile->c, &sums, sizeof sums);
 }
 
 TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_model *model,

@@ -4,13 +4,10 @@
 #define TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_RANGES_H
 
 #include "runtime/sizes.h"
+#include "tensor_core/kernels/rounded_sums.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
 enum { BITS = 11 }; /* significant ones of operands */
-
-TF_INLINE words magnitudes_of(floats x) { return (words)x & TF_MAGNITUDE_BITS; }
-
-TF_INLINE words are_less(words x, int32_t limit) { return (words)((ints)x < limit); }
 
 /* Of numbers that are neither zero nor special. */
 struct range {

@@ -43,7 +43,11 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
                    size_t depth, const struct tile *doubt, const float *c, size_t ldc,
                    struct tile *sums)
 {
-    for (size_t r = 0; r < ROWS; r++) {
+    words some = words_of(0);
+    for (size_t i = 0; i < ROWS * SIDES; i++) {
+        some |= (words)doubt->c[i / SIDES][i % SIDES];
+    }
+    for (size_t r = 0; any(some) && r < ROWS; r++) {
         for (size_t j = 0; j < WIDTH; j++) {
             const size_t s = j / LANES, lane = j % LANES;
             if (((words)doubt->c[r][s])[lane]) {

@@ -147,23 +147,22 @@ TF_INLINE words all_bits_of(shorts x, int side)
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
 }
 
-/* Where no accumulator is far above the products, or so far below that it would be scaled
+/* The same where no accumulator is far above the products, or so far below that it would be scaled
  * to a subnormal number: the total has 32 bits in units of the sum's, or of twice that
  * where the accumulator is greatest. There the last bit, if it is one, makes the next one
  * odd: the total has 28 bits at least, so it is rounded as it would be with both. Nothing
  * is left to drop below 31 fraction bits. Returns whether an accumulator is elsewhere, or
  * is not finite, or products are out of range; then nothing is done. */
 TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[ROWS],
-                       struct accumulators *sums)
+                       const shorts of_c[ROWS], struct accumulators *sums)
 {
     /* Sums of two lanes are less than 2^30: so great an accumulator may cancel them. */
     const int16_t most = lanes == 1 ? 6 : 5, least = 1 - FRACTION - BIAS;
     shorts above[ROWS], far = shorts_of(0);
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        above[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0) - stage->exponents[r];
+        above[r] = of_c[r] - stage->exponents[r];
         far |= (above[r] > most) | (above[r] < least) | out[r] |
-               (stage->exponents[r] == LOWEST) |
-               (stage->exponents[r] + above[r] == SPECIAL);
+               (stage->exponents[r] == LOWEST) | (of_c[r] == SPECIAL);
     }
     if (any((words)far)) {
         return 1;
@@ -186,20 +185,21 @@ TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[RO
     return 0;
 }
 
-/* The accumulators with the sums of products; `doubt` gets bits of those in doubt. */
+/* The accumulators, whose exponents are given, with the sums of products; `doubt` gets bits
+ * of those in doubt. */
 TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[ROWS],
-                       struct accumulators *sums, words doubt[ROWS][2])
+                       const shorts of_c[ROWS], struct accumulators *sums,
+                       words doubt[ROWS][2])
 {
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = stage->exponents[r];
-        const shorts of_c = exponents_of(sums->c[r][0], sums->c[r][1], 0);
-        const shorts larger = greater_of(e, of_c);
+        const shorts larger = greater_of(e, of_c[r]);
         const shorts greatest = lesser_of(larger, shorts_of(HIGHEST));
         /* What goes off the sum, beyond the MORE bits that are kept below. */
         const shorts below = greatest - e;
         const shorts kept = lesser_of(below, shorts_of(MORE));
         const shorts lost = lesser_of(below - kept, shorts_of(31));
-        const shorts counts = greatest - of_c <= FRACTION + 1;
+        const shorts counts = greatest - of_c[r] <= FRACTION + 1;
         const shorts outside = out[r] | (larger ^ greatest);
         UNROLLED for (int s = 0; s < 2; s++) {
             const words g = column_of(greatest, s), keep = column_of(kept, s);
@@ -220,7 +220,7 @@ TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[RO
             doubt[r][s] = unsure | range;
         }
         /* Without products the lowest exponent is not theirs. */
-        const shorts nothing = (e == LOWEST) & (of_c < LOWEST);
+        const shorts nothing = (e == LOWEST) & (of_c[r] < LOWEST);
         doubt[r][0] |= (words)nothing << 16;
         doubt[r][1] |= (words)nothing & ~0xFFFFu;
     }
@@ -278,12 +278,15 @@ TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct ope
         const size_t count = tf_min_size(depth - k, (size_t)model->depth);
         struct operands rows = x;
         for (int set = 0; set < ROW_SETS; set++) {
-            shorts out[ROWS];
+            shorts out[ROWS], of_c[ROWS];
             const struct stage stage = add_group_products(lanes, rows, k, count, out);
-            if (SMALL || add_near(lanes, &stage, out, &sums[set])) {
+            UNROLLED for (int r = 0; r < ROWS; r++) {
+                of_c[r] = exponents_of(sums[set].c[r][0], sums[set].c[r][1], 0);
+            }
+            if (SMALL || add_near(lanes, &stage, out, of_c, &sums[set])) {
                 struct accumulators next = sums[set];
                 words doubt[ROWS][2], some = words_of(0);
-                add_far(lanes, &stage, out, &next, doubt);
+                add_far(lanes, &stage, out, of_c, &next, doubt);
                 UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
                     some |= doubt[i / 2][i % 2];
                 }

@@ -1,0 +1,88 @@
+/* Sums of float32 numbers that are rounded otherwise than float32's own: flushed, to odd,
+ * or one rounding for three numbers. */
+#ifndef TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_SUMS_H
+#define TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_SUMS_H
+
+#include "runtime/kernels/simd.h"
+
+enum { LEAST_NORMAL = 1 << 23 };
+
+TF_INLINE words magnitudes_of(floats x) { return (words)x & TF_MAGNITUDE_BITS; }
+
+TF_INLINE words are_less(words x, int32_t limit) { return (words)((ints)x < limit); }
+
+/* Subnormal numbers become zeros of their sign. */
+TF_INLINE floats flush(floats x)
+{
+    const words small = are_less(magnitudes_of(x), LEAST_NORMAL);
+    return (floats)((words)x & ~(small & TF_MAGNITUDE_BITS));
+}
+
+/* Where a NaN arose it is the unit's. */
+TF_INLINE floats canonical(floats x)
+{
+    const words nan = (words)(x != x);
+    return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
+}
+
+/* Of what was rounded downward, and of minus what was rounded upward. */
+TF_INLINE floats odd_one(floats below, floats minus_above)
+{
+#if defined(__AVX512BW__)
+    const __mmask16 even = _mm512_testn_epi32_mask((__m512i)below, _mm512_set1_epi32(1));
+    return (floats)_mm512_mask_xor_epi32((__m512i)below, even, (__m512i)minus_above,
+                                         (__m512i)words_of(TF_SIGN_BIT));
+#elif defined(__AVX2__)
+    return (floats)_mm256_blendv_ps((__m256)((words)minus_above ^ TF_SIGN_BIT), (__m256)below,
+                                     (__m256)((words)below << 31));
+#else
+    const words odd = 0 - ((words)below & 1), above = (words)minus_above ^ TF_SIGN_BIT;
+    return (floats)(((words)below & odd) | (above & ~odd));
+#endif
+}
+
+/* x * y + z to odd, whose product is exact, while float32 rounds downward. */
+TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
+{
+#if defined(__AVX512BW__)
+    const floats minus_above = (floats)_mm512_fnmsub_ps((__m512)x, (__m512)y, (__m512)z);
+#elif defined(__AVX2__) && defined(__FMA__)
+    const floats minus_above = (floats)_mm256_fnmsub_ps((__m256)x, (__m256)y, (__m256)z);
+#else
+    const floats minus_above = add_exact_product(-x, y, -z);
+#endif
+    return odd_one(add_exact_product(x, y, z), minus_above);
+}
+
+/* The exact sum of two numbers as two: their sum, and its error (2Sum: Knuth). */
+struct pair {
+    floats sum, error;
+};
+
+TF_INLINE struct pair two_sum(floats x, floats y)
+{
+    const floats sum = x + y, second = sum - x;
+    return (struct pair){sum, (x - (sum - second)) + (y - second)};
+}
+
+/* The sum of a pair, rounded to odd: cut toward zero, and odd if that lost something. */
+TF_INLINE floats odd_sum_of(struct pair x)
+{
+    const words inexact = (words)(x.error != 0);
+    const words beyond = (words)((ints)((words)x.sum ^ (words)x.error) >> 31);
+    return (floats)(((words)x.sum + (beyond & inexact)) | (inexact & 1));
+}
+
+/* x0 y0 + x1 y1 + z, rounded once, if products are exact and nothing is subnormal: S. Boldo
+ * and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+ * rounding to odd", IEEE Trans. Comput. 57 (2008). */
+TF_INLINE floats fused_pair(const floats x[2], const floats y[2], floats z)
+{
+    const floats first = x[0] * y[0], sum = add_exact_product(x[1], y[1], first);
+    const floats second = sum - first, lost = x[1] * y[1] - second;
+    const struct pair products = {sum, (first - (sum - second)) + lost};
+    const struct pair all = two_sum(z, products.sum);
+    return all.sum + odd_sum_of(two_sum(all.error, products.error));
+}
+
+#endif
