@@ -1,15 +1,26 @@
 /* Rows of bfloat16 numbers, multiplied by Arm's own instructions.
  *
- *      arm_dots bfdot|bfmmla K < in > out
+ *      arm_dots bfdot|bfmmla|bfdot_ebf K < in > out
  *
  * Of each row the input has K numbers of a, K of b and a float32 c, and the output a
- * float32. K is a multiple of 2, or of 4 for bfmmla. */
+ * float32. K is a multiple of 2, or of 4 for bfmmla. bfdot_ebf is BFDOT with
+ * FPCR.EBF = 1. Ends with 3 where the processor has no FEAT_EBF16. */
 #include <arm_neon.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 256 };
+enum { LONGEST = 256, NO_EBF16 = 3 };
+
+/* Sets FPCR.EBF. Returns whether the processor has it: without, it stays 0. */
+static int extend(void)
+{
+    const uint64_t ebf = (uint64_t)1 << 13;
+    uint64_t got;
+    __asm__ volatile("msr fpcr, %1; mrs %0, fpcr" : "=r"(got) : "r"(ebf));
+    return got == ebf;
+}
 
 static float dot(const bfloat16_t *a, const bfloat16_t *b, int k, float c)
 {
@@ -43,10 +54,13 @@ int main(int count, char **words)
     if (k < 1 || k > LONGEST) {
         return 2;
     }
+    if (strcmp(words[1], "bfdot_ebf") == 0 && !extend()) {
+        return NO_EBF16;
+    }
     const size_t n = (size_t)k;
     while (fread(a, sizeof *a, n, stdin) == n && fread(b, sizeof *b, n, stdin) == n &&
            fread(&c, sizeof c, 1, stdin) == 1) {
-        c = strcmp(words[1], "bfdot") == 0 ? dot(a, b, k, c) : matrix(a, b, k, c);
+        c = strcmp(words[1], "bfmmla") == 0 ? matrix(a, b, k, c) : dot(a, b, k, c);
         fwrite(&c, sizeof c, 1, stdout);
     }
     return 0;
