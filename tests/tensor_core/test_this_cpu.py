@@ -5,6 +5,9 @@ What a NaN carries is not compared. Source for AVX512_BF16: Intel's Software Dev
 Manual, VDPBF16PS: "FP32 FMA with daz in, ftz out and RNE rounding", the odd element
 first, MXCSR not consulted. Bochs has the same order and flushes the same. No document
 was found that says more, nor one of AMD's that differs.
+
+tools/bochs runs these tests on a processor that Bochs emulates, which has AVX512-BF16,
+AMX-BF16 and AMX-FP16.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 import pytest
 
 from tests.support.compiled import library
-from tests.tensor_core.arrays import floats
+from tests.tensor_core.arrays import floats, operand
 from tests.tensor_core.cases import Array, Cases, random_cases
 from tests.tensor_core.edge_cases import edges
 from tf32dtype import _core
@@ -39,8 +42,12 @@ NAN, SIGN, INF, LEAST = map(np.uint32, (0x7FFFFFFF, 1 << 31, 0x7F800000, 1 << 23
 
 VDPBF16PS = find_model("AVX512_BF16", "vdpbf16ps", "bfloat16", "bfloat16", "float32")
 TDPBF16PS = find_model("AMX", "tdpbf16ps", "bfloat16", "bfloat16", "float32")
+TDPFP16PS = find_model("AMX", "tdpfp16ps", "float16", "float16", "float32")
 #: Of the same formats: its cases reach all exponents, and have long rows.
-OTHER = find_model("A100", "mma.sync", "bfloat16", "bfloat16", "float32")
+OTHER = {
+    name: find_model("A100", "mma.sync", name, name, "float32")
+    for name in ("bfloat16", "float16")
+}
 
 # -- C ---------------------------------------------------------------------------------
 
@@ -68,6 +75,61 @@ INSTRUCTION = f"""
     }}
 }}
 """
+
+#: Row i of a by column i of b, of 16 rows and columns at a time. Bytes stand for an
+#: instruction that not every assembler knows.
+TILES = """
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+{signature}
+{{
+    const struct {{
+        uint8_t palette, start, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    }} shapes __attribute__((aligned(64))) = {{
+        .palette = 1, .row_bytes = {{64, 64, 64}}, .rows = {{16, 16, 16}}
+    }};
+    uint32_t of_a[16][16];
+    float sums[16][16] = {{0}};
+    _tile_loadconfig(&shapes);
+    for (size_t i = 0; i < rows; i += 16) {{
+        for (size_t row = 0; row < 16; row++) {{
+            sums[row][row] = c[i + row];
+        }}
+        _tile_loadd(0, sums, sizeof *sums);
+        for (size_t w = 0; w < words; w += 16) {{
+            for (size_t row = 0; row < 16; row++) {{
+                for (size_t word = 0; word < 16; word++) {{
+                    of_a[row][word] = a[(w + word) * rows + i + row];
+                }}
+            }}
+            _tile_loadd(1, of_a, sizeof *of_a);
+            _tile_loadd(2, b + w * rows + i, rows * sizeof *b);
+            __asm__ volatile(".byte 0xC4, 0xE2, {byte}, 0x5C, 0xC1"); /* 0 += 1 by 2 */
+        }}
+        _tile_stored(0, sums, sizeof *sums);
+        for (size_t row = 0; row < 16; row++) {{
+            d[i + row] = sums[row][row];
+        }}
+    }}
+    _tile_release();
+}}
+int is_here(void)
+{{
+    unsigned a = 0, b, c, d;
+    const unsigned mask = 1u << {bit};
+    enum {{ ASK = 0x1023, TILE_DATA = 18 }}; /* arch_prctl's ARCH_REQ_XCOMP_PERM */
+    return __get_cpuid_count(7, {leaf}, &a, &b, &c, &d) && ({register} & mask) &&
+           !syscall(SYS_arch_prctl, ASK, TILE_DATA);
+}}
+"""
+#: The byte of its prefixes, and where CPUID has it.
+OF_TILES = {
+    "tdpbf16ps": {"byte": "0x6A", "leaf": 0, "register": "d", "bit": 22},
+    "tdpfp16ps": {"byte": "0x6B", "leaf": 1, "register": "a", "bit": 21},
+}
 
 #: Scalars with denormals as zeros, results flushed to zero, to nearest.
 PSEUDOCODE = """
@@ -124,12 +186,13 @@ CHAINS = {
 }
 
 
-def pairs(x: Array, rows: int, depth: int) -> Array:
-    """bfloat16 numbers of each two k, from float32's bits, with zeros up to whole
-    instructions: (words, rows)."""
-    full = np.zeros((rows, x.shape[1] + -x.shape[1] % depth), np.uint32)
-    full[: len(x), : x.shape[1]] = x
-    return np.ascontiguousarray((full[:, ::2] >> 16 | full[:, 1::2]).T)
+def pairs(model: Any, x: Array, rows: int) -> Array:
+    """Numbers of a model's format of each two k, from float32's bits, with zeros up to
+    whole instructions: (words, rows)."""
+    k = x.shape[1]
+    full = np.zeros((rows, k + -k % model.instruction_depth), "<u2")
+    full[: len(x), :k] = operand(model.a, x).view(np.uint16)
+    return np.ascontiguousarray(full.view("<u4").T)
 
 
 Compute = Callable[[Cases], Array]
@@ -137,11 +200,10 @@ Compute = Callable[[Cases], Array]
 
 def computing(made: ctypes.CDLL, model: Any) -> Compute:
     """Compiled C as a function: the bits of its results."""
-    depth = model.instruction_depth
 
     def compute(cases: Cases) -> Array:
         rows = -(-len(cases.c) // 16) * 16
-        a, b = pairs(cases.a, rows, depth), pairs(cases.b, rows, depth)
+        a, b = pairs(model, cases.a, rows), pairs(model, cases.b, rows)
         c, d = np.zeros(rows, np.uint32), np.empty(rows, np.uint32)
         c[: len(cases.c)] = cases.c
         pointers = [ctypes.c_void_p(x.ctypes.data) for x in (a, b, c, d)]
@@ -152,10 +214,16 @@ def computing(made: ctypes.CDLL, model: Any) -> Compute:
     return compute
 
 
-def instruction() -> Compute:
+def instruction(model: Any) -> Compute:
+    if model.device == "AMX":
+        text = TILES.format(signature=SIGNATURE, **OF_TILES[model.instruction])
+        made = library(text, "-mamx-tile")
+        if not made.is_here():
+            pytest.skip(f"this CPU, or its system, has no {model.instruction}")
+        return computing(made, model)
     if "x86-64-v4-bf16" not in _core.available_isas():
         pytest.skip("this CPU, or this build, has no AVX512-BF16")
-    return computing(library(INSTRUCTION, "-mavx512bf16"), VDPBF16PS)
+    return computing(library(INSTRUCTION, "-mavx512bf16"), model)
 
 
 def pseudocode(model: Any) -> Compute:
@@ -250,11 +318,14 @@ def adversarial(count: int, seed: int) -> Iterator[Cases]:
                 yield kind(rng, min(MOST, rows - first), k)
 
 
-def all_rows(count: int) -> Iterator[Cases]:
-    yield from edges(OTHER)
+def all_rows(model: Any, count: int) -> Iterator[Cases]:
+    other = OTHER[model.a]
+    yield from edges(other)
+    narrow = model.a == "float16"
     for k in (1, 2, 16, 33):
-        yield random_cases(OTHER, 2000, k, 3)
-    yield from adversarial(count, 4)
+        yield random_cases(other, count // 5 if narrow else 2000, k, 3)
+    if not narrow:
+        yield from adversarial(count, 4)
 
 
 # -- differences -----------------------------------------------------------------------
@@ -343,23 +414,30 @@ def assert_model(
     return count
 
 
-def test_the_model_is_the_instruction(compared):
-    compared(assert_model(VDPBF16PS, instruction(), all_rows(SOME), TOLERATED))
+def of_models(*models: Any) -> Any:
+    return pytest.mark.parametrize("model", models, ids=lambda m: m.instruction)
+
+
+@of_models(VDPBF16PS, TDPBF16PS, TDPFP16PS)
+def test_the_model_is_the_instruction(model, compared):
+    compute = instruction(model)
+    compared(assert_model(model, compute, all_rows(model, SOME), TOLERATED))
 
 
 @pytest.mark.exhaustive
-def test_the_model_is_the_instruction_in_many_rows(compared):
+@of_models(VDPBF16PS, TDPBF16PS)
+def test_the_model_is_the_instruction_in_many_rows(model, compared):
     groups = adversarial(MANY, 5)
-    compared(assert_model(VDPBF16PS, instruction(), groups, TOLERATED))
+    compared(assert_model(model, instruction(model), groups, TOLERATED))
 
 
-@pytest.mark.parametrize("model", [VDPBF16PS, TDPBF16PS], ids=lambda m: m.instruction)
+@of_models(VDPBF16PS, TDPBF16PS)
 def test_the_model_is_the_pseudocode(model, compared):
-    compared(assert_model(model, pseudocode(model), all_rows(SOME), {}))
+    compared(assert_model(model, pseudocode(model), all_rows(model, SOME), {}))
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("model", [VDPBF16PS, TDPBF16PS], ids=lambda m: m.instruction)
+@of_models(VDPBF16PS, TDPBF16PS)
 def test_the_model_is_the_pseudocode_in_many_rows(model, compared):
     compared(assert_model(model, pseudocode(model), adversarial(MANY // 10, 5), {}))
 
