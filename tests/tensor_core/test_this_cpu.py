@@ -82,6 +82,8 @@ TILES = """
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+/* Compilers do not know what memory instructions of tiles take and give. */
+static inline void all_is_written(void) {{ __asm__ volatile("" ::: "memory"); }}
 {signature}
 {{
     const struct {{
@@ -93,11 +95,13 @@ TILES = """
     }};
     uint32_t of_a[16][16];
     float sums[16][16] = {{0}};
+    all_is_written();
     _tile_loadconfig(&shapes);
     for (size_t i = 0; i < rows; i += 16) {{
         for (size_t row = 0; row < 16; row++) {{
             sums[row][row] = c[i + row];
         }}
+        all_is_written();
         _tile_loadd(0, sums, sizeof *sums);
         for (size_t w = 0; w < words; w += 16) {{
             for (size_t row = 0; row < 16; row++) {{
@@ -105,11 +109,13 @@ TILES = """
                     of_a[row][word] = a[(w + word) * rows + i + row];
                 }}
             }}
+            all_is_written();
             _tile_loadd(1, of_a, sizeof *of_a);
             _tile_loadd(2, b + w * rows + i, rows * sizeof *b);
             __asm__ volatile(".byte 0xC4, 0xE2, {byte}, 0x5C, 0xC1"); /* 0 += 1 by 2 */
         }}
         _tile_stored(0, sums, sizeof *sums);
+        all_is_written();
         for (size_t row = 0; row < 16; row++) {{
             d[i + row] = sums[row][row];
         }}
