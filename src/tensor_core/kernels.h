@@ -18,6 +18,7 @@ struct tf_mma_plan {
     struct tf_mma_model model;
     struct tf_rounded_model rounded; /* instead, if its depth is not 0 */
     struct tf_kernel pairs; /* an instruction for chains of pairs, or none */
+    int *are_multiples; /* whether all accumulators are known to be so, of 2^-126 */
     const struct tf_split_product *terms; /* which parts of A and B are multiplied */
     size_t count;
     /* k whose MMA groups start from zero, and whose sum is added to the accumulator in its

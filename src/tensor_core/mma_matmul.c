@@ -163,7 +163,9 @@ static void begin(struct tf_workspace *work, const struct tf_tile *tile, float *
 
 static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    const struct tf_mma_plan plan = plan_of(tile);
+    struct tf_mma_plan plan = plan_of(tile);
+    int are_multiples = !tile->accumulators;
+    plan.are_multiples = &are_multiples;
     const ptrdiff_t promote = tile->precision->promote;
     const size_t width = tf_isa->mma->columns;
     const size_t columns = tf_round_up(tile->columns, width);

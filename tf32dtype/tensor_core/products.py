@@ -232,11 +232,14 @@ def matmul(
     result_type = np.dtype(model.accumulator)
     left, right, batch, shape = arranged(x, y)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    start = as_accumulators(c, model, shape)
+    start = None if c is None else as_accumulators(c, model, shape)
     target = _as_target(out, result_type, shape)
 
     result: Array = np.empty((*batch, m, n), result_type)
-    result.reshape(shape)[...] = start
+    if start is not None:
+        result.reshape(shape)[...] = start
+    elif model.accumulator == "float64":
+        result[...] = 0
     stack = batch or (1,)
     operands = (
         np.broadcast_to(left, (*stack, m, k)),
@@ -247,8 +250,9 @@ def matmul(
         _core.fma_matmul(model, *operands)
     else:
         spec = _core.MatmulSpec(
-            "float32", model=model, promote=promote, continues=True, silent=True
-        )
+            "float32", model=model, promote=promote, continues=start is not None,
+            silent=True,
+        )  # fmt: skip
         _core.mma_matmul(spec, *operands)
     if target is not None:
         target[...] = result.reshape(shape)

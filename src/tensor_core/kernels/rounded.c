@@ -33,7 +33,7 @@ struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
     int flushes; /* each result */
-    int to_odd;  /* sums, of exact products, while float32 rounds downward */
+    int to_odd;  /* sums, of exact products, while float32 rounds downward; of minus c */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
     if (variant.to_odd) {
         const floats first = floats_of(a[0]) * load_floats(b);
         const floats sum = odd_product_sum(floats_of(a[1]), load_floats(b + PANEL), first);
-        return odd_product_sum(sum, floats_of(1), c);
+        return minus_odd_sum(sum, c);
     }
     if (variant.arithmetic == TF_FUSED && variant.depth == 1) {
         const floats x = floats_of(*a), y = load_floats(b);
@@ -100,14 +100,16 @@ TF_INLINE void add_row(struct variant variant, const float *a, const float *b,
     }
 }
 
-/* The groups of k = first, first + by, and so on. */
-TF_INLINE void add_groups(struct variant variant, struct operands x, size_t first,
-                          size_t by, size_t depth, struct tile *sums, struct tile *doubt)
+/* The groups of k = first, first + by, and so on, for some rows from the given one on. */
+TF_INLINE void add_groups_to(struct variant variant, struct operands x, size_t row,
+                             size_t count, size_t first, size_t by, size_t depth,
+                             struct tile *sums, struct tile *doubt)
 {
-    struct tile now = *sums;
+    struct tile now;
     const float *rows[ROWS];
-    UNROLLED for (size_t r = 0; r < ROWS; r++) {
-        rows[r] = x.a + r * x.lda;
+    UNROLLED for (size_t r = 0; r < count; r++) {
+        memcpy(now.c[r], sums->c[row + r], sizeof now.c[r]);
+        rows[r] = x.a + (row + r) * x.lda;
         /* In a register: computed from one another for each k they take more time. */
         __asm__("" : "+r"(rows[r]));
     }
@@ -115,16 +117,28 @@ TF_INLINE void add_groups(struct variant variant, struct operands x, size_t firs
         const size_t k = variant.odd_first ? i ^ 1 : i;
         const float *b = x.b + k * PANEL;
         if (variant.flushes) { /* rare, and too much of it for rows that are unrolled */
-            for (size_t r = 0; r < ROWS; r++) {
-                add_row(variant, rows[r] + k, b, now.c[r], doubt->c[r]);
+            for (size_t r = 0; r < count; r++) {
+                add_row(variant, rows[r] + k, b, now.c[r], doubt->c[row + r]);
             }
             continue;
         }
-        UNROLLED for (size_t r = 0; r < ROWS; r++) {
-            add_row(variant, rows[r] + k, b, now.c[r], doubt->c[r]);
+        UNROLLED for (size_t r = 0; r < count; r++) {
+            add_row(variant, rows[r] + k, b, now.c[r], doubt->c[row + r]);
         }
     }
-    *sums = now;
+    UNROLLED for (size_t r = 0; r < count; r++) {
+        memcpy(sums->c[row + r], now.c[r], sizeof now.c[r]);
+    }
+}
+
+/* The same for all rows: as many at once as registers hold. */
+TF_INLINE void add_groups(struct variant variant, struct operands x, size_t first,
+                          size_t by, size_t depth, struct tile *sums, struct tile *doubt)
+{
+    const size_t count = variant.to_odd ? ROWS / 2 : ROWS;
+    for (size_t row = 0; row < ROWS; row += count) {
+        add_groups_to(variant, x, row, count, first, by, depth, sums, doubt);
+    }
 }
 
 /* Sums side by side, then their sum, then that with the accumulator. */
@@ -143,6 +157,27 @@ TF_INLINE void add_lanes(struct variant variant, struct operands x, size_t depth
     }
 }
 
+/* Computes by integers those elements that are in doubt. */
+__attribute__((noinline)) static void
+redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
+                   size_t depth, const struct tile *doubt, const float *c, size_t ldc,
+                   struct tile *sums)
+{
+    words some = words_of(0);
+    for (size_t i = 0; i < ROWS * SIDES; i++) {
+        some |= (words)doubt->c[i / SIDES][i % SIDES];
+    }
+    for (size_t r = 0; any(some) && r < ROWS; r++) {
+        for (size_t j = 0; j < WIDTH; j++) {
+            const size_t s = j / LANES, lane = j % LANES;
+            if (((words)doubt->c[r][s])[lane]) {
+                sums->c[r][s][lane] = tf_rounded_element(
+                    model, x->a + r * x->lda, x->b + j, PANEL, depth, c[r * ldc + j]);
+            }
+        }
+    }
+}
+
 /* Whole instructions, for a tile of C. */
 TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *model,
                      struct operands x, size_t depth, float *c, size_t ldc)
@@ -157,7 +192,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
         const floats given = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
         /* While numbers are rounded downward, +0 + (-0) would be -0. */
         sums.c[i / SIDES][i % SIDES] =
-            variant.to_odd ? given : (flushes_c ? flush(given) : given) + zero;
+            variant.to_odd ? negative(given) : (flushes_c ? flush(given) : given) + zero;
     }
     const size_t step = variant.flushes || variant.lanes
                             ? (size_t)model->instruction_depth
@@ -185,8 +220,9 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
         redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
     }
     UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-        const floats sum = canonical(sums.c[i / SIDES][i % SIDES]);
-        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &sum, sizeof sum);
+        const floats sum = sums.c[i / SIDES][i % SIDES];
+        const floats result = canonical(variant.to_odd ? negative(sum) : sum);
+        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &result, sizeof result);
     }
 }
 
@@ -236,11 +272,11 @@ static struct loops loops_of(const struct tf_rounded_model *m)
 {
     const struct loops none = {all_by_integers, NULL, all_by_integers, 0, 0};
     const struct loops fused_2 = {TF_PLAIN_NAME(tf_fused_2_exact),
-                                  SMALL ? TF_PLAIN_NAME(tf_fused_2_any) : fused_pairs,
-                                  TF_PLAIN_NAME(tf_fused_2_any), 0, 1};
+                                  SMALL ? TF_PLAIN_NAME(tf_fused_any) : fused_pairs,
+                                  TF_PLAIN_NAME(tf_fused_any), 0, 1};
     const struct loops fused_4 = {TF_PLAIN_NAME(tf_fused_4_exact),
                                   TF_PLAIN_NAME(tf_fused_4_enclosed),
-                                  TF_PLAIN_NAME(tf_fused_4_any), 1, 1};
+                                  TF_PLAIN_NAME(tf_fused_any), 1, 1};
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
@@ -318,12 +354,12 @@ static void pair(const float *lower, const float *upper, size_t step, size_t n, 
 /* All tiles across a panel, of bfloat16 numbers whose products are exact, by the
  * instruction for pairs. It takes the number in the upper half first. Where a sum may be
  * subnormal, nothing is done, and the result is zero. */
-static int chain_pairs(struct tf_kernel pairs, struct operands x, size_t depth,
+static int chain_pairs(const struct tf_mma_plan *plan, struct operands x, size_t depth,
                        struct prepared *prepared, float *c, size_t ldc)
 {
     const struct tf_split_product term = {0, 0, 1};
     for (size_t j = 0; j < PANEL; j += WIDTH) {
-        if (!are_multiples(c + j, ldc)) {
+        if (!*plan->are_multiples && !are_multiples(c + j, ldc)) {
             return 0;
         }
     }
@@ -331,8 +367,8 @@ static int chain_pairs(struct tf_kernel pairs, struct operands x, size_t depth,
         const float *row = x.a + r * x.lda;
         pair(row, row + 1, 2, depth / 2, prepared->pairs_a + r * TF_MMA_DEPTH / 2);
     }
-    pairs.multiply(prepared->pairs_a, TF_MMA_DEPTH / 2, prepared->pairs_b, depth / 2, &term,
-                   1, ROWS, c, ldc, TF_SUMS_CONTINUE);
+    plan->pairs.multiply(prepared->pairs_a, TF_MMA_DEPTH / 2, prepared->pairs_b, depth / 2,
+                         &term, 1, ROWS, c, ldc, TF_SUMS_CONTINUE);
     for (size_t r = 0; r < ROWS; r++) {
         for (size_t j = 0; j < PANEL; j += LANES) {
             const floats sum = canonical(load_floats(c + r * ldc + j));
@@ -342,32 +378,51 @@ static int chain_pairs(struct tf_kernel pairs, struct operands x, size_t depth,
     return 1;
 }
 
-/* A tile of C, by those loops that fit what is known. Takes and returns whether numbers are
- * rounded downward now. */
-static int chain_tile(const struct tf_rounded_model *model, struct loops loops,
-                      struct operands x, const uint32_t *a_notes, const uint32_t *b_notes,
-                      size_t depth, float *c, size_t ldc, int downward)
+/* A tile of C by loops that have to know of its accumulators whether they are multiples of
+ * 2^-126. Products keep them so. */
+static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
+                            struct operands x, struct span products, size_t depth, float *c,
+                            size_t ldc)
 {
-    const size_t whole = tf_round_up(depth, (size_t)model->instruction_depth);
-    const size_t step = loops.in_doubles ? NOTED : whole;
-    const struct span sums = loops.tame ? span_of_sums(c, ldc) : (struct span){0, 0};
+    const int exact = are_exact(products);
+    *plan->are_multiples &= exact;
+    const int multiples =
+        !plan->rounded.flush_results || *plan->are_multiples || are_multiples(c, ldc);
+    (exact && multiples ? loops.exact : loops.any)(&plan->rounded, &x, depth, c, ldc);
+}
+
+static struct operands operands_from(struct operands x, size_t k)
+{
+    return (struct operands){x.a + k, x.b + k * PANEL, x.lda, x.wide_a + k,
+                             x.wide_b + k * PANEL};
+}
+
+/* A tile of C by loops that have to know more, over as many k each as it fits. Takes and
+ * returns whether numbers are rounded downward now. */
+static int chain_ranges(const struct tf_rounded_model *model, struct loops loops,
+                        struct operands x, const uint32_t *a_notes, const uint32_t *b_notes,
+                        size_t depth, float *c, size_t ldc, int downward)
+{
+    const struct span sums = span_of_sums(c, ldc);
     struct span products = {INT32_MAX, INT32_MIN};
-    for (size_t k = 0; k < whole; k += step) {
-        const size_t noted = tf_min_size(depth - k, step);
-        products =
-            widest(products, span_of_products(a_notes + k, b_notes + k * PANEL / 2, noted));
-        chain_fn *const loop =
-            loops.tame ? loop_for(loops, products, sums)
-            : are_exact(products) && (!model->flush_results || are_multiples(c, ldc))
-                ? loops.exact
-                : loops.any;
-        if (downward != (loops.downward && loop == loops.tame)) {
-            downward = !downward;
-            tf_fp_round_downward(downward);
+    chain_fn *loop = NULL;
+    size_t begun = 0;
+    for (size_t k = 0; begun < depth; k += NOTED) {
+        chain_fn *next = NULL;
+        if (k < depth) {
+            products = widest(products, span_of_products(a_notes[k], b_notes[k * PANEL / 2]));
+            next = loop_for(loops, products, sums);
         }
-        loop(model, &x, tf_min_size(whole - k, step), c, ldc);
-        x.a += step, x.wide_a += step;
-        x.b += step * PANEL, x.wide_b += step * PANEL;
+        if (loop && next != loop) {
+            const struct operands here = operands_from(x, begun);
+            if (downward != (loops.downward && loop == loops.tame)) {
+                downward = !downward;
+                tf_fp_round_downward(downward);
+            }
+            loop(model, &here, tf_min_size(k, depth) - begun, c, ldc);
+            begun = k;
+        }
+        loop = next;
     }
     return downward;
 }
@@ -401,8 +456,11 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         const float *row = b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
     }
+    const uint32_t b_note = note_of_all(b_notes, PANEL / 2, depth);
     int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
+        const struct span products =
+            span_of_products(note_of_all(a_notes + i * lda, 1, depth), b_note);
         struct operands x = {a + i * lda, b, lda, prepared.wide_a, prepared.wide_b};
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
             memcpy(prepared.a + r * TF_MMA_DEPTH, x.a + r * lda, depth * sizeof *a);
@@ -414,13 +472,18 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         for (size_t r = 0; loops.in_doubles && r < ROWS; r++) {
             TF_NAME(tf_widen)(x.a + r * x.lda, prepared.wide_a + r * TF_MMA_DEPTH, whole);
         }
-        if (has_pairs && are_exact(span_of_products(a_notes + i * lda, b_notes, depth)) &&
-            chain_pairs(plan->pairs, x, whole, &prepared, c + i * ldc, ldc)) {
+        if (has_pairs && are_exact(products) &&
+            chain_pairs(plan, x, whole, &prepared, c + i * ldc, ldc)) {
             continue;
         }
         for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
-            downward = chain_tile(model, loops, x, a_notes + i * lda, b_notes, depth,
-                                  c + i * ldc + j, ldc, downward);
+            float *tile = c + i * ldc + j;
+            if (loops.tame) {
+                downward = chain_ranges(model, loops, x, a_notes + i * lda, b_notes, whole,
+                                        tile, ldc, downward);
+            } else {
+                chain_multiples(plan, loops, x, products, whole, tile, ldc);
+            }
         }
     }
     if (downward) { /* as the caller has it */

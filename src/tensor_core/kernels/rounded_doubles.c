@@ -10,6 +10,7 @@
  * of the float64 sum has to be odd: then a rounding to fewer bits takes it for what it was.
  */
 #include "runtime/fp_environment.h"
+#include "runtime/sizes.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
 enum {
@@ -65,6 +66,13 @@ TF_INLINE doubles doubles_of(few_floats x)
 #endif
 }
 
+TF_INLINE doubles load_wide(const float *c)
+{
+    few_floats given;
+    memcpy(&given, c, sizeof given);
+    return doubles_of(given);
+}
+
 TF_INLINE few_floats singles_of(doubles x)
 {
     return __builtin_convertvector(x, few_floats);
@@ -106,15 +114,15 @@ TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
 #endif
 }
 
-/* x * y - z, the same. */
-TF_INLINE doubles product_less(doubles x, doubles y, doubles z)
+/* -x * y - z, the same. */
+TF_INLINE doubles minus_product_less(doubles x, doubles y, doubles z)
 {
 #if defined(__AVX512BW__)
-    return (doubles)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
+    return (doubles)_mm512_fnmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
 #elif defined(__AVX2__) && defined(__FMA__)
-    return (doubles)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
+    return (doubles)_mm256_fnmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
 #else
-    return x * y - z;
+    return -(x * y) - z;
 #endif
 }
 
@@ -141,16 +149,6 @@ TF_INLINE doubles round_to_single(doubles x)
     return subtract_product(much, power, add_product(much, power, x));
 }
 
-/* Goes on with accumulators over a group. */
-TF_INLINE doubles add_exact(int depth, const double *a, const double *b, doubles c)
-{
-    doubles sum = all_lanes(a[0]) * load_doubles(b);
-    UNROLLED for (int i = 1; i < depth; i++) {
-        sum = add_product(all_lanes(a[i]), load_doubles(b + i * PANEL), sum);
-    }
-    return round_to_single(c + sum);
-}
-
 /* -- sums between two numbers ------------------------------------------------------ */
 
 /* What is not known of results: bits of float32; and the sign, where zero lies between the
@@ -161,17 +159,9 @@ struct unknown {
     doubles sign;
 };
 
-/* Goes on with minus the accumulators over a group, while float64 rounds downward: what is
- * to be rounded upward is negative. */
-TF_INLINE doubles add_enclosed(int depth, const double *a, const double *b, doubles minus_c,
-                               struct unknown *unknown)
+/* Rounds what float64 has rounded downward: a sum, and minus it. */
+TF_INLINE doubles round_enclosed(doubles below, doubles minus_above, struct unknown *unknown)
 {
-    doubles below = minus_c, minus_above = minus_c;
-    UNROLLED for (int i = 0; i < depth; i++) {
-        const doubles x = all_lanes(a[i]), y = load_doubles(b + i * PANEL);
-        below = i ? add_product(x, y, below) : product_less(x, y, below);
-        minus_above = subtract_product(x, y, minus_above);
-    }
     /* In this order: a NaN, of another row, does not take the place of what is known. */
     unknown->sign = lesser_doubles(greater_doubles(below, minus_above), unknown->sign);
     /* To nearest, ties to even. Zero is -0, however it is rounded. If one of the two is the
@@ -182,6 +172,13 @@ TF_INLINE doubles add_enclosed(int depth, const double *a, const double *b, doub
     const longs rounded = (longs)minus_above + up;
     unknown->bits |= ((longs)below + up) ^ rounded;
     return (doubles)(rounded & ~BELOW_SINGLE);
+}
+
+/* Bits of results that are not known. */
+TF_INLINE words are_unknown(struct unknown unknown)
+{
+    const longs bits = unknown.bits & (INT64_MAX ^ BELOW_SINGLE);
+    return (words)(bits | (longs)(unknown.sign < 0));
 }
 
 /* -- sums with their errors -------------------------------------------------------- */
@@ -209,10 +206,20 @@ TF_INLINE doubles make_odd(doubles sum, doubles error)
 TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, doubles c,
                                   longs *doubt)
 {
-    doubles sum = c, error = all_lanes(0), most = all_lanes(0);
-    UNROLLED for (int i = 0; i < depth; i++) {
+    doubles plain = c, sum = c, error = all_lanes(0), most = all_lanes(0);
+    doubles products[TF_DEEPEST_ROUNDED];
+    for (int i = 0; i < depth; i++) {
+        products[i] = all_lanes(a[i]) * load_doubles(b + i * PANEL);
+        plain += products[i];
+        most += magnitude_of_doubles(products[i]);
+    }
+    if (!any((words)(longs)(most != 0))) {
+        return plain;
+    }
+    most = all_lanes(0);
+    for (int i = 0; i < depth; i++) {
         doubles next;
-        sum = two_sum(sum, all_lanes(a[i]) * load_doubles(b + i * PANEL), &next);
+        sum = two_sum(sum, products[i], &next);
         error += next;
         most += magnitude_of_doubles(next);
     }
@@ -227,6 +234,30 @@ TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, d
     return doubles_of(singles_of((doubles)((odd & inexact) | ((longs)sum & ~inexact))));
 }
 
+/* The same over `count` k of a vector of a tile, from the given ones on; by integers
+ * where that does not tell. */
+__attribute__((noinline)) static doubles
+go_on_with_errors(const struct tf_rounded_model *model, const struct operands *x,
+                  size_t row, size_t column, size_t first, size_t count, doubles given)
+{
+    const double *a = x->wide_a + row * TF_MMA_DEPTH + first;
+    const double *b = x->wide_b + first * PANEL + column;
+    doubles now = given;
+    longs doubt = longs_of(0);
+    for (size_t k = 0; k < count; k += (size_t)model->depth) {
+        now = add_with_errors(model->depth, a + k, b + k * PANEL, now, &doubt);
+    }
+    doubt |= (longs)(now - now != 0);
+    for (size_t i = 0; i < PLACES && any((words)doubt); i++) {
+        if (doubt[i]) {
+            now[i] = tf_rounded_element(
+                model, x->a + row * x->lda + first, x->b + first * PANEL + column + i,
+                PANEL, count, (float)given[i]);
+        }
+    }
+    return now;
+}
+
 /* -- tiles ------------------------------------------------------------------------- */
 
 /* How sums are added. */
@@ -236,128 +267,147 @@ enum how {
     ANY
 };
 
-/* A tile of C, as float64 has it. */
-struct wide_tile {
-    few_floats c[ROWS][VECTORS];
-    longs doubt[ROWS][VECTORS]; /* all bits of an element, or none */
+/* Accumulators of some rows, or minus those. */
+struct few_rows {
+    doubles c[AT_ONCE][VECTORS];
 };
 
-TF_INLINE doubles load_wide(const float *c)
+/* Groups of `count` k. */
+TF_INLINE void add_groups(int depth, enum how how, const double *a, const double *b,
+                          size_t count, struct few_rows *rows,
+                          struct unknown unknown[VECTORS])
 {
-    few_floats given;
-    memcpy(&given, c, sizeof given);
-    return doubles_of(given);
-}
-
-/* What becomes of AT_ONCE rows from the given one on. */
-TF_INLINE void add_rows(int depth, enum how how, struct operands x, size_t row,
-                        size_t count, const float *c, size_t ldc, struct wide_tile *tile)
-{
-    doubles now[AT_ONCE][VECTORS];
-    struct unknown unknown[VECTORS]; /* of all these rows: what registers hold */
-    UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
-        const size_t r = i / VECTORS, v = i % VECTORS;
-        const doubles given = load_wide(c + (row + r) * ldc + v * PLACES);
-        now[r][v] = how == ENCLOSED ? negative(given) : given;
-        unknown[v] = (struct unknown){longs_of(0), all_lanes(0)};
-    }
+    struct few_rows now = *rows;
     for (size_t k = 0; k < count; k += (size_t)depth) {
-        UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
-            const size_t r = i / VECTORS, v = i % VECTORS;
-            const double *a = x.wide_a + (row + r) * TF_MMA_DEPTH + k;
-            const double *b = x.wide_b + k * PANEL + v * PLACES;
-            now[r][v] = how == ENCLOSED
-                            ? add_enclosed(depth, a, b, now[r][v], &unknown[v])
-                            : add_exact(depth, a, b, now[r][v]);
-        }
-    }
-    UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
-        const size_t r = i / VECTORS, v = i % VECTORS;
-        longs doubt = (longs)(now[r][v] - now[r][v] != 0); /* what is not finite */
-        if (how == ENCLOSED) {
-            const longs bits = unknown[v].bits & (INT64_MAX ^ BELOW_SINGLE);
-            doubt |= (bits != 0) | (longs)(unknown[v].sign < 0);
-            now[r][v] = negative(now[r][v]);
-        }
-        tile->c[row + r][v] = singles_of(now[r][v]);
-        tile->doubt[row + r][v] = doubt;
-    }
-}
-
-TF_INLINE int has_doubt(const struct wide_tile *tile)
-{
-    longs some = longs_of(0);
-    UNROLLED for (int i = 0; i < ROWS * VECTORS; i++) {
-        some |= tile->doubt[i / VECTORS][i % VECTORS];
-    }
-    return any((words)some);
-}
-
-/* Computes those vectors again of which elements are in doubt: with the errors of sums;
- * then by integers what still is. */
-__attribute__((noinline)) static void redo(const struct tf_rounded_model *model,
-                                           struct operands x, size_t count, const float *c,
-                                           size_t ldc, struct wide_tile *tile)
-{
-    const int depth = model->depth;
-    few_floats marks[ROWS][VECTORS];
-    for (size_t r = 0; r < ROWS; r++) {
-        for (size_t v = 0; v < VECTORS; v++) {
-            longs doubt = tile->doubt[r][v];
-            if (any((words)doubt)) {
-                const double *a = x.wide_a + r * TF_MMA_DEPTH;
-                doubles now = load_wide(c + r * ldc + v * PLACES);
-                doubt = longs_of(0);
-                for (size_t k = 0; k < count; k += (size_t)depth) {
-                    const double *b = x.wide_b + k * PANEL + v * PLACES;
-                    now = add_with_errors(depth, a + k, b, now, &doubt);
+        UNROLLED for (size_t v = 0; v < VECTORS; v++) {
+            doubles sum[AT_ONCE], minus_sum[AT_ONCE];
+            UNROLLED for (size_t i = 0; i < (size_t)depth; i++) {
+                const doubles y = load_doubles(b + (k + i) * PANEL + v * PLACES);
+                UNROLLED for (size_t r = 0; r < AT_ONCE; r++) {
+                    const doubles x = all_lanes(a[r * TF_MMA_DEPTH + k + i]);
+                    if (how == EXACT) {
+                        sum[r] = add_product(x, y, i ? sum[r] : now.c[r][v]);
+                    } else if (i == 0) {
+                        sum[r] = x * y;
+                    } else {
+                        minus_sum[r] = i == 1 ? minus_product_less(x, y, sum[r])
+                                              : subtract_product(x, y, minus_sum[r]);
+                        sum[r] = add_product(x, y, sum[r]);
+                    }
                 }
-                doubt |= (longs)(now - now != 0);
-                tile->c[r][v] = singles_of(now);
             }
-            marks[r][v] = singles_of((doubles)doubt); /* all bits: NaN, in float32 too */
+            UNROLLED for (size_t r = 0; how == ENCLOSED && r < AT_ONCE; r++) {
+                sum[r] -= now.c[r][v];
+                minus_sum[r] += now.c[r][v];
+            }
+            UNROLLED for (size_t r = 0; r < AT_ONCE; r++) {
+                now.c[r][v] = how == EXACT
+                                  ? round_to_single(sum[r])
+                                  : round_enclosed(sum[r], minus_sum[r], &unknown[v]);
+            }
         }
     }
-    struct tile sums, doubt;
-    memcpy(&sums, tile->c, sizeof sums);
-    memcpy(&doubt, marks, sizeof doubt);
-    redo_with_integers(model, &x, count, &doubt, c, ldc, &sums);
-    memcpy(tile->c, &sums, sizeof sums);
+    *rows = now;
+}
+
+/* Computes again, with the errors of sums, those vectors of which elements are unknown. */
+__attribute__((noinline)) static void
+compute_again(const struct tf_rounded_model *model, enum how how, const struct operands *x,
+              size_t row, size_t first, size_t count, const struct few_rows *given,
+              const words unknown[VECTORS], struct few_rows *next)
+{
+    if (how == ENCLOSED) {
+        tf_fp_round_downward(0);
+    }
+    for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
+        const size_t r = i / VECTORS, v = i % VECTORS;
+        if (any(unknown[v])) {
+            const doubles c = given->c[r][v];
+            const doubles sums =
+                go_on_with_errors(model, x, row + r, v * PLACES, first, count,
+                                  how == ENCLOSED ? negative(c) : c);
+            next->c[r][v] = how == ENCLOSED ? negative(sums) : sums;
+        }
+    }
+    if (how == ENCLOSED) {
+        tf_fp_round_downward(1);
+    }
+}
+
+/* Blocks of k, one after the other. */
+TF_INLINE void add_enclosed_groups(const struct tf_rounded_model *model, int depth,
+                                   const struct operands *x, size_t row, size_t count,
+                                   struct few_rows *rows)
+{
+    for (size_t k = 0; k < count; k += NOTED) {
+        const size_t here = tf_min_size(count - k, NOTED);
+        const struct few_rows given = *rows;
+        struct few_rows now = given;
+        struct unknown unknown[VECTORS];
+        words bits[VECTORS], some = words_of(0);
+        UNROLLED for (size_t v = 0; v < VECTORS; v++) {
+            unknown[v] = (struct unknown){longs_of(0), all_lanes(0)};
+        }
+        add_groups(depth, ENCLOSED, x->wide_a + row * TF_MMA_DEPTH + k,
+                   x->wide_b + k * PANEL, here, &now, unknown);
+        UNROLLED for (size_t v = 0; v < VECTORS; v++) {
+            bits[v] = are_unknown(unknown[v]);
+            some |= bits[v];
+        }
+        if (__builtin_expect(any(some), 0)) {
+            struct few_rows next = now;
+            compute_again(model, ENCLOSED, x, row, k, here, &given, bits, &next);
+            now = next;
+        }
+        *rows = now;
+    }
 }
 
 TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_model *model,
-                             struct operands x, size_t count, float *c, size_t ldc)
+                             const struct operands *x, size_t count, float *c, size_t ldc)
 {
-    struct wide_tile tile;
-    for (size_t r = 0; how != ANY && r < ROWS; r += AT_ONCE) {
-        add_rows(depth, how, x, r, count, c, ldc, &tile);
-    }
-    if (how == ANY) {
-        memset(tile.doubt, 0xFF, sizeof tile.doubt);
-    }
-    if (how == ANY || has_doubt(&tile)) {
-        if (how == ENCLOSED) {
-            tf_fp_round_downward(0);
+    for (size_t row = 0; row < ROWS; row += AT_ONCE, c += AT_ONCE * ldc) {
+        struct few_rows given, now;
+        words special[VECTORS], some = words_of(how == ANY ? UINT32_MAX : 0);
+        UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
+            const doubles sums = load_wide(c + i / VECTORS * ldc + i % VECTORS * PLACES);
+            given.c[i / VECTORS][i % VECTORS] = how == ENCLOSED ? negative(sums) : sums;
         }
-        redo(model, x, count, c, ldc, &tile);
-        if (how == ENCLOSED) {
-            tf_fp_round_downward(1);
+        now = given;
+        if (how == EXACT) {
+            add_groups(depth, how, x->wide_a + row * TF_MMA_DEPTH, x->wide_b, count, &now,
+                       NULL);
+        } else if (how == ENCLOSED) {
+            add_enclosed_groups(model, depth, x, row, count, &now);
         }
-    }
-    for (size_t r = 0; r < ROWS; r++) {
-        memcpy(c + r * ldc, tile.c[r], sizeof tile.c[r]);
+        UNROLLED for (size_t v = 0; v < VECTORS; v++) {
+            special[v] = some;
+            UNROLLED for (size_t r = 0; how != ANY && r < AT_ONCE; r++) {
+                special[v] |= (words)(now.c[r][v] - now.c[r][v] != 0);
+            }
+            some |= special[v];
+        }
+        if (any(some)) {
+            struct few_rows next = now;
+            compute_again(model, how, x, row, 0, count, &given, special, &next);
+            now = next;
+        }
+        UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
+            const doubles sums = now.c[i / VECTORS][i % VECTORS];
+            const few_floats results = singles_of(how == ENCLOSED ? negative(sums) : sums);
+            memcpy(c + i / VECTORS * ldc + i % VECTORS * PLACES, &results, sizeof results);
+        }
     }
 }
 
-#define CHAIN_DOUBLES(name, depth, how)                                             \
-    void TF_PLAIN_NAME(name)(const struct tf_rounded_model *model,                  \
-                             const struct operands *x, size_t count, float *c,       \
-                             size_t ldc)                                            \
-    {                                                                               \
-        chain_doubles(depth, how, model, *x, count, c, ldc);                        \
+#define CHAIN_DOUBLES(name, depth, how)                                        \
+    void TF_PLAIN_NAME(name)(const struct tf_rounded_model *model,             \
+                             const struct operands *x, size_t count, float *c, \
+                             size_t ldc)                                       \
+    {                                                                          \
+        chain_doubles(depth, how, model, x, count, c, ldc);                    \
     }
 CHAIN_DOUBLES(tf_fused_2_exact, 2, EXACT)
-CHAIN_DOUBLES(tf_fused_2_any, 2, ANY)
 CHAIN_DOUBLES(tf_fused_4_exact, 4, EXACT)
 CHAIN_DOUBLES(tf_fused_4_enclosed, 4, ENCLOSED)
-CHAIN_DOUBLES(tf_fused_4_any, 4, ANY)
+CHAIN_DOUBLES(tf_fused_any, 0, ANY)

@@ -119,7 +119,7 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
 }
 
 /* Of `depth` k, whose notes lie `step` apart. */
-__attribute__((noinline)) static uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
+TF_INLINE uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
 {
     uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
     for (size_t k = 0; k < depth; k += NOTED) {
@@ -136,11 +136,9 @@ struct span {
     int32_t unit, end;
 };
 
-static struct span span_of_products(const uint32_t *a_notes, const uint32_t *b_notes,
-                                    size_t depth)
+/* Of the notes of their factors. */
+static struct span span_of_products(uint32_t a, uint32_t b)
 {
-    const uint32_t a = note_of_all(a_notes, 1, depth);
-    const uint32_t b = note_of_all(b_notes, PANEL / 2, depth);
     const uint32_t least_a = a & 0xFFFF, least_b = b & 0xFFFF;
     const int32_t unit = (int32_t)(least_a + least_b) - 2 * BIAS - 2 * (BITS - 1);
     return (struct span){least_a && least_b ? unit : INT32_MIN,

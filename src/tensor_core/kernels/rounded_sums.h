@@ -25,19 +25,19 @@ TF_INLINE floats canonical(floats x)
     return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
 }
 
-/* Of what was rounded downward, and of minus what was rounded upward. */
-TF_INLINE floats odd_one(floats below, floats minus_above)
+TF_INLINE floats negative(floats x) { return (floats)((words)x ^ TF_SIGN_BIT); }
+
+/* Of each element one of two, by the last bit of x. */
+TF_INLINE floats where_odd(floats x, floats yes, floats no)
 {
 #if defined(__AVX512BW__)
-    const __mmask16 even = _mm512_testn_epi32_mask((__m512i)below, _mm512_set1_epi32(1));
-    return (floats)_mm512_mask_xor_epi32((__m512i)below, even, (__m512i)minus_above,
-                                         (__m512i)words_of(TF_SIGN_BIT));
+    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)x, _mm512_set1_epi32(1));
+    return (floats)_mm512_mask_mov_ps((__m512)no, odd, (__m512)yes);
 #elif defined(__AVX2__)
-    return (floats)_mm256_blendv_ps((__m256)((words)minus_above ^ TF_SIGN_BIT), (__m256)below,
-                                     (__m256)((words)below << 31));
+    return (floats)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)((words)x << 31));
 #else
-    const words odd = 0 - ((words)below & 1), above = (words)minus_above ^ TF_SIGN_BIT;
-    return (floats)(((words)below & odd) | (above & ~odd));
+    const words odd = 0 - ((words)x & 1);
+    return (floats)(((words)yes & odd) | ((words)no & ~odd));
 #endif
 }
 
@@ -51,7 +51,15 @@ TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
 #else
     const floats minus_above = add_exact_product(-x, y, -z);
 #endif
-    return odd_one(add_exact_product(x, y, z), minus_above);
+    const floats below = add_exact_product(x, y, z);
+    return where_odd(below, below, negative(minus_above));
+}
+
+/* -(x + y) of x and -y, the same. */
+TF_INLINE floats minus_odd_sum(floats x, floats minus_y)
+{
+    const floats below = x - minus_y, minus_above = minus_y - x;
+    return where_odd(below, negative(below), minus_above);
 }
 
 /* The exact sum of two numbers as two: their sum, and its error (2Sum: Knuth). */

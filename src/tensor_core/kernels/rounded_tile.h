@@ -33,29 +33,7 @@ typedef void chain_fn(const struct tf_rounded_model *model, const struct operand
 /* Those of rounded_doubles.c: fused groups of two and four products. Where all sums are
  * exact but for what the unit rounds; where no result is subnormal or overflows, while
  * float64 rounds downward; and else. */
-extern chain_fn TF_PLAIN_NAME(tf_fused_2_exact), TF_PLAIN_NAME(tf_fused_2_any),
-    TF_PLAIN_NAME(tf_fused_4_exact), TF_PLAIN_NAME(tf_fused_4_enclosed),
-    TF_PLAIN_NAME(tf_fused_4_any);
-
-/* Computes by integers those elements that are in doubt. */
-__attribute__((noinline)) static void
-redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
-                   size_t depth, const struct tile *doubt, const float *c, size_t ldc,
-                   struct tile *sums)
-{
-    words some = words_of(0);
-    for (size_t i = 0; i < ROWS * SIDES; i++) {
-        some |= (words)doubt->c[i / SIDES][i % SIDES];
-    }
-    for (size_t r = 0; any(some) && r < ROWS; r++) {
-        for (size_t j = 0; j < WIDTH; j++) {
-            const size_t s = j / LANES, lane = j % LANES;
-            if (((words)doubt->c[r][s])[lane]) {
-                sums->c[r][s][lane] = tf_rounded_element(
-                    model, x->a + r * x->lda, x->b + j, PANEL, depth, c[r * ldc + j]);
-            }
-        }
-    }
-}
+extern chain_fn TF_PLAIN_NAME(tf_fused_2_exact), TF_PLAIN_NAME(tf_fused_4_exact),
+    TF_PLAIN_NAME(tf_fused_4_enclosed), TF_PLAIN_NAME(tf_fused_any);
 
 #endif
