@@ -36,7 +36,8 @@ struct tf_mma_exponents {
 };
 
 /* Goes on with the accumulators c: rows, a multiple of TF_MR,
- * of A, `lda` words of one number apart, times a panel of `depth` rows of B. */
+ * of A, `lda` words of one number apart, times a panel of `depth` rows of B: TF_MMA_DEPTH
+ * at most, or TF_KC of units that round otherwise. */
 typedef void tf_mma_chains(const struct tf_mma_plan *plan, const float *a,
                            const uint32_t *a_exponents, size_t lda, const float *b,
                            const uint32_t *b_exponents, size_t depth, size_t rows,

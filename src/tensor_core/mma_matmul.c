@@ -117,14 +117,15 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
     tf_mma_chains *const chains =
         plan->rounded.depth ? tf_isa->rounded->chains : mma->chains;
     const size_t width = mma->columns, ld = work->ld;
+    const size_t step = plan->rounded.depth ? depth : TF_MMA_DEPTH;
     pack_columns(work, plan, tile, depth);
     for (size_t i = 0; i < tile->rows; i += TF_MC) {
         const size_t rows = pack_rows(work, plan, tile, i, depth);
         for (size_t j = 0; j < tile->columns; j += width) {
             const float *panel = work->b + j * depth;
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
-            for (size_t k = 0; k < depth && !tf_stops(work); k += TF_MMA_DEPTH) {
-                const size_t here = tf_min_size(depth - k, TF_MMA_DEPTH);
+            for (size_t k = 0; k < depth && !tf_stops(work); k += step) {
+                const size_t here = tf_min_size(depth - k, step);
                 chains(plan, work->a + k, work->a_exponents + k, depth,
                        panel + k * width, exponents + k * width / 2, here, rows,
                        sums + i * ld + j, ld);

@@ -378,6 +378,12 @@ static int chain_pairs(const struct tf_mma_plan *plan, struct operands x, size_t
     return 1;
 }
 
+static struct operands operands_from(struct operands x, size_t k)
+{
+    return (struct operands){x.a + k, x.b + k * PANEL, x.lda, x.wide_a + k,
+                             x.wide_b + k * PANEL};
+}
+
 /* A tile of C by loops that have to know of its accumulators whether they are multiples of
  * 2^-126. Products keep them so. */
 static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
@@ -386,15 +392,15 @@ static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
 {
     const int exact = are_exact(products);
     *plan->are_multiples &= exact;
-    const int multiples =
-        !plan->rounded.flush_results || *plan->are_multiples || are_multiples(c, ldc);
-    (exact && multiples ? loops.exact : loops.any)(&plan->rounded, &x, depth, c, ldc);
-}
-
-static struct operands operands_from(struct operands x, size_t k)
-{
-    return (struct operands){x.a + k, x.b + k * PANEL, x.lda, x.wide_a + k,
-                             x.wide_b + k * PANEL};
+    if (exact && (!plan->rounded.flush_results || *plan->are_multiples ||
+                  are_multiples(c, ldc))) {
+        loops.exact(&plan->rounded, &x, depth, c, ldc);
+        return;
+    }
+    for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
+        const struct operands here = operands_from(x, k);
+        loops.any(&plan->rounded, &here, tf_min_size(depth - k, TF_MMA_DEPTH), c, ldc);
+    }
 }
 
 /* A tile of C by loops that have to know more, over as many k each as it fits. Takes and
@@ -427,20 +433,20 @@ static int chain_ranges(const struct tf_rounded_model *model, struct loops loops
     return downward;
 }
 
-static void chains(const struct tf_mma_plan *plan, const float *a,
-                   const uint32_t *a_notes, size_t lda, const float *b,
-                   const uint32_t *b_notes, size_t depth, size_t rows, float *c,
-                   size_t ldc)
+static int has_pairs(const struct tf_mma_plan *plan, struct loops loops)
+{
+    return LANES == 16 && plan->pairs.columns == PANEL && loops.exact == odd_exact;
+}
+
+/* The rows of A times a panel, of TF_MMA_DEPTH k at most, or of a multiple of that if there
+ * is nothing to prepare. */
+static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const float *a,
+                       const uint32_t *a_notes, size_t lda, const float *b,
+                       const uint32_t *b_notes, size_t depth, size_t rows, float *c,
+                       size_t ldc)
 {
     const struct tf_rounded_model *model = &plan->rounded;
-    if (tf_two_stages_fit(model)) {
-        TF_PLAIN_NAME(tf_two_stage_chains)
-        (plan, a, a_notes, lda, b, b_notes, depth, rows, c, ldc);
-        return;
-    }
-    const struct loops loops = loops_of(model);
     struct prepared prepared;
-    TF_ASSERT(rows % ROWS == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
     const size_t whole = tf_round_up(depth, (size_t)model->instruction_depth);
     if (whole != depth) {
         memset(prepared.a, 0, sizeof prepared.a);
@@ -450,9 +456,8 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     if (loops.in_doubles) {
         TF_NAME(tf_widen)(b, prepared.wide_b, whole * PANEL);
     }
-    const int has_pairs =
-        LANES == 16 && plan->pairs.columns == PANEL && loops.exact == odd_exact;
-    for (size_t k = 0; has_pairs && k < whole; k += 2) {
+    const int pairs = has_pairs(plan, loops);
+    for (size_t k = 0; pairs && k < whole; k += 2) {
         const float *row = b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
     }
@@ -472,7 +477,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         for (size_t r = 0; loops.in_doubles && r < ROWS; r++) {
             TF_NAME(tf_widen)(x.a + r * x.lda, prepared.wide_a + r * TF_MMA_DEPTH, whole);
         }
-        if (has_pairs && are_exact(products) &&
+        if (pairs && are_exact(products) &&
             chain_pairs(plan, x, whole, &prepared, c + i * ldc, ldc)) {
             continue;
         }
@@ -488,6 +493,27 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     }
     if (downward) { /* as the caller has it */
         tf_fp_round_downward(0);
+    }
+}
+
+static void chains(const struct tf_mma_plan *plan, const float *a,
+                   const uint32_t *a_notes, size_t lda, const float *b,
+                   const uint32_t *b_notes, size_t depth, size_t rows, float *c,
+                   size_t ldc)
+{
+    TF_ASSERT(rows % ROWS == 0 && depth > 0);
+    if (tf_two_stages_fit(&plan->rounded)) {
+        TF_PLAIN_NAME(tf_two_stage_chains)
+        (plan, a, a_notes, lda, b, b_notes, depth, rows, c, ldc);
+        return;
+    }
+    const struct loops loops = loops_of(&plan->rounded);
+    const int prepares = loops.tame || has_pairs(plan, loops);
+    for (size_t k = 0, here; k < depth; k += here) {
+        const size_t left = depth - k, most = prepares ? TF_MMA_DEPTH : left;
+        here = left < TF_MMA_DEPTH ? left : most - most % TF_MMA_DEPTH;
+        chain_rows(plan, loops, a + k, a_notes + k, lda, b + k * PANEL,
+                   b_notes + k * PANEL / 2, here, rows, c, ldc);
     }
 }
 

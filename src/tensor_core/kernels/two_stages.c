@@ -322,7 +322,7 @@ void TF_PLAIN_NAME(tf_two_stage_chains)(const struct tf_mma_plan *plan, const fl
                                         size_t depth, size_t rows, float *c, size_t ldc)
 {
     const struct tf_rounded_model *model = &plan->rounded;
-    TF_ASSERT(rows % TF_MR == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
+    TF_ASSERT(rows % TF_MR == 0 && depth > 0);
     for (size_t i = 0; i < rows; i += TF_MR) {
         for (size_t j = 0; j < COLUMNS; j += SIDE) {
             const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,
