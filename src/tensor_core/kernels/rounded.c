@@ -25,8 +25,10 @@
 #include "tensor_core/kernels/rounded_tile.h"
 #include "tensor_core/kernels/two_stages.h"
 
-enum { DEPTH_BITS = 6 }; /* binary logarithm of the most products of a chain */
-_Static_assert(TF_MMA_DEPTH == 1 << DEPTH_BITS, "see there");
+/* Binary logarithms of the most products of a chain. */
+enum { DEPTH_BITS = 8, DEPTH_BITS_IN_DOUBLES = 6 };
+_Static_assert(TF_KC == 1 << DEPTH_BITS, "see there");
+_Static_assert(TF_MMA_DEPTH == 1 << DEPTH_BITS_IN_DOUBLES, "see there");
 
 /* What is compiled for. */
 struct variant {
@@ -324,7 +326,8 @@ static struct loops loops_of(const struct tf_rounded_model *m)
 static chain_fn *loop_for(struct loops loops, struct span products, struct span sums)
 {
     /* The accumulator and all products of a chain stay below 2^end, rounded up or not. */
-    const int32_t more = products.end + DEPTH_BITS;
+    const int32_t more =
+        products.end + (loops.in_doubles ? DEPTH_BITS_IN_DOUBLES : DEPTH_BITS);
     const int32_t end = (sums.end > more ? sums.end : more) + 1;
     const int32_t unit = widest(products, sums).unit;
     if (!are_exact(products) || unit < TF_LEAST_SINGLE || end > BIAS) {
@@ -384,6 +387,17 @@ static struct operands operands_from(struct operands x, size_t k)
                              x.wide_b + k * PANEL};
 }
 
+/* Goes on with a tile by one of the loops: what may go by integers takes TF_MMA_DEPTH k. */
+static void go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop,
+                  struct operands x, size_t depth, float *c, size_t ldc)
+{
+    const size_t most = loop == loops.any ? TF_MMA_DEPTH : depth;
+    for (size_t k = 0; k < depth; k += most) {
+        const struct operands here = operands_from(x, k);
+        loop(&plan->rounded, &here, tf_min_size(depth - k, most), c, ldc);
+    }
+}
+
 /* A tile of C by loops that have to know of its accumulators whether they are multiples of
  * 2^-126. Products keep them so. */
 static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
@@ -392,20 +406,14 @@ static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
 {
     const int exact = are_exact(products);
     *plan->are_multiples &= exact;
-    if (exact && (!plan->rounded.flush_results || *plan->are_multiples ||
-                  are_multiples(c, ldc))) {
-        loops.exact(&plan->rounded, &x, depth, c, ldc);
-        return;
-    }
-    for (size_t k = 0; k < depth; k += TF_MMA_DEPTH) {
-        const struct operands here = operands_from(x, k);
-        loops.any(&plan->rounded, &here, tf_min_size(depth - k, TF_MMA_DEPTH), c, ldc);
-    }
+    const int fits = exact && (!plan->rounded.flush_results || *plan->are_multiples ||
+                               are_multiples(c, ldc));
+    go_on(plan, loops, fits ? loops.exact : loops.any, x, depth, c, ldc);
 }
 
 /* A tile of C by loops that have to know more, over as many k each as it fits. Takes and
  * returns whether numbers are rounded downward now. */
-static int chain_ranges(const struct tf_rounded_model *model, struct loops loops,
+static int chain_ranges(const struct tf_mma_plan *plan, struct loops loops,
                         struct operands x, const uint32_t *a_notes, const uint32_t *b_notes,
                         size_t depth, float *c, size_t ldc, int downward)
 {
@@ -420,12 +428,12 @@ static int chain_ranges(const struct tf_rounded_model *model, struct loops loops
             next = loop_for(loops, products, sums);
         }
         if (loop && next != loop) {
-            const struct operands here = operands_from(x, begun);
             if (downward != (loops.downward && loop == loops.tame)) {
                 downward = !downward;
                 tf_fp_round_downward(downward);
             }
-            loop(model, &here, tf_min_size(k, depth) - begun, c, ldc);
+            go_on(plan, loops, loop, operands_from(x, begun), tf_min_size(k, depth) - begun,
+                  c, ldc);
             begun = k;
         }
         loop = next;
@@ -484,7 +492,7 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const
         for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
             float *tile = c + i * ldc + j;
             if (loops.tame) {
-                downward = chain_ranges(model, loops, x, a_notes + i * lda, b_notes, whole,
+                downward = chain_ranges(plan, loops, x, a_notes + i * lda, b_notes, whole,
                                         tile, ldc, downward);
             } else {
                 chain_multiples(plan, loops, x, products, whole, tile, ldc);
@@ -508,7 +516,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         return;
     }
     const struct loops loops = loops_of(&plan->rounded);
-    const int prepares = loops.tame || has_pairs(plan, loops);
+    const int prepares = loops.in_doubles || has_pairs(plan, loops);
     for (size_t k = 0, here; k < depth; k += here) {
         const size_t left = depth - k, most = prepares ? TF_MMA_DEPTH : left;
         here = left < TF_MMA_DEPTH ? left : most - most % TF_MMA_DEPTH;
