@@ -58,7 +58,7 @@ struct tf_mma_kernels {
 struct tf_rounded_kernels {
     tf_mma_chains *chains; /* notes are in place of exponents */
     /* Makes of packed rows, of panels, what the unit reads; and notes what the loops have
-     * to know of them, in words that lie as those of exponents do. */
+     * to know of them: rows and panels have theirs where exponents begin. */
     void (*read_rows)(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes);
     void (*read_columns)(const struct tf_rounded_model *model, float *b, size_t columns,

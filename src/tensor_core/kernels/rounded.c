@@ -411,21 +411,26 @@ static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
     go_on(plan, loops, fits ? loops.exact : loops.any, x, depth, c, ldc);
 }
 
-/* A tile of C by loops that have to know more, over as many k each as it fits. Takes and
- * returns whether numbers are rounded downward now. */
+/* A tile of C by loops that have to know more; those in float64 over as many k each as it
+ * fits. Takes and returns whether numbers are rounded downward now. */
 static int chain_ranges(const struct tf_mma_plan *plan, struct loops loops,
-                        struct operands x, const uint32_t *a_notes, const uint32_t *b_notes,
-                        size_t depth, float *c, size_t ldc, int downward)
+                        struct operands x, struct span products, const uint32_t *a_notes,
+                        const uint32_t *b_notes, size_t depth, float *c, size_t ldc,
+                        int downward)
 {
     const struct span sums = span_of_sums(c, ldc);
-    struct span products = {INT32_MAX, INT32_MIN};
+    const size_t step = loops.in_doubles ? NOTED : depth;
+    struct span so_far = {INT32_MAX, INT32_MIN};
     chain_fn *loop = NULL;
     size_t begun = 0;
-    for (size_t k = 0; begun < depth; k += NOTED) {
+    for (size_t k = 0; begun < depth; k += step) {
         chain_fn *next = NULL;
         if (k < depth) {
-            products = widest(products, span_of_products(a_notes[k], b_notes[k * PANEL / 2]));
-            next = loop_for(loops, products, sums);
+            const struct span here =
+                loops.in_doubles ? span_of_products(a_notes[k / NOTED], b_notes[k / NOTED])
+                                 : products;
+            so_far = widest(so_far, here);
+            next = loop_for(loops, so_far, sums);
         }
         if (loop && next != loop) {
             if (downward != (loops.downward && loop == loops.tame)) {
@@ -469,12 +474,17 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const
         const float *row = b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
     }
-    const uint32_t b_note = note_of_all(b_notes, PANEL / 2, depth);
+    const uint32_t b_note = note_of_all(b_notes, depth);
     int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
         const struct span products =
-            span_of_products(note_of_all(a_notes + i * lda, 1, depth), b_note);
+            span_of_products(note_of_all(a_notes + i * lda, depth), b_note);
         struct operands x = {a + i * lda, b, lda, prepared.wide_a, prepared.wide_b};
+        for (size_t r = 0; r < ROWS && i + ROWS < rows; r++) { /* of C that are next */
+            for (size_t j = 0; j < PANEL; j += 16) {
+                __builtin_prefetch(c + (i + ROWS + r) * ldc + j, 1);
+            }
+        }
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
             memcpy(prepared.a + r * TF_MMA_DEPTH, x.a + r * lda, depth * sizeof *a);
         }
@@ -492,8 +502,8 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const
         for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
             float *tile = c + i * ldc + j;
             if (loops.tame) {
-                downward = chain_ranges(plan, loops, x, a_notes + i * lda, b_notes, whole,
-                                        tile, ldc, downward);
+                downward = chain_ranges(plan, loops, x, products, a_notes + i * lda, b_notes,
+                                        whole, tile, ldc, downward);
             } else {
                 chain_multiples(plan, loops, x, products, whole, tile, ldc);
             }
@@ -520,8 +530,8 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     for (size_t k = 0, here; k < depth; k += here) {
         const size_t left = depth - k, most = prepares ? TF_MMA_DEPTH : left;
         here = left < TF_MMA_DEPTH ? left : most - most % TF_MMA_DEPTH;
-        chain_rows(plan, loops, a + k, a_notes + k, lda, b + k * PANEL,
-                   b_notes + k * PANEL / 2, here, rows, c, ldc);
+        chain_rows(plan, loops, a + k, a_notes + k / NOTED, lda, b + k * PANEL,
+                   b_notes + k / NOTED, here, rows, c, ldc);
     }
 }
 

@@ -93,15 +93,15 @@ __attribute__((noinline)) static uint32_t read_block(const struct tf_rounded_mod
     return note_of(range);
 }
 
-/* A note for ROWS rows, or a panel, of NOTED k. */
+/* A note for ROWS rows, or a panel, of NOTED k each: those of all k adjoin. */
 static void read_rows(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes)
 {
     for (size_t i = 0; i < rows; i += ROWS) {
         for (size_t k = 0; k < depth; k += NOTED) {
-            const size_t place = i * depth + k;
-            notes[place] = read_block(model, model->least_a, a + place, depth, ROWS,
-                                      tf_min_size(depth - k, NOTED));
+            const size_t n = tf_min_size(depth - k, NOTED);
+            notes[i * depth + k / NOTED] = read_block(
+                model, model->least_a, a + i * depth + k, depth, ROWS, n);
         }
     }
 }
@@ -111,21 +111,20 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
 {
     for (size_t j = 0; j < columns; j += PANEL) {
         for (size_t k = 0; k < depth; k += NOTED) {
-            const size_t place = j * depth + k * PANEL;
             const size_t n = tf_min_size(depth - k, NOTED) * PANEL;
-            notes[place / 2] = read_block(model, model->least_b, b + place, n, 1, n);
+            notes[j * depth / 2 + k / NOTED] = read_block(
+                model, model->least_b, b + j * depth + k * PANEL, n, 1, n);
         }
     }
 }
 
-/* Of `depth` k, whose notes lie `step` apart. */
-TF_INLINE uint32_t note_of_all(const uint32_t *notes, size_t step, size_t depth)
+/* Of `depth` k. */
+TF_INLINE uint32_t note_of_all(const uint32_t *notes, size_t depth)
 {
     uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
-    for (size_t k = 0; k < depth; k += NOTED) {
-        const uint32_t note = notes[k * step];
-        least = (note & 0xFFFF) < least ? note & 0xFFFF : least;
-        greatest = note >> 16 > greatest ? note >> 16 : greatest;
+    for (size_t i = 0; i * NOTED < depth; i++) {
+        least = (notes[i] & 0xFFFF) < least ? notes[i] & 0xFFFF : least;
+        greatest = notes[i] >> 16 > greatest ? notes[i] >> 16 : greatest;
     }
     return least | greatest << 16;
 }
