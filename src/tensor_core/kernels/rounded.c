@@ -200,7 +200,9 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
                             ? (size_t)model->instruction_depth
                             : depth;
     for (size_t k = 0; k < depth; k += step) {
-        const struct operands here = {x.a + k, x.b + k * PANEL, x.lda, NULL, NULL};
+        struct operands here = x;
+        here.a += k;
+        here.b += k * PANEL;
         if (variant.flushes && k) { /* the next instruction reads them */
             UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
                 sums.c[i / SIDES][i % SIDES] += zero;
@@ -383,8 +385,13 @@ static int chain_pairs(const struct tf_mma_plan *plan, struct operands x, size_t
 
 static struct operands operands_from(struct operands x, size_t k)
 {
-    return (struct operands){x.a + k, x.b + k * PANEL, x.lda, x.wide_a + k,
-                             x.wide_b + k * PANEL};
+    x.a += k;
+    x.b += k * PANEL;
+    x.a_notes += k / NOTED;
+    x.b_notes += k / NOTED;
+    x.wide_a += k;
+    x.wide_b += k * PANEL;
+    return x;
 }
 
 /* Goes on with a tile by one of the loops: what may go by integers takes TF_MMA_DEPTH k. */
@@ -414,9 +421,8 @@ static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
 /* A tile of C by loops that have to know more; those in float64 over as many k each as it
  * fits. Takes and returns whether numbers are rounded downward now. */
 static int chain_ranges(const struct tf_mma_plan *plan, struct loops loops,
-                        struct operands x, struct span products, const uint32_t *a_notes,
-                        const uint32_t *b_notes, size_t depth, float *c, size_t ldc,
-                        int downward)
+                        struct operands x, struct span products, size_t depth, float *c,
+                        size_t ldc, int downward)
 {
     const struct span sums = span_of_sums(c, ldc);
     const size_t step = loops.in_doubles ? NOTED : depth;
@@ -427,8 +433,9 @@ static int chain_ranges(const struct tf_mma_plan *plan, struct loops loops,
         chain_fn *next = NULL;
         if (k < depth) {
             const struct span here =
-                loops.in_doubles ? span_of_products(a_notes[k / NOTED], b_notes[k / NOTED])
-                                 : products;
+                loops.in_doubles
+                    ? span_of_products(x.a_notes[k / NOTED], x.b_notes[k / NOTED])
+                    : products;
             so_far = widest(so_far, here);
             next = loop_for(loops, so_far, sums);
         }
@@ -453,10 +460,8 @@ static int has_pairs(const struct tf_mma_plan *plan, struct loops loops)
 
 /* The rows of A times a panel, of TF_MMA_DEPTH k at most, or of a multiple of that if there
  * is nothing to prepare. */
-static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const float *a,
-                       const uint32_t *a_notes, size_t lda, const float *b,
-                       const uint32_t *b_notes, size_t depth, size_t rows, float *c,
-                       size_t ldc)
+static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
+                       struct operands all, size_t depth, size_t rows, float *c, size_t ldc)
 {
     const struct tf_rounded_model *model = &plan->rounded;
     struct prepared prepared;
@@ -464,29 +469,31 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const
     if (whole != depth) {
         memset(prepared.a, 0, sizeof prepared.a);
         memset(prepared.b, 0, sizeof prepared.b);
-        b = memcpy(prepared.b, b, depth * PANEL * sizeof *b);
+        all.b = memcpy(prepared.b, all.b, depth * PANEL * sizeof *all.b);
     }
     if (loops.in_doubles) {
-        TF_NAME(tf_widen)(b, prepared.wide_b, whole * PANEL);
+        TF_NAME(tf_widen)(all.b, prepared.wide_b, whole * PANEL);
     }
     const int pairs = has_pairs(plan, loops);
     for (size_t k = 0; pairs && k < whole; k += 2) {
-        const float *row = b + k * PANEL;
+        const float *row = all.b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
     }
-    const uint32_t b_note = note_of_all(b_notes, depth);
+    const uint32_t b_note = note_of_all(all.b_notes, depth);
     int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
         const struct span products =
-            span_of_products(note_of_all(a_notes + i * lda, depth), b_note);
-        struct operands x = {a + i * lda, b, lda, prepared.wide_a, prepared.wide_b};
+            span_of_products(note_of_all(all.a_notes + i * all.lda, depth), b_note);
+        struct operands x = {all.a + i * all.lda, all.b, all.lda,
+                             all.a_notes + i * all.lda, all.b_notes,
+                             prepared.wide_a, prepared.wide_b};
         for (size_t r = 0; r < ROWS && i + ROWS < rows; r++) { /* of C that are next */
             for (size_t j = 0; j < PANEL; j += 16) {
                 __builtin_prefetch(c + (i + ROWS + r) * ldc + j, 1);
             }
         }
         for (size_t r = 0; whole != depth && r < ROWS; r++) {
-            memcpy(prepared.a + r * TF_MMA_DEPTH, x.a + r * lda, depth * sizeof *a);
+            memcpy(prepared.a + r * TF_MMA_DEPTH, x.a + r * x.lda, depth * sizeof *x.a);
         }
         if (whole != depth) {
             x.a = prepared.a;
@@ -502,8 +509,8 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops, const
         for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
             float *tile = c + i * ldc + j;
             if (loops.tame) {
-                downward = chain_ranges(plan, loops, x, products, a_notes + i * lda, b_notes,
-                                        whole, tile, ldc, downward);
+                downward =
+                    chain_ranges(plan, loops, x, products, whole, tile, ldc, downward);
             } else {
                 chain_multiples(plan, loops, x, products, whole, tile, ldc);
             }
@@ -530,8 +537,9 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     for (size_t k = 0, here; k < depth; k += here) {
         const size_t left = depth - k, most = prepares ? TF_MMA_DEPTH : left;
         here = left < TF_MMA_DEPTH ? left : most - most % TF_MMA_DEPTH;
-        chain_rows(plan, loops, a + k, a_notes + k / NOTED, lda, b + k * PANEL,
-                   b_notes + k / NOTED, here, rows, c, ldc);
+        const struct operands x = {a + k, b + k * PANEL, lda, a_notes + k / NOTED,
+                                   b_notes + k / NOTED, NULL, NULL};
+        chain_rows(plan, loops, x, here, rows, c, ldc);
     }
 }
 

@@ -368,7 +368,7 @@ TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_mo
 {
     for (size_t row = 0; row < ROWS; row += AT_ONCE, c += AT_ONCE * ldc) {
         struct few_rows given, now;
-        words special[VECTORS], some = words_of(how == ANY ? UINT32_MAX : 0);
+        words special[VECTORS], some = words_of(0);
         UNROLLED for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
             const doubles sums = load_wide(c + i / VECTORS * ldc + i % VECTORS * PLACES);
             given.c[i / VECTORS][i % VECTORS] = how == ENCLOSED ? negative(sums) : sums;
@@ -381,7 +381,7 @@ TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_mo
             add_enclosed_groups(model, depth, x, row, count, &now);
         }
         UNROLLED for (size_t v = 0; v < VECTORS; v++) {
-            special[v] = some;
+            special[v] = words_of(how == ANY ? UINT32_MAX : 0);
             UNROLLED for (size_t r = 0; how != ANY && r < AT_ONCE; r++) {
                 special[v] |= (words)(now.c[r][v] - now.c[r][v] != 0);
             }

@@ -18,6 +18,7 @@ enum {
 struct operands {
     const float *a, *b;
     size_t lda;
+    const uint32_t *a_notes, *b_notes; /* of NOTED k each: see rounded_ranges.h */
     /* For loops in float64, TF_MMA_DEPTH from row to row of A; of panels as b. */
     const double *wide_a, *wide_b;
 };
