@@ -120,6 +120,29 @@ def test_fast_form_equals_slow_one(model, compared):
             compared(got.size)
 
 
+@pytest.mark.parametrize("model", UNLIKE, ids=lambda m: m.name)
+def test_sums_that_begin_with_zero(model, compared):
+    """Over several k-steps, some of which have products that are less than 2^-126."""
+    rng = np.random.default_rng(21)
+    row, column = np.zeros((6, 540)), np.zeros((540, 16))
+    row[:, [0, 2, 300]] = 2.0**-53, 2.0**-64, 2.0**-53
+    column[[0, 2, 300]] = [[-(2.0**-53)], [2.0**-64], [2.0**-53]]
+    with np.errstate(all="ignore"):
+        cases = [(row.astype(dtype_of(model.a)), column.astype(dtype_of(model.b)))]
+    for order in (["tiny", "normal"], ["normal", "tiny"], ["sparse", "least"]):
+        a = [operand(rng, kind, (16, 270), model.a) for kind in order]
+        b = [operand(rng, kind, (20, 270), model.b) for kind in order]
+        cases.append((np.concatenate(a, axis=1), np.concatenate(b, axis=1).T))
+    for a, b in cases:
+        got = td.tensor_core.matmul(
+            a, b, device=model.device, instruction=model.instruction,
+            accumulator=model.accumulator,
+        )  # fmt: skip
+        want = one_by_one(model, a, b, np.zeros(got.shape, np.float32))
+        np.testing.assert_array_equal(got.view(np.uint32), want.view(np.uint32))
+        compared(got.size)
+
+
 NEAR = 2.0**-12
 A, B = 1 + 2.0**-7, 1 + 2.0**-6
 #: Rows of A, columns of B and accumulators where a bound of a loop decides: a device, a

@@ -160,7 +160,8 @@ struct unknown {
 };
 
 /* Rounds what float64 has rounded downward: a sum, and minus it. */
-TF_INLINE doubles round_enclosed(doubles below, doubles minus_above, struct unknown *unknown)
+TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
+                                 struct unknown *unknown)
 {
     /* In this order: a NaN, of another row, does not take the place of what is known. */
     unknown->sign = lesser_doubles(greater_doubles(below, minus_above), unknown->sign);

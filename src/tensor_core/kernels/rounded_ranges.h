@@ -71,8 +71,9 @@ static uint32_t zeros_of(const struct tf_rounded_model *model)
 }
 
 /* `count` lines of n numbers each, `step` apart. */
-__attribute__((noinline)) static uint32_t read_block(const struct tf_rounded_model *model, int32_t least, float *x,
-                           size_t step, size_t count, size_t n)
+__attribute__((noinline)) static uint32_t
+read_block(const struct tf_rounded_model *model, int32_t least, float *x, size_t step,
+           size_t count, size_t n)
 {
     const uint32_t normal = (uint32_t)(least + BIAS) << 23;
     const words zeros = words_of(zeros_of(model));
@@ -100,8 +101,8 @@ static void read_rows(const struct tf_rounded_model *model, float *a, size_t row
     for (size_t i = 0; i < rows; i += ROWS) {
         for (size_t k = 0; k < depth; k += NOTED) {
             const size_t n = tf_min_size(depth - k, NOTED);
-            notes[i * depth + k / NOTED] = read_block(
-                model, model->least_a, a + i * depth + k, depth, ROWS, n);
+            notes[i * depth + k / NOTED] =
+                read_block(model, model->least_a, a + i * depth + k, depth, ROWS, n);
         }
     }
 }
@@ -112,8 +113,8 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
     for (size_t j = 0; j < columns; j += PANEL) {
         for (size_t k = 0; k < depth; k += NOTED) {
             const size_t n = tf_min_size(depth - k, NOTED) * PANEL;
-            notes[j * depth / 2 + k / NOTED] = read_block(
-                model, model->least_b, b + j * depth + k * PANEL, n, 1, n);
+            notes[j * depth / 2 + k / NOTED] =
+                read_block(model, model->least_b, b + j * depth + k * PANEL, n, 1, n);
         }
     }
 }
