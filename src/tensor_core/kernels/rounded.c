@@ -180,22 +180,43 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
+/* The zero that is added to accumulators as they are read: -0 + 0 is 0, and x + (-0) is x.
+ * Without subnormal numbers no sum is -0 that does not begin with it. */
+TF_INLINE floats zero_of(const struct tf_rounded_model *model)
+{
+    return floats_of(model->flush_operands == TF_FLUSH_TO_PLUS_ZERO ? 0.0f : -0.0f);
+}
+
+/* Accumulators as they are read; or minus them. */
+__attribute__((noinline)) static void begin(const struct tf_rounded_model *model,
+                                            int flushes, int minus, const float *c,
+                                            size_t ldc, struct tile *sums)
+{
+    for (size_t i = 0; i < ROWS * SIDES; i++) {
+        const floats given = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
+        const floats kept = flushes ? flush(given) : given;
+        /* While numbers are rounded downward, +0 + (-0) would be -0. */
+        sums->c[i / SIDES][i % SIDES] = minus ? negative(given) : kept + zero_of(model);
+    }
+}
+
+__attribute__((noinline)) static void store(const struct tile *sums, int minus, float *c,
+                                            size_t ldc)
+{
+    for (size_t i = 0; i < ROWS * SIDES; i++) {
+        const floats sum = sums->c[i / SIDES][i % SIDES];
+        const floats result = canonical(minus ? negative(sum) : sum);
+        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &result, sizeof result);
+    }
+}
+
 /* Whole instructions, for a tile of C. */
 TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *model,
                      struct operands x, size_t depth, float *c, size_t ldc)
 {
-    /* As accumulators are read: -0 + 0 is 0, and x + (-0) is x. Without subnormal numbers
-     * no sum is -0 that does not begin with it. */
-    const floats zero = floats_of(
-        model->flush_operands == TF_FLUSH_TO_PLUS_ZERO ? 0.0f : -0.0f);
     const int flushes_c = variant.flushes && model->flush_operands != TF_KEEP_SUBNORMAL;
     struct tile sums, doubt = {0};
-    UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-        const floats given = load_floats(c + i / SIDES * ldc + i % SIDES * LANES);
-        /* While numbers are rounded downward, +0 + (-0) would be -0. */
-        sums.c[i / SIDES][i % SIDES] =
-            variant.to_odd ? negative(given) : (flushes_c ? flush(given) : given) + zero;
-    }
+    begin(model, flushes_c, variant.to_odd, c, ldc, &sums);
     const size_t step = variant.flushes || variant.lanes
                             ? (size_t)model->instruction_depth
                             : depth;
@@ -204,8 +225,8 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
         here.a += k;
         here.b += k * PANEL;
         if (variant.flushes && k) { /* the next instruction reads them */
-            UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-                sums.c[i / SIDES][i % SIDES] += zero;
+            for (size_t i = 0; i < ROWS * SIDES; i++) {
+                sums.c[i / SIDES][i % SIDES] += zero_of(model);
             }
         }
         if (variant.lanes) {
@@ -215,7 +236,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
         }
     }
     const int pairs = variant.arithmetic == TF_FUSED && variant.depth == 2;
-    UNROLLED for (size_t i = 0; pairs && i < ROWS * SIDES; i++) {
+    for (size_t i = 0; pairs && i < ROWS * SIDES; i++) {
         /* The error of Inf is NaN: integers tell what becomes of it. */
         const floats sum = sums.c[i / SIDES][i % SIDES];
         doubt.c[i / SIDES][i % SIDES] = (floats)(sum - sum != 0);
@@ -223,11 +244,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     if (pairs || (variant.flushes && variant.arithmetic == TF_FUSED)) {
         redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
     }
-    UNROLLED for (size_t i = 0; i < ROWS * SIDES; i++) {
-        const floats sum = sums.c[i / SIDES][i % SIDES];
-        const floats result = canonical(variant.to_odd ? negative(sum) : sum);
-        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &result, sizeof result);
-    }
+    store(&sums, variant.to_odd, c, ldc);
 }
 
 #define CHAIN(name, ...)                                                             \
@@ -395,8 +412,9 @@ static struct operands operands_from(struct operands x, size_t k)
 }
 
 /* Goes on with a tile by one of the loops: what may go by integers takes TF_MMA_DEPTH k. */
-static void go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop,
-                  struct operands x, size_t depth, float *c, size_t ldc)
+__attribute__((noinline)) static void
+go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop, struct operands x,
+      size_t depth, float *c, size_t ldc)
 {
     const size_t most = loop == loops.any ? TF_MMA_DEPTH : depth;
     for (size_t k = 0; k < depth; k += most) {
@@ -420,9 +438,9 @@ static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
 
 /* A tile of C by loops that have to know more; those in float64 over as many k each as it
  * fits. Takes and returns whether numbers are rounded downward now. */
-static int chain_ranges(const struct tf_mma_plan *plan, struct loops loops,
-                        struct operands x, struct span products, size_t depth, float *c,
-                        size_t ldc, int downward)
+__attribute__((noinline)) static int
+chain_ranges(const struct tf_mma_plan *plan, struct loops loops, struct operands x,
+             struct span products, size_t depth, float *c, size_t ldc, int downward)
 {
     const struct span sums = span_of_sums(c, ldc);
     const size_t step = loops.in_doubles ? NOTED : depth;

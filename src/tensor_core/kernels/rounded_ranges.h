@@ -120,7 +120,7 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
 }
 
 /* Of `depth` k. */
-TF_INLINE uint32_t note_of_all(const uint32_t *notes, size_t depth)
+__attribute__((noinline)) static uint32_t note_of_all(const uint32_t *notes, size_t depth)
 {
     uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
     for (size_t i = 0; i * NOTED < depth; i++) {
