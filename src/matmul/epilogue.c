@@ -38,7 +38,7 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
         if (again) {
             conversions->from_float32(sums, items, n);
         }
-        if (tf_may_raise(kind, suspects) & ~*flags) {
+        if (flags && (tf_may_raise(kind, suspects) & ~*flags)) {
             *flags |= conversions->flags(sums, items, n);
         }
     }
@@ -97,6 +97,7 @@ unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspa
                        c.strides[0] == itemsize * (ptrdiff_t)columns;
     const size_t together = joined ? TF_CHUNK / columns : 1;
     const int updates = update.row_scales || update.alpha != 1 || update.beta != 0;
+    const int silent = product->precision->silent;
     unsigned flags = 0;
     int special = 0;
     for (size_t i = 0; i < tile->rows; i += together) {
@@ -107,7 +108,10 @@ unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspa
                            c.data + (ptrdiff_t)r * c.strides[0], c.strides[1]);
         }
         special |= path->store(c.kind, sums + i * work->ld, data, c.strides[1],
-                               rows * columns, &flags);
+                               rows * columns, silent ? NULL : &flags);
+    }
+    if (silent) {
+        return 0;
     }
     const unsigned overflow =
         c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;

@@ -51,7 +51,8 @@ static inline float *tf_more_sums(struct tf_workspace *work)
 struct tf_tile_path {
     /* Writes the sums of a tile over all of k to work->sums, rows work->ld apart. */
     void (*compute)(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k);
-    /* Writes n sums, TF_CHUNK at most, to C, rounded to its kind: see tf_store_sums. */
+    /* Writes n sums, TF_CHUNK at most, to C, rounded to its kind: see tf_store_sums. No
+     * flags are wanted if `flags` is NULL. */
     int (*store)(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
                  unsigned *flags);
 };

@@ -8,14 +8,14 @@
 #include "runtime/strided.h"
 #include "tensor_core/mma_model.h"
 
-void tf_mma_canonical_nans(float *x, size_t n, int half)
+void tf_mma_canonical_nans(const float *x, float *out, size_t n, int half)
 {
     const uint32_t nan = tf_mma_nan(half);
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
         bits = tf_mma_is_nan(bits) ? nan : bits;
-        memcpy(x + i, &bits, sizeof bits);
+        memcpy(out + i, &bits, sizeof bits);
     }
 }
 
@@ -30,10 +30,9 @@ int tf_mma_store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     void *items = tf_target(out, stride, itemsize, buffer);
     const struct tf_conversions *conversions =
         &tf_isa->formats->conversions[kind == TF_FLOAT16 ? TF_FLOAT16 : tf_bfloat16_index];
-    const struct tf_flag_hints suspects = conversions->suspect(sums, n);
-    tf_mma_canonical_nans(sums, n, kind == TF_FLOAT16);
+    const int beyond = flags && conversions->suspect(sums, n).beyond;
     if (kind == TF_FLOAT32) {
-        memcpy(items, sums, n * sizeof *sums);
+        tf_mma_canonical_nans(sums, items, n, 0);
     } else { /* exact; but a NaN's payload does not live through it */
         uint16_t *halves = items;
         conversions->from_float32(sums, items, n);
@@ -43,5 +42,5 @@ int tf_mma_store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
         }
     }
     tf_scatter(items, out, stride, itemsize, n);
-    return suspects.beyond != 0;
+    return beyond;
 }

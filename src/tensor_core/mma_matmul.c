@@ -184,7 +184,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
         for (size_t i = 0; i < tile->rows; i++) {
             float *row = work->sums + i * work->ld;
             tf_add_row(more + i * work->ld, row, tile->columns, 1);
-            tf_mma_canonical_nans(row, tile->columns, 0);
+            tf_mma_canonical_nans(row, row, tile->columns, 0);
         }
     }
 }
