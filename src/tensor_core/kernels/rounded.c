@@ -411,12 +411,13 @@ static struct operands operands_from(struct operands x, size_t k)
     return x;
 }
 
-/* Goes on with a tile by one of the loops: what may go by integers takes TF_MMA_DEPTH k. */
+/* Goes on with a tile by one of the loops: what may go by integers takes TF_MMA_DEPTH k at
+ * most. */
 __attribute__((noinline)) static void
 go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop, struct operands x,
       size_t depth, float *c, size_t ldc)
 {
-    const size_t most = loop == loops.any ? TF_MMA_DEPTH : depth;
+    const size_t most = loop == loops.any && loop != fused_any ? TF_MMA_DEPTH : depth;
     for (size_t k = 0; k < depth; k += most) {
         const struct operands here = operands_from(x, k);
         loop(&plan->rounded, &here, tf_min_size(depth - k, most), c, ldc);
