@@ -400,14 +400,17 @@ static int chain_pairs(const struct tf_mma_plan *plan, struct operands x, size_t
     return 1;
 }
 
-static struct operands operands_from(struct operands x, size_t k)
+/* From k, and a column, on. */
+static struct operands operands_from(struct operands x, size_t k, size_t column)
 {
     x.a += k;
-    x.b += k * PANEL;
+    x.b += k * PANEL + column;
     x.a_notes += k / NOTED;
     x.b_notes += k / NOTED;
-    x.wide_a += k;
-    x.wide_b += k * PANEL;
+    if (x.wide_a) {
+        x.wide_a += k;
+        x.wide_b += k * PANEL + column;
+    }
     return x;
 }
 
@@ -419,7 +422,7 @@ go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop, struct
 {
     const size_t most = loop == loops.any && loop != fused_any ? TF_MMA_DEPTH : depth;
     for (size_t k = 0; k < depth; k += most) {
-        const struct operands here = operands_from(x, k);
+        const struct operands here = operands_from(x, k, 0);
         loop(&plan->rounded, &here, tf_min_size(depth - k, most), c, ldc);
     }
 }
@@ -463,8 +466,8 @@ chain_ranges(const struct tf_mma_plan *plan, struct loops loops, struct operands
                 downward = !downward;
                 tf_fp_round_downward(downward);
             }
-            go_on(plan, loops, loop, operands_from(x, begun), tf_min_size(k, depth) - begun,
-                  c, ldc);
+            go_on(plan, loops, loop, operands_from(x, begun, 0),
+                  tf_min_size(k, depth) - begun, c, ldc);
             begun = k;
         }
         loop = next;
@@ -472,6 +475,7 @@ chain_ranges(const struct tf_mma_plan *plan, struct loops loops, struct operands
     return downward;
 }
 
+/* Whether the instruction for pairs is what the unit has. */
 static int has_pairs(const struct tf_mma_plan *plan, struct loops loops)
 {
     return LANES == 16 && plan->pairs.columns == PANEL && loops.exact == odd_exact;
@@ -492,6 +496,8 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
     }
     if (loops.in_doubles) {
         TF_NAME(tf_widen)(all.b, prepared.wide_b, whole * PANEL);
+        all.wide_a = prepared.wide_a;
+        all.wide_b = prepared.wide_b;
     }
     const int pairs = has_pairs(plan, loops);
     for (size_t k = 0; pairs && k < whole; k += 2) {
@@ -503,9 +509,9 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
     for (size_t i = 0; i < rows; i += ROWS) {
         const struct span products =
             span_of_products(note_of_all(all.a_notes + i * all.lda, depth), b_note);
-        struct operands x = {all.a + i * all.lda, all.b, all.lda,
-                             all.a_notes + i * all.lda, all.b_notes,
-                             prepared.wide_a, prepared.wide_b};
+        struct operands x = all;
+        x.a += i * all.lda;
+        x.a_notes += i * all.lda;
         for (size_t r = 0; r < ROWS && i + ROWS < rows; r++) { /* of C that are next */
             for (size_t j = 0; j < PANEL; j += 16) {
                 __builtin_prefetch(c + (i + ROWS + r) * ldc + j, 1);
@@ -525,13 +531,14 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
             chain_pairs(plan, x, whole, &prepared, c + i * ldc, ldc)) {
             continue;
         }
-        for (size_t j = 0; j < PANEL; j += WIDTH, x.b += WIDTH, x.wide_b += WIDTH) {
+        for (size_t j = 0; j < PANEL; j += WIDTH) {
+            const struct operands here = operands_from(x, 0, j);
             float *tile = c + i * ldc + j;
             if (loops.tame) {
-                downward =
-                    chain_ranges(plan, loops, x, products, whole, tile, ldc, downward);
+                downward = chain_ranges(plan, loops, here, products, whole, tile, ldc,
+                                        downward);
             } else {
-                chain_multiples(plan, loops, x, products, whole, tile, ldc);
+                chain_multiples(plan, loops, here, products, whole, tile, ldc);
             }
         }
     }

@@ -3,7 +3,8 @@
  * Products are exact in float64. If all numbers are multiples of a unit, and no sum reaches
  * 2^53 of it, sums are exact, too, and what is left is a rounding to float32's 24 bits.
  *
- * Else all sums are rounded both downward and upward. What is between the two has one
+ * Else all sums are rounded both downward and upward, the accumulator's last: products are
+ * nearer to one another than to it, so that the two sums are. What is between them has one
  * rounding to 24 bits if the two have the same. They do unless the middle of two results
  * is between them, or is one of them and not the other. If they do not, the errors of sums
  * are taken with them (2Sum: Knuth, and exact in any order), and tell whether the last bit
@@ -311,18 +312,18 @@ TF_INLINE void add_groups(int depth, enum how how, const double *a, const double
     *rows = now;
 }
 
-/* Computes again, with the errors of sums, those vectors of which elements are unknown. */
+/* Computes again, with the errors of sums, those vectors that have bits in `which`. */
 __attribute__((noinline)) static void
 compute_again(const struct tf_rounded_model *model, enum how how, const struct operands *x,
               size_t row, size_t first, size_t count, const struct few_rows *given,
-              const words unknown[VECTORS], struct few_rows *next)
+              const words which[VECTORS], struct few_rows *next)
 {
     if (how == ENCLOSED) {
         tf_fp_round_downward(0);
     }
     for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
         const size_t r = i / VECTORS, v = i % VECTORS;
-        if (any(unknown[v])) {
+        if (any(which[v])) {
             const doubles c = given->c[r][v];
             const doubles sums =
                 go_on_with_errors(model, x, row + r, v * PLACES, first, count,
@@ -335,7 +336,7 @@ compute_again(const struct tf_rounded_model *model, enum how how, const struct o
     }
 }
 
-/* Blocks of k, one after the other. */
+/* Blocks of k, one after the other: what is unknown in one is no more than that again. */
 TF_INLINE void add_enclosed_groups(const struct tf_rounded_model *model, int depth,
                                    const struct operands *x, size_t row, size_t count,
                                    struct few_rows *rows)
@@ -364,6 +365,7 @@ TF_INLINE void add_enclosed_groups(const struct tf_rounded_model *model, int dep
     }
 }
 
+/* A tile of C. */
 TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_model *model,
                              const struct operands *x, size_t count, float *c, size_t ldc)
 {
