@@ -27,7 +27,9 @@ enum {
     LOWEST = FRACTION + MORE + 1,
     HIGHEST = 2 * BIAS - 2,
     NO_PRODUCT = TF_MMA_ZERO / 2,
-    SPECIAL = 2 * BIAS + 1 /* of Inf and NaN */
+    NEAR = 6, /* what an accumulator's exponent may be above that of the products */
+    /* The greatest exponent of ordinary products: an accumulator that is near is finite. */
+    ORDINARY = 2 * BIAS - NEAR
 };
 
 /* -- integers ---------------------------------------------------------------------- */
@@ -67,21 +69,16 @@ struct stage {
     shorts exponents[ROWS]; /* biased, LOWEST to HIGHEST */
 };
 
-/* `doubt` gets bits where exponents are out of range. */
+/* The products of a lane, whose greatest exponents are given. */
 TF_INLINE struct stage add_lane(struct operands x, struct place place,
-                                shorts doubt[ROWS])
+                                const shorts exponents[ROWS])
 {
     struct stage stage;
     floats scale[ROWS][2];
-    find_greatest(x, place, stage.exponents);
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        const shorts e = stage.exponents[r];
-        const shorts within =
-            lesser_of(greater_of(e, shorts_of(LOWEST)), shorts_of(HIGHEST));
-        doubt[r] |= (within ^ e) & ~(e < NO_PRODUCT);
-        stage.exponents[r] = within;
+        stage.exponents[r] = exponents[r];
         UNROLLED for (int s = 0; s < 2; s++) {
-            const words field = FRACTION + 2 * BIAS - column_of(within, s);
+            const words field = FRACTION + 2 * BIAS - column_of(exponents[r], s);
             scale[r][s] = (floats)(field << 23);
             stage.total[r][s] = words_of(0);
         }
@@ -124,21 +121,22 @@ TF_INLINE floats round_total(words high, words low)
 #endif
 }
 
-/* The sums of products of a group. */
-TF_INLINE struct stage add_group_products(int lanes, struct operands x, size_t first,
-                                          size_t count, shorts out[ROWS])
+/* The k of a group that are in a lane. */
+TF_INLINE struct place lane_of(int lanes, int lane, size_t first, size_t count)
 {
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        out[r] = shorts_of(0);
+    return lanes == 1 ? (struct place){first, count, 0}
+                      : (struct place){first + lane, (count + 1 - lane) / 2, ~(size_t)0};
+}
+
+/* Whether all are from least to most. */
+TF_INLINE int are_within(const shorts x[ROWS], int16_t least, int16_t most)
+{
+    shorts low = x[0], high = x[0];
+    UNROLLED for (int r = 1; r < ROWS; r++) {
+        low = lesser_of(low, x[r]);
+        high = greater_of(high, x[r]);
     }
-    const struct place place = {first, lanes == 1 ? count : (count + 1) / 2,
-                                lanes == 1 ? 0 : ~(size_t)0};
-    const struct stage stage = add_lane(x, place, out);
-    if (lanes == 1) {
-        return stage;
-    }
-    const struct place odd = {first + 1, count / 2, ~(size_t)0};
-    return add_stages(stage, add_lane(x, odd, out));
+    return !any((words)((low < least) | (high > most)));
 }
 
 /* All bits of a column's words, of shorts that are so. */
@@ -147,28 +145,28 @@ TF_INLINE words all_bits_of(shorts x, int side)
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
 }
 
-/* The same where no accumulator is far above the products, or so far below that it would be scaled
- * to a subnormal number: the total has 32 bits in units of the sum's, or of twice that
- * where the accumulator is greatest. There the last bit, if it is one, makes the next one
- * odd: the total has 28 bits at least, so it is rounded as it would be with both. Nothing
- * is left to drop below 31 fraction bits. Returns whether an accumulator is elsewhere, or
- * is not finite, or products are out of range; then nothing is done. */
-TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[ROWS],
-                       const shorts of_c[ROWS], struct accumulators *sums)
+/* Whether no accumulator is far above the products, or so far below that it would be scaled
+ * to a subnormal number. Sums of two lanes are less than 2^30: an accumulator that is
+ * greater by 2^6 may cancel them. */
+TF_INLINE int are_near(int lanes, const struct stage *stage, const shorts of_c[ROWS])
 {
-    /* Sums of two lanes are less than 2^30: so great an accumulator may cancel them. */
-    const int16_t most = lanes == 1 ? 6 : 5, least = 1 - FRACTION - BIAS;
-    shorts above[ROWS], far = shorts_of(0);
+    shorts above[ROWS];
     UNROLLED for (int r = 0; r < ROWS; r++) {
         above[r] = of_c[r] - stage->exponents[r];
-        far |= (above[r] > most) | (above[r] < least) | out[r] |
-               (stage->exponents[r] == LOWEST) | (of_c[r] == SPECIAL);
     }
-    if (any((words)far)) {
-        return 1;
-    }
+    return are_within(above, 1 - FRACTION - BIAS, NEAR - (lanes == 2));
+}
+
+/* Such accumulators with the sums of products: the total has 32 bits in units of the sum's,
+ * or of twice that where the accumulator is greatest. There the last bit, if it is one,
+ * makes the next one odd: the total has 28 bits at least, so it is rounded as it would be
+ * with both. Nothing is left to drop below 31 fraction bits. */
+TF_INLINE void add_near(int lanes, const struct stage *stage, const shorts of_c[ROWS],
+                        struct accumulators *sums)
+{
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        const shorts twice = (above[r] > 5) & 1, e = stage->exponents[r] + twice;
+        const shorts above = of_c[r] - stage->exponents[r];
+        const shorts twice = (above > 5) & 1, e = stage->exponents[r] + twice;
         UNROLLED for (int s = 0; s < 2; s++) {
             const words scale = (FRACTION + 2 * BIAS - column_of(e, s)) << 23;
             words total = integers_below(sums->c[r][s] * (floats)scale);
@@ -176,20 +174,19 @@ TF_INLINE int add_near(int lanes, const struct stage *stage, const shorts out[RO
                 const words shift = column_of(twice, s), sum = stage->total[r][s];
                 total += shifted_down(sum, shift) | (sum & shift);
             } else {
-                total &= all_bits_of(above[r] >= -FRACTION - 1, s);
+                total &= all_bits_of(above >= -FRACTION - 1, s);
                 total += stage->total[r][s];
             }
             sums->c[r][s] = floats_of_words(total) * (floats)((2 * BIAS << 23) - scale);
         }
     }
-    return 0;
 }
 
-/* The accumulators, whose exponents are given, with the sums of products; `doubt` gets bits
- * of those in doubt. */
-TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[ROWS],
-                       const shorts of_c[ROWS], struct accumulators *sums,
-                       words doubt[ROWS][2])
+/* Accumulators, whose exponents are given, with the sums of products; `doubt` gets bits of
+ * those in doubt, which those of `out` are, too. Products may be ordinary. */
+TF_INLINE void add_far(int lanes, int ordinary, const struct stage *stage,
+                       const shorts out[ROWS], const shorts of_c[ROWS],
+                       struct accumulators *sums, words doubt[ROWS][2])
 {
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = stage->exponents[r];
@@ -200,7 +197,10 @@ TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[RO
         const shorts kept = lesser_of(below, shorts_of(MORE));
         const shorts lost = lesser_of(below - kept, shorts_of(31));
         const shorts counts = greatest - of_c[r] <= FRACTION + 1;
-        const shorts outside = out[r] | (larger ^ greatest);
+        shorts outside = larger ^ greatest;
+        if (!ordinary) { /* nor is the lowest exponent that of products if there are none */
+            outside |= out[r] | ((e == LOWEST) & (of_c[r] < LOWEST));
+        }
         UNROLLED for (int s = 0; s < 2; s++) {
             const words g = column_of(greatest, s), keep = column_of(kept, s);
             const floats c = sums->c[r][s];
@@ -219,10 +219,6 @@ TF_INLINE void add_far(int lanes, const struct stage *stage, const shorts out[RO
             const words range = s ? (words)outside & ~0xFFFFu : (words)outside << 16;
             doubt[r][s] = unsure | range;
         }
-        /* Without products the lowest exponent is not theirs. */
-        const shorts nothing = (e == LOWEST) & (of_c[r] < LOWEST);
-        doubt[r][0] |= (words)nothing << 16;
-        doubt[r][1] |= (words)nothing & ~0xFFFFu;
     }
 }
 
@@ -262,6 +258,94 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
+/* Accumulators that are far, or any that products are not ordinary with. */
+TF_INLINE void add_or_redo(int lanes, int ordinary, const struct tf_rounded_model *model,
+                           struct operands x, size_t first, size_t count,
+                           const struct stage *stage, const shorts out[ROWS],
+                           const shorts of_c[ROWS], struct accumulators *sums)
+{
+    struct accumulators next = *sums;
+    words doubt[ROWS][2], some = words_of(0);
+    add_far(lanes, ordinary, stage, out, of_c, &next, doubt);
+    UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
+        some |= doubt[i / 2][i % 2];
+    }
+    if (__builtin_expect(any(some), 0)) {
+        const struct accumulators given = *sums;
+        struct accumulators redone = next;
+        redo_with_integers(model, &x, first, count, doubt, &given, &redone);
+        next = redone;
+    }
+    *sums = next;
+}
+
+/* The products of a lane, whose exponents may be any; `out` gets bits where they are out of
+ * range. */
+__attribute__((noinline)) static struct stage
+add_any_lane(const struct operands *x, struct place place, shorts out[ROWS])
+{
+    shorts exponents[ROWS];
+    find_greatest(*x, place, exponents);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const shorts e = exponents[r];
+        exponents[r] = lesser_of(greater_of(e, shorts_of(LOWEST)), shorts_of(HIGHEST));
+        out[r] |= (exponents[r] ^ e) & ~(e < NO_PRODUCT);
+    }
+    return add_lane(*x, place, exponents);
+}
+
+/* A group with such products. */
+__attribute__((noinline)) static void
+add_any_group(const struct tf_rounded_model *model, const struct operands *x, size_t first,
+              size_t count, struct accumulators *sums)
+{
+    const int lanes = model->lanes;
+    struct accumulators now = *sums;
+    shorts out[ROWS], of_c[ROWS];
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        out[r] = shorts_of(0);
+        of_c[r] = exponents_of(now.c[r][0], now.c[r][1], 0);
+    }
+    struct stage stage = add_any_lane(x, lane_of(lanes, 0, first, count), out);
+    if (lanes == 2) {
+        const struct place odd = lane_of(lanes, 1, first, count);
+        stage = add_stages(stage, add_any_lane(x, odd, out));
+    }
+    add_or_redo(lanes, 0, model, *x, first, count, &stage, out, of_c, &now);
+    *sums = now;
+}
+
+/* A group. */
+TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct operands x,
+                         size_t first, size_t count, struct accumulators *sums)
+{
+    shorts exponents[2][ROWS], of_c[ROWS];
+    int ordinary = !SMALL;
+    UNROLLED for (int lane = 0; lane < lanes; lane++) {
+        find_greatest(x, lane_of(lanes, lane, first, count), exponents[lane]);
+        ordinary &= are_within(exponents[lane], LOWEST + 1, ORDINARY);
+    }
+    if (__builtin_expect(!ordinary, 0)) {
+        struct accumulators next = *sums;
+        add_any_group(model, &x, first, count, &next);
+        *sums = next;
+        return;
+    }
+    struct stage stage = add_lane(x, lane_of(lanes, 0, first, count), exponents[0]);
+    if (lanes == 2) {
+        stage = add_stages(stage,
+                           add_lane(x, lane_of(lanes, 1, first, count), exponents[1]));
+    }
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        of_c[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0);
+    }
+    if (are_near(lanes, &stage, of_c)) {
+        add_near(lanes, &stage, of_c, sums);
+    } else {
+        add_or_redo(lanes, 1, model, x, first, count, &stage, NULL, of_c, sums);
+    }
+}
+
 /* -- chains ------------------------------------------------------------------------ */
 
 /* Rows of C in sets: while one waits for a group's sum, another's begins. */
@@ -278,26 +362,7 @@ TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct ope
         const size_t count = tf_min_size(depth - k, (size_t)model->depth);
         struct operands rows = x;
         for (int set = 0; set < ROW_SETS; set++) {
-            shorts out[ROWS], of_c[ROWS];
-            const struct stage stage = add_group_products(lanes, rows, k, count, out);
-            UNROLLED for (int r = 0; r < ROWS; r++) {
-                of_c[r] = exponents_of(sums[set].c[r][0], sums[set].c[r][1], 0);
-            }
-            if (SMALL || add_near(lanes, &stage, out, of_c, &sums[set])) {
-                struct accumulators next = sums[set];
-                words doubt[ROWS][2], some = words_of(0);
-                add_far(lanes, &stage, out, of_c, &next, doubt);
-                UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
-                    some |= doubt[i / 2][i % 2];
-                }
-                if (__builtin_expect(any(some), 0)) {
-                    const struct accumulators given = sums[set];
-                    struct accumulators redone = next;
-                    redo_with_integers(model, &rows, k, count, doubt, &given, &redone);
-                    next = redone;
-                }
-                sums[set] = next;
-            }
+            add_group(lanes, model, rows, k, count, &sums[set]);
             rows.a += ROWS * x.lda;
             rows.a_exponents += ROWS * x.lda;
         }
