@@ -232,14 +232,14 @@ def matmul(
     result_type = np.dtype(model.accumulator)
     left, right, batch, shape = arranged(x, y)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    start = None if c is None else as_accumulators(c, model, shape)
+    # Chains of float64 numbers always go on with what is in the result.
+    continues = c is not None or model.accumulator == "float64"
+    start = as_accumulators(c, model, shape) if continues else None
     target = _as_target(out, result_type, shape)
 
     result: Array = np.empty((*batch, m, n), result_type)
     if start is not None:
         result.reshape(shape)[...] = start
-    elif model.accumulator == "float64":
-        result[...] = 0
     stack = batch or (1,)
     operands = (
         np.broadcast_to(left, (*stack, m, k)),
@@ -250,7 +250,7 @@ def matmul(
         _core.fma_matmul(model, *operands)
     else:
         spec = _core.MatmulSpec(
-            "float32", model=model, promote=promote, continues=start is not None,
+            "float32", model=model, promote=promote, continues=continues,
             silent=True,
         )  # fmt: skip
         _core.mma_matmul(spec, *operands)

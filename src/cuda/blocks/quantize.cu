@@ -107,9 +107,9 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const int mine = lane % LANES * SHARE; /* of a block, the first */
     const int64_t step = (int64_t)gridDim.x * WARPS * TOGETHER;
 #pragma unroll 1
-    for (int64_t warps = ((int64_t)blockIdx.x * WARPS + warp) * TOGETHER; warps < all;
-         warps += step) {
-        const int64_t b = warps + lane / LANES;
+    for (int64_t of_warp = ((int64_t)blockIdx.x * WARPS + warp) * TOGETHER; of_warp < all;
+         of_warp += step) { /* the first of the warp's blocks */
+        const int64_t b = of_warp + lane / LANES;
         int64_t at = b * BLOCK_SIZE + mine, left = BLOCK_SIZE;
         if (length % BLOCK_SIZE != 0) {
             const int64_t line = b / blocks;

@@ -205,8 +205,8 @@ __attribute__((noinline)) static void store(const struct tile *sums, int minus, 
 {
     for (size_t i = 0; i < ROWS * SIDES; i++) {
         const floats sum = sums->c[i / SIDES][i % SIDES];
-        const floats result = canonical(minus ? negative(sum) : sum);
-        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &result, sizeof result);
+        const floats stored = canonical(minus ? negative(sum) : sum);
+        memcpy(c + i / SIDES * ldc + i % SIDES * LANES, &stored, sizeof stored);
     }
 }
 
