@@ -217,6 +217,8 @@ def test_product_on_every_instruction_set(isa):
         "-q",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "exhaustive or not exhaustive",
         *tests,
         TF32DTYPE_ISA=isa,
         timeout=600,
