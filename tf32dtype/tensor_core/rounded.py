@@ -114,10 +114,10 @@ ROUNDED = (
     *_models(_BOARDS, "mfma", _F32, 1, 1, "one source"),
     *_models(("MI250X", "MI300X"), "mfma", _F64, 1, 4, "one source"),
     # CPUs.
-    *_models(("AVX512_BF16",), "vdpbf16ps", _BF16, 1, 2, "documented", odd_first=True,
+    *_models(("AVX512_BF16",), "vdpbf16ps", _BF16, 1, 2, "recorded", odd_first=True,
              **_FLUSHING),
-    *_models(("AMX",), "tdpbf16ps", _BF16, 1, 32, "documented", lanes=2, **_FLUSHING),
-    *_models(("AMX",), "tdpfp16ps", _F16, 1, 32, "documented", lanes=2, **_FLUSHING),
+    *_models(("AMX",), "tdpbf16ps", _BF16, 1, 32, "recorded", lanes=2, **_FLUSHING),
+    *_models(("AMX",), "tdpfp16ps", _F16, 1, 32, "recorded", lanes=2, **_FLUSHING),
     *_models(("Arm BF16",), "bfdot", _BF16, 2, 2, "documented", **_ARM),
     *_models(("Arm BF16",), "bfmmla", _BF16, 2, 4, "documented", **_ARM),
     *_models(("Arm BF16",), "bfdot_ebf", _BF16, 2, 2, "documented", lanes=1,
