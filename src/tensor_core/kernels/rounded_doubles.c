@@ -25,9 +25,6 @@ typedef int64_t longs __attribute__((vector_size(4 * LANES)));
 typedef uint64_t unsigned_longs __attribute__((vector_size(4 * LANES)));
 typedef float few_floats __attribute__((vector_size(2 * LANES)));
 
-/* Bits that float32 does not have. */
-static const int64_t BELOW_SINGLE = (1 << 29) - 1;
-
 TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
 
 /* In all lanes, whatever the rounding mode. */
@@ -152,6 +149,36 @@ TF_INLINE doubles round_to_single(doubles x)
 
 /* -- sums between two numbers ------------------------------------------------------ */
 
+#if defined(__AVX512BW__)
+
+/* What is not known of results. */
+struct unknown {
+    longs bits;
+};
+
+/* Rounds what float64 has rounded downward: a sum, and minus it. As round_to_single does it
+ * for both, by the exponent of one: the other one is next to it, or is not rounded to the
+ * same. Zero is -0, however it is rounded. */
+TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
+                                 struct unknown *unknown)
+{
+    enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+    const __m512d power = (__m512d)((longs)minus_above & longs_of(INT64_C(0x7FF) << 52));
+    const __m512d much = (__m512d)all_lanes(0x1.8p29);
+    const __m512d first = _mm512_fmadd_round_pd(much, power, (__m512d)below, NEAREST);
+    const __m512d second =
+        _mm512_fmsub_round_pd(much, power, (__m512d)minus_above, NEAREST);
+    unknown->bits |= (longs)first ^ (longs)second;
+    return (doubles)_mm512_fmsub_pd(much, power, second);
+}
+
+TF_INLINE words are_unknown(struct unknown unknown) { return (words)unknown.bits; }
+
+#else
+
+/* Bits that float32 does not have. */
+static const int64_t BELOW_SINGLE = (1 << 29) - 1;
+
 /* What is not known of results: bits of float32; and the sign, where zero lies between the
  * two numbers: then `sign`, the least of the greater ones of `below` and `minus_above`, is
  * less than zero. */
@@ -182,6 +209,8 @@ TF_INLINE words are_unknown(struct unknown unknown)
     const longs bits = unknown.bits & (INT64_MAX ^ BELOW_SINGLE);
     return (words)(bits | (longs)(unknown.sign < 0));
 }
+
+#endif
 
 /* -- sums with their errors -------------------------------------------------------- */
 
@@ -348,7 +377,7 @@ TF_INLINE void add_enclosed_groups(const struct tf_rounded_model *model, int dep
         struct unknown unknown[VECTORS];
         words bits[VECTORS], some = words_of(0);
         UNROLLED for (size_t v = 0; v < VECTORS; v++) {
-            unknown[v] = (struct unknown){longs_of(0), all_lanes(0)};
+            unknown[v] = (struct unknown){0};
         }
         add_groups(depth, ENCLOSED, x->wide_a + row * TF_MMA_DEPTH + k,
                    x->wide_b + k * PANEL, here, &now, unknown);

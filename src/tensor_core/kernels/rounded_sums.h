@@ -27,13 +27,58 @@ TF_INLINE floats canonical(floats x)
 
 TF_INLINE floats negative(floats x) { return (floats)((words)x ^ TF_SIGN_BIT); }
 
+/* The exact sum of two numbers as two: their sum, and its error. */
+struct pair {
+    floats sum, error;
+};
+
+#if defined(__AVX512BW__)
+
+enum {
+    DOWNWARD = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC,
+    UPWARD = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC
+};
+
+TF_INLINE __mmask16 are_even(__m512 x)
+{
+    return _mm512_testn_epi32_mask((__m512i)x, _mm512_set1_epi32(1));
+}
+
+/* x + y to odd, whatever the rounding mode. */
+TF_INLINE floats odd_sum(floats x, floats y)
+{
+    const __m512 a = (__m512)x, b = (__m512)y;
+    const __m512 below = _mm512_add_round_ps(a, b, DOWNWARD);
+    return (floats)_mm512_mask_add_round_ps(below, are_even(below), a, b, UPWARD);
+}
+
+/* x * y + z to odd, whose product is exact. */
+TF_INLINE floats odd_product_sum(floats x, floats y, floats z) { return odd_sum(x * y, z); }
+
+/* -(x + y) of x and -y to odd; -0 for zero. */
+TF_INLINE floats minus_odd_sum(floats x, floats minus_y)
+{
+    const __m512 a = (__m512)minus_y, b = (__m512)x;
+    const __m512 above = _mm512_sub_round_ps(a, b, UPWARD);
+    return (floats)_mm512_mask_sub_round_ps(above, are_even(above), a, b, DOWNWARD);
+}
+
+/* Of two numbers the one of the greater magnitude first (Fast2Sum: Dekker). */
+TF_INLINE struct pair two_sum(floats x, floats y)
+{
+    enum { LESSER = 6, GREATER = 7 }; /* VRANGEPS, of magnitudes, with their sign */
+    const floats greater = (floats)_mm512_range_ps((__m512)x, (__m512)y, GREATER);
+    const floats lesser = (floats)_mm512_range_ps((__m512)x, (__m512)y, LESSER);
+    const floats sum = x + y; /* NaN, which VRANGEPS leaves out */
+    return (struct pair){sum, lesser - (sum - greater)};
+}
+
+#else
+
 /* Of each element one of two, by the last bit of x. */
 TF_INLINE floats where_odd(floats x, floats yes, floats no)
 {
-#if defined(__AVX512BW__)
-    const __mmask16 odd = _mm512_test_epi32_mask((__m512i)x, _mm512_set1_epi32(1));
-    return (floats)_mm512_mask_mov_ps((__m512)no, odd, (__m512)yes);
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
     return (floats)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)((words)x << 31));
 #else
     const words odd = 0 - ((words)x & 1);
@@ -44,9 +89,7 @@ TF_INLINE floats where_odd(floats x, floats yes, floats no)
 /* x * y + z to odd, whose product is exact, while float32 rounds downward. */
 TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
 {
-#if defined(__AVX512BW__)
-    const floats minus_above = (floats)_mm512_fnmsub_ps((__m512)x, (__m512)y, (__m512)z);
-#elif defined(__AVX2__) && defined(__FMA__)
+#if defined(__AVX2__) && defined(__FMA__)
     const floats minus_above = (floats)_mm256_fnmsub_ps((__m256)x, (__m256)y, (__m256)z);
 #else
     const floats minus_above = add_exact_product(-x, y, -z);
@@ -55,42 +98,40 @@ TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
     return where_odd(below, below, negative(minus_above));
 }
 
-/* -(x + y) of x and -y, the same. */
+/* -(x + y) of x and -y to odd, the same; -0 for zero. */
 TF_INLINE floats minus_odd_sum(floats x, floats minus_y)
 {
     const floats below = x - minus_y, minus_above = minus_y - x;
     return where_odd(below, negative(below), minus_above);
 }
 
-/* The exact sum of two numbers as two: their sum, and its error (2Sum: Knuth). */
-struct pair {
-    floats sum, error;
-};
-
+/* In any order (2Sum: Knuth). */
 TF_INLINE struct pair two_sum(floats x, floats y)
 {
     const floats sum = x + y, second = sum - x;
     return (struct pair){sum, (x - (sum - second)) + (y - second)};
 }
 
-/* The sum of a pair, rounded to odd: cut toward zero, and odd if that lost something. */
-TF_INLINE floats odd_sum_of(struct pair x)
+/* x + y to odd, while float32 rounds to nearest: cut toward zero, and odd if that lost
+ * something. */
+TF_INLINE floats odd_sum(floats x, floats y)
 {
-    const words inexact = (words)(x.error != 0);
-    const words beyond = (words)((ints)((words)x.sum ^ (words)x.error) >> 31);
-    return (floats)(((words)x.sum + (beyond & inexact)) | (inexact & 1));
+    const struct pair exact = two_sum(x, y);
+    const words inexact = (words)(exact.error != 0);
+    const words beyond = (words)((ints)((words)exact.sum ^ (words)exact.error) >> 31);
+    return (floats)(((words)exact.sum + (beyond & inexact)) | (inexact & 1));
 }
+
+#endif
 
 /* x0 y0 + x1 y1 + z, rounded once, if products are exact and nothing is subnormal: S. Boldo
  * and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
  * rounding to odd", IEEE Trans. Comput. 57 (2008). */
 TF_INLINE floats fused_pair(const floats x[2], const floats y[2], floats z)
 {
-    const floats first = x[0] * y[0], sum = add_exact_product(x[1], y[1], first);
-    const floats second = sum - first, lost = x[1] * y[1] - second;
-    const struct pair products = {sum, (first - (sum - second)) + lost};
+    const struct pair products = two_sum(x[0] * y[0], x[1] * y[1]);
     const struct pair all = two_sum(z, products.sum);
-    return all.sum + odd_sum_of(two_sum(all.error, products.error));
+    return all.sum + odd_sum(all.error, products.error);
 }
 
 #endif
