@@ -26,10 +26,7 @@ enum {
      * with which no product is Inf. */
     LOWEST = FRACTION + MORE + 1,
     HIGHEST = 2 * BIAS - 2,
-    NO_PRODUCT = TF_MMA_ZERO / 2,
-    NEAR = 6, /* what an accumulator's exponent may be above that of the products */
-    /* The greatest exponent of ordinary products: an accumulator that is near is finite. */
-    ORDINARY = 2 * BIAS - NEAR
+    NO_PRODUCT = TF_MMA_ZERO / 2
 };
 
 /* -- integers ---------------------------------------------------------------------- */
@@ -50,6 +47,19 @@ TF_INLINE words integers_below(floats x)
 
 TF_INLINE words shifted_down(words x, words by) { return (words)((ints)x >> (ints)by); }
 
+/* By 32 at most, which leaves nothing. */
+TF_INLINE words shifted_up(words x, words by)
+{
+#if defined(__AVX512BW__)
+    return (words)_mm512_sllv_epi32((__m512i)x, (__m512i)by);
+#elif defined(__AVX2__)
+    return (words)_mm256_sllv_epi32((__m256i)x, (__m256i)by);
+#else
+    const words half = by >> 1;
+    return x << half << (by - half);
+#endif
+}
+
 TF_INLINE floats floats_of_words(words x)
 {
     return __builtin_convertvector((ints)x, floats);
@@ -59,6 +69,13 @@ TF_INLINE floats floats_of_words(words x)
 TF_INLINE words column_of(shorts x, int side)
 {
     return side ? (words)x >> 16 : (words)x & 0xFFFFu;
+}
+
+/* 2^(x - BIAS) of a column. */
+TF_INLINE floats power_of(shorts x, int side)
+{
+    const words fields = (words)(x << 7);
+    return (floats)(side ? fields & ~0xFFFFu : fields << 16);
 }
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -78,8 +95,7 @@ TF_INLINE struct stage add_lane(struct operands x, struct place place,
     UNROLLED for (int r = 0; r < ROWS; r++) {
         stage.exponents[r] = exponents[r];
         UNROLLED for (int s = 0; s < 2; s++) {
-            const words field = FRACTION + 2 * BIAS - column_of(exponents[r], s);
-            scale[r][s] = (floats)(field << 23);
+            scale[r][s] = power_of(FRACTION + 2 * BIAS - exponents[r], s);
             stage.total[r][s] = words_of(0);
         }
     }
@@ -102,23 +118,6 @@ TF_INLINE struct stage add_stages(struct stage x, struct stage y)
         }
     }
     return sum;
-}
-
-/* high * 2^MORE + low, rounded downward to 31 fraction bits, then to nearest. */
-TF_INLINE floats round_total(words high, words low)
-{
-    /* That many bits has the total: of a negative one its complement, since a power of two
-     * has no bits to drop; nor does it matter that a conversion may round up to one. */
-    const words magnitude = high ^ (words)((ints)high >> 31);
-    words drop = ((words)floats_of_words(magnitude) >> 23) - (BIAS + 23);
-    drop &= ~(words)((ints)drop >> 31);
-    const words rest = ((high & 0xFFu) << MORE | low) & (words_of(UINT32_MAX) << drop);
-    const floats upper = floats_of_words((words)((ints)high >> 8)), size = floats_of(65536);
-#if defined(__FMA__) || defined(__aarch64__)
-    return fused(upper, size, floats_of_words(rest));
-#else
-    return upper * size + floats_of_words(rest); /* the product is exact */
-#endif
 }
 
 /* The k of a group that are in a lane. */
@@ -145,81 +144,54 @@ TF_INLINE words all_bits_of(shorts x, int side)
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
 }
 
-/* Whether no accumulator is far above the products, or so far below that it would be scaled
- * to a subnormal number. Sums of two lanes are less than 2^30: an accumulator that is
- * greater by 2^6 may cancel them. */
-TF_INLINE int are_near(int lanes, const struct stage *stage, const shorts of_c[ROWS])
+/* The bits below a total's last one that its first rounding keeps: of a word that begins
+ * with them, a mask. A total of 25 + HEADROOM bits, as the accumulator has them, keeps 7 -
+ * HEADROOM; one of a bit more keeps one fewer. A negative total has the bits of its
+ * complement: a power of two has no bits below to keep. */
+TF_INLINE words kept_below(int headroom, words total)
 {
-    shorts above[ROWS];
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        above[r] = of_c[r] - stage->exponents[r];
-    }
-    return are_within(above, 1 - FRACTION - BIAS, NEAR - (lanes == 2));
+    const int bits = FRACTION + headroom;
+    const words magnitude = total ^ (words)((ints)total >> 31);
+    return words_of(UINT32_MAX) << ((magnitude >> bits) + bits);
 }
 
-/* Such accumulators with the sums of products: the total has 32 bits in units of the sum's,
- * or of twice that where the accumulator is greatest. There the last bit, if it is one,
- * makes the next one odd: the total has 28 bits at least, so it is rounded as it would be
- * with both. Nothing is left to drop below 31 fraction bits. */
-TF_INLINE void add_near(int lanes, const struct stage *stage, const shorts of_c[ROWS],
+/* Accumulators, whose exponents are given, with the sums of products. The total is in units
+ * of the sum's, or of greater ones where the accumulator is far above it: then it has 28
+ * bits at least. What the sum has below that unit, and the first rounding keeps, makes the
+ * last bit one, and is rounded as it would be with all. */
+TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[ROWS],
                         struct accumulators *sums)
 {
+    const int headroom = lanes == 1 ? 5 : 4; /* sums are less than 2^29, 2^30 */
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        const shorts above = of_c[r] - stage->exponents[r];
-        const shorts twice = (above > 5) & 1, e = stage->exponents[r] + twice;
+        const shorts e = stage->exponents[r];
+        const shorts unit = greater_of(e, of_c[r] - (int16_t)headroom);
+        const shorts off = lesser_of(unit - e, shorts_of(31));
         UNROLLED for (int s = 0; s < 2; s++) {
-            const words scale = (FRACTION + 2 * BIAS - column_of(e, s)) << 23;
-            words total = integers_below(sums->c[r][s] * (floats)scale);
-            if (lanes == 1) {
-                const words shift = column_of(twice, s), sum = stage->total[r][s];
-                total += shifted_down(sum, shift) | (sum & shift);
-            } else {
-                total &= all_bits_of(above >= -FRACTION - 1, s);
-                total += stage->total[r][s];
+            const floats scale = power_of(FRACTION + 2 * BIAS - unit, s);
+            words total = integers_below(sums->c[r][s] * scale);
+            if (lanes == 2) {
+                total &= all_bits_of(e - of_c[r] <= FRACTION + 1, s);
             }
-            sums->c[r][s] = floats_of_words(total) * (floats)((2 * BIAS << 23) - scale);
+            const words sum = stage->total[r][s];
+            total += shifted_down(sum, column_of(off, s));
+            const words below = shifted_up(sum, column_of(32 - off, s));
+            total |= (words)((below & kept_below(headroom, total)) != 0) & 1;
+            sums->c[r][s] =
+                floats_of_words(total) * (floats)((2 * BIAS << 23) - (words)scale);
         }
     }
 }
 
-/* Accumulators, whose exponents are given, with the sums of products; `doubt` gets bits of
- * those in doubt, which those of `out` are, too. Products may be ordinary. */
-TF_INLINE void add_far(int lanes, int ordinary, const struct stage *stage,
-                       const shorts out[ROWS], const shorts of_c[ROWS],
-                       struct accumulators *sums, words doubt[ROWS][2])
+/* Whether accumulators are finite, and none is scaled to a subnormal number. */
+TF_INLINE int are_scaled(const struct stage *stage, const shorts of_c[ROWS])
 {
-    UNROLLED for (int r = 0; r < ROWS; r++) {
-        const shorts e = stage->exponents[r];
-        const shorts larger = greater_of(e, of_c[r]);
-        const shorts greatest = lesser_of(larger, shorts_of(HIGHEST));
-        /* What goes off the sum, beyond the MORE bits that are kept below. */
-        const shorts below = greatest - e;
-        const shorts kept = lesser_of(below, shorts_of(MORE));
-        const shorts lost = lesser_of(below - kept, shorts_of(31));
-        const shorts counts = greatest - of_c[r] <= FRACTION + 1;
-        shorts outside = larger ^ greatest;
-        if (!ordinary) { /* nor is the lowest exponent that of products if there are none */
-            outside |= out[r] | ((e == LOWEST) & (of_c[r] < LOWEST));
-        }
-        UNROLLED for (int s = 0; s < 2; s++) {
-            const words g = column_of(greatest, s), keep = column_of(kept, s);
-            const floats c = sums->c[r][s];
-            const floats scaled = c * (floats)((FRACTION + 2 * BIAS - g) << 23);
-            words whole = integers_below(scaled);
-            words unsure = (words)(scaled == 0) & (words)c; /* too small, or -0 */
-            if (lanes == 2) {
-                whole &= all_bits_of(counts, s);
-                unsure = words_of(0);
-            }
-            const words cut = shifted_down(stage->total[r][s], column_of(lost, s));
-            const words high = whole + shifted_down(cut, keep);
-            const words low = cut << (MORE - keep) & ((1u << MORE) - 1);
-            sums->c[r][s] =
-                round_total(high, low) * (floats)((g - FRACTION - MORE) << 23);
-            const words range = s ? (words)outside & ~0xFFFFu : (words)outside << 16;
-            doubt[r][s] = unsure | range;
-        }
+    shorts greatest = of_c[0], above = of_c[0] - stage->exponents[0];
+    UNROLLED for (int r = 1; r < ROWS; r++) {
+        greatest = greater_of(greatest, of_c[r]);
+        above = lesser_of(above, of_c[r] - stage->exponents[r]);
     }
+    return !any((words)((greatest > 2 * BIAS) | (above < 1 - FRACTION - BIAS)));
 }
 
 /* Whether a factor of each product is zero, and the other one is finite. */
@@ -258,23 +230,32 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
-/* Accumulators that are far, or any that products are not ordinary with. */
-TF_INLINE void add_or_redo(int lanes, int ordinary, const struct tf_rounded_model *model,
-                           struct operands x, size_t first, size_t count,
-                           const struct stage *stage, const shorts out[ROWS],
-                           const shorts of_c[ROWS], struct accumulators *sums)
+/* The same as add_sums, whatever the products, `out` has bits of those that are in doubt,
+ * and the accumulators are. */
+__attribute__((noinline)) static void
+add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size_t first,
+            size_t count, const struct stage *stage, const shorts out[ROWS],
+            const shorts of_c[ROWS], struct accumulators *sums)
 {
+    const int lanes = model->lanes;
     struct accumulators next = *sums;
     words doubt[ROWS][2], some = words_of(0);
-    add_far(lanes, ordinary, stage, out, of_c, &next, doubt);
-    UNROLLED for (int i = 0; i < 2 * ROWS; i++) {
-        some |= doubt[i / 2][i % 2];
+    add_sums(lanes, stage, of_c, &next);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const shorts e = stage->exponents[r], above = of_c[r] - e;
+        /* The lowest exponent is that of no product, too. */
+        const shorts outside =
+            out[r] | (of_c[r] > 2 * BIAS) | ((e == LOWEST) & (of_c[r] < LOWEST));
+        /* Those of two lanes do not count where they are so small. */
+        const shorts small = shorts_of(lanes == 1 ? -1 : 0) & (above < 1 - FRACTION - BIAS);
+        UNROLLED for (int s = 0; s < 2; s++) {
+            doubt[r][s] = all_bits_of(outside, s) |
+                          (all_bits_of(small, s) & (words)(sums->c[r][s] != 0));
+            some |= doubt[r][s];
+        }
     }
-    if (__builtin_expect(any(some), 0)) {
-        const struct accumulators given = *sums;
-        struct accumulators redone = next;
-        redo_with_integers(model, &x, first, count, doubt, &given, &redone);
-        next = redone;
+    if (any(some)) {
+        redo_with_integers(model, x, first, count, doubt, sums, &next);
     }
     *sums = next;
 }
@@ -311,7 +292,7 @@ add_any_group(const struct tf_rounded_model *model, const struct operands *x, si
         const struct place odd = lane_of(lanes, 1, first, count);
         stage = add_stages(stage, add_any_lane(x, odd, out));
     }
-    add_or_redo(lanes, 0, model, *x, first, count, &stage, out, of_c, &now);
+    add_or_redo(model, x, first, count, &stage, out, of_c, &now);
     *sums = now;
 }
 
@@ -323,7 +304,7 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
     int ordinary = !SMALL;
     UNROLLED for (int lane = 0; lane < lanes; lane++) {
         find_greatest(x, lane_of(lanes, lane, first, count), exponents[lane]);
-        ordinary &= are_within(exponents[lane], LOWEST + 1, ORDINARY);
+        ordinary &= are_within(exponents[lane], LOWEST + 1, HIGHEST);
     }
     if (__builtin_expect(!ordinary, 0)) {
         struct accumulators next = *sums;
@@ -339,11 +320,14 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
     UNROLLED for (int r = 0; r < ROWS; r++) {
         of_c[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0);
     }
-    if (are_near(lanes, &stage, of_c)) {
-        add_near(lanes, &stage, of_c, sums);
-    } else {
-        add_or_redo(lanes, 1, model, x, first, count, &stage, NULL, of_c, sums);
+    if (__builtin_expect(are_scaled(&stage, of_c), 1)) {
+        add_sums(lanes, &stage, of_c, sums);
+        return;
     }
+    const shorts none[ROWS] = {0};
+    struct accumulators next = *sums;
+    add_or_redo(model, &x, first, count, &stage, none, of_c, &next);
+    *sums = next;
 }
 
 /* -- chains ------------------------------------------------------------------------ */
