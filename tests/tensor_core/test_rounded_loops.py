@@ -175,6 +175,34 @@ EDGES = {
     ),
 }  # fmt: skip
 
+#: MI300X, an accumulator nine bits above products, whose greatest ones cancel: the
+#: first rounding leaves 31 fraction bits of the sum. Other products, and c and the sum.
+BELOW = {
+    "the 31st bit": ((2.0**-16, 2.0**-23), 384, 384 + 2.0**-15),
+    "the 32nd bit": ((2.0**-16, 2.0**-24), 384, 384),
+    "the 32nd bit, of a greater sum": (
+        (2.0**-14, 2.0**-23), 512 - 2.0**-15, 512
+    ),
+    "the 31st bit, of a smaller sum": (
+        (-(2.0**-16), -(2.0**-17), 2.0**-24), 256, 256 - 2.0**-16
+    ),
+}  # fmt: skip
+
+
+def edge_below(dtype: str, products: tuple[float, ...], c: float, want: float) -> tuple:
+    lanes = 2 if dtype.startswith("float8") else 1
+    row, column = [0.0] * 16, [0.0] * 16
+    for i, x in enumerate((1, -1, *products)):
+        row[i * lanes], column[i * lanes] = (x, 1) if i < 2 else (2.0**-12, 2.0**12 * x)
+    return "MI300X", dtype, row, column, c, want
+
+
+EDGES |= {
+    f"{name}, {dtype}": edge_below(dtype, *case)
+    for name, case in BELOW.items()
+    for dtype in ("float16", "bfloat16", "float8_e5m2fnuz")
+}
+
 
 @pytest.mark.parametrize("special", [False, True], ids=["", "beside NaN"])
 @pytest.mark.parametrize("name", EDGES)

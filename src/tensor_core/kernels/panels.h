@@ -57,8 +57,8 @@ TF_INLINE void find_greatest(struct operands x, struct place place,
 /* The exponents of accumulators, biased, two columns to a word. */
 TF_INLINE shorts exponents_of(floats left, floats right, int half)
 {
-    const words fields = ((words)left >> 23 & 0xFFFFu) | ((words)right >> 7 & ~0xFFFFu);
-    const shorts exponents = (shorts)(fields & 0x00FF00FFu);
+    const words upper = (words)left >> 16 | ((words)right & ~0xFFFFu);
+    const shorts exponents = (shorts)upper >> 7 & 0xFF;
     if (!half) {
         return exponents;
     }

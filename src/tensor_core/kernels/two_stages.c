@@ -2,15 +2,15 @@
  * elements of C at a time, in 32 bits.
  *
  * The first stage is that of mma.c: products are brought to the unit of their sum by a power
- * of two, and a conversion to integers cuts them. Where the accumulator is near that sum,
- * the second stage's total has 32 bits, and a conversion to float32 rounds it. Else it has
- * 39 bits, in units of 2^(G - 32), for the greater exponent G of the sum and the
- * accumulator: that is high * 2^8 + low. Split again, it is two numbers of 24 bits or fewer,
- * and a fused multiply-add rounds their sum once, to nearest. The rounding downward to 31
- * fraction bits before that drops a few bits of `low`.
+ * of two, and a conversion to integers cuts them. The second stage's total has 32 bits: in
+ * units of that sum, or of greater ones where the accumulator is far above it. The bits that
+ * this takes off the sum are below those that a rounding to nearest needs, but for whether
+ * there are any: where the rounding downward to 31 fraction bits keeps one of them that is
+ * not zero, the total's last bit becomes one. A conversion to float32 rounds the total.
  *
- * That is exact while G, and the exponent of the products, are ordinary. Elements for which
- * they are not are done again by the integer function.
+ * That is exact while the exponent of the products is ordinary, the accumulator is finite,
+ * and no power of two is subnormal. Elements for which this does not hold are done again by
+ * the integer function.
  */
 #include "tensor_core/kernels/two_stages.h"
 
@@ -21,12 +21,14 @@
 
 enum {
     FRACTION = TF_TWO_STAGES_FRACTION,
-    MORE = TF_TWO_STAGES_KEPT + 1 - FRACTION, /* bits of the total below */
-    /* Greatest exponents, biased: from the least whose unit 2^(G - 32) is normal, to that
-     * with which no product is Inf. */
-    LOWEST = FRACTION + MORE + 1,
+    /* Greatest exponents, biased: from the least whose unit is normal, to that with which no
+     * product is Inf. */
+    LOWEST = FRACTION + 1,
     HIGHEST = 2 * BIAS - 2,
-    NO_PRODUCT = TF_MMA_ZERO / 2
+    NO_PRODUCT = TF_MMA_ZERO / 2,
+    /* Bits of a total above those of the products' unit: both it and the sum of products are
+     * less than 2^30, in their units. */
+    HEADROOM = 5
 };
 
 /* -- integers ---------------------------------------------------------------------- */
@@ -144,15 +146,23 @@ TF_INLINE words all_bits_of(shorts x, int side)
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
 }
 
-/* The bits below a total's last one that its first rounding keeps: of a word that begins
- * with them, a mask. A total of 25 + HEADROOM bits, as the accumulator has them, keeps 7 -
- * HEADROOM; one of a bit more keeps one fewer. A negative total has the bits of its
- * complement: a power of two has no bits below to keep. */
-TF_INLINE words kept_below(int headroom, words total)
+/* A total whose last bit becomes one if those bits below it are not all zero that the
+ * rounding downward keeps. Of the word that begins with them these are the first 2, where the
+ * total has as many bits as a far accumulator, 1 where it has one more, 3 where it has fewer:
+ * then no more are kept of the sum. A negative total has the bits of its complement: a power
+ * of two has no bits below to keep. */
+TF_INLINE words with_bits_below(words total, words below)
 {
-    const int bits = FRACTION + headroom;
+    enum { BITS = FRACTION + HEADROOM };
     const words magnitude = total ^ (words)((ints)total >> 31);
-    return words_of(UINT32_MAX) << ((magnitude >> bits) + bits);
+    const words kept = words_of(UINT32_MAX << BITS) << (magnitude >> BITS);
+#if defined(__AVX512BW__)
+    const __mmask16 some = _mm512_test_epi32_mask((__m512i)below, (__m512i)kept);
+    return (words)_mm512_mask_or_epi32((__m512i)total, some, (__m512i)total,
+                                       _mm512_set1_epi32(1));
+#else
+    return total | ((words)((below & kept) != 0) & 1);
+#endif
 }
 
 /* Accumulators, whose exponents are given, with the sums of products. The total is in units
@@ -162,10 +172,9 @@ TF_INLINE words kept_below(int headroom, words total)
 TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[ROWS],
                         struct accumulators *sums)
 {
-    const int headroom = lanes == 1 ? 5 : 4; /* sums are less than 2^29, 2^30 */
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = stage->exponents[r];
-        const shorts unit = greater_of(e, of_c[r] - (int16_t)headroom);
+        const shorts unit = greater_of(e, of_c[r] - (int16_t)HEADROOM);
         const shorts off = lesser_of(unit - e, shorts_of(31));
         UNROLLED for (int s = 0; s < 2; s++) {
             const floats scale = power_of(FRACTION + 2 * BIAS - unit, s);
@@ -176,7 +185,7 @@ TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[
             const words sum = stage->total[r][s];
             total += shifted_down(sum, column_of(off, s));
             const words below = shifted_up(sum, column_of(32 - off, s));
-            total |= (words)((below & kept_below(headroom, total)) != 0) & 1;
+            total = with_bits_below(total, below);
             sums->c[r][s] =
                 floats_of_words(total) * (floats)((2 * BIAS << 23) - (words)scale);
         }
@@ -324,9 +333,10 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
         add_sums(lanes, &stage, of_c, sums);
         return;
     }
-    const shorts none[ROWS] = {0};
+    const struct stage copy = stage;
+    const shorts none[ROWS] = {0}, exponents_of_c[ROWS] = {of_c[0], of_c[1], of_c[2]};
     struct accumulators next = *sums;
-    add_or_redo(model, &x, first, count, &stage, none, of_c, &next);
+    add_or_redo(model, &x, first, count, &copy, none, exponents_of_c, &next);
     *sums = next;
 }
 
