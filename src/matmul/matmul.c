@@ -20,13 +20,19 @@ void tf_matmul_prepare(void)
     tf_workers_prepare(sizeof(struct tf_workspace));
 }
 
-/* Small enough that every thread finds work: two tiles or more. Parts, and what is
- * promoted, need room for two sets of sums. */
+/* As many equal tiles as there are threads, where columns divide so: nothing of B is packed
+ * twice, and no thread waits for another. Else so small ones that every thread finds work:
+ * two tiles or more. Parts, and what is promoted, need room for two sets of sums. */
 static struct tf_tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
                                       ptrdiff_t threads, int two_sets, int is_gemv)
 {
     struct tf_tiling t = {two_sets ? TF_TILE_M / 2 : TF_TILE_M,
                           is_gemv ? TF_GEMV_N : TF_NC, 0, 0};
+    const ptrdiff_t share = n / threads;
+    if (threads > 1 && count == 1 && m <= t.rows && m <= n && n % threads == 0 &&
+        share <= TF_NC && share >= 2 * TF_NR_MAX && share % TF_NR_MAX == 0) {
+        return (struct tf_tiling){t.rows, share, 1, threads};
+    }
     for (;;) {
         t.vertical = tf_ceil_div(m, t.rows);
         t.across = tf_ceil_div(n, t.columns);
