@@ -303,9 +303,7 @@ static struct loops loops_of(const struct tf_rounded_model *m)
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
         return fits ? (struct loops){NULL, odd_steps, all_by_integers, 1, 0} : none;
     }
-    if (m->arithmetic == TF_FUSED && !m->lanes && !m->flush_results &&
-        !m->flush_operands && m->instruction_depth <= NOTED &&
-        (m->depth == 2 || m->depth == 4)) {
+    if (is_in_doubles(m)) {
         return m->depth == 2 ? fused_2 : fused_4;
     }
     if (m->arithmetic == TF_FUSED && m->depth == 1 && !m->flush_results &&
@@ -504,11 +502,13 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
         const float *row = all.b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
     }
-    const uint32_t b_note = note_of_all(all.b_notes, depth);
+    /* k whose notes are read: but for sums in float64 the first one is of all. */
+    const size_t read = loops.in_doubles ? depth : 1;
+    const uint32_t b_note = note_of_all(all.b_notes, read);
     int downward = 0;
     for (size_t i = 0; i < rows; i += ROWS) {
         const struct span products =
-            span_of_products(note_of_all(all.a_notes + i * all.lda, depth), b_note);
+            span_of_products(note_of_all(all.a_notes + i * all.lda, read), b_note);
         struct operands x = all;
         x.a += i * all.lda;
         x.a_notes += i * all.lda;

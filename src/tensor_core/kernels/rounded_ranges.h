@@ -94,15 +94,38 @@ read_block(const struct tf_rounded_model *model, int32_t least, float *x, size_t
     return note_of(range);
 }
 
-/* A note for ROWS rows, or a panel, of NOTED k each: those of all k adjoin. */
+/* Whether sums are float64's (rounded_doubles.c). */
+static int is_in_doubles(const struct tf_rounded_model *model)
+{
+    return model->arithmetic == TF_FUSED && (model->depth == 2 || model->depth == 4) &&
+           model->instruction_depth <= NOTED && !model->lanes && !model->to_odd &&
+           !model->flush_results && !model->flush_operands;
+}
+
+/* The k that a note is of: all that are read, but for sums in float64. */
+static size_t noted(const struct tf_rounded_model *model, size_t depth)
+{
+    return is_in_doubles(model) ? NOTED : depth;
+}
+
+static void write_notes(uint32_t note, size_t k, uint32_t *notes)
+{
+    for (size_t i = 0; i * NOTED < k; i++) {
+        notes[i] = note;
+    }
+}
+
+/* For ROWS rows, or a panel, what is known of each NOTED k: those of all k adjoin. */
 static void read_rows(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes)
 {
+    const size_t step = noted(model, depth);
     for (size_t i = 0; i < rows; i += ROWS) {
-        for (size_t k = 0; k < depth; k += NOTED) {
-            const size_t n = tf_min_size(depth - k, NOTED);
-            notes[i * depth + k / NOTED] =
+        for (size_t k = 0; k < depth; k += step) {
+            const size_t n = tf_min_size(depth - k, step);
+            const uint32_t note =
                 read_block(model, model->least_a, a + i * depth + k, depth, ROWS, n);
+            write_notes(note, n, notes + i * depth + k / NOTED);
         }
     }
 }
@@ -110,11 +133,14 @@ static void read_rows(const struct tf_rounded_model *model, float *a, size_t row
 static void read_columns(const struct tf_rounded_model *model, float *b, size_t columns,
                          size_t depth, uint32_t *notes)
 {
+    const size_t step = noted(model, depth);
     for (size_t j = 0; j < columns; j += PANEL) {
-        for (size_t k = 0; k < depth; k += NOTED) {
-            const size_t n = tf_min_size(depth - k, NOTED) * PANEL;
-            notes[j * depth / 2 + k / NOTED] =
-                read_block(model, model->least_b, b + j * depth + k * PANEL, n, 1, n);
+        for (size_t k = 0; k < depth; k += step) {
+            const size_t n = tf_min_size(depth - k, step);
+            const uint32_t note =
+                read_block(model, model->least_b, b + j * depth + k * PANEL, n * PANEL, 1,
+                           n * PANEL);
+            write_notes(note, n, notes + j * depth / 2 + k / NOTED);
         }
     }
 }
