@@ -76,30 +76,6 @@ TF_INLINE few_floats singles_of(doubles x)
     return __builtin_convertvector(x, few_floats);
 }
 
-/* y where one is NaN. */
-TF_INLINE doubles lesser_doubles(doubles x, doubles y)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_min_pd((__m512d)x, (__m512d)y);
-#elif defined(__AVX2__)
-    return (doubles)_mm256_min_pd((__m256d)x, (__m256d)y);
-#else
-    const longs first = (longs)(x < y);
-    return (doubles)(((longs)x & first) | ((longs)y & ~first));
-#endif
-}
-
-TF_INLINE doubles greater_doubles(doubles x, doubles y)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_max_pd((__m512d)x, (__m512d)y);
-#elif defined(__AVX2__)
-    return (doubles)_mm256_max_pd((__m256d)x, (__m256d)y);
-#else
-    return negative(lesser_doubles(negative(x), negative(y)));
-#endif
-}
-
 /* x * y + z, whose product is exact. */
 TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
 {
@@ -175,6 +151,26 @@ TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
 TF_INLINE words are_unknown(struct unknown unknown) { return (words)unknown.bits; }
 
 #else
+
+/* y where one is NaN. */
+TF_INLINE doubles lesser_doubles(doubles x, doubles y)
+{
+#if defined(__AVX2__)
+    return (doubles)_mm256_min_pd((__m256d)x, (__m256d)y);
+#else
+    const longs first = (longs)(x < y);
+    return (doubles)(((longs)x & first) | ((longs)y & ~first));
+#endif
+}
+
+TF_INLINE doubles greater_doubles(doubles x, doubles y)
+{
+#if defined(__AVX2__)
+    return (doubles)_mm256_max_pd((__m256d)x, (__m256d)y);
+#else
+    return negative(lesser_doubles(negative(x), negative(y)));
+#endif
+}
 
 /* Bits that float32 does not have. */
 static const int64_t BELOW_SINGLE = (1 << 29) - 1;
