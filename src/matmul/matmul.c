@@ -20,9 +20,10 @@ void tf_matmul_prepare(void)
     tf_workers_prepare(sizeof(struct tf_workspace));
 }
 
-/* As many equal tiles as there are threads, where columns divide so: nothing of B is packed
- * twice, and no thread waits for another. Else so small ones that every thread finds work:
- * two tiles or more. Parts, and what is promoted, need room for two sets of sums. */
+/* As many tiles as there are threads, where columns divide so: all have the same work, and
+ * nothing of B, which has more lines, is packed twice. Else so small ones that every thread
+ * finds work: two tiles or more. Parts, and what is promoted, need room for two sets of
+ * sums. */
 static struct tf_tiling choose_tiling(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
                                       ptrdiff_t threads, int two_sets, int is_gemv)
 {

@@ -70,7 +70,7 @@ def codes(name: str, rng: np.random.Generator, shape: Any) -> Array:
 
 
 def moderate(name: str, rng: np.random.Generator, shape: Any) -> Array:
-    """Numbers of ordinary size, which are the same on every machine: np.exp's are not."""
+    """Numbers of ordinary size, the same on every machine: np.exp's are not."""
     with np.errstate(all="ignore"):
         x = np.ldexp(1 + rng.random(shape), rng.integers(-3, 3, shape))
         return (x * rng.choice([-1.0, 1.0], shape)).astype(dtype_of(name))

@@ -14,13 +14,18 @@ from tf32dtype.tensor_core.look_up import find_model
 
 MOST = 50_000  # rows at a time
 LENGTHS = 1, 2, 16, 33
-SIGN, LEAST = np.uint32(1 << 31), np.uint32(1 << 23)
+NAN, SIGN, INF, LEAST = map(np.uint32, (0x7FFFFFFF, 1 << 31, 0x7F800000, 1 << 23))
 
 #: Of the same formats: its cases reach all exponents, and have long rows.
 OTHER = {
     name: find_model("A100", "mma.sync", name, name, "float32")
     for name in ("bfloat16", "float16")
 }
+
+
+def canonical(bits: Array) -> Array:
+    """What a NaN carries is not compared."""
+    return np.where((bits & ~SIGN) > INF, NAN, bits)
 
 
 def numbers(rng: np.random.Generator, exponents: Array) -> Array:

@@ -11,7 +11,6 @@ result of the one before it.
 from __future__ import annotations
 
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from tests.tensor_core.cpu_instructions import (
 )
 
 MODELS = VDPBF16PS, TDPBF16PS, TDPFP16PS
-#: Of a length, and that of what is longer than any instruction.
+#: By length, how many rows. 34 is longer than any instruction.
 ROWS = {2: 1050, 8: 1050, 34: 350}
 RECORDED = ROOT / "tests" / "data" / "xeon_6"
 
@@ -76,4 +75,5 @@ def read(model: Any, k: int) -> tuple[Cases, Array]:
 
 
 if __name__ == "__main__":
-    record(*map(Path, islice(sys.argv, 1, 2)))
+    [folder] = sys.argv[1:]
+    record(Path(folder))

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.tensor_core.arrays import assert_results, blocks, diagonals, truth
+from tests.tensor_core.cpu_cases import canonical
 from tests.tensor_core.cpu_recordings import MODELS, ROWS, TDPBF16PS, read
-
-NAN, INF = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)
-
-
-def canonical(bits):
-    """What a NaN carries is not compared."""
-    return np.where((bits & NAN) > INF, NAN, bits)
 
 
 def recorded(model, k):

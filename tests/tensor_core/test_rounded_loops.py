@@ -156,6 +156,18 @@ EDGES = {
         "MI100", "float16", [2.0**15, A, -1, 0], [2, A, B, 0], (2**24 - 1) * 2.0**15,
         2.0**39 + 2.0**16,
     ),
+    "a power of two lies above": (
+        "MI100", "float16", [2.0**14, 1, -15 * 2.0**-13, 2.0**-13],
+        [2.0**14, 2, 2.0**-14, 2.0**-14], -(2.0**28), 2 - 2.0**-23,
+    ),
+    "a power of two lies below": (
+        "MI100", "float16", [2.0**14, -1, 15 * 2.0**-13, -(2.0**-13)],
+        [2.0**14, 2, 2.0**-14, 2.0**-14], -(2.0**28), -2 + 2.0**-23,
+    ),
+    "two lanes leave 26 bits": (
+        "MI300X", "float8_e4m3fnuz", [30] * 14 + [2.0**-10] * 2,
+        [1.875] * 14 + [2.0**-7, 2.0**-10], -1024, -236.5 + 2.0**-16,
+    ),
     "many products": (
         "MI100", "float16", [2.0**15] * 60 + [2.0**8, A / 8, -1 / 8, 0],
         [2.0**15] * 60 + [8, A / 8, B / 8, 0], 0, 60 * 2.0**30 + 2.0**12,
@@ -277,7 +289,12 @@ def test_the_callers_rounding_mode_remains(compared):
     "isa", [isa for isa in td._core.available_isas() if isa != td.isa()]
 )
 def test_fast_form_on_every_instruction_set(isa):
-    tests = f"{__file__}::test_fast_form_equals_slow_one"
-    printed = run("-m", "pytest", "-q", "-p", "no:cacheprovider", tests,
+    names = [
+        "test_fast_form_equals_slow_one",
+        "test_edges_of_loops",
+        "test_products_far_apart_that_accumulators_cancel",
+    ]
+    tests = [f"{__file__}::{name}" for name in names]
+    printed = run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests,
                   TF32DTYPE_ISA=isa, timeout=600)  # fmt: skip
-    assert f"{len(UNLIKE)} passed" in printed
+    assert f"{2 * len(UNLIKE) + 2 * len(EDGES)} passed" in printed

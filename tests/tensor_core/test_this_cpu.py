@@ -23,7 +23,16 @@ import numpy as np
 import pytest
 
 from tests.tensor_core.cases import Array, Cases
-from tests.tensor_core.cpu_cases import LEAST, SIGN, adversarial, all_rows, many_rows
+from tests.tensor_core.cpu_cases import (
+    INF,
+    LEAST,
+    NAN,
+    SIGN,
+    adversarial,
+    all_rows,
+    canonical,
+    many_rows,
+)
 from tests.tensor_core.cpu_instructions import (
     TDPBF16PS,
     TDPFP16PS,
@@ -41,8 +50,6 @@ pytestmark = [
 ]
 
 SOME, MANY = 100_000, 10_000_000
-NAN, INF = np.uint32(0x7FFFFFFF), np.uint32(0x7F800000)
-
 TININESS = "2^-126 against zero: tininess before or after the rounding"
 #: Differences that are no failure of a CPU's instruction, and why.
 TOLERATED = {
@@ -61,10 +68,6 @@ OTHERWISE = {
         "depth": 2, "odd_first": False, "arithmetic": "stepwise",
     },
 }  # fmt: skip
-
-
-def canonical(bits: Array) -> Array:
-    return np.where((bits & ~SIGN) > INF, NAN, bits)
 
 
 def modelled(model: Any, cases: Cases) -> Array:

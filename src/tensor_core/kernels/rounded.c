@@ -10,7 +10,8 @@
  * those that look like 2^-126: these may have been less before they were rounded.
  *
  * Sums that are rounded to odd are those of two numbers, rounded downward and upward: of the
- * two results the odd one, or both are the exact sum.
+ * two results the odd one, or both are the exact sum. Where no instruction says how it
+ * rounds, all of float32 rounds downward meanwhile, and minus a sum is what is upward.
  *
  * A sum of three numbers that is rounded once is that of three sums, the last of errors and
  * rounded to odd. Other sums of more than two numbers are float64's: see rounded_doubles.c.
@@ -35,7 +36,7 @@ struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
     int flushes; /* each result */
-    int to_odd;  /* sums, of exact products, while float32 rounds downward; of minus c */
+    int to_odd;  /* sums, of exact products, and of minus c */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -301,7 +302,8 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
-        return fits ? (struct loops){NULL, odd_steps, all_by_integers, 1, 0} : none;
+        const int downward = LANES < 16; /* else instructions say how they round */
+        return fits ? (struct loops){NULL, odd_steps, all_by_integers, downward, 0} : none;
     }
     if (is_in_doubles(m)) {
         return m->depth == 2 ? fused_2 : fused_4;

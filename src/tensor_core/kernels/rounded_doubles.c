@@ -132,14 +132,16 @@ struct unknown {
     longs bits;
 };
 
-/* Rounds what float64 has rounded downward: a sum, and minus it. As round_to_single does it
- * for both, by the exponent of one: the other one is next to it, or is not rounded to the
- * same. Zero is -0, however it is rounded. */
+/* Rounds what float64 has rounded downward: a sum, and minus it. As round_to_single does it,
+ * by the exponent of both. If they have two, what these have in common is less than either:
+ * then both are rounded to the same only where that is a power of two between them, which
+ * is what a rounding by the lesser exponent gives, too. Zero is -0, however it is rounded. */
 TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
                                  struct unknown *unknown)
 {
     enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
-    const __m512d power = (__m512d)((longs)minus_above & longs_of(INT64_C(0x7FF) << 52));
+    const longs exponent = longs_of(INT64_C(0x7FF) << 52);
+    const __m512d power = (__m512d)((longs)below & (longs)minus_above & exponent);
     const __m512d much = (__m512d)all_lanes(0x1.8p29);
     const __m512d first = _mm512_fmadd_round_pd(much, power, (__m512d)below, NEAREST);
     const __m512d second =

@@ -11,14 +11,14 @@ enum {
     SIDES = 2,    /* vectors across */
     WIDTH = SIDES * LANES,
     PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
-    NOTED = 16, /* k that have a note */
+    NOTED = 16, /* k that a note is of, at least: see rounded_ranges.h */
     BIAS = 127
 };
 
 struct operands {
     const float *a, *b;
     size_t lda;
-    const uint32_t *a_notes, *b_notes; /* of NOTED k each: see rounded_ranges.h */
+    const uint32_t *a_notes, *b_notes; /* for NOTED k each */
     /* For loops in float64, TF_MMA_DEPTH from row to row of A; of panels as b. */
     const double *wide_a, *wide_b;
 };

@@ -8,8 +8,8 @@
  * there are any: where the rounding downward to 31 fraction bits keeps one of them that is
  * not zero, the total's last bit becomes one. A conversion to float32 rounds the total.
  *
- * That is exact while the exponent of the products is ordinary, the accumulator is finite,
- * and no power of two is subnormal. Elements for which this does not hold are done again by
+ * That is exact while the exponent of the products is ordinary, and the accumulator is
+ * finite, and not subnormal when it is scaled. Elements for which this does not hold are done again by
  * the integer function.
  */
 #include "tensor_core/kernels/two_stages.h"
@@ -21,13 +21,15 @@
 
 enum {
     FRACTION = TF_TWO_STAGES_FRACTION,
-    /* Greatest exponents, biased: from the least whose unit is normal, to that with which no
-     * product is Inf. */
-    LOWEST = FRACTION + 1,
+    /* Greatest exponents, biased: from the least whose unit is normal, and which counts
+     * subnormal accumulators as the model does, to that with which no product is Inf. */
+    LOWEST = FRACTION + 2,
     HIGHEST = 2 * BIAS - 2,
     NO_PRODUCT = TF_MMA_ZERO / 2,
-    /* Bits of a total above those of the products' unit: both it and the sum of products are
-     * less than 2^30, in their units. */
+    /* What an accumulator's exponent may be above that of its unit: it is less than 2^30
+     * units. A sum of products is less than 2^29. So is that of a lane; both are less than
+     * 57 * 2^24, since operands have 4 bits: what a far accumulator of 2^30 leaves of them
+     * has 26 bits, as many as a rounding needs. */
     HEADROOM = 5
 };
 
@@ -146,11 +148,11 @@ TF_INLINE words all_bits_of(shorts x, int side)
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
 }
 
-/* A total whose last bit becomes one if those bits below it are not all zero that the
- * rounding downward keeps. Of the word that begins with them these are the first 2, where the
- * total has as many bits as a far accumulator, 1 where it has one more, 3 where it has fewer:
- * then no more are kept of the sum. A negative total has the bits of its complement: a power
- * of two has no bits below to keep. */
+/* Makes a total's last bit one if the rounding downward keeps a bit below it that is one;
+ * those bits are the first ones of `below`. Of a total that has as many bits as a far
+ * accumulator it keeps 2, so that there are 31 fraction bits; of one with a bit more 1; of
+ * one with fewer 3, where the sum is cut. A negative total has the bits of its complement: a
+ * power of two has none below. Where there are bits below, it is less than 1.5 * 2^30. */
 TF_INLINE words with_bits_below(words total, words below)
 {
     enum { BITS = FRACTION + HEADROOM };
@@ -166,9 +168,7 @@ TF_INLINE words with_bits_below(words total, words below)
 }
 
 /* Accumulators, whose exponents are given, with the sums of products. The total is in units
- * of the sum's, or of greater ones where the accumulator is far above it: then it has 28
- * bits at least. What the sum has below that unit, and the first rounding keeps, makes the
- * last bit one, and is rounded as it would be with all. */
+ * of the sum, or of greater ones where the accumulator is far above it. */
 TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[ROWS],
                         struct accumulators *sums)
 {
@@ -192,8 +192,9 @@ TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[
     }
 }
 
-/* Whether accumulators are finite, and none is scaled to a subnormal number. */
-TF_INLINE int are_scaled(const struct stage *stage, const shorts of_c[ROWS])
+/* Whether accumulators are finite, and are no subnormal numbers when they are scaled, unless
+ * they are zero or exact. */
+TF_INLINE int can_scale(const struct stage *stage, const shorts of_c[ROWS])
 {
     shorts greatest = of_c[0], above = of_c[0] - stage->exponents[0];
     UNROLLED for (int r = 1; r < ROWS; r++) {
@@ -239,8 +240,8 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
-/* The same as add_sums, whatever the products, `out` has bits of those that are in doubt,
- * and the accumulators are. */
+/* As add_sums, for any products and accumulators. `out` has bits where products are in
+ * doubt. */
 __attribute__((noinline)) static void
 add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size_t first,
             size_t count, const struct stage *stage, const shorts out[ROWS],
@@ -329,14 +330,17 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
     UNROLLED for (int r = 0; r < ROWS; r++) {
         of_c[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0);
     }
-    if (__builtin_expect(are_scaled(&stage, of_c), 1)) {
+    if (__builtin_expect(can_scale(&stage, of_c), 1)) {
         add_sums(lanes, &stage, of_c, sums);
         return;
     }
-    const struct stage copy = stage;
-    const shorts none[ROWS] = {0}, exponents_of_c[ROWS] = {of_c[0], of_c[1], of_c[2]};
+    /* Copies: what a pointer is taken of would not be in registers above, either. */
+    const struct stage stage_copy = stage;
     struct accumulators next = *sums;
-    add_or_redo(model, &x, first, count, &copy, none, exponents_of_c, &next);
+    const shorts none[ROWS] = {0};
+    shorts of_c_copy[ROWS];
+    memcpy(of_c_copy, of_c, sizeof of_c_copy);
+    add_or_redo(model, &x, first, count, &stage_copy, none, of_c_copy, &next);
     *sums = next;
 }
 

@@ -7,9 +7,15 @@
 
 enum { TF_STAGE_FITS = 8 }; /* products of a lane whose sum is below 2^29 units */
 
+/* Whether operands are float8_e4m3fnuz or float8_e5m2fnuz, as their least numbers say: they
+ * have 4 significant bits at most. */
+TF_INLINE int tf_is_fnuz(int32_t least) { return least == -7 || least == -15; }
+
 TF_INLINE int tf_two_stages_fit(const struct tf_rounded_model *model)
 {
-    return model->arithmetic == TF_TWO_STAGES && (model->lanes == 1 || model->lanes == 2) &&
+    const int narrow = tf_is_fnuz(model->least_a) && tf_is_fnuz(model->least_b);
+    return model->arithmetic == TF_TWO_STAGES &&
+           (model->lanes == 1 || (model->lanes == 2 && narrow)) &&
            model->depth <= TF_STAGE_FITS * model->lanes &&
            model->depth == model->instruction_depth && !model->flush_operands;
 }
