@@ -3,9 +3,9 @@
     python benchmarks/tensor_core/matrix_units.py [--quick] [--runs 3] [--json FILE]
 
 "x" is the time of td.tensor_core.matmul, of arrays of blocks as they are, over that of
-np.matmul with the kernels that NumPy's BLAS chooses. Operands, or what was quantized,
-are N(0, 1) or have exponents spread over 40 octaves, fewer where a format has fewer.
-One thread is pinned to a core.
+np.matmul with the kernels that NumPy's BLAS chooses, or on x86-64-v3 with those for
+Haswell. Operands, or what was quantized, are N(0, 1) or have exponents spread over 40
+octaves, fewer where a format has fewer. One thread is pinned to a core.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ BLOCK_SCALED = [  # elements of both operands, and of the result
 ]
 
 
-def one_thread(sizes: list[int]) -> list[Row]:
-    text = ", ".join(str(n) for n in sizes)
+def one_thread(sizes: list[int], where: str = "") -> list[Row]:
+    text = ", ".join(str(n) for n in sizes) + where
     return [
         Row(f"MI300X, 16 bits @ {text}", "x", 8, 4,
             lambda: against_numpy(AMD[:2], sizes)),
@@ -83,7 +83,11 @@ def two_threads(sizes: list[int]) -> list[Row]:
     ]  # fmt: skip
 
 
-ROWS = {"one": one_thread, "two": two_threads}
+def lesser(sizes: list[int]) -> list[Row]:
+    return one_thread(sizes, ", x86-64-v3, over Haswell kernels")
+
+
+ROWS = {"one": one_thread, "two": two_threads, "lesser": lesser}
 
 
 def child(setting: str, quick: bool) -> list[dict[str, Any]]:
@@ -95,8 +99,7 @@ def child(setting: str, quick: bool) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    settings = [setting for setting in SETTINGS if setting[0][0] in ROWS]
-    return run_children(__doc__, "256, few repeats", __file__, settings, child)
+    return run_children(__doc__, "256, few repeats", __file__, SETTINGS, child)
 
 
 if __name__ == "__main__":
