@@ -232,6 +232,7 @@ DOCUMENTS = {
 }
 
 TABLES = {
+    "README.md": {"devices": tensor_core_tables.in_short},
     "docs/blocks.md": blocks_tables.TABLES,
     "docs/tensor_cores.md": tensor_core_tables.TABLES,
 }

@@ -141,6 +141,22 @@ def boards() -> str:
     )
 
 
+def in_short() -> str:
+    """A row for each device, with what it multiplies."""
+    return _table(
+        ("device", "architecture", "multiplies"),
+        [
+            (
+                device.name,
+                device.architecture,
+                ", ".join(dict.fromkeys(model.a for model in device.models))
+                + ", block-scaled FP8, FP6 and FP4" * bool(device.block_scaled),
+            )
+            for device in devices.values()
+        ],
+    )
+
+
 def contested() -> str:
     """A row for each point, those that nothing settles first."""
     return _table(

@@ -31,6 +31,7 @@ from tests.tensor_core.cases import (
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import explanation
 from tf32dtype.tensor_core.integer_model import Exact, steps
+from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import Aligned
 from tf32dtype.tensor_core.rounded import Rounded
 from tf32dtype.tensor_core.rounded_steps import Cut, TwoStages, rounded_steps
@@ -352,6 +353,10 @@ def test_a_row_of_the_table_is_explained_as_it_is():
         explain(*x[:2].astype(td.bfloat16), device=found)
     with pytest.raises(ValueError, match="whose accumulator is float16"):
         explain(x[0], x[1], device=found, accumulator=np.float32)
+    with pytest.raises(ValueError, match=r"whose instruction is mma\.sync"):
+        explain(x[0], x[1], device=found, instruction="wgmma")
+    with pytest.raises(ValueError, match=r"device=found\.model"):
+        explain(x[0], x[1], device=td.tensor_core.identify(x, x.T, None, d)[0])
 
 
 def test_chains_of_fused_multiply_adds():
@@ -551,6 +556,12 @@ def test_side_by_side_errors():
         explain(x, x, device=["V100"])
     with pytest.raises(ValueError, match=r"device=\[\]: a sequence is of two"):
         explain(x, x, device=[])
+    rows = [
+        find_model("V100", None, "float16", "float16", accumulator)
+        for accumulator in ("float16", "float32")
+    ]
+    with pytest.raises(ValueError, match="different accumulators"):
+        explain(x, x, device=rows)
     with pytest.raises(ValueError, match="unknown device 'V99'"):
         explain(x, x, device=["V100", "V99"])
     with pytest.raises(ValueError, match="unknown device 7"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import doctest
-from typing import Any
+from itertools import pairwise
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tf32dtype.tensor_core.device import MODELS
 from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import ALIGNED
 from tf32dtype.tensor_core.splits import (
+    More,
     Split,
     balanced,
     bundles,
@@ -194,7 +196,8 @@ def drawn_split(rng: Any, k: int, depth: int) -> Split:
         case 1:
             return equal(k, min(-(-k // (parts * tile)) * tile, k))
         case 2:
-            return balanced(k, max(1, min(parts, k // tile)), tile)
+            more = get_args(More)[int(rng.integers(3))]
+            return balanced(k, max(1, min(parts, k // tile)), tile, more)
         case 3:
             turn = unit << int(rng.integers((256 // unit).bit_length()))
             return in_turns(k, parts, turn) if parts * turn < k else Split((k,))
@@ -307,7 +310,64 @@ def test_the_true_one_is_never_excluded(chosen, k, compared):
         np.testing.assert_array_equal(
             true.matmul(*rows).ravel().astype(np.float32), d.astype(np.float32)
         )
+        if true.promote_every:
+            promoted = td.tensor_core.matmul(
+                *rows, device=model.device, instruction=model.instruction,
+                accumulator=model.accumulator, promote_every=true.promote_every,
+            )  # fmt: skip
+            np.testing.assert_array_equal(promoted, d[:, None, None])
         compared(len(found))
+
+
+@pytest.mark.parametrize("cuts", [(32, 80, 112), (32, 64, 112), (64, 128)])
+def test_tiles_that_do_not_divide(cuts):
+    """Parts of which others than the first ones have a tile more; in turns of one."""
+    rng = np.random.default_rng(23)
+    k = 160
+    a, b = rng.standard_normal((2, 64, k)).astype(np.float16)
+    ends = [0, *cuts, k]
+    rows = a[:, None, :], b[:, :, None]
+    total = np.zeros((64, 1, 1), np.float32)
+    for first, last in pairwise(ends):
+        x, y = rows[0][..., first:last], rows[1][:, first:last]
+        total = total + td.tensor_core.matmul(x, y, device="A100")
+    found = identify(*rows, None, total)
+    assert tuple(np.diff(ends).tolist()) in {h.parts for h in found}
+
+
+@pytest.mark.parametrize("accumulator", ["float16", "float64"])
+def test_only_float32_is_promoted(accumulator):
+    rng = np.random.default_rng(24)
+    dtype = np.dtype(accumulator)
+    a, b = rng.standard_normal((2, 64, 128)).astype(dtype)
+    rows = a[:, None, :], b[:, :, None]
+    keywords = {"device": "H100", "accumulator": accumulator}
+    parts = [
+        td.tensor_core.matmul(rows[0][..., k], rows[1][:, k], **keywords)
+        for k in (slice(0, 64), slice(64, 128))
+    ]
+    found = identify(*rows, None, (parts[0] + parts[1].astype(np.float32)).astype(dtype)
+                     if accumulator == "float16" else parts[0] + parts[1])  # fmt: skip
+    assert (64, 64) in {h.parts for h in found}
+    assert {h.promote_every for h in found if h.model.accumulator == accumulator} == {
+        None
+    }
+
+
+def test_what_identify_cannot_read():
+    x = np.ones((2, 3), np.float16)
+    d = np.ma.masked_array(np.ones((2, 2), np.float32), [[0, 1], [0, 0]])
+    with pytest.raises(TypeError, match="d is a masked array"):
+        identify(x, x.T, None, d)
+    with pytest.raises(ValueError, match=r"d is \[\[1.*no array"):
+        identify(x, x.T, None, [[1, 2], [3]])
+    with pytest.raises(TypeError, match=r"dtype=np\.int32"):
+        identify(x.astype(np.int8), x.T.astype(np.int8), None, np.ones((2, 2), int))
+    y = x.T.astype(td.float8_e4m3b11fnuz)
+    with pytest.raises(
+        ValueError, match=r"into that, with itself or others, are .*tf32"
+    ):
+        identify(x.astype(y.dtype), y, None, np.ones((2, 2), np.float32))
 
 
 def test_infinities_among_parts():

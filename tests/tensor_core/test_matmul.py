@@ -283,6 +283,13 @@ def test_unknown_pairs_list_what_there_is():
         ValueError, match=r"no instruction 'tcgen05'; it has wgmma, mma\.sync"
     ):
         matmul(half, half, device="H100", instruction="tcgen05")
+    for odd in (["wgmma"], np.array(["wgmma"]), 5):
+        with pytest.raises(TypeError, match=r"instruction=.*: a name, or None"):
+            matmul(half, half, device="H100", instruction=odd)
+    with pytest.raises(ValueError, match="no instruction ''"):
+        matmul(half, half, device="H100", instruction="")
+    with pytest.raises(ValueError, match="rounding="):
+        matmul(x, x, device="H100", rounding=np.array(["ties_to_even"]))
     with pytest.raises(KeyError, match="unknown device"):
         td.tensor_core.devices["P100"]
 

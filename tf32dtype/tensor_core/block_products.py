@@ -178,7 +178,7 @@ def resolve(
         raise ValueError(
             f"accumulator={brief(accumulator)}: products of blocks have float32 ones"
         )
-    if terms not in (None, 1, 3, 4):
+    if terms is not None and (not isinstance(terms, int) or terms not in (1, 3, 4)):
         raise ValueError(f"terms={brief(terms)}: 1, 3 and 4 are known, and None")
     if x.block_size != y.block_size:
         raise ValueError(

@@ -17,20 +17,21 @@ MODELS: tuple[Model, ...] = (*ALIGNED, *ROUNDED)
 #: Names that mean the matrix unit of a board, by the architecture; of CPUs, the
 #: processors and cores that have it.
 Alias = Literal[
-    "Volta", "sm_70", "Titan V", "Quadro GV100",
+    "Volta", "sm_70", "V100S", "Titan V", "Quadro GV100",
     "Turing", "sm_75", "RTX 20", "RTX 2080", "T4G",
     "Ampere", "sm_80", "sm_86", "A2", "A10", "A10G", "A16", "A30", "A40", "A6000",
     "A100X", "A800", "RTX 30", "RTX 3090", "RTX A6000",
-    "Ada", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090", "RTX Ada",
-    "RTX 6000 Ada",
+    "Ada", "Ada Lovelace", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090",
+    "RTX Ada", "RTX 6000 Ada",
     "Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200", "Grace Hopper",
-    "Blackwell", "sm_100", "sm_100a", "B100", "GB200",
-    "sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000",
+    "Blackwell", "sm_100", "sm_100a", "sm_100f", "B100", "GB200",
+    "sm_120", "sm_120a", "sm_120f", "RTX 50", "RTX 5090", "RTX PRO 6000",
     "CDNA1", "gfx908", "CDNA2", "gfx90a", "MI210", "MI250", "CDNA3", "gfx942", "MI300A",
     "MI308X", "MI325X",
     "Cooper Lake", "Zen 4", "Zen 5", "znver4", "znver5",
-    "Sapphire Rapids", "Emerald Rapids", "Granite Rapids",
-    "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4", "Grace",
+    "AMX-BF16", "AMX-FP16", "Sapphire Rapids", "Emerald Rapids", "Granite Rapids",
+    "FEAT_BF16", "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4",
+    "Grace",
 ]  # fmt: skip
 DeviceName = Literal[Board, Alias]
 #: A device's instruction, where both have one name.
@@ -80,7 +81,7 @@ DEVICES = (
     Device(
         "V100",
         "Volta, sm_70",
-        ("Volta", "sm_70", "Titan V", "Quadro GV100"),
+        ("Volta", "sm_70", "V100S", "Titan V", "Quadro GV100"),
         {"float16": 125},
         "V100 SXM2",
     ),
@@ -105,8 +106,8 @@ DEVICES = (
         "L40S",
         "Ada, sm_89",
         (
-            "Ada", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090", "RTX Ada",
-            "RTX 6000 Ada",
+            "Ada", "Ada Lovelace", "sm_89", "L2", "L4", "L20", "L40", "RTX 40",
+            "RTX 4090", "RTX Ada", "RTX 6000 Ada",
         ),
         {"tf32": 183, "bfloat16": 362, "float16": 362, "float8_e4m3fn": 733},
         "L40S",
@@ -123,14 +124,14 @@ DEVICES = (
     Device(
         "B200",
         "Blackwell, sm_100",
-        ("Blackwell", "sm_100", "sm_100a", "B100", "GB200"),
+        ("Blackwell", "sm_100", "sm_100a", "sm_100f", "B100", "GB200"),
         {"tf32": 1100, "bfloat16": 2250, "float16": 2250, "float8_e4m3fn": 4500},
         "HGX B200",
     ),
     Device(
         "RTX Blackwell",
         "Blackwell, sm_120",
-        ("sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000"),
+        ("sm_120", "sm_120a", "sm_120f", "RTX 50", "RTX 5090", "RTX PRO 6000"),
         {"tf32": 104.8, "bfloat16": 209.5, "float16": 209.5, "float8_e4m3fn": 419},
         "RTX 5090",
     ),
@@ -168,7 +169,10 @@ DEVICES = (
     Device(
         "AMX",
         "x86-64, AMX-BF16, AMX-FP16",
-        ("Sapphire Rapids", "Emerald Rapids", "Granite Rapids"),
+        (
+            "AMX-BF16", "AMX-FP16", "Sapphire Rapids", "Emerald Rapids",
+            "Granite Rapids",
+        ),
         {},
         "",
     ),
@@ -176,8 +180,8 @@ DEVICES = (
         "Arm BF16",
         "AArch64, FEAT_BF16",
         (
-            "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3", "Graviton4",
-            "Grace",
+            "FEAT_BF16", "Neoverse V1", "Neoverse N2", "Neoverse V2", "Graviton3",
+            "Graviton4", "Grace",
         ),
         {},
         "",

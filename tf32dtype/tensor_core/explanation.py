@@ -115,6 +115,11 @@ def explain(
         if isinstance(one, Model):
             named, which = one.device, one.instruction
             sums = _of_model(one, accumulator)
+            if instruction not in (None, which):
+                raise ValueError(
+                    f"instruction={brief(instruction)}: device= is a model, whose"
+                    f" instruction is {which}"
+                )
         model, x, y, promote = resolve(
             a_row, b_col, named, which, sums, rounding, promote_every
         )
@@ -128,6 +133,12 @@ def explain(
         start = as_accumulators(c, model, ())[()]
         with np.errstate(invalid="ignore"):  # signalling NaNs
             courses.append(_course(model, x, y, start, promote or None))
+    kinds = {course.model.accumulator for course in courses}
+    if len(kinds) > 1:
+        raise ValueError(
+            "device= are models of different accumulators, which cannot be told side by"
+            f" side: {', '.join(sorted(kinds))}"
+        )
     given = {"a_row": as_operand(a_row, "a_row"), "b_col": as_operand(b_col, "b_col")}
     headers = [[*_header(one, given, rounding, promote_every)] for one in courses]
     begins = ["", f"c = {bits_and_value(start)}", ""]

@@ -33,7 +33,7 @@ class Hypothesis:
     parts: tuple[int, ...]
     #: k that a part takes before it is the next one's turn; None: one after the other
     turn: int | None
-    #: in which the sums of parts are added, in the accumulators' dtype
+    #: in which the sums of parts are added: in float32, or in float64 those of float64
     order: Order
     #: whether no sums are added: a part's accumulators begin with the sum before
     chained: bool
@@ -51,6 +51,8 @@ class Hypothesis:
     @property
     def promote_every(self) -> int | None:
         """What `matmul` takes to add as this does; None: it has no such keyword."""
+        if self.model.accumulator != "float32":
+            return None
         plain = self.turn is None and not self.chained and self.c_begins == "sum"
         first, *rest = self.parts
         if not (plain and rest and self.order == "ascending"):

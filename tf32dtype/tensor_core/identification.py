@@ -14,6 +14,7 @@ from .device import MODELS
 from .hypotheses import Entry, Hypothesis, Identification, parameters
 from .models import Model
 from .problem import BLOCK, Problem, as_results
+from .products import as_operand
 from .splits import Bundle, Each, Elements, Table, Way, bundles, evaluate, ways, whole
 
 Array = NDArray[Any]
@@ -76,11 +77,13 @@ def identify(
     Notes
     -----
     Tried are, of each model: one chain; 2 to 64 parts of k, equal, or of as many tiles
-    of 16 to 256 k as others or one more, or with one cut anywhere and others a fixed
-    distance from it (stream-k), or which take turns of 16, 32, ..., 256 k (warps that
+    of 16 to 256 k as others or one more (the first ones, the last ones, or those from
+    tile i * tiles // parts on), or with one cut anywhere and others a fixed distance
+    from it (stream-k), or which take turns of 16, 32, 64, 128 or 256 k (warps that
     share a tile); and all that `promote_every` may be up to 512. All cuts are at
     multiples of 16 and of an instruction's k, but equal parts may end elsewhere; of k
-    above 16384 stream-k's are at multiples of 1/1024 of it. Sums of parts are added in
+    above 16384 stream-k's are at multiples of 1/1024 of it. Not tried are other cuts
+    into three parts or more, and promotions within parts. Sums of parts are added in
     float32, to nearest, in ascending or descending order or pairwise; or equal parts
     and those that take turns are one chain in that order. c begins the sum or the first
     part, or comes last. Narrower results are rounded to nearest in the end.
@@ -114,6 +117,8 @@ def identify(
     >>> found[0].parts, found[0].order
     ((32, 32), 'ascending')
     """
+    for name, x in (("a", a), ("b", b)):  # before d: of integers they say more
+        as_operand(x, name)
     results = _results(d)
     problem = Problem(a, b, c, results.dtype)
     known = problem.models()
@@ -137,7 +142,12 @@ def identify(
 
 def _results(d: Any) -> Array:
     """Results in this machine's byte order."""
-    results = own_array(d)
+    if isinstance(d, np.ma.MaskedArray):
+        raise TypeError("d is a masked array: fill it first (d.filled(0))")
+    try:
+        results = own_array(d)
+    except ValueError as error:
+        raise ValueError(f"d is {brief(d)}, which is no array: {error}") from None
     is_array = hasattr(d, "dtype") or hasattr(d, "__array__")
     if not is_array and results.dtype.kind in "iuf" and results.dtype.itemsize == 8:
         with np.errstate(all="ignore"):

@@ -15,16 +15,17 @@ from .models import Board, Instruction, Model
 #: Boards that drivers print a series of: "NVIDIA RTX 4000 SFF Ada Generation". The
 #: first that fits.
 _SERIES: tuple[tuple[str, Board], ...] = (
-    (r"rtx .*\bada\b|rtx 40\d\d", "L40S"),
-    (r"rtx .*\bblackwell\b|rtx pro \d+|rtx 50\d\d", "RTX Blackwell"),
-    (r"rtx a\d+|rtx 30\d\d|rtx 2050", "A100"),
-    (r"quadro rtx \d+|titan rtx|rtx 20\d\d", "T4"),
+    (r"rtx .*\bada\b|rtx 40\d\d\b", "L40S"),
+    (r"rtx .*\bblackwell\b|rtx pro \d{3,4}\b|rtx 50\d\d\b", "RTX Blackwell"),
+    (r"rtx a\d{3,4}\b|rtx 30\d\d\b|rtx 2050\b", "A100"),
+    (r"quadro rtx \d{4}\b|titan rtx\b|rtx 20\d\d\b", "T4"),
 )
 #: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB"; of
 #: parts of it (MIG, vGPU); of gfx names, the settings of memory.
 _VENDOR = r"(nvidia|geforce|tesla|grid|amd|instinct|radeon) "
 _REST = (
-    r"( (sxm\d?|pcie|nvl|hbm\d?e?|\d+gb?|mig \S+|\d+[abcq]|oam|mcm|ac|mba)"
+    r"( (sxm\d?|pcie|nvl|fhhl|dgxs|3e|active|hbm\d?e?|\d+gb?|mig \S+)"
+    r"| (oam|mcm|ac|mba|vf)|(?<=\d)[a-z]{0,2} \d+[abcq]"
     r"| ?/ ?mi\d+x?|:(sramecc|xnack)[+ ]?)*"
 )
 
@@ -70,9 +71,10 @@ class Devices(Mapping[str, Device]):
         if found is None:
             raise KeyError(
                 f"unknown device {brief(name)}; known are {', '.join(self)}, and other"
-                " names of these: an architecture (Hopper, sm_90), another board of it"
-                " (H200), what drivers print (NVIDIA H100 80GB HBM3), a CPU's cores"
-                " (Sapphire Rapids, Zen 5, Neoverse V2). An instruction is named by"
+                " names of these: an architecture (Hopper, sm_90, gfx942), another"
+                " board of it (H200), what drivers print (NVIDIA H100 80GB HBM3), a"
+                " CPU's cores (Sapphire Rapids, Zen 5, Neoverse V2). An instruction is"
+                " named by"
                 " instruction="
             )
         return self._devices[found]
@@ -108,10 +110,18 @@ def find_device(name: object) -> Device:
             f"device={name.name}: matmul takes names, device={name.device!r} and"
             f" instruction={name.instruction!r}"
         )
+    if isinstance(getattr(name, "model", None), Model):
+        raise ValueError(f"device={brief(name)}: give its model, device=found.model")
     try:
         return devices[name]  # type: ignore[index]
     except KeyError as error:
         raise ValueError(error.args[0]) from None
+
+
+def check_instruction(instruction: object) -> None:
+    """Raise TypeError for what is no name and not None."""
+    if instruction is not None and not isinstance(instruction, str):
+        raise TypeError(f"instruction={brief(instruction)}: a name, or None")
 
 
 def find_instruction(device: Device, instruction: str | None) -> Instruction:
@@ -125,6 +135,7 @@ def find_instruction(device: Device, instruction: str | None) -> Instruction:
     known = device.instructions
     if instruction is None:
         return known[0]
+    check_instruction(instruction)
     if instruction in {model.instruction for model in device.block_scaled}:
         raise ValueError(
             f"{instruction} multiplies block-scaled arrays (tf32dtype.blocks) alone;"
@@ -152,7 +163,9 @@ def find_model(
     found = find_device(device)
     wanted = (a, b, accumulator)
     takes = [m.instruction for m in found.models if _formats(m) == wanted]
-    chosen = find_instruction(found, instruction or next(iter(takes), None))
+    if instruction is None:
+        instruction = next(iter(takes), None)
+    chosen = find_instruction(found, instruction)
     model = _table().get((found.name, chosen, *wanted))
     if model is None:
         those = [m.device for m in MODELS if _formats(m) == wanted]
@@ -180,6 +193,7 @@ def find_block_scaled(
     ValueError
         If an instruction is named and does not take these; it lists what does.
     """
+    check_instruction(instruction)
     wanted = a, b, scale, block_size
     for model in device.block_scaled:
         if instruction in (None, model.instruction) and wanted == (

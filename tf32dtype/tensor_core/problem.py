@@ -61,7 +61,11 @@ class Problem:
         if not known:
             left, right = (x.dtype for x in self._operands)
             name = self.results.name
-            raise ValueError(f"no model multiplies {left} x {right} -> {name}")
+            formats = dict.fromkeys(m.a for m in MODELS if _may_be(m, self.results))
+            raise ValueError(
+                f"no model multiplies {left} x {right} -> {name}; what some multiply"
+                f" into that, with itself or others, are {', '.join(formats)}"
+            )
         dtype = getattr(self._c, "dtype", None)
         if dtype in (None, self.results):
             return known

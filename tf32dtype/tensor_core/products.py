@@ -199,12 +199,12 @@ def matmul(
     Blocks whose elements and scales one of the device's block-scaled instructions takes
     are multiplied by that: the scales take part in the alignment. Those of the tensors,
     if any, multiply the result afterwards, `c` in it: ``result * (scale_a * scale_b)``,
-    both products rounded to nearest. Other blocks of E4M3, E5M2 or E2M1 are multiplied
-    as a kernel around ordinary instructions does it. For each block of k, and for each
-    term in the order high * high, high * low, low * high, low * low, the sum of the
-    block starts from zero in the tensor core; then ``acc = fma(scale_a * scale_b, sum,
-    acc)`` in float32, to nearest, the product of scales rounded first. `acc` begins
-    with `c`.
+    both products rounded to nearest. Other blocks of FP8, FP6 or FP4 elements are
+    multiplied as a kernel around ordinary instructions does it. For each block of k,
+    and for each term in the order high * high, high * low, low * high, low * low, the
+    sum of the block starts from zero in the tensor core; then ``acc = fma(scale_a *
+    scale_b, sum, acc)`` in float32, to nearest, the product of scales rounded first.
+    `acc` begins with `c`.
 
     Examples
     --------
@@ -352,7 +352,7 @@ def resolve(
     )
     model = find_model(device, instruction, left, right, chosen)
     if rounding is not None:
-        if rounding not in get_args(Tf32Rounding):
+        if not isinstance(rounding, str) or rounding not in get_args(Tf32Rounding):
             known = ", ".join(get_args(Tf32Rounding))
             raise ValueError(f"rounding={brief(rounding)}: known are {known}, and None")
         if "tf32" not in (left, right) or np.float32 not in (x.dtype, y.dtype):

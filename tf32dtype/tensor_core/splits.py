@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ Array = NDArray[Any]
 Product = Callable[[Array, Array, Array], Array]
 
 Order = Literal["ascending", "descending", "pairwise"]
+#: Which of some parts have a tile more than others: in "spread", part i begins with
+#: tile i * tiles // parts.
+More = Literal["first", "last", "spread"]
 #: Where c comes in: the additions of parts begin with it; the accumulators of the first
 #: part do; it is added last.
 Begins = Literal["sum", "first part", "end"]
@@ -63,11 +66,17 @@ def in_turns(k: int, parts: int, turn: int) -> Split:
     return Split(tuple(np.bincount(whose, minlength=parts).tolist()), turn)
 
 
-def balanced(k: int, parts: int, tile: int) -> Split:
-    """Parts of whole tiles; the first ones have one more than the last."""
-    tiles, more = divmod(-(-k // tile), parts)
-    lengths = [(tiles + (part < more)) * tile for part in range(parts)]
-    return Split((*lengths[:-1], k - sum(lengths[:-1])))
+def balanced(k: int, parts: int, tile: int, which: More) -> Split:
+    """Parts of whole tiles, of which some have one more."""
+    tiles = -(-k // tile)
+    each, more = divmod(tiles, parts)
+    begins = {
+        "first": [part * each + min(part, more) for part in range(parts)],
+        "last": [part * each + max(part - parts + more, 0) for part in range(parts)],
+        "spread": [part * tiles // parts for part in range(parts)],
+    }[which]
+    ends = [begin * tile for begin in begins[1:]] + [k]
+    return Split(tuple(np.diff([0, *ends]).tolist()))
 
 
 # -- ways to add -----------------------------------------------------------------------
@@ -428,10 +437,11 @@ def _balanced(k: int, unit: int, seen: set[tuple[int, ...]]) -> list[Bundle]:
     splits = []
     for tile in range(unit, LARGEST_TILE + 1, unit):
         for parts in range(2, min(MOST_PARTS, -(-k // tile)) + 1):
-            split = balanced(k, parts, tile)
-            if split.lengths not in seen:
-                seen.add(split.lengths)
-                splits.append(split)
+            for which in get_args(More):
+                split = balanced(k, parts, tile, which)
+                if split.lengths not in seen:
+                    seen.add(split.lengths)
+                    splits.append(split)
     return _as_cuts(3, splits)
 
 
