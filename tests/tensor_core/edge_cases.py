@@ -248,13 +248,17 @@ def small_results(m: Bounds) -> Iterator[Case]:
 
 
 def flushed(m: Bounds) -> Iterator[Case]:
-    """Small negative products, and what is a little below the least normal number."""
+    """Small negative products, sums with c that are small and negative, and what is a
+    little below the least normal number."""
     least = m.result.normal_exponent
     for exponent in (least - 20, least - 4, least - 1):
         low = minus(m.pair(exponent))
         for c in (0.0, -0.0, -(2.0**m.result.least_exponent)):
             for count in (1, 2, 2, 2, 4, 4):
                 yield [low] * count, c
+    if p := m.pair(least, "ones"):
+        for before in (0, m.length - 1):  # in the last instruction, too
+            yield [*[None] * before, minus(p)], p[0] * p[1] - 2.0 ** (least - 1)
     for exponent in range(least - 30, least - 20):
         low = minus(m.pair(exponent))
         for between in range(4):

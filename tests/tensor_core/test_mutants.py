@@ -47,7 +47,7 @@ def of_parameters(m: Any) -> Iterator[Neighbour]:
         "zero products count": {"zero_products": not m.zero_products},
         "a zero c counts": {"zero_c_exponent": ZERO},
         "negative zero": {"negative_zero": not m.negative_zero},
-        "cut first": {"cut_first": 13 if m.cut_first is None else None},
+        "cut first": {"cut_first": 12 if m.cut_first is None else None},
     }.items():
         yield Neighbour(name, replace(m, **changes))
     if m.accumulator == "float32" and m.kept < 23:
