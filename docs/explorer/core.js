@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "2726d52eb54df9a49043c9d38017d6f2f194082ae81ef39bb84f34d57870cb72",
+digest: "a4df9d84cfefee4ab8c52fc8a88256bea87bbb8bbbe83fc1814eb9c0b2170f05",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
@@ -26,13 +26,13 @@ overflows: ["ieee", "saturate"],
 rules: ["amax", "floor", "even", "nf", "mse", "published"],
 scaleFormats: ["float8_e8m0fnu", "ue4m3", "ue5m3", "ue4m4", "ue3m5"],
 devices: [
-{"name": "V100", "architecture": "Volta, sm_70", "aliases": ["Volta", "sm_70", "Titan V", "Quadro GV100"], "board": "V100 SXM2", "peak": {"float16": 125}, "instructions": ["mma.sync"]},
+{"name": "V100", "architecture": "Volta, sm_70", "aliases": ["Volta", "sm_70", "V100S", "Titan V", "Quadro GV100"], "board": "V100 SXM2", "peak": {"float16": 125}, "instructions": ["mma.sync"]},
 {"name": "T4", "architecture": "Turing, sm_75", "aliases": ["Turing", "sm_75", "RTX 20", "RTX 2080", "T4G"], "board": "T4", "peak": {"float16": 65}, "instructions": ["mma.sync", "mma.sync.m8n8k4"]},
 {"name": "A100", "architecture": "Ampere, sm_80, sm_86", "aliases": ["Ampere", "sm_80", "sm_86", "A2", "A10", "A10G", "A16", "A30", "A40", "A6000", "A100X", "A800", "RTX 30", "RTX 3090", "RTX A6000"], "board": "A100 SXM", "peak": {"tf32": 156, "bfloat16": 312, "float16": 312}, "instructions": ["mma.sync"]},
-{"name": "L40S", "architecture": "Ada, sm_89", "aliases": ["Ada", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada"], "board": "L40S", "peak": {"tf32": 183, "bfloat16": 362, "float16": 362, "float8_e4m3fn": 733}, "instructions": ["mma.sync"]},
+{"name": "L40S", "architecture": "Ada, sm_89", "aliases": ["Ada", "Ada Lovelace", "sm_89", "L2", "L4", "L20", "L40", "RTX 40", "RTX 4090", "RTX Ada", "RTX 6000 Ada"], "board": "L40S", "peak": {"tf32": 183, "bfloat16": 362, "float16": 362, "float8_e4m3fn": 733}, "instructions": ["mma.sync"]},
 {"name": "H100", "architecture": "Hopper, sm_90", "aliases": ["Hopper", "sm_90", "sm_90a", "H200", "H800", "H20", "GH200", "Grace Hopper"], "board": "H100 SXM", "peak": {"tf32": 495, "bfloat16": 989, "float16": 989, "float8_e4m3fn": 1979}, "instructions": ["wgmma", "mma.sync"]},
-{"name": "B200", "architecture": "Blackwell, sm_100", "aliases": ["Blackwell", "sm_100", "sm_100a", "B100", "GB200"], "board": "HGX B200", "peak": {"tf32": 1100, "bfloat16": 2250, "float16": 2250, "float8_e4m3fn": 4500}, "instructions": ["tcgen05", "mma.sync"]},
-{"name": "RTX Blackwell", "architecture": "Blackwell, sm_120", "aliases": ["sm_120", "sm_120a", "RTX 50", "RTX 5090", "RTX PRO 6000"], "board": "RTX 5090", "peak": {"tf32": 104.8, "bfloat16": 209.5, "float16": 209.5, "float8_e4m3fn": 419}, "instructions": ["mma.sync"]}],
+{"name": "B200", "architecture": "Blackwell, sm_100", "aliases": ["Blackwell", "sm_100", "sm_100a", "sm_100f", "B100", "GB200"], "board": "HGX B200", "peak": {"tf32": 1100, "bfloat16": 2250, "float16": 2250, "float8_e4m3fn": 4500}, "instructions": ["tcgen05", "mma.sync"]},
+{"name": "RTX Blackwell", "architecture": "Blackwell, sm_120", "aliases": ["sm_120", "sm_120a", "sm_120f", "RTX 50", "RTX 5090", "RTX PRO 6000"], "board": "RTX 5090", "peak": {"tf32": 104.8, "bfloat16": 209.5, "float16": 209.5, "float8_e4m3fn": 419}, "instructions": ["mma.sync"]}],
 models: [
 {"index": 0, "device": "V100", "instruction": "mma.sync", "a": "float16", "b": "float16", "accumulator": "float32", "name": "V100 mma.sync float16 -> float32", "depth": 4, "fraction": 23, "kept": 23, "rounding": "toward_zero", "floor": null, "verified": "recorded", "verifiedText": "equal to results that were recorded on the device", "instructionDepth": 4, "emulated": false, "cutFirst": null},
 {"index": 1, "device": "V100", "instruction": "mma.sync", "a": "float16", "b": "float16", "accumulator": "float16", "name": "V100 mma.sync float16 -> float16", "depth": 4, "fraction": 23, "kept": 10, "rounding": "ties_to_even", "floor": -19, "verified": "recorded", "verifiedText": "equal to results that were recorded on the device", "instructionDepth": 4, "emulated": false, "cutFirst": null},
