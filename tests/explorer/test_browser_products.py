@@ -115,6 +115,7 @@ def test_first_example(explorer):
     }  # fmt: skip
     one.page.click("main section >> text=A100 mma.sync")
     assert headline.inner_text() == "0"
+    one.page.wait_for_selector(".sum-picture rect.cut", state="attached")
     assert one.page.locator(".sum-picture rect.cut").count() == 1
     assert "1 term loses bits" in one.text
     one.page.get_by_label("Device", exact=True).select_option("H100")

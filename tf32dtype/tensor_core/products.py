@@ -271,10 +271,11 @@ def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
         )
     batch = _batch(tuple(batch_a), tuple(batch_b))
     shape = batch + (m,) * (not x.is_vector) + (n,) * (not y.is_vector)
-    start = as_accumulators(c, model, shape)
+    start = None if c is None else as_accumulators(c, model, shape)
     target = _as_target(out, np.dtype(np.float32), shape)
-    result = np.empty((*batch, m, n), np.float32)
-    result.reshape(shape)[...] = start
+    result = np.zeros((*batch, m, n), np.float32)
+    if start is not None:
+        result.reshape(shape)[...] = start
     block_products.add_product(request, result)
     if target is not None:
         target[...] = result.reshape(shape)
