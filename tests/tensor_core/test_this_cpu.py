@@ -50,6 +50,7 @@ pytestmark = [
 ]
 
 SOME, MANY = 100_000, 10_000_000
+
 TININESS = "2^-126 against zero: tininess before or after the rounding"
 #: Differences that are no failure of a CPU's instruction, and why.
 TOLERATED = {

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._formats.table import format_of_dtype, own_array
+from .._formats.table import format_of_dtype
 from .._wording import brief
 from .device import MODELS
 from .hypotheses import Entry, Hypothesis, Identification, parameters
 from .models import Model
 from .problem import BLOCK, Problem, as_results
-from .products import as_operand
+from .products import as_operand, plain_array
 from .splits import Bundle, Each, Elements, Table, Way, bundles, evaluate, ways, whole
 
 Array = NDArray[Any]
@@ -117,8 +117,7 @@ def identify(
     >>> found[0].parts, found[0].order
     ((32, 32), 'ascending')
     """
-    for name, x in (("a", a), ("b", b)):  # before d: of integers they say more
-        as_operand(x, name)
+    a, b = as_operand(a, "a"), as_operand(b, "b")  # before d: of integers it says more
     results = _results(d)
     problem = Problem(a, b, c, results.dtype)
     known = problem.models()
@@ -142,10 +141,8 @@ def identify(
 
 def _results(d: Any) -> Array:
     """Results in this machine's byte order."""
-    if isinstance(d, np.ma.MaskedArray):
-        raise TypeError("d is a masked array: fill it first (d.filled(0))")
     try:
-        results = own_array(d)
+        results = plain_array(d, "d")
     except ValueError as error:
         raise ValueError(f"d is {brief(d)}, which is no array: {error}") from None
     is_array = hasattr(d, "dtype") or hasattr(d, "__array__")
@@ -158,13 +155,12 @@ def _results(d: Any) -> Array:
                 " of the dtype that the results were of"
             )
         return narrow
-    dtype = results.dtype.newbyteorder("=")
-    if not _is_result(dtype):
+    if not _is_result(results.dtype):
         raise TypeError(
-            f"d is {dtype}: results are float32, float16 or float64, as accumulators"
-            " are, or rounded to bfloat16 or an FP8 format"
+            f"d is {results.dtype}: results are float32, float16 or float64, as"
+            " accumulators are, or rounded to bfloat16 or an FP8 format"
         )
-    return results.astype(dtype, copy=False)
+    return results
 
 
 def _is_result(dtype: np.dtype[Any]) -> bool:

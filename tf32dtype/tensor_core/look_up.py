@@ -74,8 +74,7 @@ class Devices(Mapping[str, Device]):
                 " names of these: an architecture (Hopper, sm_90, gfx942), another"
                 " board of it (H200), what drivers print (NVIDIA H100 80GB HBM3), a"
                 " CPU's cores (Sapphire Rapids, Zen 5, Neoverse V2). An instruction is"
-                " named by"
-                " instruction="
+                " named by instruction="
             )
         return self._devices[found]
 

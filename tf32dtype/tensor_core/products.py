@@ -371,7 +371,7 @@ def as_operand(x: Any, name: str) -> Array:
     """An array of a dtype that has a format, in this machine's byte order."""
     if block_products.is_blocks(x):
         raise TypeError(f"{name} is an array of blocks: tensor_core.matmul takes these")
-    array: Array = _plain(x, name)
+    array: Array = plain_array(x, name)
     dtype = array.dtype
     if dtype.name in _TYPES:
         return array
@@ -414,7 +414,7 @@ def as_accumulators(
         if np.isfinite(c) and not np.isfinite(start):
             raise ValueError(f"c={c} is beyond {dtype}")
     else:
-        start = _plain(c, "c")
+        start = plain_array(c, "c")
     if start.dtype != dtype:
         raise TypeError(
             f"c is {start.dtype}, the accumulators are {dtype}: cast it,"
@@ -428,7 +428,7 @@ def as_accumulators(
         ) from None
 
 
-def _plain(x: Any, name: str) -> Array:
+def plain_array(x: Any, name: str) -> Array:
     """An array in this machine's byte order, without a mask."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: fill it first ({name}.filled(0))")

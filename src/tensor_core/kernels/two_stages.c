@@ -27,9 +27,9 @@ enum {
     HIGHEST = 2 * BIAS - 2,
     NO_PRODUCT = TF_MMA_ZERO / 2,
     /* What an accumulator's exponent may be above that of its unit: it is less than 2^30
-     * units. A sum of products is less than 2^29. So is that of a lane; both are less than
-     * 57 * 2^24, since operands have 4 bits: what a far accumulator of 2^30 leaves of them
-     * has 26 bits, as many as a rounding needs. */
+     * units. In its own units a sum of products of one lane is less than 2^29, and one of two
+     * lanes is less than 57 * 2^24, since their operands have 4 bits. A far accumulator is
+     * 2^30 of these or more: the total has 26 bits at least, as many as a rounding needs. */
     HEADROOM = 5
 };
 
