@@ -93,7 +93,7 @@ def no_driver() -> Iterator[Launches]:
         import tf32dtype.cuda  # noqa: F401
     from tf32dtype.cuda._functions import lookup_tables
     from tf32dtype.cuda._matmul import crossover, cublaslt
-    from tf32dtype.cuda._runtime import backend, cublas, device
+    from tf32dtype.cuda._runtime import backend, cublas, device, tensor_maps
 
     launches = Launches()
     # Those that last come first: nothing may overlap them.
@@ -122,6 +122,7 @@ def no_driver() -> Iterator[Launches]:
         (cublaslt, "_device", lambda: 0),
         (cublaslt, "_stream", lambda: 0),
         (cublaslt, "_plan", lru_cache(cublaslt.KEPT)(cublaslt._plan.__wrapped__)),
+        (tensor_maps, "_encode", lambda: lambda *_: 0),
         (crossover, "read", lambda device: None),
         (lookup_tables, "_tables", {}),
     ]

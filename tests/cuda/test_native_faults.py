@@ -139,12 +139,12 @@ FAULTS_OF_SUMS = {
     ),
     "beta for ever": (LINE, ""),
     "what is there is not counted": (
-        "__fmaf_rn(beta, before[down][j].x",
+        "__fmaf_rn(beta, before[down][e / 2].x",
         "__fmaf_rn(0, 0",
     ),
     "rows of what is there are swapped": (
-        "before[down][j] = *",
-        "before[1 - down][j] = *",
+        "before[down][e / 2] = *",
+        "before[1 - down][e / 2] = *",
     ),
     "columns of what is there are swapped": (
         "j * 8 < columns ? from[0]",

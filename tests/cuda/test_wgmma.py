@@ -18,13 +18,19 @@ from tests.cuda.wgmma_cases import (
     assert_right,
     blocks_are_right,
     by_model,
+    orders,
     product,
+    sums_by_model,
+    sums_of_parts,
+    with_one_nan,
 )
+from tests.support.compiled import split as split_on_cpu
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import on_gpu, on_host
 from tests.support.sass import check, remarks
+from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda._matmul import native, split_emulation, wgmma
+from tf32dtype.cuda._matmul import split_emulation, wgmma
 from tf32dtype.cuda._runtime import tensor_maps
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.storage import raw
@@ -71,23 +77,32 @@ def test_chains(hopper, first, second):
             assert_right(hopper, a, b)
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("dtype", [td.bfloat16, td.tf32, np.float16, E4M3])
-def test_sums(hopper, dtype):
-    """Of stretches; onto what is there, or not."""
+#: Split orders of all, of some, of two parts; and no parts, but stretches.
+PARTS = [
+    (td.bfloat16, wgmma.Parts(3, 5, 2.0**-8, 2)),
+    (td.bfloat16, wgmma.Parts(3, 3, 2.0**-8, 1 << 20)),
+    (td.tf32, wgmma.Parts(2, 2, 2.0**-11, 3)),
+    (td.bfloat16, wgmma.Parts(1, 1, 1.0, 1)),
+    (np.float16, wgmma.Parts(2, 3, 0.5, 4)),
+]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("dtype", "parts"), PARTS)
+def test_parts(hopper, dtype, parts):
+    """In pieces, more slices than stages, edges of tiles, stacks, and little."""
     rng = np.random.default_rng(2)
-    promote = wgmma.STEP // np.dtype(dtype).itemsize
-    for (m, k, n), special, stretch, beta in (
-        ((70, 450, 70), False, 128, 2.0**-8),
-        ((130, 70, 130), True, 0, 1.0),
-        ((3, 400, 7), True, 256, 0.0),
-        ((1, 1, 1), False, 128, 0.5),
-    ):
-        a = numbers(rng, (1, m, k), dtype, special)
-        b = numbers(rng, (1, k, n), dtype, special)
-        c = rng.standard_normal((1, m, n)).astype(np.float32)
-        sums = native.Sums(promote, stretch, beta)
-        assert_right(hopper, a, b, sums, c if beta else c * np.nan)
+    for s, m, k, n, count, special in (
+        (1, 70, 460, 300, 2, False), (2, 130, 200, 258, 1, False),
+        (2, 3, 330, 7, 3, False), (1, 3, 330, 7, 2, True), (1, 1, 1, 1, 1, False),
+    ):  # fmt: skip
+        a, b = (
+            numbers(rng, (parts.parts, s, lines, k), dtype, special) for lines in (m, n)
+        )
+        want = sums_by_model(a, b, parts, count)
+        for _ in orders(hopper):
+            got = with_one_nan(sums_of_parts(hopper, a, b, parts, count))
+            np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.sampled(4)
@@ -119,10 +134,8 @@ def test_strides(hopper, layout):
         b = numbers(rng, (3, k, n), td.bfloat16)
         if layout == "repeated":
             a[:], b[:] = a[:1].copy(), b[:1].copy()
-        c = np.zeros((3, m, n), np.float32)
-        sums = native.Sums(16)
-        assert_right(hopper, a, b, sums, c, layouts=(layout, "columns"))
-        assert_right(hopper, a, b, sums, c, layouts=("rows", layout))
+        assert_right(hopper, a, b, layouts=(layout, "columns"))
+        assert_right(hopper, a, b, layouts=("rows", layout))
 
 
 def test_strides_without_a_map(hopper):
@@ -137,11 +150,8 @@ def test_strides_without_a_map(hopper):
     x = cupy.ndarray((2, 4, 16), np.uint16, raw(x).data, (3 * 32, 2 * 32, 2))
     out = hopper.put(np.zeros((2, 4, 5), np.float32))
     y = raw(ours(hopper, b, "columns"))
-    wgmma.multiply(x, y, out, ("bfloat16",) * 2, native.Sums(16))
-    want = model(
-        hopper, bits.view(td.bfloat16), b, native.Sums(16), np.zeros(1, np.float32),
-        "wgmma",
-    )  # fmt: skip
+    wgmma.multiply(x, y, out, ("bfloat16",) * 2)
+    want = model(hopper, bits.view(td.bfloat16), b, instruction="wgmma")
     np.testing.assert_array_equal(hopper.get(out).view(np.uint32), want)
 
 
@@ -150,9 +160,8 @@ def test_raster_groups(hopper):
     rng = np.random.default_rng(5)
     a = numbers(rng, (2, 17 * 128 + 1, 8), td.bfloat16)
     b = numbers(rng, (2, 8, 132), td.bfloat16)
-    sums = native.Sums(16)
-    want = model(hopper, a, b, sums, np.zeros(1, np.float32), "wgmma")
-    np.testing.assert_array_equal(product(hopper, a, b, sums), want)
+    want = model(hopper, a, b, instruction="wgmma")
+    np.testing.assert_array_equal(product(hopper, a, b), want)
 
 
 @pytest.mark.sampled(2)
@@ -161,18 +170,10 @@ def test_as_mma_sync(hopper, dtype):
     """What a user may compare: of all formats but FP8 both have one model."""
     rng = np.random.default_rng(6)
     x, y = (on_gpu(numbers(rng, shape, dtype)) for shape in ((40, 300), (300, 50)))
-    if dtype is td.bfloat16:
-        sums = native.Sums(16, 128, 0.0)
-        outs = [hopper.put(np.zeros((1, 40, 50), np.float32)) for _ in range(2)]
-        for multiply, out in zip((wgmma.multiply, native.multiply), outs, strict=True):
-            a, b = raw(x)[None], raw(y)[None]
-            multiply(a, b, out, ("bfloat16",) * 2, sums=sums)
-        first, second = (hopper.get(out) for out in outs)
-    else:
-        first, second = (
-            on_host(tfc.matmul(x, y, mode="native", instruction=z))
-            for z in ("wgmma", "mma.sync")
-        )
+    first, second = (
+        on_host(tfc.matmul(x, y, mode="native", instruction=z))
+        for z in ("wgmma", "mma.sync")
+    )
     np.testing.assert_array_equal(first.view(np.uint32), second.view(np.uint32))
 
 
@@ -214,37 +215,72 @@ def test_other_architectures(backend, arch, monkeypatch):
     assert not wgmma.leads((1, 4096, 4096))
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("precision", ["bf16x9", "tf32x3"])
-def test_leading_parts(hopper, precision, monkeypatch):
-    """By either kernel the same bits, and by mma.sync's where there are no maps."""
+@pytest.mark.parametrize("precision", ["bf16x9", "bf16x6", "bf16x3", "tf32x3"])
+def test_split_products(hopper, precision, monkeypatch):
+    """Three launches; the sums of pieces, in their order; and by cuBLAS where that is
+    asked for, or there are no maps."""
     rng = np.random.default_rng(8)
-    x, y = (rng.standard_normal(shape, np.float32) for shape in ((30, 300), (300, 20)))
+    m, k, n = 30, 300, 20
+    x, y = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n)))
     kernels = []
     launch = hopper.launch
 
     def noted(kernel, *arguments, **keywords):
-        kernels.append(kernel.file)
+        kernels.append(kernel.file.rpartition("/")[2])
         launch(kernel, *arguments, **keywords)
 
-    def compute():
+    def compute(**keywords):
         kernels.clear()
-        out = hopper.put(np.zeros((1, 30, 20), np.float32))
+        out = hopper.put(np.full((1, m, n), np.nan, np.float32))
         a, b = (hopper.put(z[None]) for z in (x, y))
-        split_emulation.product(a, b, out, precision)
-        return hopper.get(out).view(np.uint32)
+        split_emulation.product(a, b, out, precision, **keywords)
+        return hopper.get(out)
 
     monkeypatch.setattr(hopper, "launch", noted)
-    monkeypatch.setattr(hopper, "processors", lambda: 2)  # a tile is enough
+    found = compute()
+    assert kernels == ["split_operands.cu", "wgmma.cu", "patch_specials.cu"]
+    row = find_precision(precision)
+    a, b = (
+        split_on_cpu(z, row.parts, row.format).astype(getattr(td, row.format))[:, None]
+        for z in (x, np.ascontiguousarray(y.T))
+    )
+    depth = 64 if row.format == "bfloat16" else 32
+    stretch = split_emulation.STRETCHES.get(precision, split_emulation.STRETCH) // depth
+    parts = wgmma.Parts(
+        row.parts, row.split_orders, split_emulation.between(row.format), stretch
+    )
+    slices = -(-k // depth)
+    count = wgmma.choose_pieces((1, m, n), slices, parts)
+    assert 1 < count <= slices
+    pieces = sums_by_model(a, b, parts, count).view(np.float32)
+    want = pieces[0]
+    for piece in pieces[1:]:
+        want = want + piece
+    np.testing.assert_array_equal(found[0].view("u4"), want.view("u4"))
+    others = []
+    others.append(compute(chunks=split_emulation.chunks_for("sm_90a", precision, k)))
+    assert "wgmma.cu" not in kernels
     monkeypatch.setattr(wgmma, "ENABLED", False)
-    want = compute()
-    assert "cuda/matmul/wgmma.cu" not in kernels
+    others.append(compute())
+    assert "wgmma.cu" not in kernels
     monkeypatch.setattr(wgmma, "ENABLED", True)
-    np.testing.assert_array_equal(compute(), want)
-    assert "cuda/matmul/wgmma.cu" in kernels
     monkeypatch.setattr(hopper, "tensor_map", no_map)
-    np.testing.assert_array_equal(compute(), want)
-    assert "cuda/matmul/wgmma.cu" not in kernels
+    others.append(compute())
+    assert "wgmma.cu" not in kernels
+    for other in others:
+        np.testing.assert_array_equal(other, others[0])
+        np.testing.assert_allclose(other, found, rtol=0, atol=1e-4)
+
+
+def test_pieces():
+    """As many as there are processors for, where a product has few tiles; and one where
+    it has enough, or nothing to cut."""
+    nine = wgmma.Parts(3, 5, 2.0**-8, 8)
+    assert wgmma.choose_pieces((1, 1024, 1024), 16, nine) == 4
+    assert wgmma.choose_pieces((1, 512, 512), 8, nine) == 8
+    assert wgmma.choose_pieces((1, 8192, 8192), 128, nine) == 1
+    assert wgmma.choose_pieces((1, 64, 64), 1, nine) == 1
+    assert wgmma.choose_pieces((132, 64, 64), 100, nine) == 1
 
 
 def test_when_it_leads(backend, monkeypatch):
@@ -258,22 +294,12 @@ def test_when_it_leads(backend, monkeypatch):
     assert wgmma.leads((1, 8192, 8192))
     assert wgmma.leads((66, 1, 1))
     assert not wgmma.leads((1, 1024, 1024))
-    assert wgmma.sums_here(native.Sums(16), 2, 1)
-    assert not wgmma.sums_here(native.Sums(8), 2, 1)  # half of an instruction
-    assert not wgmma.sums_here(native.Sums(16), 2, 0)
 
 
 def test_tile_of_chains():
     """Wide ones, unless these leave the device idle."""
     assert wgmma.choose_tile((1, 4096, 4096), 132) == wgmma.WIDE
     assert wgmma.choose_tile((1, 1024, 1024), 132) == wgmma.SQUARE
-
-
-def test_refused(backend):
-    out = cupy.empty((1, 4, 4), np.float32)
-    x = cupy.empty((1, 4, 4), np.uint16)
-    with pytest.raises(ValueError, match="chains of 8 k are not one instruction"):
-        wgmma.multiply(x, x, out, ("bfloat16",) * 2, native.Sums(8))
 
 
 def test_no_driver(monkeypatch):
@@ -430,16 +456,18 @@ def made_well(kernel, needs, instructions, waits):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [("bfloat16", "HGMMA.64x128x16.F32.BF16"), ("tf32", "HGMMA.64x128x8.F32.TF32")],
-)
-def test_sass_of_sums(name, unit):
-    """An addition a result, each of the four instructions of a slice apart."""
-    size = 2 if name == "bfloat16" else 4
-    kernel = wgmma.kernel((name, name), size, True, wgmma.SUMS)
-    found = made_well(kernel, (unit,), 4, 4)
-    assert found["FADD"] == 4 * 64
+@pytest.mark.parametrize("precision", ["bf16x9", "bf16x6", "bf16x3", "tf32x3"])
+def test_sass_of_parts(precision):
+    """The four instructions of a slice's chains at a time; of the greatest parts four
+    for each, apart, and an addition a result."""
+    row = find_precision(precision)
+    size, unit = (2, "16.F32.BF16") if row.format == "bfloat16" else (4, "8.F32.TF32")
+    kernel = wgmma.kernel(
+        (row.format,) * 2, size, wgmma.WIDE, True, True, row.parts, row.split_orders
+    )
+    needs = f"HGMMA.64x256x{unit}", f"HGMMA.64x64x{unit}"
+    found = made_well(kernel, needs, 4 + 16, 2 + 16)
+    assert found["FADD"] == 4 * 128
 
 
 @pytest.mark.sampled(3)
@@ -457,7 +485,7 @@ def test_sass_of_sums(name, unit):
 def test_sass_of_chains(first, second, unit, tile):
     """The four instructions of a slice go on at a time."""
     size = {"bfloat16": 2, "float16": 2, "tf32": 4}.get(first, 1)
-    kernel = wgmma.kernel((first, second), size, False, tile)
+    kernel = wgmma.kernel((first, second), size, tile)
     found = made_well(kernel, (unit.format(tile.columns),), 4, 2)
     assert found["WARPGROUP.ARRIVE"] == 1
 
@@ -468,7 +496,7 @@ def test_sass_of_chains(first, second, unit, tile):
 def test_sass_across(a_along_k, b_along_k):
     """Copies of 64 lines; and a slice's instructions as ever."""
     names = ("bfloat16",) * 2
-    kernel = wgmma.kernel(names, 2, False, wgmma.WIDE, a_along_k, b_along_k)
+    kernel = wgmma.kernel(names, 2, wgmma.WIDE, a_along_k, b_along_k)
     found = made_well(kernel, (), 4, 2)
     assert found["UTMALDG.3D"] == (1 if a_along_k else 2) + (1 if b_along_k else 4)
 
@@ -506,7 +534,7 @@ def test_sass_of_conversions(codes):
 
 
 def test_shared_memory_suffices():
-    for tile in (*wgmma.CHAINS, wgmma.SUMS):
+    for tile in wgmma.CHAINS:
         assert tile.shared <= 227 << 10
         assert tile.stages >= 4
     for levels, block in BLOCK_KERNELS:

@@ -13,12 +13,21 @@ import pytest
 import tf32dtype as td
 from tests.cuda import block_cases as cases
 from tests.cuda.native_cases import model, numbers
-from tests.cuda.wgmma_cases import E4M3, blocks_are_right, by_model, orders, product
+from tests.cuda.wgmma_cases import (
+    E4M3,
+    blocks_are_right,
+    by_model,
+    orders,
+    product,
+    sums_by_model,
+    sums_of_parts,
+    with_one_nan,
+)
 from tests.support.cuda import HOST, backend, tfc  # noqa: F401
 from tests.support.cuda_operands import on_host
 from tests.support.simulator.backend import LINE, KernelError, numpy_view
 from tf32dtype import _nvrtc
-from tf32dtype.cuda._matmul import native, wgmma
+from tf32dtype.cuda._matmul import wgmma
 from tf32dtype.cuda._runtime.backend import Kernel
 
 
@@ -137,8 +146,8 @@ def test_layouts(backend, tmp_path, monkeypatch):
 #: what is edited, each of which `is_right` would see
 FAULTS = {
     "a stage is let go before it is read": (
-        "await_products<0>();\n            Ring::release(ring.empty());",
-        "Ring::release(ring.empty());\n            await_products<0>();",
+        "await_products<0>();",
+        "Ring::release(ring.empty()); await_products<0>();",
     ),
     "no wait for bytes": (LINE, ""),
     "a stage is filled while it is read, by wgmma": (LINE, ""),
@@ -158,29 +167,23 @@ FAULTS = {
     "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
     "chunks are permuted within 64 bytes": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
     "stages begin anywhere": ("memory + (-shared_of(memory) & 1023)", "memory"),
-    "chains go on, by wgmma": ("group, step, 0);", "group, step, 1);"),
+    "chains go on, by wgmma": ("* 2, 0);", "* 2, 1);"),
     "accumulators are read too early": ("await_products<1>();", "await_products<2>();"),
     "no fence of registers": (LINE, ""),
-    "the last instruction is forgotten": (LINE, ""),
+    "the last sums are read too early": ("<0>();", "<1>();"),
+    "no instruction is added": (LINE, ""),
     "a stretch is a slice too long, by wgmma": (
-        "slices < stretch ? slices : stretch;",
-        "slices < stretch + 1 ? slices : stretch + 1;",
+        "left < stretch ? left : stretch;",
+        "left < stretch + 1 ? left : stretch + 1;",
     ),
-    "totals are forgotten": (LINE, ""),
-    "totals are another thread's": (
-        "(base + OF_TOTALS) + thread",
-        "(base + OF_TOTALS) + thread % 128",
-    ),
+    "stretches are forgotten": (LINE, ""),
     "sums are not begun anew, by wgmma": (LINE, ""),
-    "beta for ever, by wgmma": (LINE, ""),
-    "what is there is not read": ("if (beta != 0) {", "if (beta == 0) {"),
-    "rows of what is there are swapped, by wgmma": (
-        "i / 2 % 2 * 8, column",
-        "(1 - i / 2 % 2) * 8, column",
-    ),
+    "orders count alike": (LINE, ""),
+    "parts of b in their own order": ("PARTS - 1 - order + least", "order - least"),
+    "the first columns for ever": ("+ column * SLICE", ""),
     "the next slice begins too early, by wgmma": (
-        "&a, slice * DEPTH,",
-        "&a, slice * (DEPTH - 8),",
+        "range.in_a + i) * DEPTH,",
+        "range.in_a + i) * (DEPTH - 8),",
     ),
     "columns of another tile": ("(int)tile.column,", "(int)tile.row,"),
     "the first tile for ever": (
@@ -188,24 +191,22 @@ FAULTS = {
         "const Tile tile = tile_of(blockIdx.x, rows, columns);",
     ),
     "another instruction, by wgmma": (
-        "simt_wgmma(UNIT,",
+        "simt_wgmma(unit,",
         'simt_wgmma("m64n128k16.f32.f16.f16",',
     ),
-    "fewer columns": ("simt_wgmma(UNIT,", 'simt_wgmma("m64n120k16.f32.bf16.bf16",'),
 }
 
 
 def is_right(backend):
-    """Whether sums of stretches are right, in either order of threads."""
+    """Whether sums of parts are right, in either order of threads: of two pieces, whose
+    slices are more than stages, of two tiles."""
     rng = np.random.default_rng(12)
-    m, k, n = 70, 460, 130
-    a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
-    c = rng.standard_normal((1, m, n)).astype(np.float32)
-    sums = native.Sums(16, 128, 0.5)
-    want = model(backend, a, b, sums, c, "wgmma")
+    parts = wgmma.Parts(2, 2, 2.0**-8, 2)
+    a, b = (numbers(rng, (2, 1, x, 460), td.bfloat16) for x in (70, 300))
+    want = sums_by_model(a, b, parts, 2)
     right = True
     for _ in orders(backend):
-        got = product(backend, a, b, sums, c)
+        got = with_one_nan(sums_of_parts(backend, a, b, parts, 2))
         right = right and bool((got == want).all())
     return right
 
@@ -230,7 +231,7 @@ def test_faults(backend, fault):
 
 FAULTS_OF_CHAINS = {
     "the stage itself is let go": (LINE, ""),
-    "a chain begins anew in each slice": ("step || slice)", "step)"),
+    "a chain begins anew in each slice": ("step, 0, 1);", "step, 0, step);"),
     "a stage is let go too early": (LINE, ""),
     "results are read too early": ("await_products<0>();", "await_products<1>();"),
     "the last stage is not let go": (LINE, ""),
@@ -242,7 +243,7 @@ def chains_are_right(backend):
     rng = np.random.default_rng(13)
     # two wide tiles, of more slices than stages
     a, b = (numbers(rng, x, E4M3) for x in ((1, 70, 650), (1, 650, 260)))
-    want = model(backend, a, b, None, None, "wgmma")
+    want = model(backend, a, b, instruction="wgmma")
     return all((product(backend, a, b) == want).all() for _ in orders(backend))
 
 
@@ -267,7 +268,7 @@ FAULTS_ACROSS = {
 def across_is_right(backend):
     rng = np.random.default_rng(16)
     a, b = (numbers(rng, x, np.float16) for x in ((1, 72, 200), (1, 200, 136)))
-    want = model(backend, a, b, None, None, "wgmma")
+    want = model(backend, a, b, instruction="wgmma")
     layouts = "columns", "rows"
     return all(
         (product(backend, a, b, layouts=layouts) == want).all() for _ in orders(backend)

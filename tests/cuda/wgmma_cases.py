@@ -10,7 +10,7 @@ from tests.cuda.native_cases import model, ours
 from tests.support.cuda import HOST, tfc
 from tests.support.cuda_operands import on_host
 from tf32dtype.cuda import blocks as gpu
-from tf32dtype.cuda._matmul import native, wgmma
+from tf32dtype.cuda._matmul import wgmma
 from tf32dtype.cuda._runtime.storage import raw
 
 E4M3, E5M2 = td.float8_e4m3fn, td.float8_e5m2
@@ -24,27 +24,89 @@ def orders(backend):
     HOST.descends = False
 
 
-def product(backend, a, b, sums=native.CHAIN, c=None, layouts=("rows", "columns")):
-    if c is None:
-        c = np.full((len(a), a.shape[1], b.shape[2]), np.nan, np.float32)
-    out = backend.put(c)
+def product(backend, a, b, layouts=("rows", "columns")):
+    """The bits of a chain of all k."""
+    shape = len(a), a.shape[1], b.shape[2]
+    out = backend.put(np.full(shape, np.nan, np.float32))
     x, y = (ours(backend, z, how) for z, how in zip((a, b), layouts, strict=True))
-    wgmma.multiply(raw(x), raw(y), out, (a.dtype.name, b.dtype.name), sums)
+    wgmma.multiply(raw(x), raw(y), out, (a.dtype.name, b.dtype.name))
     return backend.get(out).view(np.uint32)
 
 
-def assert_right(backend, a, b, sums=native.CHAIN, c=None, **keywords):
-    want = model(
-        backend,
-        a,
-        b,
-        sums if sums.promote else None,
-        np.zeros(1, np.float32) if c is None else c,
-        "wgmma",
-    )
+def assert_right(backend, a, b, **keywords):
+    want = model(backend, a, b, instruction="wgmma")
     for _ in orders(backend):
-        got = product(backend, a, b, sums, c, **keywords)
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(product(backend, a, b, **keywords), want)
+
+
+# -- products of parts -----------------------------------------------------------------
+
+
+def padded(x):
+    """Zeros after k, up to whole slices."""
+    return np.pad(x, [*[(0, 0)] * (x.ndim - 1), (0, -x.shape[-1] % in_slice(x.dtype))])
+
+
+def in_slice(dtype):
+    return wgmma.SLICE // dtype.itemsize
+
+
+def sums_of_parts(backend, a, b, parts, count):
+    """The bits, (count * s, m, n), of a (parts, s, m, k) and b (parts, s, n, k)."""
+    (_, s, m, _), n = a.shape, b.shape[2]
+    out = backend.put(np.full((count * s, m, n), np.nan, np.float32))
+    a, b = (np.concatenate([*map(padded, x)], -1) for x in (a, b[::-1]))
+    x, y = (raw(ours(backend, z, "rows")) for z in (a, b))
+    wgmma.multiply_parts(x, y.swapaxes(1, 2), out, a.dtype.name, parts, count)
+    return backend.get(out).view(np.uint32)
+
+
+def sums_by_model(a, b, parts, count):
+    """The same, as `wgmma.Parts` says."""
+    a, b = padded(a), padded(b).swapaxes(2, 3)
+    deep, step = in_slice(a.dtype), wgmma.STEP // a.dtype.itemsize
+
+    def chain(x, y, c=None):
+        return td.tensor_core.matmul(x, y, c, device="H100", instruction="wgmma")
+
+    def promoted(total, x, y):
+        found = None
+        for first in range(0, x.shape[-1], step):
+            if first and first % (parts.stretch * deep) == 0:
+                found = total if found is None else found + total
+                total = np.zeros_like(total)
+            here = slice(first, first + step)
+            total = total + chain(x[..., here], y[:, here])
+        return total if found is None else found + total
+
+    def of_piece(piece):
+        total = np.zeros((a.shape[1], a.shape[2], b.shape[3]), np.float32)
+        for order in reversed(range(parts.orders)):
+            pairs = [(i, order - i) for i in range(parts.parts)]
+            pairs = [(i, j) for i, j in pairs if 0 <= j < parts.parts]
+            x = np.concatenate([a[i] for i, _ in pairs], 2)
+            y = np.concatenate([b[j] for _, j in pairs], 1)
+            slices = x.shape[2] // deep
+            here = slice(*(slices * (piece + i) // count * deep for i in (0, 1)))
+            x, y = x[..., here], y[:, here]
+            if order == 0:
+                return promoted(total, x, y)
+            total = chain(x, y, total) * np.float32(parts.between)
+        raise AssertionError(parts)
+
+    with np.errstate(all="ignore"):
+        found = np.concatenate([of_piece(piece) for piece in range(count)])
+    bits = found.view(np.uint32).copy()
+    bits[np.isnan(found)] = 0x7FFFFFFF
+    return bits
+
+
+def with_one_nan(bits):
+    """Additions' NaN as that of the instruction."""
+    return np.where((bits & 0x7FFFFFFF) > 0x7F800000, np.uint32(0x7FFFFFFF), bits)
+
+
+# -- products of blocks ----------------------------------------------------------------
 
 
 def by_model(a, b, terms, instruction="wgmma"):

@@ -296,9 +296,9 @@ R = TypeVar("R")
 
 
 def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which is asked once for the same names: str, None, and bool.
-    Other arguments may be equal though it tells them apart, or have no hash."""
-    kept = lru_cache(maxsize=256)(function)
+    """The same function, which is asked once for the same names: str, None, bool and
+    int. Other arguments may be equal though it tells them apart, or have no hash."""
+    kept = lru_cache(maxsize=256, typed=True)(function)
 
     @wraps(function)
     def asked(*given: P.args, **named: P.kwargs) -> R:
@@ -308,7 +308,7 @@ def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
     return asked
 
 
-_NAMES = {str, type(None), bool}
+_NAMES = {str, type(None), bool, int}
 
 
 @kept_for_names

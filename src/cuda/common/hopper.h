@@ -189,16 +189,16 @@ template <int PENDING> inline void await_products()
 
 #ifdef UNIT
 
-/* The 64 or 128 accumulators of a thread. */
+/* A thread's accumulators of an instruction for all of the tile's columns. */
 constexpr int ACCUMULATORS = COLUMNS / 2;
 
 /* What computes them, before, and what takes them, after, stays there: the compiler does not
  * see that the instruction goes on. */
-inline void registers_are_ready(float *d)
+template <int COUNT = ACCUMULATORS> inline void registers_are_ready(float *d)
 {
 #ifndef SIMT
 #pragma unroll
-    for (int i = 0; i < ACCUMULATORS; i++) {
+    for (int i = 0; i < COUNT; i++) {
         asm volatile("" : "+f"(d[i]) : : "memory");
     }
 #endif
@@ -206,10 +206,12 @@ inline void registers_are_ready(float *d)
 
 /* Lists for inline assembly, which has no arrays: names of operands, and eight or 64 of
  * them from d[i] on. */
-#define NAMES_TO_63                                                                    \
+#define NAMES_TO_31                                                                    \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "                          \
     "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "                \
-    "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, "                \
+    "%26, %27, %28, %29, %30, %31"
+#define NAMES_TO_63                                                                    \
+    NAMES_TO_31 ", %32, %33, %34, %35, %36, %37, %38, "                \
     "%39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "                \
     "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define NAMES_TO_127                                                                   \
@@ -225,29 +227,41 @@ inline void registers_are_ready(float *d)
     EIGHT(d, i), EIGHT(d, i + 8), EIGHT(d, i + 16), EIGHT(d, i + 24),                  \
         EIGHT(d, i + 32), EIGHT(d, i + 40), EIGHT(d, i + 48), EIGHT(d, i + 56)
 
-/* Begins d = a b, or d += a b where `adds`: 64 rows of a, COLUMNS columns of b, 32 bytes of
- * k. UNIT is what follows "wgmma.mma_async.sync.aligned." in PTX,
- * "m64n128k16.f32.bf16.bf16" for example; TAIL what follows the signs of a and b: ", 0, 1",
- * b across k, which formats of 16 bits can be. Warp w of the four has rows 16 w to
- * 16 w + 15, as the results of mma.h lie: d[4 j] and after are those of columns 8 j to
- * 8 j + 7. */
+/* Begins d = a b, or d += a b where `adds`: 64 rows of a, 2 COUNT columns of b, 32 bytes of
+ * k. UNIT is what follows the columns in PTX's name, "k16.f32.bf16.bf16" for example; TAIL
+ * what follows the signs of a and b: ", 0, 1", b across k, which formats of 16 bits can be.
+ * Warp w of the four has rows 16 w to 16 w + 15, as the results of mma.h lie: d[4 j] and
+ * after are those of columns 8 j to 8 j + 7. */
+template <int COUNT = ACCUMULATORS>
 inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
 {
+    static_assert(COUNT == 32 || COUNT == 64 || COUNT == 128, "see the lists");
 #ifdef SIMT
-    /* fault: another instruction, by wgmma; fewer columns */
-    simt_wgmma(UNIT, d, a, b, adds, !A_ALONG_K, !B_ALONG_K);
-#elif COLUMNS == 128
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-                 "wgmma.mma_async.sync.aligned." UNIT " {" NAMES_TO_63 "}, "
-                 "%64, %65, p, 1, 1" TAIL ";\n}"
-                 : SIXTY_FOUR(d, 0)
-                 : "l"(a), "l"(b), "r"(adds));
+    const char *const unit = COUNT == 32   ? "m64n64" UNIT
+                             : COUNT == 64 ? "m64n128" UNIT
+                                           : "m64n256" UNIT;
+    /* fault: another instruction, by wgmma */
+    simt_wgmma(unit, d, a, b, adds, !A_ALONG_K, !B_ALONG_K);
 #else
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-                 "wgmma.mma_async.sync.aligned." UNIT " {" NAMES_TO_63 ", " NAMES_TO_127 "}, "
-                 "%128, %129, p, 1, 1" TAIL ";\n}"
-                 : SIXTY_FOUR(d, 0), SIXTY_FOUR(d, 64)
-                 : "l"(a), "l"(b), "r"(adds));
+    if constexpr (COUNT == 32) {
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n64" UNIT " {" NAMES_TO_31 "}, "
+                     "%32, %33, p, 1, 1" TAIL ";\n}"
+                     : EIGHT(d, 0), EIGHT(d, 8), EIGHT(d, 16), EIGHT(d, 24)
+                     : "l"(a), "l"(b), "r"(adds));
+    } else if constexpr (COUNT == 64) {
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128" UNIT " {" NAMES_TO_63 "}, "
+                     "%64, %65, p, 1, 1" TAIL ";\n}"
+                     : SIXTY_FOUR(d, 0)
+                     : "l"(a), "l"(b), "r"(adds));
+    } else {
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n256" UNIT " {" NAMES_TO_63
+                     ", " NAMES_TO_127 "}, %128, %129, p, 1, 1" TAIL ";\n}"
+                     : SIXTY_FOUR(d, 0), SIXTY_FOUR(d, 64)
+                     : "l"(a), "l"(b), "r"(adds));
+    }
 #endif
 }
 

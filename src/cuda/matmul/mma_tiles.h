@@ -140,37 +140,40 @@ inline Tile tile_of(uint32_t block, uint32_t rows, uint32_t columns)
 typedef float Results[WARP_ROWS / 16][WARP_COLUMNS / 8][4];
 
 /* Results to a lane's first one, or `rows` by `columns` of them if they are not WHOLE, with
- * beta times what is there; 0: nothing is. What is read is under way together. */
+ * beta times what is there; 0: nothing is. What is read of 64 columns is under way together:
+ * of more there are no registers. */
 template <bool WHOLE>
 inline void deposit(const Results &results, float *first, int64_t n, int64_t rows,
                     int64_t columns, float beta)
 {
+    constexpr int ALL = WARP_COLUMNS / 8, SOME = ALL < 8 ? ALL : 8;
 #pragma unroll
-    for (int i = 0; i < WARP_ROWS / 16; i++) {
-        float2 before[2][WARP_COLUMNS / 8] = {};
+    for (int at = 0; at < WARP_ROWS / 16 * ALL; at += SOME) {
+        const int i = at / ALL, begin = at % ALL;
+        float2 before[2][SOME] = {};
 #pragma unroll
-        for (int e = 0; e < WARP_COLUMNS / 4; e++) {
-            const int down = e % 2, j = e / 2;
+        for (int e = 0; e < SOME * 2; e++) {
+            const int down = e % 2, j = begin + e / 2;
             const float *from = first + (i * 16 + down * 8) * n + j * 8;
             if (WHOLE && beta != 0) {
                 /* fault: rows of what is there are swapped */
-                before[down][j] = *(const float2 *)from;
+                before[down][e / 2] = *(const float2 *)from;
             } else if (beta != 0 && i * 16 + down * 8 < rows) {
                 /* fault: columns of what is there are swapped */
-                before[down][j].x = j * 8 < columns ? from[0] : 0;
-                before[down][j].y = j * 8 + 1 < columns ? from[1] : 0;
+                before[down][e / 2].x = j * 8 < columns ? from[0] : 0;
+                before[down][e / 2].y = j * 8 + 1 < columns ? from[1] : 0;
             }
         }
 #pragma unroll
-        for (int e = 0; e < WARP_COLUMNS / 4; e++) {
-            const int down = e % 2, j = e / 2;
+        for (int e = 0; e < SOME * 2; e++) {
+            const int down = e % 2, j = begin + e / 2;
             float *to = first + (i * 16 + down * 8) * n + j * 8;
             /* fault: rows of the result are swapped */
             float2 x = {results[i][j][down * 2], results[i][j][down * 2 + 1]};
             if (beta != 0) {
                 /* fault: what is there is not counted */
-                x.x = __fmaf_rn(beta, before[down][j].x, x.x);
-                x.y = __fmaf_rn(beta, before[down][j].y, x.y);
+                x.x = __fmaf_rn(beta, before[down][e / 2].x, x.x);
+                x.y = __fmaf_rn(beta, before[down][e / 2].y, x.y);
             }
             if (WHOLE) {
                 *(float2 *)to = x;

@@ -16,58 +16,53 @@ struct strided_operand {
     int64_t count, lines, k;
 };
 
-/* A block of 32 x 8 threads moves 32 lines of 32 k at a time. */
-enum { SIDE = 32, HEIGHT = 8 };
-typedef float tile_row[SIDE + 1]; /* 33, so that columns lie in 32 banks */
+/* A block of 32 x 8 threads moves 32 lines of 64 k. */
+enum { SIDE = 32, HEIGHT = 8, DEEP = 64 };
+/* Even, so that two neighbours are read at a time. */
+typedef float tile_row[DEEP + 2];
 
 struct line_tile {
     int64_t matrix, line, k; /* the first ones */
 };
 
-/* The tiles of lines that are filled up with zeros to `padded` k, which the blocks of a
- * grid of any extent share: this block's first one, and the next. */
-inline struct line_tile first_tile(void)
+/* How many tiles there are of lines that are filled up with zeros to `padded` k. */
+inline int64_t tiles_of(const struct strided_operand &x, int64_t padded)
 {
-    const struct line_tile t = {blockIdx.z, (int64_t)blockIdx.y * SIDE,
-                           (int64_t)blockIdx.x * SIDE};
-    return t;
+    return x.count * tf_ceil_div(x.lines, SIDE) * tf_ceil_div(padded, DEEP);
 }
 
-inline bool is_tile(struct strided_operand x, struct line_tile t)
+/* One of them: those of a matrix, and of its lines, follow each other. */
+inline struct line_tile tile_at(const struct strided_operand &x, int64_t padded, int64_t at)
 {
-    return t.matrix < x.count;
-}
-
-inline struct line_tile next_tile(struct strided_operand x, int64_t padded,
-                                  struct line_tile t)
-{
-    t.k += (int64_t)gridDim.x * SIDE;
-    if (t.k >= padded) {
-        t.k = (int64_t)blockIdx.x * SIDE;
-        t.line += (int64_t)gridDim.y * SIDE;
-    }
-    if (t.line >= x.lines) {
-        t.line = (int64_t)blockIdx.y * SIDE;
-        t.matrix += gridDim.z;
-    }
+    const uint32_t deep = (uint32_t)tf_ceil_div(padded, DEEP);
+    const uint32_t high = (uint32_t)tf_ceil_div(x.lines, SIDE);
+    const uint32_t lines = (uint32_t)at / deep; /* a grid has fewer than 2^31 blocks */
+    const struct line_tile t = {lines / high, (int64_t)(lines % high) * SIDE,
+                                (int64_t)((uint32_t)at % deep) * DEEP};
     return t;
 }
 
 inline int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
 
-/* numbers[line][k] of a tile, zeros where there are none. All of the block meet. */
-inline void read_tile(struct strided_operand x, struct line_tile t, tile_row *numbers)
+/* numbers[line][k] of a tile, zeros where there are none. */
+inline void read_tile(const struct strided_operand &x, const struct line_tile &t,
+                      tile_row *numbers)
 {
     /* Neighbouring threads read what is closest in memory. */
     const bool lines_are_close = distance(x.line) < distance(x.step);
-    __syncthreads();
-    for (int i = threadIdx.y; i < SIDE; i += HEIGHT) {
-        const int r = lines_are_close ? (int)threadIdx.x : i;
-        const int c = lines_are_close ? i : (int)threadIdx.x;
-        const int64_t line = t.line + r, k = t.k + c;
-        const bool is_there = line < x.lines && k < x.k;
-        numbers[r][c] =
-            is_there ? x.data[t.matrix * x.matrix + line * x.line + k * x.step] : 0;
+    const float *first = x.data + t.matrix * x.matrix + t.line * x.line + t.k * x.step;
+    const int lines = (int)(x.lines - t.line < SIDE ? x.lines - t.line : SIDE);
+    const int deep = (int)(x.k - t.k < DEEP ? x.k - t.k : DEEP);
+    const int lane = (int)threadIdx.x, height = (int)threadIdx.y;
+    const int r = lines_are_close ? lane : height / 2;
+    const int c = lines_are_close ? height : lane + height % 2 * SIDE;
+    const int down = lines_are_close ? 0 : HEIGHT / 2, across = lines_are_close ? HEIGHT : 0;
+    const float *from = first + r * x.line + c * x.step;
+    const int64_t hop = down * x.line + across * x.step;
+#pragma unroll
+    for (int i = 0; i < DEEP / HEIGHT; i++) {
+        const bool is_there = r + i * down < lines && c + i * across < deep;
+        numbers[r + i * down][c + i * across] = is_there ? from[i * hop] : 0;
     }
     __syncthreads();
 }

@@ -36,30 +36,60 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
     return total;
 }
 
-/* Sums that are no numbers are computed anew from the whole operands: a row or a column
- * has an Inf or a NaN, which made NaN of all of its sums; or the sum, or that of a split
- * order, is beyond the range. */
-extern "C" __global__ void patch(struct matrices a, struct matrices b, float *sums,
-                                 int64_t count, int64_t m, int64_t n, int64_t k,
-                                 int saturates)
+/* An Inf or a NaN. */
+inline bool is_special(float x)
 {
-    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int64_t top = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
+    /* fault: Inf alone */
+    return (__float_as_uint(x) & TF_INF_BITS) == TF_INF_BITS;
+}
+
+enum { THREADS = 256, EACH = 4 };
+
+/* out (count, m, n) = the sum of `pieces` of it, in their order, or what is there if these
+ * are NULL. Sums that are no numbers are computed anew from the whole operands: a row or a
+ * column has an Inf or a NaN, which made NaN of all of its sums; or the sum, or that of a
+ * split order, is beyond the range. A thread has EACH numbers. */
+extern "C" __global__ void __launch_bounds__(THREADS)
+    patch(const struct matrices a, const struct matrices b, float *out, const float *parts,
+          int pieces, int64_t count, int64_t m, int64_t n, int64_t k, int saturates)
+{
+    const int64_t size = count * m * n;
+    const int64_t first = (int64_t)blockIdx.x * (THREADS * EACH) + threadIdx.x;
+    float sums[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int64_t at = first + i * THREADS;
+        sums[i] = at < size ? parts ? parts[at] : out[at] : 0;
+    }
+#pragma unroll 4
+    for (int piece = 1; piece < pieces; piece++) {
+        parts += size; /* fault: the first piece for ever */
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int64_t at = first + i * THREADS;
+            sums[i] += at < size ? parts[at] : 0;
+        }
+    }
+    bool any = false;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int64_t at = first + i * THREADS;
+        any |= is_special(sums[i]);
+        if (parts && at < size) {
+            out[at] = sums[i];
+        }
+    }
+    if (!any) {
+        return;
+    }
 #pragma unroll 1
-    for (int64_t matrix = blockIdx.z; matrix < count; matrix += gridDim.z) {
-#pragma unroll 1
-        for (int64_t row = top; row < m; row += (int64_t)gridDim.y * blockDim.y) {
-            const float *x = a.data + matrix * a.matrix + row * a.row;
-            float *sum = sums + (matrix * m + row) * n;
-#pragma unroll 1
-            for (int64_t j = first; j < n; j += (int64_t)gridDim.x * blockDim.x) {
-                /* fault: Inf alone */
-                if ((__float_as_uint(sum[j]) & TF_INF_BITS) == TF_INF_BITS) {
-                    const float *y = b.data + matrix * b.matrix + j * b.column;
-                    /* fault: a column for a row */
-                    sum[j] = whole_product(x, a.column, y, b.row, k, saturates);
-                }
-            }
+    for (int64_t at = first; at < first + EACH * THREADS && at < size; at += THREADS) {
+        if (is_special(out[at])) {
+            const int64_t line = at / n, matrix = line / m, row = line % m, j = at % n;
+            out[at] = whole_product(a.data + matrix * a.matrix + row * a.row, a.column,
+                                    /* fault: a column for a row */
+                                    b.data + matrix * b.matrix + j * b.column, b.row, k,
+                                    saturates);
         }
     }
 }

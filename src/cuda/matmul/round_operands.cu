@@ -17,23 +17,26 @@ inline float scale_of(uint32_t greatest)
 }
 
 /* The greatest finite magnitudes, as bits, of lines or, if not their `own`, matrices;
- * they begin with zeros. */
+ * they begin with zeros. A block has one tile, here and below. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     greatest(struct strided_operand x, uint32_t *found, int own)
 {
     __shared__ tile_row numbers[SIDE];
-    struct line_tile t = first_tile();
-    for (; is_tile(x, t); t = next_tile(x, x.k, t)) {
-        read_tile(x, t, numbers);
-        for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
-            uint32_t bits = __float_as_uint(numbers[r][threadIdx.x]) & TF_MAGNITUDE_BITS;
-            bits = bits >= TF_INF_BITS ? 0 : bits;
-            for (int distance = SIDE / 2; distance; distance /= 2) {
-                bits = max(bits, __shfl_xor_sync(~0u, bits, distance));
-            }
-            if (threadIdx.x == 0 && t.line + r < x.lines) {
-                atomicMax(found + (own ? t.matrix * x.lines + t.line + r : t.matrix), bits);
-            }
+    const struct line_tile t = tile_at(x, x.k, blockIdx.x);
+    read_tile(x, t, numbers);
+    for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
+        uint32_t greatest = 0;
+#pragma unroll
+        for (int c = 0; c < DEEP; c += SIDE) {
+            const uint32_t bits =
+                __float_as_uint(numbers[r][threadIdx.x + c]) & TF_MAGNITUDE_BITS;
+            greatest = bits >= TF_INF_BITS ? greatest : max(greatest, bits);
+        }
+        for (int distance = SIDE / 2; distance; distance /= 2) {
+            greatest = max(greatest, __shfl_xor_sync(~0u, greatest, distance));
+        }
+        if (threadIdx.x == 0 && t.line + r < x.lines) {
+            atomicMax(found + (own ? t.matrix * x.lines + t.line + r : t.matrix), greatest);
         }
     }
 }
@@ -69,22 +72,22 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
            const float *scale, int own)
 {
     __shared__ tile_row numbers[SIDE];
-    struct line_tile t = first_tile();
-    for (; is_tile(x, t); t = next_tile(x, padded, t)) {
-        read_tile(x, t, numbers);
-        const int64_t k = t.k + threadIdx.x;
-        for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
-            const int64_t line = t.matrix * x.lines + t.line + r;
-            if (t.line + r >= x.lines || k >= padded) {
+    const struct line_tile t = tile_at(x, padded, blockIdx.x);
+    read_tile(x, t, numbers);
+    for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
+        const int64_t line = t.matrix * x.lines + t.line + r;
+#pragma unroll
+        for (int c = threadIdx.x; c < DEEP; c += SIDE) {
+            if (t.line + r >= x.lines || t.k + c >= padded) {
                 continue;
             }
-            float number = numbers[r][threadIdx.x];
+            float number = numbers[r][c];
             if (scale) {
                 /* fault: scales of another line */
                 number = quotient(number, scale[own ? line : t.matrix]);
             }
             const uint32_t item = rounded_item(FORMAT, number, rounding);
-            out[line * padded + k] =
+            out[line * padded + t.k + c] =
                 (stored)rounded_item(STORED, number_of(FORMAT, item), TF_TIES_TO_EVEN);
         }
     }

@@ -1,44 +1,77 @@
-/* Operands in parts: see operand_split.h. Parts of PART_BITS bits: 8, bfloat16; 11, tf32. */
+/* Both operands in parts: see operand_split.h. PARTS parts of PART_BITS bits: 8, bfloat16;
+ * 11, tf32. */
 #include "cuda/matmul/operands.h"
 #include "matmul/operand_split.h"
 
 #if PART_BITS == 8
 typedef uint16_t stored;
+typedef uint32_t stored_pair;
 #else
 typedef uint32_t stored;
+typedef uint64_t stored_pair;
 #endif
 
-/* Each line becomes its parts one after the other, of `padded` k each: the greatest
- * first or, if they are `reversed`, last. Inf becomes NaN, or if it `saturates` the
- * largest number. */
+/* A part of each of two numbers, as tf_split_round has it, of which they become the rest;
+ * the first one is in the low half of the result. */
+inline stored_pair split_pair(float (&rest)[2])
+{
+    stored_pair both = 0;
+#if PART_BITS == 8 && !defined SIMT /* to nearest, and the largest number instead of Inf */
+    asm("cvt.rn.satfinite.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(rest[1]), "f"(rest[0]));
+    const uint32_t bits[2] = {both << 16, both & 0xFFFF0000u};
+#else
+    const uint32_t bits[2] = {tf_split_round(__float_as_uint(rest[0]), PART_BITS),
+                              tf_split_round(__float_as_uint(rest[1]), PART_BITS)};
+#endif
+#pragma unroll
+    for (int j = 0; j < 2; j++) {
+#if PART_BITS != 8 || defined SIMT
+        const stored item = (stored)(bits[j] >> (32 - 8 * sizeof(stored)));
+        both |= (stored_pair)item << 8 * sizeof(stored) * j;
+#endif
+        rest[j] = tf_split_rest(rest[j], __uint_as_float(bits[j]), PART_BITS);
+    }
+    return both;
+}
+
+/* Each line becomes its parts one after the other, of `padded` k each, an even number: the
+ * greatest first or, of the second operand, last. Inf becomes NaN, or if it `saturates`
+ * the largest number. A block has one tile. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
-    split(struct strided_operand x, stored *out, int64_t padded, int parts, int reversed,
-          int saturates)
+    split(const struct strided_operand a, const struct strided_operand b, stored *of_a,
+          stored *of_b, int64_t padded, int saturates)
 {
     __shared__ tile_row numbers[SIDE];
-    struct line_tile t = first_tile();
-    for (; is_tile(x, t); t = next_tile(x, padded, t)) {
-        read_tile(x, t, numbers);
-        const int64_t k = t.k + threadIdx.x;
-        for (int r = threadIdx.y; r < SIDE; r += HEIGHT) {
-            const int64_t line = t.line + r;
-            if (line >= x.lines || k >= padded) { /* fault: too few lines */
-                continue;
+    const int64_t tiles = tiles_of(a, padded);
+    const bool is_b = blockIdx.x >= tiles;
+    const struct strided_operand x = is_b ? b : a;
+    const struct line_tile t = tile_at(x, padded, blockIdx.x - (is_b ? tiles : 0));
+    read_tile(x, t, numbers);
+    const int64_t k = t.k + 2 * threadIdx.x;
+    /* fault: lines of other matrices */
+    const int64_t line = t.matrix * x.lines + t.line + threadIdx.y;
+    /* fault: parts in one order */
+    const int64_t first = is_b ? (PARTS - 1) * padded : 0, step = is_b ? -padded : padded;
+    stored *place = (is_b ? of_b : of_a) + line * PARTS * padded + first + k;
+#pragma unroll
+    for (int i = 0; i < SIDE / HEIGHT; i++, place += HEIGHT * PARTS * padded) {
+        const int r = (int)threadIdx.y + i * HEIGHT;
+        if (t.line + r >= x.lines || k >= padded) { /* fault: too few lines */
+            continue;
+        }
+        const float2 pair = *(const float2 *)&numbers[r][2 * threadIdx.x];
+        float rest[2] = {pair.x, pair.y};
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            const uint32_t magnitude = __float_as_uint(rest[j]) & TF_MAGNITUDE_BITS;
+            /* fault: saturated always */
+            if (magnitude == TF_INF_BITS && !saturates) {
+                rest[j] = __uint_as_float(TF_QUIET_NAN_BITS);
             }
-            float rest = numbers[r][threadIdx.x];
-            const uint32_t magnitude = __float_as_uint(rest) & TF_MAGNITUDE_BITS;
-            if (magnitude == TF_INF_BITS && !saturates) { /* fault: saturated always */
-                rest = __uint_as_float(TF_QUIET_NAN_BITS);
-            }
-            /* fault: lines of other matrices */
-            stored *place = out + (t.matrix * x.lines + line) * parts * padded + k;
-            for (int part = 0; part < parts; part++) {
-                const uint32_t bits = tf_split_round(__float_as_uint(rest), PART_BITS);
-                /* fault: parts in one order */
-                place[(reversed ? parts - 1 - part : part) * padded] =
-                    (stored)(bits >> (32 - 8 * sizeof(stored)));
-                rest = tf_split_rest(rest, __uint_as_float(bits), PART_BITS);
-            }
+        }
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            *(stored_pair *)(place + part * step) = split_pair(rest);
         }
     }
 }

@@ -1,20 +1,25 @@
 /* a @ b by Hopper's wgmma, with a fixed order of k: what native.cu is for mma.sync. Each
- * element of the result is one chain of instructions from +0, k ascending; or, with
- * PROMOTE, each instruction's result is added to a sum from +0 by float32 addition, to
- * nearest, for stretches of k one after the other, each of which is added to the result.
+ * element of the result is one chain of instructions from +0, k ascending.
+ *
+ * Or a and b are in PARTS parts, those of a line one after the other, of b the last one
+ * first, and the result is the sum of ORDERS split orders, the smallest first: one chain
+ * that goes on from order to order, times `between` before each. With PROMOTE the greatest
+ * products, which are order 0, are no chain: each instruction's result is added to the sum by
+ * float32 addition, to nearest, for stretches of k one after the other, which are added to
+ * each other.
  *
  * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of mma_tiles.h,
  * 2-byte elements in any layout, others along k, warps of 16 rows and all of the tile's 128
  * or 256 columns, slices of 128 bytes of k, across it of 64 k, and
  *
  *   UNIT, TAIL                the instruction, see hopper.h
- *   PROMOTE                   1: an instruction is a chain; 0: all of k is one
+ *   PARTS, ORDERS             1 and 1: plain operands
+ *   PROMOTE                   1: an instruction of order 0 is a chain; 0: none is
  *
  *        global ---cp.async.bulk.tensor---> shared: STAGES slices ---wgmma---> registers
  *
  * One thread copies, STAGES slices ahead. Each of the other warpgroups has 64 rows of the
- * tile; while an instruction multiplies into one set of accumulators, the other set is
- * added to the sums. Each thread's totals of its stretches are in shared memory, too.
+ * tile.
  *
  * A wide tile takes less from L2 and shared memory for a result: of 128 x 256 x 64 steps of
  * 2 bytes, 1024 clocks of the tensor cores, 48 KiB from L2 and 80 KiB from shared memory; of
@@ -26,8 +31,23 @@ constexpr int A_BYTES = ROWS * SLICE, FILLED = A_BYTES + COLUMNS * SLICE;
 
 #include "cuda/matmul/ring.h"
 
-constexpr int OF_TOTALS = STAGES * STAGE;
-constexpr int OF_BARRIERS = OF_TOTALS + (PROMOTE ? ROWS * COLUMNS * 4 : 0);
+constexpr int OF_BARRIERS = STAGES * STAGE;
+
+/* Some slices of a split order, at so many slices of a and of b. */
+struct Range {
+    int in_a, in_b, count;
+};
+
+/* A piece's: of the products of parts i of a and j of b with i + j = order, i ascending, of
+ * `slices` each. */
+inline Range range_of(int order, int slices, int piece, int pieces)
+{
+    const int least = order < PARTS ? 0 : order - PARTS + 1;
+    const int64_t all = (int64_t)(order - 2 * least + 1) * slices;
+    const int first = (int)(all * piece / pieces), last = (int)(all * (piece + 1) / pieces);
+    /* fault: parts of b in their own order */
+    return {least * slices + first, (PARTS - 1 - order + least) * slices + first, last - first};
+}
 
 /* Copies a slice of an operand's EXTENT lines: all at once, or across k 64 at a time. */
 template <int EXTENT, bool ALONG_K>
@@ -53,86 +73,17 @@ template <bool ALONG_K> inline uint64_t matrix(shared_address slice, int step)
     return ALONG_K ? descriptor(slice) + step * 2 : descriptor_across(slice) + step * 128;
 }
 
-/* Begins a step's instruction. */
-inline void begin_step(Results &d, const Ring &ring, int group, int step, int adds)
+/* Begins a step's instruction, from a column of b on. */
+template <int COUNT>
+inline void begin_step(float *d, const Ring &ring, int group, int step, int column, int adds)
 {
     /* fault: rows of the other warpgroup */
-    multiply(&d[0][0][0], matrix<A_ALONG_K>(ring.here() + group * 64 * SLICE, step),
-             matrix<B_ALONG_K>(ring.here() + A_BYTES, step), adds);
+    multiply<COUNT>(d, matrix<A_ALONG_K>(ring.here() + group * 64 * SLICE, step),
+                    /* fault: the first columns for ever */
+                    matrix<B_ALONG_K>(ring.here() + A_BYTES + column * SLICE, step), adds);
 }
 
-/* The same in a group of its own. */
-inline void begin(Results &d, const Ring &ring, int group, int step, int adds)
-{
-    registers_are_ready(&d[0][0][0]);
-    begin_products(); /* fault: no fence of registers */
-    begin_step(d, ring, group, step, adds);
-    commit_products();
-}
-
-inline void add(Results &sums, Results &d)
-{
-    registers_are_ready(&d[0][0][0]);
-#pragma unroll
-    for (int i = 0; i < WARP_COLUMNS / 2; i++) {
-        sums[0][i / 4][i % 4] = __fadd_rn(sums[0][i / 4][i % 4], d[0][i / 4][i % 4]);
-    }
-}
-
-/* What is there of a thread's results. */
-inline void read_results(float *totals, const float *first, int64_t n, int64_t rows,
-                         int64_t columns)
-{
-#pragma unroll
-    for (int i = 0; i < WARP_COLUMNS / 2; i++) {
-        /* fault: rows of what is there are swapped, by wgmma */
-        const int64_t down = i / 2 % 2 * 8, column = i / 4 * 8 + i % 2;
-        const bool is_there = down < rows && column < columns;
-        totals[i * THREADS] = is_there ? first[down * n + column] : 0;
-    }
-}
-
-/* Sums of the tile's stretches, each onto the total before, the first onto beta out. */
-inline void sum_stretches(Results &sums, Ring &ring, int group, float *totals, int slices,
-                          int stretch, float beta)
-{
-    Results d[2];
-    do {
-        /* 1. A stretch: of each instruction but the last, while the next one runs. */
-        /* fault: a stretch is a slice too long, by wgmma */
-        int ahead = slices < stretch ? slices : stretch;
-        slices -= ahead;
-#pragma unroll 1
-        for (; ahead > 0; ahead--, ring.go_on()) {
-            ring.await_bytes(); /* fault: no wait for bytes */
-            begin(d[0], ring, group, 0, 0);
-#pragma unroll
-            for (int step = 1; step < STEPS; step++) {
-                begin(d[step % 2], ring, group, step, 0); /* fault: chains go on, by wgmma */
-                await_products<1>(); /* fault: accumulators are read too early */
-                add(sums, d[1 - step % 2]);
-            }
-            await_products<0>(); /* fault: a stage is let go before it is read */
-            Ring::release(ring.empty());
-            add(sums, d[1]); /* fault: the last instruction is forgotten */
-        }
-        /* 2. Onto the total, which the last one makes the result. */
-#pragma unroll
-        for (int i = 0; i < WARP_COLUMNS / 2; i++) {
-            float &sum = sums[0][i / 4][i % 4];
-            if (beta != 0) {
-                sum = __fmaf_rn(beta, totals[i * THREADS], sum);
-            }
-            if (slices > 0) {
-                totals[i * THREADS] = sum; /* fault: totals are forgotten */
-                sum = 0; /* fault: sums are not begun anew, by wgmma */
-            }
-        }
-        beta = 1; /* fault: beta for ever, by wgmma */
-    } while (slices > 0);
-}
-
-/* The tile's chains. A stage is let go when the next one's instructions are begun. */
+/* The slices' chains go on. A stage is let go when the next one's instructions are begun. */
 inline void chain(Results &sums, Ring &ring, int group, int slices)
 {
     shared_address before = 0;
@@ -144,7 +95,7 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
             /* fault: a chain begins anew in each slice */
-            begin_step(sums, ring, group, step, step || slice);
+            begin_step<ACCUMULATORS>(&sums[0][0][0], ring, group, step, 0, 1);
         }
         commit_products();
         await_products<1>(); /* fault: a stage is let go too early */
@@ -158,18 +109,56 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
     registers_are_ready(&sums[0][0][0]);
 }
 
-/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
- * beta is 0. The maps are of (k, lines, stacks), by boxes of a slice of the tile's lines, or
- * across k of (lines, k, stacks), by boxes of 64 lines of a slice; an operand that is
- * repeated has one matrix: its stride of stacks is 0, not 1. A stretch is so many k, a
- * multiple of DEPTH. k is at least 1.
+/* Onto the sums, each instruction of the slices, for 64 columns at a time: the next one runs
+ * while they are added. */
+inline void promote(Results &sums, Ring &ring, int group, int slices)
+{
+    constexpr int COUNT = 32, PIECES = ACCUMULATORS / COUNT, ALL = STEPS * PIECES;
+    float d[2][COUNT];
+#pragma unroll 1
+    for (; slices > 0; slices--, ring.go_on()) {
+        ring.await_bytes(); /* fault: no wait for bytes */
+#pragma unroll
+        for (int i = 0; i <= ALL; i++) {
+            if (i < ALL) {
+                registers_are_ready<COUNT>(d[i % 2]);
+                begin_products(); /* fault: no fence of registers */
+                /* fault: chains go on, by wgmma */
+                begin_step<COUNT>(d[i % 2], ring, group, i / PIECES, i % PIECES * COUNT * 2, 0);
+                commit_products();
+            }
+            if (i == 0) {
+                continue;
+            }
+            if (i < ALL) {
+                await_products<1>(); /* fault: accumulators are read too early */
+            } else {
+                /* fault: the last sums are read too early; a stage is let go before it is read */
+                await_products<0>();
+                Ring::release(ring.empty());
+            }
+            registers_are_ready<COUNT>(d[(i - 1) % 2]);
+#pragma unroll
+            for (int j = 0; j < COUNT; j++) {
+                float &sum = sums[0][((i - 1) % PIECES * COUNT + j) / 4][j % 4];
+                sum = __fadd_rn(sum, d[(i - 1) % 2][j]); /* fault: no instruction is added */
+            }
+        }
+    }
+}
+
+/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n), k in so many slices; or, in
+ * `pieces` of k, (pieces, stacks, m, n). The maps are of (k, lines, stacks), by boxes of a
+ * slice of the tile's lines, or across k of (lines, k, stacks), by boxes of 64 lines of a
+ * slice; an operand that is repeated has one matrix: its stride of stacks is 0, not 1. A
+ * stretch is so many slices.
  *
  * A block has every gridDim.x-th tile: the next one's first slices are copied while the
  * results of this one are written. */
 extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     wgmma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
-          float *out, int64_t m, int64_t n, int64_t k, int32_t stack_a, int32_t stack_b,
-          int32_t tiles, int32_t stretch, float beta)
+          float *out, int64_t m, int64_t n, int32_t slices, int32_t stacks, int32_t pieces,
+          int32_t stack_a, int32_t stack_b, int32_t tiles, int32_t stretch, float between)
 {
     DYNAMIC_SHARED(uint8_t, memory);
     /* fault: stages begin anywhere */
@@ -178,23 +167,29 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     ring.start(shared_of(base), shared_of(base) + OF_BARRIERS);
     const uint32_t rows = (uint32_t)tf_ceil_div(m, ROWS);
     const uint32_t columns = (uint32_t)tf_ceil_div(n, COLUMNS);
-    const int slices = (int)tf_ceil_div(k, DEPTH);
 
     if (threadIdx.x >= THREADS) {
         give_registers<FEW>();
         if (threadIdx.x == THREADS) {
             for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
                 const Tile tile = tile_of(at, rows, columns);
-                const int stack = (int)tile.stack;
-                for (int slice = 0; slice < slices; slice++, ring.go_on()) {
-                    ring.begin_to_fill();
-                    /* fault: the next slice begins too early, by wgmma */
-                    copy_slice<ROWS, A_ALONG_K>(ring.here(), &a, slice * DEPTH, (int)tile.row,
-                                                stack * stack_a, ring.full());
-                    copy_slice<COLUMNS, B_ALONG_K>(ring.here() + A_BYTES, &b, slice * DEPTH,
-                                                   /* fault: columns of another tile */
-                                                   (int)tile.column, stack * stack_b,
-                                                   ring.full());
+                const int piece = (int)tile.stack / stacks, stack = (int)tile.stack % stacks;
+#pragma unroll 1
+                for (int order = ORDERS - 1; order >= 0; order--) {
+                    const Range range = range_of(order, slices, piece, pieces);
+#pragma unroll 1
+                    for (int i = 0; i < range.count; i++, ring.go_on()) {
+                        ring.begin_to_fill();
+                        /* fault: the next slice begins too early, by wgmma */
+                        copy_slice<ROWS, A_ALONG_K>(ring.here(), &a, (range.in_a + i) * DEPTH,
+                                                    (int)tile.row, stack * stack_a,
+                                                    ring.full());
+                        copy_slice<COLUMNS, B_ALONG_K>(ring.here() + A_BYTES, &b,
+                                                       (range.in_b + i) * DEPTH,
+                                                       /* fault: columns of another tile */
+                                                       (int)tile.column, stack * stack_b,
+                                                       ring.full());
+                    }
                 }
             }
         }
@@ -205,25 +200,46 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
 #pragma unroll 1
         for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
             const Tile tile = tile_of(at, rows, columns); /* fault: the first tile for ever */
+            const int piece = (int)tile.stack / stacks;
             const int64_t row = tile.row + thread / 32 * 16 + lane / 4;
             const int64_t column = tile.column + lane % 4 * 2;
             float *const place = out + (tile.stack * m + row) * n + column;
+            const bool whole =
+                tile.row + ROWS <= m && tile.column + COLUMNS <= n && paired;
             Results sums = {};
-            if (PROMOTE) {
-                /* fault: totals are another thread's */
-                float *const totals = (float *)(base + OF_TOTALS) + thread;
-                if (beta != 0) { /* fault: what is there is not read */
-                    read_results(totals, place, n, m - row, n - column);
+            /* 1. Chains, of all orders but that which is promoted. */
+#pragma unroll 1
+            for (int order = ORDERS - 1; order >= PROMOTE; order--) {
+                chain(sums, ring, group, range_of(order, slices, piece, pieces).count);
+#pragma unroll
+                for (int i = 0; order > 0 && i < ACCUMULATORS; i++) {
+                    sums[0][i / 4][i % 4] *= between; /* fault: orders count alike */
                 }
-                sum_stretches(sums, ring, group, totals, slices, stretch / DEPTH, beta);
-            } else {
-                chain(sums, ring, group, slices);
             }
-            if (tile.row + ROWS <= m && tile.column + COLUMNS <= n && paired) {
-                deposit<true>(sums, place, n, m, n, 0);
-            } else {
-                deposit<false>(sums, place, n, m - row, n - column, 0);
-            }
+            /* 2. Stretches of that one; the results are those of the stretches before. */
+            int left = PROMOTE ? range_of(0, slices, piece, pieces).count : 0;
+            float beta = 0;
+#pragma unroll 1
+            do {
+                if (PROMOTE) {
+                    /* fault: a stretch is a slice too long, by wgmma */
+                    const int ahead = left < stretch ? left : stretch;
+                    promote(sums, ring, group, ahead);
+                    left -= ahead;
+                }
+                if (whole) {
+                    deposit<true>(sums, place, n, m, n, beta);
+                } else {
+                    deposit<false>(sums, place, n, m - row, n - column, beta);
+                }
+                beta = 1; /* fault: stretches are forgotten */
+                if (left > 0) {
+#pragma unroll
+                    for (int i = 0; i < ACCUMULATORS; i++) {
+                        sums[0][i / 4][i % 4] = 0; /* fault: sums are not begun anew, by wgmma */
+                    }
+                }
+            } while (left > 0);
         }
     }
 }

@@ -57,9 +57,8 @@ template <class Op, int kind> struct tf_reading {
         return Op::template part_of<kind>(bits, which, elements);
     }
     /* PACKED: four vectors are read at once, by `add`; false if they have to be read one
-     * by one. TOGETHER: it may keep one result of all places, in any order. LEAN: it needs
-     * few registers beside those of results. */
-    enum { PACKED = 0, TOGETHER = 0, LEAN = 0 };
+     * by one. TOGETHER: it may keep one result of all places, in any order. */
+    enum { PACKED = 0, TOGETHER = 0 };
     template <int R, int N>
     static bool add(typename Op::value (&)[R], const tf_packed<word, N> (&)[4])
     {
@@ -77,8 +76,7 @@ template <int kind> struct tf_reading<sums, kind> {
     typedef sums::part<kind> part;
     enum {
         PACKED = tf_is_ordered(kind) && tf_sums_are_exact(kind, 2),
-        TOGETHER = tf_sums_are_exact(kind, 6),
-        LEAN = 1
+        TOGETHER = tf_sums_are_exact(kind, 6)
     };
 
     static part part_of(word item, int which, int elements)
@@ -143,7 +141,6 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
     enum {
         PACKED = tf_is_ordered(kind),
         TOGETHER = 1,
-        LEAN = 0,
         SHIFT = 32 - 8 * (int)sizeof(word)
     };
 

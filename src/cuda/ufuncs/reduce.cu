@@ -36,6 +36,14 @@ typedef tf_word<TO> result;
 typedef OP::value result;
 #endif
 
+/* So many times four vectors are under way together: what there are registers for. What is
+ * added in which order does not depend on it. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+enum { READ_AHEAD = ACROSS && PACKED && sizeof(source) == 1 ? 2 : 1 };
+#else
+enum { READ_AHEAD = 1 };
+#endif
+
 /* From an output's first element on: of one output, or ACROSS of a few neighbours. */
 struct elements {
     const tf_walk<2> &walk; /* the array and the mask, along the reduced axes */
@@ -69,12 +77,23 @@ struct elements {
         return left < VECTOR ? (int)left : VECTOR;
     }
 
+    /* READ_AHEAD times four vectors, which all are under way before they are added. */
     __forceinline__ void add(OP::value (&results)[RESULTS], int64_t first, int step,
                              int64_t end) const
     {
-        if (VECTOR > 1 && whole(results, first, step, end)) {
-            return;
+        items rows[READ_AHEAD][4];
+        const bool are_whole = VECTOR > 1 && whole(rows, first, step, end);
+#pragma unroll
+        for (int group = 0; group < READ_AHEAD; group++, first += 4 * step) {
+            if (!are_whole || !add_whole(results, rows[group], first, step)) {
+                add_some(results, first, step, end);
+            }
         }
+    }
+
+    __forceinline__ void add_some(OP::value (&results)[RESULTS], int64_t first, int step,
+                                  int64_t end) const
+    {
         const source *at[4];
         int lengths[4];
 #pragma unroll
@@ -94,23 +113,30 @@ struct elements {
         });
     }
 
-    /* The same of four vectors that are aligned and whole; false if they are not. */
-    __forceinline__ bool whole(OP::value (&results)[RESULTS], int64_t first, int step,
+    /* Vectors that are aligned and whole; false if they are not. */
+    __forceinline__ bool whole(items (&rows)[READ_AHEAD][4], int64_t first, int step,
                                int64_t end) const
     {
         const int64_t hop = step * walk.strides[0][0];
         const source *at = &tf_at<source>(in, first * walk.strides[0][0]);
         const uintptr_t all = (uintptr_t)at | (uintptr_t)hop;
         const bool aligned = all % (VECTOR * sizeof(source)) == 0;
-        const int64_t last = first + 3 * step + (ACROSS ? 0 : VECTOR - 1);
+        const int64_t last =
+            first + (4 * READ_AHEAD - 1) * step + (ACROSS ? 0 : VECTOR - 1);
         if (!aligned || last >= end || (ACROSS && outputs < VECTOR)) {
             return false;
         }
-        items rows[4];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            rows[k].load(&tf_at<source>(at, k * hop));
+        for (int k = 0; k < 4 * READ_AHEAD; k++) {
+            rows[k / 4][k % 4].load(&tf_at<source>(at, k * hop));
         }
+        return true;
+    }
+
+    /* False if they have to be read one by one. */
+    __forceinline__ bool add_whole(OP::value (&results)[RESULTS], const items (&rows)[4],
+                                   int64_t first, int step) const
+    {
         if (PACKED) {
             return reading::add(results, rows);
         }
@@ -146,7 +172,7 @@ constexpr int tf_blocks(void)
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900 /* what is packed takes more there */
     const bool few = !PACKED && RESULTS * sizeof(OP::value) <= 64;
 #else
-    const bool few = RESULTS * sizeof(OP::value) <= 64 || (PACKED && reading::LEAN);
+    const bool few = RESULTS * sizeof(OP::value) <= 64;
 #endif
     return few ? 3 : 2;
 #endif
@@ -159,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(256, tf_blocks())
            result *results, const source *in, const uint8_t *mask, const double *means,
            const ending how, const int64_t *divisors)
 {
-    tf_reduce<VECTOR, RESULTS, ACROSS>(
+    tf_reduce<VECTOR, RESULTS, ACROSS, READ_AHEAD>(
         p,
         [&](int64_t output) {
             const tf_offsets<2> at = tf_offsets_at(kept, output);

@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(256)
     finish(const plan p, tf_word<TO> *out, const OP::value *partials, const ending how,
            const int64_t *divisors)
 {
-    tf_reduce<1, 1, true>(
+    tf_reduce<1, 1, true, 1>(
         p,
         [&](int64_t output) { return partial_results{partials + output, p.outputs}; },
         [&](int64_t output, OP::value x) {

@@ -5,9 +5,9 @@
  * the vector. Along, the vector is of one output's elements, and the places meet at the
  * end; across, each place is an output, and a vector one element of each. Lane l of an
  * output's lanes takes vector l, then that as many vectors further on as there are
- * lanes. Lanes meet in a tree. So the order of a sum follows from the number of lanes and
- * of chunks, which the host derives from shapes and strides alone; the grid does not
- * matter.
+ * lanes. Lanes meet in a tree; across, some of them before, one after the other. So the
+ * order of a sum follows from the number of lanes and of chunks, which the host derives from
+ * shapes and strides alone; the grid does not matter.
  */
 #ifndef TF32DTYPE_CUDA_UFUNCS_TREE_H
 #define TF32DTYPE_CUDA_UFUNCS_TREE_H
@@ -71,8 +71,9 @@ __forceinline__ OP::value tf_meet(OP::value result, int log)
  * four vectors, the first at an index and the next so many indices further on; `store`
  * keeps an output's result. `kept` is how many results a thread has: one of each place,
  * or along, where the order does not matter, one of all. Across, neighbouring threads
- * have neighbouring outputs, along neighbouring elements. */
-template <int vector, int kept, bool across, class Open, class Store>
+ * have neighbouring outputs, along neighbouring elements. `add` takes `ahead` times four
+ * vectors. */
+template <int vector, int kept, bool across, int ahead, class Open, class Store>
 __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
 {
     constexpr int places = across ? vector : 1, length = across ? 1 : vector;
@@ -85,8 +86,11 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
     const int64_t end = start + p.chunk < p.count ? start + p.chunk : p.count;
 
 #pragma unroll 1
-    for (int64_t group = (int64_t)blockIdx.x * columns * places; group < p.outputs;
-         group += (int64_t)gridDim.x * columns * places) {
+    for (uint32_t block = blockIdx.x;; block += gridDim.x) {
+        const int64_t group = (int64_t)block * columns * places;
+        if (group >= p.outputs) {
+            break;
+        }
         const int64_t output = group + column * places;
         OP::value results[kept];
 #pragma unroll
@@ -96,33 +100,62 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
         if (output < p.outputs) {
             const auto elements = open(output);
 #pragma unroll 1
-            for (int64_t first = start + lane * length; first < end; first += 4 * step) {
+            for (int64_t first = start + lane * length; first < end;
+                 first += 4 * ahead * step) {
                 elements.add(results, first, step, end);
             }
         }
         if constexpr (across) {
-            __shared__ OP::value parts[places][THREADS];
+            /* So wide that neighbouring columns of two places are in different banks. */
+            __shared__ OP::value parts[places][THREADS + 8];
 #pragma unroll
             for (int i = 0; i < places; i++) {
                 parts[i][thread] = results[i];
             }
             __syncthreads();
-#pragma unroll 1
-            for (int width = lanes / 2; width > 0; width /= 2) {
-                if (lane < width) {
-#pragma unroll
-                    for (int i = 0; i < places; i++) {
-                        parts[i][thread] = OP::both(parts[i][thread],
-                                                    parts[i][thread + width * columns]);
-                    }
+            /* As many threads as there are for an output: each its share of the lanes. No
+             * register is kept for these numbers while elements are read. */
+            const int log_columns = LOG_THREADS - computed_here(p.log);
+            const int outputs = places << log_columns;
+            const int share = outputs < THREADS ? THREADS / outputs : 1;
+            const int each = (THREADS >> log_columns) / share, own = (1 << log_columns) - 1;
+            const int64_t first_output = (int64_t)computed_here((int)block) * outputs;
+            const auto keep = [&](int at, OP::value x) {
+                const int64_t to = first_output + (at & own) * places + (at >> log_columns) % places;
+                if (to < p.outputs) {
+                    store(to, x);
                 }
-                __syncthreads();
-            }
-            /* Neighbouring threads store neighbouring outputs. */
+            };
+            OP::value met;
 #pragma unroll 1
-            for (int i = thread; i < columns * places && group + i < p.outputs;
-                 i += THREADS) {
-                store(group + i, parts[i % places][i / places]);
+            for (int at = thread; at < outputs * share; at += THREADS) {
+                const int place = (at >> log_columns) % places, first = at / outputs * each;
+                const OP::value *x = &parts[place][(first << log_columns) + (at & own)];
+                met = *x;
+#pragma unroll 1
+                for (int i = 1; i < each; i++) {
+                    x += 1 << log_columns;
+                    met = OP::both(met, *x);
+                }
+                if (share == 1) {
+                    keep(at, met);
+                }
+            }
+            if (share > 1) { /* then a thread has one share; they meet in a tree */
+                __syncthreads();
+                parts[0][thread] = met;
+                __syncthreads();
+#pragma unroll 1
+                for (int width = THREADS / 2; width >= outputs; width /= 2) {
+                    if (thread < width) {
+                        met = OP::both(met, parts[0][thread + width]);
+                        parts[0][thread] = met;
+                    }
+                    __syncthreads();
+                }
+                if (thread < outputs) {
+                    keep(thread, met);
+                }
             }
         } else {
 #pragma unroll

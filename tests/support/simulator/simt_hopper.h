@@ -337,6 +337,7 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
     const int first = (int)(warp / 32 % 4) * 16; /* figure: "D fragment of m64nNk16" */
     static std::vector<unsigned char> bytes;     /* the first lane of a warp reads them */
     static std::vector<uint32_t> numbers;
+    static std::vector<bool> zero, finite; /* all of a line, the columns' after the rows' */
     Product product{d, does->columns / 2, first, a, b, across_a, across_b, {}, {}};
     yield(WARP);
     if (me == warp) {
@@ -348,6 +349,14 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
             memcpy(&code, &bytes[i * size], size);
             const bool left = i < 16u * (size_t)does->depth;
             numbers[i] = (left ? does->a : does->b)->number(code);
+        }
+        zero.assign(16 + (size_t)does->columns, true);
+        finite = zero;
+        for (size_t i = 0; i < numbers.size(); i++) {
+            const uint32_t magnitude = numbers[i] & 0x7FFFFFFF;
+            zero[i / (size_t)does->depth] = zero[i / (size_t)does->depth] && !magnitude;
+            finite[i / (size_t)does->depth] =
+                finite[i / (size_t)does->depth] && magnitude < 0x7F800000;
         }
     }
     yield(WARP);
@@ -370,9 +379,15 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
         const unsigned row = me % 32 / 4 + (unsigned)(i / 2 % 2 * 8);
         const unsigned column = (unsigned)(i / 4 * 8 + i % 2) + me % 4 * 2;
         const size_t depth = (size_t)does->depth;
-        product.results.push_back(tf_mma_accumulate(
-            &does->model, &numbers[row * depth], 1, &numbers[(16 + column) * depth], 1,
-            does->depth, adds ? c[(size_t)i] : 0));
+        const uint32_t before = adds ? c[(size_t)i] : 0;
+        /* Most of a tile, where a matrix is small: nothing is added to +0. */
+        const bool nothing = !before && ((zero[row] && finite[16 + column]) ||
+                                         (zero[16 + column] && finite[row]));
+        product.results.push_back(
+            nothing ? 0
+                    : tf_mma_accumulate(&does->model, &numbers[row * depth], 1,
+                                        &numbers[(16 + column) * depth], 1, does->depth,
+                                        before));
         memcpy(&d[i], &IN_FLIGHT, 4);
     }
     yield(WARP);

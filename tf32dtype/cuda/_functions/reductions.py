@@ -229,7 +229,9 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
-    wanted = min(-(-count // (_SWEEPS * sweep)), -(-_BLOCKS // groups))
+    # Across, a block has more to do after it has read.
+    blocks = _BLOCKS >> across
+    wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
     chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep
     return plan._replace(chunk=chunk, chunks=-(-count // chunk))
 

@@ -5,7 +5,8 @@ Inf and NaN holds here. No floating-point errors are reported.
 
 The sums are the device's own, by cuBLAS; but tensor cores cut what they add, and
 products of the greatest parts count most. For these a launch of the kernel of `native`
-adds the results of short chains, to nearest.
+adds the results of short chains, to nearest. On Hopper one launch of the kernel of
+`wgmma` does both.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ from .stacks import stack_of_one
 
 #: elements; rows of what cuBLAS multiplies begin at multiples of it
 ALIGNED = 8
-BLOCK = 32, 8  # src/cuda/matmul/operands.h; a tile is 32 x 32
+BLOCK = 32, 8  # src/cuda/matmul/operands.h
+TILE = 32, 64  # lines and k of a block
+#: of patch_specials.cu: threads, and results of a block
+PATCH_THREADS, PATCHED = 256, 1024
 
 PATCH = Kernel("cuda/matmul/patch_specials.cu", "patch")
 
@@ -83,6 +87,9 @@ OTHERS = 16384
 SHORT, SHORTEST = 128, 8
 #: And where they are this long, groups of bfloat16 cut less than additions round.
 LONG, LONGEST = 4096, 16
+#: k of a stretch by wgmma; two parts of bfloat16 are no better than longer ones.
+STRETCHES = {"bf16x3": 2048}
+STRETCH = 512
 
 
 @lru_cache(maxsize=KEPT)
@@ -152,7 +159,8 @@ def product(
     precision : str
         A long or short name of `matmul_precision`.
     chunks : Chunks, optional
-        How sums of parts are cut up. None: what `chunks_for` has for this device.
+        How sums of parts are cut up, by cuBLAS and mma.sync. None: by wgmma where it is
+        there, else what `chunks_for` has for this device.
     **options
         `rounding`, `scale` and `special_values`, as in `matmul_precision`.
 
@@ -189,7 +197,6 @@ def product(
             machine, x, y, out, row, ROUNDINGS.index(settings.rounding), own
         )
     else:
-        chunks = chunks or chunks_for(machine.architecture(), precision, a.shape[-1])
         saturates = settings.special_values == "saturate"
         _split_product(machine, View.of(a), View.of(b), out, row, saturates, chunks)
 
@@ -197,8 +204,16 @@ def product(
 # -- products of parts -----------------------------------------------------------------
 
 
-#: Shape and strides of what `_lined_up` makes.
+#: How a format's parts are stored, and their bits.
+STORED = {"bfloat16": (np.dtype(np.uint16), 8), "tf32": (np.dtype(np.float32), 11)}
+
+#: Shape and strides of lines.
 _Lines = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def between(format: str) -> float:
+    """What a split order counts of the one before."""
+    return float(2.0 ** -STORED[format][1])
 
 
 class Step(NamedTuple):
@@ -221,7 +236,7 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     Parts i of A and j of B make the split order i + j, which counts 2^(-p (i + j)). The
     smallest order is first.
     """
-    between = 2.0 ** -(8 if precision.format == "bfloat16" else 11)
+    counts = between(precision.format)
     found = []
     for order in range(precision.split_orders - 1, -1, -1):
         least = max(0, order - precision.parts + 1)
@@ -231,7 +246,7 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
         most = chunk if order else length
         for first in range(0, length, most):
             beta = (
-                1.0 if first else between if order < precision.split_orders - 1 else 0.0
+                1.0 if first else counts if order < precision.split_orders - 1 else 0.0
             )
             last = min(first + most, length)
             found.append(
@@ -240,17 +255,11 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     return tuple(found)
 
 
-#: The kernel of a format's parts, and how they are stored.
-_SPLITS = {
-    "bfloat16": (
-        Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=8",)),
-        np.dtype(np.uint16),
-    ),
-    "tf32": (
-        Kernel("cuda/matmul/split_operands.cu", "split", ("-DPART_BITS=11",)),
-        np.dtype(np.float32),
-    ),
-}
+@lru_cache(maxsize=KEPT)
+def split_kernel(format: str, parts: int) -> Kernel:
+    """Of both operands."""
+    options = f"-DPARTS={parts}", f"-DPART_BITS={STORED[format][1]}"
+    return Kernel("cuda/matmul/split_operands.cu", "split", options)
 
 
 class _KRange(NamedTuple):
@@ -289,47 +298,104 @@ def _split_product(
     out: Any,
     precision: Precision,
     saturates: bool,
+    chunks: Chunks | None,
+) -> None:
+    by_wgmma = chunks is None and wgmma.ENABLED and wgmma.is_here()
+    size = STORED[precision.format][0].itemsize
+    depth = _aligned(a.shape[-1], wgmma.SLICE // size if by_wgmma else ALIGNED)
+    lines = split(machine, a, b.swapaxes(1, 2), precision, depth, saturates)
+    pieces = None
+    if by_wgmma:
+        try:
+            pieces = _by_wgmma(lines, out, precision, depth)
+        except TensorMapError:
+            by_wgmma = False
+    if not by_wgmma:
+        if chunks is None:
+            arch = machine.architecture()
+            chunks = chunks_for(arch, precision.short, a.shape[-1])
+        _by_cublas(machine, lines, out, precision, depth, chunks)
+    count = 1 if pieces is None else pieces.shape[0] // out.shape[0]
+    grid = -(-math.prod(out.shape) // PATCHED)
+    machine.launch(
+        PATCH, (grid,), (PATCH_THREADS,), _matrices(a), _matrices(b), out, pieces,
+        int32(count), *(int64(i) for i in (*out.shape, a.shape[-1])), int32(saturates),
+    )  # fmt: skip
+
+
+def split(
+    machine: Backend,
+    a: View,
+    b: View,
+    precision: Precision,
+    depth: int,
+    saturates: bool,
+) -> list[Any]:
+    """Both operands in parts of `depth` k, an even number: lines (s, lines, parts *
+    depth), the greatest part first in those of a, and last in those of b.
+
+    Parameters
+    ----------
+    a, b : View
+        float32 (s, lines, k) in any strides; a stack of one for many has one here.
+    """
+    dtype = STORED[precision.format][0]
+    made = []
+    for x in (a, b):
+        shape = _distinct(x), x.shape[1], precision.parts * depth
+        made.append(allocate(shape, dtype, lying(shape, dtype.itemsize)))
+    machine.launch(
+        split_kernel(precision.format, precision.parts),
+        (sum(_tiles(x, depth) for x in (a, b)),), BLOCK, _strided(a), _strided(b),
+        *made, int64(depth), int32(saturates),
+    )  # fmt: skip
+    return made
+
+
+def _by_wgmma(
+    lines: list[Any], out: Any, precision: Precision, depth: int
+) -> View | None:
+    """All products of parts in one launch. Sums of pieces of k, if there are some."""
+    (s, m, n), kind = out.shape, precision.format
+    k = STRETCHES.get(precision.short, STRETCH)
+    slices, stretch = (x * lines[0].itemsize // wgmma.SLICE for x in (depth, k))
+    parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
+    count = wgmma.choose_pieces((s, m, n), slices, parts)
+    to = out
+    if count > 1:
+        shape = count * s, m, n
+        to = View.of(allocate(shape, out.dtype, lying(shape, 4)))
+    layouts = (_k_range((x.shape, x.strides), s, 0, x.shape[-1]) for x in lines)
+    x, y = (
+        View(made.dtype, made.data, at.shape, at.strides)
+        for made, at in zip(lines, layouts, strict=True)
+    )
+    wgmma.multiply_parts(x, y.swapaxes(1, 2), to, kind, parts, count)
+    return to if count > 1 else None
+
+
+def _by_cublas(
+    machine: Backend,
+    lines: list[Any],
+    out: Any,
+    precision: Precision,
+    depth: int,
     chunks: Chunks,
 ) -> None:
+    """A product of cuBLAS for each split order, and the greatest parts' by `native`."""
     kind = precision.format
-    kernel, dtype = _SPLITS[kind]
-    depth = _aligned(a.shape[-1])
-    flag = int32(saturates)
-    lines = [
-        _lined_up(
-            machine, kernel, x, dtype, precision.parts * depth,
-            depth, int32(precision.parts), int32(is_b), flag,
-        )
-        for is_b, x in enumerate((a, b.swapaxes(1, 2)))
-    ]  # fmt: skip
     in_a, in_b = (made.data for made in lines)
     layouts = [(made.shape, made.strides) for made in lines]
     for step, of_a, of_b in _k_ranges(
         precision, depth, chunks.others, out.shape[0], *layouts
     ):
-        x = View(dtype, in_a + of_a.first, of_a.shape, of_a.strides)
-        y = View(dtype, in_b + of_b.first, of_b.shape, of_b.strides)
+        x = View(lines[0].dtype, in_a + of_a.first, of_a.shape, of_a.strides)
+        y = View(lines[1].dtype, in_b + of_b.first, of_b.shape, of_b.strides)
         if step.leading:
             sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
-            _sum_leading(x, y, out, kind, sums)
+            native.multiply(x, y, out, (kind, kind), sums=sums)
         else:
             machine.gemm(x, y, out, kind, 1.0, step.beta)
-    _launch(
-        machine, PATCH, out.shape, BLOCK[1], _matrices(a), _matrices(b), out,
-        *(int64(i) for i in (*out.shape, a.shape[-1])), flag,
-    )  # fmt: skip
-
-
-def _sum_leading(a: Any, b: Any, out: Any, kind: str, sums: native.Sums) -> None:
-    """By wgmma where that may be, whose model is that of mma.sync here."""
-    if wgmma.leads(out.shape) and wgmma.sums_here(sums, a.dtype.itemsize, a.shape[-1]):
-        try:
-            wgmma.multiply(a, b, out, (kind, kind), sums)
-        except TensorMapError:
-            pass
-        else:
-            return
-    native.multiply(a, b, out, (kind, kind), sums=sums)
 
 
 # -- products of rounded operands ------------------------------------------------------
@@ -359,7 +425,7 @@ def _narrow_product(
     """`own`: whether lines have scales of their own; None: there are no scales."""
     options = narrow_options(precision.format)
     kind = _STORED.get(precision.format, "float16")
-    depth = _aligned(a.shape[-1])
+    depth = _aligned(a.shape[-1], ALIGNED)
     flag = int32(bool(own))
     lines = [a, b.swapaxes(1, 2)]
     found, items = [], []
@@ -369,15 +435,20 @@ def _narrow_product(
             count = _distinct(x) * (x.shape[1] if own else 1)
             greatest = machine.call("zeros", count, np.uint32)
             kernel = Kernel("cuda/matmul/round_operands.cu", "greatest", options)
-            _launch_tiles(machine, kernel, x, x.shape[-1], greatest, flag)
+            machine.launch(
+                kernel, (_tiles(x, x.shape[-1]),), BLOCK, _strided(x), greatest, flag
+            )
             machine.launch(
                 Kernel("cuda/matmul/round_operands.cu", "scales", options),
                 (-(-count // 256),), (256,), greatest, int64(count),
             )  # fmt: skip
         found.append(greatest)
-        made = _lined_up(
-            machine, Kernel("cuda/matmul/round_operands.cu", "narrow", options), x,
-            _ITEMS[kind], depth, depth, int32(rounding), greatest, flag,
+        shape, item = (_distinct(x), x.shape[1], depth), np.dtype(_ITEMS[kind])
+        made = allocate(shape, item, lying(shape, item.itemsize))
+        machine.launch(
+            Kernel("cuda/matmul/round_operands.cu", "narrow", options),
+            (_tiles(x, depth),), BLOCK, _strided(x), made, int64(depth),
+            int32(rounding), greatest, flag,
         )  # fmt: skip
         _, *layout = _k_range((made.shape, made.strides), out.shape[0], 0, depth)
         items.append(View(made.dtype, made.data, *layout))
@@ -392,8 +463,8 @@ def _narrow_product(
 # -- what both need --------------------------------------------------------------------
 
 
-def _aligned(k: int) -> int:
-    return -(-k // ALIGNED) * ALIGNED
+def _aligned(k: int, to: int) -> int:
+    return -(-k // to) * to
 
 
 def _distinct(x: Any) -> int:
@@ -401,32 +472,16 @@ def _distinct(x: Any) -> int:
     return x.shape[0] if x.strides[0] else 1
 
 
-def _lined_up(
-    machine: Backend,
-    kernel: Kernel,
-    x: Any,
-    dtype: Any,
-    width: int,
-    depth: int,
-    *arguments: Any,
-) -> Any:
-    """What a kernel makes of a stack of lines, which may be one for many: `width` items
-    of each, side by side."""
-    dtype = np.dtype(dtype)
-    shape = (_distinct(x), x.shape[1], width)
-    made = allocate(shape, dtype, lying(shape, dtype.itemsize))
-    _launch_tiles(machine, kernel, x, depth, made, int64(depth), *arguments)
-    return made
+def _tiles(x: Any, padded: int) -> int:
+    """The blocks that read lines which are filled up with zeros: operands.h."""
+    lines, depth = TILE
+    return int(_distinct(x) * -(-x.shape[1] // lines) * -(-padded // depth))
 
 
-def _launch_tiles(
-    machine: Backend, kernel: Kernel, x: Any, padded: int, *arguments: Any
-) -> None:
-    operand = Words(  # struct strided_operand of operands.h
+def _strided(x: Any) -> Words:
+    return Words(  # struct strided_operand of operands.h
         x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
     )
-    extent = _distinct(x), x.shape[1], padded
-    _launch(machine, kernel, extent, 32, operand, *arguments)
 
 
 def _launch(

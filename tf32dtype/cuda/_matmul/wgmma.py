@@ -1,31 +1,34 @@
 """Products by wgmma, the instruction of Hopper's tensor cores for 128 threads.
 
 The kernel (src/cuda/matmul/wgmma.cu) is what that of `native` is for mma.sync: each
-element of the result is one chain of instructions from +0, k ascending, or a sum of
-such. Its bits are those of `tf32dtype.tensor_core.matmul` with device="H100" and
-instruction="wgmma", of which the models of all formats but FP8 are those of mma.sync
-too.
+element of the result is one chain of instructions from +0, k ascending. Its bits are
+those of `tf32dtype.tensor_core.matmul` with device="H100" and instruction="wgmma", of
+which the models of all formats but FP8 are those of mma.sync too.
 
-Products of leading parts, and of blocks of 32, take it where their bits are those of
-mma.sync and there are tiles for half of the device. The environment variable
-``TF32DTYPE_CUDA_WGMMA=0`` leaves these to mma.sync.
+The kernel also sums all products of parts of a split product, in one launch: see
+`Parts`.
+
+Split products take it, and products of blocks of 32 where there are tiles for half of
+the device. The environment variable ``TF32DTYPE_CUDA_WGMMA=0`` leaves these to cuBLAS
+and mma.sync.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._runtime.backend import KEPT, Kernel, current, int32, int64
+from .._runtime.backend import KEPT, Constant, Kernel, current, int32, int64
 from . import native
 from .tile_options import LARGEST, pieces
 
 #: The architecture whose instruction it is.
 ARCHITECTURE = "sm_90a"
-#: Whether products of leading parts are this kernel's where it can.
+#: Whether split products, and those of blocks, are by it where it is there.
 ENABLED = os.environ.get("TF32DTYPE_CUDA_WGMMA") != "0"
 
 #: Bytes of k that are copied at a time, all of a permuted line.
@@ -42,6 +45,11 @@ FARTHEST = 1 << 40
 ACROSS = 64
 #: Bytes of shared memory that a block has.
 ROOM = 227 << 10
+#: Of the largest device.
+PROCESSORS = 132
+#: In steps of a slice of a wide tile, 0.7 us: what a tile takes before and after,
+#: float32 results that are moved in one, and what an addition waits for. Estimates.
+_BEGIN, _MOVED, _ADDED = 6.0, 1 << 19, 0.15
 
 
 class Tile(NamedTuple):
@@ -50,7 +58,6 @@ class Tile(NamedTuple):
     rows: int
     columns: int
     weight: float = 1.0  #: of time for an element, an estimate: more is copied for it
-    totals: bool = False  #: whether sums of stretches lie in shared memory
 
     @property
     def threads(self) -> int:
@@ -60,26 +67,50 @@ class Tile(NamedTuple):
     @property
     def stages(self) -> int:
         """Slices in shared memory."""
-        return (ROOM - ALIGNED - self._totals) // self._stage
+        return (ROOM - ALIGNED) // self._stage
 
     @property
     def shared(self) -> int:
         """Bytes of shared memory."""
-        return ALIGNED + self.stages * self._stage + self._totals
+        return ALIGNED + self.stages * self._stage
 
     @property
     def _stage(self) -> int:  # with two barriers of 8 bytes
         return (self.rows + self.columns) * SLICE + 16
 
-    @property
-    def _totals(self) -> int:
-        return self.rows * self.columns * 4 if self.totals else 0
-
 
 WIDE, SQUARE = Tile(128, 256), Tile(128, 128, 1.25)
-#: What chains may have; sums, which take three times the registers, have the other one.
+#: What chains may have; parts have the wide one, of which most is reused.
 CHAINS = WIDE, SQUARE
-SUMS = SQUARE._replace(totals=True)
+
+
+class Parts(NamedTuple):
+    """Operands in parts, and how products of parts are summed: for each piece of k ::
+
+        t = +0
+        for order from the last to 1:
+            t = t + the chain of all products of parts i + j = order  # i, k ascending
+            t = t * between
+        for each stretch of order 0:  # the greatest parts
+            for each instruction of the stretch:
+                t = t + the instruction's result  # float32, to nearest
+            out = out + t, or t if it is the first; then t = +0
+
+    where a chain goes on from t, by the instruction.
+    """
+
+    parts: int = 1
+    #: split orders; 0: there are no parts, but one chain
+    orders: int = 0
+    #: what an order counts of the one before, a power of two
+    between: float = 1.0
+    #: slices of a stretch
+    stretch: int = 1 << 30
+
+
+#: What is no parts.
+WHOLE = Parts()
+
 #: of the tile that other kernels have
 ROWS, COLUMNS = SQUARE[:2]
 
@@ -90,8 +121,8 @@ def is_here() -> bool:
 
 
 def leads(shape: tuple[int, ...]) -> bool:
-    """Whether a product (s, m, n) whose bits are mma.sync's too is to be this kernel's:
-    it has large tiles alone, of which few leave the device idle."""
+    """Whether a product (s, m, n) of blocks whose bits are mma.sync's too is to be by
+    this instruction: it has large tiles alone, of which few leave the device idle."""
     return ENABLED and is_here() and 2 * tiles(shape) >= current().processors()
 
 
@@ -122,53 +153,137 @@ def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
     return min(CHAINS, key=time)
 
 
-def sums_here(sums: native.Sums, size: int, k: int) -> bool:
-    """Whether the kernel has chains of elements of `size` bytes."""
-    return k > 0 and sums.promote * size == STEP
-
-
-def multiply(
-    a: Any,
-    b: Any,
-    out: Any,
-    formats: tuple[str, str],
-    sums: native.Sums = native.CHAIN,
-) -> None:
-    """The kernel, on storage, as `native.multiply`.
+def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
+    """The kernel, on storage, as `native.multiply`: one chain of all k.
 
     Raises
     ------
     TensorMapError
         If the driver makes no maps of the operands.
     ValueError
-        For sums of chains that are not one instruction each, or too large a product.
+        For too large a product.
     """
     s, m, k = a.shape
     n = b.shape[-1]
-    size = a.dtype.itemsize
-    if sums.promote * size not in (0, STEP):
-        raise ValueError(f"chains of {sums.promote} k are not one instruction each")
-    processors = current().processors()
-    tile = SUMS if sums.promote else choose_tile((s, m, n), processors)
-    count = tiles((s, m, n), tile)
-    if count == 0:
+    tile = choose_tile((s, m, n), current().processors())
+    if k == 0 and out.size:  # of which there are no maps
+        native.multiply(a, b, out, formats)
         return
-    if k == 0:  # of which there are no maps
-        native.multiply(a, b, out, formats, sums=sums)
-        return
-    x, y = operand(a), operand(b.swapaxes(-1, -2))
-    current().launch(
-        kernel(formats, size, bool(sums.promote), tile, x.along_k, y.along_k),
-        (min(count, processors),),
-        (tile.threads,),
-        codes_map(x, m, k, tile.rows),
-        codes_map(y, n, k, tile.columns),
-        out,
-        *(int64(i) for i in (m, n, k)),
-        *(int32(i) for i in (x.stack > 0, y.stack > 0, count, sums.stretch or 1 << 30)),
-        np.float32(sums.beta),
-        shared=tile.shared,
+    slices = pieces(k, SLICE // a.dtype.itemsize)
+    _launch(a, b, out, formats, tile, slices, 1)
+
+
+def multiply_parts(
+    a: Any, b: Any, out: Any, format: str, parts: Parts, count: int
+) -> None:
+    """The same of operands in parts.
+
+    Parameters
+    ----------
+    a : cupy.ndarray or View
+        Storage (s, m, parts * depth), contiguous along k: parts of `depth` k each,
+        whole slices, the greatest first.
+    b : cupy.ndarray or View
+        Storage (s, parts * depth, n), contiguous along k: the greatest last.
+    out : cupy.ndarray or View
+        float32 (count * s, m, n) in C order, for so many pieces of k.
+    format : str
+        Of the parts: "bfloat16" or "tf32".
+    count : int
+        No more than there are slices.
+
+    Raises
+    ------
+    TensorMapError
+        If the driver makes no maps of the operands.
+    ValueError
+        For too large a product.
+    """
+    slices = a.shape[-1] * a.dtype.itemsize // SLICE // parts.parts
+    _launch(a, b, out, (format, format), WIDE, slices, count, parts)
+
+
+class _Plan(NamedTuple):
+    """What a launch has of arguments that follow from shapes and layouts."""
+
+    kernel: Kernel
+    grid: tuple[int]
+    numbers: tuple[Constant, ...]
+
+
+@lru_cache(maxsize=KEPT)
+def _planned(
+    formats: tuple[str, str],
+    size: int,
+    tile: Tile,
+    shape: tuple[int, int, int],
+    slices: int,
+    count: int,
+    parts: Parts,
+    layout: tuple[bool, bool, bool, bool],
+    processors: int,
+) -> _Plan | None:
+    """`layout`: which operands are contiguous along k, and which have a stack. None:
+    there is nothing to compute."""
+    s, m, n = shape
+    tiled = tiles((count * s, m, n), tile)
+    if tiled == 0:
+        return None
+    *along_k, stack_a, stack_b = layout
+    numbers = (
+        *map(int64, (m, n)),
+        *map(int32, (slices, s, count, stack_a, stack_b, tiled, parts.stretch)),
     )
+    return _Plan(
+        kernel(formats, size, tile, *along_k, parts.parts, parts.orders),
+        (min(tiled, processors),),
+        (*numbers, Constant(np.float32(parts.between))),
+    )
+
+
+def _launch(
+    a: Any,
+    b: Any,
+    out: Any,
+    formats: tuple[str, str],
+    tile: Tile,
+    slices: int,
+    count: int,
+    parts: Parts = WHOLE,
+) -> None:
+    machine = current()
+    s, m, k = a.shape
+    n = b.shape[-1]
+    x, y = operand(a), operand(b.swapaxes(-1, -2))
+    layout = x.along_k, y.along_k, x.stack > 0, y.stack > 0
+    plan = _planned(
+        formats, a.dtype.itemsize, tile, (s, m, n), slices, count, parts, layout,
+        machine.processors(),
+    )  # fmt: skip
+    if plan is not None:
+        machine.launch(
+            plan.kernel, plan.grid, (tile.threads,), codes_map(x, m, k, tile.rows),
+            codes_map(y, n, k, tile.columns), out, *plan.numbers, shared=tile.shared,
+        )  # fmt: skip
+
+
+@lru_cache(maxsize=KEPT)
+def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int:
+    """Into how many pieces of k a product of parts is cut: that which is estimated to
+    take the least time, in steps of a slice of a tile, on `PROCESSORS`: the bits are
+    the same on all devices."""
+    tiled = tiles(shape, WIDE)
+    products = sum(
+        min(order + 1, 2 * parts.parts - order - 1) for order in range(parts.orders)
+    )
+
+    def time(count: int) -> float:
+        rounds = pieces(tiled * count, PROCESSORS)
+        work = rounds * (pieces(slices, count) * (products + 0.6) + _BEGIN)
+        # Each piece is written, read again and added.
+        return work + (count > 1) * count * (math.prod(shape) / _MOVED + _ADDED)
+
+    return min(range(1, min(slices, PROCESSORS) + 1), key=time)
 
 
 def options(
@@ -182,7 +297,7 @@ def options(
     a, b = (native.FORMATS[name][0] for name in formats)
     transposed = "".join(f", {int(not x)}" for x in along_k) if size == 2 else ""
     return {
-        "UNIT": f'"m64n{tile.columns}k{STEP // size}.f32.{a}.{b}"',
+        "UNIT": f'"k{STEP // size}.f32.{a}.{b}"',
         "TAIL": f'"{transposed}"',
         "SIZE": size,
         "A_ALONG_K": int(along_k[0]),
@@ -201,15 +316,17 @@ def options(
 def kernel(
     formats: tuple[str, str],
     size: int,
-    promotes: bool,
     tile: Tile,
     a_along_k: bool = True,
     b_along_k: bool = True,
+    parts: int = 1,
+    orders: int = 0,
 ) -> Kernel:
-    """The kernel for elements of `size` bytes, contiguous as said."""
+    """The kernel for elements of `size` bytes, contiguous as said: of one chain, or of
+    so many split orders."""
     along_k = a_along_k, b_along_k
     macros = options(formats, size, tile.stages, tile, along_k)
-    macros["PROMOTE"] = int(promotes)
+    macros |= {"PARTS": parts, "ORDERS": max(orders, 1), "PROMOTE": int(orders > 0)}
     return Kernel(
         "cuda/matmul/wgmma.cu",
         "wgmma",
