@@ -245,12 +245,9 @@ def test_split_products(hopper, precision, monkeypatch):
         for z in (x, np.ascontiguousarray(y.T))
     )
     depth = 64 if row.format == "bfloat16" else 32
-    stretch = split_emulation.STRETCHES.get(precision, split_emulation.STRETCH) // depth
-    parts = wgmma.Parts(
-        row.parts, row.split_orders, split_emulation.between(row.format), stretch
-    )
     slices = -(-k // depth)
-    count = wgmma.choose_pieces((1, m, n), slices, parts)
+    parts, count = split_emulation.plan_of_parts(row, (1, m, n), slices * depth)
+    assert parts.stretch * depth == {"bf16x3": 2048}.get(precision, 1024)
     assert 1 < count <= slices
     pieces = sums_by_model(a, b, parts, count).view(np.float32)
     want = pieces[0]

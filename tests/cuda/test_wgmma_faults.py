@@ -192,7 +192,7 @@ FAULTS = {
     ),
     "another instruction, by wgmma": (
         "simt_wgmma(unit,",
-        'simt_wgmma("m64n128k16.f32.f16.f16",',
+        'simt_wgmma("m64n64k16.f32.f16.f16",',
     ),
 }
 

@@ -140,13 +140,13 @@ inline Tile tile_of(uint32_t block, uint32_t rows, uint32_t columns)
 typedef float Results[WARP_ROWS / 16][WARP_COLUMNS / 8][4];
 
 /* Results to a lane's first one, or `rows` by `columns` of them if they are not WHOLE, with
- * beta times what is there; 0: nothing is. What is read of 64 columns is under way together:
- * of more there are no registers. */
+ * beta times what is there; 0: nothing is. What is read of 128 columns is under way
+ * together: of more there are no registers. */
 template <bool WHOLE>
 inline void deposit(const Results &results, float *first, int64_t n, int64_t rows,
                     int64_t columns, float beta)
 {
-    constexpr int ALL = WARP_COLUMNS / 8, SOME = ALL < 8 ? ALL : 8;
+    constexpr int ALL = WARP_COLUMNS / 8, SOME = ALL < 16 ? ALL : 16;
 #pragma unroll
     for (int at = 0; at < WARP_ROWS / 16 * ALL; at += SOME) {
         const int i = at / ALL, begin = at % ALL;

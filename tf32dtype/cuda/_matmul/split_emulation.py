@@ -87,9 +87,10 @@ OTHERS = 16384
 SHORT, SHORTEST = 128, 8
 #: And where they are this long, groups of bfloat16 cut less than additions round.
 LONG, LONGEST = 4096, 16
-#: k of a stretch by wgmma; two parts of bfloat16 are no better than longer ones.
+#: k of a stretch by wgmma, of 16 or 8 an addition: after each the results are read and
+#: written. Of two parts of bfloat16, longer ones do not show.
 STRETCHES = {"bf16x3": 2048}
-STRETCH = 512
+STRETCH = 1024
 
 
 @lru_cache(maxsize=KEPT)
@@ -352,15 +353,24 @@ def split(
     return made
 
 
+@lru_cache(maxsize=KEPT)
+def plan_of_parts(
+    precision: Precision, shape: tuple[int, int, int], depth: int
+) -> tuple[wgmma.Parts, int]:
+    """How wgmma sums parts of `depth` k, and in how many pieces."""
+    kind = precision.format
+    in_slice = wgmma.SLICE // STORED[kind][0].itemsize
+    stretch = STRETCHES.get(precision.short, STRETCH) // in_slice
+    parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
+    return parts, wgmma.choose_pieces(shape, depth // in_slice, parts)
+
+
 def _by_wgmma(
-    lines: list[Any], out: Any, precision: Precision, depth: int
+    lines: list[Any], out: View, precision: Precision, depth: int
 ) -> View | None:
     """All products of parts in one launch. Sums of pieces of k, if there are some."""
-    (s, m, n), kind = out.shape, precision.format
-    k = STRETCHES.get(precision.short, STRETCH)
-    slices, stretch = (x * lines[0].itemsize // wgmma.SLICE for x in (depth, k))
-    parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
-    count = wgmma.choose_pieces((s, m, n), slices, parts)
+    s, m, n = out.shape
+    parts, count = plan_of_parts(precision, (s, m, n), depth)
     to = out
     if count > 1:
         shape = count * s, m, n
@@ -370,7 +380,7 @@ def _by_wgmma(
         View(made.dtype, made.data, at.shape, at.strides)
         for made, at in zip(lines, layouts, strict=True)
     )
-    wgmma.multiply_parts(x, y.swapaxes(1, 2), to, kind, parts, count)
+    wgmma.multiply_parts(x, y.swapaxes(1, 2), to, precision.format, parts, count)
     return to if count > 1 else None
 
 
