@@ -210,6 +210,7 @@ DOCUMENTS = {
         "gpu_ksplit": gpu_chunks,
         "gpu_bounds": gpu_bounds,
         "gpu_host": gpu_host,
+        "gpu_nvidia_h200": gpu_report.block,
         "gpu_nvidia_h100_80gb_hbm3": gpu_report.block,
     },
     "docs/blocks.md": {

@@ -96,7 +96,7 @@ def tabled(
     """The fields of `strategy.Crossover`."""
     speedup = {(c["mn"], c["k"]): c["native"] / c["emulated"] for c in cells}
     sides, depths = (sorted({cell[name] for cell in cells}) for name in ("mn", "k"))
-    rows = [[speedup[side, depth] for depth in depths] for side in sides]
+    rows = [[round(speedup[side, depth], 3) for depth in depths] for side in sides]
     return {
         "device": device["gpu"],
         "measured": {name: value for name, value in device.items() if name != "gpu"},

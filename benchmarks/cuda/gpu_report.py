@@ -127,7 +127,7 @@ def crossover(report: Report) -> list[str]:
     precision = found["precision"]
     speedup = {(x["mn"], x["k"]): x["native"] / x["emulated"] for x in cells}
     faster = [place for place, ratio in speedup.items() if ratio > 1]
-    picture = f"![Speed over shapes; speed and energy over n](figures/{FIGURE})"
+    picture = f"![Speed over shapes; speed and energy over n](figures/{figure(report)})"
     (mn, k), most = max(speedup.items(), key=lambda x: x[1])
     said = (
         f"{precision} is faster than SGEMM in {len(faster)} of {len(cells)} shapes,"
@@ -147,8 +147,12 @@ def crossover(report: Report) -> list[str]:
 OVER = "performant over the better"
 #: From here on the host's time is hidden.
 LARGE = 4096
-#: by benchmarks/cuda/gpu_figure.py
-FIGURE = "gpu_nvidia_h100_80gb_hbm3.png"
+
+
+def figure(report: Report) -> str:
+    """Its picture, by benchmarks/cuda/gpu_figure.py."""
+    name = re.sub(r"[^a-z0-9]+", "_", report["device"]["gpu"].lower())
+    return f"gpu_{name}.png"
 
 
 def device(report: Report) -> str:

@@ -557,6 +557,7 @@ def test_sass(kernel, arch):
 FAULTS = {
     "the last sum alone": ("first ? total + sum : sum", "sum"),
     "a column for a row": ("b.row, k,", "b.column, k,"),
+    "the first piece for ever": ("(group + piece) * size", "0"),
     "Inf alone": ("& TF_INF_BITS", "& 0x7FF00000u"),
     "Inf is for good": ("if (total != total)", "if (total - total != 0)"),
     "saturated always": ("&& !saturates", "&& 0"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product as product_of
 
 import numpy as np
@@ -217,7 +218,7 @@ def test_other_architectures(backend, arch, monkeypatch):
 
 @pytest.mark.parametrize("precision", ["bf16x9", "bf16x6", "bf16x3", "tf32x3"])
 def test_split_products(hopper, precision, monkeypatch):
-    """Three launches; the sums of pieces, in their order; and by cuBLAS where that is
+    """Three launches; the sums of pieces, of eight before; and by cuBLAS where that is
     asked for, or there are no maps."""
     rng = np.random.default_rng(8)
     m, k, n = 30, 300, 20
@@ -246,13 +247,15 @@ def test_split_products(hopper, precision, monkeypatch):
     )
     depth = 64 if row.format == "bfloat16" else 32
     slices = -(-k // depth)
-    parts, count = split_emulation.plan_of_parts(row, (1, m, n), slices * depth)
+    plan = split_emulation.plan_of_parts(row, (1, m, n), slices * depth)
+    assert plan is not None
+    parts, count = plan
+    assert parts.products == {"bf16x9": 9, "bf16x6": 6}.get(precision, 3)
     assert parts.stretch * depth == {"bf16x3": 2048}.get(precision, 1024)
     assert 1 < count <= slices
-    pieces = sums_by_model(a, b, parts, count).view(np.float32)
-    want = pieces[0]
-    for piece in pieces[1:]:
-        want = want + piece
+    pieces = [*sums_by_model(a, b, parts, count).view(np.float32)]
+    groups = [reduce(np.add, pieces[i : i + 8]) for i in range(0, count, 8)]
+    want = reduce(np.add, groups)
     np.testing.assert_array_equal(found[0].view("u4"), want.view("u4"))
     others = []
     others.append(compute(chunks=split_emulation.chunks_for("sm_90a", precision, k)))
@@ -278,6 +281,15 @@ def test_pieces():
     assert wgmma.choose_pieces((1, 8192, 8192), 128, nine) == 1
     assert wgmma.choose_pieces((1, 64, 64), 1, nine) == 1
     assert wgmma.choose_pieces((132, 64, 64), 100, nine) == 1
+
+
+def test_long_products_are_left_to_cublas():
+    nine, three = find_precision("bf16x9"), find_precision("bf16x3")
+    plan = split_emulation.plan_of_parts
+    assert plan(nine, (1, 16384, 16384), 16384) is None
+    assert plan(nine, (1, 8192, 8192), 16384) is not None
+    assert plan(nine, (1, 16384, 16384), 8192) is not None
+    assert plan(three, (1, 16384, 16384), 16384) is not None
 
 
 def test_when_it_leads(backend, monkeypatch):

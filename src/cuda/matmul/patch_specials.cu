@@ -43,15 +43,15 @@ inline bool is_special(float x)
     return (__float_as_uint(x) & TF_INF_BITS) == TF_INF_BITS;
 }
 
-enum { THREADS = 256, EACH = 4 };
+enum { THREADS = 256, EACH = 4, GROUP = 8 };
 
-/* out (count, m, n) = the sum of `pieces` of it, in their order, or what is there if these
- * are NULL. Sums that are no numbers are computed anew from the whole operands: a row or a
- * column has an Inf or a NaN, which made NaN of all of its sums; or the sum, or that of a
- * split order, is beyond the range. A thread has EACH numbers. */
+/* out (count, m, n) = the sum of so many pieces of it, each GROUP of them added before; or
+ * what is there, if these are NULL. Sums that are no numbers are computed anew from the whole
+ * operands: a row or a column has an Inf or a NaN, which made NaN of all of its sums; or the
+ * sum, or that of a split order, is beyond the range. A thread has EACH numbers. */
 extern "C" __global__ void __launch_bounds__(THREADS)
-    patch(const struct matrices a, const struct matrices b, float *out, const float *parts,
-          int pieces, int64_t count, int64_t m, int64_t n, int64_t k, int saturates)
+    patch(const struct matrices a, const struct matrices b, float *out, const float *pieces,
+          int so_many, int64_t count, int64_t m, int64_t n, int64_t k, int saturates)
 {
     const int64_t size = count * m * n;
     const int64_t first = (int64_t)blockIdx.x * (THREADS * EACH) + threadIdx.x;
@@ -59,15 +59,26 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int64_t at = first + i * THREADS;
-        sums[i] = at < size ? parts ? parts[at] : out[at] : 0;
+        sums[i] = at < size && !pieces ? out[at] : 0;
     }
-#pragma unroll 4
-    for (int piece = 1; piece < pieces; piece++) {
-        parts += size; /* fault: the first piece for ever */
+#pragma unroll 1
+    for (int group = 0; pieces && group < so_many; group += GROUP) {
+        float some[EACH] = {};
+#pragma unroll
+        for (int piece = 0; piece < GROUP; piece++) {
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const int64_t at = first + i * THREADS;
+                /* fault: the first piece for ever */
+                const int64_t from = (int64_t)(group + piece) * size + at;
+                const bool is_there = group + piece < so_many && at < size;
+                const float next = is_there ? pieces[from] : -0.f; /* adds nothing */
+                some[i] = piece == 0 ? next : some[i] + next;
+            }
+        }
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            const int64_t at = first + i * THREADS;
-            sums[i] += at < size ? parts[at] : 0;
+            sums[i] = group == 0 ? some[i] : sums[i] + some[i];
         }
     }
     bool any = false;
@@ -75,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < EACH; i++) {
         const int64_t at = first + i * THREADS;
         any |= is_special(sums[i]);
-        if (parts && at < size) {
+        if (pieces && at < size) {
             out[at] = sums[i];
         }
     }

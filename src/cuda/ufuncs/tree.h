@@ -121,7 +121,8 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
             const int each = (THREADS >> log_columns) / share, own = (1 << log_columns) - 1;
             const int64_t first_output = (int64_t)computed_here((int)block) * outputs;
             const auto keep = [&](int at, OP::value x) {
-                const int64_t to = first_output + (at & own) * places + (at >> log_columns) % places;
+                const int place = (at >> log_columns) % places;
+                const int64_t to = first_output + (at & own) * places + place;
                 if (to < p.outputs) {
                     store(to, x);
                 }

@@ -229,8 +229,8 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
-    # Across, a block has more to do after it has read.
-    blocks = _BLOCKS >> across
+    # Across, a block has more to do after it has read, the more the more places.
+    blocks = _BLOCKS >> (0 if not across else 2 if vector > 8 else 1)
     wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
     chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep
     return plan._replace(chunk=chunk, chunks=-(-count // chunk))

@@ -206,7 +206,10 @@ def product(
 
 
 #: How a format's parts are stored, and their bits.
-STORED = {"bfloat16": (np.dtype(np.uint16), 8), "tf32": (np.dtype(np.float32), 11)}
+STORED: dict[str, tuple[np.dtype[Any], int]] = {
+    "bfloat16": (np.dtype(np.uint16), 8),
+    "tf32": (np.dtype(np.float32), 11),
+}
 
 #: Shape and strides of lines.
 _Lines = tuple[tuple[int, ...], tuple[int, ...]]
@@ -301,17 +304,21 @@ def _split_product(
     saturates: bool,
     chunks: Chunks | None,
 ) -> None:
-    by_wgmma = chunks is None and wgmma.ENABLED and wgmma.is_here()
-    size = STORED[precision.format][0].itemsize
-    depth = _aligned(a.shape[-1], wgmma.SLICE // size if by_wgmma else ALIGNED)
+    plan = None
+    if chunks is None and wgmma.ENABLED and wgmma.is_here():
+        size = STORED[precision.format][0].itemsize
+        depth = _aligned(a.shape[-1], wgmma.SLICE // size)
+        plan = plan_of_parts(precision, out.shape, depth)
+    if plan is None:
+        depth = _aligned(a.shape[-1], ALIGNED)
     lines = split(machine, a, b.swapaxes(1, 2), precision, depth, saturates)
     pieces = None
-    if by_wgmma:
+    if plan is not None:
         try:
-            pieces = _by_wgmma(lines, out, precision, depth)
+            pieces = _by_wgmma(lines, out, precision.format, *plan)
         except TensorMapError:
-            by_wgmma = False
-    if not by_wgmma:
+            plan = None
+    if plan is None:
         if chunks is None:
             arch = machine.architecture()
             chunks = chunks_for(arch, precision.short, a.shape[-1])
@@ -356,21 +363,24 @@ def split(
 @lru_cache(maxsize=KEPT)
 def plan_of_parts(
     precision: Precision, shape: tuple[int, int, int], depth: int
-) -> tuple[wgmma.Parts, int]:
-    """How wgmma sums parts of `depth` k, and in how many pieces."""
+) -> tuple[wgmma.Parts, int] | None:
+    """How wgmma sums parts of `depth` k, and in how many pieces; None: cuBLAS is
+    faster."""
     kind = precision.format
     in_slice = wgmma.SLICE // STORED[kind][0].itemsize
     stretch = STRETCHES.get(precision.short, STRETCH) // in_slice
     parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
-    return parts, wgmma.choose_pieces(shape, depth // in_slice, parts)
+    slices = depth // in_slice
+    if not wgmma.suits(shape, slices, parts):
+        return None
+    return parts, wgmma.choose_pieces(shape, slices, parts)
 
 
 def _by_wgmma(
-    lines: list[Any], out: View, precision: Precision, depth: int
+    lines: list[Any], out: View, format: str, parts: wgmma.Parts, count: int
 ) -> View | None:
     """All products of parts in one launch. Sums of pieces of k, if there are some."""
     s, m, n = out.shape
-    parts, count = plan_of_parts(precision, (s, m, n), depth)
     to = out
     if count > 1:
         shape = count * s, m, n
@@ -380,7 +390,7 @@ def _by_wgmma(
         View(made.dtype, made.data, at.shape, at.strides)
         for made, at in zip(lines, layouts, strict=True)
     )
-    wgmma.multiply_parts(x, y.swapaxes(1, 2), to, precision.format, parts, count)
+    wgmma.multiply_parts(x, y.swapaxes(1, 2), to, format, parts, count)
     return to if count > 1 else None
 
 
