@@ -20,6 +20,7 @@ from tests.support.simulator.backend import LINE, KernelError
 from tests.ufuncs.test_reductions import random, within
 from tf32dtype.cuda._arrays import casts, ndarray
 from tf32dtype.cuda._functions import reductions
+from tf32dtype.cuda._matmul import native
 from tf32dtype.cuda._runtime.backend import Kernel
 
 FEW = [np.dtype(x) for x in (td.bfloat16, td.tf32, td.float8_e4m3fn)]
@@ -468,6 +469,21 @@ def kernels(dtype: Any) -> list[Kernel]:
     return found
 
 
+@pytest.mark.parametrize("special", [False, True])
+def test_vectors_of_bytes_down_columns(special: bool, backend: Any) -> None:
+    """A thread reads every 32nd of the rows: as many as fill what it reads at a time,
+    fewer, and more."""
+    rng = np.random.default_rng(11)
+    for rows in (100, 128, 200, 224, 256, 288, 384, 1000):
+        x = rng.standard_normal((rows, 256)).astype(td.float8_e4m3fn)
+        if special:
+            x[rng.integers(0, rows, 20), rng.integers(0, 256, 20)] = np.nan
+        for name in ("sum", "max"):
+            with np.errstate(all="ignore"):
+                want = getattr(x, name)(axis=0)
+            same(get(backend, getattr(put(backend, x), name)(axis=0)), want, x)
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_machine_code(arch: str) -> None:
@@ -476,6 +492,11 @@ def test_machine_code(arch: str) -> None:
         check(sums, arch, needs=("LDG.E.128", "DADD"))
     for kernel in others[:4]:  # without vectors, the second pass, a scan
         check(kernel, arch)
+    for op in ("sums", "highest"):  # eight vectors at a time, on Hopper
+        _, across, *_ = gatherings(op, np.dtype(td.float8_e4m3fn))
+        found = check(across, arch, needs=("LDG.E.128",))
+        ahead = 2 if native.number(arch) >= 90 else 1
+        assert found["LDG.E.128"] >= 4 * ahead
 
 
 @pytest.mark.exhaustive

@@ -33,7 +33,7 @@ from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda._matmul import split_emulation, wgmma
 from tf32dtype.cuda._runtime import tensor_maps
-from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.backend import Kernel, View
 from tf32dtype.cuda._runtime.storage import raw
 from tf32dtype.cuda.blocks import wgmma as of_blocks
 
@@ -88,6 +88,9 @@ PARTS = [
 ]
 
 
+KINDS = np.isfinite, np.isinf, np.isnan
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("dtype", "parts"), PARTS)
 def test_parts(hopper, dtype, parts):
@@ -95,12 +98,15 @@ def test_parts(hopper, dtype, parts):
     rng = np.random.default_rng(2)
     for s, m, k, n, count, special in (
         (1, 70, 460, 300, 2, False), (2, 130, 200, 258, 1, False),
-        (2, 3, 330, 7, 3, False), (1, 3, 330, 7, 2, True), (1, 1, 1, 1, 1, False),
+        (2, 3, 330, 7, 3, False), (1, 40, 330, 30, 2, True), (1, 1, 1, 1, 1, False),
     ):  # fmt: skip
-        a, b = (
-            numbers(rng, (parts.parts, s, lines, k), dtype, special) for lines in (m, n)
-        )
+        a, b = (numbers(rng, (parts.parts, s, x, k), dtype) for x in (m, n))
+        if special:  # in some rows and columns
+            a[0, :, ::7, 3], b[0, :, ::9, 5], b[-1, :, 4, 300] = np.inf, -np.inf, np.nan
+            a[0, :, 7, 5] = b[0, :, 9, 3] = 0  # times Inf
         want = sums_by_model(a, b, parts, count)
+        kinds = [f(want.view(np.float32)).any() for f in KINDS]
+        assert kinds == [True, special, special]
         for _ in orders(hopper):
             got = with_one_nan(sums_of_parts(hopper, a, b, parts, count))
             np.testing.assert_array_equal(got, want)
@@ -221,7 +227,7 @@ def test_split_products(hopper, precision, monkeypatch):
     """Three launches; the sums of pieces, of eight before; and by cuBLAS where that is
     asked for, or there are no maps."""
     rng = np.random.default_rng(8)
-    m, k, n = 30, 300, 20
+    m, k, n = 30, 700, 20
     x, y = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n)))
     kernels = []
     launch = hopper.launch
@@ -252,7 +258,7 @@ def test_split_products(hopper, precision, monkeypatch):
     parts, count = plan
     assert parts.products == {"bf16x9": 9, "bf16x6": 6}.get(precision, 3)
     assert parts.stretch * depth == {"bf16x3": 2048}.get(precision, 1024)
-    assert 1 < count <= slices
+    assert 8 < count <= slices
     pieces = [*sums_by_model(a, b, parts, count).view(np.float32)]
     groups = [reduce(np.add, pieces[i : i + 8]) for i in range(0, count, 8)]
     want = reduce(np.add, groups)
@@ -290,6 +296,20 @@ def test_long_products_are_left_to_cublas():
     assert plan(nine, (1, 8192, 8192), 16384) is not None
     assert plan(nine, (1, 16384, 16384), 8192) is not None
     assert plan(three, (1, 16384, 16384), 16384) is not None
+    assert plan(three, (1, 1, 1), 1 << 29) is not None
+    assert plan(three, (1, 1, 1), 1 << 30) is None  # more than a copy's coordinates
+    assert plan(nine, (1, 1, 1), 1 << 30) is None
+    assert plan(nine, (100, 16, 16), 64) is not None
+    assert plan(nine, (100000, 16, 16), 64) is None  # tiles that are nearly empty
+
+
+def test_too_long(hopper):
+    """As the coordinates of copies have 32 bits."""
+    x = View(
+        np.dtype(np.uint8), hopper.put(np.zeros(16)).data, (1, 1, 1 << 31), (0, 0, 1)
+    )
+    with pytest.raises(ValueError, match="k = 2147483648 is too much for one launch"):
+        wgmma.multiply(x, x.swapaxes(1, 2), np.empty((1, 1, 1)), ("float8_e4m3fn",) * 2)
 
 
 def test_when_it_leads(backend, monkeypatch):

@@ -147,6 +147,7 @@ inline void deposit(const Results &results, float *first, int64_t n, int64_t row
                     int64_t columns, float beta)
 {
     constexpr int ALL = WARP_COLUMNS / 8, SOME = ALL < 16 ? ALL : 16;
+    static_assert(ALL % SOME == 0, "all at a time are of one row");
 #pragma unroll
     for (int at = 0; at < WARP_ROWS / 16 * ALL; at += SOME) {
         const int i = at / ALL, begin = at % ALL;

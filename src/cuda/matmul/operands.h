@@ -20,6 +20,7 @@ struct strided_operand {
 enum { SIDE = 32, HEIGHT = 8, DEEP = 64 };
 /* Even, so that two neighbours are read at a time. */
 typedef float tile_row[DEEP + 2];
+static_assert(sizeof(tile_row) % 8 == 0, "");
 
 struct line_tile {
     int64_t matrix, line, k; /* the first ones */

@@ -12,7 +12,8 @@ typedef uint64_t stored_pair;
 #endif
 
 /* A part of each of two numbers, as tf_split_round has it, of which they become the rest;
- * the first one is in the low half of the result. */
+ * the first one is in the low half of the result. The simulator does not know the
+ * instruction, which test_parts_are_those_of_the_cpu compares with it on a GPU. */
 inline stored_pair split_pair(float (&rest)[2])
 {
     stored_pair both = 0;
@@ -41,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     split(const struct strided_operand a, const struct strided_operand b, stored *of_a,
           stored *of_b, int64_t padded, int saturates)
 {
-    __shared__ tile_row numbers[SIDE];
+    __align__(8) __shared__ tile_row numbers[SIDE];
     const int64_t tiles = tiles_of(a, padded);
     const bool is_b = blockIdx.x >= tiles;
     const struct strided_operand x = is_b ? b : a;

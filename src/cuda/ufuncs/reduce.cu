@@ -38,7 +38,7 @@ typedef OP::value result;
 
 /* So many times four vectors are under way together: what there are registers for. What is
  * added in which order does not depend on it. */
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900
+#if defined SIMT || (defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900)
 enum { READ_AHEAD = ACROSS && PACKED && sizeof(source) == 1 ? 2 : 1 };
 #else
 enum { READ_AHEAD = 1 };
@@ -82,10 +82,14 @@ struct elements {
                              int64_t end) const
     {
         items rows[READ_AHEAD][4];
-        const bool are_whole = VECTOR > 1 && whole(rows, first, step, end);
+        const bool all = VECTOR > 1 && whole<READ_AHEAD>(rows, first, step, end);
 #pragma unroll
         for (int group = 0; group < READ_AHEAD; group++, first += 4 * step) {
-            if (!are_whole || !add_whole(results, rows[group], first, step)) {
+            bool is_whole = all;
+            if (READ_AHEAD > 1 && !all) { /* not so many are left */
+                is_whole = whole<1>(&rows[group], first, step, end);
+            }
+            if (!is_whole || !add_whole(results, rows[group], first, step)) {
                 add_some(results, first, step, end);
             }
         }
@@ -113,21 +117,20 @@ struct elements {
         });
     }
 
-    /* Vectors that are aligned and whole; false if they are not. */
-    __forceinline__ bool whole(items (&rows)[READ_AHEAD][4], int64_t first, int step,
-                               int64_t end) const
+    /* So many times four vectors that are aligned and whole; false if they are not. */
+    template <int GROUPS>
+    __forceinline__ bool whole(items (*rows)[4], int64_t first, int step, int64_t end) const
     {
         const int64_t hop = step * walk.strides[0][0];
         const source *at = &tf_at<source>(in, first * walk.strides[0][0]);
         const uintptr_t all = (uintptr_t)at | (uintptr_t)hop;
         const bool aligned = all % (VECTOR * sizeof(source)) == 0;
-        const int64_t last =
-            first + (4 * READ_AHEAD - 1) * step + (ACROSS ? 0 : VECTOR - 1);
+        const int64_t last = first + (4 * GROUPS - 1) * step + (ACROSS ? 0 : VECTOR - 1);
         if (!aligned || last >= end || (ACROSS && outputs < VECTOR)) {
             return false;
         }
 #pragma unroll
-        for (int k = 0; k < 4 * READ_AHEAD; k++) {
+        for (int k = 0; k < 4 * GROUPS; k++) {
             rows[k / 4][k % 4].load(&tf_at<source>(at, k * hop));
         }
         return true;

@@ -5,9 +5,9 @@
  * the vector. Along, the vector is of one output's elements, and the places meet at the
  * end; across, each place is an output, and a vector one element of each. Lane l of an
  * output's lanes takes vector l, then that as many vectors further on as there are
- * lanes. Lanes meet in a tree; across, some of them before, one after the other. So the
- * order of a sum follows from the number of lanes and of chunks, which the host derives from
- * shapes and strides alone; the grid does not matter.
+ * lanes. Lanes meet in a tree; across, a thread adds some of them before. So the order of a
+ * sum follows from the number of lanes and of chunks, which the host derives from shapes and
+ * strides alone; the grid does not matter.
  */
 #ifndef TF32DTYPE_CUDA_UFUNCS_TREE_H
 #define TF32DTYPE_CUDA_UFUNCS_TREE_H
@@ -108,13 +108,14 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
         if constexpr (across) {
             /* So wide that neighbouring columns of two places are in different banks. */
             __shared__ OP::value parts[places][THREADS + 8];
+            static_assert(sizeof parts <= 48 << 10 && (places & (places - 1)) == 0, "");
 #pragma unroll
             for (int i = 0; i < places; i++) {
                 parts[i][thread] = results[i];
             }
             __syncthreads();
-            /* As many threads as there are for an output: each its share of the lanes. No
-             * register is kept for these numbers while elements are read. */
+            /* `share` threads have an output, each as many of its lanes. No register is
+             * kept for these numbers while elements are read. */
             const int log_columns = LOG_THREADS - computed_here(p.log);
             const int outputs = places << log_columns;
             const int share = outputs < THREADS ? THREADS / outputs : 1;
@@ -142,7 +143,7 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
                     keep(at, met);
                 }
             }
-            if (share > 1) { /* then a thread has one share; they meet in a tree */
+            if (share > 1) { /* what a thread has of an output meets the others in a tree */
                 __syncthreads();
                 parts[0][thread] = met;
                 __syncthreads();

@@ -29,6 +29,7 @@ _THREADS = 256
 #: Vectors that a lane is given before there are more lanes or chunks.
 _SWEEPS = 4
 #: Blocks that share an array, if it is large: some for each processor of any GPU.
+#: Across a half of them, or a quarter.
 _BLOCKS = 1 << 11
 
 #: `enum tf_elements` of src/cuda/ufuncs/partials.h.
@@ -229,7 +230,7 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
-    # Across, a block has more to do after it has read, the more the more places.
+    # Across, a block has more to do after reading, and more with more places.
     blocks = _BLOCKS >> (0 if not across else 2 if vector > 8 else 1)
     wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
     chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep

@@ -89,8 +89,8 @@ SHORT, SHORTEST = 128, 8
 LONG, LONGEST = 4096, 16
 #: k of a stretch by wgmma, of 16 or 8 an addition: after each the results are read and
 #: written. Of two parts of bfloat16, longer ones do not show.
-STRETCHES = {"bf16x3": 2048}
 STRETCH = 1024
+LONGER = {"bf16x3": 2048}
 
 
 @lru_cache(maxsize=KEPT)
@@ -161,7 +161,7 @@ def product(
         A long or short name of `matmul_precision`.
     chunks : Chunks, optional
         How sums of parts are cut up, by cuBLAS and mma.sync. None: by wgmma where it is
-        there, else what `chunks_for` has for this device.
+        there and suits, else what `chunks_for` has for this device.
     **options
         `rounding`, `scale` and `special_values`, as in `matmul_precision`.
 
@@ -354,7 +354,7 @@ def split(
         made.append(allocate(shape, dtype, lying(shape, dtype.itemsize)))
     machine.launch(
         split_kernel(precision.format, precision.parts),
-        (sum(_tiles(x, depth) for x in (a, b)),), BLOCK, _strided(a), _strided(b),
+        _grid(depth, a, b), BLOCK, _strided(a), _strided(b),
         *made, int64(depth), int32(saturates),
     )  # fmt: skip
     return made
@@ -364,14 +364,13 @@ def split(
 def plan_of_parts(
     precision: Precision, shape: tuple[int, int, int], depth: int
 ) -> tuple[wgmma.Parts, int] | None:
-    """How wgmma sums parts of `depth` k, and in how many pieces; None: cuBLAS is
-    faster."""
+    """How wgmma sums parts of `depth` k, and in how many pieces; None: cuBLAS does."""
     kind = precision.format
     in_slice = wgmma.SLICE // STORED[kind][0].itemsize
-    stretch = STRETCHES.get(precision.short, STRETCH) // in_slice
+    stretch = LONGER.get(precision.short, STRETCH) // in_slice
     parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
     slices = depth // in_slice
-    if not wgmma.suits(shape, slices, parts):
+    if not wgmma.suits(shape, slices, parts, STORED[kind][0].itemsize):
         return None
     return parts, wgmma.choose_pieces(shape, slices, parts)
 
@@ -456,7 +455,7 @@ def _narrow_product(
             greatest = machine.call("zeros", count, np.uint32)
             kernel = Kernel("cuda/matmul/round_operands.cu", "greatest", options)
             machine.launch(
-                kernel, (_tiles(x, x.shape[-1]),), BLOCK, _strided(x), greatest, flag
+                kernel, _grid(x.shape[-1], x), BLOCK, _strided(x), greatest, flag
             )
             machine.launch(
                 Kernel("cuda/matmul/round_operands.cu", "scales", options),
@@ -467,7 +466,7 @@ def _narrow_product(
         made = allocate(shape, item, lying(shape, item.itemsize))
         machine.launch(
             Kernel("cuda/matmul/round_operands.cu", "narrow", options),
-            (_tiles(x, depth),), BLOCK, _strided(x), made, int64(depth),
+            _grid(depth, x), BLOCK, _strided(x), made, int64(depth),
             int32(rounding), greatest, flag,
         )  # fmt: skip
         _, *layout = _k_range((made.shape, made.strides), out.shape[0], 0, depth)
@@ -477,7 +476,10 @@ def _narrow_product(
         counts = [int64(i) for i in out.shape]
         each = [int32(_distinct(x) > 1) for x in lines]
         kernel = Kernel("cuda/matmul/round_operands.cu", "rescale", options)
-        _launch(machine, kernel, out.shape, BLOCK[1], out, *found, *counts, *each, flag)
+        # Blocks of 32 columns and 8 rows go on to others where the grid does not reach.
+        s, m, n = out.shape
+        grid = -(-n // BLOCK[0]), min(-(-m // BLOCK[1]), 65535), min(s, 65535)
+        machine.launch(kernel, grid, BLOCK, out, *found, *counts, *each, flag)
 
 
 # -- what both need --------------------------------------------------------------------
@@ -492,30 +494,21 @@ def _distinct(x: Any) -> int:
     return x.shape[0] if x.strides[0] else 1
 
 
-def _tiles(x: Any, padded: int) -> int:
-    """The blocks that read lines which are filled up with zeros: operands.h."""
+def _grid(padded: int, *operands: Any) -> tuple[int]:
+    """A block for each tile of lines that are filled up with zeros: operands.h."""
     lines, depth = TILE
-    return int(_distinct(x) * -(-x.shape[1] // lines) * -(-padded // depth))
+    each = (_distinct(x) * -(-x.shape[1] // lines) for x in operands)
+    tiles = sum(each) * -(-padded // depth)
+    if tiles >= 1 << 31:
+        shapes = " and ".join(str(x.shape) for x in operands)
+        raise ValueError(f"operands of shape {shapes} are too large for one launch")
+    return (tiles,)
 
 
 def _strided(x: Any) -> Words:
     return Words(  # struct strided_operand of operands.h
         x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
     )
-
-
-def _launch(
-    machine: Backend,
-    kernel: Kernel,
-    extent: tuple[int, int, int],
-    rows: int,
-    *arguments: Any,
-) -> None:
-    """A kernel whose thread blocks have 32 columns and some rows of a stack's
-    matrices each; they go on to others where the grid does not reach."""
-    count, height, width = extent
-    grid = -(-width // 32), min(-(-height // rows), 65535), min(count, 65535)
-    machine.launch(kernel, grid, BLOCK, *arguments)
 
 
 def _matrices(x: Any) -> Words:

@@ -8,9 +8,9 @@ which the models of all formats but FP8 are those of mma.sync too.
 The kernel also sums all products of parts of a split product, in one launch: see
 `Parts`.
 
-Split products take it, and products of blocks of 32 where there are tiles for half of
-the device. The environment variable ``TF32DTYPE_CUDA_WGMMA=0`` leaves these to cuBLAS
-and mma.sync.
+Split products take it where it `suits`, and products of blocks of 32 where there are
+tiles for half of the device. The environment variable ``TF32DTYPE_CUDA_WGMMA=0`` leaves
+these to cuBLAS and mma.sync.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ ROOM = 227 << 10
 #: Of the largest device.
 PROCESSORS = 132
 #: Slices of all products of parts, and tiles, from which on cuBLAS is faster: blocks
-#: are at the same slices no longer, and find less of them in L2. On an H200 both are as
-#: fast at 8192^3, and at 16384^3 cuBLAS is by 20 %.
-LONG, MANY = 2048, 4096
+#: are at the same slices no longer, and find less of them in L2. With bf16x9 on an H200
+#: both are as fast at 8192^3, and at 16384^3 cuBLAS takes 20 % less time.
+LONG_SLICES, MANY_TILES = 2048, 4096
+#: The part of many tiles that a stack of small results fills at least. An estimate.
+LEAST_FILLED = 1 / 8
 #: In steps of a slice of a wide tile, 0.7 us: what a tile takes before and after,
 #: float32 results that are moved in one, and what an addition waits for. Estimates.
 _BEGIN, _MOVED, _ADDED = 6.0, 1 << 19, 0.15
@@ -264,6 +266,8 @@ def _launch(
     machine = current()
     s, m, k = a.shape
     n = b.shape[-1]
+    if k > LARGEST:
+        raise ValueError(f"k = {k} is too much for one launch: at most {LARGEST}")
     x, y = operand(a), operand(b.swapaxes(-1, -2))
     layout = x.along_k, y.along_k, x.stack > 0, y.stack > 0
     plan = _planned(
@@ -293,9 +297,16 @@ def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int
     return min(range(1, min(slices, PROCESSORS) + 1), key=time)
 
 
-def suits(shape: tuple[int, int, int], slices: int, parts: Parts) -> bool:
-    """Whether the kernel is the fastest way for a product of parts."""
-    return tiles(shape, WIDE) < MANY or slices * parts.products < LONG
+def suits(shape: tuple[int, int, int], slices: int, parts: Parts, size: int) -> bool:
+    """Whether the kernel can multiply parts of so many slices, of elements of `size`
+    bytes, and no other way is known to be faster."""
+    tiled = tiles(shape, WIDE)
+    filled = math.prod(shape) / (tiled * WIDE.rows * WIDE.columns)
+    return not (
+        slices * (SLICE // size) * parts.parts > LARGEST
+        or (tiled >= MANY_TILES and slices * parts.products >= LONG_SLICES)
+        or (tiled > PROCESSORS and filled < LEAST_FILLED)
+    )
 
 
 def options(
