@@ -130,11 +130,11 @@ def load_digits() -> Digits:
     with np.load(Path(__file__).with_name("digits.npz")) as file:
         inked, shades, digits = file["inked"], file["shades"], file["digits"]
     inked = np.unpackbits(inked).astype(np.bool)
-    images = np.zeros(len(inked))
+    pixels = np.zeros(len(inked))
     # Two shades of 1 to 16 fill a byte.
     pairs = np.stack([shades >> 4, shades & 15], axis=-1).ravel()
-    images[inked] = pairs[: np.count_nonzero(inked)] + 1.0
-    images = images.reshape(len(digits), -1)
+    pixels[inked] = pairs[: np.count_nonzero(inked)] + 1.0
+    images = pixels.reshape(len(digits), -1)
     order = np.random.default_rng(1).permutation(len(images))
     train, test = order[:-_TEST_IMAGES], order[-_TEST_IMAGES:]
     return Digits(images[train], digits[train], images[test], digits[test])
