@@ -27,7 +27,7 @@ from tests.support.precision_switch import (
     same,
     typed,
 )
-from tf32dtype._matmul import context, matmul
+from tf32dtype._matmul import context, matmul, precisions
 from tf32dtype._matmul.precisions import PRECISIONS
 
 pytestmark = pytest.mark.usefixtures("own_numpy")
@@ -422,3 +422,17 @@ def test_complex128() -> None:
         assert same(np.vecdot(a[1], b[:, 2]), conjugated[1, 2])
         assert same(np.vdot(a[1], b[:, 2]), conjugated[1, 2])
         assert same(A.astype(np.complex64) @ b, product(A.astype(np.complex64), b))
+
+
+def test_settings_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a call has as a rule; and True is not 1."""
+    looked: list[Any] = []
+    resolve = precisions.resolve
+    monkeypatch.setattr(precisions, "resolve", lambda x: looked.append(x) or resolve(x))
+    usual = precisions.Settings("bf16x9", min_size=12345)
+    for _ in range(3):
+        precisions.check(*usual)
+    assert looked == [usual]
+    for _ in range(2):
+        with pytest.raises(TypeError, match="float64=1: True or False"):
+            precisions.check(*usual._replace(float64=1))
