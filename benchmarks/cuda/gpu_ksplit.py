@@ -12,7 +12,7 @@ in dB, the mean of some draws, and the mean error in units of 2^-24 of |A| |B|; 
 it NumPy's float32 product, and a chain of fused multiply-adds over all k, as a simple
 SGEMM sums. One of three numbers varies at a time: the chunk of the greatest parts'
 products, that of the others, and the stretch (see `split_emulation.Chunks`). What an
-H100 has as chosen is the kernel of wgmma, in pieces of k, since these results are small.
+H100 has as chosen is the kernel of wgmma, in pieces of k, as these results are small.
 """
 
 from __future__ import annotations
