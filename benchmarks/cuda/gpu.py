@@ -16,7 +16,6 @@ import argparse
 import importlib
 import json
 import os
-import re
 import shutil
 import sys
 import time
@@ -33,6 +32,7 @@ import gpu_cases as cases  # noqa: E402
 import gpu_clock  # noqa: E402
 import gpu_products as products  # noqa: E402
 from common import machine, restart_as_usual  # noqa: E402
+from gpu_report import file_name  # noqa: E402
 from promises import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
@@ -249,8 +249,8 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     clock = clock or gpu_clock.Clock()
     sizes = cases.QUICK if options.quick else cases.FULL
     repeats, budget = (3, 1.0) if options.quick else (25, 10.0)
-    name = re.sub(r"[^a-z0-9]+", "_", device["gpu"].lower()).strip("_")
-    path = options.json or HERE.parent / "results" / f"gpu_{name}.json"
+    name = f"{file_name(device['gpu'])}.json"
+    path = options.json or HERE.parent / "results" / name
     report = Report(path, device)
     parts = {
         "promises": partial(measure_promises, report, clock, sizes, repeats, budget),

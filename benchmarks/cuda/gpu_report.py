@@ -149,10 +149,14 @@ OVER = "performant over the better"
 LARGE = 4096
 
 
+def file_name(gpu: str) -> str:
+    """Of what is measured on a GPU, without a suffix: the report, and its picture."""
+    return f"gpu_{re.sub(r'[^a-z0-9]+', '_', gpu.lower()).strip('_')}"
+
+
 def figure(report: Report) -> str:
     """Its picture, by benchmarks/cuda/gpu_figure.py."""
-    name = re.sub(r"[^a-z0-9]+", "_", report["device"]["gpu"].lower())
-    return f"gpu_{name}.png"
+    return f"{file_name(report['device']['gpu'])}.png"
 
 
 def device(report: Report) -> str:

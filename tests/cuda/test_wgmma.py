@@ -224,8 +224,8 @@ def test_other_architectures(backend, arch, monkeypatch):
 
 @pytest.mark.parametrize("precision", ["bf16x9", "bf16x6", "bf16x3", "tf32x3"])
 def test_split_products(hopper, precision, monkeypatch):
-    """Three launches; the sums of pieces, of eight before; and by cuBLAS where that is
-    asked for, or there are no maps."""
+    """Three launches; sums of eight pieces each, then of these; and by cuBLAS where
+    that is asked for, or there are no maps."""
     rng = np.random.default_rng(8)
     m, k, n = 30, 700, 20
     x, y = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n)))
@@ -253,9 +253,10 @@ def test_split_products(hopper, precision, monkeypatch):
     )
     depth = 64 if row.format == "bfloat16" else 32
     slices = -(-k // depth)
-    plan = split_emulation.plan_of_parts(row, (1, m, n), slices * depth)
+    plan = split_emulation.plan_of_parts(row, (1, m, n), k)
     assert plan is not None
-    parts, count = plan
+    parts, count, padded = plan
+    assert padded == slices * depth
     assert parts.products == {"bf16x9": 9, "bf16x6": 6}.get(precision, 3)
     assert parts.stretch * depth == {"bf16x3": 2048}.get(precision, 1024)
     assert 8 < count <= slices

@@ -45,8 +45,8 @@ inline bool is_special(float x)
 
 enum { THREADS = 256, EACH = 4, GROUP = 8 };
 
-/* out (count, m, n) = the sum of so many pieces of it, each GROUP of them added before; or
- * what is there, if these are NULL. Sums that are no numbers are computed anew from the whole
+/* out (count, m, n) = the sum of so many pieces of it: first of each GROUP, then of the
+ * groups. Or it is what is there, if there are no pieces. Sums that are no numbers are computed anew from the whole
  * operands: a row or a column has an Inf or a NaN, which made NaN of all of its sums; or the
  * sum, or that of a split order, is beyond the range. A thread has EACH numbers. */
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -304,18 +304,16 @@ def _split_product(
     saturates: bool,
     chunks: Chunks | None,
 ) -> None:
-    plan = None
+    plan, depth, count = None, _aligned(a.shape[-1], ALIGNED), 1
     if chunks is None and wgmma.ENABLED and wgmma.is_here():
-        size = STORED[precision.format][0].itemsize
-        depth = _aligned(a.shape[-1], wgmma.SLICE // size)
-        plan = plan_of_parts(precision, out.shape, depth)
-    if plan is None:
-        depth = _aligned(a.shape[-1], ALIGNED)
+        plan = plan_of_parts(precision, out.shape, a.shape[-1])
+    if plan is not None:
+        parts, count, depth = plan
     lines = split(machine, a, b.swapaxes(1, 2), precision, depth, saturates)
     pieces = None
     if plan is not None:
         try:
-            pieces = _by_wgmma(lines, out, precision.format, *plan)
+            pieces = _by_wgmma(lines, out, precision.format, parts, count)
         except TensorMapError:
             plan = None
     if plan is None:
@@ -323,7 +321,6 @@ def _split_product(
             arch = machine.architecture()
             chunks = chunks_for(arch, precision.short, a.shape[-1])
         _by_cublas(machine, lines, out, precision, depth, chunks)
-    count = 1 if pieces is None else pieces.shape[0] // out.shape[0]
     grid = -(-math.prod(out.shape) // PATCHED)
     machine.launch(
         PATCH, (grid,), (PATCH_THREADS,), _matrices(a), _matrices(b), out, pieces,
@@ -362,17 +359,19 @@ def split(
 
 @lru_cache(maxsize=KEPT)
 def plan_of_parts(
-    precision: Precision, shape: tuple[int, int, int], depth: int
-) -> tuple[wgmma.Parts, int] | None:
-    """How wgmma sums parts of `depth` k, and in how many pieces; None: cuBLAS does."""
+    precision: Precision, shape: tuple[int, int, int], k: int
+) -> tuple[wgmma.Parts, int, int] | None:
+    """How wgmma sums products of parts, in how many pieces, and k in whole slices;
+    None: cuBLAS does."""
     kind = precision.format
-    in_slice = wgmma.SLICE // STORED[kind][0].itemsize
+    size = STORED[kind][0].itemsize
+    in_slice = wgmma.SLICE // size
     stretch = LONGER.get(precision.short, STRETCH) // in_slice
     parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
-    slices = depth // in_slice
-    if not wgmma.suits(shape, slices, parts, STORED[kind][0].itemsize):
+    slices = -(-k // in_slice)
+    if not wgmma.suits(shape, slices, parts, size):
         return None
-    return parts, wgmma.choose_pieces(shape, slices, parts)
+    return parts, wgmma.choose_pieces(shape, slices, parts), slices * in_slice
 
 
 def _by_wgmma(
