@@ -101,7 +101,7 @@ def split(
     made = split_emulation.split(
         machine, *both[:: -1 if reversed else 1], row, padded, saturates
     )
-    made = made[reversed]
+    made = made[reversed].array
     found = machine.get(made).reshape(lines, parts, padded)
     assert not found[:, :, k:].any()
     stored = found.view(getattr(td, format)).astype(np.float32)

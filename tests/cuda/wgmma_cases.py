@@ -57,7 +57,7 @@ def sums_of_parts(backend, a, b, parts, count):
     out = backend.put(np.full((count * s, m, n), np.nan, np.float32))
     a, b = (np.concatenate([*map(padded, x)], -1) for x in (a, b[::-1]))
     x, y = (raw(ours(backend, z, "rows")) for z in (a, b))
-    wgmma.multiply_parts(x, y.swapaxes(1, 2), out, a.dtype.name, parts, count)
+    wgmma.multiply_parts(x, y, out, a.dtype.name, parts, count)
     return backend.get(out).view(np.uint32)
 
 

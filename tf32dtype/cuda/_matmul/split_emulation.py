@@ -15,6 +15,7 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack
 
+import cupy
 import numpy as np
 
 from ..._formats.quantize import ROUNDINGS
@@ -30,6 +31,7 @@ from .._runtime import cublas
 from .._runtime.backend import (
     KEPT,
     Backend,
+    Constant,
     Kernel,
     View,
     Words,
@@ -47,6 +49,8 @@ from .stacks import stack_of_one
 ALIGNED = 8
 BLOCK = 32, 8  # src/cuda/matmul/operands.h
 TILE = 32, 64  # lines and k of a block
+#: bytes of a float32; a multiple of which what shares an allocation begins at
+ITEM, BEGINS = 4, 256
 #: of patch_specials.cu: threads, and results of a block
 PATCH_THREADS, PATCHED = 256, 1024
 
@@ -321,11 +325,20 @@ def _split_product(
             arch = machine.architecture()
             chunks = chunks_for(arch, precision.short, a.shape[-1])
         _by_cublas(machine, lines, out, precision, depth, chunks)
-    grid = -(-math.prod(out.shape) // PATCHED)
+    grid, numbers = _patching(out.shape, a.shape[-1], count, saturates)
     machine.launch(
-        PATCH, (grid,), (PATCH_THREADS,), _matrices(a), _matrices(b), out, pieces,
-        int32(count), *(int64(i) for i in (*out.shape, a.shape[-1])), int32(saturates),
-    )  # fmt: skip
+        PATCH, grid, (PATCH_THREADS,), _matrices(a), _matrices(b), out, pieces, *numbers
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def _patching(
+    shape: tuple[int, ...], k: int, count: int, saturates: bool
+) -> tuple[tuple[int], tuple[Constant, ...]]:
+    """The grid of a launch of patch_specials.cu, and its numbers."""
+    sizes = map(int64, (*shape, k))
+    grid = (-(-math.prod(shape) // PATCHED),)
+    return grid, (int32(count), *sizes, int32(saturates))
 
 
 def split(
@@ -335,7 +348,7 @@ def split(
     precision: Precision,
     depth: int,
     saturates: bool,
-) -> list[Any]:
+) -> tuple[View, View]:
     """Both operands in parts of `depth` k, an even number: lines (s, lines, parts *
     depth), the greatest part first in those of a, and last in those of b.
 
@@ -344,17 +357,45 @@ def split(
     a, b : View
         float32 (s, lines, k) in any strides; a stack of one for many has one here.
     """
+    plan = _splitting(precision, depth, (a.shape, a.strides), (b.shape, b.strides))
+    memory = cupy.cuda.alloc(plan.size)
     dtype = STORED[precision.format][0]
-    made = []
-    for x in (a, b):
-        shape = _distinct(x), x.shape[1], precision.parts * depth
-        made.append(allocate(shape, dtype, lying(shape, dtype.itemsize)))
+    of_a, of_b = plan.lines
+    first, second = View(dtype, memory, *of_a), View(dtype, memory + plan.second, *of_b)
     machine.launch(
-        split_kernel(precision.format, precision.parts),
-        _grid(depth, a, b), BLOCK, _strided(a), _strided(b),
-        *made, int64(depth), int32(saturates),
+        plan.kernel, plan.grid, BLOCK, _strided(a), _strided(b), first, second,
+        plan.depth, int32(saturates),
     )  # fmt: skip
-    return made
+    return first, second
+
+
+class _Split(NamedTuple):
+    """A launch of split_operands.cu, but for where operands are."""
+
+    kernel: Kernel
+    grid: tuple[int]
+    lines: tuple[_Lines, _Lines]
+    second: int  #: bytes from the first operand's lines to the second's
+    size: int  #: bytes of both
+    depth: Constant
+
+
+@lru_cache(maxsize=KEPT)
+def _splitting(precision: Precision, depth: int, a: _Lines, b: _Lines) -> _Split:
+    itemsize = STORED[precision.format][0].itemsize
+    lines, sizes = [], []
+    for shape, strides in (a, b):
+        made = _distinct(shape, strides), shape[1], precision.parts * depth
+        lines.append((made, lying(made, itemsize)))
+        sizes.append(_aligned(math.prod(made) * itemsize, BEGINS))
+    return _Split(
+        split_kernel(precision.format, precision.parts),
+        _grid(depth, a, b),
+        (lines[0], lines[1]),
+        sizes[0],
+        sum(sizes),
+        int64(depth),
+    )
 
 
 @lru_cache(maxsize=KEPT)
@@ -375,26 +416,22 @@ def plan_of_parts(
 
 
 def _by_wgmma(
-    lines: list[Any], out: View, format: str, parts: wgmma.Parts, count: int
+    lines: tuple[View, View], out: View, format: str, parts: wgmma.Parts, count: int
 ) -> View | None:
     """All products of parts in one launch. Sums of pieces of k, if there are some."""
-    s, m, n = out.shape
     to = out
     if count > 1:
+        s, m, n = out.shape
         shape = count * s, m, n
-        to = View.of(allocate(shape, out.dtype, lying(shape, 4)))
-    layouts = (_k_range((x.shape, x.strides), s, 0, x.shape[-1]) for x in lines)
-    x, y = (
-        View(made.dtype, made.data, at.shape, at.strides)
-        for made, at in zip(lines, layouts, strict=True)
-    )
-    wgmma.multiply_parts(x, y.swapaxes(1, 2), to, format, parts, count)
+        memory = cupy.cuda.alloc(math.prod(shape) * out.itemsize)
+        to = View(out.dtype, memory, shape, lying(shape, out.itemsize))
+    wgmma.multiply_parts(*lines, to, format, parts, count)
     return to if count > 1 else None
 
 
 def _by_cublas(
     machine: Backend,
-    lines: list[Any],
+    lines: tuple[View, View],
     out: Any,
     precision: Precision,
     depth: int,
@@ -431,6 +468,42 @@ def narrow_options(format: str) -> tuple[str, ...]:
     return f"-DFORMAT=tf_{format}", f"-DSTORED=tf_{stored}", f"-DSTORED_BITS={bits}"
 
 
+class _Narrow(NamedTuple):
+    """Launches of round_operands.cu for an operand, but for where it is."""
+
+    kernels: tuple[Kernel, ...]  #: its maxima, their scales, its rounding
+    grid: tuple[int]
+    depth: Constant
+    made: tuple[np.dtype[Any], _Lines]  #: lines of rounded numbers
+    stack: _Lines  #: the same, as so many matrices as the product has
+    scales: int  #: how many there are
+
+
+@lru_cache(maxsize=KEPT)
+def _narrowing(
+    format: str, depth: int, own: bool, count: int, lines: _Lines
+) -> _Narrow:
+    """`own`: whether lines have scales of their own."""
+    options = narrow_options(format)
+    item = np.dtype(_ITEMS[_STORED.get(format, "float16")])
+    shape, strides = lines
+    distinct, rows = _distinct(shape, strides), shape[1]
+    padded = distinct, rows, depth
+    made = padded, lying(padded, item.itemsize)
+    _, *stack = _k_range(made, count, 0, depth)
+    return _Narrow(
+        tuple(
+            Kernel("cuda/matmul/round_operands.cu", name, options)
+            for name in ("greatest", "scales", "narrow")
+        ),
+        _grid(depth, lines),
+        int64(depth),
+        (item, made),
+        (stack[0], stack[1]),
+        distinct * (rows if own else 1),
+    )
+
+
 def _narrow_product(
     machine: Backend,
     a: View,
@@ -441,39 +514,37 @@ def _narrow_product(
     own: bool | None,
 ) -> None:
     """`own`: whether lines have scales of their own; None: there are no scales."""
-    options = narrow_options(precision.format)
-    kind = _STORED.get(precision.format, "float16")
     depth = _aligned(a.shape[-1], ALIGNED)
     flag = int32(bool(own))
     lines = [a, b.swapaxes(1, 2)]
     found, items = [], []
     for x in lines:
-        greatest = None
+        plan = _narrowing(
+            precision.format, depth, bool(own), out.shape[0], (x.shape, x.strides)
+        )
+        to_greatest, to_scales, narrow = plan.kernels
+        given, greatest = _strided(x), None
         if own is not None:
-            count = _distinct(x) * (x.shape[1] if own else 1)
-            greatest = machine.call("zeros", count, np.uint32)
-            kernel = Kernel("cuda/matmul/round_operands.cu", "greatest", options)
+            greatest = machine.call("zeros", plan.scales, np.uint32)
+            machine.launch(to_greatest, plan.grid, BLOCK, given, greatest, flag)
             machine.launch(
-                kernel, _grid(x.shape[-1], x), BLOCK, _strided(x), greatest, flag
-            )
-            machine.launch(
-                Kernel("cuda/matmul/round_operands.cu", "scales", options),
-                (-(-count // 256),), (256,), greatest, int64(count),
+                to_scales, (-(-plan.scales // 256),), (256,), greatest,
+                int64(plan.scales),
             )  # fmt: skip
         found.append(greatest)
-        shape, item = (_distinct(x), x.shape[1], depth), np.dtype(_ITEMS[kind])
-        made = allocate(shape, item, lying(shape, item.itemsize))
+        item, (shape, strides) = plan.made
+        made = allocate(shape, item, strides)
         machine.launch(
-            Kernel("cuda/matmul/round_operands.cu", "narrow", options),
-            _grid(depth, x), BLOCK, _strided(x), made, int64(depth),
-            int32(rounding), greatest, flag,
+            narrow, plan.grid, BLOCK, given, made, plan.depth, int32(rounding),
+            greatest, flag,
         )  # fmt: skip
-        _, *layout = _k_range((made.shape, made.strides), out.shape[0], 0, depth)
-        items.append(View(made.dtype, made.data, *layout))
+        items.append(View(item, made.data, *plan.stack))
+    kind = _STORED.get(precision.format, "float16")
     machine.gemm(items[0], items[1].swapaxes(1, 2), out, kind)
     if own is not None:
         counts = [int64(i) for i in out.shape]
-        each = [int32(_distinct(x) > 1) for x in lines]
+        each = [int32(_distinct(x.shape, x.strides) > 1) for x in lines]
+        options = narrow_options(precision.format)
         kernel = Kernel("cuda/matmul/round_operands.cu", "rescale", options)
         # Blocks of 32 columns and 8 rows go on to others where the grid does not reach.
         s, m, n = out.shape
@@ -488,32 +559,34 @@ def _aligned(k: int, to: int) -> int:
     return -(-k // to) * to
 
 
-def _distinct(x: Any) -> int:
+def _distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """How many matrices of a stack are not the same."""
-    return x.shape[0] if x.strides[0] else 1
+    return shape[0] if strides[0] else 1
 
 
-def _grid(padded: int, *operands: Any) -> tuple[int]:
+def _grid(padded: int, *operands: _Lines) -> tuple[int]:
     """A block for each tile of lines that are filled up with zeros: operands.h."""
     lines, depth = TILE
-    each = (_distinct(x) * -(-x.shape[1] // lines) for x in operands)
+    each = (_distinct(*x) * -(-x[0][1] // lines) for x in operands)
     tiles = sum(each) * -(-padded // depth)
     if tiles >= 1 << 31:
-        shapes = " and ".join(str(x.shape) for x in operands)
+        shapes = " and ".join(str(shape) for shape, _ in operands)
         raise ValueError(f"operands of shape {shapes} are too large for one launch")
     return (tiles,)
 
 
-def _strided(x: Any) -> Words:
-    return Words(  # struct strided_operand of operands.h
-        x.data.ptr, *_items(x), _distinct(x), *x.shape[1:]
-    )
+def _strided(x: View) -> Words:
+    """struct strided_operand of operands.h."""
+    return Words(x.data.ptr, *_extents(x.shape, x.strides))
 
 
-def _matrices(x: Any) -> Words:
-    return Words(x.data.ptr, *_items(x))  # struct matrices of patch_specials.cu
+def _matrices(x: View) -> Words:
+    """struct matrices of patch_specials.cu."""
+    return Words(x.data.ptr, *_extents(x.shape, x.strides)[:3])
 
 
-def _items(x: Any) -> list[int]:
-    """Strides as kernels here count them."""
-    return [stride // x.itemsize for stride in x.strides]
+@lru_cache(maxsize=KEPT)
+def _extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides as kernels here count them, and how many matrices, lines and k."""
+    steps = (step // ITEM for step in strides)
+    return *steps, _distinct(shape, strides), *shape[1:]

@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._runtime.backend import KEPT, Constant, Kernel, current, int32, int64
+from .._runtime.backend import (
+    KEPT,
+    Backend,
+    Constant,
+    Kernel,
+    current,
+    int32,
+    int64,
+)
 from . import native
 from .tile_options import LARGEST, pieces
 
@@ -177,14 +185,21 @@ def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
     """
     s, m, k = a.shape
     n = b.shape[-1]
-    tile = choose_tile((s, m, n), current().processors())
+    machine = current()
+    tile = choose_tile((s, m, n), machine.processors())
     if out.size == 0:
         return
     if k == 0:  # of which there are no maps
         native.multiply(a, b, out, formats)
         return
-    slices = pieces(k, SLICE // a.dtype.itemsize)
-    _launch(a, b, out, formats, tile, slices, 1)
+    x, y = operand(a), operand(b.swapaxes(-1, -2))
+    size = a.dtype.itemsize
+    slices = pieces(k, SLICE // size)
+    launch = _planned(
+        formats, size, tile, (s, m, n, k), slices, 1, WHOLE, lines_of(x), lines_of(y),
+        machine.processors(),
+    )  # fmt: skip
+    _start(machine, launch, x.storage, y.storage, out)
 
 
 def multiply_parts(
@@ -194,11 +209,10 @@ def multiply_parts(
 
     Parameters
     ----------
-    a : cupy.ndarray or View
-        Storage (s, m, parts * depth), contiguous along k: parts of `depth` k each,
-        whole slices, the greatest first.
-    b : cupy.ndarray or View
-        Storage (s, parts * depth, n), contiguous along k: the greatest last.
+    a, b : cupy.ndarray or View
+        Storage (s, m, parts * depth) and (s, n, parts * depth) in C order, or of one
+        matrix for all: parts of `depth` k each, whole slices; of a line of `a` the
+        greatest is the first, of `b` the last.
     out : cupy.ndarray or View
         float32 (count * s, m, n) in C order, for so many pieces of k.
     format : str
@@ -213,15 +227,40 @@ def multiply_parts(
     ValueError
         For too large a product.
     """
-    slices = a.shape[-1] * a.dtype.itemsize // SLICE // parts.parts
-    _launch(a, b, out, (format, format), WIDE, slices, count, parts)
+    machine = current()
+    launch = _planned_parts(
+        format, a.dtype.itemsize, a.shape, b.shape, out.shape[0] // count, count,
+        parts, machine.processors(),
+    )  # fmt: skip
+    _start(machine, launch, a, b, out)
 
 
-class _Plan(NamedTuple):
-    """What a launch has of arguments that follow from shapes and layouts."""
+class Lines(NamedTuple):
+    """How lines of storage lie, as `native.Operand` has it."""
+
+    along_k: bool
+    pitch: int
+    stack: int
+    matrices: int  #: how many
+
+
+def lines_of(x: native.Operand) -> Lines:
+    """Of an operand."""
+    return Lines(*x[1:], x.storage.shape[0])
+
+
+#: Of `tensor_maps.tensor_map`: extents, strides and a box.
+_Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class _Launch(NamedTuple):
+    """All but where things are."""
 
     kernel: Kernel
     grid: tuple[int]
+    tile: Tile
+    size: int  #: bytes of an element
+    maps: tuple[_Map, _Map]
     numbers: tuple[Constant, ...]
 
 
@@ -230,52 +269,63 @@ def _planned(
     formats: tuple[str, str],
     size: int,
     tile: Tile,
-    shape: tuple[int, int, int],
+    shape: tuple[int, int, int, int],
     slices: int,
     count: int,
     parts: Parts,
-    layout: tuple[bool, bool, bool, bool],
+    a: Lines,
+    b: Lines,
     processors: int,
-) -> _Plan:
-    """`layout`: which operands are contiguous along k, and which have a stack."""
-    s, m, n = shape
+) -> _Launch:
+    """Of stacks, m, n and k of a product."""
+    s, m, n, k = shape
+    if k > LARGEST:
+        raise ValueError(f"k = {k} is too much for one launch: at most {LARGEST}")
     tiled = tiles((count * s, m, n), tile)
-    *along_k, stack_a, stack_b = layout
+    stacks = a.stack > 0, b.stack > 0
     numbers = (
         *map(int64, (m, n)),
-        *map(int32, (slices, s, count, stack_a, stack_b, tiled, parts.stretch)),
+        *map(int32, (slices, s, count, *stacks, tiled, parts.stretch)),
     )
-    return _Plan(
-        kernel(formats, size, tile, *along_k, parts.parts, parts.orders),
+    return _Launch(
+        kernel(formats, size, tile, a.along_k, b.along_k, parts.parts, parts.orders),
         (min(tiled, processors),),
+        tile,
+        size,
+        (_map(a, size, m, k, tile.rows), _map(b, size, n, k, tile.columns)),
         (*numbers, Constant(np.float32(parts.between))),
     )
 
 
-def _launch(
-    a: Any,
-    b: Any,
-    out: Any,
-    formats: tuple[str, str],
-    tile: Tile,
-    slices: int,
+@lru_cache(maxsize=KEPT)
+def _planned_parts(
+    format: str,
+    size: int,
+    a: tuple[int, int, int],
+    b: tuple[int, int, int],
+    stacks: int,
     count: int,
-    parts: Parts = WHOLE,
-) -> None:
-    machine = current()
-    s, m, k = a.shape
-    n = b.shape[-1]
-    if k > LARGEST:
-        raise ValueError(f"k = {k} is too much for one launch: at most {LARGEST}")
-    x, y = operand(a), operand(b.swapaxes(-1, -2))
-    layout = x.along_k, y.along_k, x.stack > 0, y.stack > 0
-    plan = _planned(
-        formats, a.dtype.itemsize, tile, (s, m, n), slices, count, parts, layout,
-        machine.processors(),
+    parts: Parts,
+    processors: int,
+) -> _Launch:
+    """Of lines of these shapes, in C order."""
+    k = a[-1]
+    slices = k * size // SLICE // parts.parts
+    x, y = (
+        Lines(True, k * size, rows * k * size if matrices > 1 else 0, matrices)
+        for matrices, rows, _ in (a, b)
+    )
+    return _planned(
+        (format, format), size, WIDE, (stacks, a[1], b[1], k), slices, count, parts, x,
+        y, processors,
     )  # fmt: skip
+
+
+def _start(machine: Backend, launch: _Launch, a: Any, b: Any, out: Any) -> None:
+    kernel, grid, tile, size, (of_a, of_b), numbers = launch
     machine.launch(
-        plan.kernel, plan.grid, (tile.threads,), codes_map(x, m, k, tile.rows),
-        codes_map(y, n, k, tile.columns), out, *plan.numbers, shared=tile.shared,
+        kernel, grid, (tile.threads,), machine.tensor_map(a, size, *of_a, True),
+        machine.tensor_map(b, size, *of_b, True), out, *numbers, shared=tile.shared,
     )  # fmt: skip
 
 
@@ -375,16 +425,15 @@ def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
     """A map of (k, rows, stacks) by boxes of a slice of so many lines, or across k of
     (rows, k, stacks) by boxes of 64 lines of a slice."""
     size = x.storage.dtype.itemsize
+    told = _map(lines_of(x), size, rows, k, lines)
+    return current().tensor_map(x.storage, size, *told, True)
+
+
+def _map(x: Lines, size: int, rows: int, k: int, lines: int) -> _Map:
     inner, outer, box = k, rows, (SLICE // size, lines, 1)
     if not x.along_k:
         inner, outer, box = rows, k, (ACROSS, SLICE // size, 1)
     # That of one line says nothing.
     pitch = x.pitch or x.stack or pieces(inner * size, 16) * 16
-    return current().tensor_map(
-        x.storage,
-        size,
-        (inner, outer, x.storage.shape[0] if x.stack else 1),
-        (pitch, x.stack or outer * pitch),
-        box,
-        swizzled=True,
-    )
+    extents = inner, outer, x.matrices if x.stack else 1
+    return extents, (pitch, x.stack or outer * pitch), box
