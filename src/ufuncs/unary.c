@@ -482,7 +482,10 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
             items = memcpy(in_buffer, items, count * f.itemsize);
         }
         uint16_t which[TF_CHUNK];
-        const size_t few = count / WORTH_ALL, most = table ? few : count;
+        /* Of bfloat16 all are looked up as soon as one is: to find, list and keep those
+         * that are left open takes longer than what the others save. */
+        const size_t few = f.itemsize == 2 ? 0 : count / WORTH_ALL;
+        const size_t most = table ? few : count;
         const size_t open =
             quick ? quick(items, target, which, count, most, &flags) : count;
         if (open && !table) {

@@ -207,7 +207,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
     _Alignas(64) uint32_t kept[TF_CHUNK];
     uint8_t outside[TF_CHUNK + 8];
     const int inside = are_inside(domain, itemsize, items, n);
-    if (!inside && leave_out(domain, itemsize, items, kept, outside, n) > most) {
+    if (!inside && (!most || leave_out(domain, itemsize, items, kept, outside, n) > most)) {
         return n;
     }
     const void *const taken = inside ? items : kept;
