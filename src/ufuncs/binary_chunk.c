@@ -38,16 +38,17 @@ static const struct operation operations[TF_BINARY_COUNT] = {
 };
 
 /* Is r within 16 ulps of a double of a number halfway between two of the format's,
- * or small enough to underflow, which depends on its being exact? */
+ * or so small that it may underflow, which depends on its being exact? A quarter of the
+ * least number is zero, and inexact, whatever r is precisely. */
 static int is_doubtful(struct tf_format f, double r)
 {
     enum { DOUBT = 16 };
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
-    const int least_normal = tf_least_exponent(f) + f.mantissa_bits;
+    const int least = tf_least_exponent(f), least_normal = least + f.mantissa_bits;
     const uint64_t magnitude = bits & INT64_MAX;
     if (magnitude <= ((uint64_t)(least_normal + 1023) << 52) + DOUBT) {
-        return r != 0;
+        return magnitude >= (uint64_t)(least - 2 + 1023) << 52;
     }
     const uint64_t half = UINT64_C(1) << (51 - f.mantissa_bits);
     const uint64_t rest = bits & (2 * half - 1);
