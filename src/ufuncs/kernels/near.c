@@ -157,11 +157,12 @@ TF_INLINE double fmod_near(double x, double y)
     return fabs(quotient) < 0x1p40 ? copysign(rest, x) : NAN;
 }
 
-/* Python's: the sign of the divisor. A sum that does not fit is rounded. */
+/* Python's: the sign of the divisor. A sum that does not fit is rounded. One comparison
+ * says whether there is a rest, of the other sign: loops with more are not vectors. */
 TF_INLINE double remainder_near(double x, double y)
 {
     const double rest = fmod_near(x, y);
-    return copysign(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest, y);
+    return copysign(rest + (rest * y < 0 ? y : 0), y);
 }
 
 #define NEAR(name, expression)                                                 \
