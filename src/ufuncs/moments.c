@@ -16,6 +16,15 @@ static int lacks_infinity(int format)
     return tf_format_rows[format]->specials != TF_IEEE;
 }
 
+/* Whether one infinity, or some of one sign, are the result. Others subtract them. */
+static int keeps_infinity(enum tf_statistic statistic)
+{
+    return statistic == TF_TOTAL || statistic == TF_MEAN || statistic == TF_NORM;
+}
+
+/* The greatest magnitude of a line with a NaN, where no line has an infinity: no item. */
+enum { SURELY_NAN = INT32_MAX };
+
 /* -- sums --------------------------------------------------------------------------- */
 
 struct moment_chunk {
@@ -92,7 +101,7 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
                                         here, NULL)
                     : (double)run;
             add_numbers(statistic, here, (size_t)run, found, i);
-            if (found.greatest[i] >= (int32_t)TF_INF_BITS && !lacks_infinity(lines->format)) {
+            if (found.greatest[i] == (int32_t)TF_INF_BITS && !keeps_infinity(statistic)) {
                 return; /* this is not sure, and so is nothing */
             }
             if (done + part + run == line_end) {
@@ -139,6 +148,37 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
     }
 }
 
+static int has_infinity(const struct tf_summed *lines)
+{
+    const ptrdiff_t all = lines->repeats * lines->outer * lines->n * lines->inner;
+    struct moment_chunk chunk;
+    int found = 0;
+    for (ptrdiff_t done = 0; done < all && !found; done += TF_CHUNK) {
+        const size_t n = tf_min_size(all - done, TF_CHUNK);
+        load(lines->format, lines->items + done * lines->stride, lines->stride, n, &chunk,
+             chunk.rows[0]);
+        for (size_t i = 0; i < n; i++) {
+            found |= (tf_bits_of(chunk.rows[0][i]) & TF_MAGNITUDE_BITS) == TF_INF_BITS;
+        }
+    }
+    return found;
+}
+
+static void note_sure_nans(const struct tf_summed *lines, ptrdiff_t count,
+                           int32_t *greatest)
+{
+    int any = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        any |= greatest[i] > (int32_t)TF_INF_BITS;
+    }
+    if (!any || (!lacks_infinity(lines->format) && has_infinity(lines))) {
+        return;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        greatest[i] = greatest[i] > (int32_t)TF_INF_BITS ? SURELY_NAN : greatest[i];
+    }
+}
+
 void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
                   struct tf_sums found)
 {
@@ -170,6 +210,7 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
             }
         }
     }
+    note_sure_nans(lines, count, found.greatest);
     tf_fp_end(saved, 0);
 }
 
@@ -267,8 +308,12 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
     const struct line x = line_of(format, found, i);
     const double divisor = x.count - freedom;
     const struct number unsure = {x.sum, NAN};
-    if (divisor > 0 && found.greatest[i] > (int32_t)TF_INF_BITS && lacks_infinity(format)) {
+    if (divisor > 0 && found.greatest[i] == SURELY_NAN) {
         return (struct number){NAN, 0};
+    }
+    if (divisor > 0 && found.greatest[i] == (int32_t)TF_INF_BITS &&
+        keeps_infinity(statistic) && (statistic == TF_NORM || !isnan(x.sum))) {
+        return (struct number){statistic == TF_NORM ? INFINITY : x.sum, 0};
     }
     if (!(divisor > 0) || !isfinite(x.sum) || !isfinite(x.greatest)) {
         return unsure;
@@ -301,7 +346,7 @@ static int raise_alike(int format, double low, double high, const void *item,
     conversions->to_float32(item, &number, 1);
     const unsigned raised = conversions->flags(&singles[0], item, 1);
     *flags |= raised;
-    if (low == high) {
+    if (!(low < high)) { /* one number, or NaN */
         return 1;
     }
     return (low > 0 || high < 0) && !((double)number >= low && (double)number <= high) &&

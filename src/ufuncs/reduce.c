@@ -224,6 +224,35 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
 
 /* -- all rows at once --------------------------------------------------------------- */
 
+/* Whether there is an infinity in some columns of rows. */
+static int have_infinity(int format, const char *in, ptrdiff_t step, ptrdiff_t rows, size_t n)
+{
+    int found = 0;
+    for (ptrdiff_t row = 0; row < rows && !found; row++, in += step) {
+        float numbers[TF_CHUNK];
+        tf_load_summands(format, in, numbers, n);
+        for (size_t i = 0; i < n; i++) {
+            found |= (tf_bits_of(numbers[i]) & TF_MAGNITUDE_BITS) == TF_INF_BITS;
+        }
+    }
+    return found;
+}
+
+static int have_nan(const double *sums, size_t n)
+{
+    int found = 0;
+    for (size_t i = 0; i < n; i++) {
+        found |= sums[i] != sums[i];
+    }
+    return found;
+}
+
+static int leave_range(int format, const double *sums, size_t n)
+{
+    uint8_t marks[TF_CHUNK] = {0};
+    return tf_isa->ufuncs->mark_beyond(sums, tf_first_beyond(format), marks, n) > 0;
+}
+
 int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_t rows,
                 ptrdiff_t columns)
 {
@@ -242,7 +271,16 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
             }
             const struct tf_rounded rounding =
                 tf_round_results(format, TF_SUM, sums, out, (size_t)run, 0);
-            done = !rounding.beyond && !rounding.flags;
+            done = !rounding.flags;
+            if (done && rounding.beyond) {
+                /* Where infinities make NaN it depends on the order what is raised, and
+                 * where NaN stands for nothing which one is first. */
+                done = !tf_sum_begins_with_nan(format) &&
+                       !leave_range(format, sums, (size_t)run) &&
+                       (!have_nan(sums, (size_t)run) ||
+                        !have_infinity(format, in + j * size, columns * size, rows,
+                                       (size_t)run));
+            }
         }
     }
     tf_fp_end(saved, 0);

@@ -251,6 +251,51 @@ def test_nan(f: Format) -> None:
         assert int(items_of(f, x[:0].mean(dtype=dtype(f)))) == nan
 
 
+def with_specials(rng: np.random.Generator, f: Format) -> np.ndarray:
+    """Small numbers, and few or many of NaN and the infinities, or of some of them."""
+    shape = tuple(rng.integers(1, 40, rng.integers(1, 4)))
+    x = rng.standard_normal(shape)
+    some = rng.permutation([np.nan, np.inf, -np.inf])[: rng.integers(1, 4)]
+    there = rng.random(shape) < rng.choice([0.02, 0.2, 0.6])
+    x[there] = rng.choice(some, there.sum())
+    return x.astype(dtype(f))[:: rng.choice([1, -1])]
+
+
+def told(call: Callable[..., Any], x: Any, **keywords: Any) -> tuple[Any, set[str]]:
+    """A result, and of what there were warnings."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        result = np.asarray(call(x, **keywords))
+    return result, {str(one.message).partition(" encountered")[0] for one in given}
+
+
+@pytest.mark.parametrize("f", [f for f in ALL if f.infinity is not None], ids=name)
+@pytest.mark.parametrize(
+    "call",
+    [np.mean, np.var, np.std, np.nanmean, np.nanvar, np.nanstd, np.linalg.norm],
+    ids=lambda call: call.__name__,
+)
+def test_specials_are_those_of_float64(f: Format, call: Callable[..., Any]) -> None:
+    """NaN, infinities, and the warnings."""
+    rng = np.random.default_rng(21)
+    kinds = set()
+    for _ in range(150):
+        x = with_specials(rng, f)
+        axis = rng.choice([0, x.ndim - 1])
+        got, warned = told(call, x, axis=axis)
+        wide, expected = told(call, x.astype(np.float64), axis=axis)
+        want = wide.astype(dtype(f))
+        is_nan = np.isnan(want)
+        np.testing.assert_array_equal(np.isnan(got), is_nan)
+        assert set(items_of(f, got[is_nan]).tolist()) <= {rounded(f, codec.NAN)}
+        np.testing.assert_array_equal(
+            items_of(f, got)[~is_nan], items_of(f, want[~is_nan])
+        )
+        assert warned == expected
+        kinds |= {*is_nan.flat}
+    assert kinds == {True, False}
+
+
 @each
 def test_average_with_weights(f: Format) -> None:
     x, w = numbers(f, (3, 5), 6), np.abs(numbers(f, (5,), 7))
