@@ -252,18 +252,26 @@ def test_nan(f: Format) -> None:
 
 
 def with_specials(rng: np.random.Generator, f: Format) -> np.ndarray:
-    """Small numbers, and few or many of NaN and the infinities, or of some of them."""
-    shape = tuple(rng.integers(1, 40, rng.integers(1, 4)))
+    """Small numbers, few or many of them NaN and infinities, or some of these. Half of
+    the arrays are a line alone, where no other one hides what it raises, which NumPy
+    adds from the left to the right: NaN is last, as it hides what comes behind it."""
+    shape = tuple(rng.integers(1, 40, rng.integers(2, 4)))
+    if rng.random() < 0.5:
+        shape = (rng.integers(1, 8),)
     x = rng.standard_normal(shape)
     some = rng.permutation([np.nan, np.inf, -np.inf])[: rng.integers(1, 4)]
     there = rng.random(shape) < rng.choice([0.02, 0.2, 0.6])
     x[there] = rng.choice(some, there.sum())
-    return x.astype(dtype(f))[:: rng.choice([1, -1])]
+    x = np.sort(x) if x.ndim == 1 else x
+    return x.astype(dtype(f))
 
 
 def told(call: Callable[..., Any], x: Any, **keywords: Any) -> tuple[Any, set[str]]:
     """A result, and of what there were warnings."""
-    with warnings.catch_warnings(record=True) as given:
+    with (
+        warnings.catch_warnings(record=True) as given,
+        np.errstate(under="ignore", invalid="warn"),
+    ):
         warnings.simplefilter("always")
         result = np.asarray(call(x, **keywords))
     return result, {str(one.message).partition(" encountered")[0] for one in given}
@@ -279,12 +287,13 @@ def test_specials_are_those_of_float64(f: Format, call: Callable[..., Any]) -> N
     """NaN, infinities, and the warnings."""
     rng = np.random.default_rng(21)
     kinds = set()
-    for _ in range(150):
+    for _ in range(250):
         x = with_specials(rng, f)
-        axis = rng.choice([0, x.ndim - 1])
+        axis = int(rng.choice([0, x.ndim - 1]))
         got, warned = told(call, x, axis=axis)
         wide, expected = told(call, x.astype(np.float64), axis=axis)
-        want = wide.astype(dtype(f))
+        with np.errstate(all="ignore"):
+            want = wide.astype(dtype(f))
         is_nan = np.isnan(want)
         np.testing.assert_array_equal(np.isnan(got), is_nan)
         assert set(items_of(f, got[is_nan]).tolist()) <= {rounded(f, codec.NAN)}
@@ -292,8 +301,9 @@ def test_specials_are_those_of_float64(f: Format, call: Callable[..., Any]) -> N
             items_of(f, got)[~is_nan], items_of(f, want[~is_nan])
         )
         assert warned == expected
-        kinds |= {*is_nan.flat}
-    assert kinds == {True, False}
+        kinds |= {*is_nan.flat} | warned
+    assert kinds >= {True, False}
+    assert call is np.linalg.norm or "invalid value" in kinds
 
 
 @each

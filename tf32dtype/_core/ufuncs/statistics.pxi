@@ -19,7 +19,9 @@ cdef bint axes_of(object axis, int ndim, bint *reduced) except -1:
     if axis is None:
         return True
     for given in axis if type(axis) is tuple else (axis,):
-        if type(given) is not int or not -ndim <= given < ndim:
+        if not (type(given) is int or isinstance(given, np.integer)):
+            return False
+        if not -ndim <= given < ndim:
             return False
         one = given
         one += ndim if one < 0 else 0
