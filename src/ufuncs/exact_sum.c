@@ -182,6 +182,15 @@ int tf_has_nan(const float *numbers, size_t n)
     return found;
 }
 
+int tf_has_infinity(const float *numbers, size_t n)
+{
+    int found = 0;
+    for (size_t i = 0; i < n; i++) {
+        found |= (tf_bits_of(numbers[i]) & TF_MAGNITUDE_BITS) == TF_INF_BITS;
+    }
+    return found;
+}
+
 void tf_multiply_all(double *value, int64_t *exponent, const float *numbers, size_t n)
 {
     size_t i = 0;

@@ -157,9 +157,7 @@ static int has_infinity(const struct tf_summed *lines)
         const size_t n = tf_min_size(all - done, TF_CHUNK);
         load(lines->format, lines->items + done * lines->stride, lines->stride, n, &chunk,
              chunk.rows[0]);
-        for (size_t i = 0; i < n; i++) {
-            found |= (tf_bits_of(chunk.rows[0][i]) & TF_MAGNITUDE_BITS) == TF_INF_BITS;
-        }
+        found = tf_has_infinity(chunk.rows[0], n);
     }
     return found;
 }

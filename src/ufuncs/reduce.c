@@ -231,9 +231,7 @@ static int have_infinity(int format, const char *in, ptrdiff_t step, ptrdiff_t r
     for (ptrdiff_t row = 0; row < rows && !found; row++, in += step) {
         float numbers[TF_CHUNK];
         tf_load_summands(format, in, numbers, n);
-        for (size_t i = 0; i < n; i++) {
-            found |= (tf_bits_of(numbers[i]) & TF_MAGNITUDE_BITS) == TF_INF_BITS;
-        }
+        found = tf_has_infinity(numbers, n);
     }
     return found;
 }
