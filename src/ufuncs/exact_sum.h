@@ -67,6 +67,7 @@ int tf_reduce_into_pages(int format, enum tf_reduction op, struct tf_partials *p
 
 /* Whether one of n numbers is NaN: then a sum or product that is NaN raises nothing. */
 int tf_has_nan(const float *numbers, size_t n);
+
 int tf_has_infinity(const float *numbers, size_t n);
 
 #endif

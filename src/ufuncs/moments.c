@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
@@ -16,10 +17,12 @@ static int lacks_infinity(int format)
     return tf_format_rows[format]->specials != TF_IEEE;
 }
 
-/* Whether one infinity, or some of one sign, are the result. Others subtract them. */
-static int keeps_infinity(enum tf_statistic statistic)
+/* Whether the result of a line with infinities, whose sum this is, is infinite: so it is
+ * if they have one sign. A variance subtracts them. */
+static int is_sure_of_infinity(enum tf_statistic statistic, double sum)
 {
-    return statistic == TF_TOTAL || statistic == TF_MEAN || statistic == TF_NORM;
+    return statistic == TF_NORM ||
+           ((statistic == TF_TOTAL || statistic == TF_MEAN) && isinf(sum));
 }
 
 /* The greatest magnitude of a line with a NaN, where no line has an infinity: no item. */
@@ -101,7 +104,8 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
                                         here, NULL)
                     : (double)run;
             add_numbers(statistic, here, (size_t)run, found, i);
-            if (found.greatest[i] == (int32_t)TF_INF_BITS && !keeps_infinity(statistic)) {
+            if (found.greatest[i] == (int32_t)TF_INF_BITS &&
+                !is_sure_of_infinity(statistic, found.sums[i])) {
                 return; /* this is not sure, and so is nothing */
             }
             if (done + part + run == line_end) {
@@ -310,7 +314,7 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
         return (struct number){NAN, 0};
     }
     if (divisor > 0 && found.greatest[i] == (int32_t)TF_INF_BITS &&
-        keeps_infinity(statistic) && (statistic == TF_NORM || !isnan(x.sum))) {
+        is_sure_of_infinity(statistic, x.sum)) {
         return (struct number){statistic == TF_NORM ? INFINITY : x.sum, 0};
     }
     if (!(divisor > 0) || !isfinite(x.sum) || !isfinite(x.greatest)) {
@@ -351,6 +355,14 @@ static int raise_alike(int format, double low, double high, const void *item,
            raised == conversions->flags(&singles[1], item, 1);
 }
 
+/* A number that is rounded to a normal one raises nothing. */
+static int raises_nothing(int format, double x)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const uint32_t magnitude = tf_bits_of((float)x) & TF_MAGNITUDE_BITS;
+    return magnitude > tf_least_normal(f) && magnitude < tf_beyond(f);
+}
+
 /* Writes the items of n values, each off by its error at most, and returns 1; or returns
  * 0 if the item of one is not sure. */
 static int store_if_sure(int format, const double *values, const double *errors,
@@ -383,7 +395,8 @@ static int store_if_sure(int format, const double *values, const double *errors,
         return 1;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!raise_alike(format, low[i], high[i], items + i * size, flags)) {
+        if (!(raises_nothing(format, low[i]) && raises_nothing(format, high[i])) &&
+            !raise_alike(format, low[i], high[i], items + i * size, flags)) {
             return 0;
         }
     }

@@ -36,7 +36,7 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
 
 /* Sums over the middle axis of an array of three, C-contiguous: with the bits of
  * tf_reduce, row after row, but rounded once. 0 if that has to do it, since a sum is
- * beyond the range, or infinities made NaN. */
+ * beyond the range, or infinities may have made NaN. */
 int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_t rows,
                 ptrdiff_t columns);
 

@@ -364,6 +364,41 @@ static void look_up_indices(const uint16_t *found, uint16_t *indices, size_t n)
     }
 }
 
+/* Whether some results of bfloat16 may have raised what is wanted: NaN is what is invalid,
+ * Inf a pole or an overflow, and what underflowed is no greater than the least normal number. */
+static int may_raise(const uint16_t *results, size_t n, unsigned wanted)
+{
+    const uint16_t low = wanted & TF_UNDER ? 0x0081 : 0;
+    const uint16_t high = wanted & (TF_DIVIDE | TF_OVER) ? INF : INF + 1;
+    const uint16_t top = wanted & TF_INVALID ? INT16_MAX : INF;
+    int found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t magnitude = results[i] & TF_BF16_MAGNITUDE_BITS;
+        found |= (magnitude < low) | ((magnitude >= high) & (magnitude <= top));
+    }
+    return found;
+}
+
+/* What n results raised of what is wanted, and perhaps more. Those of bfloat16 with bounds
+ * are looked at before, some at a time: flags lie farther away than results. */
+static unsigned look_up_flags(struct tf_format f, const struct table *table, const void *items,
+                              const void *results, size_t n, unsigned wanted)
+{
+    enum { SOME = 32 };
+    const int tell = f.itemsize == 2 && table->bounds.greatest[0];
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i += SOME) {
+        const size_t end = n - i < SOME ? n : i + SOME;
+        if (tell && !may_raise((const uint16_t *)results + i, end - i, wanted)) {
+            continue;
+        }
+        for (size_t j = i; j < end; j++) {
+            flags |= table->flags[tf_item_at(f, items, j) >> f.shift];
+        }
+    }
+    return flags;
+}
+
 static unsigned look_up(struct tf_format f, const struct table *table,
                         const void *items, void *results, size_t n, unsigned raised)
 {
@@ -402,9 +437,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
         possible = pending ? may_have_raised(results, n) : 0;
     }
     if (possible & pending) {
-        for (size_t i = 0; i < n; i++) {
-            flags |= table->flags[tf_item_at(f, items, i) >> f.shift];
-        }
+        flags |= look_up_flags(f, table, items, results, n, possible & pending);
     }
     return flags;
 }

@@ -498,6 +498,28 @@ def test_sums_over_rows_at_once(form: Any) -> None:
 
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
+def test_sums_over_rows_at_once_of_specials(form: Any) -> None:
+    """NaN, infinities and sums beyond the range, alone and together: the results, and
+    what they raise."""
+    rng = np.random.default_rng(22)
+    seen = set()
+    for some in ([np.nan], [np.inf], [np.inf, -np.inf], [np.nan, np.inf, -np.inf]):
+        for scale in (1.0, float(np.finfo(form.dtype).max) / 4):
+            for share in (0.001, 0.05):
+                x = np.abs(rng.uniform(-1, 1, (3, 40, 60)) * scale)
+                there = rng.random(x.shape) < share
+                x[there] = rng.choice(some, there.sum())
+                with np.errstate(all="ignore"):
+                    x = x.astype(form.dtype)
+                want, flags = raised(functools.partial(np.add.reduce, x, 1))
+                got, told = raised(functools.partial(x.sum, 1))
+                assert got.tobytes() == want.tobytes()
+                assert told == flags
+                seen.add(flags)
+    assert any(seen)
+
+
+@pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_extremes_and_unused_bits(form: Any) -> None:
     """Unused bits do not count; NaN and zeros of both signs among the items."""
     items = random_codes(form, (5000,), 1)

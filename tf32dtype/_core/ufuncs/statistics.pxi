@@ -19,7 +19,8 @@ cdef bint axes_of(object axis, int ndim, bint *reduced) except -1:
     if axis is None:
         return True
     for given in axis if type(axis) is tuple else (axis,):
-        if not (type(given) is int or isinstance(given, np.integer)):
+        if not (type(given) is int or (isinstance(given, np.integer)
+                                       and not isinstance(given, np.timedelta64))):
             return False
         if not -ndim <= given < ndim:
             return False

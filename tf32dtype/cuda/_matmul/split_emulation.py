@@ -476,7 +476,7 @@ class _Narrow(NamedTuple):
     depth: Constant
     made: tuple[np.dtype[Any], _Lines]  #: lines of rounded numbers
     stack: _Lines  #: the same, as so many matrices as the product has
-    scales: int  #: how many there are
+    scales: int  #: how many, if there are some
 
 
 @lru_cache(maxsize=KEPT)

@@ -322,9 +322,9 @@ def _planned_parts(
 
 
 def _start(machine: Backend, launch: _Launch, a: Any, b: Any, out: Any) -> None:
-    kernel, grid, tile, size, (of_a, of_b), numbers = launch
+    function, grid, tile, size, (of_a, of_b), numbers = launch
     machine.launch(
-        kernel, grid, (tile.threads,), machine.tensor_map(a, size, *of_a, True),
+        function, grid, (tile.threads,), machine.tensor_map(a, size, *of_a, True),
         machine.tensor_map(b, size, *of_b, True), out, *numbers, shared=tile.shared,
     )  # fmt: skip
 
