@@ -169,15 +169,16 @@ static int has_infinity(const struct tf_summed *lines)
 static void note_sure_nans(const struct tf_summed *lines, ptrdiff_t count,
                            int32_t *greatest)
 {
-    int any = 0;
+    int is_sure = lacks_infinity(lines->format);
     for (ptrdiff_t i = 0; i < count; i++) {
-        any |= greatest[i] > (int32_t)TF_INF_BITS;
-    }
-    if (!any || (!lacks_infinity(lines->format) && has_infinity(lines))) {
-        return;
-    }
-    for (ptrdiff_t i = 0; i < count; i++) {
-        greatest[i] = greatest[i] > (int32_t)TF_INF_BITS ? SURELY_NAN : greatest[i];
+        if (greatest[i] <= (int32_t)TF_INF_BITS) {
+            continue;
+        }
+        if (!is_sure && has_infinity(lines)) {
+            return;
+        }
+        is_sure = 1;
+        greatest[i] = SURELY_NAN;
     }
 }
 

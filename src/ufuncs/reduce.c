@@ -238,11 +238,11 @@ static int have_infinity(int format, const char *in, ptrdiff_t step, ptrdiff_t r
 
 static int have_nan(const double *sums, size_t n)
 {
-    int found = 0;
-    for (size_t i = 0; i < n; i++) {
-        found |= sums[i] != sums[i];
+    size_t i = 0;
+    while (i < n && sums[i] == sums[i]) {
+        i++;
     }
-    return found;
+    return i < n;
 }
 
 static int leave_range(int format, const double *sums, size_t n)
