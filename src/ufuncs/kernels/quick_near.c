@@ -92,10 +92,13 @@ ONCE int are_inside(struct domain domain, int itemsize, const void *items, size_
 }
 
 /* Marks those that are outside, of which it returns the number, and keeps the others: the
- * least one takes their place. NaN is not marked. */
+ * least one takes their place. NaN is not marked. If none may be, it does nothing. */
 ONCE size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
-                      uint8_t *open, size_t n)
+                      uint8_t *open, size_t n, size_t most)
 {
+    if (most == 0) {
+        return n;
+    }
     const uint32_t least = tf_bits_of(domain.least) >> cut_of(itemsize);
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -207,7 +210,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
     _Alignas(64) uint32_t kept[TF_CHUNK];
     uint8_t outside[TF_CHUNK + 8];
     const int inside = are_inside(domain, itemsize, items, n);
-    if (!inside && (!most || leave_out(domain, itemsize, items, kept, outside, n) > most)) {
+    if (!inside && leave_out(domain, itemsize, items, kept, outside, n, most) > most) {
         return n;
     }
     const void *const taken = inside ? items : kept;
