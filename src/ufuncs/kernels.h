@@ -108,8 +108,9 @@ struct tf_parts {
 };
 
 /* Items to items, which lie apart; returns how many results are left open, TF_CHUNK at
- * most, and lists their indices. Where they are more than `most`, or that is 0 and some
- * may be, it may say that all are, and list none. `flags` gets what the others raise. */
+ * most, and lists their indices. It may say that all are, and list none, where they are
+ * more than `most`, or where `most` is 0 and it did not look which. `flags` gets what the
+ * others raise. */
 typedef size_t tf_quick_fn(const void *items, void *results, uint16_t *which, size_t n,
                            size_t most, unsigned *flags);
 typedef void tf_compare_fn(const float *, const float *, uint8_t *, size_t);

@@ -337,11 +337,22 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
     return statistic == TF_TOTAL ? total_of(x) : mean_of(x);
 }
 
+/* A number that is rounded to a normal one raises nothing. */
+static int raises_nothing(int format, double x)
+{
+    const struct tf_format f = *tf_format_rows[format];
+    const uint32_t magnitude = tf_bits_of((float)x) & TF_MAGNITUDE_BITS;
+    return magnitude > tf_least_normal(f) && magnitude < tf_beyond(f);
+}
+
 /* Whether all numbers between two that have one item raise the same, and what. A number
  * that is the item raises no underflow. */
 static int raise_alike(int format, double low, double high, const void *item,
                        unsigned *flags)
 {
+    if (raises_nothing(format, low) && raises_nothing(format, high)) {
+        return 1;
+    }
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const double ends[2] = {low, high};
     float singles[2], number;
@@ -354,14 +365,6 @@ static int raise_alike(int format, double low, double high, const void *item,
     }
     return (low > 0 || high < 0) && !((double)number >= low && (double)number <= high) &&
            raised == conversions->flags(&singles[1], item, 1);
-}
-
-/* A number that is rounded to a normal one raises nothing. */
-static int raises_nothing(int format, double x)
-{
-    const struct tf_format f = *tf_format_rows[format];
-    const uint32_t magnitude = tf_bits_of((float)x) & TF_MAGNITUDE_BITS;
-    return magnitude > tf_least_normal(f) && magnitude < tf_beyond(f);
 }
 
 /* Writes the items of n values, each off by its error at most, and returns 1; or returns
@@ -396,8 +399,7 @@ static int store_if_sure(int format, const double *values, const double *errors,
         return 1;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!(raises_nothing(format, low[i]) && raises_nothing(format, high[i])) &&
-            !raise_alike(format, low[i], high[i], items + i * size, flags)) {
+        if (!raise_alike(format, low[i], high[i], items + i * size, flags)) {
             return 0;
         }
     }

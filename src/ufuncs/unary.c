@@ -364,8 +364,8 @@ static void look_up_indices(const uint16_t *found, uint16_t *indices, size_t n)
     }
 }
 
-/* Whether some results of bfloat16 may have raised what is wanted: NaN is what is invalid,
- * Inf a pole or an overflow, and what underflowed is no greater than the least normal number. */
+/* Whether some results of bfloat16 may have raised what is wanted: NaN is invalid, Inf a
+ * pole or an overflow, and what underflowed is no greater than the least normal number. */
 static int may_raise(const uint16_t *results, size_t n, unsigned wanted)
 {
     const uint16_t low = wanted & TF_UNDER ? 0x0081 : 0;

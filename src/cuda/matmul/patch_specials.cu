@@ -46,9 +46,9 @@ inline bool is_special(float x)
 enum { THREADS = 256, EACH = 4, GROUP = 8 };
 
 /* out (count, m, n) = the sum of so many pieces of it: first of each GROUP, then of the
- * groups. Or it is what is there, if there are no pieces. Sums that are no numbers are computed anew from the whole
- * operands: a row or a column has an Inf or a NaN, which made NaN of all of its sums; or the
- * sum, or that of a split order, is beyond the range. A thread has EACH numbers. */
+ * groups. Without pieces it is what is there. Sums that are no numbers are computed anew from
+ * the whole operands: a row or a column has an Inf or a NaN, which made NaN of all of its
+ * sums; or the sum, or that of a split order, is beyond the range. A thread has EACH numbers. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     patch(const struct matrices a, const struct matrices b, float *out, const float *pieces,
           int so_many, int64_t count, int64_t m, int64_t n, int64_t k, int saturates)

@@ -92,7 +92,8 @@ ONCE int are_inside(struct domain domain, int itemsize, const void *items, size_
 }
 
 /* Marks those that are outside, of which it returns the number, and keeps the others: the
- * least one takes their place. NaN is not marked. If none may be, it does nothing. */
+ * least one takes their place. NaN is not marked. If `most` is 0 it does nothing, and says
+ * that all are. */
 ONCE size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
                       uint8_t *open, size_t n, size_t most)
 {

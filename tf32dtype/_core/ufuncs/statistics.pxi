@@ -19,10 +19,7 @@ cdef bint axes_of(object axis, int ndim, bint *reduced) except -1:
     if axis is None:
         return True
     for given in axis if type(axis) is tuple else (axis,):
-        if not (type(given) is int or (isinstance(given, np.integer)
-                                       and not isinstance(given, np.timedelta64))):
-            return False
-        if not -ndim <= given < ndim:
+        if type(given) is not int or not -ndim <= given < ndim:
             return False
         one = given
         one += ndim if one < 0 else 0
