@@ -10,6 +10,7 @@
 #include "blocks/kernels.h"
 #include "matmul/kernels/micro_tile.h"
 #include "runtime/asserts.h"
+#include "runtime/kernels/byte_lookup.h"
 #include "runtime/sizes.h"
 
 /* -- a micro-tile ------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* What numbers are: predicates, NaN, and bounds; and look-ups in tables of 256. */
 #include "formats/byte_tables.h"
 #include "formats/kernels/decls.h"
+#include "runtime/kernels/byte_lookup.h"
 
 /* -- predicates --------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include "formats/scalar_ops.h"
 #include "formats/kernels/narrow_bytes.h"
 #include "runtime/asserts.h"
+#include "runtime/kernels/byte_lookup.h"
 
 /* -- float32 -> items ------------------------------------------------------- */
 

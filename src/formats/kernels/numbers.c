@@ -10,6 +10,7 @@
 
 #include "formats/number_kinds.h"
 #include "formats/kernels/decls.h"
+#include "runtime/kernels/intrinsics.h"
 
 /* -- NumPy's -> float32, to odd -------------------------------------------------- */
 

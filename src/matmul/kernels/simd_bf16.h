@@ -4,6 +4,7 @@
 
 #include "matmul/kernels.h"
 #include "runtime/kernels/common.h"
+#include "runtime/kernels/intrinsics.h"
 
 #if defined(__AVX512BF16__)
 

@@ -4,6 +4,7 @@
 
 #include "formats/byte_tables.h"
 #include "matmul/kernels/micro_tile.h"
+#include "runtime/kernels/byte_lookup.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 

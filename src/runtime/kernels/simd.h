@@ -10,10 +10,7 @@
 
 #include "runtime/bit_masks.h"
 #include "runtime/kernels/common.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "runtime/kernels/intrinsics.h"
 
 #if defined(__AVX512BW__)
 enum { LANES = 16 };

@@ -7,6 +7,7 @@
  */
 #include "formats/byte_tables.h"
 #include "ufuncs/kernels/decls.h"
+#include "runtime/kernels/intrinsics.h"
 
 /* A function of two chunks' items to results; those of a byte have a table. */
 #define LOOP(name)                                                             \
