@@ -183,22 +183,24 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
             return; /* a processor takes long for such products */
         }
     }
-    for (; at + PIECE <= size; at += PIECE) {
-        multiply_pieces(width, other, 1, groups, &reading, in->a, in->b, at,
-                       numbers ? numbers + at / itemsize : NULL, chains);
-    }
-    if (at < size) {
-        char copies[2][TF_DOT_LINES][PIECE];
-        const char *places[2][TF_DOT_LINES];
-        for (int i = 0; i < groups * CHAINS; i += CHAINS) {
-            copy_rest(in->a + i, at, size - at, minus_zero, copies[0] + i,
-                      places[0] + i);
-            if (other == LINES || other == PRODUCTS) {
-                copy_rest(in->b + i, at, size - at, 0, copies[1] + i, places[1] + i);
+    /* What is left at the end of lines takes the same loop, as copies with room behind. */
+    char copies[2][TF_DOT_LINES][PIECE];
+    const char *places[2][TF_DOT_LINES];
+    const char *const *a = in->a, *const *b = in->b;
+    for (size_t from = at; at < size; at += PIECE, from += PIECE) {
+        if (size - at < PIECE) {
+            for (int i = 0; i < groups * CHAINS; i += CHAINS) {
+                copy_rest(a + i, at, size - at, minus_zero, copies[0] + i, places[0] + i);
+                if (other == LINES || other == PRODUCTS) {
+                    copy_rest(b + i, at, size - at, 0, copies[1] + i, places[1] + i);
+                }
             }
+            a = places[0];
+            b = places[1];
+            from = 0;
         }
-        multiply_pieces(width, other, 1, groups, &reading, places[0], places[1], 0,
-                       numbers ? numbers + at / itemsize : NULL, chains);
+        multiply_pieces(width, other, 1, groups, &reading, a, b, from,
+                        numbers ? numbers + at / itemsize : NULL, chains);
     }
     UNROLLED for (int g = 0; g < groups; g++) {
         _mm512_storeu_ps(sums + g * CHAINS, chains[g]);
