@@ -79,20 +79,20 @@ clean:
 	"$$python" -m venv .venv-$*
 
 .venv-demo/installed: .venv-demo/pyvenv.cfg $(SOURCES)
-	@echo "Building and installing tf32dtype (a minute or two)"
-	@.venv-demo/bin/python -m pip install --quiet '.[demo]'
+	@echo "Building and installing tf32dtype (about a minute)"
+	@.venv-demo/bin/python tools/install '.[demo]'
 	@touch $@
 
 .venv-docs/installed: .venv-docs/pyvenv.cfg $(SOURCES)
-	@echo "Building and installing tf32dtype (a minute or two)"
-	@.venv-docs/bin/python -m pip install --quiet --editable '.[docs]'
+	@echo "Building and installing tf32dtype (about a minute)"
+	@.venv-docs/bin/python tools/install --editable '.[docs]'
 	@touch $@
 
 .venv-test/installed: .venv-test/pyvenv.cfg $(SOURCES)
-	@echo "Building and installing tf32dtype (a minute or two)"
-	@.venv-test/bin/python -m pip install --quiet --editable '.[test]'
+	@echo "Building and installing tf32dtype (about a minute)"
+	@.venv-test/bin/python tools/install --editable '.[test]'
 	@touch $@
 
 .venv-test/dev: .venv-test/installed
-	@.venv-test/bin/python -m pip install --quiet --editable '.[dev]'
+	@.venv-test/bin/python tools/install --editable '.[dev]'
 	@touch $@

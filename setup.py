@@ -3,19 +3,25 @@
 The C sources know no Python, and the kernels among them are compiled once per
 instruction set, so setuptools' own scheme (one list of sources, one list of
 flags) does not fit. Here each C file is one task, each Cython file is another,
-all run side by side, and setuptools only links what comes out.
+all run side by side, and setuptools only links the objects.
 
-    src/*/*.c               baseline flags           } linked into
+    src/*/*.c               baseline flags, -O2      } linked into
     src/*/kernels/*.c       each instruction set     } tf32dtype._core._core, and with
-    src/blas/preload/*.c    baseline flags           } that into tf32dtype_blas.so
+    src/blas/preload/*.c    baseline flags, -O2      } that into tf32dtype_blas.so
     tf32dtype/_core/*.c     Python and NumPy headers }
-    tf32dtype/_core/*.pyx   one extension module a file
+    tf32dtype/_core/*.pyx   one extension module per file
 
-Objects stay under build/, in a folder named after compiler and flags, and are
-made again only when a file they were made from is newer.
+Objects stay under build/, in a folder named after compiler and flags. An object
+is compiled again only when one of its sources is newer.
 
 Environment:
     CC                    the C compiler
+    TF32DTYPE_ISAS        "native" (default): kernels for the best instruction set of
+                          this machine, and for the compiler's baseline, so that the
+                          package works on every machine. "all": for every set, as in
+                          wheels, which any machine may install
+    TF32DTYPE_PROGRESS    seconds between two lines that count the compiled files
+                          (default: 10; on a terminal 0.2, on one line)
     TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimised
     TF32DTYPE_WERROR      "1": our C must compile without a warning
     TF32DTYPE_OPENMP      "0": without OpenMP, as where the compiler has none
@@ -39,10 +45,11 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import setuptools
 from setuptools import Extension, setup
@@ -54,6 +61,7 @@ ROOT = Path(__file__).resolve().parent
 CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
 PRELOAD = "tf32dtype_blas.so"  # beside it: products, for programs without Python
 KERNEL_TABLE = Path("src/runtime/kernels/kernel_table.c")  # the preload has its own
+DISPATCH = Path("src/runtime/cpu_dispatch.c")  # knows which sets are built
 
 # Before glibc 2.34 dlopen was in a library of its own.
 LIBRARIES = ["m", *(["dl"] if sys.platform == "linux" else [])]
@@ -67,11 +75,23 @@ APT = "sudo apt-get install build-essential python3-dev python3-venv"
 
 
 class InstructionSet(NamedTuple):
-    identifier: str  # the suffix of its symbols
+    identifier: str  # the suffix of its symbols, as in src/runtime/cpu_sets.h
     flags: list[str]
     probe: str  # C that needs those flags
     plain: str  # the set whose kernels it takes of PLAIN: itself, or a lesser one
 
+
+# Prints the identifiers of the sets that the machine has.
+SETS_OF_THIS_MACHINE = """
+#include <stdio.h>
+#include "runtime/cpu_sets.h"
+int main(void)
+{
+#define SET(identifier, name, has) if (has) puts(#identifier);
+    TF_CPU_SETS(SET)
+    return 0;
+}
+"""
 
 # Best last. Elsewhere than on x86-64 the compiler's baseline is the only one.
 BASELINE = InstructionSet("baseline", [], "", "baseline")
@@ -121,6 +141,18 @@ PLAIN = [
     )
 ]
 
+# Seconds of processor time of the files that take long, on one machine. The order of
+# compiling and the time left that is shown depend on it, and nothing else.
+LONG = {
+    Path("tf32dtype/_core/_core.pyx"): 14.0,
+    Path("src/blocks/kernels/quantize.c"): 4.5,
+    Path("src/matmul/kernels/dot.c"): 3.0,
+    Path("src/formats/kernels/convert.c"): 2.5,
+    Path("src/ufuncs/kernels/quick_near.c"): 2.5,
+    Path("src/tensor_core/kernels/mma.c"): 1.3,
+}
+SHORT = 0.25  # of the others, on average
+
 # Results must not depend on the compiler's licence to rearrange: no fast-math
 # (undone first, should CFLAGS bring it), no contraction to fused operations.
 # Exceptions are handled by hand, so that speculation may be vectorised.
@@ -141,13 +173,17 @@ if SANITIZE:
         "-DTF_CHECKED",  # preconditions, src/runtime/asserts.h
         "-g",
     ]
-    OPTIMISE = OPTIMISE_GLUE = ["-O1", *INSTRUMENT]
+    KERNELS = FALLBACK = OUTSIDE = GLUE = ["-O1", *INSTRUMENT]
     WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
-    # Nothing throws: tables to unwind the stack by are of use to debuggers alone.
+    # Nothing throws: only debuggers would use the tables that unwind the stack.
     SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
-    OPTIMISE = ["-O3", *SMALL]
-    OPTIMISE_GLUE = ["-O2", *SMALL]  # what Cython writes gains nothing from -O3
+    KERNELS = ["-O3", *SMALL]
+    # The baseline's kernels, beside better ones that this machine uses.
+    FALLBACK = ["-O1", *SMALL]
+    OUTSIDE = ["-O2", *SMALL]
+    # Cython's C calls NumPy, Python and kernels: -O2 takes twice the time for nothing.
+    GLUE = ["-O1", *SMALL]
     WARNINGS = ["-Wall", "-Wextra"]
 if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
     WARNINGS.append("-Werror")
@@ -156,6 +192,14 @@ if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
 def stop(message: str) -> SystemExit:
     """What went wrong and what to do, set off from the compiler's output."""
     return SystemExit(f"\n\ntf32dtype cannot be built. {message}\n")
+
+
+def all_sets_are_wanted() -> bool:
+    """Whether to build every instruction set that the compiler has."""
+    wanted = os.environ.get("TF32DTYPE_ISAS", "")
+    if wanted not in ("", "native", "all"):
+        raise stop(f"TF32DTYPE_ISAS must be 'native' or 'all'; got {wanted!r}.")
+    return wanted == "all"
 
 
 def cpu_count() -> int:
@@ -223,6 +267,89 @@ def cython_version() -> str:
     return str(Cython.__version__)
 
 
+class Step(NamedTuple):
+    """One file to compile."""
+
+    source: Path
+    target: str  # what its object is linked into: a module's name, "ours", ...
+    compile: Callable[[], str]  # returns the object's path
+
+    @property
+    def cost(self) -> float:
+        return LONG.get(self.source, SHORT)
+
+
+class Progress:
+    """One line that counts compiled files: rewritten on a terminal, printed every ten
+    seconds elsewhere."""
+
+    def __init__(self, files: int) -> None:
+        self.files = files
+        self.started = self.shown = time.monotonic()
+        self.rewrites = sys.stdout.isatty()
+        seconds = os.environ.get("TF32DTYPE_PROGRESS", "")
+        self.interval = float(seconds) if seconds else 0.2 if self.rewrites else 10.0
+
+    def show(self, done: int, left: float) -> None:
+        """Show how many files are compiled and the seconds left, if it is time to."""
+        now = time.monotonic()
+        if now - self.shown < self.interval and done < self.files:
+            return
+        self.shown = now
+        line = f"tf32dtype: compiled {done} of {self.files} files"
+        if done == self.files:
+            line += f" in {now - self.started:.0f} s"
+        elif done:
+            line += f", about {left:.0f} s left"
+        if self.rewrites:
+            print(f"\r{line:<70}", end="\n" if done == self.files else "", flush=True)
+        else:
+            print(line, flush=True)
+
+
+def compile_all(steps: list[Step], shown: bool) -> dict[str, list[str]]:
+    """Compile side by side, the longest steps first; the objects by target."""
+    workers = cpu_count()
+    began: dict[Step, float] = {}
+    took: dict[Step, float] = {}
+
+    def timed(step: Step) -> str:
+        began[step] = time.monotonic()
+        compiled = step.compile()
+        took[step] = time.monotonic() - began[step]
+        return compiled
+
+    pool = ThreadPoolExecutor(workers)
+    progress = Progress(len(steps))
+    try:
+        order = sorted(steps, key=lambda step: step.cost, reverse=True)
+        tasks = {step: pool.submit(timed, step) for step in order}
+        waiting = set(tasks.values())
+        while waiting:
+            done, waiting = wait(waiting, progress.interval, FIRST_COMPLETED)
+            for task in done:
+                task.result()  # raises what the step raised
+            if shown:
+                now = time.monotonic()
+                # An object that was there already tells nothing of this machine.
+                timed_steps = [step for step in [*took] if took[step] > 0.05]
+                slowness = sum(took[step] for step in timed_steps) / (
+                    sum(step.cost for step in timed_steps) or 1
+                )
+                left = sum(
+                    max(0.0, slowness * step.cost - (now - began.get(step, now)))
+                    for step in steps
+                    if step not in took
+                )
+                progress.show(len(took), left / workers)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    objects: dict[str, list[str]] = {}
+    for step in steps:
+        objects.setdefault(step.target, []).append(tasks[step].result())
+    return objects
+
+
 class BuildExt(build_ext):
     """Compiles in parallel, once per instruction set, then links as usual."""
 
@@ -235,109 +362,96 @@ class BuildExt(build_ext):
         os.chdir(ROOT)  # objects are named after the sources' relative paths
         self.check_tools()
         threads = self.thread_flags()
-        # The longest tasks go first: Cython's output, then the kernels.
-        pool = ThreadPoolExecutor(cpu_count())
-        try:
-            modules, objects, glue, preload = self.submit_all(pool, threads)
-            tasks = [*modules.values(), *objects, *glue, *preload]
-            wait(tasks, return_when=FIRST_EXCEPTION)
-        finally:
-            pool.shutdown(cancel_futures=True)
-        for task in tasks:
-            if not task.cancelled():
-                task.result()  # raises what the first failing task raised
-        ours = [task.result() for task in objects]
-        self.link(
-            {name: task.result() for name, task in modules.items()},
-            [*ours, *(task.result() for task in glue)],
-            threads,
-        )
-        if preload:
-            products = [name for name in ours if Path(name).stem != KERNEL_TABLE.stem]
-            products += [task.result() for task in preload]
-            self.link_preload(products, threads)
+        shown = bool(self.distribution.verbose)
+        objects = compile_all(self.steps(threads), shown)
+        self.link(objects, threads)
+        if sys.platform == "linux":
+            products = [
+                name for name in objects["ours"] if Path(name).stem != KERNEL_TABLE.stem
+            ]
+            self.link_preload([*products, *objects[PRELOAD]], threads)
 
-    def submit_all(
-        self, pool: ThreadPoolExecutor, threads: list[str]
-    ) -> tuple[dict[str, Future[str]], list[Future], list[Future], list[Future]]:
-        """Have everything compiled: the extension modules by name, our C, what of it
-        knows Python, and what makes it a library to preload."""
+    def steps(self, threads: list[str]) -> list[Step]:
+        """All that is compiled: Cython's modules, our C ("ours"), the C that knows
+        Python ("glue"), and what makes our C a library to preload."""
         numpy_version, numpy_include = numpy_headers()
-        instruction_sets, defines = self.instruction_sets()
+        instruction_sets = self.instruction_sets()
         # The headers of Python and NumPy may warn; ours may not.
         python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
         system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
         python_key = (sys.version, numpy_version)
-        with_numpy = [*defines, *NUMPY_API]
         # NumPy's declarations for Cython (numpy.pxd) go into what Cython writes.
         translator = f"{cython_version()}-numpy-{numpy_version}"
+        steps: list[Step] = []
 
-        plain = [*COMMON, *OPTIMISE, *WARNINGS]
-        glue = [*COMMON, *OPTIMISE_GLUE]
-        modules = {
-            ext.name: pool.submit(
-                self.cython_object, ext.sources[0], ext.name, translator,
-                glue, with_numpy, system, python_key,
-            )
-            for ext in self.extensions
-        }  # fmt: skip
+        def add(target: str, label: str, source: Path, flags: list[str], *more: Any):
+            compiled = partial(self.c_object, label, source, flags, *more)
+            steps.append(Step(source, target, compiled))
 
-        def kernel(
-            source: Path, isa: InstructionSet, *more: tuple[str, str | None]
-        ) -> Future[str]:
-            macros = [*defines, ("TF_ISA", isa.identifier), *more]
-            macros.append(("TF_PLAIN_ISA", isa.plain))
-            return pool.submit(
-                self.c_object, source, [*plain, *isa.flags], macros, isa.identifier
-            )
+        for ext in self.extensions:
+            source = Path(ext.sources[0])
+            translated = partial(
+                self.cython_object, source, ext.name, translator,
+                [*COMMON, *GLUE, "-w"], NUMPY_API, system, python_key,
+            )  # fmt: skip
+            steps.append(Step(source, ext.name, translated))
 
-        objects = [
-            kernel(source, isa)
-            for isa in reversed(instruction_sets)
-            for source in sorted(Path("src").glob("*/kernels/*.c"))
-            if isa.plain == isa.identifier or source not in PLAIN
-        ]
-        objects += [
-            pool.submit(self.c_object, source, [*plain, *threads], defines, "common")
-            for source in sorted(Path("src").glob("*/*.c"))
-        ]
-        with_python = [
-            pool.submit(
-                self.c_object, source, [*glue, *WARNINGS], with_numpy,
-                "python", system, python_key,
-            )
-            for source in sorted(Path("tf32dtype/_core").glob("*.c"))
-        ]  # fmt: skip
-        preload = []
+        best = instruction_sets[-1]
+        for isa in reversed(instruction_sets):
+            fallback = isa is not best and not all_sets_are_wanted()
+            flags = [*COMMON, *(FALLBACK if fallback else KERNELS), *WARNINGS]
+            flags += isa.flags
+            macros = [("TF_ISA", isa.identifier), ("TF_PLAIN_ISA", isa.plain)]
+            for source in sorted(Path("src").glob("*/kernels/*.c")):
+                if isa.plain == isa.identifier or source not in PLAIN:
+                    add("ours", isa.identifier, source, flags, macros)
+            if sys.platform == "linux":
+                alone = [*macros, ("TF_PRODUCTS_ALONE", "1")]
+                add(PRELOAD, isa.identifier, KERNEL_TABLE, flags, alone)
+
+        flags = [*COMMON, *OUTSIDE, *WARNINGS]
+        built = [(f"TF_HAVE_{isa.identifier.upper()}", "1") for isa in instruction_sets]
+        for source in sorted(Path("src").glob("*/*.c")):
+            macros = built if source == DISPATCH else []
+            add("ours", "common", source, [*flags, *threads], macros)
         if sys.platform == "linux":
-            preload = [
-                kernel(KERNEL_TABLE, isa, ("TF_PRODUCTS_ALONE", None))
-                for isa in instruction_sets
-            ]
-            preload += [
-                pool.submit(self.c_object, source, plain, defines, "common")
-                for source in sorted(Path("src/blas/preload").glob("*.c"))
-            ]
-        return modules, objects, with_python, preload
+            for source in sorted(Path("src/blas/preload").glob("*.c")):
+                add(PRELOAD, "common", source, flags, [])
+        for source in sorted(Path("tf32dtype/_core").glob("*.c")):
+            add("glue", "python", source, flags, NUMPY_API, system, python_key)
+        return steps
 
-    def instruction_sets(
-        self,
-    ) -> tuple[list[InstructionSet], list[tuple[str, str | None]]]:
-        """Those that the compiler has, and the macros that say so."""
+    def instruction_sets(self) -> list[InstructionSet]:
+        """Those to build, best last: all that the compiler has, or the baseline and the
+        best one that this machine has too."""
         found = [BASELINE]
-        defines: list[tuple[str, str | None]] = []
         if self.compiles("#ifndef __x86_64__\n#error\n#endif\nint f;", []):
             for isa in X86_64:
                 if self.compiles(isa.probe, isa.flags):
                     found.append(isa)
-                    defines.append((f"TF_HAVE_{isa.identifier.upper()}", None))
                 else:
                     self.announce(
                         f"tf32dtype: this compiler has no {' '.join(isa.flags)};"
                         " building without that instruction set.",
                         logging.WARNING,
                     )
-        return found, defines
+        if all_sets_are_wanted() or len(found) == 1:
+            return found
+        here = self.sets_of_this_machine()
+        best = [isa for isa in found if isa.identifier in here][-1]
+        if best is BASELINE:
+            return [BASELINE]
+        return [BASELINE, best._replace(plain=best.identifier)]
+
+    def sets_of_this_machine(self) -> list[str]:
+        """The identifiers of its instruction sets."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = Path(folder, "sets.c"), Path(folder, "sets")
+            source.write_text(SETS_OF_THIS_MACHINE)
+            command = [self.compiler.compiler_so[0], "-Isrc", str(source)]
+            subprocess.run([*command, "-o", str(program)], check=True)
+            done = subprocess.run([str(program)], stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode().split()
 
     def thread_flags(self) -> list[str]:
         """What products need for their threads. Without it all else is the same.
@@ -351,9 +465,7 @@ class BuildExt(build_ext):
         with_openmp = self.compiles("#include <omp.h>\nint f;", flags)
         return flags if with_openmp and "thread" not in SANITIZE.split(",") else []
 
-    def link(
-        self, modules: dict[str, str], objects: list[str], threads: list[str]
-    ) -> None:
+    def link(self, objects: dict[str, list[str]], threads: list[str]) -> None:
         """Link each extension module; the core with all of our C.
 
         It is quick, and always done: what lies in build/ may have been linked from
@@ -362,9 +474,9 @@ class BuildExt(build_ext):
         self.force = self.compiler.force = True
         for ext in self.extensions:
             ext.sources = []
-            ext.extra_objects = [modules[ext.name]]
+            ext.extra_objects = objects[ext.name]
             if ext.name == CORE:
-                ext.extra_objects += objects
+                ext.extra_objects += [*objects["ours"], *objects["glue"]]
                 ext.libraries = LIBRARIES
                 ext.extra_link_args += threads
             ext.extra_link_args += self.link_flags()
@@ -437,10 +549,10 @@ class BuildExt(build_ext):
 
     def c_object(
         self,
+        label: str,
         source: Path,
         flags: list[str],
-        defines: list[tuple[str, str | None]],
-        label: str,
+        macros: list[tuple[str, str]],
         system: list[str] | None = None,
         key: object = None,
     ) -> str:
@@ -451,22 +563,22 @@ class BuildExt(build_ext):
         time.
         """
         compiler = self.compiler.compiler_so
-        name = fingerprint(compiler, self.compiler_version(), flags, defines, key)
-        folder = Path("build", "objects", f"{label}-{name}")
-        target = (folder / source).with_suffix(".o")
+        name = fingerprint(compiler, self.compiler_version(), flags, macros, key)
+        target = Path("build", "objects", f"{label}-{name}", source).with_suffix(".o")
         depfile = target.with_suffix(".d")
         if not is_current(target, depfile):
             depfile.unlink(missing_ok=True)
-            folder.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             started = time.time()
-            self.compiler.compile(
-                [str(source)],
-                output_dir=str(folder),
-                macros=defines,
-                include_dirs=["src", "tf32dtype/_core"],
-                extra_preargs=system,
-                extra_postargs=[*flags, "-MMD", "-MF", str(depfile)],
-            )
+            command = [*compiler, "-Isrc", "-Itf32dtype/_core", *(system or []), *flags]
+            command += [f"-D{macro}={value}" for macro, value in macros]
+            command += ["-MMD", "-MF", str(depfile)]
+            command += ["-c", str(source), "-o", str(target)]
+            done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0:
+                raise CompileError(f"{shlex.join(command)}\n{done.stderr}")
+            if done.stderr:
+                print(f"\n{done.stderr}", file=sys.stderr)
             # A file that changed while the compiler ran counts as newer.
             os.utime(target, (started, started))
         return str(target)
@@ -483,29 +595,27 @@ class BuildExt(build_ext):
 
     def cython_object(
         self,
-        source: str,
+        source: Path,
         module: str,
         translator: str,
         flags: list[str],
-        defines: list[tuple[str, str | None]],
+        macros: list[tuple[str, str]],
         system: list[str],
         key: object,
     ) -> str:
         """Translate one Cython file and compile it; the object's path."""
-        folder = Path("build", f"cython-{translator}")
-        target = (folder / source).with_suffix(".c")
+        target = Path("build", f"cython-{translator}", source).with_suffix(".c")
         depfile = Path(f"{target}.dep")
         if not is_current(target, depfile):
             target.parent.mkdir(parents=True, exist_ok=True)
             command = [sys.executable, "-m", "cython", "-3", "--depfile"]
             command += ["--module-name", module, "-I", "."]
-            command += ["-o", str(target), source]
-            self.announce(shlex.join(command), logging.INFO)
+            command += ["-o", str(target), str(source)]
             started = time.time()
             if subprocess.run(command).returncode != 0:
                 raise CompileError(f"Cython could not translate {source}")
             os.utime(target, (started, started))
-        return self.c_object(target, flags, defines, "cython", system, key)
+        return self.c_object("cython", target, flags, macros, system, key)
 
 
 def with_included(sources: Iterable[Path]) -> set[Path]:

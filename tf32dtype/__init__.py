@@ -51,6 +51,7 @@ if _typing.TYPE_CHECKING:
     from . import cuda as cuda
     from . import typing as typing
     from ._arithmetic import arithmetic
+    from ._config import show_config
     from ._files import load, save, savez, savez_compressed
     from ._formats.packing import pack, unpack
     from ._formats.quantize import quantize
@@ -119,6 +120,7 @@ __all__ = [
     "savez",
     "savez_compressed",
     "set_matmul_precision",
+    "show_config",
     "tensor_core",
     "tf32",
     "to_dlpack",
@@ -144,6 +146,7 @@ _LATER = {
     "savez": "_files",
     "savez_compressed": "_files",
     "set_matmul_precision": "_matmul.context",
+    "show_config": "_config",
     "to_dlpack": "interop.dlpack",
     "unpack": "_formats.packing",
 }

@@ -3,76 +3,59 @@
 
 #include <string.h>
 
+#include "runtime/cpu_sets.h"
 #include "runtime/kernel_table.h"
 
 extern const struct tf_isa tf_isa_baseline;
 const struct tf_isa *tf_isa = &tf_isa_baseline;
 
-static int always(void) { return 1; }
-
+/* The kernels of each set, or NULL where the build leaves the set out. setup.py defines
+ * TF_HAVE_X86_64_V3 and so on for this file. */
 #if defined(TF_HAVE_X86_64_V3)
 extern const struct tf_isa tf_isa_x86_64_v3;
-
-static int has_v3(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-           __builtin_cpu_supports("popcnt");
-}
+#define KERNELS_x86_64_v3 &tf_isa_x86_64_v3
+#else
+#define KERNELS_x86_64_v3 NULL
 #endif
-
 #if defined(TF_HAVE_X86_64_V4)
 extern const struct tf_isa tf_isa_x86_64_v4;
-
-static int has_v4(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
+#define KERNELS_x86_64_v4 &tf_isa_x86_64_v4
+#else
+#define KERNELS_x86_64_v4 NULL
 #endif
-
 #if defined(TF_HAVE_X86_64_V4_BF16)
 extern const struct tf_isa tf_isa_x86_64_v4_bf16;
-
-static int has_v4_bf16(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bf16") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
-}
+#define KERNELS_x86_64_v4_bf16 &tf_isa_x86_64_v4_bf16
+#else
+#define KERNELS_x86_64_v4_bf16 NULL
 #endif
+#define KERNELS_baseline &tf_isa_baseline
+
+#define HAS(identifier, name, has) \
+    static int has_##identifier(void) { return has; }
+TF_CPU_SETS(HAS)
+#undef HAS
 
 /* From the plainest to the best. */
 static const struct {
     const char *name;
-    int (*runs)(void);
+    int (*has)(void);
     const struct tf_isa *isa;
-} choices[] = {
-    {"baseline", always, &tf_isa_baseline},
-#if defined(TF_HAVE_X86_64_V3)
-    {"x86-64-v3", has_v3, &tf_isa_x86_64_v3},
-#endif
-#if defined(TF_HAVE_X86_64_V4)
-    {"x86-64-v4", has_v4, &tf_isa_x86_64_v4},
-#endif
-#if defined(TF_HAVE_X86_64_V4_BF16)
-    {"x86-64-v4-bf16", has_v4_bf16, &tf_isa_x86_64_v4_bf16},
-#endif
+} sets[] = {
+#define SET(identifier, name, has) {name, has_##identifier, KERNELS_##identifier},
+    TF_CPU_SETS(SET)
+#undef SET
 };
-enum { CHOICES = sizeof choices / sizeof choices[0] };
+enum { SETS = sizeof sets / sizeof sets[0] };
 
-const char *tf_isa_name(int i)
+const char *tf_isa_name(int i, int *built, int *runs)
 {
-    for (int c = 0; c < CHOICES; c++) {
-        if (choices[c].runs() && i-- == 0) {
-            return choices[c].name;
-        }
+    if (i >= SETS) {
+        return NULL;
     }
-    return 0;
+    *built = sets[i].isa != NULL;
+    *runs = sets[i].has();
+    return sets[i].name;
 }
 
 /* A set that is asked for by name is used in full. */
@@ -91,12 +74,12 @@ int tf_pairs_pay = 1;
 const char *tf_isa_choose(const char *name)
 {
     tf_pairs_pay = pairs_pay(name);
-    for (int c = CHOICES - 1; c >= 0; c--) {
-        const int wanted = !name || !*name || strcmp(name, choices[c].name) == 0;
-        if (wanted && choices[c].runs()) {
-            tf_isa = choices[c].isa;
-            return choices[c].name;
+    for (int s = SETS - 1; s >= 0; s--) {
+        const int wanted = !name || !*name || strcmp(name, sets[s].name) == 0;
+        if (wanted && sets[s].isa && sets[s].has()) {
+            tf_isa = sets[s].isa;
+            return sets[s].name;
         }
     }
-    return 0;
+    return NULL;
 }

@@ -2,9 +2,9 @@
 #ifndef TF32DTYPE_RUNTIME_CPU_DISPATCH_H
 #define TF32DTYPE_RUNTIME_CPU_DISPATCH_H
 
-/* The name of the i-th one that this CPU runs, from the plainest to the best;
- * NULL past the end. */
-const char *tf_isa_name(int i);
+/* Returns the name of the i-th set, from the plainest to the best, or NULL past the end.
+ * Writes whether this build has the set and whether this CPU runs it. */
+const char *tf_isa_name(int i, int *built, int *runs);
 
 /* Takes one by name, or the best for NULL or "". Returns its name, or NULL if
  * this CPU or this build has none of that name. */

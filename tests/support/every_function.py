@@ -213,6 +213,7 @@ NO_ARRAYS: dict[str, str] = {
     "td.report.print": "takes a stream",
     "td.report.save": "takes a path",
     "td.set_matmul_precision": "takes names",
+    "td.show_config": "no arrays",
     "td.unpack": "takes bytes",
     "td.blocks.BlockArray": "made by quantize",
     "td.blocks.BlockArray.tobytes": "no arguments",

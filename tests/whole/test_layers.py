@@ -19,7 +19,7 @@ LAYERS = {
         _wording _options _scopes _imports _requirements _file_kinds _text _version
         _whole_files _tensor_names _scaled_arrays
         _core _nvrtc
-        _formats _source_folders
+        _formats _source_folders _config
         tensor_core blocks _lazy_modules
         _npy
         _matmul _files _arithmetic safetensors hdf5

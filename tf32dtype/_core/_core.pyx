@@ -53,7 +53,7 @@ __all__ = [
     "dot", "dot_operands", "end_arithmetic", "exact_number", "facts", "fma_matmul",
     "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
     "frames_are_known",
-    "free_buffers", "from_bits_of", "inner", "is_close", "isa", "matmul", "MatmulSpec",
+    "free_buffers", "from_bits_of", "inner", "instruction_sets", "is_close", "isa", "matmul", "MatmulSpec",
     "mma_accumulate", "mma_matmul", "named_counts", "names", "precision_variable",
     "precisions", "PrecisionScope", "prepare_product", "printed", "promote_block",
     "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",
@@ -104,12 +104,21 @@ if hasattr(os, "register_at_fork"):
                         after_in_child=_after_fork)
 
 
+def instruction_sets():
+    """The name of each instruction set, best last, with two facts: whether this build has
+    it, and whether this CPU runs it."""
+    cdef int built = 0, runs = 0
+    found = []
+    cdef const char *name = tf_isa_name(0, &built, &runs)
+    while name != NULL:
+        found.append((name.decode(), bool(built), bool(runs)))
+        name = tf_isa_name(<int>len(found), &built, &runs)
+    return found
+
+
 def available_isas():
     """The instruction sets that this build has and this CPU runs, best last."""
-    found = []
-    while tf_isa_name(<int>len(found)) != NULL:
-        found.append(tf_isa_name(<int>len(found)).decode())
-    return found
+    return [name for name, built, runs in instruction_sets() if built and runs]
 
 
 def _choose_isa():
@@ -117,8 +126,8 @@ def _choose_isa():
     cdef const char *chosen = tf_isa_choose(wanted.encode())
     if chosen == NULL:
         raise ImportError(
-            f"TF32DTYPE_ISA={wanted!r}: this machine offers"
-            f" {', '.join(available_isas())}"
+            f"TF32DTYPE_ISA must be one of {', '.join(available_isas())}, which this"
+            f" build has and this CPU runs; got {wanted!r}"
         )
     return chosen.decode()
 

@@ -855,5 +855,5 @@ cdef extern from "formats/byte_tables.h" nogil:
 
 
 cdef extern from "runtime/cpu_dispatch.h":
-    const char *tf_isa_name(int)
+    const char *tf_isa_name(int, int *built, int *runs)
     const char *tf_isa_choose(const char *)

@@ -128,6 +128,8 @@ def written(out: Matrix) -> None:
 assert_type(td.from_dlpack(numbers, device="cpu"), npt.NDArray[Any])
 assert_type(td.as_ml_dtypes(b), npt.NDArray[Any])
 assert_type(td.isa(), str)
+assert_type(td.show_config(), None)
+assert_type(td.show_config("dicts"), dict[str, Any])
 for name in td.formats:
     td.quantize(numbers, name)
 

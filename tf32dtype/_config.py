@@ -1,0 +1,84 @@
+"""What this build is, and what the machine would allow."""
+
+import platform
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from . import _core
+from ._version import __version__
+
+
+@overload
+def show_config(mode: Literal["stdout"] = "stdout") -> None: ...
+@overload
+def show_config(mode: Literal["dicts"]) -> dict[str, Any]: ...
+def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:
+    """Show versions and instruction sets, and whether a better build is possible.
+
+    Parameters
+    ----------
+    mode : {"stdout", "dicts"}, optional
+        "stdout" prints the configuration; "dicts" returns it as a dictionary.
+
+    Returns
+    -------
+    dict or None
+        With ``mode="dicts"``: the versions of the package, of Python and of NumPy; the
+        instruction sets that this build has, that the CPU runs, and the one in use;
+        whether calls of a BLAS can be intercepted. Otherwise None.
+
+    Raises
+    ------
+    ValueError
+        If `mode` is neither.
+
+    See Also
+    --------
+    numpy.show_config : The same of NumPy.
+
+    Notes
+    -----
+    ``pip install .`` compiles the kernels for the best instruction set of the machine
+    on which it runs, and for the baseline, which every machine has. On a machine with
+    a better set, the package works and says here how to build for that set. Wheels
+    have all sets. The results do not depend on the set, only the speed does.
+
+    Examples
+    --------
+    >>> td.show_config(mode="dicts")["instruction_sets"]["built"]  # doctest: +SKIP
+    ['baseline', 'x86-64-v3']
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ValueError(f"mode must be 'stdout' or 'dicts'; got {mode!r}")
+    known = _core.instruction_sets()
+    sets: dict[str, Any] = {
+        "built": [name for name, built, _ in known if built],
+        "cpu": [name for name, _, runs in known if runs],
+        "used": _core.isa(),
+    }
+    config = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "instruction_sets": sets,
+        "blas_interception": _core.blas_available(),
+    }
+    if mode == "dicts":
+        return config
+    interception = "available" if config["blas_interception"] else "not available"
+    print(
+        f"tf32dtype {config['version']}, NumPy {config['numpy']},"
+        f" Python {config['python']}\n"
+        f"instruction set in use: {sets['used']}\n"
+        f"instruction sets of this build: {', '.join(sets['built'])}\n"
+        f"instruction sets of this CPU: {', '.join(sets['cpu'])}\n"
+        f"BLAS interception: {interception}"
+    )
+    best = sets["cpu"][-1]
+    if best not in sets["built"]:
+        print(
+            f"This CPU has {best}, which this build leaves out. For more speed install"
+            " again on this machine, or with TF32DTYPE_ISAS=all in the environment."
+        )
+    return None
