@@ -29,7 +29,7 @@ from . import (
 
 _COMMANDS = {
     "blas": (blas, "a program that is not Python, with its products in a precision"),
-    "demo": (demo, "classify real images with every format"),
+    "demo": (demo, "classify real images in formats of 32 to 4 bits"),
     "compare": (compare, "what a product, or storing an array, loses in each format"),
     "convert": (convert, "a checkpoint in another format, its tensors one at a time"),
     "formats": (formats, "range, precision and spacing of every format"),
