@@ -4,7 +4,7 @@ settings."""
 import os
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 import pytest
 
@@ -73,9 +73,11 @@ def pytest_collection_modifyitems(
 
 
 def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
-    """The cases that a sample leaves out are of the exhaustive tier. A hash of their
-    names draws it: the same cases in every run, and of all kinds; of those for a GPU,
-    which run elsewhere, as many as of the others."""
+    """Mark the cases that a sample leaves out as exhaustive.
+
+    The draw depends only on the cases' names, so that it is the same in every run.
+    Cases for a GPU, which run elsewhere, are drawn apart from the others.
+    """
     cases: defaultdict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
@@ -83,9 +85,37 @@ def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
             cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for of_a_test in cases.values():
         (share,) = of_a_test[0].get_closest_marker("sampled").args
-        of_a_test.sort(key=lambda item: hashed(item.name))
-        for item in of_a_test[-(-len(of_a_test) // share) :]:
+        for item in left_out(of_a_test, share):
             item.add_marker(pytest.mark.exhaustive)
+
+
+def left_out(items: list[pytest.Item], share: int) -> list[pytest.Item]:
+    """The cases of one test that are not in a sample of one in `share`.
+
+    A value that several cases have (a format, an operation, a layout) is in the
+    sample, so that the sample is larger where a share has no room for all such values.
+    """
+    count = Counter(value for item in items for value in values(item))
+    missing = {value for value in count if count[value] > 1}
+    covering, others = [], []
+    for item in sorted(items, key=lambda item: hashed(item.name)):
+        new = missing & values(item)
+        missing -= new
+        (covering if new else others).append(item)
+    room = max(0, -(-len(items) // share) - len(covering))
+    return others[room:]
+
+
+def values(item: pytest.Item) -> set[tuple[str, Hashable]]:
+    """The names of a case's parameters, with their values or the index of these."""
+    found: set[tuple[str, Hashable]] = set()
+    callspec = getattr(item, "callspec", None)
+    for name, value in callspec.params.items() if callspec else ():
+        try:
+            found.add((name, value))
+        except TypeError:  # a list, an array
+            found.add((name, f"number {callspec.indices[name]}"))
+    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
