@@ -5,9 +5,9 @@ instruction set, so setuptools' own scheme (one list of sources, one list of
 flags) does not fit. Here each C file is one task, each Cython file is another,
 all run side by side, and setuptools only links the objects.
 
-    src/*/*.c               baseline flags, -O2      } linked into
+    src/*/*.c               baseline flags           } linked into
     src/*/kernels/*.c       each instruction set     } tf32dtype._core._core, and with
-    src/blas/preload/*.c    baseline flags, -O2      } that into tf32dtype_blas.so
+    src/blas/preload/*.c    baseline flags           } that into tf32dtype_blas.so
     tf32dtype/_core/*.c     Python and NumPy headers }
     tf32dtype/_core/*.pyx   one extension module per file
 
@@ -173,15 +173,14 @@ if SANITIZE:
         "-DTF_CHECKED",  # preconditions, src/runtime/asserts.h
         "-g",
     ]
-    KERNELS = FALLBACK = OUTSIDE = GLUE = ["-O1", *INSTRUMENT]
+    OPTIMISE = FALLBACK = GLUE = ["-O1", *INSTRUMENT]
     WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
     # Nothing throws: only debuggers would use the tables that unwind the stack.
     SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
-    KERNELS = ["-O3", *SMALL]
+    OPTIMISE = ["-O3", *SMALL]
     # The baseline's kernels, beside better ones that this machine uses.
     FALLBACK = ["-O1", *SMALL]
-    OUTSIDE = ["-O2", *SMALL]
     # Cython's C calls NumPy, Python and kernels: -O2 takes twice the time for nothing.
     GLUE = ["-O1", *SMALL]
     WARNINGS = ["-Wall", "-Wextra"]
@@ -399,7 +398,7 @@ class BuildExt(build_ext):
         best = instruction_sets[-1]
         for isa in reversed(instruction_sets):
             fallback = isa is not best and not all_sets_are_wanted()
-            flags = [*COMMON, *(FALLBACK if fallback else KERNELS), *WARNINGS]
+            flags = [*COMMON, *(FALLBACK if fallback else OPTIMISE), *WARNINGS]
             flags += isa.flags
             macros = [("TF_ISA", isa.identifier), ("TF_PLAIN_ISA", isa.plain)]
             for source in sorted(Path("src").glob("*/kernels/*.c")):
@@ -409,7 +408,7 @@ class BuildExt(build_ext):
                 alone = [*macros, ("TF_PRODUCTS_ALONE", "1")]
                 add(PRELOAD, isa.identifier, KERNEL_TABLE, flags, alone)
 
-        flags = [*COMMON, *OUTSIDE, *WARNINGS]
+        flags = [*COMMON, *OPTIMISE, *WARNINGS]
         built = [(f"TF_HAVE_{isa.identifier.upper()}", "1") for isa in instruction_sets]
         for source in sorted(Path("src").glob("*/*.c")):
             macros = built if source == DISPATCH else []

@@ -1,4 +1,5 @@
-"""The lines that count compiled files: setup.py prints them, tools/install shows them."""
+"""The lines of setup.py that count compiled files, and tools/install, which shows them.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    with_all_sets = os.environ | {"TF32DTYPE_ISAS": "all"}
+    subprocess.run(command, check=True, capture_output=True, env=with_all_sets)
     (found,) = folder.iterdir()
     return found
 
