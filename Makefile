@@ -20,6 +20,9 @@ ARGS ?=
 SOURCES := pyproject.toml setup.py $(shell find src tf32dtype -type f \
     ! -name '*.so' ! -name '*.pyc')
 
+# Tests start many short programs: each would compile the package's Python again.
+export PYTHONDONTWRITEBYTECODE :=
+
 ifeq ($(origin CC),command line)
 export CC
 endif
