@@ -80,6 +80,7 @@ def greatest_of(format: str, x: Any) -> Any:
     return np.where(abs(x) >= 7, 6, np.inf)  # 6 stands for what lies beyond
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)

@@ -37,6 +37,7 @@ def of_many(found: Any) -> list[Any]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", ["bfloat16", "float8_e4m3fn"])
 @pytest.mark.parametrize("type_", [np.float32, np.float64])
 @pytest.mark.parametrize("function", OPERATIONS)

@@ -15,7 +15,7 @@ import pytest
 
 import tf32dtype as td
 from tests.blas.calls import sums
-from tests.support.interpreters import run_code
+from tests.support.interpreters import python, warm
 from tests.support.precision_switch import random, same
 from tf32dtype import _core
 
@@ -176,18 +176,18 @@ def test_a_device() -> None:
 
 def test_lapack_is_left_out() -> None:
     """Whether its products come by a slot, as in NumPy 2.5's OpenBLAS, or not."""
-    x = random(240, 240).astype(np.float64) + np.diag(np.arange(240.0))
-    spd = x @ x.T + 240 * np.eye(240)
+    x = random(72, 72).astype(np.float64) + np.diag(np.arange(72.0))
+    spd = x @ x.T + 72 * np.eye(72)
     linear_algebra: list[Callable[[Array, Array], Any]] = [
-        lambda x, spd: np.linalg.solve(x, spd[:, :70]),
+        lambda x, spd: np.linalg.solve(x, spd[:, :24]),
         lambda x, spd: np.linalg.inv(x),
-        lambda x, spd: np.linalg.det(x / 240),
+        lambda x, spd: np.linalg.det(x / 72),
         lambda x, spd: np.linalg.qr(x),
         lambda x, spd: np.linalg.svd(x),
         lambda x, spd: np.linalg.eigh(spd),
         lambda x, spd: np.linalg.eig(x),
         lambda x, spd: np.linalg.cholesky(spd),
-        lambda x, spd: np.linalg.lstsq(x, spd[:, :70], rcond=None)[0],
+        lambda x, spd: np.linalg.lstsq(x, spd[:, :24], rcond=None)[0],
     ]
     for dtype in (np.float32, np.float64):
         operands = x.astype(dtype), spd.astype(dtype)
@@ -375,11 +375,22 @@ def test_fork() -> None:
 # -- fresh processes -------------------------------------------------------------------
 
 LATE = """
-import sys
+import importlib.util, os, sys, threading
 import numpy as np
 import tf32dtype as td
 x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
 wanted = td.matmul(x, x, precision="bf16")
+assert not any(name.startswith("scipy") for name in sys.modules)
+
+def fblas():
+    # What scipy.linalg.blas has its routines from, without the rest of SciPy.
+    (folder,) = importlib.util.find_spec("scipy").submodule_search_locations
+    folder = os.path.join(folder, "linalg")
+    spec = importlib.machinery.PathFinder.find_spec("_fblas", [folder])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 with td.matmul_precision("bf16", blas=True):
     {imports}
     same = np.array_equal(blas.sgemm(1, x, x), wanted)
@@ -392,36 +403,31 @@ print(same, np.array_equal(blas.sgemm(1, x, x), wanted))
     [
         "from scipy.linalg import blas",
         pytest.param(
-            "import os; sys.setdlopenflags(os.RTLD_NOW | os.RTLD_DEEPBIND);"
-            " from scipy.linalg import blas",
+            "sys.setdlopenflags(os.RTLD_NOW | os.RTLD_DEEPBIND); blas = fblas()",
             marks=pytest.mark.skipif(
                 "ASAN_OPTIONS" in os.environ, reason="it refuses deep binding"
             ),
         ),
-        "import os; sys.setdlopenflags(os.RTLD_LAZY); from scipy.linalg import blas",
-        "import os; sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL);"
-        " from scipy.linalg import blas",
-        "import threading; t = threading.Thread(target=__import__,"
-        " args=['scipy.linalg.blas']); t.start(); t.join();"
-        " from scipy.linalg import blas",
+        "sys.setdlopenflags(os.RTLD_LAZY); blas = fblas()",
+        "sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL); blas = fblas()",
+        "t = threading.Thread(target=lambda: globals().update(blas=fblas()));"
+        " t.start(); t.join()",
     ],
 )
 def test_libraries_that_come_later(imports: str) -> None:
     pytest.importorskip("scipy")
-    assert run_code(LATE.format(imports=imports)) == "True False"
+    assert warm("tf32dtype").run("-c", LATE.format(imports=imports)) == "True False"
 
 
 def test_libraries_that_came_between_scopes() -> None:
     pytest.importorskip("scipy")
     code = LATE.replace("with td", "with td.matmul_precision('tf32', blas=True): pass\n"
-                        "from scipy.linalg import blas\nwith td", 1)  # fmt: skip
-    assert run_code(code.format(imports="pass")) == "True False"
+                        "blas = fblas()\nwith td", 1)  # fmt: skip
+    assert warm("tf32dtype").run("-c", code.format(imports="pass")) == "True False"
 
 
 def test_numpy_in_a_precision_from_its_start() -> None:
     """Variables of the environment, as `tf32dtype run` gives them to children."""
-    from tests.support.interpreters import python
-
     code = (
         "import numpy as np, tf32dtype as td; x = np.linspace(-1, 1, 900,"
         " dtype=np.float32).reshape(30, 30); y = x.dot(x);"
@@ -435,6 +441,8 @@ def test_numpy_in_a_precision_from_its_start() -> None:
         "min_size=\u00b2", "rounding=bogus", "rounding", "float64=no", "dots=1",
         "lapack=",
     ):  # fmt: skip
-        done = python("-c", code, **variables | {"TF32DTYPE_BLAS": words})
+        # The package is imported in the fork.
+        wrong = variables | {"TF32DTYPE_BLAS": words}
+        done = warm("numpy").python("-c", code, **wrong)
         assert done.returncode == 1
         assert "TF32DTYPE_BLAS" in done.stderr.splitlines()[-1], done.stderr

@@ -141,8 +141,18 @@ def test_molecule(run: Run) -> None:
     assert errors["bf16x9"][1] < 1e-6
 
 
-def test_components_and_clusters(run: Run) -> None:
+def test_components_and_clusters(run: Run, capsys: Any) -> None:
     """Through NumPy and through SciPy's cython_blas."""
+    pytest.importorskip("sklearn")
+    exec(SKLEARN, {})
+    own = [float(word) for word in capsys.readouterr().out.split()]
+    found, obeyed = run(SKLEARN, "bf16")
+    assert obeyed["float32"] > 100
+    assert 1e-4 < distance(found, own) < 0.2
+
+
+@pytest.mark.exhaustive
+def test_components_and_clusters_in_precisions(run: Run) -> None:
     pytest.importorskip("sklearn")
     own, obeyed = run(SKLEARN, "bf16", "--no-blas")
     without_blas = obeyed.get("float32", 0)

@@ -66,8 +66,14 @@ X = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
 ROUNDED = td.matmul(X, X, precision="bf16").tobytes().hex()
 
 
-def tf32dtype(folder: Path, *words: object, **variables: str) -> Any:
-    return interpreters.python("-m", "tf32dtype", *words, cwd=folder, **variables)
+def tf32dtype(folder: Path, *words: object) -> Any:
+    """In a fork of an interpreter that has imported the command line."""
+    warm = interpreters.warm("tf32dtype._cli.main")
+    return warm.python("-m", "tf32dtype", *words, cwd=folder)
+
+
+def in_a_fresh_interpreter(folder: Path, *words: object) -> Any:
+    return interpreters.python("-m", "tf32dtype", *words, cwd=folder)
 
 
 def obeyed(folder: Path, *options: str, program: str = "program.py") -> set[str]:
@@ -238,7 +244,7 @@ def test_strict(folder: Path) -> None:
 
 def test_a_program_that_raises(folder: Path) -> None:
     (folder / "raises.py").write_text(f"ROUNDED = {ROUNDED!r}\n{PROGRAM}1 / 0\n")
-    done = tf32dtype(folder, "run", "--precision", "bf16", "raises.py")
+    done = in_a_fresh_interpreter(folder, "run", "--precision", "bf16", "raises.py")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
     assert "tf32dtype: 6 calls obeyed" in done.stderr
@@ -311,7 +317,9 @@ def test_children_of_multiprocessing(folder: Path) -> None:
         "        with m.get_context(how).Pool(1) as pool:\n"
         "            print(how, *pool.map(work, range(3)))\n"
     )
-    done = tf32dtype(folder, "run", "--precision", "bf16", "--quiet", "pools.py")
+    done = in_a_fresh_interpreter(
+        folder, "run", "--precision", "bf16", "--quiet", "pools.py"
+    )
     assert done.stdout.splitlines() == [
         f"{how} True True True" for how in ("fork", "spawn", "forkserver")
     ], done.stderr
@@ -415,6 +423,6 @@ def test_wrong_words_of_blas(tmp_path: Path) -> None:
 
 
 def test_the_path_is_a_file() -> None:
-    path = tf32dtype(Path.cwd(), "blas", "--path").stdout
+    path = in_a_fresh_interpreter(Path.cwd(), "blas", "--path").stdout
     assert Path(path.strip()).is_file()
     assert path.endswith("tf32dtype_blas.so\n")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support.interpreters import warm
 from tests.support.precision_switch import random
 from tf32dtype import _core
 
@@ -273,14 +274,24 @@ def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
     assert len(addresses) < 6
 
 
+#: In a process of few objects: every scope and every opening looks at all of them.
+AGAIN = """
+import ctypes, sys
+import tf32dtype as td
+from tests.blas.test_slots import close, function, product
+kept, user = ctypes.CDLL(sys.argv[1]), sys.argv[2]
+with td.matmul_precision("bf16", blas=True):
+    for i in range(9000):
+        opened = ctypes.CDLL(user)
+        if i % 200 == 0 or i > 8900:
+            assert product(function(opened)) == "bf16"
+        close(opened)
+print("done")
+"""
+
+
 def test_closed_and_opened_again(tmp_path: Path) -> None:
     """More often than there are stubs."""
     library = blas(tmp_path)
-    user, kept = caller(tmp_path, CALLER, of=library), ctypes.CDLL(str(library))
-    with td.matmul_precision("bf16", blas=True):
-        for i in range(9000):
-            opened = ctypes.CDLL(str(user))
-            if i % 200 == 0 or i > 8900:
-                assert product(function(opened)) == "bf16"
-            close(opened)
-    del kept
+    user = caller(tmp_path, CALLER, of=library)
+    assert warm("tf32dtype").run("-c", AGAIN, library, user) == "done"

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import tf32dtype as td
 from tests.reference import blocks_matmul as reference
-from tests.reference.codec import Exact, decode, encode_code, from_float
+from tests.reference.codec import Exact, decode_code, encode_code, from_float
 from tests.reference.formats import FLOAT16, FLOAT32, FORMATS
 from tf32dtype.blocks import BlockArray, formats
 
@@ -71,12 +72,21 @@ def random_blocks(
     )
 
 
+def random_numbers(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 1, shape) * 2.0 ** rng.integers(-4, 4, shape)
+    dtype = getattr(td, name) if hasattr(td, name) else np.dtype(name)
+    with np.errstate(all="ignore"):
+        return values.clip(-6, 6).astype(dtype)
+
+
 def lines_of(x: Any, axis: int) -> list[list[Exact]]:
     """The numbers of a matrix along an axis."""
     items = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     f = ROWS[items.dtype.name]
     raw = items.view(f"u{items.dtype.itemsize}").tolist()
-    return [[decode(f, item) for item in line] for line in raw]
+    mask = f.count - 1  # a table of all codes would take longer than these few
+    return [[decode_code(f, item >> f.shift & mask) for item in line] for line in raw]
 
 
 def levels_of(x: Any, axis: int, block: int) -> list[reference.Level]:

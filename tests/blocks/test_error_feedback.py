@@ -31,7 +31,7 @@ def test_the_rule(name):
 @pytest.mark.parametrize("name", ["tcfp8", "tcfp12", "tcfp16", "mxfp8_e4m3"])
 @pytest.mark.parametrize("moving", [False, True])
 def test_the_mean_of_200_steps_is_unbiased(name, moving):
-    x = normal((32, 64))
+    x = normal((8, 64))
     feedback = ErrorFeedback(name)
     total = np.zeros(x.shape)
     plain = np.zeros(x.shape)

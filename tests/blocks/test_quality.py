@@ -2,7 +2,8 @@
 
 Signal-to-noise ratios are those of the sums of squares, in dB. Over draws of 512 x 4096
 normal numbers the mean square error of the published rules has a standard deviation of
-0.3 % (of tcfp8, which clips; 0.2 % else), the ratio at best one of 0.01 dB.
+0.3 % (of tcfp8, which clips; 0.2 % else), the ratio at best one of 0.01 dB; over draws
+of 128 x 4096 numbers these are twice as large.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 BENCHMARK = ROOT / "benchmarks" / "blocks" / "blocks_quality.py"
 FIGURES = ROOT / "benchmarks" / "results" / "blocks_quality.json"
 
-SMALL, FULL = (512, 4096), (4096, 4096)
+SMALL, FULL = (128, 4096), (4096, 4096)
 SHAPES = [SMALL, pytest.param(FULL, marks=pytest.mark.exhaustive)]
 
 # Mean square error and ratio of normal numbers, as TCFP's first description has them.
@@ -182,7 +183,7 @@ def mean_error(name: str, x: Array, steps: int) -> float:
 
 
 def test_feedback_is_unbiased() -> None:
-    x = normal(SMALL)[:16]
+    x = normal(SMALL)[:4]
     once = math.sqrt(mean_square(x, kept(x, "tcfp8")))
     found = mean_error("tcfp8", x, 200)
     assert found <= 2e-4

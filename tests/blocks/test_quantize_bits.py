@@ -73,10 +73,10 @@ def check(x, name, axis=-1, **options):
 @pytest.mark.parametrize("name", ROWS)
 def test_defaults(name):
     assert list(ROWS) == list(blocks.formats)
-    check(normal((3, 70)), name)
-    check(normal((37, 2), 1), name, 0)
+    check(normal((1, 70)), name)
+    check(normal((37, 1), 1), name, 0)
     wide = np.ldexp(
-        normal((2, 96), 2), np.random.default_rng(1).integers(-9, 9, (2, 96))
+        normal((1, 96), 2), np.random.default_rng(1).integers(-9, 9, (1, 96))
     )
     check(wide, name)
     wide[:, 32:64] *= np.float32(2.0**-20)
@@ -113,10 +113,11 @@ RULES = ["amax", "floor", "even", "nf", "mse"]
 TCFP = ["tcfp8", "tcfp12", "tcfp16"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*TCFP, "mxfp4", "nvfp4", "int8"])
 @pytest.mark.parametrize("rule", RULES)
 def test_rules(name, rule):
-    check(normal((2, 70)), name, rule=rule)
+    check(normal((1, 70)), name, rule=rule)
     check(normal((2, 70)), name, rule=rule, size=64)
     for scale_format in SCALES:
         check(normal((1, 40)), name, rule=rule, scale_format=scale_format)

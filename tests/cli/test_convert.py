@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support import forks
 from tests.support.command_line import complaint
 from tf32dtype._cli.main import main
 from tf32dtype._convert import convert, losses, targets
@@ -285,11 +285,7 @@ def run(program, *argv):
         program,
         "sys.exit(main(sys.argv[1:]))",
     ]
-    return subprocess.run(
-        [sys.executable, "-c", "\n".join(lines), "convert", *argv],
-        capture_output=True,
-        text=True,
-    )
+    return forks.python("-c", "\n".join(lines), "convert", *argv)
 
 
 #: What ends a run when the fifth tensor is to be written.
@@ -441,16 +437,15 @@ def test_a_disk_that_is_too_small(large, capsys):
     check_done()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB there")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/status")
 @pytest.mark.parametrize("to", ["fp8_e4m3", "float64"])
 def test_one_tensor_is_in_memory_at_a_time(to, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x = np.ones((1 << 11, 1 << 11), np.float32)  # 16 MiB
-    td.safetensors.save("in.safetensors", {f"l{i}": x for i in range(12)})
+    td.safetensors.save("in.safetensors", {f"l{i}": x for i in range(4)})
     td.safetensors.save("small.safetensors", {"l": x[:2]})
     use = (
-        "import resource, atexit\n"
-        "use = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"import atexit\n{forks.MEMORY}"
         "main(['convert', 'small.safetensors', 's.safetensors', '--to', 'bf16'])\n"
         "before = use()\n"
         "atexit.register(lambda: print(use() - before, file=sys.stderr))"

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.support import forks
+from tests.support.command_line import on_a_terminal
 from tests.support.interpreters import python
-from tests.support.paths import ROOT
 from tf32dtype import _core
 
 if not _core.blas_available():
@@ -37,11 +38,13 @@ def command(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def end(folder: Path, command: str, code: str, *options: str) -> Any:
+def end(
+    folder: Path, command: str, code: str, *options: str, tear_down: bool = True
+) -> Any:
     """What comes of a program that ends by this code."""
     (folder / "ends.py").write_text(PRODUCTS + code + "\n")
     words = (*COMMANDS[command], *options, "ends.py")
-    return python("-m", "tf32dtype", *words, cwd=folder)
+    return forks.python("-m", "tf32dtype", *words, cwd=folder, tear_down=tear_down)
 
 
 def times_told(command: str, done: Any) -> int:
@@ -49,6 +52,7 @@ def times_told(command: str, done: Any) -> int:
 
 
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "sys.exit(3)", "1 / 0", "pass"])
+@pytest.mark.sampled(2)
 def test_a_forked_child_tells_nothing(
     command: str, ending: str, tmp_path: Path
 ) -> None:
@@ -75,14 +79,16 @@ def test_a_forked_child_tells_nothing(
         ("class Own(BaseException): pass\nraise Own", 1),
     ],
 )
-def test_how_it_ends(command: str, code: str, wanted: int, tmp_path: Path) -> None:
-    done = end(tmp_path, command, code, "--json", "o.json")
+def test_how_it_ends(code: str, wanted: int, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(PRODUCTS + code + "\n")
     plain = python("ends.py", cwd=tmp_path)
-    assert done.returncode == plain.returncode == wanted
-    assert plain.stderr in done.stderr
-    assert "_cli" not in done.stderr
-    assert times_told(command, done) == 1
-    json.loads((tmp_path / "o.json").read_text())
+    for command in COMMANDS:
+        done = end(tmp_path, command, code, "--json", f"{command}.json")
+        assert done.returncode == plain.returncode == wanted
+        assert plain.stderr in done.stderr
+        assert "_cli" not in done.stderr
+        assert times_told(command, done) == 1
+        json.loads((tmp_path / f"{command}.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -93,6 +99,7 @@ def test_how_it_ends(command: str, code: str, wanted: int, tmp_path: Path) -> No
         "pool = Pool(); pool.submit(work)",
     ],
 )
+@pytest.mark.sampled(2)
 def test_interrupted_while_threads_work(
     command: str, wait: str, tmp_path: Path
 ) -> None:
@@ -134,6 +141,7 @@ def test_a_pool_that_nobody_shuts_down(command: str, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("exits", [0, 7])
+@pytest.mark.sampled(3)
 def test_closed_streams(
     command: str, code: str, told: set[str], exits: int, tmp_path: Path
 ) -> None:
@@ -148,7 +156,7 @@ def test_a_folder_that_is_gone(command: str, tmp_path: Path) -> None:
     for exits in (0, 7):
         (tmp_path / "gone").mkdir()
         code = f"import shutil; shutil.rmtree('gone'); sys.exit({exits})"
-        done = end(tmp_path, command, code, "--json", "gone/o.json")
+        done = end(tmp_path, command, code, "--json", "gone/o.json", tear_down=False)
         assert done.returncode == (exits or 1)
         assert times_told(command, done) == 1
         (line,) = [x for x in done.stderr.splitlines() if "o.json" in x]
@@ -163,7 +171,7 @@ def test_a_pipe_is_written_and_stays(command: str, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
-        done = end(tmp_path, command, "", "--json", "pipe")
+        done = end(tmp_path, command, "", "--json", "pipe", tear_down=False)
         assert done.returncode == 0
         json.loads(reader.communicate()[0])
     assert pipe.is_fifo()
@@ -171,7 +179,8 @@ def test_a_pipe_is_written_and_stays(command: str, tmp_path: Path) -> None:
 
 def test_devices(command: str, tmp_path: Path) -> None:
     quietly = ("--quiet", "--json")
-    assert end(tmp_path, command, "", *quietly, "/dev/null").returncode == 0
+    done = end(tmp_path, command, "", *quietly, "/dev/null", tear_down=False)
+    assert done.returncode == 0
     assert Path("/dev/null").is_char_device()
     done = end(tmp_path, command, "print(1)", *quietly, "/dev/stdout")
     one, record = done.stdout.split("\n", 1)
@@ -190,11 +199,11 @@ def test_standard_output_in_a_file(command: str, tmp_path: Path) -> None:
     )
     words = (*COMMANDS[command], "--quiet", "--json", "/dev/stdout", "ends.py")
     with open(tmp_path / "out", "w") as out:
-        subprocess.run(
+        process = forks.start(
             [sys.executable, "-m", "tf32dtype", *words],
-            stdout=out, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-            check=True,
+            stdin=0, stdout=out.fileno(), stderr=2, cwd=tmp_path, tear_down=True,
         )  # fmt: skip
+        assert process.wait() == 0
     one, *record, two = (tmp_path / "out").read_text().splitlines()
     assert (one, two) == ("1", "2")
     json.loads("\n".join(record))
@@ -224,13 +233,12 @@ def test_nothing_is_imported_after_the_program(
 ) -> None:
     """It would be looked for in the program's folder."""
     (tmp_path / "ends.py").write_text(PRODUCTS + AFTER)
-    words = ["-m", "tf32dtype", *options, "--json", "o.json", "ends.py"]
+    words = (*options, "--json", "o.json", "ends.py")
     if terminal:
-        command = [sys.executable, *words]
-        code = f"import pty; raise SystemExit(pty.spawn({command!r}))"
-        words = ["-c", code]
-    done = python(*words, cwd=tmp_path, TERM="xterm")
-    assert done.returncode == 0, done
+        on_a_terminal(80, *words, cwd=tmp_path, errors_too=True)
+    else:
+        done = forks.python("-m", "tf32dtype", *words, cwd=tmp_path)
+        assert done.returncode == 0, done
     assert (tmp_path / "after").read_text() == "set()"
 
 
@@ -240,5 +248,7 @@ def test_files_named_as_modules(command: str, tmp_path: Path) -> None:
         (tmp_path / "inner" / f"{name}.py").write_text("1 / 0\n")
     (tmp_path / "inner" / "ends.py").write_text(PRODUCTS)
     words = (*COMMANDS[command], "--json", "o.json", "inner/ends.py")
-    done = python("-m", "tf32dtype", *words, cwd=tmp_path)
+    # A report imports the most; afresh, so that none of these has been imported.
+    run = python if command == "report" else forks.python
+    done = run("-m", "tf32dtype", *words, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("Error")) == (0, 0)

@@ -2,13 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support import forks
 from tests.support.command_line import complaint, on_a_terminal, plain, report
 from tf32dtype import _text as text
 
@@ -210,21 +210,18 @@ def test_shards_are_one_file(tmp_path, capsys):
         assert [x["max"] for x in found] == [0, 1, 2, 3]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB there")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/status")
 def test_little_is_in_memory(tmp_path):
     """Of a mapped file of 96 MiB, and of one tensor."""
     path = tmp_path / "a.safetensors"
-    td.safetensors.save(path, {"a": np.ones((48, 1 << 20), td.bfloat16)})
+    td.safetensors.save(path, {"a": np.ones((24, 1 << 20), td.bfloat16)})
     program = (
-        "import resource, sys; from tf32dtype._cli.main import main\n"
-        "use = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"import sys; from tf32dtype._cli.main import main\n{forks.MEMORY}"
         "main(['inspect', '1', '--json']); before = use()\n"
         "main(['inspect', sys.argv[1], '--json'])\n"
         "print(use() - before, file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True
-    )
+    done = forks.python("-c", program, path)
     assert done.returncode == 0, done.stderr
     assert int(done.stderr) < 40 << 10
 

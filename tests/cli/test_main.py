@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support import forks
 from tests.support.command_line import ALL, complaint, on_a_terminal, plain, report
 from tf32dtype import _text as text
 from tf32dtype._cli.main import main
@@ -59,16 +60,21 @@ def test_as_a_module_into_a_closed_pipe():
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has /dev/full")
 def test_when_the_disk_is_full():
+    errors, stderr = os.pipe()
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
+        process = forks.start(
             [sys.executable, "-m", "tf32dtype", "formats"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
+            stdin=0,
+            stdout=full.fileno(),
+            stderr=stderr,
+            tear_down=True,
         )
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "No space left" in done.stderr
+    os.close(stderr)
+    with open(errors) as file:
+        said = file.read()
+    assert process.wait() == 1
+    assert said.count("\n") == 1
+    assert "No space left" in said
 
 
 @pytest.mark.parametrize(("columns", "parts"), [(60, 3), (80, 2), (118, 1), (200, 1)])

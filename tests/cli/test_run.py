@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support import interpreters
+from tests.support import command_line, forks, interpreters
 
 PRODUCTS = """
 import numpy as np
@@ -34,7 +34,13 @@ def python(*arguments: object, folder: Path, **environment: str) -> Any:
     return interpreters.python(*arguments, cwd=folder, input="typed", **environment)
 
 
-def tf32dtype(*arguments: object, folder: Path, **environment: str) -> Any:
+def tf32dtype(*arguments: object, folder: Path, tear_down: bool = False) -> Any:
+    words = ("-m", "tf32dtype", "run", *arguments)
+    return forks.python(*words, cwd=folder, input="typed", tear_down=tear_down)
+
+
+def afresh(*arguments: object, folder: Path, **environment: str) -> Any:
+    """In an interpreter of its own."""
     return python("-m", "tf32dtype", "run", *arguments, folder=folder, **environment)
 
 
@@ -42,7 +48,8 @@ def as_python_runs_it(folder: Path, *words: object, **environment: str) -> str:
     """Both outcomes are equal; the standard output."""
     wanted = python(*words, folder=folder, **environment)
     quietly = ("--precision", "bf16", "--quiet")
-    got = tf32dtype(*quietly, *words, folder=folder, **environment)
+    run = afresh if environment else tf32dtype
+    got = run(*quietly, *words, folder=folder, **environment)
     assert (got.returncode, got.stdout, got.stderr) == (
         wanted.returncode,
         wanted.stdout,
@@ -79,7 +86,7 @@ def test_products_obey(folder: Path) -> None:
     assert lines[2] == (A.astype(float) @ A).tobytes().hex()
     long = tf32dtype("--precision=BF16_BF16_F32", "products.py", folder=folder)
     assert long.stdout.split() == lines
-    other = tf32dtype(
+    other = afresh(
         "--precision", "f32", "products.py", folder=folder,
         TF32DTYPE_MATMUL_PRECISION="bf16",
     )  # fmt: skip
@@ -160,7 +167,8 @@ def test_all_words_after_its_name_are_its_own(folder: Path) -> None:
 def test_how_it_ends(code: str, folder: Path) -> None:
     (folder / "ends.py").write_bytes(code.encode("latin-1"))
     wanted = python("ends.py", folder=folder)
-    got = tf32dtype("--precision", "bf16", "--quiet", "ends.py", folder=folder)
+    words = ("--precision", "bf16", "--quiet", "ends.py")
+    got = tf32dtype(*words, folder=folder, tear_down=True)
     # Python lets the signal end it.
     code_wanted = {-signal.SIGINT: 130}.get(wanted.returncode, wanted.returncode)
     assert (got.returncode, got.stdout) == (code_wanted, wanted.stdout)
@@ -187,22 +195,29 @@ def test_its_own_precision_comes_first(folder: Path) -> None:
     assert after == product()
 
 
-def test_what_is_wrong_is_one_line(folder: Path) -> None:
+def test_what_is_wrong_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for program in ("missing.py", "missing/x.py", "."):
         assert program in complaint(folder, "--precision", "bf16", program)
     for module in ("missing", "missing.x", "..", ""):
         complaint(folder, "--precision", "bf16", "-m", module)
-    line = complaint(folder, "--precision", "bogus", "world.py")
-    assert "unknown precision 'bogus'; known are F32_F32_F32" in line
-    assert "toward_zero" in complaint(
-        folder, "--precision", "bf16", "--rounding", "toward_zero", "world.py"
-    )
-    complaint(folder, "--precision", "bf16", "--scale", "column", "world.py")
-    complaint(folder, "--precision", "bf16", "--bogus", "world.py")
-    assert "--precision" in complaint(folder, "world.py")
-    complaint(folder, "--precision", "bf16")
-    complaint(folder, "--precision", "bf16", "--json", ".", "world.py")
-    complaint(folder)
+    monkeypatch.chdir(folder)
+    bf16 = ("--precision", "bf16")
+    for words, said in (
+        (
+            ("--precision", "bogus", "world.py"),
+            "unknown precision 'bogus'; known are F32_F32_F32",
+        ),
+        ((*bf16, "--rounding", "toward_zero", "world.py"), "toward_zero"),
+        ((*bf16, "--scale", "column", "world.py"), "column"),
+        ((*bf16, "--bogus", "world.py"), "--bogus"),
+        (("world.py",), "--precision"),
+        (bf16, "script.py"),
+        ((*bf16, "--json", ".", "world.py"), "."),
+        ((), "script.py"),
+    ):
+        assert said in command_line.complaint(capsys, "run", *words)
 
 
 def test_help() -> None:

@@ -85,6 +85,7 @@ def test_large_formats_add_up(name, capsys):
         "float32": (32, 8, 23),
         "float64": (64, 11, 52),
     }[name]
+    assert found["format"] == name
     assert found["values"] is None
     assert found["numbers"] == 2 * (2**mantissa * (2**exponent - 1) - 1)
     assert found["nans"] == 2 * (2**mantissa - 1)
@@ -154,7 +155,8 @@ def test_names(capsys):
     assert named("fp16", "half", "f32") == ["float16", "float32"]
     assert named("mxfp8") == ["float8_e4m3fn"]
     assert named("mxfp4,nvfp4") == ["float4_e2m1fn"]
-    assert [name for name in ALL if named(name) != [name]] == []
+    # That float32 and float64 are named, those tests say who look at their numbers.
+    assert [name for name in ALL[:-2] if named(name) != [name]] == []
 
 
 def test_on_a_narrow_terminal():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.interpreters import run
+from tests.support.interpreters import warm
 from tests.support.paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -20,6 +20,7 @@ def report(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """What a benchmark measures of few and small matrices; drawn, with matplotlib."""
     script = BENCHMARKS / "matmul" / f"accuracy_{request.param}.py"
     written, drawn = tmp_path / "found.json", tmp_path / "found.png"
+    run = warm("tf32dtype._cli.main").run
     printed = run(str(script), "--quick", "--json", str(written))
     assert "bf16x9" in printed
     found: dict[str, Any] = json.loads(written.read_text())
@@ -81,4 +82,4 @@ def test_length(report: dict[str, Any]) -> None:
 
 
 def test_the_documents_have_the_figures() -> None:
-    run(str(BENCHMARKS / "readme.py"), "--check")
+    warm("tf32dtype._cli.main").run(BENCHMARKS / "readme.py", "--check")

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.interpreters import python, run
+from tests.docs.images import variables_of_stub
+from tests.support.interpreters import run, warm
 from tests.support.paths import BENCHMARKS, ROOT
 from tf32dtype import _core
 
@@ -40,7 +41,8 @@ def quick(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Report:
         pytest.skip("needs Linux on x86-64 or AArch64")
     folder = tmp_path_factory.mktemp(name)
     script, written = SCRIPTS / f"{name}.py", folder / "out" / "found.json"
-    printed = run(script, "--quick", "--json", written, timeout=300)
+    stub = variables_of_stub(folder) if name == "transformer" else {}
+    printed = run(script, "--quick", "--json", written, timeout=300, **stub)
     assert "| bf16x9 |" in printed or "| all in bf16x9 |" in printed
     assert run(script, "--read", written) == printed
     if importlib.util.find_spec("matplotlib"):
@@ -53,12 +55,14 @@ def quick(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Report:
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_what_is_missing_is_said_first(name: str, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util as u\nfind = u.find_spec\n"
+    script = SCRIPTS / f"{name}.py"
+    code = (
+        "import importlib.util as u, runpy, sys\nfind = u.find_spec\n"
         f"u.find_spec = lambda *n: None if n == ({NEEDS[name]!r},) else find(*n)\n"
+        f"sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        f"runpy.run_path({str(script)!r}, run_name='__main__')\n"
     )
-    path = f"{tmp_path}:{ROOT}"
-    done = python(SCRIPTS / f"{name}.py", "--quick", PYTHONPATH=path)
+    done = warm("tf32dtype._cli.main").python("-c", code, "--quick", cwd=tmp_path)
     assert done.returncode == 2
     assert "is missing: pip install" in done.stderr
 
@@ -169,8 +173,38 @@ def test_free_fermions(g: float, ring: bool, monkeypatch: pytest.MonkeyPatch) ->
     assert ising_chain.field_of(found, ring) == pytest.approx(g, abs=1e-9)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("quick", ["transformer"], indirect=True)
 def test_transformer(quick: Report) -> None:
+    of_quick_transformer(quick)
+
+
+#: The script, with a fifth of the unseen images.
+FEW_IMAGES = f"""
+import sys
+sys.path.insert(0, {str(SCRIPTS)!r})
+import digits_transformer as model, scripts, transformer
+load = model.load
+def load_few():
+    train, test = load()
+    return train, model.Images(test.patches[:100], test.digits[:100])
+model.load = load_few
+parts = transformer.measure, transformer.block, transformer.draw
+sys.exit(scripts.main(transformer.__doc__, {{"sklearn": "scikit-learn"}}, *parts))
+"""
+
+
+def test_transformer_of_few_images(tmp_path: Path) -> None:
+    variables = variables_of_stub(tmp_path)
+    run, written = warm("tf32dtype._cli.main").run, tmp_path / "out" / "found.json"
+    printed = run("-c", FEW_IMAGES, "--quick", "--json", written, **variables)
+    assert "| all in bf16x9 |" in printed
+    script = SCRIPTS / "transformer.py"
+    assert run(script, "--read", written, **variables) == printed
+    of_quick_transformer(json.loads(written.read_text()))
+
+
+def of_quick_transformer(quick: Report) -> None:
     of_transformer(quick)
     # Another machine's exp and sums have other last bits, and the same answers but few.
     whole = full("transformer")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.interpreters import run
+from tests.support.interpreters import warm
 from tests.support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "applications"))
@@ -27,6 +28,9 @@ pytestmark = pytest.mark.once
 def small(name: str, folder: Path) -> dict[str, Any]:
     """What a script finds with --quick; drawn, with matplotlib."""
     script, written, drawn = APPLICATIONS / f"{name}.py", folder / "x", folder / "x.png"
+    run = partial(
+        warm("tf32dtype._cli.main").run, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
+    )
     printed = run(script, "--quick", "--json", written)
     assert printed.startswith("Measured on")
     assert "| bf16x9" in printed

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.docs.images import variables_of_stub
 from tests.support.interpreters import python
 from tests.support.paths import ROOT
 from tf32dtype import blocks
@@ -78,10 +79,14 @@ def test_numpy_trains_alike_on_every_machine(data, name, feedback):
     assert found.losses == pytest.approx(RECORDED[name, feedback], rel=1e-12)
 
 
+@pytest.fixture(scope="module")
+def plain(data):
+    return digits_numpy.train(data, "float32", epochs=12)
+
+
 @pytest.mark.parametrize("feedback", [False, True])
-def test_accuracy_holds(data, feedback):
+def test_accuracy_holds(data, plain, feedback):
     """tcfp12 and tcfp16 are within 1 % of float32."""
-    plain = digits_numpy.train(data, "float32", epochs=12)
     assert plain.accuracy > 0.95
     for name in ("tcfp12", "tcfp16"):
         found = digits_numpy.train(data, name, feedback=feedback, epochs=12)
@@ -109,7 +114,7 @@ def test_the_script(tmp_path, options):
     drawn = tmp_path / "figures" / "losses.png"
     if importlib.util.find_spec("matplotlib"):
         arguments += ["--plot", str(drawn)]
-    done = python(script, *arguments, OMP_NUM_THREADS="1")
+    done = python(script, *arguments, **variables_of_stub(tmp_path))
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(RUNS)

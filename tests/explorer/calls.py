@@ -1,13 +1,17 @@
-"""Calls of the explorer's arithmetic, in one process of node."""
+"""Calls of the explorer's arithmetic, all in one process of node."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from functools import cache
+from typing import IO, Any, NamedTuple
 
 import pytest
 
@@ -35,6 +39,12 @@ def big(x: int) -> dict[str, Any]:
     return {"big": str(x)}
 
 
+def steps_of(number: int) -> pytest.MarkDecorator:
+    """For a test that takes one of so many of its cases, or all of them."""
+    whole = pytest.param(1, id="all", marks=pytest.mark.exhaustive)
+    return pytest.mark.parametrize("step", [pytest.param(number, id="some"), whole])
+
+
 def _number(x: dict[str, Any]) -> Any:
     if x.keys() != {"number"} or not isinstance(x["number"], str):
         return x
@@ -42,22 +52,47 @@ def _number(x: dict[str, Any]) -> Any:
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-def run(calls: Iterable[Call]) -> list[Any]:
-    """What they return; codes of float64 are integers."""
-    node = shutil.which("node") or shutil.which("nodejs")
-    if node is None:
+@cache
+def node() -> tuple[subprocess.Popen[str], IO[str]]:
+    """A process of node that answers all calls, and what it writes of its errors."""
+    path = shutil.which("node") or shutil.which("nodejs")
+    if path is None:
         assert "TF32DTYPE_NEED_NODE" not in os.environ, "node is not installed"
         pytest.skip("node is not installed")
-    asked = json.dumps([call._asdict() for call in calls])
     # At its end node 20 waits for V8's compiler, which may wait for node to collect
     # garbage: so nothing is compiled beside. It is not to run with a sanitizer that
     # Python runs with.
     script = str(ROOT / "tests" / "explorer" / "run_calls.js")
-    command = [node, "--single-threaded", script, str(EXPLORER)]
+    command = [path, "--single-threaded", script, str(EXPLORER)]
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
-    done = subprocess.run(
-        command, input=asked, capture_output=True, text=True, env=plain, timeout=300
+    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env=plain,
     )
-    assert done.returncode == 0, done.stderr
-    found: list[Any] = json.loads(done.stdout, object_hook=_number)
+    atexit.register(process.communicate)  # it ends when nothing more can be asked
+    return process, errors
+
+
+def run(calls: Iterable[Call]) -> list[Any]:
+    """What they return; codes of float64 are integers."""
+    process, errors = node()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    watch = threading.Timer(300, process.kill)
+    watch.start()
+    try:
+        process.stdin.write(json.dumps([call._asdict() for call in calls]) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+    finally:
+        watch.cancel()
+    if not line:
+        errors.seek(0)
+        raise AssertionError(f"node has ended: {errors.read()}")
+    found: list[Any] = json.loads(line, object_hook=_number)
     return found

@@ -1,4 +1,5 @@
-/* Reads calls of docs/explorer/arithmetic.js as JSON, and writes what they return.
+/* Reads calls of docs/explorer/arithmetic.js as JSON, a list of them on each line, and
+ * writes what they return, as a line too.
  *
  * A call is {name, arguments, pick}: pick are paths of what is wanted of the result, "a.b",
  * or null for all of it; "*" stands for every member of a list. Among arguments {"of": name,
@@ -9,6 +10,7 @@
 
 const fs = require("fs");
 const path = require("path");
+const readline = require("readline");
 const vm = require("vm");
 
 const folder = process.argv[2];
@@ -49,6 +51,7 @@ function replace(key, x) {
 }
 
 arithmetic.ready.then(() => {
-    const calls = JSON.parse(fs.readFileSync(0, "utf8"));
-    process.stdout.write(JSON.stringify(calls.map(answer), replace));
+    readline.createInterface({ input: process.stdin }).on("line", (line) => {
+        process.stdout.write(JSON.stringify(JSON.parse(line).map(answer), replace) + "\n");
+    });
 });

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tf32dtype as td
-from tests.explorer.calls import Call, run
+from tests.explorer.calls import Call, run, steps_of
 from tests.explorer.formats import ALL, LONG, SHORT
 from tests.reference.codec import decode_code, to_float, to_fraction
 from tests.reference.formats import Format
@@ -98,8 +98,9 @@ def check_value(f: Format, code: int, found: dict[str, Any]) -> None:
         assert (1 <= Fraction(found["significand"]) < 2) == (found["kind"] == "normal")
 
 
-def test_codes(compared):
-    cases = codes()
+@steps_of(3)
+def test_codes(step, compared):
+    cases = codes()[::step]
     found = run(Call("describe", (f.name, str(code))) for f, code in cases)
     for (f, code), value in zip(cases, found, strict=True):
         check_value(f, code, value)

@@ -39,26 +39,26 @@ LAYOUTS = {
 
 
 @each
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_byteswap(f: Format, layout: str) -> None:
+def test_byteswap(f: Format) -> None:
     """As integers of the size do it; unused bits are moved with the others."""
-    view = LAYOUTS[layout]
-    x, items = map(view, some(f))
-    swapped = x.byteswap()
-    assert swapped.dtype == x.dtype
-    assert swapped.tobytes() == items.byteswap().tobytes()
-    assert swapped.byteswap().tobytes() == x.tobytes() == items.tobytes()
+    for layout, view in LAYOUTS.items():
+        x, items = map(view, some(f))
+        swapped = x.byteswap()
+        assert swapped.dtype == x.dtype, layout
+        assert swapped.tobytes() == items.byteswap().tobytes(), layout
+        assert swapped.byteswap().tobytes() == x.tobytes() == items.tobytes(), layout
 
 
 @each
-@pytest.mark.parametrize("layout", sorted(LAYOUTS.keys() - {"broadcast"}))
-def test_byteswap_in_place(f: Format, layout: str) -> None:
-    view = LAYOUTS[layout]
-    x, items = some(f)
-    part = view(x)
-    assert part.byteswap(inplace=True) is part
-    view(items).byteswap(inplace=True)
-    assert x.tobytes() == items.tobytes()
+def test_byteswap_in_place(f: Format) -> None:
+    for layout, view in LAYOUTS.items():
+        if layout == "broadcast":  # is read-only
+            continue
+        x, items = some(f)
+        part = view(x)
+        assert part.byteswap(inplace=True) is part, layout
+        view(items).byteswap(inplace=True)
+        assert x.tobytes() == items.tobytes(), layout
 
 
 @each

@@ -91,11 +91,15 @@ def test_readers_without_this_package(tmp_path):
     """Why "bits" is the default: they lose by "names"."""
     for header in ("bits", "names"):
         td.save(tmp_path / header, np.array([1.5], td.bfloat16), header=header)
-    program = "import sys, numpy as np; print(np.load(sys.argv[1]))"
-    bits = python("-c", program, tmp_path / "bits.npy")
-    assert bits.stdout.strip() == "[16320]"
-    names = python("-c", program, tmp_path / "names.npy")
-    assert "descr is not a valid dtype descriptor: 'bfloat16'" in names.stderr
+    program = """
+import sys, numpy as np
+print(np.load("bits.npy"))
+assert "tf32dtype" not in sys.modules
+np.load("names.npy")
+"""
+    done = python("-c", program, cwd=tmp_path)
+    assert done.stdout.strip() == "[16320]"
+    assert "descr is not a valid dtype descriptor: 'bfloat16'" in done.stderr
 
 
 @pytest.mark.parametrize("header", ["bits", "names", None])

@@ -129,17 +129,17 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("mmap", [True, False])
 @pytest.mark.parametrize("fault", BAD)
-def test_faults_are_refused(fault: str, mmap: bool, tmp_path: Path) -> None:
+def test_faults_are_refused(fault: str, tmp_path: Path) -> None:
     data, words = BAD[fault]
     path = tmp_path / "weights.safetensors"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=words) as caught:
-        td.safetensors.load(path, mmap=mmap)
-    assert str(caught.value).startswith(f"{path} is no sound safetensors file: ")
-    assert len(str(caught.value)) < 600
-    assert path.read_bytes() == data
+    for mmap in (True, False):
+        with pytest.raises(ValueError, match=words) as caught:
+            td.safetensors.load(path, mmap=mmap)
+        assert str(caught.value).startswith(f"{path} is no sound safetensors file: ")
+        assert len(str(caught.value)) < 600
+        assert path.read_bytes() == data
 
 
 def test_what_the_faults_are_made_of_is_read(tmp_path: Path) -> None:

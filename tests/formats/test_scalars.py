@@ -402,22 +402,25 @@ OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
 ORDER = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
 
 
-def pairs_of(scalar_type: Any) -> tuple[Any, Any]:
+def pairs_of(scalar_type: Any, count: int) -> tuple[Any, Any]:
     """Scalars: of all codes, and those at the ends of the range against all others."""
     f = facts(scalar_type)
     codes = np.arange(1 << f.bits, dtype=np.uint32) << (13 if f.itemsize == 4 else 0)
     all_of_them = td.from_bits(codes.astype(f"u{f.itemsize}"), scalar_type)
     rng = np.random.default_rng(f.bits)
     ends = all_of_them[[0, 1, 2, 3, -1, -2, codes.size // 2, codes.size // 2 - 1]]
-    a = np.concatenate([rng.choice(all_of_them, 2500), np.repeat(ends, ends.size)])
-    near = rng.choice(all_of_them[: codes.size // 2], 2500)
+    a = np.concatenate([rng.choice(all_of_them, count), np.repeat(ends, ends.size)])
+    near = rng.choice(all_of_them[: codes.size // 2], count)
     return a, np.concatenate([near, np.tile(ends, ends.size)])
 
 
+@pytest.mark.parametrize(
+    "count", [500, pytest.param(2500, marks=pytest.mark.exhaustive)]
+)
 @each_type
-def test_arithmetic_is_that_of_arrays(scalar_type: Any) -> None:
+def test_arithmetic_is_that_of_arrays(scalar_type: Any, count: int) -> None:
     """Bits, type and warnings."""
-    a, b = pairs_of(scalar_type)
+    a, b = pairs_of(scalar_type, count)
     seen: list[int] = []
     with np.errstate(all="call", call=lambda _, flags: seen.append(flags)):
         for function in OPERATORS:
@@ -446,10 +449,14 @@ PYTHON = [0, 1, -1, 3, 0.1, 1.5, -2.75, 1e-9, 1e30, 2**53 + 1, -(2**70), 7.5, ma
 PYTHON += [math.inf, -math.inf, True, 5e-324, 448, 57344, 1e-40]
 
 
+@pytest.mark.parametrize("step", [17, pytest.param(5, marks=pytest.mark.exhaustive)])
 @each_type
-def test_arithmetic_with_python_numbers_is_that_of_arrays(scalar_type: Any) -> None:
+def test_arithmetic_with_python_numbers_is_that_of_arrays(
+    scalar_type: Any, step: int
+) -> None:
     """The same number is rounded first; comparisons take it as it is."""
-    some = sample(scalar_type)[::5]
+    codes = sample(scalar_type)
+    some = [*codes[::step], *codes[1::97], codes[-1]]
     seen: list[int] = []
     with np.errstate(all="call", call=lambda _, flags: seen.append(flags)):
         for v in PYTHON:

@@ -659,18 +659,17 @@ def test_refusals(tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("own", [False, True], ids=["scheme", "own"])
-def test_outlines(case, own, tmp_path):
+def test_outlines(case, tmp_path):
     """What is known of a weight's tensors before its numbers are."""
     scheme, tensors, *_ = case()
     td.safetensors.save(tmp_path / "a", tensors)
     weight = td.safetensors.load(tmp_path / "a", blocks=True)["a.weight"]
     facts = Facts.of(weight)
-    which = "tf32dtype" if own else scheme
-    outline, metadata = schemes.outline("a.weight", facts, which)
-    parts, same_metadata = schemes.tensors_of("a.weight", weight, which)
-    assert metadata == same_metadata
-    assert {n: (a.dtype, a.shape) for n, a in parts.items()} == outline
+    for which in ("tf32dtype", scheme):
+        outline, metadata = schemes.outline("a.weight", facts, which)
+        parts, same_metadata = schemes.tensors_of("a.weight", weight, which)
+        assert metadata == same_metadata
+        assert {n: (a.dtype, a.shape) for n, a in parts.items()} == outline
     assert schemes.default_scheme(facts) in schemes.SCHEMES
 
 

@@ -59,48 +59,50 @@ def result(call, *arguments):
         return np.asarray(call(*arguments))
 
 
-def check(call, name, kind, *first, wrap=lambda x: x):
+def check(call, kind, *first, wrap=lambda x: x):
+    for name in td.formats:
+        check_format(call, name, kind, *first, wrap=wrap)
+
+
+def check_format(call, name, kind, *first, wrap):
     form = td.formats[name]
     x = X.astype(form.dtype)
     got = result(call, *first, wrap(x))
     if kind is not None:
-        assert got.dtype == (form.dtype if kind is OWN else kind)
+        assert got.dtype == (form.dtype if kind is OWN else kind), name
     want = result(call, *first, wrap(x.astype(np.float64)))
-    assert got.shape == want.shape
+    assert got.shape == want.shape, name
     if name in ("tf32", "bfloat16"):
         # Sums of cubes of deviations, rounded in each step.
         error = np.abs(got.astype(np.float64) - want)
         np.testing.assert_array_less(
-            np.nan_to_num(error), 8 * form.eps * np.fmax(1, np.abs(want))
+            np.nan_to_num(error), 8 * form.eps * np.fmax(1, np.abs(want)), name
         )
-        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want), name)
 
 
-@pytest.mark.parametrize("name", td.formats)
 @pytest.mark.parametrize("what", STATISTICS)
-def test_scipy(what, name):
+def test_scipy(what):
     scipy = pytest.importorskip("scipy")
     pytest.importorskip("scipy.stats")
     kind, call = STATISTICS[what]
-    check(call, name, kind, scipy)
+    check(call, kind, scipy)
 
 
-@pytest.mark.parametrize("name", td.formats)
 @pytest.mark.parametrize("what", MODELS)
-def test_scikit_learn(what, name):
+def test_scikit_learn(what):
     sklearn = pytest.importorskip("sklearn")
     for part in ("linear_model", "neighbors", "cluster"):
         pytest.importorskip(f"sklearn.{part}")
     kind, call = MODELS[what]
-    check(call, name, kind, sklearn)
+    check(call, kind, sklearn)
 
 
-@pytest.mark.parametrize("name", td.formats)
 @pytest.mark.parametrize("what", LABELLED)
-def test_xarray(what, name):
+def test_xarray(what):
     xarray = pytest.importorskip("xarray")
 
     def labelled(x):
         return xarray.DataArray(x, dims=("p", "q"), coords={"p": [0, 0, 1, 1, 2, 2]})
 
-    check(LABELLED[what], name, OWN, wrap=labelled)
+    check(LABELLED[what], OWN, wrap=labelled)

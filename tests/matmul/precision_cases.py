@@ -11,6 +11,7 @@ import pytest
 
 import tf32dtype as td
 from tests.reference import matmul
+from tests.reference.codec import INVALID, OVER
 from tests.support.bits import raised
 
 Array = np.ndarray[Any, Any]
@@ -75,15 +76,22 @@ def truth(a: Array, b: Array, **keywords: str) -> tuple[Array, int]:
     """The bits of the product of two matrices, and the flags it raises."""
     rows, columns = bits(a).tolist(), bits(b.T).tolist()
     result = matmul.product(rows, columns, **keywords)
-    shape = a.shape[0], b.shape[1]
-    flags = matmul.flags(rows, columns, result)
-    return np.array(result, np.uint32).reshape(shape), flags
+    want = np.array(result, np.uint32).reshape(a.shape[0], b.shape[1])
+    return want, flags_of(a, b, floats(want))
 
 
-def assert_bits(got: Any, want: Array) -> None:
+def flags_of(a: Array, b: Array, c: Array) -> int:
+    """What the product c raises: an Inf or NaN that no operand brought."""
+    special = ~np.isfinite(a).all(1)[:, None] | ~np.isfinite(b).all(0)
+    nan = np.isnan(a).any(1)[:, None] | np.isnan(b).any(0)
+    raised = OVER if np.any(np.isinf(c) & ~special) else 0
+    return raised | (INVALID if np.any(np.isnan(c) & ~nan) else 0)
+
+
+def assert_bits(got: Any, want: Array, what: object = "") -> None:
     """Equal bits, those of NaN included; else the first that are not."""
     got = bits(got)
-    assert got.shape == want.shape
+    assert got.shape == want.shape, what
     wrong = np.argwhere(got != want)
     shown = [
         f"{tuple(map(int, i))}: got {got[tuple(i)]:#010x} = {floats(got[tuple(i)])}, "
@@ -91,7 +99,7 @@ def assert_bits(got: Any, want: Array) -> None:
         for i in wrong[:5]
     ]
     lines = "\n".join(shown)
-    assert not shown, f"{len(wrong)} of {want.size} differ\n{lines}"
+    assert not shown, f"{what}: {len(wrong)} of {want.size} differ\n{lines}"
 
 
 def check(a: Array, b: Array, **keywords: str) -> int:

@@ -48,6 +48,7 @@ def check(found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
     np.testing.assert_array_equal(td.bits(found), td.bits(wanted))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", ["contiguous", "strided", "reversed", "unaligned"])
 @pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
 def test_lines(scalar_type: Any, layout: str) -> None:

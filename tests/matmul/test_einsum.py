@@ -116,9 +116,27 @@ def interleaved(subscripts: str, arrays: list[np.ndarray]) -> list[Any]:
 SIGNED = [*TYPES, np.float16, np.float32, np.float64]
 
 
-@hypothesis.settings(max_examples=500)
-@given(calls(), st.lists(st.sampled_from(SIGNED), min_size=4), st.data())
+some_calls = given(calls(), st.lists(st.sampled_from(SIGNED), min_size=4), st.data())
+
+
+@hypothesis.settings(max_examples=60)
+@some_calls
 def test_random_expressions(
+    call: tuple[str, list[tuple[int, ...]]], types: list[Any], data: Any
+) -> None:
+    check_expression(call, types, data)
+
+
+@pytest.mark.exhaustive
+@hypothesis.settings(max_examples=500)
+@some_calls
+def test_more_random_expressions(
+    call: tuple[str, list[tuple[int, ...]]], types: list[Any], data: Any
+) -> None:
+    check_expression(call, types, data)
+
+
+def check_expression(
     call: tuple[str, list[tuple[int, ...]]], types: list[Any], data: Any
 ) -> None:
     subscripts, shapes = call
@@ -154,6 +172,7 @@ aabb->ab jii->ij ba z,mz,zm-> i,j ij,jk ijk,jil->kl x,yx,zx->xzy mi,mi,mi->m
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("subscripts", EXPRESSIONS.split())
 def test_expressions_of_numpy(subscripts: str) -> None:
     lengths = dict(zip(ascii_lowercase, [2, 3, 1, 3, 2] * 6, strict=False))
@@ -257,9 +276,13 @@ def test_call_forms() -> None:
 # -- bits --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [0, 1, 7, 256, 300])
 @each_type
-def test_one_product_has_the_bits_of_matmul(scalar_type: Any, k: int) -> None:
+def test_one_product_has_the_bits_of_matmul(scalar_type: Any) -> None:
+    for k in (0, 1, 7, 256, 300):
+        check_one_product(scalar_type, k)
+
+
+def check_one_product(scalar_type: Any, k: int) -> None:
     a, b = random((5, k), scalar_type, k), random((k, 3), scalar_type, k + 1)
     accumulated = oracle.product_float32(a.astype(float), b.astype(float))
     rounded = oracle.round_to(np.dtype(scalar_type).name, accumulated)

@@ -48,13 +48,19 @@ def test_it_matters() -> None:
 def changes(precision: td.matmul_precision) -> set[str]:
     """All names of NumPy whose results a block changes."""
     found = set()
-    for name, function, expression in expressions():
-        outside = evaluate(function, expression)
+    outside = of_numpy()
+    for i, (name, function, expression) in enumerate(expressions()):
         with precision:
             inside = evaluate(function, expression)
-        if outside != inside:
+        if outside[i] != inside:
             found.add(name)
     return found
+
+
+@functools.cache
+def of_numpy() -> list[Any]:
+    """What the expressions give outside of all blocks, which is evaluated once."""
+    return [evaluate(function, expression) for _, function, expression in expressions()]
 
 
 def expressions() -> Iterator[tuple[str, Callable[[], Any], str]]:
@@ -66,7 +72,7 @@ def expressions() -> Iterator[tuple[str, Callable[[], Any], str]]:
                 find = functools.partial(find_in, prefix, name)
                 for expression in (text,) if isinstance(text, str) else text:
                     yield prefix + name, find, expression
-    for name in set(numpy_surface.UFUNCS) - numpy_surface.STRING_UFUNCS:
+    for name in sorted({*numpy_surface.UFUNCS} - numpy_surface.STRING_UFUNCS):
         ufunc = getattr(numpy_surface.umath, name, None) or getattr(np, name)
         for calls in numpy_surface.ufunc_expressions(name).values():
             for call in calls:
@@ -95,14 +101,14 @@ def bits(x: np.ndarray) -> bytes | None:
 short_letters = numpy_surface.letters
 
 
-def full_letters(scalar_type: Any) -> dict[str, Any]:
+def full_letters(scalar_type: Any, wanted: Any) -> dict[str, Any]:
     """The surface's arrays, with more bits than a format of few has."""
     factor = np.float32(1.001)
     return {
         name: value * factor
         if isinstance(value, np.ndarray) and value.dtype == np.float32
         else value
-        for name, value in short_letters(scalar_type).items()
+        for name, value in short_letters(scalar_type, wanted).items()
     }
 
 

@@ -1,5 +1,7 @@
 """A GPU that is made up: its tensor cores return what their models say."""
 
+import hashlib
+
 import numpy as np
 
 from tf32dtype._core import mma_accumulate
@@ -14,12 +16,26 @@ def distinct(rows):
     return rows[first], which
 
 
+#: Results by what was asked.
+KEPT = {}
+MOST_KEPT = 60
+
+
 class MadeUp:
     """A GPU whose units compute as their models say, or as `run` is changed to."""
 
     name, capability, architecture = "made up", (9, 0), "sm_90a"
 
     def run(self, unit, a, b, c, scale_d=True):
+        """Tests ask the same: what was computed last is kept."""
+        key = unit, scale_d, *(hashlib.sha1(x.tobytes()).digest() for x in (a, b, c))
+        if key not in KEPT:
+            while len(KEPT) >= MOST_KEPT:
+                del KEPT[next(iter(KEPT))]
+            KEPT[key] = self.compute(unit, a, b, c, scale_d)
+        return KEPT[key].copy()
+
+    def compute(self, unit, a, b, c, scale_d):
         """Tiles hold few different dots: each is computed once."""
         k = a.shape[1] * unit.words
         rows, i = distinct(a.swapaxes(1, 2).reshape(-1, k))

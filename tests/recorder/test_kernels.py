@@ -37,15 +37,18 @@ SHAPES = list({shape_of(unit): unit for unit in ALL.values()}.values())
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
+FLAGS = "-std=c++20 -O1 -pthread -fPIC -Wno-unknown-pragmas".split()
+
+
 def built(tmp_path, name, before, after, *options):
     """A kernel file as a library, between what stands in for CUDA and what calls it."""
     text = tmp_path / "kernel.cpp"
     text.write_text("\n".join([before, compiler.source(name), after]))
     library = tmp_path / "kernel.so"
-    flags = "-std=c++20 -O1 -pthread -shared -fPIC -Wno-unknown-pragmas".split()
     command = [
         "g++",
-        *flags,
+        *FLAGS,
+        "-shared",
         *options,
         f"-I{compiler.FOLDERS[0]}",
         str(text),
@@ -70,9 +73,19 @@ def mixture(a, b, c, half):
     return d & np.uint32(0xFFFF) if half else d
 
 
-def dots(tmp_path, unit):
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory):
+    """Those of C++ that warp.h includes, compiled once for all units."""
+    header = tmp_path_factory.mktemp("headers") / "standard.h"
+    included = [x for x in WARP.read_text().splitlines() if x.startswith("#include <")]
+    header.write_text("\n".join(included))
+    subprocess.run(["g++", *FLAGS, "-x", "c++-header", str(header)], check=True)
+    return header
+
+
+def dots(tmp_path, unit, headers):
     """A unit's kernel with the threads and the instruction of warp.h."""
-    options = f"-DBITS={unit.a.storage}", *unit.options
+    options = "-include", str(headers), f"-DBITS={unit.a.storage}", *unit.options
     return built(
         tmp_path,
         "cuda/recorder/record_mma.cu",
@@ -82,11 +95,11 @@ def dots(tmp_path, unit):
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @needs_compiler
 @pytest.mark.parametrize("unit", SHAPES, ids=lambda unit: unit.name)
-def test_fragments_are_where_ptx_has_them(unit, tmp_path):
-    library = dots(tmp_path, unit)
+def test_fragments_are_where_ptx_has_them(unit, tmp_path, headers):
+    library = dots(tmp_path, unit, headers)
     rng, count, chain = np.random.default_rng(1), 2, 3
     a, b = (
         rng.integers(0, 1 << f.storage, (count * chain, n, unit.k)).astype(f.unsigned)
@@ -136,24 +149,32 @@ extern "C" void digest_all(u64 *out, u32 y) {
     for (blockIdx.x = 0; blockIdx.x < 256; blockIdx.x++)
         for (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++)
             digest(out);
+    threadIdx.x = blockIdx.y = 0;
 }
 """
 
 
-def conversion_digest(first_byte, y):
-    """What `digest` writes of conversions y of 2**24 float32 in order."""
-    x = (np.uint64(first_byte) << np.uint64(24)) + np.arange(1 << 24, dtype=np.uint64)
+def conversion_digest(first, y):
+    """What `digest` adds for conversions y of float32 in order from some bits on."""
+    x = np.uint64(first) + np.arange(len(y), dtype=np.uint64)
     z = (x << np.uint64(32) | y) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     return np.sum(z ^ z >> np.uint64(31))
 
 
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """The library of the kernels that make operands and digests."""
+    return built(
+        tmp_path_factory.mktemp("inputs"), "cuda/recorder/record_inputs.cu", INPUTS,
+        LOOPS, "-DCONVERSION",
+    )  # fmt: skip
+
+
 @needs_compiler
-def test_random_operands_and_digests_are_numpys(tmp_path):
-    library = built(
-        tmp_path, "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION"
-    )
+def test_random_operands_and_digests_are_numpys(inputs):
+    library = inputs
     for unit in SHAPES:
         for draw in bulk_inputs.draws(unit):
             first, count = 4 * draw.per_tile - 5, draw.per_tile + 9
@@ -167,9 +188,12 @@ def test_random_operands_and_digests_are_numpys(tmp_path):
             np.testing.assert_array_equal(got, draw.codes(first, count))
     sums = np.zeros(256, np.uint64)
     library.digest_all(*pointers(sums), 0x7F)
-    x = np.uint32(0x7F000000) + np.arange(1 << 24, dtype=np.uint32)
+    found = []
+    for first in range(0x7F000000, 0x80000000, 1 << 15):  # which a cache holds
+        x = np.uint32(first) + np.arange(1 << 15, dtype=np.uint32)
+        found.append(conversion_digest(first, x * np.uint32(2654435761)))
     want = np.zeros(256, np.uint64)
-    want[0x7F] = conversion_digest(0x7F, x * np.uint32(2654435761))
+    want[0x7F] = np.sum(found)
     np.testing.assert_array_equal(sums, want)
 
 
@@ -241,15 +265,11 @@ def made_up_cupy(libraries):
 @pytest.mark.parametrize(
     "unit", ["mma.m16n8k16.f16.f16.f16", "wgmma.m64n8k32.e5m2.e4m3.f32"]
 )
-def test_launches(unit, tmp_path, monkeypatch):
+def test_launches(unit, inputs, tmp_path, headers, monkeypatch):
     unit = ALL[unit]
-    (tmp_path / "a").mkdir()
-    inputs = built(
-        tmp_path / "a", "cuda/recorder/record_inputs.cu", INPUTS, LOOPS, "-DCONVERSION"
-    )
     libraries = {
         b"cuda/recorder/record_inputs.cu": inputs,
-        b"cuda/recorder/record_mma.cu": dots(tmp_path, unit),
+        b"cuda/recorder/record_mma.cu": dots(tmp_path, unit, headers),
     }
     monkeypatch.setattr(launch, "_cupy", lambda: made_up_cupy(libraries))
     monkeypatch.setattr(launch, "compile_cuda", lambda name, *_: name.encode())

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 # -- probes ----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("unit", DISTINCT, ids=set_name)
 def test_probes(unit):
     found = probes(unit)
@@ -41,7 +41,7 @@ import hashlib
 from tools.tensor_core_recorder import instructions
 from tools.tensor_core_recorder.probes import probes
 h = hashlib.sha256()
-for unit in instructions.units((8, 0)):
+for unit in instructions.units((8, 0))[::3]:
     for x in probes(unit)[:3]:
         h.update(x.tobytes())
 digest = h.hexdigest()
@@ -119,9 +119,18 @@ def test_wrong_arithmetic_shows(device, unit, compared):
     model, found = unit.model(device), asked(unit)
     right = truth(model, *found[:3])
     compared(len(right))
+    # Most show in few probes; what is left is computed only for others.
+    order = np.random.default_rng(0).permutation(len(right))
+    parts = np.array_split(order, 20)
+
+    def shows(other, mutation=tensor_core.RIGHT):
+        return any(
+            (truth(other, *(x[at] for x in found[:3]), mutation) != right[at]).any()
+            for at in parts
+        )
+
     for what, changes in WRONG.items():
-        wrong = truth(model, *found[:3], tensor_core.Mutation(**changes))
-        assert (wrong != right).any(), what
+        assert shows(model, tensor_core.Mutation(**changes)), what
     fractions = {12, 13, 14, 22, 23, 24, 25, 26} - {model.fraction}
     depths = {4, 8, 16, 32} - {model.depth}
     others = [{"fraction": f} for f in fractions]
@@ -130,15 +139,15 @@ def test_wrong_arithmetic_shows(device, unit, compared):
     if not unit.half:
         others.append({"kept": 36 - model.kept})
     for changes in others:
-        wrong = truth(replace(model, **changes), *found[:3])
-        assert (wrong != right).any(), changes
+        assert shows(replace(model, **changes)), changes
 
 
 # -- bulk results ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unit", DISTINCT, ids=set_name)
-def test_bulk_operands_are_numbers(unit):
+def test_bulk_operands_are_numbers(unit, monkeypatch):
+    monkeypatch.setattr(bulk_inputs, "CHUNK", 1 << 13)
     a, b, c = bulk_inputs.chunk(unit, 3)
     assert a.shape == b.shape == (bulk_inputs.CHUNK, unit.k)
     for f, bits in ((unit.a, a), (unit.b, b), (unit.accumulator, c)):

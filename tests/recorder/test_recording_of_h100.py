@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tf32dtype.tensor_core import models
-from tools.tensor_core_recorder import conclude, recordings
+from tools.tensor_core_recorder import bulk_inputs, conclude, recordings
 
 pytestmark = pytest.mark.once
 
@@ -17,7 +17,13 @@ def recorded():
     return recordings.read(ROOT / "tests" / "data" / "h100")
 
 
-def test_all_results_are_the_models(recorded, compared):
+@pytest.mark.parametrize(
+    "judged", [1, pytest.param(bulk_inputs.JUDGED, marks=pytest.mark.exhaustive)]
+)
+def test_all_results_are_the_models(judged, recorded, compared, monkeypatch):
+    """With so many chunks of bulk results of each unit; of one unit the last test
+    judges all chunks."""
+    monkeypatch.setattr(bulk_inputs, "JUDGED", judged)
     _, found = recorded
     each, points = recordings.judge(found, "H100")
     assert {x for x in each if each[x]["differences"] != {}} == set()

@@ -6,6 +6,7 @@ more: `sticky` says that something strictly between nothing and one unit of
 quotient, a root or a transcendental value.
 """
 
+import math
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
@@ -81,7 +82,7 @@ def _values(f: Format) -> list[Exact]:
 def decode(f: Format, item: int) -> Exact:
     """The value of an item; bits outside the code are ignored."""
     code = (item >> f.shift) & (f.count - 1)
-    if f.count <= 1 << 19:
+    if f.count <= 1 << 16:
         return _values(f)[code]
     return decode_code(f, code)
 
@@ -96,10 +97,7 @@ def to_fraction(x: Exact) -> Fraction:
 
 def to_float(x: Exact) -> float:
     """As a Python float, which holds every value of our formats."""
-    if x.special:
-        value = float(x.special)
-    else:
-        value = float(Fraction(x.integer) * Fraction(2) ** x.exponent)
+    value = float(x.special) if x.special else math.ldexp(x.integer, x.exponent)
     return -value if x.negative else value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import interpreters
+from tests.support import command_line, forks, interpreters
 
 pytestmark = pytest.mark.once
 
@@ -28,10 +28,9 @@ print("its own", sys.argv[1:], __name__)
 """
 
 
-def report(folder: Path, *words: object, **environment: str) -> Any:
-    return interpreters.python(
-        "-m", "tests.support.collector", "report", *words, cwd=folder, **environment
-    )
+def report(folder: Path, *words: object, tear_down: bool = False) -> Any:
+    module = ("-m", "tests.support.collector", "report")
+    return forks.python(*module, *words, cwd=folder, tear_down=tear_down)
 
 
 def complaint(folder: Path, *words: object) -> str:
@@ -115,8 +114,11 @@ def test_quiet_and_options(folder: Path) -> None:
 )
 def test_how_it_ends(folder: Path, ending: str, code: int, told: str) -> None:
     (folder / "ends.py").write_text(PRODUCTS + ending + "\n")
-    wanted = interpreters.python("ends.py", cwd=folder)
-    done = report(folder, "--json", "old.json", "ends.py")
+    if told:  # a traceback is to be Python's own
+        wanted = interpreters.python("ends.py", cwd=folder)
+    else:
+        wanted = forks.python("ends.py", cwd=folder, tear_down=True)
+    done = report(folder, "--json", "old.json", "ends.py", tear_down=True)
     # Python lets the signal end it.
     assert done.returncode == code == (130 if code == 130 else wanted.returncode)
     assert done.stdout.startswith(wanted.stdout)
@@ -145,12 +147,15 @@ def test_a_file_keeps_its_rights(folder: Path) -> None:
     assert (folder / "old.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_what_is_wrong_is_one_line_and_files_stay(folder: Path) -> None:
+def test_what_is_wrong_is_one_line_and_files_stay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = ("--html", "old.html", "--json", "old.json")
     for program in ("missing.py", "missing/x.py", "."):
         assert program in complaint(folder, *files, program)
     for module in ("missing", "missing.x", "..", ""):
         complaint(folder, *files, "-m", module)
+    monkeypatch.chdir(folder)
     for words, said in (
         (["--precision", "bf17"], "unknown precision 'bf17'; known are f32"),
         (["--precision", ""], "no precision is named"),
@@ -165,7 +170,8 @@ def test_what_is_wrong_is_one_line_and_files_stay(folder: Path) -> None:
         (["--json", "old.html"], "the same file"),
         (["--bogus"], "--bogus"),
     ):
-        assert said in complaint(folder, *files, *words, "products.py")
+        argv = "report", *files, *words, "products.py"
+        assert said in command_line.complaint(capsys, *argv)
     complaint(folder, *files)
     for name in ("old.html", "old.json"):
         assert (folder / name).read_text() == "old"

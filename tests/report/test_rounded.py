@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support import interpreters
+from tests.support import forks
 
 PROGRAM = """
 import numpy as np
@@ -39,7 +39,7 @@ def program(tmp_path: Path) -> Path:
 
 def test_run(program: Path) -> None:
     words = ["-m", "tf32dtype", "run", "--arithmetic", "bf16", "squares.py"]
-    done = interpreters.python(*words, cwd=program)
+    done = forks.python(*words, cwd=program)
     squares, product = expected()
     assert done.stdout == f"{squares} {product}\n"
     assert "1 call obeyed bf16" in done.stderr
@@ -47,7 +47,7 @@ def test_run(program: Path) -> None:
 
 def test_report(program: Path) -> None:
     words = ["-m", "tf32dtype", "report", "--arithmetic", "bf16", "--json", "r.json"]
-    done = interpreters.python(*words, "squares.py", cwd=program)
+    done = forks.python(*words, "squares.py", cwd=program)
     squares, product = expected()
     assert done.stdout.startswith(f"{squares} {product}\n")
     report = json.loads((program / "r.json").read_text())
@@ -70,16 +70,16 @@ def test_block() -> None:
 
 def test_a_format_without_a_precision_needs_one(program: Path) -> None:
     words = ["-m", "tf32dtype", "run", "--arithmetic", "float8_e3m4"]
-    done = interpreters.python(*words, "squares.py", cwd=program)
+    done = forks.python(*words, "squares.py", cwd=program)
     assert (done.returncode, done.stdout) == (2, "")
     assert "add --precision NAME" in done.stderr
-    done = interpreters.python(*words, "--precision", "f32", "squares.py", cwd=program)
+    done = forks.python(*words, "--precision", "f32", "squares.py", cwd=program)
     assert (done.returncode, done.stdout.count("[")) == (0, 2)
 
 
 @pytest.mark.parametrize("command", ["run", "report"])
 def test_an_unknown_format(command: str, program: Path) -> None:
     words = ["-m", "tf32dtype", command, "--arithmetic", "bogus", "squares.py"]
-    done = interpreters.python(*words, cwd=program)
+    done = forks.python(*words, cwd=program)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "bogus" in done.stderr

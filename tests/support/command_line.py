@@ -1,13 +1,18 @@
 """Runs the command line: in this process, in a pipe, on a terminal."""
 
+import functools
 import json
 import os
 import pty
-import subprocess
 import sys
 
 import tf32dtype as td
+from tests.support import forks
+from tf32dtype._cli import main as program
 from tf32dtype._cli.main import main
+
+# The parser is the same in each call, and takes longer to make than most commands take.
+program._parser = functools.cache(program._parser)
 
 ALL = [*td.formats, "float16", "float32", "float64"]
 SIGNED = [name for name in td.formats if name != "float8_e8m0fnu"]
@@ -42,25 +47,29 @@ def complaint(capsys, *argv):
     return err
 
 
-def on_a_terminal(columns, *argv):
-    """What a terminal of some width gets."""
+def on_a_terminal(columns, *argv, cwd=None, errors_too=False):
+    """What a terminal of some width gets; without `errors_too` there are none."""
     ours, its = pty.openpty()
+    errors, stderr = os.pipe()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
     environment["PYTHONIOENCODING"] = "utf-8"
-    with subprocess.Popen(
+    process = forks.start(
         [sys.executable, "-m", "tf32dtype", *argv],
         stdin=its,
         stdout=its,
-        stderr=subprocess.PIPE,
+        stderr=its if errors_too else stderr,
+        cwd=cwd,
         env=environment,
-    ) as process:
-        os.close(its)
-        chunks = []
-        while chunk := _read(ours):
-            chunks.append(chunk)
-        os.close(ours)
-        assert process.stderr.read() == b""
-    assert process.returncode == 0
+    )
+    os.close(its)
+    os.close(stderr)
+    chunks = []
+    while chunk := _read(ours):
+        chunks.append(chunk)
+    os.close(ours)
+    with open(errors) as file:
+        assert file.read() == ""
+    assert process.wait() == 0
     return b"".join(chunks).decode()
 
 

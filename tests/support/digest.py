@@ -1,7 +1,8 @@
 """SHA-256 of results over fixed data, as JSON: equal on every instruction set.
 
-    python -m tests.support.digest            all formats
-    python -m tests.support.digest tf32 ...   these
+    python -m tests.support.digest                 all formats
+    python -m tests.support.digest tf32 ...        these
+    python -m tests.support.digest --count 3000    of so many numbers each
 
 Of NumPy's own formats, what matrix units make of them.
 
@@ -9,10 +10,12 @@ Every entry covers the bits of the results and the floating-point flags raised.
 Nothing here knows what is right; the other tests do.
 """
 
+import argparse
+import functools
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,7 @@ import tf32dtype as td
 
 Array = np.ndarray[Any, Any]
 
-COUNT = 12_000
+COUNT = 12_000  # of the numbers that a loop gets; the command line may change it
 CASTS = ["?", *np.typecodes["AllInteger"], *"efdgFD", "U32"]
 REDUCTIONS = ("add", "multiply", "maximum", "minimum", "fmax", "logical_or")
 NUMPYS = ("float16", "float32", "float64")
@@ -71,20 +74,37 @@ def codes(name: str, rng: np.random.Generator, shape: Any) -> Array:
 
 def moderate(name: str, rng: np.random.Generator, shape: Any) -> Array:
     """Numbers of ordinary size, the same on every machine: np.exp's are not."""
+    return rounded(name, drawn(rng, shape))
+
+
+def rounded(name: str, x: Array) -> Array:
     with np.errstate(all="ignore"):
-        x = np.ldexp(1 + rng.random(shape), rng.integers(-3, 3, shape))
-        return (x * rng.choice([-1.0, 1.0], shape)).astype(dtype_of(name))
+        return x.astype(dtype_of(name))
 
 
-def ufuncs() -> Iterator[np.ufunc]:
+def drawn(rng: np.random.Generator, shape: Any) -> Array:
+    x = np.ldexp(1 + rng.random(shape), rng.integers(-3, 3, shape))
+    return x * rng.choice([-1.0, 1.0], shape)
+
+
+@functools.cache
+def drawn_once(seed: int, *shape: int) -> Array:
+    """One draw for all formats, where drawing takes longer than what is tested."""
+    return drawn(np.random.default_rng(seed), shape)
+
+
+@functools.cache
+def ufuncs() -> list[np.ufunc]:
     """Element-wise ufuncs that take floats, by NumPy's own table."""
+    found = []
     for name in sorted(dir(np)):
         ufunc = getattr(np, name)
         if not isinstance(ufunc, np.ufunc) or ufunc.__name__ != name:
             continue
         halves = "e" * ufunc.nin + "->"
         if not ufunc.signature and any(t.startswith(halves) for t in ufunc.types):
-            yield ufunc
+            found.append(ufunc)
+    return found
 
 
 def elementwise(name: str, digest: Callable[[str], Digest]) -> None:
@@ -161,8 +181,8 @@ def reductions(name: str, digest: Callable[[str], Digest]) -> None:
 def products(name: str, digest: Callable[[str], Digest]) -> None:
     rng = np.random.default_rng(35)
     entry = digest("matmul")
-    shapes = ((1, 1, 1), (3, 17, 5), (30, 90, 40), (65, 300, 33), (8, 1030, 9))
-    for m, k, n in (*shapes, (128, 64, 96)):
+    small = ((1, 1, 1), (3, 17, 5), (30, 90, 40), (65, 300, 33), (8, 1030, 9))
+    for m, k, n in (*small, (128, 64, 96)):
         a, b = moderate(name, rng, (m, k)), moderate(name, rng, (k, n))
         entry.add(np.matmul, a, b)
         entry.add(np.matmul, a, np.ascontiguousarray(b.T).T)
@@ -175,7 +195,8 @@ def products(name: str, digest: Callable[[str], Digest]) -> None:
     special = codes(name, rng, (12, 40))
     entry.add(np.matmul, special, special.T)
     # Beyond an MC panel of rows and two depths; in one place, what pairs do not stand.
-    a, b = moderate(name, rng, (200, 2100)), moderate(name, rng, (2100, 70))
+    shapes = (200, 2100), (2100, COUNT // 150)
+    a, b = (rounded(name, drawn_once(37, *shape)) for shape in shapes)
     entry.add(np.matmul, a, b)
     a[190, 1500] = td.formats[name].smallest_subnormal
     entry.add(np.matmul, a, b)
@@ -195,10 +216,10 @@ def tensor_cores(name: str, digest: Callable[[str], Digest]) -> None:
             "instruction": model.instruction,
             "accumulator": model.accumulator,
         }
-        for m, k, n in ((3, 17, 5), (37, 300, 70)):
-            a = moderate(name, rng, (m, k))
-            b = moderate(name, rng, (k, n)).astype(dtype)
-            c = rng.standard_normal((m, n)).astype(model.accumulator)
+        for m, k, n in ((3, 17, 5), (37, 300, COUNT // 150)):
+            a = rounded(name, drawn_once(38, m, k))
+            b = rounded(name, drawn_once(39, k, n)).astype(dtype)
+            c = drawn_once(40, m, n).astype(model.accumulator)
             entry.add(multiply, a, b, c, **keywords)
         special = codes(name, rng, (12, 40))
         entry.add(multiply, special, codes(model.b, rng, (40, 9)), **keywords)
@@ -219,8 +240,11 @@ def digests(names: list[str]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    result = {
-        "isa": td.isa(),
-        "digests": digests(sys.argv[1:] or [*td.formats, *NUMPYS]),
-    }
-    json.dump(result, sys.stdout, indent=1)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=[*td.formats, *NUMPYS])
+    parser.add_argument("--count", type=int, default=COUNT)
+    options = parser.parse_args()
+    COUNT = options.count
+    json.dump(
+        {"isa": td.isa(), "digests": digests(options.names)}, sys.stdout, indent=1
+    )

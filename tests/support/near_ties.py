@@ -257,33 +257,37 @@ def beside_midpoints(f: Format, wide: type[np.floating]) -> tuple[np.ndarray, It
 
 
 def integers_beside_midpoints(
-    f: Format, low: int, high: int
-) -> tuple[list[int], Items]:
-    """Integers in [low, high] at and one beside the midpoints, and their codes."""
+    f: Format, wide: type[np.integer]
+) -> tuple[np.ndarray, Items]:
+    """Integers of a type at and one beside the midpoints, and their codes.
+
+    The type has 32 bits or more, so that its limits are not among them.
+    """
+    limits = np.iinfo(wide)
     middle, codes = codes_around(f)
-    numbers: list[int] = []
-    found: list[int] = []
-    whole = middle == np.rint(middle)
-    for step, code in zip((-1, 0, 1), codes, strict=True):
-        for number, item in zip(middle[whole], code[whole], strict=True):
-            integer = int(number) + step
-            if integer <= high:
-                numbers.append(integer)
-                found.append(int(item))
-            if -integer >= low and integer > 0:
-                numbers.append(-integer)
-                found.append(negative_item(f, int(item)))
-    return numbers, np.array(found, item_type(f))
+    held = (middle == np.rint(middle)) & (middle < float(limits.max))
+    whole = middle[held].astype(np.uint64)
+    steps = [whole - np.uint64(1), whole, whole + np.uint64(1)]
+    numbers = np.concatenate(steps).astype(wide)
+    items = np.concatenate([code[held] for code in codes]).astype(item_type(f))
+    if limits.min == 0:
+        return numbers, items
+    positive = numbers > 0
+    negative = negative_items(f, items[positive])
+    return (
+        np.concatenate([numbers, -numbers[positive]]),
+        np.concatenate([items, negative]),
+    )
 
 
-def negative_item(f: Format, item: int) -> int:
-    """The item of the negative of a positive number, as a cast gives it."""
+def negative_items(f: Format, items: Items) -> Items:
+    """The items of the negatives of positive numbers, as a cast gives them."""
     if f.powers:
         assert f.nan is not None
-        return f.nan
-    return item if item == 0 and not f.negative_zero else item | f.sign_bit << f.shift
+        return np.full_like(items, f.nan)
+    negative = items | np.array(f.sign_bit << f.shift, items.dtype)
+    return negative if f.negative_zero else np.where(items == 0, items, negative)
 
 
 def both_signs(f: Format, x: np.ndarray, items: Items) -> tuple[np.ndarray, Items]:
-    negative = np.array([negative_item(f, int(item)) for item in items], items.dtype)
-    return np.concatenate([x, -x]), np.concatenate([items, negative])
+    return np.concatenate([x, -x]), np.concatenate([items, negative_items(f, items)])

@@ -6,6 +6,7 @@ formats and their rounding what `reference` says.
 
 from __future__ import annotations
 
+import functools
 import math
 from functools import cache
 from typing import Any
@@ -77,14 +78,21 @@ def product_float32(a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarra
     significant bits are exact in float64.
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    result = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    whole = a.shape[1] // block * block
+    parts = [(a[:, :whole], b[:whole], block)] if whole else []
+    if whole < a.shape[1] or not whole:
+        parts.append((a[:, whole:], b[whole:], a.shape[1] - whole))
+    chains = []
     with np.errstate(all="ignore"):
-        for start in range(0, a.shape[1], block):
-            chain = np.zeros_like(result)
-            for k in range(start, min(start + block, a.shape[1])):
-                chain = add_float32(chain, a[:, k, None] * b[k])
-            result = chain if start == 0 else result + chain
-    return result
+        for rows, columns, length in parts:  # the chains of a part side by side
+            count = rows.shape[1] // length if length else 1
+            x = rows.reshape(rows.shape[0], count, length)
+            y = columns.reshape(count, length, columns.shape[1])
+            chain = np.zeros((count, x.shape[0], y.shape[2]), np.float32)
+            for k in range(length):
+                chain = add_float32(chain, x[:, :, k].T[:, :, None] * y[:, None, k])
+            chains += list(chain)
+        return functools.reduce(np.add, chains)
 
 
 def same(got: Any, expected: Any) -> np.ndarray:

@@ -109,9 +109,10 @@ def adversarial(count: int, seed: int) -> Iterator[Cases]:
                 yield kind(rng, min(MOST, rows - first), k)
 
 
-def all_rows(model: Any, count: int) -> Iterator[Cases]:
+def all_rows(model: Any, count: int, most: int | None = None) -> Iterator[Cases]:
+    """With all edges, or at most so many of each length."""
     other = OTHER[model.a]
-    yield from edges(other)
+    yield from edges(other, most)
     narrow = model.a == "float16"
     for k in LENGTHS:
         yield random_cases(other, count // 5 if narrow else 2000, k, 3)

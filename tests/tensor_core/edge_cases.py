@@ -6,6 +6,7 @@ Each family yields a few products and a c; `edges` lays the products out along k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -393,35 +394,63 @@ FAMILIES: tuple[Family, ...] = (
 def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:
     """Cases from products by their places, each once; those that the formats do not
     have are left out."""
+    places = [
+        (row, place, *p)
+        for row, (terms, _) in enumerate(cases)
+        for place, p in terms.items()
+        if p
+    ]
+    rows, columns, *factors = zip(*places, strict=True)
+    x, y = np.array(factors)
     a, b = np.zeros((2, len(cases), k))
+    a[rows, columns], b[rows, columns] = x, y
     c = np.array([c for _, c in cases])
-    for row, (terms, _) in enumerate(cases):
-        for place, p in terms.items():
-            if p:
-                a[row, place], b[row, place] = p
-    there = is_exact(m.a, a).all(1) & is_exact(m.b, b).all(1) & is_exact(m.result, c)
+    there = is_exact(m.result, c)
+    there[np.array(rows)[~(is_exact(m.a, x) & is_exact(m.b, y))]] = False
     found = m.cases(a[there], b[there], c[there])
-    _, first = np.unique(np.c_[found], axis=0, return_index=True)
-    return found.take(np.sort(first))
+    first: dict[bytes, int] = {}
+    for i, row in enumerate(np.c_[found]):
+        first.setdefault(row.tobytes(), i)
+    return found.take([*first.values()])
 
 
-def edges(model: Any) -> list[Cases]:
+def edges(model: Any, most: int | None = None) -> list[Cases]:
     """One instruction deep, and two where blocks and their order are at stake.
 
     Products lie side by side: first, or at the end of the first block or instruction.
+    With `most` there are at most so many of each, spread over all families.
     """
-    m = Bounds.of(model)
+    # Those of models that bound them equally are the same.
+    return list(edges_within(Bounds.of(model), most))
+
+
+@lru_cache(maxsize=4)
+def edges_within(m: Bounds, most: int | None) -> tuple[Cases, Cases]:
     k = m.length
     rng = np.random.default_rng(1)
+    every = [case for family in FAMILIES for case in family(m) if len(case[0]) <= k]
+    draws = rng.integers(3, size=len(every)).tolist()
     cases: list[Placed] = []
-    for family in FAMILIES:
-        for terms, c in family(m):
-            if len(terms) <= k:
-                end = m.instruction_depth if len(terms) <= m.instruction_depth else k
-                starts = 0, max(0, m.depth - len(terms)), end - len(terms)
-                start = starts[rng.integers(3)]
-                cases.append((dict(enumerate(terms, start)), c))
-    return [
-        Cases(dirty(rng, m.a, each.a), dirty(rng, m.b, each.b), each.c)
-        for each in (laid_out(m, k, cases), laid_out(m, 2 * k, list(order(m))))
-    ]
+    for (terms, c), draw in some(list(zip(every, draws, strict=True)), most):
+        end = m.instruction_depth if len(terms) <= m.instruction_depth else k
+        start = (0, max(0, m.depth - len(terms)), end - len(terms))[draw]
+        cases.append((dict(enumerate(terms, start)), c))
+    one, two = (
+        Cases(*(x[:most] for x in (dirty(rng, m.a, a), dirty(rng, m.b, b), c)))
+        for a, b, c in (
+            laid_out(m, k, cases),
+            laid_out(m, 2 * k, some(list(order(m)), most)),
+        )
+    )
+    for array in (*one, *two):
+        array.flags.writeable = False
+    return one, two
+
+
+def some(cases: list[Any], most: int | None) -> list[Any]:
+    """Of many more cases than `most` so many that enough are left when those are gone
+    that the formats do not have, or that are there twice."""
+    if most is None or 3 * most >= len(cases):
+        return cases
+    which = np.random.default_rng(3).permutation(len(cases))[: 3 * most]
+    return [cases[i] for i in which]

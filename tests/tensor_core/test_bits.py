@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.reference import matrix_units as reference
+from tests.tensor_core import rows
 from tests.tensor_core.arrays import (
     accumulator,
     assert_results,
@@ -30,7 +31,6 @@ from tests.tensor_core.cases import (
     Cases,
     by_parameters,
     lengths,
-    named,
     random_cases,
     truncated,
 )
@@ -41,10 +41,10 @@ from tf32dtype.tensor_core.rounded import ROUNDED, Flushed, Rounded
 
 ROWS = by_parameters(WITH_CASES)
 LEAST = 20_000  # cases for each row in the long tier
-SHARE = 2_000  # in the plain one
+SHARE = 300  # in the plain one
 
 
-each_row = pytest.mark.parametrize("models", ROWS, ids=lambda models: named(models[0]))
+each_row = rows.each_row("models", ROWS)
 
 
 def test_the_table_has_all_rows():
@@ -54,12 +54,6 @@ def test_the_table_has_all_rows():
 
 
 # -- one accumulator at a time -----------------------------------------------------
-
-
-def some(cases: Cases, count: int) -> Cases:
-    """At most `count` of the cases, spread over all of them."""
-    rows = np.random.default_rng(3).permutation(len(cases.c))[:count]
-    return cases.take(np.sort(rows))
 
 
 def all_cases(model: Any, seed: int) -> Iterator[Cases]:
@@ -75,9 +69,9 @@ def all_cases(model: Any, seed: int) -> Iterator[Cases]:
 
 
 def some_cases(model: Any, seed: int, share: int = SHARE) -> Iterator[Cases]:
-    one, two = edges(model)
-    yield some(one, share * 5 // 10)
-    yield some(two, share // 10)
+    one, two = edges(model, share // 2)
+    yield one
+    yield two.take(slice(share // 10))
     yield random_cases(model, share * 3 // 10, model.instruction_depth, seed)
     each = share // 10 // len(lengths(model)) + 1
     for k in lengths(model):
@@ -98,7 +92,7 @@ def check(models: list[Any], groups: Iterator[Cases]) -> int:
     return count
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @each_row
 def test_some_cases(models, compared):
     count = check(models, some_cases(models[0], 1))
@@ -118,16 +112,16 @@ def test_many_cases(models, compared):
 def test_sums_of_one_sign(models, compared):
     """Products near the top of an octave, of which some are small: their sum may need
     more than 32 bits, whose last ones are lost or not."""
-    m, rows = Bounds.of(models[0]), 60
+    m, count = Bounds.of(models[0]), 60
     k = 2 * m.instruction_depth
     rng = np.random.default_rng(5)
-    sign = rng.choice([-1.0, 1.0], (rows, 1))
+    sign = rng.choice([-1.0, 1.0], (count, 1))
     a, b = (
-        2 - rng.integers(1, 3, (rows, k)) * 2.0**-f.mantissa_bits for f in (m.a, m.b)
+        2 - rng.integers(1, 3, (count, k)) * 2.0**-f.mantissa_bits for f in (m.a, m.b)
     )
-    small = 2.0 ** -rng.integers(0, 14, (rows, k))
-    a = truncated(m.a, sign * a * np.where(rng.random((rows, k)) < 0.1, small, 1))
-    c = truncated(m.result, sign[:, 0] * rng.choice([0, 1.9, 3.9, 100.1], rows))
+    small = 2.0 ** -rng.integers(0, 14, (count, k))
+    a = truncated(m.a, sign * a * np.where(rng.random((count, k)) < 0.1, small, 1))
+    c = truncated(m.result, sign[:, 0] * rng.choice([0, 1.9, 3.9, 100.1], count))
     compared(check(models, iter([m.cases(a, b, c)])))
 
 
@@ -189,11 +183,11 @@ def check_variations(model: Any, share: int) -> int:
     return count
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("model", [x[0] for x in ROWS if x[0].a == x[0].b], ids=named)
+@pytest.mark.sampled(8)
+@rows.each_row("model", [x[0] for x in ROWS if x[0].a == x[0].b])
 def test_other_parameters(model, compared):
     """A few cases of many: what is contested may turn out either way."""
-    compared(check_variations(model, 60))
+    compared(check_variations(model, 10))
 
 
 @pytest.mark.exhaustive
@@ -209,11 +203,9 @@ def drawn(model: Any, shape: tuple[int, int, int], seed: int) -> tuple[Array, ..
     """Bits of a (m, k), b (n, k) and c (m, n)."""
     m, k, n = shape
     rng = np.random.default_rng(seed)
-    rows, columns = (random_cases(model, 40, k, seed + i) for i in range(2))
-    a = rows.a[rng.integers(0, 40, m)]
-    b = columns.b[rng.integers(0, 40, n)]
-    c = np.r_[rows.c, columns.c][rng.integers(0, 80, (m, n))]
-    return a, b, c
+    cases = random_cases(model, 40, k, seed)
+    a, b = cases.a[rng.integers(0, 40, m)], cases.b[rng.integers(0, 40, n)]
+    return a, b, cases.c[rng.integers(0, 40, (m, n))]
 
 
 def expected(model: Any, a: Array, b: Array, c: Array, **keywords: Any) -> Array:
@@ -227,9 +219,9 @@ def assert_products(
     """Compare the package's a @ b.T + c, and say how many elements it has."""
     got = matmul(model, a, np.ascontiguousarray(b.T), c, **keywords)
     assert got.shape == want.shape
-    rows, columns = np.indices(want.shape).reshape(2, -1)
+    i, j = np.indices(want.shape).reshape(2, -1)
     start = np.zeros_like(want) if c is None else c
-    cases = Cases(a[rows], b[columns], np.ravel(start))
+    cases = Cases(a[i], b[j], np.ravel(start))
     name = f"{model.name} {want.shape} {keywords or ''}"
     assert_results(name, cases, got.ravel(), want.ravel())
     return want.size
@@ -244,7 +236,7 @@ def shapes(model: Any, longest: int) -> Iterator[tuple[int, int, int]]:
     yield 5, longest * model.instruction_depth + 1, 3
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @each_row
 def test_products(models, compared):
     for seed, shape in enumerate(shapes(models[0], 4)):
@@ -268,6 +260,7 @@ def test_larger_products(models, compared):
             compared(assert_products(model, a, b, c, want))
 
 
+@pytest.mark.sampled(3)
 @each_row
 def test_promotion(models, compared):
     """Sums of some instructions, added to c outside of the unit."""
@@ -285,7 +278,7 @@ def test_promotion(models, compared):
             compared(count)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @each_row
 def test_stacks(models, compared):
     """Matrices along other axes, which broadcast, and vectors."""

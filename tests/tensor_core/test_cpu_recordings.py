@@ -20,6 +20,7 @@ each = pytest.mark.parametrize("k", ROWS)
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda m: m.instruction)
 
 
+@pytest.mark.sampled(3)
 @each_model
 @each
 def test_reference(model, k, compared):

@@ -58,7 +58,7 @@ def truth(
     return np.array(result, np.uint32).reshape(len(a), b.shape[1]), flags
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_products(case, compared):
     device, instruction, keywords = case
@@ -116,7 +116,7 @@ def test_one_part_is_the_unit_itself():
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", SPLIT)
 def test_where_the_unit_scales_without_rounding(precision, compared):
     """The other alternative of scale_input_d: right, and rarely other than the first.

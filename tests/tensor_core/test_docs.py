@@ -101,6 +101,7 @@ def test_what_is_contested():
     assert {row[0] for row in table(PAGE, "word")} == set(VERIFIED)
 
 
+@pytest.mark.exhaustive  # tests/docs/test_accuracy_figures.py runs the same command
 def test_the_tables_are_written_by_the_code():
     run_python(str(ROOT / "benchmarks" / "readme.py"), "--check")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -28,6 +29,7 @@ from tests.tensor_core.cases import (
     lengths,
     random_cases,
 )
+from tests.tensor_core.rows import each_row as each_row_of
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import explanation
 from tf32dtype.tensor_core.integer_model import Exact, steps
@@ -44,7 +46,7 @@ ROWS = [models[0] for models in by_parameters(WITH_CASES)]
 
 
 def each(rows: list[Any]) -> Any:
-    return pytest.mark.parametrize("model", rows, ids=lambda m: m.name)
+    return each_row_of("model", rows, lambda m: m.name)
 
 
 each_row = each(ROWS)
@@ -73,18 +75,22 @@ def last_results(model: Any, cases: Cases, promote: int | None = None) -> Array:
     return np.where(np.isnan(results), np.uint32(nan), found)
 
 
-def check_steps(model: Any, count: int, seed: int) -> int:
+def check_steps(model: Any, count: int, seed: int, others: Sequence[Any] = ()) -> int:
+    """Hold the steps of a model, or of others that its cases suit, against the C."""
+    found = 0
     for k in lengths(model):
         cases = random_cases(model, count, k, seed)
-        found = last_results(model, cases)
-        assert_results(model.name, cases, found, blocks(model, cases))
-    return count * len(lengths(model))
+        for other in others or [model]:
+            results = last_results(other, cases)
+            assert_results(repr(other), cases, results, blocks(other, cases))
+            found += count
+    return found
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @each_row
 def test_steps(model, compared):
-    compared(check_steps(model, 120, 11))
+    compared(check_steps(model, 36, 11))
 
 
 @each_row
@@ -93,23 +99,23 @@ def test_steps_at_length(model, compared):
     compared(check_steps(model, 400, 12))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @each_aligned
 def test_steps_where_sources_differ(model, compared):
     """Other parameters than the table's."""
-    for other in (
+    others = [
         replace(model, zero_c_exponent=-126, floor=None),
         replace(model, zero_products=True),
         replace(model, negative_zero=True),
         replace(model, fraction=model.fraction - 2, floor=-100),
-    ):
-        compared(check_steps(other, 12, 13))
+    ]
+    compared(check_steps(model, 12, 13, others))
 
 
 @each_recording
 def test_steps_of_recordings(recording, compared):
     cases, recorded = recording.rows()
-    some = np.random.default_rng(5).choice(len(recorded), 100, replace=False)
+    some = np.random.default_rng(5).choice(len(recorded), 40, replace=False)
     model = recording.models[0]
     found = last_results(model, cases.take(some))
     assert_results(model.name, cases.take(some), found, recorded[some])
@@ -133,35 +139,44 @@ def check_text(text: str, result: Any) -> None:
     assert last[2] == str(result)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @each_row
-@pytest.mark.parametrize("promoted", [False, True])
-def test_the_last_line_is_matmul(model, promoted, compared):
+def test_the_last_line_is_matmul(model, compared):
     """Operands that are tf32 come as float32, with what tf32 does not see."""
+    compared(check_last_lines(model, 2))
+
+
+@pytest.mark.exhaustive
+@each_row
+def test_the_last_line_of_many_cases_is_matmul(model, compared):
+    compared(check_last_lines(model, 8))
+
+
+def check_last_lines(model: Any, count: int) -> int:
     keywords: dict[str, Any] = {
         "device": model.device,
         "instruction": model.instruction,
         "accumulator": np.dtype(model.accumulator),
     }
-    if promoted:
-        if model.accumulator == "float16":
-            return
-        keywords["promote_every"] = model.instruction_depth
+    every = None if model.accumulator == "float16" else model.instruction_depth
     float32 = isinstance(model, Aligned)  # AMD's units multiply float32 as it is
     ks = [*lengths(model), 5 * model.instruction_depth, 9 * model.instruction_depth + 1]
-    for k in ks:
-        cases = random_cases(model, 8, k, 14)
+    for number, k in enumerate(ks):
+        cases = random_cases(model, 12, k, 14)
+        # Of the twelve kinds of cases those of one k follow those of another.
+        cases = cases.take((number * count + np.arange(count)) % 12)
         a, b = (
             x.view(np.float32) if name == "tf32" and float32 else operand(name, x)
             for name, x in ((model.a, cases.a), (model.b, cases.b))
         )
         c = accumulator(model.accumulator, cases.c)
-        for x, y, z in zip(a, b, c, strict=True):
-            result = td.tensor_core.matmul(x, y, z, **keywords)
-            check_text(explain(x, y, z, **keywords), result)
-        every = keywords.get("promote_every")
-        check_text(explain(x, y, z, device=model, promote_every=every), result)
-        compared(len(c))
+        for promote in {None, every}:
+            more = keywords | ({"promote_every": promote} if promote else {})
+            for x, y, z in zip(a, b, c, strict=True):
+                result = td.tensor_core.matmul(x, y, z, **more)
+                check_text(explain(x, y, z, **more), result)
+            check_text(explain(x, y, z, device=model, promote_every=promote), result)
+    return len(ks) * count * len({None, every})
 
 
 def test_of_many_blocks_each_is_a_line():
@@ -530,7 +545,7 @@ def test_side_by_side_operands_as_each_device_reads_them():
 
 
 def test_side_by_side_rows_and_lengths():
-    x = np.float16(np.random.default_rng(0).standard_normal(20_000))
+    x = np.float16(np.random.default_rng(0).standard_normal(5_000))
     text = explain(x, x[::-1], device=["H100", "V100", "A100"])
     lines = text.splitlines()
     assert len(lines) < 200

@@ -117,7 +117,7 @@ def test_the_steps_of_explain(kind, compared):
     rng = np.random.default_rng(7)
     model = next(model for model in ROWS if model.device == "H100")
     for k in (1, 3, 4, 21):
-        cases = drawn(kind, (40, 2 * k + 1), rng)
+        cases = drawn(kind, (12, 2 * k + 1), rng)
         for x, y, z in zip(cases[:, :k], cases[:, k:-1], cases[:, -1], strict=True):
             a, b, c = x.tolist(), y.tolist(), float(z)
             *_, last = rounded_steps(model, a, b, c)
@@ -296,6 +296,9 @@ print(hashlib.sha256(td.tensor_core.matmul(x, y, device="A100").tobytes()).hexdi
 
 
 def test_neither_threads_nor_instruction_sets_change_a_bit():
-    found = {run("-c", CODE, OMP_NUM_THREADS=str(n)) for n in (1, 2, 3)}
-    found |= {run("-c", CODE, TF32DTYPE_ISA=isa) for isa in _core.available_isas()}
+    each = enumerate(["", *_core.available_isas()], start=1)  # first the best one
+    found = {
+        run("-c", CODE, OMP_NUM_THREADS=str(threads), TF32DTYPE_ISA=isa)
+        for threads, isa in each
+    }
     assert len(found) == 1

@@ -81,7 +81,7 @@ def test_instruction_set_is_the_one_asked_for():
 @each_model
 def test_fast_form_equals_slow_one(model, compared):
     """Tiles of many rows and columns, with all that sends a block to the integers."""
-    shapes = [(70, 150, 130), (7, 300, 65), (33, 64, 1), (1, 33, 70)]
+    shapes = [(7, 150, 70), (7, 300, 33), (33, 64, 1), (1, 33, 130)]
     for number, kind in enumerate(KINDS):
         for m, k, n in shapes[number % 2 :: 2] if number else shapes:
             a, b = (
@@ -146,7 +146,7 @@ for device, dtype in (("A100", td.bfloat16), ("H100", td.float8_e4m3fn)):
     z = td.tensor_core.matmul(x.astype(dtype), y.astype(dtype), device=device)
     print(hashlib.sha256(z.tobytes()).hexdigest())
 """
-    found = {run("-c", code, OMP_NUM_THREADS=str(n)) for n in (1, 2, 3)}
+    found = {run("-c", code, OMP_NUM_THREADS=str(n)) for n in (1, 3)}
     assert len(found) == 1
 
 

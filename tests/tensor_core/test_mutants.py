@@ -270,7 +270,7 @@ def each(models: list[Any]) -> Any:
     return pytest.mark.parametrize("model", models, ids=named)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 @each([model for model in ROWS if model.a == model.b])
 def test_neighbours_show(model, compared):
     compared(check(model))

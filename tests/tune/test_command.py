@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,8 +16,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support import interpreters
-from tests.support.paths import ROOT
+from tests.support import forks, interpreters
 from tf32dtype import _core
 from tf32dtype._matmul.plans import read_plan
 
@@ -40,10 +38,12 @@ TEN = "\n".join(
     ]
 )
 TOLERANCE = 1e-4
+#: The command whose trials are forks too.
+FORKING = "-m", "tests.support.forked_trials"
 
 
-def tune(folder: Path, *words: object, **options: Any) -> Any:
-    return interpreters.python("-m", "tf32dtype", "tune", *words, cwd=folder, **options)
+def tune(folder: Path, *words: object) -> Any:
+    return forks.python(*FORKING, "tune", *words, cwd=folder)
 
 
 def complaint(folder: Path, *words: object) -> str:
@@ -142,40 +142,54 @@ def test_the_plan_keeps_its_promise_to_the_bit(
     assert facts["answer"] == told
 
 
+#: Before the products: the sixth run, which is a trial of the search, never ends.
+ENDLESS = """
+import os, time
+if counter := os.environ.get("RUNS"):
+    with open(counter, "a") as file:
+        file.write("x")
+        file.flush()
+        if file.tell() == 6:
+            time.sleep(600)
+"""
+
+
 def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
     tuned: tuple[Path, Any], tmp_path: Path
 ) -> None:
     folder, _ = tuned
-    (tmp_path / "ten.py").write_text(TEN)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "ten.py").write_text(ENDLESS + TEN)
     words = [
         "ten.py", "--check", "file:out.npy", "--tolerance", TOLERANCE,
         "--precisions", "bf16",
     ]  # fmt: skip
-    journal = tmp_path / "plan.toml.journal"
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}"}
-    command = [sys.executable, "-m", "tf32dtype", "tune", *map(str, words)]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:  # fmt: skip  # shells may ignore it
-        for _ in range(600):
-            if journal.exists() and journal.read_text().count("\n") >= 4:
-                break
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 4
-    assert "plan.toml is not final" in errors
-    assert "Traceback" not in errors
-    assert dict(read_plan(str(tmp_path / "plan.toml")).check)["final"] is False
-    with journal.open("a") as file:
+    runs, stderr = tmp_path / "runs", tmp_path / "stderr"
+    with stderr.open("w") as errors:
+        process = forks.start(
+            [sys.executable, *FORKING, "tune", *map(str, words)],
+            stdin=0, stdout=errors.fileno(), stderr=errors.fileno(), cwd=here,
+            env=forks.variables() | {"RUNS": str(runs)},
+        )  # fmt: skip
+    for _ in range(6000):
+        if runs.exists() and runs.stat().st_size == 6:
+            break
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(60) == 4
+    told = stderr.read_text()
+    assert "plan.toml is not final" in told
+    assert "Traceback" not in told
+    assert dict(read_plan(str(here / "plan.toml")).check)["final"] is False
+    with (here / "plan.toml.journal").open("a") as file:
         file.write('{"key": "cut o')
-    done = tune(tmp_path, *words, "--resume", "--jobs", 2)
+    done = tune(here, *words, "--resume", "--jobs", 2)
     assert (done.returncode, done.stderr) == (0, "")
-    found = precisions(tmp_path / "plan.toml")
+    found = precisions(here / "plan.toml")
     assert found == precisions(folder / "plan.toml")
-    (runs,) = [x for x in done.stdout.splitlines() if x.endswith(" runs")]
-    assert int(runs.split()[-2]) < 13
+    (line,) = [x for x in done.stdout.splitlines() if x.endswith(" runs")]
+    assert int(line.split()[-2]) < 13
 
 
 def test_time_is_up(tmp_path: Path) -> None:
@@ -189,7 +203,7 @@ def test_time_is_up(tmp_path: Path) -> None:
     )
     start = time.monotonic()
     words = ["slow.py", "--check", "regex:.+", "--tolerance", 1]
-    done = tune(tmp_path, *words, "--precisions", "bf16", "--time-limit", 8)
+    done = tune(tmp_path, *words, "--precisions", "bf16", "--time-limit", 5)
     assert time.monotonic() - start < 30
     assert done.returncode == 4, done.stderr
     assert "plan.toml is not final, but the best so far" in done.stderr
@@ -240,6 +254,28 @@ def test_what_cannot_be_tuned(tmp_path: Path, program: str, told: str) -> None:
     (tmp_path / "program.py").write_text(program)
     words = "program.py", "--check", "regex:.+", "--tolerance", "1e-3"
     assert told in complaint(tmp_path, *words)
+
+
+def test_its_trials_are_processes_of_their_own(tmp_path: Path) -> None:
+    """Here they are no forks."""
+    log = tmp_path / "log"
+    (tmp_path / "program.py").write_text(
+        "import json, os, sys\n"
+        f"with open({str(log)!r}, 'a') as file:\n"
+        "    words = sys.orig_argv[1:], os.getsid(0) == os.getpid(), sys.stdin.read()\n"
+        "    print(json.dumps(words), file=file)\n"
+        "print(1)\n"
+    )
+    words = "program.py", "--check", "regex:.+", "--tolerance", "1e-3", "--", "x"
+    done = interpreters.python("-m", "tf32dtype", "tune", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no product that could be tuned" in done.stderr
+    runs = [json.loads(line) for line in log.read_text().splitlines()]
+    assert runs[:2] == 2 * [[["program.py", "x"], True, ""]]
+    (report,) = runs[2:]
+    assert report[0][:3] == ["-m", "tf32dtype", "report"]
+    assert report[0][-2:] == ["program.py", "x"]
+    assert report[1:] == [True, ""]
 
 
 def test_wrong_words(tmp_path: Path) -> None:

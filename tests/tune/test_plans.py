@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tf32dtype as td
-from tests.support import interpreters
+from tests.support import forks
 from tf32dtype import _core
 from tf32dtype._matmul.plan_lines import Line, LineError, find_line, name_line
 from tf32dtype._matmul.plans import Plan, PlannedPlace, plan_text, read_plan
@@ -64,13 +64,19 @@ plans = st.builds(
 )
 
 
-@given(plans)
-def test_a_plan_is_read_as_it_was_written(
-    tmp_path_factory: pytest.TempPathFactory, plan: Plan
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "round.toml"
-    path.write_text(plan_text(plan), encoding="utf-8")
-    assert read_plan(str(path)) == plan
+@pytest.mark.parametrize(
+    "examples", [25, pytest.param(100, marks=pytest.mark.exhaustive)]
+)
+def test_a_plan_is_read_as_it_was_written(tmp_path: Path, examples: int) -> None:
+    path = tmp_path / "round.toml"
+
+    @settings(max_examples=examples)
+    @given(plans)
+    def check(plan: Plan) -> None:
+        path.write_text(plan_text(plan), encoding="utf-8")
+        assert read_plan(str(path)) == plan
+
+    check()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_what_is_no_plan(tmp_path: Path, text: str | None, complaint: str) -> No
     for function in (td.matmul_precision, td.set_matmul_precision):
         with pytest.raises(ValueError, match=f"plan.toml: .*{complaint}"):
             function(plan=path)
-    done = interpreters.python(
+    done = forks.python(
         "-m", "tf32dtype", "run", "--plan", path, "nothing.py", cwd=tmp_path
     )
     assert done.returncode == 2
@@ -120,7 +126,7 @@ def test_a_plan_goes_with_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="precision='bf16' is not for a plan"):
         td.set_matmul_precision("bf16", plan=path)
     for words in (["--precision", "bf16"], ["--no-blas"], ["--dots"]):
-        done = interpreters.python(
+        done = forks.python(
             "-m", "tf32dtype", "run", "--plan", path, *words, "x.py", cwd=tmp_path
         )
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
@@ -346,7 +352,7 @@ def test_the_command_tells_of_changed_code(tmp_path: Path) -> None:
     (tmp_path / "gone.py").write_text("import sys\nsys.exit(7)\n")
     line = Line("gone.py", "<module>", "y = x @ x")
     (tmp_path / "plan.toml").write_text(plan_text(Plan((PlannedPlace("bf16", line),))))
-    done = interpreters.python(
+    done = forks.python(
         "-m", "tf32dtype", "run", "--quiet", "--plan", "plan.toml", "gone.py",
         cwd=tmp_path,
     )  # fmt: skip

@@ -102,41 +102,38 @@ def test_bytes_of_codes() -> None:
 X = np.ones((32, 32), np.float32)
 
 
-@pytest.mark.parametrize(
-    "name", [*get_args(tdt.FormatName), *get_args(tdt.FormatAlias)]
-)
-def test_formats_are_taken(name: Any) -> None:
-    assert td.quantize(X, name).dtype == td.formats[name].dtype
+def test_formats_are_taken() -> None:
+    for name in (*get_args(tdt.FormatName), *get_args(tdt.FormatAlias)):
+        assert td.quantize(X, name).dtype == td.formats[name].dtype, name
 
 
-@pytest.mark.parametrize("name", get_args(tdt.NumPyName))
-def test_floats_of_numpy_are_taken(name: Any) -> None:
-    assert td.quantize(X, name).dtype == find_dtype(name)
+def test_floats_of_numpy_are_taken() -> None:
+    for name in get_args(tdt.NumPyName):
+        assert td.quantize(X, name).dtype == find_dtype(name), name
 
 
-@pytest.mark.parametrize("name", get_args(tdt.PrecisionName))
-def test_precisions_are_taken(name: Any) -> None:
-    assert td.matmul(X, X, precision=name).dtype == np.float32
+def test_precisions_are_taken() -> None:
+    for name in get_args(tdt.PrecisionName):
+        assert td.matmul(X, X, precision=name).dtype == np.float32, name
 
 
-@pytest.mark.parametrize("name", get_args(tdt.DeviceName))
-def test_devices_are_taken(name: Any) -> None:
-    (first, *_) = td.tensor_core.devices[name].models
-    x = td.quantize(X[:4, :4], first.a)
-    assert td.tensor_core.matmul(x, x, device=name).dtype == np.float32
+def test_devices_are_taken() -> None:
+    for name in get_args(tdt.DeviceName):
+        (first, *_) = td.tensor_core.devices[name].models
+        x = td.quantize(X[:4, :4], first.a)
+        assert td.tensor_core.matmul(x, x, device=name).dtype == np.float32, name
 
 
-@pytest.mark.parametrize(
-    "name", [*get_args(tdt.DeviceName), *get_args(tdt.DeviceInstruction)]
-)
-def test_devices_are_reported(name: Any) -> None:
-    assert isinstance(td.report(device=name), td.report)
+def test_devices_are_reported() -> None:
+    for name in (*get_args(tdt.DeviceName), *get_args(tdt.DeviceInstruction)):
+        assert isinstance(td.report(device=name), td.report), name
 
 
 @pytest.mark.parametrize("rule", get_args(tdt.Rule))
-@pytest.mark.parametrize("size", get_args(tdt.BlockSize))
-def test_rules_and_sizes_are_taken(rule: Any, size: Any) -> None:
-    assert td.blocks.quantize(X, "tcfp8", scale=rule, block_size=size).shape == X.shape
+def test_rules_and_sizes_are_taken(rule: Any) -> None:
+    for size in get_args(tdt.BlockSize):
+        made = td.blocks.quantize(X, "tcfp8", scale=rule, block_size=size)
+        assert made.shape == X.shape, size
 
 
 @pytest.mark.parametrize("rounding", get_args(tdt.Rounding))

@@ -23,7 +23,7 @@ import re
 import tempfile
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -234,38 +234,49 @@ def _through_write(write: Any, a: np.ndarray) -> Any:
     return np.lib.format.read_array(stream)
 
 
-def letters(scalar_type: Any) -> dict[str, Any]:
-    """The names that expressions use, with arrays of `scalar_type`."""
+def letters(scalar_type: Any, wanted: Container[str] | None = None) -> dict[str, Any]:
+    """The names that expressions use, with arrays of `scalar_type`: all of them, or
+    those that are wanted."""
 
     def vector(values: Any) -> np.ndarray:
         return np.array(values, dtype=np.float64).astype(scalar_type)
 
-    a = vector([0.5, 1.5, 2, 3, 0.25, 1])
-    b = vector([1, 0.5, 3, 2, 1.75, 0.25])
-    m = vector([[1, 2, 0.5, 3], [0.25, 1.5, 4, 1], [2, 0.75, 1, 0.5]])
-    mask = np.array([True, False, True, True, False, True])
-    r = np.zeros(6, dtype=[("k", "i2"), ("x", scalar_type)])
-    r["k"], r["x"] = np.arange(6), a
-    return {
+    def a() -> np.ndarray:
+        return vector([0.5, 1.5, 2, 3, 0.25, 1])
+
+    def m() -> np.ndarray:
+        return vector([[1, 2, 0.5, 3], [0.25, 1.5, 4, 1], [2, 0.75, 1, 0.5]])
+
+    def mask() -> np.ndarray:
+        return np.array([True, False, True, True, False, True])
+
+    def r() -> np.ndarray:
+        found = np.zeros(6, dtype=[("k", "i2"), ("x", scalar_type)])
+        found["k"], found["x"] = np.arange(6), a()
+        return found
+
+    arrays: dict[str, Callable[[], Any]] = {
+        "a": a,
+        "b": lambda: vector([1, 0.5, 3, 2, 1.75, 0.25]),
+        "m": m,
+        "q": lambda: vector([[4, 1, 0.5], [1, 3, 0.25], [0.5, 0.25, 2]]),
+        "c": lambda: vector([[[1, 2, 0.5, 3], [0.5, 1, 1.5, 2]]] * 2),
+        "u": lambda: vector([0.5, 0.25, 0.75, 0.125, 0.875, 0.375]),
+        "nan": lambda: vector([2, np.nan, -0.0, 1, 0, -1, np.nan, 3]),
+        "nan1": lambda: vector([2, np.nan, 1, 3]),
+        "z": lambda: vector(1.5),
+        "s": lambda: scalar_type(1.5),
+        "i": lambda: np.array([2, 0, 1, 3, 5, 4]),
+        "mask": mask,
+        "x": lambda: np.ma.array(a(), mask=~mask()),
+        "y": lambda: np.ma.array(m(), mask=[[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]),
+        "r": r,
+    }
+    others = {
         "np": np,
         "T": scalar_type,
         "V": vector,
         "d": np.dtype(scalar_type),
-        "a": a,
-        "b": b,
-        "m": m,
-        "q": vector([[4, 1, 0.5], [1, 3, 0.25], [0.5, 0.25, 2]]),
-        "c": vector([[[1, 2, 0.5, 3], [0.5, 1, 1.5, 2]]] * 2),
-        "u": vector([0.5, 0.25, 0.75, 0.125, 0.875, 0.375]),
-        "nan": vector([2, np.nan, -0.0, 1, 0, -1, np.nan, 3]),
-        "nan1": vector([2, np.nan, 1, 3]),
-        "z": vector(1.5),
-        "s": scalar_type(1.5),
-        "i": np.array([2, 0, 1, 3, 5, 4]),
-        "mask": mask,
-        "x": np.ma.array(a, mask=~mask),
-        "y": np.ma.array(m, mask=[[0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]),
-        "r": r,
         "after": _after,
         "copyto": np.copyto,
         "text": lambda lines: io.StringIO("\n".join(lines)),
@@ -277,6 +288,16 @@ def letters(scalar_type: Any) -> dict[str, Any]:
         "operator": operator,
         "pickle": pickle,
     }
+    made = {
+        name: make() for name, make in arrays.items() if not wanted or name in wanted
+    }
+    return others | made
+
+
+@functools.cache
+def words(expression: str) -> frozenset[str]:
+    """The names in an expression, and some that are none."""
+    return frozenset(re.findall(r"\w+", expression))
 
 
 def evaluate(f: Any, expression: str, scalar_type: Any) -> Any:
@@ -284,7 +305,8 @@ def evaluate(f: Any, expression: str, scalar_type: Any) -> Any:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return eval(expression, letters(scalar_type) | {"f": f})
+            names = letters(scalar_type, words(expression))
+            return eval(expression, names | {"f": f})
         except Exception as error:
             return error
 
@@ -360,18 +382,40 @@ def _class(error: Exception) -> str:
 
 
 def judge(
-    find: Callable[[], Any], expression: str, how: str, scalar_type: Any, name: str
-) -> str:
-    """'' if the expression has its expected outcome, else what is wrong.
+    find: Callable[[], Any],
+    expression: str,
+    how: str,
+    scalar_types: Iterable[Any],
+    name: str,
+) -> list[str]:
+    """What is wrong with the outcome of the expression, for each type with a fault.
 
     `find` returns what `f` stands for, afresh for each evaluation; `how` is a key
     of `GROUPS`, or "ufunc" or "method", whose truth is longdouble (NumPy's float64
     `reduce` of arctan2 and power is wrong on CPUs with AVX512).
     """
-    got = evaluate(find(), expression, scalar_type)
     half = evaluate(find(), expression, np.float16)
     wide = np.longdouble if how in ("ufunc", "method") else np.float64
     exact = half if how == "like" else evaluate(find(), expression, wide)
+    faults = []
+    for scalar_type in scalar_types:
+        got = evaluate(find(), expression, scalar_type)
+        fault = _judge_one(got, half, exact, expression, how, scalar_type, name)
+        if fault:
+            faults.append(f"{name}, {scalar_type.__name__}: {expression} -> {fault}")
+    return faults
+
+
+def _judge_one(
+    got: Any,
+    half: Any,
+    exact: Any,
+    expression: str,
+    how: str,
+    scalar_type: Any,
+    name: str,
+) -> str:
+    """'' if what a type gives is like what float16 gives, else what is wrong."""
     exempt = exemption(name, expression, scalar_type)
     raises = f"raises {_class(half)}" if isinstance(half, Exception) else ""
     if exempt and exempt.outcome.startswith("raises"):
@@ -380,7 +424,7 @@ def judge(
         found = f"raises {_class(got)}" if isinstance(got, Exception) else "works"
         return "" if found == raises else f"{found}, not {raises or 'works'}: {got}"
     if isinstance(exact, Exception):
-        return f"{wide.__name__} raises: {exact!r}"
+        return f"the wide type raises: {exact!r}"
     how = {"ufunc": "rounded", "method": "chained", "like": "moves"}.get(how, how)
     found_leaves, half_leaves, exact_leaves = map(list, map(leaves, (got, half, exact)))
     if [p for p, _ in found_leaves] != [p for p, _ in half_leaves]:

@@ -25,10 +25,14 @@ def one_by_one(name: str, x: Any, indices: Any, y: Any) -> tuple[bytes, int]:
 
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
-@pytest.mark.parametrize("name", NAMES)
-def test_together(name: str, form: td.Format) -> None:
+def test_together(form: td.Format) -> None:
+    for name in NAMES:
+        check_together(name, form)
+
+
+def check_together(name: str, form: td.Format) -> None:
     rng = np.random.default_rng(len(name))
-    for size, count in ((1, 3), (3, 0), (70, 40), (90, 5000), (9000, 1000)):
+    for size, count in ((1, 3), (3, 0), (70, 40), (90, 1500), (9000, 400)):
         items = rng.integers(0, 256, (size + count) * form.itemsize, dtype=np.uint8)
         x, y = np.split(items.view(form.dtype), [size])
         indices = rng.integers(-size, size, count)

@@ -23,11 +23,13 @@ def raised(function, x):
         return function(x), flags[0]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("f", [FORMATS["bfloat16"], FORMATS["tf32"]], ids=name)
 def test_order_does_not_matter(f, function, compared):
     """In order, most chunks lie within a function's domain, or outside it."""
-    items, ufunc = all_items(f), getattr(np, function)
+    items = all_items(f)[:: 1 if f.count <= 1 << 16 else 5]
+    ufunc = getattr(np, function)
     in_order, flags = raised(ufunc, array(f, items))
     order = np.random.default_rng(5).permutation(items.size)
     want = items_of(f, in_order)[order]

@@ -36,6 +36,7 @@ def test_float32_would_round_this_twice():
     check("multiply", f, first, second)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", near_ties.ARITHMETIC)
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_arithmetic(f, function, compared):
@@ -44,6 +45,7 @@ def test_arithmetic(f, function, compared):
     compared(check(function, f, first, second))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", near_ties.FUNCTIONS)
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_functions(f, function, compared):

@@ -76,8 +76,8 @@ def test_long_sums_do_not_stick() -> None:
 
 
 def test_long_sum_over_the_outer_axis() -> None:
-    ones = np.ones((2**25, 2), td.bfloat16)
-    assert np.array_equal(ones.sum(0), np.full(2, 33554432, td.bfloat16))
+    ones = np.ones((2**24 + 2**19, 2), td.bfloat16)
+    assert np.array_equal(ones.sum(0), np.full(2, 2**24 + 2**19, td.bfloat16))
 
 
 @each_type
@@ -330,13 +330,14 @@ def moderate(form: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
         return np.random.default_rng(seed).normal(0, 1, shape).astype(form.dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [random_codes, moderate])
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_rows_have_the_bits_of_single_results(form: Any, make: Any) -> None:
     """Of few rows, which a single result adds in the same order; and its overflow,
     which alone of the flags is a matter of the last step."""
     over = 2  # FPE_OVERFLOW
-    for rows, columns in ((2, 1), (3, 127), (40, 129), (60, 300), (5, 2500)):
+    for rows, columns in ((2, 1), (3, 127), (40, 129), (5, 1030)):
         x = make(form, (rows, columns), rows)
         for ufunc in (np.add, np.multiply):
             for view in (x, x[:, ::-1], x[::-1, ::2]):
@@ -375,9 +376,10 @@ def test_running_extremes(form: Any) -> None:
         for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
             got = ufunc.accumulate(array)
             assert td.bits(got[:1]) == td.bits(array[:1])
-            want = array[:1]
-            for i in range(1, len(array)):
-                want = ufunc(want, array[i : i + 1])
+            want = ufunc(got[:-1], array[1:])
+            assert np.array_equal(td.bits(got[1:]), td.bits(want)), ufunc
+            for i in range(1, min(len(array), 60)):  # one by one
+                want = ufunc(got[i - 1 : i], array[i : i + 1])
                 assert td.bits(got[i : i + 1]) == td.bits(want), (ufunc, i)
 
 

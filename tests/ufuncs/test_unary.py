@@ -6,7 +6,15 @@ import pytest
 from tests.reference import operations, ufuncs
 from tests.reference.codec_arrays import Items, all_items, encode, random_items, values
 from tests.reference.formats import FORMATS, Format
-from tests.support.bits import ALL, array, assert_equal, assert_items, items_of, name
+from tests.support.bits import (
+    ALL,
+    WIDE,
+    array,
+    assert_equal,
+    assert_items,
+    items_of,
+    name,
+)
 
 NAMES = [*operations.UNARY, *operations.SYNONYMS]
 
@@ -23,15 +31,25 @@ def some_items(f: Format) -> Items:
     return np.concatenate([sample, *around, items[-40:]])
 
 
-@pytest.mark.parametrize("function", NAMES)
 @pytest.mark.parametrize("f", ALL, ids=name)
-def test_functions(f, function, compared):
-    items = all_items(f)
+def test_functions(f, compared):
+    for function in NAMES:
+        compared(check_function(f, function, some_items(f)))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("function", NAMES)
+def test_functions_of_every_tf32(function, compared):
+    f = FORMATS["tf32"]
+    compared(check_function(f, function, all_items(f)))
+
+
+def check_function(f: Format, function: str, items: Items) -> int:
     want, _ = ufuncs.unary(function, f, items)
     with np.errstate(all="ignore"):
         found = items_of(f, getattr(np, function)(array(f, items)))
     assert_items(f, found, want, function, items)
-    compared(items.size)
+    return items.size
 
 
 def check_copies(f: Format, items: Items) -> int:
@@ -55,13 +73,13 @@ def check_spacing(f: Format, items: Items) -> int:
 @pytest.mark.parametrize("f", ALL, ids=name)
 @pytest.mark.parametrize("check", [check_copies, check_spacing])
 def test_on_bits(f, check, compared):
-    compared(check(f, some_items(f)))
+    compared(check(f, some_items(f)[:: 1 if f.count <= 256 else 7]))
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("f", WIDE, ids=name)
 @pytest.mark.parametrize("check", [check_copies, check_spacing])
-def test_on_bits_of_every_tf32(check, compared):
-    f = FORMATS["tf32"]
+def test_on_bits_of_every_code(check, f, compared):
     compared(check(f, all_items(f)))
 
 

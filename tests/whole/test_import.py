@@ -5,7 +5,7 @@ import os
 import pytest
 
 import tf32dtype as td
-from tests.support.interpreters import run, run_code
+from tests.support.interpreters import run, run_code, warm
 
 pytestmark = pytest.mark.once
 
@@ -48,7 +48,10 @@ import tf32dtype as td
 assert {name!r} not in vars(td)
 print(td.{name}.__module__, td.{name} is vars(td)[{name!r}])
 """
-    assert run_code(code).split() == [f"tf32dtype.{td._LATER[name]}", "True"]
+    assert warm("tf32dtype").run("-c", code).split() == [
+        f"tf32dtype.{td._LATER[name]}",
+        "True",
+    ]
 
 
 def test_a_star_brings_all_names():

@@ -1,0 +1,41 @@
+"""scikit-learn's images of digits for programs of the examples, without its imports."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.paths import ROOT
+
+STUB = """
+import pathlib
+import numpy as np
+
+def load_digits(return_X_y):
+    assert return_X_y
+    with np.load(pathlib.Path(__file__).with_name("digits.npz")) as file:
+        return file["images"], file["digits"]
+"""
+
+
+def variables_of_stub(folder: Path) -> dict[str, str]:
+    """Variables of a process whose `sklearn` has nothing but the images.
+
+    Its imports take more than a second, and several under `tf32dtype run`; the programs
+    need the images alone. They start no second time for want of a number of threads.
+    """
+    datasets = pytest.importorskip("sklearn.datasets")
+    images, digits = datasets.load_digits(return_X_y=True)
+    package = folder / "stub" / "sklearn"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "datasets.py").write_text(STUB)
+    np.savez(package / "digits.npz", images=images, digits=digits)
+    return {
+        "PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT}",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
