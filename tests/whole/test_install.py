@@ -1,4 +1,4 @@
-"""The lines of setup.py that count compiled files, and tools/install, which shows them."""
+"""The lines of setup.py that count compiled files, and how tools/install shows them."""
 
 from __future__ import annotations
 

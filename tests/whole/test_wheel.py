@@ -30,16 +30,33 @@ KERNELS = sorted(str(path.relative_to(SRC)) for path in SRC.glob("cuda/**/*.cu")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of this Python. What build/ has of objects is not compiled again."""
+    """A wheel for this Python. Objects that build/ has are not compiled again.
+
+    Parallel processes of tests would write to the same folders in build/. The first of
+    them builds, and the others take its wheel.
+    """
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools", minversion=SETUPTOOLS)
-    folder = tmp_path_factory.mktemp("wheel")
+    fcntl = pytest.importorskip("fcntl")
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "wheel"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(folder.glob("*.whl")):
+            build_wheel(folder)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def build_wheel(folder: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
     with_all_sets = os.environ | {"TF32DTYPE_ISAS": "all"}
-    subprocess.run(command, check=True, capture_output=True, env=with_all_sets)
-    (found,) = folder.iterdir()
-    return found
+    done = subprocess.run(command, capture_output=True, text=True, env=with_all_sets)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
