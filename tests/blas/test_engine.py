@@ -15,7 +15,8 @@ import pytest
 
 import tf32dtype as td
 from tests.blas.calls import sums
-from tests.support.interpreters import python, warm
+from tests.support import forks
+from tests.support.interpreters import python
 from tests.support.precision_switch import random, same
 from tf32dtype import _core
 
@@ -416,14 +417,14 @@ print(same, np.array_equal(blas.sgemm(1, x, x), wanted))
 )
 def test_libraries_that_come_later(imports: str) -> None:
     pytest.importorskip("scipy")
-    assert warm("tf32dtype").run("-c", LATE.format(imports=imports)) == "True False"
+    assert forks.run("-c", LATE.format(imports=imports)) == "True False"
 
 
 def test_libraries_that_came_between_scopes() -> None:
     pytest.importorskip("scipy")
     code = LATE.replace("with td", "with td.matmul_precision('tf32', blas=True): pass\n"
                         "blas = fblas()\nwith td", 1)  # fmt: skip
-    assert warm("tf32dtype").run("-c", code.format(imports="pass")) == "True False"
+    assert forks.run("-c", code.format(imports="pass")) == "True False"
 
 
 def test_numpy_in_a_precision_from_its_start() -> None:
@@ -441,8 +442,7 @@ def test_numpy_in_a_precision_from_its_start() -> None:
         "min_size=\u00b2", "rounding=bogus", "rounding", "float64=no", "dots=1",
         "lapack=",
     ):  # fmt: skip
-        # The package is imported in the fork.
         wrong = variables | {"TF32DTYPE_BLAS": words}
-        done = warm("numpy").python("-c", code, **wrong)
+        done = python("-c", code, **wrong)
         assert done.returncode == 1
         assert "TF32DTYPE_BLAS" in done.stderr.splitlines()[-1], done.stderr

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support import interpreters
+from tests.support import forks
 from tf32dtype import _core
 
 linalg = pytest.importorskip("scipy.linalg")
@@ -119,8 +119,7 @@ with td.matmul_precision("bf16", blas=True, float64=True, lapack=sys.argv[1] == 
 
 
 def test_a_caller_that_comes_late_is_judged_once() -> None:
-    warm = interpreters.warm("tf32dtype")
-    told = [warm.python("-c", LATE, word) for word in ("out", "in")]
+    told = [forks.python("-c", LATE, word) for word in ("out", "in")]
     assert told[0].stdout == told[1].stdout != "", told
     assert "'dot'" in told[0].stdout
 

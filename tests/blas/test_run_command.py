@@ -14,7 +14,7 @@ import pytest
 
 import tf32dtype as td
 from tests.blas.test_slots import CALL, DECLARED, blas, built
-from tests.support import interpreters
+from tests.support import forks, interpreters
 from tf32dtype import _core
 
 if not _core.blas_available():
@@ -67,9 +67,7 @@ ROUNDED = td.matmul(X, X, precision="bf16").tobytes().hex()
 
 
 def tf32dtype(folder: Path, *words: object) -> Any:
-    """In a fork of an interpreter that has imported the command line."""
-    warm = interpreters.warm("tf32dtype._cli.main")
-    return warm.python("-m", "tf32dtype", *words, cwd=folder)
+    return forks.python("-m", "tf32dtype", *words, cwd=folder)
 
 
 def in_a_fresh_interpreter(folder: Path, *words: object) -> Any:

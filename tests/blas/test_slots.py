@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support.interpreters import warm
+from tests.support import forks
 from tests.support.precision_switch import random
 from tf32dtype import _core
 
@@ -294,4 +294,4 @@ def test_closed_and_opened_again(tmp_path: Path) -> None:
     """More often than there are stubs."""
     library = blas(tmp_path)
     user = caller(tmp_path, CALLER, of=library)
-    assert warm("tf32dtype").run("-c", AGAIN, library, user) == "done"
+    assert forks.run("-c", AGAIN, library, user) == "done"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interpreters import warm
+from tests.support import forks
 from tests.support.paths import ROOT
 
 #: CuPy as far as the check looks at it. The names in capitals are filled in.
@@ -64,9 +64,7 @@ def run(tmp_path: Path, cupy: str, *command: str) -> subprocess.CompletedProcess
     path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; "
     if command[0] == "-c":
         command = ("-c", path + command[1])
-    return warm("tf32dtype").python(
-        *command, cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}"
-    )
+    return forks.python(*command, cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
 
 
 @pytest.mark.parametrize("case", CASES)

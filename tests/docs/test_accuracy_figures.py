@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.interpreters import warm
+from tests.support import forks
 from tests.support.paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -20,15 +20,15 @@ def report(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """What a benchmark measures of few and small matrices; drawn, with matplotlib."""
     script = BENCHMARKS / "matmul" / f"accuracy_{request.param}.py"
     written, drawn = tmp_path / "found.json", tmp_path / "found.png"
-    run = warm("tf32dtype._cli.main").run
-    printed = run(str(script), "--quick", "--json", str(written))
+    printed = forks.run(str(script), "--quick", "--json", str(written))
     assert "bf16x9" in printed
     found: dict[str, Any] = json.loads(written.read_text())
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         return found
-    assert run(str(script), "--read", str(written), "--plot", str(drawn)) == printed
+    drawing = forks.run(str(script), "--read", str(written), "--plot", str(drawn))
+    assert drawing == printed
     assert drawn.read_bytes().startswith(b"\x89PNG")
     return found
 
@@ -82,4 +82,4 @@ def test_length(report: dict[str, Any]) -> None:
 
 
 def test_the_documents_have_the_figures() -> None:
-    warm("tf32dtype._cli.main").run(BENCHMARKS / "readme.py", "--check")
+    forks.run(BENCHMARKS / "readme.py", "--check")

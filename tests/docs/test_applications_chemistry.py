@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from tests.docs.images import variables_of_stub
-from tests.support.interpreters import run, warm
+from tests.support import forks
+from tests.support.interpreters import run
 from tests.support.paths import BENCHMARKS, ROOT
 from tf32dtype import _core
 
@@ -62,7 +63,7 @@ def test_what_is_missing_is_said_first(name: str, tmp_path: Path) -> None:
         f"sys.path.insert(0, {str(SCRIPTS)!r})\n"
         f"runpy.run_path({str(script)!r}, run_name='__main__')\n"
     )
-    done = warm("tf32dtype._cli.main").python("-c", code, "--quick", cwd=tmp_path)
+    done = forks.python("-c", code, "--quick", cwd=tmp_path)
     assert done.returncode == 2
     assert "is missing: pip install" in done.stderr
 
@@ -196,7 +197,7 @@ sys.exit(scripts.main(transformer.__doc__, {{"sklearn": "scikit-learn"}}, *parts
 
 def test_transformer_of_few_images(tmp_path: Path) -> None:
     variables = variables_of_stub(tmp_path)
-    run, written = warm("tf32dtype._cli.main").run, tmp_path / "out" / "found.json"
+    run, written = forks.run, tmp_path / "out" / "found.json"
     printed = run("-c", FEW_IMAGES, "--quick", "--json", written, **variables)
     assert "| all in bf16x9 |" in printed
     script = SCRIPTS / "transformer.py"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.interpreters import warm
+from tests.support import forks
 from tests.support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "applications"))
@@ -28,9 +28,7 @@ pytestmark = pytest.mark.once
 def small(name: str, folder: Path) -> dict[str, Any]:
     """What a script finds with --quick; drawn, with matplotlib."""
     script, written, drawn = APPLICATIONS / f"{name}.py", folder / "x", folder / "x.png"
-    run = partial(
-        warm("tf32dtype._cli.main").run, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"
-    )
+    run = partial(forks.run, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     printed = run(script, "--quick", "--json", written)
     assert printed.startswith("Measured on")
     assert "| bf16x9" in printed

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.docs.images import variables_of_stub
-from tests.support.interpreters import run, warm
+from tests.support import forks
+from tests.support.interpreters import run
 from tests.support.paths import BENCHMARKS, ROOT
 from tf32dtype import _core
 
@@ -48,8 +49,7 @@ def test_one_precision(
     import transformer_plan as plan
 
     def in_a_fork(folder: Path, *words: str) -> str:
-        cli = warm("tf32dtype._cli.main")
-        return cli.run("-m", "tf32dtype", *words, cwd=folder, **variables)
+        return forks.run("-m", "tf32dtype", *words, cwd=folder, **variables)
 
     variables = variables_of_stub(tmp_path)
     for name, value in variables.items():

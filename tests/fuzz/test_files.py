@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz import files
 from tests.fuzz.mutations import BYTES, mutate
 from tests.fuzz.readers import READERS, Reader
-from tests.support.interpreters import warm
+from tests.support import forks
 
 FILES = 300
 
@@ -18,8 +18,7 @@ FILES = 300
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files(name: str) -> None:
     pytest.importorskip(READERS[name].needs)
-    python = warm("tests.fuzz.files").python
-    done = python("-m", "tests.fuzz.files", "--files", FILES, "--reader", name)
+    done = forks.python("-m", "tests.fuzz.files", "--files", FILES, "--reader", name)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{FILES} files answered" in done.stdout
 

@@ -1,8 +1,9 @@
-"""Runs Python in forks of one interpreter that has imported the package already.
+"""Run Python programs as forks of one interpreter that has imported the package.
 
-Each is a process of its own, but starts in a tenth of the time: most of that goes into
-imports. What is about the start (the first import of a module, variables that are read
-then) needs `tests.support.interpreters`.
+Each program is a separate process. A fork starts in a tenth of the time of a fresh
+interpreter, because most of that time is spent on imports. Use
+`tests.support.interpreters` if a test is about the first import of a module, or about
+environment variables that the package reads during its import.
 """
 
 from __future__ import annotations
@@ -26,28 +27,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-import tf32dtype as td
 from tests.support import interpreters
-from tests.support.paths import ROOT
 
-#: Sanitizers are preloaded, and not all of them can go on in a fork.
+#: Whether programs can be forks. Not all preloaded sanitizers can continue in a fork.
 AVAILABLE = sys.platform == "linux" and "LD_PRELOAD" not in os.environ
-#: Code: a function for the most memory that the process has had, in KiB. A program has
-#: the ru_maxrss of the process that started it, if that is more.
+#: Python code of a function that returns the peak memory of its process in KiB. The
+#: value of ru_maxrss is at least the memory of the process that started the program.
 MEMORY = (
     "def use():\n    with open('/proc/self/status') as file:\n"
     "        return int(file.read().split('VmHWM:')[1].split()[0])\n"
 )
-#: Bytes of a number in what is told of a process.
-_WIDTH = 12
-_line: socket.socket | None = None
+#: The socket of the server. The server's forks know the same address.
+_address = b""
 
 
 class Process:
-    """As `subprocess.Popen`, for a command that is Python's: a script, -m, or -c.
+    """Run a Python command in a fork, with the interface of `subprocess.Popen`.
 
-    The streams are open descriptors. Python takes down all that is imported when it
-    ends, which takes longer than most of what tests run: only if `tear_down` says so.
+    The command runs a script, -m MODULE or -c CODE. The streams are open descriptors.
+    The end of Python frees all imported modules, which takes longer than most programs
+    of tests. The fork skips this step unless `tear_down` is true.
     """
 
     def __init__(
@@ -63,56 +62,41 @@ class Process:
     ) -> None:
         self.args = command
         self.returncode: int | None = None
-        request = {
-            "words": command[1:],
-            "folder": str(cwd or os.getcwd()),
-            "environment": dict(os.environ if env is None else env),
-            "session": start_new_session,
-            "tear down": tear_down,
-        }
-        line = _the_line()
-        self._told, its = os.pipe()
-        socket.send_fds(
-            line,
-            [json.dumps(request).encode()],
-            [stdin, stdout, stderr, its, line.fileno()],
-        )
-        os.close(its)
-        self.pid = self._next()
+        environment = dict(os.environ if env is None else env)
+        folder = str(cwd or os.getcwd())
+        request = [command[1:], folder, environment, start_new_session, tear_down]
+        self._connection = _connect()
+        streams = [stdin, stdout, stderr]
+        socket.send_fds(self._connection, [json.dumps(request).encode()], streams)
+        self.pid = self._receive()
 
-    def _next(self) -> int:
-        told = os.read(self._told, _WIDTH)
-        if not told:
+    def _receive(self) -> int:
+        message = self._connection.recv(20)
+        if not message:
             raise RuntimeError("the interpreter that forks has ended")
-        return int(told)
+        return int(message)
 
     def poll(self) -> int | None:
-        """The exit code, if it has ended."""
+        """Return the exit code, or None while the process runs."""
         try:
             return self.wait(0)
         except subprocess.TimeoutExpired:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code."""
+        """Return the exit code after the end of the process."""
         if self.returncode is None:
             seconds = None if timeout == math.inf else timeout
-            if not select.select([self._told], [], [], seconds)[0]:
+            if not select.select([self._connection], [], [], seconds)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
-            self.returncode = self._next()
-            os.close(self._told)
+            self.returncode = self._receive()
+            self._connection.close()
         return self.returncode
 
 
-def variables() -> dict[str, str]:
-    """Those of this process, and where modules are."""
-    path = f"{Path(td.__file__).parents[1]}{os.pathsep}{ROOT}"
-    return {**os.environ, "PYTHONPATH": path}
-
-
 def start(command: Sequence[str], *, tear_down: bool = False, **options: Any) -> Any:
-    """A `Process`; where there are no forks, `subprocess.Popen` with these options."""
-    options = {"env": variables()} | options
+    """Start a `Process`, or a `subprocess.Popen` on systems without forks."""
+    options = {"env": interpreters.variables()} | options
     if AVAILABLE:
         return Process(command, tear_down=tear_down, **options)
     return subprocess.Popen(command, **options)
@@ -126,29 +110,34 @@ def python(
     tear_down: bool = False,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """As `interpreters.python`; where there are no forks it is that."""
+    """Run `python *arguments` in a fork, as `interpreters.python` does without one."""
     if not AVAILABLE:
         return interpreters.python(
             *arguments, cwd=cwd, input=input, timeout=timeout, **environment
         )
     command = [sys.executable, *map(str, arguments)]
     (stdin, typing), (out, stdout), (errors, stderr) = (os.pipe() for _ in range(3))
-    os.write(typing, (input or "").encode())  # a pipe takes what a test types
+    os.write(typing, (input or "").encode())  # the input of a test fits into a pipe
     os.close(typing)
+    variables = interpreters.variables() | environment
     process = Process(
-        command, stdin, stdout, stderr, cwd, variables() | environment,
-        tear_down=tear_down,
-    )  # fmt: skip
-    for descriptor in (stdin, stdout, stderr):
-        os.close(descriptor)
+        command, stdin, stdout, stderr, cwd, variables, tear_down=tear_down
+    )
+    _close([stdin, stdout, stderr])
     with ThreadPoolExecutor(2) as pool:
         texts = pool.map(_text, (out, errors))
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
+            process.wait()
             raise
         return subprocess.CompletedProcess(command, code, *texts)
+
+
+def run(*arguments: object, **options: Any) -> str:
+    """Return the standard output of `python *arguments`, which must succeed."""
+    return interpreters.output(python(*arguments, **options))
 
 
 def _text(descriptor: int) -> str:
@@ -156,124 +145,131 @@ def _text(descriptor: int) -> str:
         return file.read()
 
 
-# -- the interpreter that forks --------------------------------------------------------
-
-
-def _the_line() -> socket.socket:
-    """Where requests go; a fork has that of the process that asked for it."""
-    global _line
-    if _line is None:
-        _line, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            code = f"from tests.support.forks import serve; serve({its.fileno()})"
-            server = subprocess.Popen(
-                [sys.executable, "-c", code],
-                # Its streams are made for pipes, and so are those of its forks.
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=[its.fileno()],
-                # Products of tests are small: more threads would only wait for them.
-                env=variables() | {"OPENBLAS_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
-        atexit.register(_end, server, os.getpid())
-    return _line
-
-
-def _end(server: subprocess.Popen[bytes], process: int) -> None:
-    if os.getpid() == process:
-        server.kill()
-        server.wait()
-
-
-def serve(descriptor: int) -> None:
-    """Fork for each request, until there is nobody left to ask."""
-    import tf32dtype._cli.main  # noqa: F401
-
-    # Shells may have had it ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.collect()
-    gc.freeze()  # else the end of each fork would copy all that is imported
-    with socket.socket(fileno=descriptor) as line:
-        while True:
-            message, descriptors, *_ = socket.recv_fds(line, 1 << 20, 5)
-            if not message:
-                return
-            if not _fork():
-                break
-            _close(descriptors)
-            _forget_what_has_ended()
-    *streams, told, asking = descriptors
-    if process := _fork():
-        _close([*streams, asking])
-        _watch(process, told)
-    _become(json.loads(message), streams, told, asking)
-
-
-def _watch(process: int, told: int) -> NoReturn:
-    """Tell how it ends. Until somebody has taken note its number stays its own."""
-    end = os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
-    assert end is not None
-    code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
-    os.write(told, f"{code:{_WIDTH}}".encode())
-    reader = select.poll()
-    reader.register(told, 0)
-    reader.poll()
-    os.waitpid(process, 0)
-    os._exit(0)
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's, about threads, which BLAS may have
-        return os.fork()
-
-
 def _close(descriptors: Sequence[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-def _forget_what_has_ended() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+# -- the server: the interpreter that forks --------------------------------------------
+
+
+def _connect() -> socket.socket:
+    """Return a connection to the server. The first call starts the server."""
+    global _address
+    if not _address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind("")  # Linux chooses a free address
+            listener.listen()
+            number = listener.fileno()
+            code = f"from tests.support.forks import serve; serve({number})"
+            server = subprocess.Popen(
+                [sys.executable, "-c", code],
+                # Python sets up its streams for pipes, and most forks have pipes.
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[number],
+                # The matrices of tests are small: more threads would not save time.
+                env=interpreters.variables() | {"OPENBLAS_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+            _address = listener.getsockname()
+        atexit.register(_end, server, os.getpid())
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(_address)
+    return connection
+
+
+def _end(server: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() == owner:
+        server.kill()
+        server.wait()
+
+
+def serve(number: int) -> None:
+    """Fork for each connection until the process that started the server has ended."""
+    global _address
+    import tf32dtype._cli.main  # noqa: F401
+
+    # A shell may have started the tests with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The CPU time of forks counts as the server's after this call to waitpid.
+    signal.signal(signal.SIGCHLD, lambda *_: os.waitpid(-1, 0))
+    gc.collect()
+    gc.freeze()  # otherwise the end of each fork would copy all imported objects
+    with socket.socket(fileno=number) as listener:
+        _address = listener.getsockname()
+        while True:
+            if 0 in select.select([listener, 0], [], [])[0]:
+                return  # the other end of standard input is closed
+            connection, _ = listener.accept()
+            if not _fork():
+                break
+            connection.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    message, streams, *_ = socket.recv_fds(connection, 1 << 20, 3)
+    if process := _fork():
+        _close(streams)
+        _watch(process, connection)
+    _become(connection, streams, *json.loads(message))
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns about the threads of BLAS
+        return os.fork()
+
+
+def _watch(process: int, connection: socket.socket) -> NoReturn:
+    """Send the exit code of a process.
+
+    The process stays a zombie until the client has received the exit code. Signals of
+    the client therefore cannot reach another process with the same number.
+    """
+    end = os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    assert end is not None
+    code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+    connection.send(str(code).encode())
+    select.select([connection], [], [])
+    os.waitpid(process, 0)
+    os._exit(0)
 
 
 def _become(
-    request: dict[str, Any], streams: Sequence[int], told: int, asking: int
+    connection: socket.socket,
+    streams: Sequence[int],
+    arguments: Sequence[str],
+    folder: str,
+    environment: Mapping[str, str],
+    new_session: bool,
+    tear_down: bool,
 ) -> None:
-    """Be what was asked for, and run it."""
-    global _line
+    """Give this process the properties of the requested one, and run its program."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     _close(streams)
-    os.set_inheritable(asking, False)
-    _line = socket.socket(fileno=asking)
-    if request["session"]:
+    if new_session:
         os.setsid()
-    os.write(told, f"{os.getpid():{_WIDTH}}".encode())
-    os.close(told)
-    os.chdir(request["folder"])
+    connection.send(str(os.getpid()).encode())
+    connection.close()
+    os.chdir(folder)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(environment)
+    sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.stdout.reconfigure(  # type: ignore[union-attr]
-        encoding=os.environ.get("PYTHONIOENCODING"), line_buffering=os.isatty(1)
+        encoding=environment.get("PYTHONIOENCODING"), line_buffering=os.isatty(1)
     )
     sys.modules["__main__"] = ModuleType("__main__")
-    if request["tear down"]:
-        _run(*request["words"])
+    if tear_down:
+        _run(*arguments)
     else:
-        _run_and_leave(request["words"])
+        _run_and_exit(arguments)
 
 
 def _run(first: str, *rest: str) -> None:
     if first == "-m":
         sys.path[0], sys.argv = os.getcwd(), [*rest]
-        vars(runpy)["_run_module_as_main"](rest[0])  # as Python itself does
+        vars(runpy)["_run_module_as_main"](rest[0])  # the function that Python calls
         return
     main = sys.modules["__main__"]
     if first == "-c":
@@ -287,10 +283,11 @@ def _run(first: str, *rest: str) -> None:
     exec(compile(code, path, "exec"), vars(main))
 
 
-def _run_and_leave(words: Sequence[str]) -> None:
+def _run_and_exit(arguments: Sequence[str]) -> None:
+    """Run the program and end as Python does, but do not free the modules."""
     code: Any = 0
     try:
-        _run(*words)
+        _run(*arguments)
     except SystemExit as end:
         code = end.code or 0
         if not isinstance(code, int):

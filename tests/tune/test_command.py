@@ -170,7 +170,7 @@ def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
         process = forks.start(
             [sys.executable, *FORKING, "tune", *map(str, words)],
             stdin=0, stdout=errors.fileno(), stderr=errors.fileno(), cwd=here,
-            env=forks.variables() | {"RUNS": str(runs)},
+            env=interpreters.variables() | {"RUNS": str(runs)},
         )  # fmt: skip
     for _ in range(6000):
         if runs.exists() and runs.stat().st_size == 6:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 import tf32dtype as td
-from tests.support.interpreters import run, run_code, warm
+from tests.support.interpreters import run, run_code
 
 pytestmark = pytest.mark.once
 
@@ -48,7 +48,7 @@ import tf32dtype as td
 assert {name!r} not in vars(td)
 print(td.{name}.__module__, td.{name} is vars(td)[{name!r}])
 """
-    assert warm("tf32dtype").run("-c", code).split() == [
+    assert run_code(code).split() == [
         f"tf32dtype.{td._LATER[name]}",
         "True",
     ]
