@@ -41,7 +41,7 @@ demo: .venv-demo/installed
 	@cd .venv-demo && bin/tf32dtype demo
 
 test: .venv-test/installed
-	.venv-test/bin/python -m pytest -n auto $(ARGS)
+	.venv-test/bin/python -m pytest -n auto --dist worksteal $(ARGS)
 
 exhaustive: .venv-test/installed
 	.venv-test/bin/python -m pytest -n auto -m exhaustive $(ARGS)
