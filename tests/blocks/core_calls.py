@@ -4,6 +4,7 @@ import numpy as np
 
 import tf32dtype as td
 from tests.reference.blocks import RULES, Layout, element, tensor_scale
+from tests.reference.codec import ROUNDINGS
 from tests.support.block_rows import ROWS as FORMATS
 
 core = td._core
@@ -12,15 +13,6 @@ SCALE_NAMES = [name for name, _ in core.block_scales]
 #: Element and residual, by the first format that has these two.
 PAIRS = {row[:2]: name for name, row in reversed(FORMATS.items())}
 ROWS = {name: pair for pair, name in reversed(PAIRS.items())}
-ROUNDINGS = (
-    "ties_to_even",
-    "ties_to_away",
-    "toward_zero",
-    "toward_positive",
-    "toward_negative",
-    "to_odd",
-    "stochastic",
-)
 MAXIMUM = np.finfo(np.float32).max
 
 
@@ -39,16 +31,14 @@ def indices(layout: Layout) -> tuple[int, int, int, int]:
     return hi, lo, SCALE_NAMES.index(layout.scale), layout.block
 
 
+def plan_of(layout, rounding, poison):
+    """The arguments that the core's functions of quantization share."""
+    rule, number = RULES.index(layout.rule), ROUNDINGS.index(rounding)
+    return indices(layout), rule, layout.tensor, number, poison
+
+
 def quantize(layout, x, rounding="ties_to_even", poison=False, draws=None):
-    return core.block_quantize(
-        x,
-        indices(layout),
-        RULES.index(layout.rule),
-        layout.tensor,
-        ROUNDINGS.index(rounding),
-        poison,
-        draws,
-    )
+    return core.block_quantize(x, *plan_of(layout, rounding, poison), draws)
 
 
 def dequantize(layout, parts, shape, dtype=np.float32, odd=False):

@@ -8,12 +8,11 @@ import pytest
 from tests.blocks import digests
 from tests.blocks.core_calls import (
     MAXIMUM,
-    ROUNDINGS,
     ROWS,
     core,
     dequantize,
-    indices,
     layout_of,
+    plan_of,
     quantize,
     samples,
 )
@@ -27,6 +26,7 @@ from tests.reference.blocks import (
     quantize_block,
     single,
 )
+from tests.reference.codec import ROUNDINGS
 
 
 def blocks_of(layout, x):
@@ -80,16 +80,7 @@ def check(layout, x, rounding="ties_to_even", poison=False, draws=None) -> int:
             out, np.array(wanted, np.float32).reshape(x.shape), what
         )
     out = np.full_like(x, 7)
-    core.block_round(
-        x,
-        indices(layout),
-        RULES.index(layout.rule),
-        layout.tensor,
-        ROUNDINGS.index(rounding),
-        poison,
-        draws,
-        out,
-    )
+    core.block_round(x, *plan_of(layout, rounding, poison), draws, out)
     once = dequantize(layout, found, x.shape)
     np.testing.assert_array_equal(out.view(np.uint32), once.view(np.uint32), what)
     wide = dequantize(layout, found, x.shape, np.float64)
