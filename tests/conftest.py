@@ -80,7 +80,8 @@ def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
     """
     cases: defaultdict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sampled"):
+        exhaustive = item.get_closest_marker("exhaustive") is not None
+        if item.get_closest_marker("sampled") and not exhaustive:
             on_gpu = item.get_closest_marker("gpu") is not None
             cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for of_a_test in cases.values():
