@@ -1,7 +1,7 @@
 /* Chains of float64 fused multiply-adds: a micro-tile of C from panels of A and B. */
 #include "runtime/kernels/common.h"
-#include "tensor_core/kernels.h"
 #include "runtime/kernels/intrinsics.h"
+#include "tensor_core/kernels.h"
 
 #if defined(__AVX512F__)
 typedef __m512d vector;

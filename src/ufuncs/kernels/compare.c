@@ -6,8 +6,8 @@
  * or is not to be the minimum, else below them.
  */
 #include "formats/byte_tables.h"
-#include "ufuncs/kernels/decls.h"
 #include "runtime/kernels/intrinsics.h"
+#include "ufuncs/kernels/decls.h"
 
 /* A function of two chunks' items to results; those of a byte have a table. */
 #define LOOP(name)                                                             \
