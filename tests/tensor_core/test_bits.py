@@ -187,7 +187,7 @@ def check_variations(model: Any, share: int) -> int:
 @rows.each_row("model", [x[0] for x in ROWS if x[0].a == x[0].b])
 def test_other_parameters(model, compared):
     """A few cases of many: what is contested may turn out either way."""
-    compared(check_variations(model, 10))
+    compared(check_variations(model, 6))
 
 
 @pytest.mark.exhaustive

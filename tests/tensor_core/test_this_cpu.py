@@ -50,7 +50,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
 ]
 
-SOME, MANY = 20_000, 10_000_000
+SOME, MANY = 10_000, 10_000_000
 EDGES = 2_000  # of each length, beside `SOME` rows
 
 TININESS = "2^-126 against zero: tininess before or after the rounding"

@@ -203,7 +203,7 @@ def test_time_is_up(tmp_path: Path) -> None:
     )
     start = time.monotonic()
     words = ["slow.py", "--check", "regex:.+", "--tolerance", 1]
-    done = tune(tmp_path, *words, "--precisions", "bf16", "--time-limit", 5)
+    done = tune(tmp_path, *words, "--precisions", "bf16", "--time-limit", 3)
     assert time.monotonic() - start < 30
     assert done.returncode == 4, done.stderr
     assert "plan.toml is not final, but the best so far" in done.stderr

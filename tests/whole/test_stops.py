@@ -20,6 +20,10 @@ needs_signals = pytest.mark.skipif(
     sys.platform == "win32" or not hasattr(signal, "setitimer"), reason="no signals"
 )
 
+each_count_of_threads = pytest.mark.parametrize(
+    "threads", [pytest.param(1, marks=pytest.mark.exhaustive), 2]
+)
+
 
 def run_code(code: str, **environment: str) -> str:
     return run("-c", textwrap.dedent(code), **environment)
@@ -109,7 +113,7 @@ for name, call in calls.items():
 
 
 @needs_signals
-@pytest.mark.parametrize("threads", [1, 2])
+@each_count_of_threads
 def test_long_calls_stop(threads: int) -> None:
     """Each writes only a part of its result."""
     lines = run_code(CALLS, OMP_NUM_THREADS=str(threads)).splitlines()
@@ -118,7 +122,7 @@ def test_long_calls_stop(threads: int) -> None:
 
 
 @needs_signals
-@pytest.mark.parametrize("threads", [1, 2])
+@each_count_of_threads
 def test_handlers_run_within_a_product(threads: int) -> None:
     """Those that do not raise change nothing, though they multiply themselves."""
     out = run_code(
