@@ -82,6 +82,8 @@ struct tf_blas_matrix {
                       transpose turns it round */
     int unit;      /* of a triangular one: its diagonal is 1, and not read */
     int conjugate; /* of complex numbers */
+    ptrdiff_t first; /* of a part of a triangular one: the row of A, the column of B, that it
+                        begins with */
 };
 
 /* C = alpha A B + beta C, of one product of a call; C may be a triangle. */
@@ -93,7 +95,7 @@ struct tf_blas_product {
     char *c;
     ptrdiff_t c_strides[2]; /* bytes */
     int triangle;           /* 0 all of C; 'U' or 'L': what is written of it */
-    int hermitian;          /* the diagonal of C becomes real (herk, her2k) */
+    int hermitian;          /* the diagonal of a triangle becomes real (herk, her2k) */
     int twice;              /* syr2k, her2k: + alpha' B^T A^T, of her2k conjugated */
     double alpha[2], beta[2];
     int wider;              /* as in tf_blas_name: 1, C is a float64; 2, beta is added to
@@ -119,7 +121,10 @@ int tf_blas_take_apart(const struct tf_blas_name *name,
  * blas_update.h has each rounding. Operands count as read before C is written, also where
  * C overlaps them, as of trmm it does; of a triangular operand blas_multiply.h says what
  * the zeros beside the triangle do not do. Flags are raised as tf_matmul raises them. It
- * is never stopped (stops.h). Returns 0; or -1, with C as it was, if memory is short. */
+ * is stopped only as interrupts.h says. Returns 0; TF_STOPPED, with C undefined; or -1, with C
+ * as it was, if memory is short: where there is a reserve, only if k is so great that one row
+ * and one column do not fit into it, or C overlaps an operand that does not. */
+enum { TF_STOPPED = 1 };
 int tf_blas_compute(const struct tf_precision *precision,
                     const struct tf_blas_product *product);
 

@@ -1,10 +1,10 @@
 /* Rows of operands in full: runs of what is stored, of its mirror image, of constants. */
 #include "blas/blas_matrix.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/copies.h"
+#include "runtime/reserve.h"
 
 ptrdiff_t tf_blas_item_size(char type)
 {
@@ -28,8 +28,7 @@ void *tf_blas_room(ptrdiff_t rows, ptrdiff_t columns, size_t size)
     if (columns > 0 && (size_t)rows > most / (size_t)columns) {
         return NULL;
     }
-    const size_t bytes = (size_t)rows * (size_t)columns * size;
-    return malloc(bytes ? bytes : 1);
+    return tf_room((size_t)rows * (size_t)columns * size);
 }
 
 /* -- a row, run by run ------------------------------------------------------------- */
@@ -118,15 +117,16 @@ static void copy_run(const struct run *run, const struct tf_blas_matrix *x, char
     }
 }
 
-char *tf_blas_copy_in_full(const struct tf_blas_matrix *x, char type)
+char *tf_blas_copy_rows(const struct tf_blas_matrix *x, char type, ptrdiff_t first,
+                        ptrdiff_t count)
 {
     const ptrdiff_t size = tf_blas_item_size(type);
-    char *copy = tf_blas_room(x->rows, x->columns, (size_t)size);
+    char *copy = tf_blas_room(count, x->columns, (size_t)size);
     if (!copy) {
         return NULL;
     }
     char *out = copy;
-    for (ptrdiff_t i = 0; i < x->rows; i++) {
+    for (ptrdiff_t i = first; i < first + count; i++) {
         struct run runs[RUNS];
         find_runs(x, i, runs);
         for (int part = 0; part < RUNS; part++) {

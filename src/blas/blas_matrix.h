@@ -8,11 +8,12 @@ ptrdiff_t tf_blas_item_size(char type);
 
 struct tf_blas_matrix tf_blas_transposed(struct tf_blas_matrix x);
 
-/* Room for so many items of so many bytes; NULL if memory is short. */
+/* Room for so many items of so many bytes, for tf_room_free; NULL if memory is short. */
 void *tf_blas_room(ptrdiff_t rows, ptrdiff_t columns, size_t size);
 
-/* Copies an operand with all its elements, as they are, row after row; to be freed. NULL
- * if memory is short. What is conjugated stays to be conjugated. */
-char *tf_blas_copy_in_full(const struct tf_blas_matrix *x, char type);
+/* Copies `count` rows of an operand with all their elements, as they are, row after row, for
+ * tf_room_free. NULL if memory is short. What is conjugated stays to be conjugated. */
+char *tf_blas_copy_rows(const struct tf_blas_matrix *x, char type, ptrdiff_t first,
+                        ptrdiff_t count);
 
 #endif

@@ -220,10 +220,11 @@ void tf_blas_update(const struct tf_blas_product *product, const char *sums,
         const ptrdiff_t first = from_diagonal ? i : 0;
         const ptrdiff_t end = to_diagonal ? i + 1 : length;
         const ptrdiff_t place = (i * length + first) * size;
+        const ptrdiff_t diagonal = product->triangle ? i - first : -1;
         flags |= update_line_of(product->type, &u, sums ? sums + place : NULL,
                                 more ? more + place : NULL,
                                 product->c + i * step + first * stride, stride,
-                                end - first, i - first);
+                                end - first, diagonal);
     }
     tf_fp_end(saved, silent ? 0 : flags);
 }

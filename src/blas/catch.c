@@ -8,8 +8,10 @@
 
 #include "blas/engine.h"
 #include "blas/handlers.h"
+#include "blas/interrupts.h"
 #include "blas/lapack_names.h"
 #include "blas/slots.h"
+#include "runtime/reserve.h"
 
 /* -- libraries that come later ------------------------------------------------------ */
 
@@ -355,7 +357,7 @@ int tf_blas_begin(void)
 {
     static int prepared;
     pthread_mutex_lock(&lock);
-    if (tf_counts_prepare() < 0) {
+    if (tf_counts_prepare() < 0 || tf_reserve_begin() < 0) {
         pthread_mutex_unlock(&lock);
         return -1;
     }
@@ -374,8 +376,12 @@ int tf_blas_begin(void)
 void tf_blas_end(void)
 {
     pthread_mutex_lock(&lock);
-    if (tf_blas_users > 0 && atomic_fetch_sub(&tf_blas_users, 1) == 1) {
-        switch_all(0);
+    if (tf_blas_users > 0) {
+        tf_reserve_end();
+        if (atomic_fetch_sub(&tf_blas_users, 1) == 1) {
+            switch_all(0);
+            tf_interrupts_forget();
+        }
     }
     pthread_mutex_unlock(&lock);
 }

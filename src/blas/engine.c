@@ -10,8 +10,12 @@
 #include <time.h>
 
 #include "blas/handlers.h"
+#include "blas/interrupts.h"
 
 atomic_int tf_blas_users;
+static _Atomic uint64_t lost;
+
+uint64_t tf_blas_lost(void) { return atomic_load(&lost); }
 
 /* This thread is on its way to an entry by a slot: the call was judged there. */
 static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
@@ -141,14 +145,17 @@ static int compute(void *context, const struct tf_blas_product *product)
     return tf_blas_compute(context, product);
 }
 
-/* Returns 0 if all of a call's products were computed; -1 if there was no memory, -2 if
- * BLAS refuses the call. */
+/* Returns 0 if all of a call's products were computed; TF_STOPPED if they need not be; -1 if
+ * there was no memory, -2 if BLAS refuses the call. */
 static int obey(const struct tf_blas_target *target,
                 const struct tf_blas_arguments *arguments, const struct verdict *verdict)
 {
     const struct tf_precision *precision = &verdict->mode->device.precision;
+    /* LAPACK goes on with what it gets, and may do so for long. */
+    tf_blas_begin_stops(!target->inner);
     const int status =
         tf_blas_take_apart(&target->name, arguments, compute, (void *)precision);
+    tf_blas_end_stops();
     if (status == -1 && verdict->count > 1) {
         /* Some of the results lie over what they were computed from. */
         fputs("tf32dtype: no memory for a batch of products\n", stderr);
@@ -213,11 +220,12 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
         if (status == -2) {
             return 0;
         }
-        done = status == 0;
+        done = status >= 0;
         if (done) {
             put_value(call, target->name.type, value);
         }
         verdict.fate = done ? tf_blas_fate_of_obeying(mode) : TF_NO_MEMORY;
+        atomic_fetch_add(&lost, !done);
     }
     tf_blas_count(verdict.fate, target->name.type, target->name.routine,
                   verdict.sizes.multiply_adds);

@@ -27,6 +27,10 @@ int tf_blas_is_available(void);
 int tf_blas_begin(void);
 void tf_blas_end(void);
 
+/* Products of this process that should have been in a precision, and were left to the
+ * library since memory was short: no result of theirs is what was asked for. */
+uint64_t tf_blas_lost(void);
+
 /* Has the products caught that a LAPACK makes inside its own library, without a slot:
  * before any thread calls it. Returns -1 if the system does not allow it. */
 int tf_blas_enter_lapack(void);

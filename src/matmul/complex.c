@@ -3,16 +3,58 @@
 
 #include <fenv.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "formats/casts.h"
 #include "runtime/fp_environment.h"
+#include "runtime/reserve.h"
 
 /* The real numbers of a complex matrix, or its imaginary ones. */
 static struct tf_matrix real_or_imaginary(struct tf_matrix x, int imaginary)
 {
     x.data += imaginary ? tf_kind_size(x.kind) : 0;
     return x;
+}
+
+/* How far an index goes that moves by a stride: 1 step where all its elements are one. */
+static ptrdiff_t steps(ptrdiff_t stride, ptrdiff_t length) { return stride ? length : 1; }
+
+/* Points `x` at minus its numbers, in memory to be freed. Units that do not round alike
+ * up and down give other sums for them than minus the sums. NULL if memory is short. */
+static char *negate(struct tf_matrix *x, ptrdiff_t rows, ptrdiff_t columns,
+                    ptrdiff_t count)
+{
+    const ptrdiff_t size = (ptrdiff_t)tf_kind_size(x->kind);
+    const size_t most = PTRDIFF_MAX / sizeof(double);
+    rows = steps(x->strides[0], rows);
+    columns = steps(x->strides[1], columns);
+    count = steps(x->step, count);
+    if ((size_t)rows > most / (size_t)columns ||
+        (size_t)(rows * columns) > most / (size_t)count) {
+        return NULL;
+    }
+    char *copy = tf_room((size_t)(rows * columns * count * size)), *out = copy;
+    if (!copy) {
+        return NULL;
+    }
+    for (ptrdiff_t l = 0; l < count; l++) {
+        for (ptrdiff_t i = 0; i < rows; i++) {
+            const char *number = x->data + l * x->step + i * x->strides[0];
+            for (ptrdiff_t j = 0; j < columns; j++) {
+                if (x->kind == TF_FLOAT32) {
+                    *(float *)out = -*(const float *)number;
+                } else {
+                    *(double *)out = -*(const double *)number;
+                }
+                number += x->strides[1];
+                out += size;
+            }
+        }
+    }
+    x->data = copy;
+    x->step = x->step ? rows * columns * size : 0;
+    x->strides[0] = x->strides[0] ? columns * size : 0;
+    x->strides[1] = x->strides[1] ? size : 0;
+    return copy;
 }
 
 /* Writes x + y; what this raises is as the contract has it for sums. In float64 a sum of
@@ -41,56 +83,99 @@ static float *make_parts(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
     if (rows > most / columns || rows * columns > most / (size_t)count) {
         return NULL;
     }
-    return malloc(4 * rows * columns * (size_t)count * sizeof(float));
+    return tf_room(4 * rows * columns * (size_t)count * sizeof(float));
 }
 
-int tf_matmul_complex(const struct tf_precision *precision,
-                      struct tf_conjugates conjugates, struct tf_matrix a,
-                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                      ptrdiff_t k, ptrdiff_t count)
+/* The real numbers of an operand, and the imaginary ones. */
+struct parts {
+    struct tf_matrix of[2];
+    char *negated; /* to be freed */
+};
+
+static int take_parts(struct tf_matrix x, int conjugate, ptrdiff_t rows,
+                      ptrdiff_t columns, ptrdiff_t count, struct parts *parts)
 {
-    if (m == 0 || n == 0 || count == 0) {
-        return 0;
+    parts->of[0] = real_or_imaginary(x, 0);
+    parts->of[1] = real_or_imaginary(x, 1);
+    parts->negated = NULL;
+    if (conjugate && rows && columns) {
+        parts->negated = negate(&parts->of[1], rows, columns, count);
+        return parts->negated ? 0 : -1;
     }
-    float *parts = make_parts(m, n, count);
-    if (!parts) {
-        return -1;
-    }
-    const ptrdiff_t size = m * n * count;
-    fexcept_t raised_before; /* what a failure goes back to */
-    fegetexceptflag(&raised_before, FE_ALL_EXCEPT);
-    /* In this order: ar br, ai bi, ar bi, ai br. */
-    for (int part = 0; part < 4; part++) {
-        const struct tf_matrix into = {(char *)(parts + part * size),
-                                       {n * (ptrdiff_t)sizeof(float), sizeof(float)},
-                                       m * n * (ptrdiff_t)sizeof(float),
-                                       TF_FLOAT32};
-        const int left = part & 1, right = part == 1 || part == 2;
-        const struct tf_matrix x = real_or_imaginary(a, left);
-        const struct tf_matrix y = real_or_imaginary(b, right);
-        if (tf_matmul(precision, x, y, into, m, n, k, count) < 0) {
-            fesetexceptflag(&raised_before, FE_ALL_EXCEPT);
-            free(parts);
-            return -1;
-        }
-    }
+    return 0;
+}
+
+static void join_products(const float *part, ptrdiff_t size, struct tf_matrix c,
+                          ptrdiff_t m, ptrdiff_t n, ptrdiff_t count, int silent)
+{
     const struct tf_fp saved = tf_fp_begin();
     const ptrdiff_t imaginary = (ptrdiff_t)tf_kind_size(c.kind);
-    const double sign_a = conjugates.a ? -1 : 1, sign_b = conjugates.b ? -1 : 1;
-    const float *part = parts;
     unsigned flags = 0;
     for (ptrdiff_t l = 0; l < count; l++) {
         for (ptrdiff_t i = 0; i < m; i++) {
             char *row = c.data + l * c.step + i * c.strides[0];
             for (ptrdiff_t j = 0; j < n; j++, part++) {
                 char *out = row + j * c.strides[1];
-                join(part[0], -sign_a * sign_b * part[size], c.kind, out, &flags);
-                join(sign_b * part[2 * size], sign_a * part[3 * size], c.kind,
-                     out + imaginary, &flags);
+                join(part[0], -part[size], c.kind, out, &flags);
+                join(part[2 * size], part[3 * size], c.kind, out + imaginary, &flags);
             }
         }
     }
-    free(parts);
-    tf_fp_end(saved, precision->silent ? 0 : flags);
+    tf_fp_end(saved, silent ? 0 : flags);
+}
+
+/* In this order: ar br, ai bi, ar bi, ai br. */
+static int multiply_parts(const struct tf_precision *precision, const struct parts *a,
+                          const struct parts *b, float *products, ptrdiff_t m,
+                          ptrdiff_t n, ptrdiff_t k, ptrdiff_t count,
+                          const struct tf_greatest *greatest)
+{
+    for (int part = 0; part < 4; part++) {
+        const struct tf_matrix into = {(char *)(products + part * m * n * count),
+                                       {n * (ptrdiff_t)sizeof(float), sizeof(float)},
+                                       m * n * (ptrdiff_t)sizeof(float),
+                                       TF_FLOAT32};
+        const int left = part & 1, right = part == 1 || part == 2;
+        const struct tf_matrix x = a->of[left], y = b->of[right];
+        int failed;
+        if (greatest) {
+            const float both[2] = {greatest->of[0][left], greatest->of[1][right]};
+            failed = tf_matmul_part(precision, both, x, y, into, m, n, k) < 0;
+        } else {
+            failed = tf_matmul(precision, x, y, into, m, n, k, count) < 0;
+        }
+        if (failed) {
+            return -1;
+        }
+    }
     return 0;
+}
+
+int tf_matmul_complex(const struct tf_precision *precision,
+                      struct tf_conjugates conjugates, struct tf_matrix a,
+                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                      ptrdiff_t k, ptrdiff_t count,
+                      const struct tf_greatest *greatest)
+{
+    if (m == 0 || n == 0 || count == 0) {
+        return 0;
+    }
+    struct parts x = {.negated = NULL}, y = {.negated = NULL};
+    fexcept_t raised_before; /* what a failure goes back to */
+    fegetexceptflag(&raised_before, FE_ALL_EXCEPT);
+    float *products = make_parts(m, n, count);
+    const int failed = !products ||
+                       take_parts(a, conjugates.a, m, k, count, &x) < 0 ||
+                       take_parts(b, conjugates.b, k, n, count, &y) < 0 ||
+                       multiply_parts(precision, &x, &y, products, m, n, k, count,
+                                      greatest) < 0;
+    if (failed) {
+        fesetexceptflag(&raised_before, FE_ALL_EXCEPT);
+    } else {
+        join_products(products, m * n * count, c, m, n, count, precision->silent);
+    }
+    tf_room_free(x.negated);
+    tf_room_free(y.negated);
+    tf_room_free(products);
+    return failed ? -1 : 0;
 }

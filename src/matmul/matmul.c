@@ -1,8 +1,6 @@
 /* Matrix products: which way each takes, and the tiles of C that threads compute. */
 #include "matmul/matmul.h"
 
-#include <stdlib.h>
-
 #include "matmul/dot.h"
 #include "runtime/fp_environment.h"
 #include "matmul/int8_dot.h"
@@ -11,6 +9,7 @@
 #include "matmul/bf16_dot.h"
 #include "matmul/gemv.h"
 #include "matmul/tile.h"
+#include "runtime/reserve.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
@@ -57,12 +56,14 @@ static int scale_operands(struct tf_tiled_product *product, ptrdiff_t count)
     if (product->precision->scaling == TF_UNSCALED || product->alpha == 0) {
         return 0;
     }
-    product->scales = malloc((size_t)count * (size_t)(m + n) * sizeof(float));
+    product->scales = tf_room((size_t)count * (size_t)(m + n) * sizeof(float));
     if (!product->scales) {
         return -1;
     }
     const int own = product->precision->scaling == TF_SCALED_LINES;
     struct tf_watch watch = {0};
+    const float of_a = product->greatest[product->swapped];
+    const float of_b = product->greatest[!product->swapped];
     float *rows = product->scales;
     for (ptrdiff_t number = 0; number < count; number++, rows += m + n) {
         struct tf_operand a = tf_operand_of(product, product->a, 0);
@@ -72,12 +73,12 @@ static int scale_operands(struct tf_tiled_product *product, ptrdiff_t count)
         if (number > 0 && product->a.step == 0) {
             memcpy(rows, product->scales, (size_t)m * sizeof *rows);
         } else {
-            tf_find_scales(a, m, product->k, own, rows, &watch);
+            tf_find_scales(a, m, product->k, own, of_a, rows, &watch);
         }
         if (number > 0 && product->b.step == 0) {
             memcpy(rows + m, product->scales + m, (size_t)n * sizeof *rows);
         } else {
-            tf_find_scales(b, n, product->k, own, rows + m, &watch);
+            tf_find_scales(b, n, product->k, own, of_b, rows + m, &watch);
         }
         if (tf_is_stopped(&watch, 1)) {
             return -1;
@@ -93,7 +94,7 @@ static int run(struct tf_tiled_product *product, ptrdiff_t count, ptrdiff_t thre
     unsigned flags = 0;
     const int failed = scale_operands(product, count) ||
                        tf_do_tasks(tf_multiply_tile, product, tasks, threads, &flags);
-    free(product->scales);
+    tf_room_free(product->scales);
     tf_fp_end(saved, flags);
     return failed ? -1 : 0;
 }
@@ -101,9 +102,9 @@ static int run(struct tf_tiled_product *product, ptrdiff_t count, ptrdiff_t thre
 /* Of numbers that are not split. */
 static const struct tf_split_schedule one_term = {{{0, 0, 1}}, 1, TF_KC};
 
-int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
-                struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
+static int gemm(const struct tf_precision *precision, const float greatest[2],
+                struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
+                ptrdiff_t n, ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
 {
     if (precision->continues && k == 0) {
         return 0;
@@ -123,6 +124,7 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
         .pairs = &one_term,
         .alpha = alpha,
         .beta = beta,
+        .greatest = {greatest[0], greatest[1]},
         .swapped = swapped,
     };
     struct tf_split_schedule split[2], quads;
@@ -147,6 +149,22 @@ int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
     product.tiling = choose_tiling(product.m, product.n, count, threads, two_sets,
                                    is_gemv);
     return run(&product, count, threads);
+}
+
+static const float unknown[2];
+
+int tf_gemm_strided(const struct tf_precision *precision, struct tf_matrix a,
+                struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
+                ptrdiff_t k, ptrdiff_t count, float alpha, float beta)
+{
+    return gemm(precision, unknown, a, b, c, m, n, k, count, alpha, beta);
+}
+
+int tf_matmul_part(const struct tf_precision *precision, const float greatest[2],
+                   struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                   ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
+{
+    return gemm(precision, greatest, a, b, c, m, n, k, 1, 1, 0);
 }
 
 int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,

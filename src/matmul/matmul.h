@@ -49,6 +49,12 @@ int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);
 
+/* tf_matmul where A and B are parts of matrices that have a scale each (TF_SCALED_MATRIX):
+ * `greatest` are the greatest finite magnitudes of these matrices. */
+int tf_matmul_part(const struct tf_precision *precision, const float greatest[2],
+                   struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
+                   ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
+
 /* C = alpha A @ B + beta C, as BLAS has it: beta = 0 does not read C, alpha = 0 does not
  * read A or B. alpha times the sum is rounded to float32, beta C is added by a fused
  * multiply-add, the result rounded to C's kind. */

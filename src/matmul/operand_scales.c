@@ -17,7 +17,7 @@ static void find_greatest(const float *numbers, size_t n, size_t line, size_t st
 }
 
 void tf_find_scales(struct tf_operand x, ptrdiff_t count, ptrdiff_t k, int own,
-                    float *scales, struct tf_watch *watch)
+                    float whole, float *scales, struct tf_watch *watch)
 {
     const int rounds = x.kind != x.format && x.format < TF_FORMAT_COUNT;
     memset(scales, 0, (size_t)count * sizeof *scales);
@@ -28,7 +28,8 @@ void tf_find_scales(struct tf_operand x, ptrdiff_t count, ptrdiff_t k, int own,
         tf_visit_lines(x, (size_t)count, k, find_greatest, scales, watch, 1);
     }
     if (!own && count > 0) {
-        const float all = tf_isa->matmul->greatest_of_all(scales, (size_t)count);
+        float all = tf_isa->matmul->greatest_of_all(scales, (size_t)count);
+        all = rounds && whole > all ? whole : all;
         for (ptrdiff_t i = 0; i < count; i++) {
             scales[i] = all;
         }

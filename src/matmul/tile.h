@@ -71,6 +71,7 @@ struct tf_tiled_product {
     struct tf_tiling tiling;
     const struct tf_split_schedule *singles, *pairs, *quads;
     float alpha, beta;
+    float greatest[2]; /* of the matrices that A and B are parts of, or 0 */
     float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
     int swapped;   /* A and B, and rows and columns of C, have changed places */
 };

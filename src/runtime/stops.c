@@ -6,14 +6,14 @@
 enum { INTERVAL = 100000000 }; /* ns */
 
 static tf_asked_fn *asked_outside;
-static _Thread_local int never_stops;
+static _Thread_local tf_asked_fn *asked_instead;
 
 void tf_stops_prepare(tf_asked_fn *asked) { asked_outside = asked; }
 
-int tf_never_stop(int never)
+tf_asked_fn *tf_stop_by(tf_asked_fn *asked)
 {
-    const int before = never_stops;
-    never_stops = never;
+    tf_asked_fn *before = asked_instead;
+    asked_instead = asked;
     return before;
 }
 
@@ -21,15 +21,13 @@ void tf_ask(struct tf_watch *watch)
 {
     /* Of the thread, not of the call: many short calls make a long one. */
     static _Thread_local int64_t next;
-    if (never_stops) {
-        return;
-    }
     const int64_t now = tf_coarse_time();
     if (now < next) {
         return;
     }
     next = now + INTERVAL;
-    if (asked_outside && asked_outside()) {
+    tf_asked_fn *asked = asked_instead ? asked_instead : asked_outside;
+    if (asked && asked()) {
         atomic_store_explicit(&watch->stopped, 1, memory_order_relaxed);
         next = 0; /* what is called before the stop has been told stops at once */
     }

@@ -17,9 +17,9 @@ typedef int tf_asked_fn(void);
 
 void tf_stops_prepare(tf_asked_fn *asked);
 
-/* Whether calls of this thread are never stopped, nor anybody asked: those of code that
- * could not be told. Returns what held before. */
-int tf_never_stop(int never);
+/* Has calls of this thread ask another function, NULL for the one from outside: those of
+ * code that cannot be told of an exception. Returns the one before. */
+tf_asked_fn *tf_stop_by(tf_asked_fn *asked);
 
 /* Asks, if this thread has not done so for a tenth of a second. */
 void tf_ask(struct tf_watch *watch);

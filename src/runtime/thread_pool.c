@@ -6,6 +6,7 @@
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/platform.h"
+#include "runtime/reserve.h"
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -37,6 +38,9 @@ static void *take_kept(void)
 
 static void *take_scratch(void)
 {
+    if (tf_in_reserve()) {
+        return tf_room(scratch_size);
+    }
     void *area = take_kept();
     if (area) {
         return area;
@@ -67,6 +71,10 @@ static void free_unwanted(void)
 
 static void return_scratch(void *area)
 {
+    if (tf_in_reserve()) {
+        tf_room_free(area);
+        return;
+    }
     for (int i = 0; i < THREADS; i++) {
         void *none = NULL;
         if (atomic_compare_exchange_strong(&kept[i], &none, area)) {
@@ -124,7 +132,7 @@ void tf_workers_prepare(size_t scratch)
 ptrdiff_t tf_threads_for(double shares)
 {
     ptrdiff_t threads = 1;
-    if (shares < 2) {
+    if (shares < 2 || tf_in_reserve()) {
         return 1;
     }
 #if defined(_OPENMP)
@@ -189,7 +197,9 @@ int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
     if (!ready) {
         return count ? -1 : 0;
     }
-    note_share(ready);
+    if (!tf_in_reserve()) {
+        note_share(ready);
+    }
     unsigned raised = 0;
     atomic_store_explicit(&tasks.taken, 1, memory_order_relaxed); /* by the caller */
     if (ready == 1) {

@@ -32,6 +32,7 @@ PRECISIONS: list[dict[str, Any]] = [
     {"precision": "fp8_e4m3"},
     {"precision": "fp8_e4m3", "scale": "row"},
     {"precision": "bf16", "device": "H100"},
+    {"precision": "bf16", "device": "MI300X"},  # minus the operand is not minus the sum
 ]
 
 
@@ -176,6 +177,7 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
     """A B; of complex operands as they are stored, `flips` names what is conjugated."""
     if a.dtype.kind != "c":
         return real_sums(a, b, precision).astype(a.dtype)
+    a, b = (x.conj() if name in flips else x for x, name in ((a, "a"), (b, "b")))
     with np.errstate(all="ignore"):
         rr, ii, ri, ir = (
             real_sums(x, y, precision).astype(a.real.dtype)
@@ -187,8 +189,7 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
             )
         )
         result = np.empty(rr.shape, a.dtype)
-        result.real = rr + ii if len(flips) == 1 else rr - ii
-        ri, ir = (-ri if "b" in flips else ri), (-ir if "a" in flips else ir)
+        result.real = rr - ii
         result.imag = ri + ir
     for part in (result.real, result.imag):  # an addition's NaN is no device's own
         part[np.isnan(part)] = np.nan

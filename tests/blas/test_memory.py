@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import signal
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,9 @@ def test_other_triangle(routine: str, kind: str) -> None:
     rng = np.random.default_rng(2)
     n, k = 600, 5
     a = draw(rng, kind, n, k)
-    for form, precision, uplo in zip(FORMS, PRECISIONS, "ULULUL", strict=True):
+    for form, precision, uplo in zip(
+        cycle(FORMS), PRECISIONS, cycle("UL"), strict=False
+    ):
         call = Call(routine, kind, form)
         call.option("uplo", uplo)
         call.option("trans", "N")
@@ -221,6 +224,68 @@ def test_infinities_beside_a_triangle(precision: dict[str, Any], kind: str) -> N
             where.expect(updated(1, want, 0, b))
 
 
+def special(rng: np.random.Generator, kind: str, shape: Any, share: float) -> Array:
+    """Inf and NaN are so large a share; some columns have only Inf."""
+    x = draw(rng, kind, *shape)
+    x[rng.random(shape) < share] = np.inf
+    x[rng.random(shape) < share / 4] = -np.inf
+    x[rng.random(shape) < share / 4] = np.nan
+    x[:, 3] = np.inf
+    x[:, 5:7] = draw(rng, kind, len(x), 2)
+    x[len(x) // 3, 6] = -np.inf
+    return x
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.3])
+@pytest.mark.parametrize("side", "LR")
+@pytest.mark.parametrize("uplo", "UL")
+@pytest.mark.parametrize("kind", "sdcz")
+@pytest.mark.parametrize("precision", PRECISIONS, ids=str)
+def test_many_infinities_beside_a_triangle(
+    precision: dict[str, Any], kind: str, uplo: str, side: str, share: float
+) -> None:
+    """Lines are computed in blocks of 64 and 8, and one by one. Flags are right."""
+    rng = np.random.default_rng(7)
+    n, others = 75, 9
+    a, b = draw(rng, kind, n, n), special(rng, kind, (n, others), share)
+    a[5, 4], a[60, 60] = 0, np.nan
+    b = b if side == "L" else b.T
+    call = Call("trmm", kind, FORMS[4])
+    for group, letter in (
+        ("side", side),
+        ("uplo", uplo),
+        ("trans", "N"),
+        ("diag", "N"),
+    ):
+        call.option(group, letter)
+    call.integer(b.shape[0])
+    call.integer(b.shape[1])
+    call.scalar(1)
+    call.matrix(only(a, uplo))
+    where = call.matrix(b)
+    flags = raised(call, precision)
+    full = triangular(a, uplo, False)
+    scaled = precision["precision"].startswith("fp8")
+    want = np.empty_like(b)
+    invalid = False
+    for i in range(n):
+        zeros = ~half(a, uplo)[i] if side == "L" else ~half(a, uplo)[:, i]
+        lines = np.array(
+            [without(x, zeros, scaled) for x in (b.T if side == "L" else b)]
+        )
+        if side == "L":
+            want[i] = sums(full, lines.T, precision)[i]
+            found, line = want[i], full[i]
+        else:
+            want[:, i] = sums(lines, full, precision)[:, i]
+            found, line = want[:, i], full[:, i]
+        from_nan = np.isnan(lines).any(1) | np.isnan(line).any()
+        invalid |= (np.isnan(found) & ~from_nan).any()
+    where.expect(updated(1, want, 0, b))
+    assert ("invalid" in flags) == invalid
+
+
 # -- flags and failures ----------------------------------------------------------------
 
 FLAGS = {"x86_64": {1: "invalid", 8: "over"}, "aarch64": {1: "invalid", 4: "over"}}
@@ -289,7 +354,7 @@ def test_memory_is_short() -> None:
     assert np.array_equal(c, np.ones(8))
 
 
-def test_ctrl_c_waits() -> None:
+def test_other_signals_wait() -> None:
     """The caller of BLAS could not be told: a product goes to its end."""
     if not hasattr(signal, "setitimer"):
         pytest.skip("no timers")

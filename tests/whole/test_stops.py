@@ -121,6 +121,52 @@ def test_long_calls_stop(threads: int) -> None:
     assert [line for line in lines if not line.endswith(" stopped True")] == []
 
 
+BLAS = """
+import os, signal, subprocess, time
+import numpy as np, tf32dtype as td
+import scipy.linalg.blas as blas
+
+n = 2500
+a = np.full((n, n), 0.5, np.float32, order="F")
+special = np.where(np.random.default_rng(1).random((n, n)) < 0.001, np.inf, a)
+special = np.asfortranarray(special)
+c = np.full((n, n), np.nan, np.float32)
+calls = [lambda: a.dot(a, out=c), lambda: blas.strmm(1, a, special, overwrite_b=0)]
+
+def interrupted(call):
+    # Not a thread: SciPy does not give the lock away.
+    subprocess.Popen(["sh", "-c", f"sleep 0.15; kill -INT {os.getpid()}"])
+    try:
+        call()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+for call in calls:
+    for _ in range(2):
+        with td.matmul_precision("bf16x9", blas=True):
+            print(interrupted(call))
+print((c == 0).any())  # as NumPy makes it before it calls BLAS
+
+# The handler that was there is there again, and one of the program's own is obeyed.
+print(interrupted(lambda: None))
+came = []
+signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+with td.matmul_precision("bf16x9", blas=True):
+    print(interrupted(lambda: a[:500].dot(a, out=c[:500])))
+print(len(came), (c[:500] == 0).any())
+"""
+
+
+@needs_signals
+@pytest.mark.skipif(sys.platform != "linux", reason="calls are caught on Linux")
+def test_products_of_blas_stop() -> None:
+    pytest.importorskip("scipy")
+    found = run_code(BLAS).split()
+    assert found == ["True"] * 6 + ["False", "1", "False"]
+
+
 @needs_signals
 @each_count_of_threads
 def test_handlers_run_within_a_product(threads: int) -> None:

@@ -37,6 +37,8 @@ class Reached(NamedTuple):
     #: dtype and routine: calls, multiply-adds
     obeyed: dict[tuple[str, str], tuple[int, int]]
     missed: list[Missed]
+    #: products that should have obeyed, and did not for want of memory
+    lost: int
 
     @property
     def calls(self) -> int:
@@ -112,7 +114,10 @@ _CURES = {
     "dot": ("dots and norms", "Reach them with --dots"),
     "short": ("shorter sums than --min-size", ""),
     "outside": ("outside of --only, inside of --except, or left out by a plan", ""),
-    "no memory": ("no memory", ""),
+    "no memory": (
+        "no memory for what the precision needs",
+        "The program's results are not what was asked for",
+    ),
 }
 
 
@@ -131,7 +136,8 @@ def reached(label: str, settings: Settings, counts: Counts) -> Reached:
     for one in elsewhere(counts, settings.lapack):
         what = f"{one.kind} ({one.name})" if one.name else one.kind
         found.append(Missed(what, one.calls, None, one.seconds, one.advice))
-    return Reached(label, obeyed, found)
+    lost = sum(calls for (fate, _), (calls, _) in missed.items() if fate == "no memory")
+    return Reached(label, obeyed, found, lost)
 
 
 def _missed(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Missed:

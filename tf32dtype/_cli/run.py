@@ -14,13 +14,14 @@ and what would reach the others. docs/precision.md and docs/blas.md have the det
 --no-blas           NumPy's functions alone: no other library's, none of its methods
 --no-children       programs that it starts are left alone; else their products obey too
 --strict            exit code 3 if no product obeyed
+Exit code 3 also means that memory was too short for the precision of some products.
 """
 
 import os
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import NoReturn
 
 from .. import _core
@@ -123,14 +124,16 @@ def run(arguments: Namespace) -> NoReturn:
         preload.for_children(settings, arguments.quiet)
     with arithmetic(format, float64=arguments.float64) if format else nullcontext():
         ending = end_of_program(arguments)
-    set_matmul_precision(None)  # what ends after the program is no part of it
+    with suppress(RuntimeError):  # memory was short, as the summary says
+        set_matmul_precision(None)  # what ends after the program is no part of it
     _core.set_outer_precision(False)
     label = "the plan" if planned else find_precision(arguments.precision).short
     summary = reached(label, settings, counts)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         print_reached(summary)
-    if arguments.strict and not summary.calls and ending.code in (None, 0):
+    failed = summary.lost or (arguments.strict and not summary.calls)
+    if failed and ending.code in (None, 0):
         raise SystemExit(3)
     if not whole and ending.code in (None, 0):
         raise SystemExit(1)

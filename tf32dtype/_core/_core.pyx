@@ -45,7 +45,7 @@ cdef extern from *:
 __all__ = [
     "add_twins", "answer", "answer_method", "arithmetic_functions",
     "arithmetic_left_out", "arithmetic_places", "available_isas", "begin_arithmetic",
-    "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end", "blas_places",
+    "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end", "blas_lost", "blas_places",
     "BlasCall", "block_bounds", "block_dequantize", "block_elements", "block_matmul",
     "block_plan", "block_quantize", "block_round", "block_scales",
     "calls_without_place", "count_call", "count_loops", "count_nonzero", "count_scope",

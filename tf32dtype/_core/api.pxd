@@ -544,6 +544,11 @@ cdef extern from "blas/blas_call.h":
     int tf_blas_take_apart(const tf_blas_name *, const tf_blas_arguments *,
                            tf_blas_each_fn, void *)
     int tf_blas_compute(const tf_precision *, const tf_blas_product *)
+
+cdef extern from "blas/interrupts.h" nogil:
+    void tf_interrupts_count(int (*)() noexcept nogil)
+    void tf_blas_begin_stops(int)
+    void tf_blas_end_stops()
     void tf_blas_line(const tf_blas_matrix *, char, int, npy_intp, double *, double *)
 
 
@@ -590,6 +595,7 @@ cdef extern from "blas/engine.h" nogil:
     int tf_blas_is_available()
     int tf_blas_begin()
     void tf_blas_end()
+    uint64_t tf_blas_lost()
     int tf_blas_enter_lapack()
     tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, char, npy_intp,
                                  npy_intp, npy_intp)
@@ -838,7 +844,7 @@ cdef extern from "matmul/complex.h" nogil:
         int a
         int b
     int tf_matmul_complex(const tf_precision *, tf_conjugates, tf_matrix, tf_matrix,
-                          tf_matrix, npy_intp, npy_intp, npy_intp, npy_intp)
+                          tf_matrix, npy_intp, npy_intp, npy_intp, npy_intp, const void *)
 
 
 cdef extern from "ufuncs/indexed.h" nogil:

@@ -4,7 +4,9 @@ A scope is the body of a ``with`` statement, or of a decorated function."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -55,6 +57,16 @@ class PrecisionScope(_core.PrecisionScope):
             if precision.blas:
                 _core.blas_begin(precision.lapack)
                 self._catches = True
+                self._lost = _core.blas_lost()
+
+    def check_lost(self) -> None:
+        """Raise RuntimeError if BLAS made products since memory was short."""
+        lost = _core.blas_lost() - self._lost if self._catches else 0
+        if lost:
+            raise RuntimeError(
+                f"{lost} matrix product{'s' * (lost > 1)} of BLAS could not be computed"
+                " in the precision, as memory was short: the library computed in its own"
+            )
 
     def __del__(self) -> None:
         if self.owner is not None:
@@ -72,11 +84,11 @@ def mark_context() -> Token[None]:
     return _here.set(None)
 
 
-def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
+def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> Any:
     """Take an owner's innermost scope off those that are open in a context.
 
     It need not be the last: generators may leave scopes in another order than they
-    entered them.
+    entered them. Returns the scope.
 
     Raises
     ------
@@ -92,7 +104,7 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> None:
                 break
             variable.set(scopes[:i] + scopes[i + 1 :])
             _core.publish_precision()
-            return
+            return scopes[i]
     raise RuntimeError(
         f"{owner!r} is not open here: it was not entered, was left already, or was"
         " entered in another thread, task or context"
@@ -157,7 +169,8 @@ class matmul_precision:
         generator function is decorated, whose body would run outside.
     RuntimeError
         If a scope is left that is not open, or that was entered in another thread, task
-        or context; then nothing changes.
+        or context; then nothing changes. At the end of a scope with `blas`, if memory
+        was so short that products were left to the library.
 
     See Also
     --------
@@ -212,7 +225,9 @@ class matmul_precision:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        leave(_core.precision_variable, self)
+        scope = leave(_core.precision_variable, self)
+        if error is None:
+            scope.check_lost()
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         return decorated(self, function)
@@ -253,6 +268,10 @@ def set_matmul_precision(
     ------
     ValueError, TypeError
         As `matmul_precision` does; then nothing changes.
+    RuntimeError
+        If products of BLAS could not be computed in the precision so far, as memory was
+        short. The new precision is set all the same. At Python's end this is a line on
+        standard error.
 
     Examples
     --------
@@ -271,7 +290,18 @@ def set_matmul_precision(
     with numpy_patch.lock:
         scope = PrecisionScope(None, chosen)
         _core.set_default_precision(chosen)
-        _process, _settings = scope, settings
+        before, _process, _settings = _process, scope, settings
+    atexit.unregister(_tell_lost)
+    atexit.register(_tell_lost)
+    if before is not None:
+        before.check_lost()
+
+
+def _tell_lost() -> None:
+    try:
+        set_matmul_precision(None)
+    except RuntimeError as error:
+        print(f"tf32dtype: {error}", file=sys.stderr)
 
 
 @contextmanager

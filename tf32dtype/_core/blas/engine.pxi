@@ -1,5 +1,7 @@
 # Calls of BLAS by any library of the process: src/blas/engine.h, as Python switches it.
 
+import _signal
+
 #: Why a product obeyed a precision or not, in the order of `enum tf_blas_fate`.
 fates = ("obeyed", "obeyed another", "no precision", "float64", "complex", "dot", "short", "outside",
          "no memory")
@@ -19,6 +21,19 @@ def frames_are_known():
     return bool(tf_frames_are_known())
 
 
+cdef extern from "Python.h" nogil:
+    int PyOS_InterruptOccurred()
+    void PyErr_SetInterrupt()
+
+
+cdef int is_interrupt_waiting() noexcept with gil:
+    """Whether Ctrl-C was pressed and Python has not raised KeyboardInterrupt yet."""
+    if not PyOS_InterruptOccurred():
+        return 0
+    PyErr_SetInterrupt()  # asking has cleared it
+    return 1
+
+
 def blas_begin(bint lapack=False):
     """Catch calls of BLAS until `blas_end`; the two are counted.
 
@@ -32,6 +47,9 @@ def blas_begin(bint lapack=False):
     """
     if tf_blas_begin() < 0:
         raise MemoryError("no memory to catch calls of BLAS")
+    if (PyThread_get_thread_ident() == main_thread
+            and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler):
+        tf_interrupts_count(is_interrupt_waiting)
     if lapack and tf_blas_enter_lapack() < 0:
         tf_blas_end()
         raise RuntimeError("lapack=True: the system does not let LAPACK's code be changed")
@@ -39,6 +57,11 @@ def blas_begin(bint lapack=False):
 
 def blas_end():
     tf_blas_end()
+
+
+def blas_lost():
+    """How many products were left to the library, since memory was short."""
+    return tf_blas_lost()
 
 
 def blas_counts():

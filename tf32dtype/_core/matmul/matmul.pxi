@@ -215,7 +215,7 @@ ctypedef void (*loop_function)(char **, npy_intp *, npy_intp *, void *) noexcept
 cdef extern from *:
     """
     /* A loop gets the data of the one it replaces, so that each has to know which it
-     * is: product * 3 + dtype. */
+     * is: product * DTYPES + dtype. */
     static void (*tf_any_loop)(int, char **, npy_intp *, npy_intp *, void *);
     #define LOOP(number)                                                           \\
         static void tf_loop_##number(char **data, npy_intp const *dimensions,      \\
@@ -292,7 +292,7 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
         conjugates.a = kind == VECDOT or kind == VECMAT
         conjugates.b = 0
         failed = tf_matmul_complex(&device.precision, conjugates, x.a, x.b, x.c, x.m,
-                                   x.n, x.k, x.count)
+                                   x.n, x.k, x.count, NULL)
     else:
         failed = tf_matmul(&device.precision, x.a, x.b, x.c, x.m, x.n, x.k, x.count)
     if failed < 0:

@@ -1,0 +1,96 @@
+"""Products of BLAS without memory: those that fit into the reserve have their bits all
+the same; the scope's end tells of the others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.interpreters import python, run
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="calls are caught on Linux"),
+    pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer is preloaded"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
+]
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def refuser(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("refuser") / "refuser.so"
+    source = HERE / "failing_allocations.c"
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", source, "-o", path], check=True, timeout=60
+    )
+    return path
+
+
+def trials(refuser: Path, of: str) -> int:
+    script = HERE / "memory_trials.py"
+    return int(run(script, refuser, of, LD_PRELOAD=str(refuser), OMP_NUM_THREADS="2"))
+
+
+def test_every_allocation_of_every_routine(refuser: Path) -> None:
+    assert trials(refuser, "small") > 1000
+
+
+@pytest.mark.parametrize(
+    "precision", ["bf16", pytest.param("fp8_e4m3", marks=pytest.mark.exhaustive)]
+)
+def test_results_that_do_not_fit(refuser: Path, precision: str) -> None:
+    assert trials(refuser, precision) == 8
+
+
+#: The conjugated operand needs a copy of 52 MB, more than the reserve has.
+HUGE = """
+import sys, numpy as np, scipy.linalg.blas as blas, tf32dtype as td
+from tests.blas.memory_trials import Trials
+trials = Trials(sys.argv[1])
+x = np.asfortranarray(np.ones((13_000_000, 1), np.complex64))
+
+def product():
+    return blas.cgemm(1, x, x, trans_a=2, trans_b=0)
+
+"""
+
+
+def test_the_scope_tells(refuser: Path) -> None:
+    code = HUGE + (
+        'with td.matmul_precision("bf16", blas=True, complex64=True, dots=True):\n'
+        "    product()\n"
+        "try:\n"
+        '    with td.matmul_precision("bf16", blas=True, complex64=True, dots=True):\n'
+        "        trials.compute(product, 0, False)\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+    )
+    told = run("-c", code, refuser, LD_PRELOAD=str(refuser))
+    assert told == (
+        "1 matrix product of BLAS could not be computed in the precision, as memory was"
+        " short: the library computed in its own"
+    )
+
+
+def test_the_process_tells(refuser: Path) -> None:
+    code = HUGE + (
+        'td.set_matmul_precision("bf16", blas=True, complex64=True, dots=True)\n'
+        "trials.compute(product, 0, False)\n"
+    )
+    done = python("-c", code, refuser, LD_PRELOAD=str(refuser))
+    assert done.returncode == 0
+    assert done.stderr.startswith("tf32dtype: 1 matrix product of BLAS could not be")
+
+
+def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(HUGE + "trials.compute(product, 0, False)\n")
+    words = ["-m", "tf32dtype", "run", "--precision", "bf16", "--complex64", "--dots"]
+    done = python(*words, tmp_path / "p.py", refuser, LD_PRELOAD=str(refuser))
+    assert done.returncode == 3, done.stderr
+    assert "no memory for what the precision needs" in done.stderr
