@@ -74,7 +74,7 @@ def test_the_scope_tells(refuser: Path) -> None:
     told = run("-c", code, refuser, LD_PRELOAD=str(refuser))
     assert told == (
         "1 matrix product of BLAS could not be computed in the precision, as memory was"
-        " short: the library computed in its own"
+        " short; the library computed them in its own precision"
     )
 
 

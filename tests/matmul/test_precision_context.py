@@ -382,6 +382,35 @@ def test_large_products_on_threads() -> None:
         assert all(pool.map(work, ["own", *BY_NAME] * 4))
 
 
+def test_scopes_come_and_go_while_others_compute() -> None:
+    """Loops are never taken away from a thread that may be in one."""
+    a = random(6, 6)
+    plain = a @ a
+    stop = threading.Event()
+
+    def open_and_close(name: str) -> bool:
+        wanted, right = td.matmul(a, a, precision=name), True
+        for _ in range(300):
+            with td.matmul_precision(name):
+                right &= same(a @ a, wanted)
+            right &= same(a @ a, plain)
+        return right
+
+    def compute() -> bool:
+        right = True
+        while not stop.is_set():
+            right &= same(a @ a, plain) and same(np.vecdot(a, a), np.vecdot(a, a))
+        return right
+
+    with ThreadPoolExecutor(8) as pool:
+        others = [pool.submit(compute) for _ in range(4)]
+        try:
+            assert all(pool.map(open_and_close, ["bf16", "tf32", "f32", "bf16x9"]))
+        finally:
+            stop.set()
+        assert all(other.result() for other in others)
+
+
 # -- of the process ------------------------------------------------------------
 
 

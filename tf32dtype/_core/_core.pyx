@@ -57,10 +57,10 @@ __all__ = [
     "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "named_counts", "names", "precision_variable",
     "precisions", "PrecisionScope", "prepare_product", "printed", "promote_block",
     "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",
-    "restore_loops", "samples_left_out", "scalar_types", "scale_values",
+    "samples_left_out", "scalar_types", "scale_values",
     "scaled_mma_matmul", "set_default_precision", "set_outer_precision", "set_regions",
     "set_source_folders", "share_counts", "shared_lock", "statistic", "stop_watching", "sum_over_rows",
-    "take_samples", "vdot", "viewed", "viewers", "watch_places", "weighted_mean",
+    "take_samples", "use_loops", "vdot", "viewed", "viewers", "watch_places", "weighted_mean",
     "workspaces",
 ]
 

@@ -65,7 +65,8 @@ class PrecisionScope(_core.PrecisionScope):
         if lost:
             raise RuntimeError(
                 f"{lost} matrix product{'s' * (lost > 1)} of BLAS could not be computed"
-                " in the precision, as memory was short: the library computed in its own"
+                " in the precision, as memory was short; the library computed them"
+                " in its own precision"
             )
 
     def __del__(self) -> None:
@@ -182,7 +183,7 @@ class matmul_precision:
     As with `numpy.errstate`, a precision belongs to a thread and to an asyncio task: a
     new thread starts without one, a new task with that of the code which made it. One
     object may be entered many times, also while it is entered. It decorates ``async
-    def`` functions too. After the last scope NumPy's functions are its own again.
+    def`` functions too. After the last scope NumPy's functions compute as ever.
 
     Examples
     --------

@@ -1,11 +1,12 @@
 """What is replaced in NumPy: its ufuncs' loops, the names dot, inner and vdot, and
 what `numpy.einsum` makes of two operands.
 
-They are replaced while anybody needs it, in any thread. What stands in their place asks
-for the precision in force where it is called, and is NumPy's own where there is none.
-`numpy.dot`, `numpy.inner` and `numpy.vdot` are no ufuncs, so that it is their names
-which are replaced, in all of NumPy's modules. So is that of `bmm_einsum`, which calls
-`numpy.matmul`, but multiplies element by element where all that is summed has length 1.
+Loops are replaced once, at the first use, for good; names while anybody needs it, in any
+thread. What stands in their place asks for the precision in force where it is called, and
+is NumPy's own where there is none. `numpy.dot`, `numpy.inner` and `numpy.vdot` are no
+ufuncs, so that it is their names which are replaced, in all of NumPy's modules. So is that
+of `bmm_einsum`, which calls `numpy.matmul`, but multiplies element by element where all
+that is summed has length 1.
 """
 
 from __future__ import annotations
@@ -153,6 +154,7 @@ _OURS = [_Obeying(own, product) for own, product in _PRODUCTS]
 
 _users: set[int] = set()
 _in_place = False
+_loops_are_ours = False
 # Re-entrant: the garbage collector may let a user go while another comes.
 lock = _core.shared_lock()
 
@@ -174,14 +176,17 @@ def uninstall_for(user: object) -> None:
 
 
 def _install_or_uninstall() -> None:
-    global _in_place
+    global _in_place, _loops_are_ours
     if _users and not _in_place:
         _in_place = True
-        _core.replace_loops()
+        if not _loops_are_ours:
+            _core.replace_loops()
+            _loops_are_ours = True
+        _core.use_loops(True)
         _exchange(_OWN, _OURS)
     elif not _users and _in_place:
         _exchange(_OURS, _OWN)
-        _core.restore_loops()
+        _core.use_loops(False)
         _in_place = False
 
 

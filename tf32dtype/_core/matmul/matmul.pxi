@@ -1,9 +1,9 @@
 # NumPy's own products in a chosen precision.
 #
-# While a precision is in force anywhere, the loops of np.matmul, matvec, vecmat and
-# vecdot for float32, float64, complex64 and complex128 are ours. Such a loop asks the context of
-# its call for the precision; where there is none it calls NumPy's loop, whose bits and
-# flags are then NumPy's.
+# From the first precision on, the loops of np.matmul, matvec, vecmat and vecdot for float32,
+# float64, complex64 and complex128 are ours. While a precision is in force anywhere, such a
+# loop asks the context of its call for it; where there is none it calls NumPy's loop, whose
+# bits and flags are then NumPy's.
 
 
 def precisions():
@@ -204,16 +204,22 @@ cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT,
 cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32, TF_FLOAT64]
 cdef char *type_letters = b"sdcz"
 
-# What we put back: NumPy's loops, or those of somebody who replaced them before us.
-cdef cnp.PyUFuncGenericFunction replaced_loops[LOOPS]
-# What ours call where there is no precision: found when this module is imported. Somebody
-# else's might call ours.
-cdef cnp.PyUFuncGenericFunction numpys_loops[LOOPS]
-
 ctypedef void (*loop_function)(char **, npy_intp *, npy_intp *, void *) noexcept nogil
 
 cdef extern from *:
     """
+    #include <stdatomic.h>
+
+    static atomic_int tf_precision_users;
+
+    static void tf_count_precision_users(int more)
+    {
+        atomic_fetch_add(&tf_precision_users, more);
+    }
+
+    /* What ours stand before: NumPy's loops, or those of somebody who came before us. */
+    static PyUFuncGenericFunction tf_replaced_loops[16];
+
     /* A loop gets the data of the one it replaces, so that each has to know which it
      * is: product * DTYPES + dtype. */
     static void (*tf_any_loop)(int, char **, npy_intp *, npy_intp *, void *);
@@ -221,8 +227,12 @@ cdef extern from *:
         static void tf_loop_##number(char **data, npy_intp const *dimensions,      \\
                                      npy_intp const *strides, void *own)           \\
         {                                                                          \\
-            tf_any_loop(number, data, (npy_intp *)dimensions, (npy_intp *)strides, \\
-                        own);                                                      \\
+            if (!atomic_load_explicit(&tf_precision_users, memory_order_relaxed)) { \\
+                tf_replaced_loops[number](data, dimensions, strides, own);         \\
+            } else {                                                               \\
+                tf_any_loop(number, data, (npy_intp *)dimensions,                  \\
+                            (npy_intp *)strides, own);                             \\
+            }                                                                      \\
         }
     LOOP(0) LOOP(1) LOOP(2) LOOP(3) LOOP(4) LOOP(5) LOOP(6) LOOP(7)
     LOOP(8) LOOP(9) LOOP(10) LOOP(11) LOOP(12) LOOP(13) LOOP(14) LOOP(15)
@@ -232,6 +242,13 @@ cdef extern from *:
         tf_loop_6, tf_loop_7, tf_loop_8, tf_loop_9, tf_loop_10, tf_loop_11,
         tf_loop_12, tf_loop_13, tf_loop_14, tf_loop_15,
     };
+
+    /* matmul of float32 that asks for a precision whether NumPy's does or not. */
+    static void tf_asking_loop(char **data, npy_intp const *dimensions,
+                               npy_intp const *strides, void *own)
+    {
+        tf_any_loop(0, data, (npy_intp *)dimensions, (npy_intp *)strides, own);
+    }
 
     /* NumPy copies an operand that `out` overlaps if the flags of operands say so. */
     static void tf_copy_operand_flags(PyObject *to, PyObject *from)
@@ -243,6 +260,9 @@ cdef extern from *:
     void tf_copy_operand_flags(object to, object source)
     void (*tf_any_loop)(int, char **, npy_intp *, npy_intp *, void *) noexcept nogil
     cnp.PyUFuncGenericFunction tf_loops[]
+    cnp.PyUFuncGenericFunction tf_replaced_loops[]
+    cnp.PyUFuncGenericFunction tf_asking_loop
+    void tf_count_precision_users(int)
 
 
 cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
@@ -283,7 +303,7 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     if chosen < 0:
         return
     if chosen == 0:
-        (<loop_function><void *>numpys_loops[number])(data, dimensions, strides, own)
+        (<loop_function><void *>tf_replaced_loops[number])(data, dimensions, strides, own)
         return
     x.a.kind = x.b.kind = x.c.kind = dtype_kinds[dtype]
     size = <double>x.m * x.n * x.k * x.count * (4 if dtype >= COMPLEX64 else 1)
@@ -301,47 +321,35 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
         out_of_memory()
 
 
-cdef exchange_loops(bint ours):
-    cdef cnp.PyUFuncGenericFunction found
+def replace_loops():
+    """Put our loops before those of NumPy's products, for good.
+
+    NumPy keeps loops that it has found, and a thread may be in one: they cannot be taken
+    away. Those that are not used go on to what they stand before.
+    """
     cdef int signature[3]
     cdef int number, i
     for number in range(LOOPS):
         ufunc = getattr(umath, product_names[number // DTYPES])
         for i in range(3):
             signature[i] = dtype_numbers[number % DTYPES]
-        found = NULL
-        cnp.PyUFunc_ReplaceLoopBySignature(
-            ufunc, tf_loops[number] if ours else replaced_loops[number], signature,
-            &found)
-        if ours and found != tf_loops[number]:
-            replaced_loops[number] = found
-            if numpys_loops[number] == NULL:
-                numpys_loops[number] = found
-        elif not ours and found != tf_loops[number]:
-            # Somebody else's, put in while ours was there: it is theirs to remove.
-            cnp.PyUFunc_ReplaceLoopBySignature(ufunc, found, signature, NULL)
+        # NumPy writes what it has before it takes ours, which may be called at once.
+        cnp.PyUFunc_ReplaceLoopBySignature(ufunc, tf_loops[number], signature,
+                                           &tf_replaced_loops[number])
 
 
-def replace_loops():
-    """Put our loops into NumPy's products."""
-    exchange_loops(True)
-
-
-def restore_loops():
-    """Put back what `replace_loops` replaced."""
-    exchange_loops(False)
+def use_loops(bint used):
+    """Have our loops ask for a precision, as often as they are used."""
+    tf_count_precision_users(1 if used else -1)
 
 
 # -- one product -----------------------------------------------------------------
 
-cdef cnp.PyUFuncGenericFunction *own_loops = tf_loops
+cdef cnp.PyUFuncGenericFunction *own_loops = [tf_asking_loop]
 cdef void *own_data = NULL
 cdef char *own_types = [cnp.NPY_FLOAT, cnp.NPY_FLOAT, cnp.NPY_FLOAT]
 
 tf_any_loop = any_loop
-# This finds NumPy's loops, which `matmul` below falls back on too.
-replace_loops()
-restore_loops()
 
 #: np.matmul of float32 that obeys a precision while NumPy's own stays as it is.
 matmul = cnp.PyUFunc_FromFuncAndDataAndSignature(
