@@ -168,7 +168,7 @@ def disassemblers() -> tuple[str, ...]:
 
 def opcodes(cubin: bytes) -> dict[str, int] | None:
     """How often each instruction occurs; None without a disassembler that can tell."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="tf32dtype-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         for program in disassemblers():

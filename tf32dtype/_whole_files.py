@@ -46,7 +46,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
     name = os.path.realpath(name)
     try:
-        handle, beside = tempfile.mkstemp(dir=os.path.dirname(name), suffix=".part")
+        handle, beside = tempfile.mkstemp(".part", "tf32dtype-", os.path.dirname(name))
     except OSError as error:  # names the file beside
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     try:

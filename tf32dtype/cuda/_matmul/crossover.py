@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..._matmul.precisions import find_precision
+from ..._whole_files import write_whole
 from .._runtime.backend import current
 
 Strategy = Literal["performant", "eager"]
@@ -72,7 +73,7 @@ def write(table: Crossover) -> Path:
     _check(table)
     path = path_of(table.device)
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(table._asdict(), indent=1) + "\n")
+    write_whole(path, json.dumps(table._asdict(), indent=1) + "\n")
     read.cache_clear()
     return path
 

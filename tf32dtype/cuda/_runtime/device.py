@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _nvrtc
+from ..._whole_files import replacing
 from . import cublas
 from .backend import ARRAYS, Constant, Kernel, View, check_aligned, check_elements
 from .tensor_maps import tensor_map
@@ -180,9 +180,8 @@ def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
     made = _nvrtc.compile_cuda(file, options, arch)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
-            temporary.write(made)
-        os.replace(temporary.name, path)
+        with replacing(path) as stream:
+            stream.write(made)
     except OSError:
         pass  # it is compiled again next time
     return made
