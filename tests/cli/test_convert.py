@@ -230,6 +230,12 @@ REFUSED = {
     ("o.safetensors", "--to", "bf16", "--include", "("): "no regular expression",
     ("o.safetensors", "--to", "bf16", "--include", "gone"): "has no tensor that is",
     ("o.safetensors", "--to", "bf16", "--seed", "1"): "--seed is of --rounding stoch",
+    (
+        *("o.safetensors", "--to", "bf16", "--rounding", "stochastic"),
+        *("--seed", "-1"),
+    ): "--seed must be 0 or more; got -1",
+    ("o.safetensors", "--to", "mxfp4", "--scale", "published"): "of the tcfp formats",
+    ("o.safetensors", "--to", "bf16", "--tile", "4x4"): "--to bf16: tiles have",
     ("o.safetensors", "--to", "float64", "--overflow", "saturate"): "float64",
 }
 
@@ -257,7 +263,7 @@ def test_force_replaces(checkpoint, capsys, tmp_path):
 def test_a_work_file_of_others_is_left(checkpoint, capsys, tmp_path):
     (tmp_path / "o.safetensors.part").write_bytes(b"half a download")
     argv = "convert", checkpoint, "o.safetensors", "--to", "bf16", "--force"
-    assert "is there, and not convert's" in complaint(capsys, *argv)
+    assert "exists and is not convert's" in complaint(capsys, *argv)
     assert (tmp_path / "o.safetensors.part").read_bytes() == b"half a download"
     assert len(os.listdir()) == 2
 
@@ -364,6 +370,7 @@ def test_a_change_begins_anew(change, large, capsys):
         words = "begins anew, as the input has changed"
     elif change == "journal":
         with open("out.safetensors.part.journal", "r+b") as file:
+            file.seek(-9, os.SEEK_END)
             file.write(b"x")
         words = "begins anew, as its journal is damaged"
     else:
@@ -427,14 +434,48 @@ def test_two_at_a_time(large, capsys):
     check_done()
 
 
-def test_a_disk_that_is_too_small(large, capsys):
+@pytest.mark.parametrize("out", ["out.safetensors", "out/"])
+def test_a_disk_that_is_too_small(out, large, capsys):
+    """Nothing is done that could be kept."""
+    if out == "out/":
+        os.unlink("in.safetensors")
+        td.safetensors.save("in.safetensors", LARGE, max_shard_size=100_000)
+        os.mkdir(out)
+    before = {*os.listdir(), *os.listdir(os.path.dirname(out) or ".")}
+    source = "in.safetensors" + ".index.json" * (out == "out/")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))"
-    done = run(limit, *large)
+    done = run(limit, source, out, *large[2:])
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "File too large; what is done is kept there: make room" in done.stderr
-    report(capsys, *large)
-    check_done()
+    assert "File too large; make room: " in done.stderr
+    assert "bytes are needed, and nothing is kept" in done.stderr
+    assert {*os.listdir(), *os.listdir(os.path.dirname(out) or ".")} == before
+    _, told = report(capsys, source, out, *large[2:])
+    assert told == ""
+
+
+@pytest.mark.parametrize("part", ["format", "scale_format", "codes"])
+def test_a_weight_that_cannot_be_read_ends_it_before_it_begins(
+    part, checkpoint, capsys, tmp_path
+):
+    """An unknown format, an unknown number of a scale format, padding that is not 0."""
+    weight = td.blocks.quantize(W[:, :95], "mxfp4")
+    if part == "format":
+        weight = td.blocks.quantize_tiles(W, "fp8_e4m3")
+    td.safetensors.save(checkpoint, {"w": weight, "a": W})
+    path = tmp_path / checkpoint
+    data = path.read_bytes().replace(b"float8_e4m3fn", b"float8/e4m3fn")
+    if part != "format":
+        length = int.from_bytes(data[:8], "little")
+        end = json.loads(data[8 : 8 + length])[f"w.{part}"]["data_offsets"][1]
+        at = 8 + length + end
+        data = data[: at - 1] + b"\xff" + data[at:]
+    path.write_bytes(data)
+    argv = checkpoint, "o.safetensors", "--to", "bf16"
+    said = complaint(capsys, "convert", *argv)
+    assert "--exclude 'w' keeps it as it is" in said
+    assert os.listdir() == [checkpoint]
+    report(capsys, *argv, "--exclude", "w$")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/status")

@@ -18,6 +18,7 @@ import pytest
 import tf32dtype as td
 from tests.support import forks, interpreters
 from tf32dtype import _core
+from tf32dtype._journal import Journal
 from tf32dtype._matmul.plans import read_plan
 
 if not (_core.blas_available() and _core.frames_are_known()):
@@ -233,8 +234,8 @@ def test_failures_and_nan_are_trials_that_fail(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert set(precisions(tmp_path / "plan.toml").values()) == {None}
-    records = (tmp_path / "plan.toml.journal").read_text().splitlines()
-    why = " ".join(json.loads(line).get("why", "") for line in records)
+    records = Journal(str(tmp_path / "plan.toml.journal"), "tune").records
+    why = " ".join(record.get("why", "") for record in records)
     assert "exit code 1: AssertionError" in why
     assert "NaN" in why
 

@@ -14,7 +14,8 @@ from .._version import __version__
 from .._whole_files import replacing
 from ..safetensors import schemes
 from ..safetensors.sharded import index_of
-from . import journal
+from .journal import SUFFIX as JOURNAL
+from .journal import Notes
 from .options import Options
 from .output import SUFFIX, Part
 from .plan import (
@@ -98,7 +99,7 @@ def convert(
     }
     os.makedirs(os.path.dirname(where.name), exist_ok=True)
     with ExitStack() as stack:
-        notes = journal.Journal(where.name + journal.SUFFIX, identity)
+        notes = Notes(where.name + JOURNAL, identity)
         stack.callback(notes.close)
         try:
             _check_absent(where, notes, force)
@@ -108,22 +109,22 @@ def convert(
             items = make(source, target, chosen, kept, where)
             parts = _parts(items, where, source)
         except BaseException:
-            notes.remove_if_new()
+            if notes.is_new:
+                notes.remove()
             raise
+        for part in parts.values():
+            stack.callback(part.close)
         if not (notes.is_complete and all(x.is_there() for x in parts.values())):
             _resume(notes, parts, kept, tell)
-            for part in parts.values():
-                stack.callback(part.close)
             _write_all(items, parts, notes, progress)
             if _identity(source.paths) != sources:
-                notes.begin({})
+                notes.begin_with({})
                 raise UserError(
                     f"{source.paths[0]} has changed while it was read: nothing is"
                     " written; convert again"
                 )
             notes.complete()
         for part in parts.values():
-            part.close()
             part.finish()
         if where.index is not None:
             _write_index(where.index, parts)
@@ -140,15 +141,16 @@ def _identity(paths: Sequence[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _check_absent(where: Destination, notes: journal.Journal, force: bool) -> None:
+def _check_absent(where: Destination, notes: Notes, force: bool) -> None:
     there = [path for path in where.outputs if os.path.lexists(path)]
     if there and not (force or notes.is_complete):
         raise UserError(f"{there[0]} is there: --force replaces it")
     for path in where.outputs:
-        if notes.is_new and os.path.lexists(path + SUFFIX):
+        work = path + SUFFIX
+        if os.path.islink(work) or (notes.is_new and os.path.lexists(work)):
             raise UserError(
-                f"{path + SUFFIX} is there, and not convert's: no journal is beside."
-                " Move it away"
+                f"{work} exists and is not convert's: it has no journal, or is a"
+                " symbolic link; move it away"
             )
 
 
@@ -208,7 +210,7 @@ def _metadata(source: TensorFile, items: Sequence[Item]) -> dict[str, str]:
 
 
 def _resume(
-    notes: journal.Journal,
+    notes: Notes,
     parts: dict[str, Part],
     kept: dict[str, str],
     tell: Callable[[str], None],
@@ -222,15 +224,22 @@ def _resume(
             notes.kept is not None
         ):
             tell(f"begins anew, as {why}")
-        notes.begin(kept)
-    for part in parts.values():
-        part.open(anew=not resumes)
+        notes.begin_with(kept)
+    try:
+        for part in parts.values():
+            part.open(anew=not resumes)
+    except BaseException:
+        if not resumes:  # there is nothing that the next run could use
+            for part in parts.values():
+                part.discard()
+            notes.remove()
+        raise
 
 
 def _write_all(
     items: Sequence[Item],
     parts: dict[str, Part],
-    notes: journal.Journal,
+    notes: Notes,
     progress: Progress,
 ) -> None:
     ready: dict[str, dict[str, Any]] = {}
@@ -239,7 +248,7 @@ def _write_all(
     def note() -> None:
         for part in parts.values():
             part.sync()
-        notes.write(ready)
+        notes.add(ready)
         ready.clear()
 
     try:
@@ -297,7 +306,7 @@ def _write_index(path: str, parts: dict[str, Part]) -> None:
 def _result(
     items: Sequence[Item],
     parts: dict[str, Part],
-    notes: journal.Journal,
+    notes: Notes,
     where: Destination,
 ) -> Result:
     sizes = {name: n for part in parts.values() for name, n in part.sizes.items()}

@@ -1,145 +1,86 @@
-"""What of a conversion is done, in a file beside the output: one cut off goes on.
+"""The journal of a conversion: its inputs and options, and the tensors that are done.
 
-A line of JSON says what is converted, from what files and how; each further one names a
-tensor whose data are in the output's work file, on the disk, and what it has lost.
+The first record has the sources, the options and the outputs. Each further record names
+a tensor whose data are on the disk, in the work file of its output, and its losses.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from typing import IO, Any
+from typing import Any
 
-from .._measures import UserError
+from .._journal import Journal
 
 SUFFIX = ".part.journal"
 
 
-class Journal:
+class Notes(Journal):
     """The journal of one output.
 
     Parameters
     ----------
     path : str
+        The file.
     identity : dict
-        What is converted, how: another one begins anew.
+        Sources, options and outputs: a run with others begins again.
 
     Attributes
     ----------
     done : dict of str to dict
-        What the tensors have lost that an earlier run has converted.
+        The losses of the tensors that an earlier run has converted.
     kept : dict of str to str or None
-        The tensors that cannot be converted, and why; None: to be found.
+        The tensors that cannot be converted, and why; None: not known yet.
     is_complete : bool
-        All are done; files may have their names.
-    is_new : bool
-        No earlier run has left one.
+        All tensors are done; files may have their names.
     began_anew : str
-        Why an earlier run's work is not taken; empty: it is, or there is none.
+        Why an earlier run's work is not used; empty: it is used, or does not exist.
 
     Raises
     ------
     UserError
-        If another process has it.
+        As `Journal`.
     """
 
     def __init__(self, path: str, identity: dict[str, Any]) -> None:
-        self.path = path
+        super().__init__(path, "convert")
         self.done: dict[str, dict[str, Any]] = {}
         self.kept: dict[str, str] | None = None
         self.is_complete = False
-        self.is_new = False
         self.began_anew = ""
         self._identity: dict[str, Any] = json.loads(json.dumps(identity))
-        self._stream: IO[str] = open(path, "a+", encoding="utf-8")  # noqa: SIM115
-        try:
-            _lock(self._stream, path)
-            self._read()
-        except BaseException:
-            self._stream.close()
-            raise
-
-    def _read(self) -> None:
-        self._stream.seek(0)
-        text = self._stream.read()
-        lines = text.split("\n")
-        if not text:
-            self.is_new = True
+        if self.is_new:
             return
-        try:
-            begin = json.loads(lines[0])
-            found, kept = begin["identity"], begin["kept"]
-        except (ValueError, KeyError, TypeError):
+        if not self.records:
             self.began_anew = "its journal is damaged"
             return
-        if found != self._identity:
-            self.began_anew = _difference(found, self._identity)
+        first, *others = self.records
+        if first["identity"] != self._identity:
+            self.began_anew = _difference(first["identity"], self._identity)
             return
-        self.kept = kept
-        end = len(lines[0].encode()) + 1
-        for line in lines[1:-1]:  # what follows the last is a line cut off
-            try:
-                record = json.loads(line)
-                self.is_complete |= record.get("complete", False)
-                if "tensor" in record:
-                    self.done[record["tensor"]] = record["loss"]
-            except (ValueError, KeyError, AttributeError):
-                break
-            end += len(line.encode()) + 1
-        self._stream.truncate(end)
+        self.kept = first["kept"]
+        for record in others:
+            self.is_complete |= record.get("complete", False)
+            if "tensor" in record:
+                self.done[record["tensor"]] = record["loss"]
 
-    def begin(self, kept: dict[str, str]) -> None:
-        """Begin anew, with these tensors that cannot be converted."""
+    def begin_with(self, kept: dict[str, str]) -> None:
+        """Begin again, with these tensors that cannot be converted."""
         self.kept, self.done, self.is_complete = kept, {}, False
-        self._stream.truncate(0)
-        self._write({"identity": self._identity, "kept": kept})
+        self.begin({"identity": self._identity, "kept": kept})
 
-    def write(self, records: dict[str, dict[str, Any]]) -> None:
-        """Note tensors that are on the disk, and what they have lost."""
-        for name, loss in records.items():
-            self.done[name] = loss
-            self._write({"tensor": name, "loss": loss})
+    def add(self, losses: dict[str, dict[str, Any]]) -> None:
+        """Note tensors that are on the disk, and their losses."""
+        self.done.update(losses)
+        self.write(*({"tensor": name, "loss": x} for name, x in losses.items()))
 
     def complete(self) -> None:
-        """Note that all are, before files get their names."""
+        """Note that all tensors are done, before files get their names."""
         self.is_complete = True
-        self._write({"complete": True})
-
-    def _write(self, record: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(record) + "\n")
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-
-    def close(self) -> None:
-        """Let others have it."""
-        self._stream.close()
-
-    def remove_if_new(self) -> None:
-        """Leave nothing behind of a run that has not begun."""
-        if self.is_new:
-            os.unlink(self.path)
-
-    def remove(self) -> None:
-        """It is not needed any more."""
-        os.unlink(self.path)
-        self.close()
-
-
-def _lock(stream: IO[str], path: str) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: two at a time are the user's to avoid
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise UserError(
-            f"{path.removesuffix(SUFFIX)} is being written by another convert"
-        ) from None
+        self.write({"complete": True})
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """What the earlier run did otherwise."""
+    """Return the difference of an earlier run."""
     if old.get("sources") != new["sources"]:
         return "the input has changed"
     if old.get("version") != new["version"]:

@@ -53,10 +53,19 @@ class Part:
         self._stream: IO[bytes] | None = None
 
     def open(self, *, anew: bool) -> None:
-        """Open the work file; anew, or what an earlier run has left."""
-        with told(self.work):
-            self._stream = open(self.work, "w+b" if anew else "r+b")  # noqa: SIM115
-            if anew:
+        """Open the work file: a new one, or the one that an earlier run has left.
+
+        Raises
+        ------
+        OSError
+            If there is no room for a new one.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC if anew else os.O_RDWR
+        for name in ("O_NOFOLLOW", "O_BINARY"):
+            flags |= getattr(os, name, 0)
+        self._stream = os.fdopen(os.open(self.work, flags, 0o666), "r+b")
+        if anew:
+            with told(self.work, f"{self.size} bytes are needed, and nothing is kept"):
                 _take_room(self._stream.fileno(), self.size)
                 self._stream.write(self._head)
 
@@ -93,8 +102,15 @@ class Part:
             with suppress(OSError):  # what could not be written was told
                 self._stream.close()
 
+    def discard(self) -> None:
+        """Close and remove the work file."""
+        self.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self.work)
+
     def finish(self) -> None:
-        """Give it its name; once it has, nothing."""
+        """Close the work file, and give it its name if it does not have it yet."""
+        self.close()
         if os.path.exists(self.work):
             os.chmod(self.work, mode(self.path))
             os.replace(self.work, self.path)
@@ -113,14 +129,13 @@ def _take_room(fd: int, size: int) -> None:
 
 
 @contextmanager
-def told(path: str) -> Iterator[None]:
-    """Errors of writing say what becomes of the work."""
+def told(
+    path: str, what: str = "what is done is kept there: the same command resumes it"
+) -> Iterator[None]:
+    """Have errors of a full disk say what becomes of the work."""
     try:
         yield
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise OSError(
-            f"{path}: {error.strerror}; what is done is kept there: make room, and the"
-            " same command goes on"
-        ) from None
+        raise OSError(f"{path}: {error.strerror}; make room: {what}") from None

@@ -157,7 +157,12 @@ def not_convertible(
     """Why some of the tensors cannot be converted: their scales are not understood,
     their shapes have no place in the scheme, or they hold NaN or Inf.
 
-    Reads all of them, where the format asks for it.
+    Reads weights with scales, and all tensors where the format asks for it.
+
+    Raises
+    ------
+    UserError
+        For a tensor that cannot be read.
     """
     found = {}
     for tensor in tensors:
@@ -173,9 +178,19 @@ def _why_not(tensor: Tensor, target: Target) -> str:
         target.outlines(tensor.name, tensor.shape)
     except ValueError as error:
         return str(error)
-    if tensor.doubt or not target.is_picky:
+    if tensor.doubt:
         return tensor.doubt
-    array = tensor.get()
+    if tensor.group is None and not target.is_picky:
+        return ""
+    try:
+        array = tensor.get()  # of a weight, checks its codes and scales
+    except UserError as error:
+        raise UserError(
+            f"{error}; --exclude {tensor.name!r} keeps it as it is"
+        ) from None
+    if not target.is_picky:
+        release(array)
+        return ""
     nans = infinities = 0
     for piece in numbers(array):
         nans += int(np.count_nonzero(np.isnan(piece)))

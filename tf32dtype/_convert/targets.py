@@ -218,6 +218,17 @@ def find(options: Options) -> Target:
         For an unknown format or scheme, and options that the format does not have.
     """
     _check_seed(options)
+    target = _target(options)
+    name, shape = "module.weight", (128, 128)
+    try:
+        # Found now, options that do not go together leave no file behind.
+        target.convert(name, np.ones(shape), lambda *_: None, lambda: None)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UserError(f"--to {options.to}: {error}") from None
+    return target
+
+
+def _target(options: Options) -> Target:
     if options.to in block_formats:
         return _blocks(options, block_formats[options.to].name)
     form = facts(options.to)
@@ -284,3 +295,5 @@ def _refuse(options: Options, names: Sequence[str], why: str) -> None:
 def _check_seed(options: Options) -> None:
     if options.seed is not None and options.rounding != "stochastic":
         raise UserError("--seed is of --rounding stochastic")
+    if options.seed is not None and options.seed < 0:
+        raise UserError(f"--seed must be 0 or more; got {options.seed}")

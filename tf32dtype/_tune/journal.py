@@ -1,54 +1,54 @@
-"""What trials came to, in a file beside the plan: a search that was cut off goes on."""
+"""The results of trials, in a journal beside the plan, which `--resume` reads."""
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Callable
 from typing import Any
 
+from .._journal import Journal
 from .._measures import UserError
 
+SUFFIX = ".journal"
 
-class Journal:
-    """Lines of JSON, each a key and a record.
+
+class Trials:
+    """Records of trials by their keys.
 
     Parameters
     ----------
     path : str
-        The file.
+        The journal.
     resumes : bool
-        Read what is there; else it begins anew.
+        Use the records of an earlier search; otherwise remove them.
+    tell : callable
+        Given a line for the user.
+
+    Raises
+    ------
+    UserError
+        If there is nothing to resume; and as `Journal`.
     """
 
-    def __init__(self, path: str, resumes: bool) -> None:
-        self.path = path
-        self._records: dict[str, dict[str, Any]] = {}
-        if resumes:
-            self._read()
-        elif os.path.exists(path):
-            os.unlink(path)
-
-    def _read(self) -> None:
-        try:
-            with open(self.path, encoding="utf-8") as file:
-                lines = file.read().split("\n")
-        except OSError as error:
-            raise UserError(
-                f"nothing to resume: {self.path}: {error.strerror}"
-            ) from None
-        for line in lines:
-            try:
-                record = json.loads(line)
-                self._records[record.pop("key")] = record
-            except (ValueError, KeyError, AttributeError):
-                continue  # a line that was cut off
+    def __init__(self, path: str, resumes: bool, tell: Callable[[str], None]) -> None:
+        if resumes and not os.path.lexists(path):
+            raise UserError(f"nothing to resume: {path} does not exist")
+        self._journal = Journal(path, "tune")
+        if self._journal.is_damaged:
+            tell("begins anew, as its journal is damaged")
+        if not resumes or self._journal.is_damaged:
+            self._journal.begin()
+        self._records = {record["key"]: record for record in self._journal.records}
 
     def find(self, key: str) -> dict[str, Any] | None:
-        """The record of a key; None: there is none."""
+        """Return the record of a key, or None."""
         return self._records.get(key)
 
     def write(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record."""
-        self._records[key] = record
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": key, **record}) + "\n")
+        self._records[key] = {"key": key, **record}
+        self._journal.write(self._records[key])
+
+    def close(self) -> None:
+        """Release the journal for other processes; remove it if nothing is in it."""
+        (self._journal.close if self._records else self._journal.remove)()

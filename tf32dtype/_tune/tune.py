@@ -19,7 +19,7 @@ from .._version import __version__
 from .._whole_files import write_whole
 from .checks import Check, Numbers, digest, distance
 from .items import Items, read_items
-from .journal import Journal
+from .journal import SUFFIX, Trials
 from .search import Levels, Search
 from .trials import OutOfTime, Program, Runner, Trial, text_files
 
@@ -100,7 +100,7 @@ class Tuner:
         self._runner = Runner(
             options.program, options.check, time.monotonic() + options.time_limit
         )
-        self._journal = Journal(options.out + ".journal", options.resumes)
+        self._journal = Trials(options.out + SUFFIX, options.resumes, tell)
         self._base = self._hash(
             options.program.words,
             options.check.text,
@@ -125,6 +125,12 @@ class Tuner:
         OutOfTime, KeyboardInterrupt
             Before there is any plan.
         """
+        try:
+            return self._run()
+        finally:
+            self._journal.close()
+
+    def _run(self) -> Tuned:
         self._find_reference()
         self._find_items()
         options, items = self.options, self._items.items
