@@ -1,5 +1,5 @@
 /* A block of counts a thread, so that counting needs no lock. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, F_ADD_SEALS */
 
 #include "blas/counts.h"
 
@@ -8,13 +8,30 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BLOCKS = 256, NAMES = 512 };
+/* Headers older than Linux 3.17, on which wheels are built, have none of these. */
+#if defined __linux__ && !defined SYS_memfd_create
+#if defined __x86_64__
+#define SYS_memfd_create 319
+#elif defined __aarch64__
+#define SYS_memfd_create 279
+#endif
+#endif
+#ifndef MFD_CLOEXEC
+enum { MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2 };
+#endif
+#ifndef F_ADD_SEALS
+enum { F_ADD_SEALS = 1033, F_GET_SEALS, F_SEAL_SEAL = 1, F_SEAL_SHRINK, F_SEAL_GROW = 4 };
+#endif
+
+enum { BLOCKS = 256, NAMES = 512, SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
 
 /* All of it lies in shared memory, which is taken from the machine when it is touched. A
  * block belongs to a process, by its number; 0: it was never used. */
@@ -46,31 +63,60 @@ static void forget_block(void)
 
 int tf_counts_are_shared(void) { return of_a_file; }
 
-int tf_counts_share(const char *path)
+/* Returns a file in memory of a size that nobody can change, or -1. No folder has it, so
+ * that it ends with the last process that has it open or mapped. Its number is high:
+ * programs close or replace low ones. */
+static int new_file(void)
 {
-    const int file = tf_counts_prepare() < 0
-                         ? -1
-                         : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+#ifdef SYS_memfd_create
+    const int file = (int)syscall(SYS_memfd_create, "tf32dtype counts",
+                                  MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file >= 0 && write(file, shared, sizeof *shared) == (ssize_t)sizeof *shared &&
+        fcntl(file, F_ADD_SEALS, SEALS) == 0) {
+        const int high = fcntl(file, F_DUPFD_CLOEXEC, 512);
+        if (high < 0) {
+            return file;
+        }
+        close(file);
+        return high;
+    }
+    close(file);
+#endif
+    return -1;
+}
+
+int tf_counts_share(char *path, size_t size)
+{
+    const int file = tf_counts_prepare() < 0 ? -1 : new_file();
     if (file < 0) {
         return -1;
     }
     /* In the place of what there is: threads have addresses in it. */
-    const int is_shared =
-        write(file, shared, sizeof *shared) == (ssize_t)sizeof *shared &&
-        mmap(shared, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
-             0) != MAP_FAILED;
-    close(file);
-    return is_shared ? 0 : -1;
+    if (mmap(shared, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+             0) == MAP_FAILED) {
+        close(file);
+        return -1;
+    }
+    /* The file stays open for those who open this path. */
+    snprintf(path, size, "/proc/%ld/fd/%d", (long)getpid(), file);
+    return 0;
+}
+
+/* Returns whether `new_file` of any process has made a file. */
+static int is_of_counts(int file)
+{
+    struct stat found;
+    const int seals = fcntl(file, F_GET_SEALS); /* some systems add theirs */
+    return seals >= 0 && (seals & SEALS) == SEALS && fstat(file, &found) == 0 &&
+           (size_t)found.st_size == sizeof(struct shared);
 }
 
 static void prepare(void)
 {
     const char *path = getenv("TF32DTYPE_BLAS_COUNTS");
-    struct stat found;
     void *memory = MAP_FAILED;
-    const int file = path && *path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    if (file >= 0 && fstat(file, &found) == 0 &&
-        (size_t)found.st_size == sizeof(struct shared)) {
+    const int file = path && *path ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (file >= 0 && is_of_counts(file)) {
         memory = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED,
                       file, 0);
         of_a_file = memory != MAP_FAILED;

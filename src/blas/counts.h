@@ -58,13 +58,15 @@ void tf_named_call(struct tf_named_count *count, uint64_t nanoseconds);
 /* Returns one after the other, by number; NULL at the end. */
 const struct tf_named_count *tf_named_counts(int number);
 
-/* To be called first; of many calls one prepares. The counts lie in a file that TF32DTYPE_BLAS_COUNTS names, if
- * it does: then other processes count there too. Returns -1 if memory is short. */
+/* To be called first; of many calls one prepares. If TF32DTYPE_BLAS_COUNTS is a path that
+ * tf_counts_share has written, and its process still runs, the counts are that process's.
+ * Returns -1 if memory is short. */
 int tf_counts_prepare(void);
 
-/* Makes a new file of the counts so far, where this process goes on counting. Returns -1,
- * and goes on as before, if that cannot be. */
-int tf_counts_share(const char *path);
+/* Moves the counts to memory that other processes can open, and writes the path for them.
+ * Nothing stays of it after these processes, however they end. Returns -1, and goes on as
+ * before, if that cannot be. */
+int tf_counts_share(char *path, size_t size);
 
 /* Whether other processes count too. */
 int tf_counts_are_shared(void);

@@ -338,6 +338,64 @@ def test_a_child_that_imports_tf32dtype(folder: Path) -> None:
     assert "outside of the precision, products in float32: 1 call" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        "pass",
+        "1 / 0",
+        "os._exit(3)",
+        "os.execvp('true', ['true'])",
+        "os.fork() and os._exit(0)",
+        *(f"os.kill(os.getpid(), {number})" for number in (2, 6, 9, 15)),
+    ],
+)
+@pytest.mark.sampled(5)
+def test_nothing_stays_of_a_run(end: str, tmp_path: Path) -> None:
+    """Neither files in the folders of the system, nor files in memory."""
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "ends.py").write_text(
+        f"import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n{end}"
+    )
+
+    def ours() -> set[Path]:
+        rooms = [Path("/dev/shm"), tmp_path / "temporary"]
+        return {path for room in rooms for path in room.glob("tf32dtype*")}
+
+    before = ours()
+    words = ("run", "--precision", "bf16", "ends.py")
+    forks.python(
+        "-m", "tf32dtype", *words, cwd=tmp_path, TMPDIR=str(tmp_path / "temporary")
+    )
+    assert ours() == before
+
+
+def test_children_of_a_program_that_closes_its_files(folder: Path) -> None:
+    starts(folder)
+    text = "import os\nos.closerange(3, 256)\n" + (folder / "starts.py").read_text()
+    (folder / "closes.py").write_text(text)
+    done = tf32dtype(folder, "run", "--precision", "bf16", "closes.py")
+    assert done.stdout == "True\n"
+    assert done.stderr.startswith("tf32dtype: 1 call obeyed bf16")
+
+
+def test_the_variable_names_no_other_file(folder: Path) -> None:
+    """A number of a file that was closed may have become another file's."""
+    starts(folder)
+    (folder / "replaces.py").write_text(
+        "import os\n"
+        "path = os.environ['TF32DTYPE_BLAS_COUNTS']\n"
+        "with open('mine', 'wb') as file:\n"
+        "    file.write(bytes(os.stat(path).st_size))\n"
+        "    os.dup2(file.fileno(), int(os.path.basename(path)))\n"
+        + (folder / "starts.py").read_text()
+    )
+    done = tf32dtype(folder, "run", "--precision", "bf16", "replaces.py")
+    assert done.stdout == "True\n"
+    # The child tells of its own products.
+    assert "products obeyed bf16, 100.0 %" in done.stderr
+    assert not any((folder / "mine").read_bytes())
+
+
 MAIN = """
 #include <stdio.h>
 int main(void)

@@ -206,7 +206,6 @@ WRITERS = {
     "_whole_files.py": {"open", "tempfile.mkstemp"},
     "_convert/output.py": {"os.open"},
     "_tune/trials.py": {"open", "tempfile.TemporaryDirectory"},
-    "_cli/preload.py": {"tempfile.mkdtemp"},
     "_nvrtc.py": {"tempfile.TemporaryDirectory", "path.write_bytes"},  # inside it
     "_cli/streams.py": {"os.open"},  # /dev/null
     "_cli/main.py": {"os.open"},  # /dev/null

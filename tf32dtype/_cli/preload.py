@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from .. import _core
@@ -64,18 +61,9 @@ def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
     return found
 
 
-def share_counts() -> None:
-    """Have this process, and those that it starts, count in one file."""
-    room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = tempfile.mkdtemp(prefix="tf32dtype-", dir=room)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = os.path.join(folder, "counts")
-    if _core.share_counts(path):
-        os.environ["TF32DTYPE_BLAS_COUNTS"] = path
-
-
 def for_children(settings: Settings, quiet: bool) -> None:
     """Have the processes that this one starts obey, but for a device's precision."""
     if settings.device is None:
-        share_counts()
+        if path := _core.share_counts():
+            os.environ["TF32DTYPE_BLAS_COUNTS"] = path
         os.environ.update(environment(settings, quiet))

@@ -571,7 +571,7 @@ cdef extern from "blas/counts.h" nogil:
         uint64_t calls
         uint64_t nanoseconds
     int tf_counts_prepare()
-    int tf_counts_share(const char *)
+    int tf_counts_share(char *, size_t)
     void tf_blas_count(int, char, int, double)
     void tf_blas_total(tf_blas_counts *)
     tf_named_count_t *tf_named_count(int, const char *)

@@ -169,10 +169,11 @@ def set_regions(only, but, *, bint obey=True):
         tf_plans_obey_regions(bool(only or but))
 
 
-def share_counts(str path):
-    """Go on counting in a new file, where the processes count too that have its name in
-    TF32DTYPE_BLAS_COUNTS; whether that can be."""
-    return tf_counts_share(path.encode()) == 0
+def share_counts():
+    """Share the counts with processes that have the returned path, while this process
+    runs, in TF32DTYPE_BLAS_COUNTS. The path is empty if that cannot be."""
+    cdef char path[64]
+    return path.decode() if tf_counts_share(path, sizeof(path)) == 0 else ""
 
 
 def count_call(str name):
