@@ -196,7 +196,7 @@ def test_nothing(shape, tile):
 def test_what_is_no_tile():
     x = np.ones((4, 6), np.float32)
     for tile, error, text in [
-        ((0, 4), ValueError, "a row and a column at least"),
+        ((0, 4), ValueError, "rows and columns must be 1 to"),
         ((4,), TypeError, "two integers or None"),
         (128, TypeError, "two integers or None"),
         ((1.5, 2), TypeError, "two integers or None"),
@@ -346,7 +346,7 @@ def npy(facts: dict[str, Any]) -> bytes:
     ("facts", "text"),
     [
         ({"tile": (1, 5)}, "tiles of shape (5, 11) take 115 bytes, not 79"),
-        ({"tile": (0, 5)}, "a row and a column"),
+        ({"tile": (0, 5)}, "rows and columns must be 1 to"),
         ({"tile": None}, "two integers"),
         ({"tile": "ab"}, "two integers"),
         ({"scale_format": "float33"}, "is no format of scales"),

@@ -162,9 +162,16 @@ def make(
     )
 
 
+def integer(value: object) -> int:
+    """An integer as Python's, or TypeError; `operator.index` takes True too."""
+    if isinstance(value, bool):
+        raise TypeError(f"{value} is not an integer")
+    return index(value)  # type: ignore[arg-type]
+
+
 def checked_shape(shape: object) -> tuple[int, ...]:
     try:
-        lengths = tuple(map(index, shape))  # type: ignore[call-overload]
+        lengths = tuple(map(integer, shape))  # type: ignore[call-overload]
     except TypeError:
         raise TypeError(f"shape is a tuple of integers, not {brief(shape)}") from None
     if not lengths or min(lengths) < 0:
@@ -181,7 +188,7 @@ def checked_axis(axis: int, ndim: int) -> int:
     """The axis counted from 0."""
     _check_ndim(ndim)
     try:
-        wanted = index(axis)
+        wanted = integer(axis)
     except TypeError:
         raise TypeError(f"axis is an integer, not {brief(axis)}") from None
     if not -ndim <= wanted < ndim:
@@ -228,6 +235,8 @@ def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:
         raise TypeError(
             f"tensor_scale is a number, not {brief(tensor_scale)}"
         ) from None
+    except OverflowError:  # an integer
+        value = math.inf
     what = f"tensor_scale={value!r}"
     if scale_format == POWERS and value != 1:
         raise ValueError(f"{what}: {POWERS} scales stand by themselves, with 1")

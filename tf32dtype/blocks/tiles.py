@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import index
 from typing import Any, ClassVar, Literal, Self, get_args, overload
 
 import numpy as np
@@ -16,6 +15,7 @@ from .._formats.typed import DTypeOf, FormatLike, Out, Scalar, ValueNamed
 from .._wording import brief
 from .dequantization import check_out, value_dtype
 from .formats import Element, elements
+from .layout import integer
 from .products import matmul
 from .scaled import Scaled, as_ndarray
 
@@ -29,6 +29,8 @@ TileElement = FormatLike | Literal["int8"]
 SCALE_FORMATS = get_args(TileScaleFormat)
 #: What is worked on at a time, so that it stays in a cache.
 _BAND = 1 << 17
+#: Rows or columns of a tile; an array has no more.
+_LONGEST = int(np.iinfo(np.intp).max)
 
 
 class TileArray(Scaled[NDArray[np.float32]]):
@@ -391,15 +393,17 @@ def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
         raise ValueError(f"shape {shape} has no two axes for tiles")
     try:
         rows, columns = (
-            max(length, 1) if size is None else index(size)
+            max(length, 1) if size is None else integer(size)
             for size, length in zip(tile, shape[-2:], strict=True)  # type: ignore[call-overload]
         )
     except (TypeError, ValueError):
         raise TypeError(
             f"a tile is rows and columns, two integers or None, not {brief(tile)}"
         ) from None
-    if rows < 1 or columns < 1:
-        raise ValueError(f"tile={brief(tile)}: a tile has a row and a column at least")
+    if not 1 <= min(rows, columns) <= max(rows, columns) <= _LONGEST:
+        raise ValueError(
+            f"tile={brief(tile)}: rows and columns must be 1 to {_LONGEST}, or None"
+        )
     return rows, columns
 
 
