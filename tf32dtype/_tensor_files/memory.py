@@ -8,20 +8,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from .._mapping import exporter
 from .tensor import Array
 
 
 def release(array: Any) -> None:
     """Let the system take back the memory of an array that is mapped from a file."""
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = array.obj if isinstance(array, memoryview) else _base(array)
-    if array is not None and hasattr(array, "madvise"):
+    memory = exporter(array)
+    if isinstance(memory, mmap.mmap) and hasattr(memory, "madvise"):
         with suppress(OSError, ValueError):
-            array.madvise(mmap.MADV_DONTNEED)
-
-
-def _base(array: Any) -> Any:
-    return getattr(array, "base", None)
+            memory.madvise(mmap.MADV_DONTNEED)
 
 
 def lines(array: Any, size: int) -> Iterator[tuple[slice, ...]]:

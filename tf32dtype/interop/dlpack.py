@@ -21,6 +21,7 @@ from .. import _core
 from .._formats import bit_packing
 from .._formats.codes import from_bits
 from .._formats.table import Format, as_own, formats, own_array
+from .._mapping import is_protected
 from .._wording import brief
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def to_dlpack(a: ArrayLike) -> DLPackExporter:
     -----
     FP6 and FP4 are exchanged as one number a byte, with the flag that says so. A
     read-only array is flagged as such; consumers of before DLPack 1.0, which has no
-    flags, are refused then. So are negative strides: some libraries abort the process.
+    flags, are refused then. So are negative strides, and views of read-only memory
+    (``np.memmap(..., "r")``, bytes): some libraries end the process, or write to it.
 
     Examples
     --------
@@ -184,7 +186,8 @@ class DLPackExporter:
         Raises
         ------
         BufferError
-            For another device or a stream; for what `to_dlpack` names.
+            For another device or a stream; for what `to_dlpack` names; for memory that
+            cannot be written, without ``copy=True``.
         """
         if stream is not None:
             raise BufferError(f"stream={brief(stream)}: memory of the CPU has none")
@@ -193,6 +196,12 @@ class DLPackExporter:
                 f"dl_device={brief(dl_device)}: this is memory of the CPU, {_CPU}"
             )
         array = self._array.copy() if copy else self._array
+        if is_protected(array):
+            raise BufferError(
+                "the array's memory cannot be written (a mapped file, bytes), and some"
+                " libraries (PyTorch) do not heed the flag that says so: exchange"
+                " a.copy()"
+            )
         code, bits = _TYPES[array.dtype]
         is_versioned = max_version is not None and max_version[0] >= 1
         if not is_versioned and bits < 8:

@@ -9,6 +9,7 @@ library is needed to read, and the package `gguf` writes:
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from .._formats import bit_packing
 from .._formats.codes import from_bits
+from .._mapping import map_file
 from .._requirements import install
 from .._tensor_names import UnknownTensor, select
 from .._wording import brief
@@ -251,8 +253,8 @@ class File(Mapping[str, Held]):
 def _mapped(path: str) -> NDArray[np.uint8]:
     if os.path.getsize(path) == 0:
         raise ValueError(f"{path} is no sound GGUF file: it is empty")
-    data: NDArray[np.uint8] = np.memmap(path, np.uint8, "r").view(np.ndarray)
-    return data
+    with builtins.open(path, "rb") as stream:
+        return map_file(stream.fileno(), os.fstat(stream.fileno()).st_size)
 
 
 # -- kinds ---------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import threading
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._formats import bit_packing
 from .._formats.table import formats
+from .._mapping import map_file
 from .._wording import brief
 from . import header
 from .dtypes import KINDS, carrier_of
@@ -40,8 +40,7 @@ class File:
             self.entries, self.metadata = header.parse(self._stream, size, path)
             self._carried = self._read_formats()
             if mapped:
-                memory = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
-                self._map = np.frombuffer(memory, np.uint8)
+                self._map = map_file(fd, size)
         except BaseException:
             self._stream.close()
             raise

@@ -263,11 +263,12 @@ def load(
         As for `open`.
     mmap : bool
         Map the file into memory: arrays are read-only views of it, of which the system
-        reads what is used (`a.copy()` can be written). Tensors of F4 and F6 are
-        unpacked, and so are read. The file must not be shortened while arrays are in
-        use: the system would end the program (SIGBUS); a file that `save` replaces
-        stays as it was for those who have it open. False: read all into arrays of
-        their own, which can be written.
+        reads what is used (`a.copy()` can be written). A library that writes to them
+        all the same, as PyTorch does, writes to memory of this process, not to the
+        file. Tensors of F4 and F6 are unpacked, and so are read. The file must not be
+        shortened while arrays are in use: the system would end the program (SIGBUS); a
+        file that `save` replaces stays as it was for those who have it open. False:
+        read all into arrays of their own, which can be written.
     names : str or iterable of str, optional
         Names of tensors, or patterns as in file names: `"model.layers.0.*"`.
     blocks : bool

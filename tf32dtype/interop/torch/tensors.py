@@ -12,6 +12,7 @@ from torch import Tensor
 from ..._formats import bit_packing
 from ..._formats.codes import bits
 from ..._formats.table import as_own, formats
+from ..._mapping import is_protected
 from ..._wording import brief
 from ..dlpack import from_dlpack
 
@@ -106,7 +107,10 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
         For a dtype that torch lacks; for float4_e2m1fn without a copy; for what is no
         array.
     ValueError
-        For negative strides; for float4_e2m1fn with a last axis of odd length.
+        For negative strides; for float4_e2m1fn with a last axis of odd length; without
+        a copy, for views of read-only memory: ``np.memmap(..., "r")``, bytes. Files
+        that `tf32dtype.safetensors.load` and `tf32dtype.interop.gguf.load` map are
+        taken: a write changes the process's memory, and not the file.
 
     Warns
     -----
@@ -130,6 +134,11 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
         return _pairs(array, copy)
     if copy:
         array = array.copy()
+    elif is_protected(array):
+        raise ValueError(
+            "a views memory that cannot be written (a mapped file, bytes), and tensors"
+            " can always be written: tf32dtype.interop.torch.from_numpy(a, copy=True)"
+        )
     theirs = _DTYPES.get(array.dtype)
     if theirs is not None:
         return torch.from_numpy(array.view(f"i{array.itemsize}")).view(theirs)
