@@ -42,6 +42,47 @@ _KINDS = (
 #: What follows the version in a model: producer, graph or operators.
 _ONNX_FIELDS = (b"\x12", b"\x3a", b"\x42")
 
+#: By the end of a name: what such a file is, and what writes it.
+_SUFFIXES = {
+    ".npy": ("a .npy file", "td.save(file, a)"),
+    ".npz": ("an .npz file", "td.savez(file, name=a)"),
+    ".safetensors.index.json": (
+        "the index of a checkpoint",
+        'td.safetensors.save("model.safetensors", tensors, max_shard_size="5GB")',
+    ),
+    ".safetensors": ("a safetensors file", 'td.safetensors.save(file, {"name": a})'),
+    ".h5": ("an HDF5 file", 'td.hdf5.save(file, {"name": a})'),
+    ".hdf5": ("an HDF5 file", 'td.hdf5.save(file, {"name": a})'),
+    ".zarr": ("a Zarr array", "zarr.create_array(file, data=a)"),
+    ".gguf": ("a GGUF file", "gguf.GGUFWriter"),
+    ".onnx": ("an ONNX model", "onnx.save of td.interop.onnx.from_array(a)"),
+    ".arrow": ("an Arrow file", "pyarrow of td.interop.arrow.to_arrow(a)"),
+    ".feather": ("an Arrow file", "pyarrow of td.interop.arrow.to_arrow(a)"),
+    ".parquet": ("a Parquet file", "pyarrow of td.interop.arrow.to_arrow(a)"),
+    ".pt": ("a file of PyTorch", "torch.save of td.interop.torch.from_numpy(a)"),
+    ".pth": ("a file of PyTorch", "torch.save of td.interop.torch.from_numpy(a)"),
+}
+
+
+def check_name(path: str, writer: str, *own: str) -> None:
+    """Raise a ValueError if a name is that of another kind of file.
+
+    Parameters
+    ----------
+    path : str
+        Of the file to be written.
+    writer : str
+        The function that is to write it, for the error.
+    *own : str
+        The ends of names of its own files.
+    """
+    suffix = next((x for x in _SUFFIXES if path.lower().endswith(x)), None)
+    if suffix is not None and suffix not in own:
+        what, cure = _SUFFIXES[suffix]
+        raise ValueError(
+            f"{path} is the name of {what}, which {writer} does not write: use {cure}"
+        )
+
 
 def check(head: bytes, name: str) -> None:
     """Raise the error that is due unless a file begins as `.npy` or `.npz` does.

@@ -69,7 +69,7 @@ def save(
         custom dtypes of other packages, structured arrays with ``header="bits"``.
     ValueError
         For arrays of Python objects; for an unknown header, and one longer than readers
-        take.
+        take; for a name of another kind of file, such as `a.safetensors`.
 
     See Also
     --------
@@ -118,7 +118,7 @@ def savez(
     ------
     TypeError, ValueError
         As `save`, before anything is written; ValueError also when a keyword is
-        the name of a positional array.
+        the name of a positional array, and for a name that ends with `.npy`.
 
     See Also
     --------
@@ -245,7 +245,7 @@ class Archive(Mapping[str, "Held"]):
             array: Any = self._npz[name]
             if not isinstance(array, np.ndarray):
                 return array  # type: ignore[no-any-return]  # bytes of another file
-            warn_of_raw_bytes(array, named)
+            warn_of_raw_bytes(array, named, stacklevel=3)
             with archive.open(member) as stream:
                 return _npy.as_format(array, _npy.read_name(stream))
 
@@ -341,6 +341,7 @@ def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[by
     if not isinstance(file, str | os.PathLike):
         return nullcontext(file)
     path = os.fspath(file)
+    _file_kinds.check_name(path, "td.savez" if suffix == ".npz" else "td.save", suffix)
     return replacing(path if path.endswith(suffix) else path + suffix)
 
 

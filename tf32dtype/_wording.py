@@ -45,7 +45,7 @@ def brief(value: Any) -> str:
     return " ".join(_short.repr(value).split())
 
 
-def warn_of_raw_bytes(array: Any, name: str) -> None:
+def warn_of_raw_bytes(array: Any, name: str, stacklevel: int = 4) -> None:
     """Tell who reads items without a type what they may be.
 
     Parameters
@@ -54,13 +54,16 @@ def warn_of_raw_bytes(array: Any, name: str) -> None:
         What was read.
     name : str
         Where from.
+    stacklevel : int
+        Calls from here to the user's.
     """
     dtype = array.dtype
     if dtype.kind == "V" and not dtype.isbuiltin and dtype.names is None:
-        example = {1: "float8_e4m3fn", 2: "bfloat16"}.get(dtype.itemsize)
+        example = {1: "float8_e4m3fn", 2: "bfloat16", 4: "tf32"}.get(dtype.itemsize)
         cure = f" (td.{example}, perhaps: array.view(td.{example}))" if example else ""
         warnings.warn(
             f"{name} holds raw items of {dtype.itemsize} bytes, as NumPy and h5py write"
-            f" arrays of dtypes that they do not know: view it as what it is{cure}",
-            stacklevel=4,
+            f" arrays of dtypes that they do not know: view it as what it is{cure};"
+            " td.save and td.hdf5.save keep the dtype",
+            stacklevel=stacklevel,
         )

@@ -3,13 +3,14 @@
 import gzip
 import io
 import pickle
+import re
 import zipfile
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype import _npy
+from tf32dtype import _file_kinds, _npy
 
 FORMATS = list(td.formats.values())
 IDS = list(td.formats)
@@ -362,3 +363,66 @@ def test_dlpack():
             assert found.dtype == form.dtype
             assert np.shares_memory(found, a)
             assert found.tobytes() == a.tobytes()
+
+
+# -- names of other kinds of files ----------------------------------------------------
+
+WRITERS = {
+    "td.save": (lambda path: td.save(path, np.ones(2)), [".npy"]),
+    "td.savez": (lambda path: td.savez(path, np.ones(2)), [".npz"]),
+    "td.savez_compressed": (lambda path: td.savez_compressed(path, a=1), [".npz"]),
+    "td.safetensors.save": (
+        lambda path: td.safetensors.save(path, {"a": np.ones(2)}),
+        [".safetensors"],
+    ),
+    "td.hdf5.save": (
+        lambda path: td.hdf5.save(path, {"a": np.ones(2)}),
+        [".h5", ".hdf5"],
+    ),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_names_of_other_kinds_are_errors(writer, tmp_path):
+    if writer == "td.hdf5.save":
+        pytest.importorskip("h5py")
+    write, own = WRITERS[writer]
+    for suffix, (what, cure) in _file_kinds._SUFFIXES.items():
+        for name in (f"a{suffix}", f"b.c{suffix.upper()}"):
+            path = tmp_path / name
+            if suffix in own:
+                write(path)
+                continue
+            with pytest.raises(ValueError, match=re.escape(f"{name} is the name of")):
+                write(path)
+            with pytest.raises(ValueError, match=re.escape(f"{what}, which")) as caught:
+                write(str(path))
+            assert cure in str(caught.value)
+    assert {x.suffixes[-1].lower() for x in tmp_path.iterdir()} <= {*own, ".npy"}
+    before = len([*tmp_path.iterdir()])
+    write(tmp_path / "d.other")
+    assert len([*tmp_path.iterdir()]) == before + 1
+
+
+def test_sizes_of_shards_are_integers(tmp_path):
+    for size in (True, False, np.True_, 0, -1, 1.5, "x", None):
+        path = tmp_path / "a.safetensors"
+        if size is None:
+            td.safetensors.save(path, {"a": np.ones(2)}, max_shard_size=size)
+            continue
+        with pytest.raises(ValueError, match="max_shard_size="):
+            td.safetensors.save(path, {"a": np.ones(2)}, max_shard_size=size)
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=IDS)
+def test_raw_items_are_told_where_they_are_read(form, tmp_path):
+    np.save(tmp_path / "a.npy", np.ones(3, form.dtype))
+    np.savez(tmp_path / "a.npz", a=np.ones(3, form.dtype))
+    for read in (
+        lambda: td.load(tmp_path / "a.npy"),
+        lambda: td.load(tmp_path / "a.npz")["a"],
+    ):
+        with pytest.warns(UserWarning, match=r"array\.view\(td\.") as caught:
+            assert read().view(form.dtype).dtype == form.dtype
+        assert caught[0].filename == __file__

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._file_kinds import is_absurd
+from .._file_kinds import check_name, is_absurd
 from .._tensor_names import UnknownTensor, select
 from .._whole_files import replacing
 from .._wording import brief
@@ -44,7 +44,7 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
         Without h5py.
     TypeError, ValueError
         As `write`, with the name of the array; for names that `load` would not give
-        back.
+        back; for a path that names another kind of file, such as `a.npy`.
     OSError
         If the file cannot be written.
 
@@ -58,6 +58,7 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
         raise TypeError(f"arrays are a mapping of names to arrays, not {brief(arrays)}")
     for name in arrays:
         _check_name(name)
+    check_name(os.fspath(path), "td.hdf5.save", ".h5", ".hdf5")
     h5py()  # if it is missing, this says so before there is a file
     with replacing(path) as stream, h5py().File(stream, "w") as file:
         for name, array in arrays.items():

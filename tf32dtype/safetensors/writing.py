@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._file_kinds import check_name
 from .._formats import bit_packing
 from .._formats.codes import code_chunks, little_endian_chunks
 from .._formats.table import formats, own_array
@@ -94,9 +95,9 @@ def save(
         For what a file has no dtype for: complex128, longdouble, objects, texts, times,
         structures, masked arrays; for names and metadata that are no texts.
     ValueError
-        For a name that no file can have, and a header of more than 100 MB; for an array
-        of blocks or tiles that the scheme has no place for. Errors come before anything
-        is written.
+        For a name that no tensor can have, and a header of more than 100 MB; for an
+        array of blocks or tiles that the scheme has no place for; for a path that names
+        another kind of file, such as `a.npy`. Errors come before anything is written.
 
     Examples
     --------
@@ -112,6 +113,7 @@ def save(
     arrays = {name: _array(name, given) for name, given in plain.items()}
     types = {name: (array.dtype, array.shape) for name, array in arrays.items()}
     path = os.fspath(path)
+    check_name(path, "td.safetensors.save", ".safetensors")
     sizes = {name: _kind(name, *facts).size(facts[1]) for name, facts in types.items()}
     files = _files(path, sizes, max_shard_size)
     layouts = {
@@ -208,7 +210,8 @@ def _bytes(most: int | str) -> int:
         text = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]B)?", most.strip(), re.I)
         size = int(float(text[1]) * _UNITS[(text[2] or "").upper()]) if text else 0
     else:
-        size = most if isinstance(most, int | np.integer) else 0
+        is_integer = isinstance(most, int | np.integer) and not isinstance(most, bool)
+        size = most if is_integer else 0
     if size <= 0:
         raise ValueError(
             f"max_shard_size={brief(most)}: a number of bytes is needed, or a text "
