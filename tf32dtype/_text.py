@@ -177,7 +177,8 @@ def draws(stream: TextIO | None = None) -> bool:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    return (stream or sys.stdout).isatty()
+    found = stream or sys.stdout
+    return found is not None and found.isatty()
 
 
 @cache
@@ -301,7 +302,7 @@ def bars(counts: Sequence[int]) -> str:
 def _encodes(text: str) -> bool:
     """Whether standard output has these letters."""
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -249,3 +249,20 @@ def test_tables_fit_narrow_terminals(tmp_path):
     assert "m.l.1.s.q_proj.weight" in drawn
     assert "m.l.10.s.q_proj.weight" in drawn
     assert any(line.rstrip().endswith(" 2^1") for line in lines)
+
+
+def test_a_tensor_is_named_as_elsewhere(tmp_path, capsys):
+    """FILE:NAME, and what looks like it."""
+    path = tmp_path / "a:b.safetensors"
+    td.safetensors.save(path, {"w": np.ones(3, np.float32), "v:x": np.zeros(2)})
+    for name in ("w", "v:x"):
+        by_colon = report(capsys, "inspect", f"{path}:{name}")
+        assert by_colon == report(capsys, "inspect", str(path), "--tensor", name)
+        assert [x["name"] for x in by_colon["tensors"]] == [name]
+    both = report(capsys, "inspect", f"{path}:w", "--tensor", "v*")
+    assert {x["name"] for x in both["tensors"]} == {"w", "v:x"}
+    assert "'u' is no tensor of" in complaint(capsys, "inspect", f"{path}:u")
+    said = complaint(capsys, "inspect", str(path), str(path))
+    assert "one file at a time" in said
+    assert "one file at a time" in complaint(capsys, "inspect", "1.5", str(path))
+    assert "no such file" in complaint(capsys, "inspect", f"{tmp_path}/gone.npy:w")

@@ -121,6 +121,29 @@ def test_the_program_is_as_python_runs_it(folder: Path) -> None:
     as_python_runs_it(folder, inner / "world.py", PYTHONSAFEPATH="1")
 
 
+def test_a_program_on_standard_input_is_as_python_runs_it(folder: Path) -> None:
+    program = (
+        "import sys, __main__\nimport world_of_it\n"
+        "print(sys.argv, __name__, __file__, sys.stdin.read() == '')\n"
+        "print(__main__.__dict__ is globals())\n{}"
+    )
+    (folder / "world_of_it.py").write_text("print('imported')\n")
+    for end in ("raise SystemExit(3)", "1 / 0", "1 +"):
+        options = {"cwd": folder, "input": program.format(end)}
+        wanted = interpreters.python("-", "a", "-b", **options)
+        words = ("-m", "tf32dtype", "run", "--precision", "bf16", "--quiet", "-")
+        done = forks.python(*words, "a", "-b", **options)
+        assert (done.returncode, done.stdout) == (wanted.returncode, wanted.stdout)
+        assert done.stderr.splitlines()[-1:] == wanted.stderr.splitlines()[-1:]
+    words = ("-m", "tf32dtype", "report", "--precision", "bf16", "-")
+    done = forks.python(*words, cwd=folder, input=PRODUCTS)
+    assert "<stdin>:4" in done.stdout
+    words = ("tune", "--check", "regex:.", "--tolerance", "1", "-")
+    done = forks.python("-m", "tf32dtype", *words, cwd=folder, input=PRODUCTS)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name a file" in done.stderr
+
+
 def test_a_module_is_as_python_runs_it(folder: Path) -> None:
     package = folder / "package"
     package.mkdir()

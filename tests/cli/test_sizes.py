@@ -69,10 +69,10 @@ def test_arrays_have_that_size(name, size, capsys):
     assert array.nbytes - tensor == row["bytes"]
 
 
-@pytest.mark.parametrize("count", ["0", "-5", "1.5", "7b", "inf", "nan", "1e19", ""])
+@pytest.mark.parametrize("count", ["0", "-5", "1.5", "7x", "inf", "nan", "1e19", ""])
 def test_wrong_counts(count, capsys):
     error = complaint(capsys, "sizes", "--parameters", count)
-    assert f"--parameters {count}: a whole number from 1 to 1e18" in error
+    assert f"{count}: a whole number from 1 to 1e18" in error
 
 
 @pytest.mark.parametrize("size", ["8", "33", "x"])
@@ -82,4 +82,22 @@ def test_wrong_block_sizes(size, capsys):
 
 
 def test_a_count_is_needed(capsys):
-    assert "--parameters" in complaint(capsys, "sizes")
+    assert "tf32dtype sizes 7B" in complaint(capsys, "sizes")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("7B", 7 * 10**9), ("124m", 124 * 10**6), ("1.5T", 15 * 10**11), ("8k", 8000)],
+)
+def test_counts_as_models_have_them(text, count, capsys):
+    for argv in ([text], ["--parameters", text]):
+        assert sizes(capsys, *argv)[0] == count
+
+
+@pytest.mark.parametrize("text", ["B", "7BB", "7GB", "1.0005K", "7 B x", "-1B", "infB"])
+def test_what_is_no_count(text, capsys):
+    assert "a whole number from 1 to 1e18" in complaint(capsys, "sizes", text)
+
+
+def test_one_count(capsys):
+    assert "name one number" in complaint(capsys, "sizes", "1", "--parameters", "1")

@@ -40,6 +40,7 @@ from .._text import Table, decibels, number, print_json, printable, progress, si
 from ..blocks.formats import BLOCK_SIZES, RULES
 from . import CommandError
 from .operands import opened
+from .streams import say
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -147,7 +148,7 @@ def _tile(text: str | None) -> tuple[int | None, int | None] | None:
 
 
 def _tell(line: str) -> None:
-    print(f"tf32dtype convert: {line}", file=sys.stderr)
+    say("convert", line)
 
 
 def _print(result: Result) -> None:

@@ -58,7 +58,7 @@ def parse(text: str) -> Number:
         if os.sep in text or os.path.splitext(text.partition(":")[0])[1]:
             raise CommandError(
                 f"{text}: no such file, and no number"
-                + (" (of a file's tensors choose by --tensor)" if ":" in text else "")
+                + (" (FILE:NAME is a tensor of a file)" if ":" in text else "")
             ) from None
         raise CommandError(
             f"{text!r} is no number and no file; write 3.14159, 1e-40, 1/3, 0x1.8p-3,"

@@ -31,6 +31,7 @@ from ..blocks.formats import BLOCK_SIZES, RULES
 from ..blocks.formats import formats as block_formats
 from . import CommandError, codes, inspect_all, inspect_blocks, inspect_files
 from .exact import is_code, parse, shown
+from .operands import parted
 
 _FORMAT = "tf32"  # that is drawn where none is named
 
@@ -42,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="NUMBER|FILE",
         help="numbers, a code such as 0x3FC0, - for numbers of standard input, or a"
-        " file of tensors",
+        " file of tensors, FILE:NAME for one of them",
     )
     parser.add_argument(
         "--format",
@@ -74,8 +75,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the report."""
-    if len(arguments.what) == 1 and _is_file(arguments.what[0]):
-        _run_file(arguments)
+    paths = [path for word in arguments.what if (path := _file_of(word))]
+    if paths and len(arguments.what) > 1:
+        raise CommandError(
+            f"{paths[0]} is a file, and {len(arguments.what)} words are given: inspect"
+            " one file at a time, and name its tensors by --tensor"
+        )
+    if paths:
+        _run_file(arguments, paths[0])
         return
     typed = _numbers(arguments.what)
     if arguments.tensor:
@@ -150,19 +157,21 @@ def _only_one(typed: list[str]) -> None:
         raise CommandError(f"--all is of one number, and {len(typed)} were given")
 
 
-def _is_file(text: str) -> bool:
-    """Whether it is a path of something, and no number."""
-    if not os.path.exists(text) or is_code(text.strip()):
-        return False
+def _file_of(text: str) -> str:
+    """The path of a file, of `FILE` or `FILE:NAME`; empty for a number."""
+    path = text if is_code(text.strip()) else parted(text)[0]
+    if not os.path.exists(path) or is_code(path.strip()):
+        return ""
     try:
-        parse(text.strip())
+        parse(path.strip())
     except CommandError:
-        return True
-    return False
+        return path
+    return ""
 
 
-def _run_file(arguments: Namespace) -> None:
-    path = arguments.what[0]
+def _run_file(arguments: Namespace, path: str) -> None:
+    if name := arguments.what[0][len(path) + 1 :]:
+        arguments.tensor = [*(arguments.tensor or []), name]
     for option in ("format", "all", "scale", "block_size"):
         if getattr(arguments, option):
             name = option.replace("_", "-")

@@ -5,11 +5,12 @@ code 1 is for an answer that is no, and for output that cannot be written.
 """
 
 import argparse
+import errno
 import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
 from .._measures import UserError
@@ -26,6 +27,7 @@ from . import (
     tune,
     values,
 )
+from .streams import open_closed, say, tell
 
 _COMMANDS = {
     "blas": (blas, "a program that is not Python, with its products in a precision"),
@@ -52,6 +54,13 @@ class _Parser(argparse.ArgumentParser):
             message += f" ({self.prog} COMMAND --help lists what there is)"
         self.exit(2, f"{self.prog}: {message}\n")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a message; unlike argparse, let errors of standard output through."""
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        else:
+            tell(file or sys.stderr, lambda stream: print(message, end="", file=stream))
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
@@ -75,30 +84,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         ["tune"],
     ):  # whose words are another program's
         words = [f" {word}" if _NEGATIVE.match(word) else word for word in words]
-    parser = _parser()
-    arguments = parser.parse_args(words)
-    if arguments.command is None:
-        parser.print_help()
-        return 0
-    code: int | None = 0
+    if words[:1] not in (["run"], ["report"]):  # whose program gets them as they are
+        open_closed()
+    command, code = "", 0
     try:
-        code = _COMMANDS[arguments.command][0].run(arguments)
-        sys.stdout.flush()
+        parser = _parser()
+        try:
+            arguments = parser.parse_args(words)
+        finally:
+            _flush()  # the help
+        if arguments.command is None:
+            parser.print_help()
+        else:
+            command = arguments.command
+            code = _COMMANDS[command][0].run(arguments) or 0
+        _flush()
     except UserError as error:
-        print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+        say(command, str(error))
         return 2
     except OSError as error:
         # What is still to be written must not be tried again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # a reader that has enough is fine
-            print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+            closed = error.errno == errno.EBADF
+            say(command, "standard output is closed" if closed else str(error))
             return 1
     except MemoryError as error:
-        print(f"tf32dtype {arguments.command}: {error}", file=sys.stderr)
+        say(command, str(error))
         return 1
     except KeyboardInterrupt:
         return 130
-    return code or 0
+    return code
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -51,7 +51,7 @@ def read(text: str) -> Array:
     CommandError
         If there is no such array, or it is not real, or empty, or not all finite.
     """
-    path, name = _parted(text)
+    path, name = parted(text)
     with opened(path) as file:
         tensor = _choose(file, path, name)
         if not file.is_array:
@@ -64,7 +64,7 @@ def read(text: str) -> Array:
     return found
 
 
-def _parted(text: str) -> tuple[str, str]:
+def parted(text: str) -> tuple[str, str]:
     """A path and a name, which may have colons too: the longest path that is there."""
     if os.path.exists(text) or ":" not in text:
         return text, ""

@@ -5,6 +5,7 @@
 
 import builtins
 import importlib.util
+import linecache
 import os
 import runpy
 import sys
@@ -32,7 +33,11 @@ def add_program(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-m", dest="is_module", action="store_true", help="the program is a module"
     )
-    parser.add_argument("program", metavar="script.py", help="or a module's name")
+    parser.add_argument(
+        "program",
+        metavar="script.py",
+        help="or a module's name, or - for standard input",
+    )
     parser.add_argument("arguments", nargs=REMAINDER, metavar="...", help="its own")
 
 
@@ -96,17 +101,23 @@ def _join_threads() -> None:
 
 def _run_script(path: str) -> None:
     loader = SourceFileLoader("__main__", path)
-    try:
-        source = loader.get_data(path)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
-    _import_from(os.path.dirname(os.path.realpath(path)))
-    path = os.path.abspath(path)
     # It stays, unlike with runpy: what goes on after the last line may look for it.
     main = ModuleType("__main__")
-    vars(main).update(
-        __file__=path, __cached__=None, __loader__=loader, __builtins__=builtins
-    )
+    vars(main).update(__cached__=None, __loader__=loader, __builtins__=builtins)
+    if path == "-":
+        source, path = sys.stdin.buffer.read(), "<stdin>"
+        _import_from("")
+        # Tracebacks and reports look for its lines.
+        lines = source.decode(errors="replace").splitlines(keepends=True)
+        linecache.cache[path] = len(source), None, lines, path
+    else:
+        try:
+            source = loader.get_data(path)
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}") from None
+        _import_from(os.path.dirname(os.path.realpath(path)))
+        path = os.path.abspath(path)
+    vars(main)["__file__"] = path
     sys.modules["__main__"] = main
     try:
         code: CodeType = loader.source_to_code(source, path)

@@ -128,7 +128,7 @@ def run(arguments: Namespace) -> NoReturn:
     whole = keep("report", html, report.to_html)
     whole &= keep("report", json, report.to_json)
     if not quiet:
-        _print(report)
+        whole &= _print(report)
     if not whole and ending.code in (None, 0):
         raise SystemExit(1)
     raise ending
@@ -154,8 +154,11 @@ def _how(ending: SystemExit) -> str:
     return f"ended with the message {first!r}"
 
 
-def _print(report: Report) -> None:
-    """To standard output; where the program has closed it, to standard error."""
+def _print(report: Report) -> bool:
+    """Print to standard output; if the program has closed it, to standard error.
+
+    Returns whether the report could be written.
+    """
     stream = sys.__stdout__
     flush_own()
     if not is_open(stream):
@@ -167,3 +170,4 @@ def _print(report: Report) -> None:
 
     if error := tell(stream, write):
         complain("report", "standard output", error)
+    return error is None

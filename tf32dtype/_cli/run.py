@@ -18,7 +18,6 @@ Exit code 3 also means that memory was too short for the precision of some produ
 """
 
 import os
-import sys
 import warnings
 from argparse import ArgumentParser, Namespace
 from contextlib import nullcontext, suppress
@@ -39,7 +38,7 @@ from . import CommandError, preload
 from .precision_options import add_precision, settings_of
 from .program import add_program, end_of_program
 from .reached import print_reached, reached
-from .streams import keep
+from .streams import keep, say
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -151,4 +150,4 @@ def _set_precision(settings: Settings, arguments: Namespace) -> None:
         except ValueError as error:
             raise CommandError(str(error)) from None
     for warning in caught:
-        print(f"tf32dtype run: {warning.message}", file=sys.stderr)
+        say("run", str(warning.message))

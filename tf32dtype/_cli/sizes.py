@@ -18,15 +18,16 @@ from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
 from . import CommandError
 
+#: As names of models have them: thousands, millions, billions, trillions.
+_UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype sizes`."""
     parser.add_argument(
-        "--parameters",
-        required=True,
-        metavar="COUNT",
-        help="how many numbers: 7e9, 124000000",
+        "count", nargs="?", metavar="COUNT", help="how many numbers: 7B, 124M, 7e9"
     )
+    parser.add_argument("--parameters", metavar="COUNT", help="the same")
     parser.add_argument(
         "--block-size",
         metavar="N",
@@ -36,7 +37,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the table."""
-    count = _count(arguments.parameters)
+    given = [x for x in (arguments.count, arguments.parameters) if x is not None]
+    if len(given) != 1:
+        raise CommandError("name one number of parameters: tf32dtype sizes 7B")
+    count = _count(given[0])
     sizes = [_of_array(name, count) for name in known()]
     sizes += [
         _of_blocks(f, count, checked_block_size(arguments.block_size))
@@ -86,14 +90,17 @@ def _of_blocks(name: str, count: int, size: int | None) -> Size:
 
 
 def _count(text: str) -> int:
+    word = text.strip()
+    unit = _UNITS.get(word[-1:].upper(), 1)
     try:
-        number = Decimal(text.strip())
+        number = Decimal(word if unit == 1 else word[:-1]) * unit
         if number.is_finite() and 1 <= number <= 10**18 and number == int(number):
             return int(number)
     except InvalidOperation:
         pass
     raise CommandError(
-        f"--parameters {text.strip()}: a whole number from 1 to 1e18 is needed"
+        f"{word}: a whole number from 1 to 1e18 is needed, such as 7e9 or"
+        f" 7B (units: {', '.join(_UNITS)})"
     )
 
 

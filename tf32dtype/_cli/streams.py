@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -9,6 +10,23 @@ from contextlib import suppress
 from typing import TextIO
 
 from .._whole_files import write_whole
+
+
+def open_closed() -> None:
+    """Open the standard streams that the process was started without.
+
+    A file of the command would get their numbers otherwise, and with that what others
+    print. Writing to standard output fails then; standard error goes nowhere.
+    """
+    for name, flags in (
+        ("stdin", os.O_RDONLY),
+        ("stdout", os.O_RDONLY),
+        ("stderr", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            stream = open(os.open(os.devnull, flags), mode)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def is_open(stream: TextIO | None) -> bool:
@@ -19,6 +37,8 @@ def is_open(stream: TextIO | None) -> bool:
             return False
         stream.flush()
         os.fstat(stream.fileno())
+    except io.UnsupportedOperation:  # it is in memory, as in a notebook
+        return True
     except (OSError, ValueError):
         return False
     return True
@@ -41,10 +61,15 @@ def tell(stream: TextIO | None, write: Callable[[TextIO], None]) -> OSError | No
     return None
 
 
+def say(command: str, line: str, stream: TextIO | None = None) -> None:
+    """Write a line to standard error, or to a stream that is given."""
+    text = f"tf32dtype {command}".rstrip() + f": {line}"
+    tell(stream or sys.stderr, lambda stream: print(text, file=stream))
+
+
 def complain(command: str, what: str, error: OSError) -> None:
-    """One line on standard error."""
-    line = f"tf32dtype {command}: {what}: {error.strerror or error}"
-    tell(sys.__stderr__, lambda stream: print(line, file=stream))
+    """One line on standard error, whatever the program has made of it."""
+    say(command, f"{what}: {error.strerror or error}", sys.__stderr__)
 
 
 def flush_own() -> None:

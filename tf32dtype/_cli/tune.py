@@ -34,6 +34,7 @@ from .._tune.trials import OutOfTime, Program
 from .._tune.tune import TuneOptions, Tuner
 from . import CommandError
 from .program import add_program
+from .streams import say
 
 PRECISIONS = "bf16,tf32,bf16x3,bf16x9"
 NOT_FINAL = 4
@@ -81,23 +82,18 @@ def _add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Tune, write the plan, and tell."""
     options = _options(_all_arguments(arguments))
-    stream = sys.stderr
     total = 4 + 2 * len(options.precisions) ** 2  # a guess
     try:
-        with progress(not arguments.quiet, "Tuning", total, stream) as advance:
+        with progress(not arguments.quiet, "Tuning", total, sys.stderr) as advance:
             tuned = Tuner(options, advance, _tell).run()
     except (OutOfTime, KeyboardInterrupt) as error:
         ended = "interrupted" if isinstance(error, KeyboardInterrupt) else "time is up"
-        print(f"tf32dtype tune: {ended} before any trial: no plan", file=stream)
+        _tell(f"{ended} before any trial: no plan")
         return NOT_FINAL
     if not arguments.quiet:
         print_summary(tuned, options.tolerance)
     if not tuned.final:
-        print(
-            f"tf32dtype tune: {options.out} is not final, but the best so far; go on"
-            " with --resume",
-            file=stream,
-        )
+        _tell(f"{options.out} is not final, but the best so far; go on with --resume")
         return NOT_FINAL
     return 0
 
@@ -133,6 +129,8 @@ def _options(arguments: Namespace) -> TuneOptions:
     program = arguments.program
     script: str | None = None
     if not arguments.is_module:
+        if program == "-":
+            raise CommandError("-: tune runs the program many times: name a file")
         if not os.path.isfile(program):
             raise CommandError(f"{program}: no such file")
         script = os.path.realpath(program)
@@ -175,4 +173,4 @@ def _precisions(text: str) -> tuple[str, ...]:
 
 
 def _tell(line: str) -> None:
-    print(f"tf32dtype tune: {line}", file=sys.stderr)
+    say("tune", line)
