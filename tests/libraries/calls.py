@@ -28,6 +28,8 @@ FORMATS = ("bfloat16", "float8_e4m3fn")
 NUMBERS = np.array(
     [[1.5, -2, 0.25, 3], [0.5, 1, -0.75, 2.5], [6, -4, 1.25, 0.125], [-1, 7, 2, 0.375]]
 )
+#: The same up to the end of float8_e4m3fn's range, which their sums and squares leave.
+LARGE = 64 * NUMBERS
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,23 @@ class Call:
     instead_gives: str = "{format}"
     #: why nothing can be done, where there is no line
     why: str = ""
-    #: how far from float64's numbers, in eps of the format; None: it has no numbers
+    #: how far from float64's numbers, in eps of the format; None: it has no numbers.
+    #: Those of the format's dtype are float64's, rounded once.
     within: float | None = 4.0
+    #: the library rounds several steps: the numbers are near float64's, and not those
+    #: of LARGE, with which a step leaves the range
+    steps: bool = False
     #: what it is tried with, where formats differ
     formats: tuple[str, ...] = FORMATS
 
     @property
     def works(self) -> bool:
         return not self.instead and not self.why
+
+    @property
+    def numbers(self) -> tuple[NDArray[np.float64], ...]:
+        """The matrices that it is tried with."""
+        return (NUMBERS,) if self.steps else (NUMBERS, LARGE)
 
 
 @dataclass(frozen=True)
@@ -74,11 +85,17 @@ def dtype_of(format: str, owner: str) -> np.dtype[Any]:
     return np.dtype(getattr(module, format))
 
 
-def run(line: str, preparation: str, format: str, owner: str) -> Outcome:
+def run(
+    line: str,
+    preparation: str,
+    format: str,
+    owner: str,
+    numbers: NDArray[np.float64] = NUMBERS,
+) -> Outcome:
     """What a line gives with arrays of a package's dtype, or what it raises; its files
     are in a folder of its own."""
     dtype = dtype_of(format, owner)
-    a = NUMBERS.astype(dtype)
+    a = numbers.astype(dtype)
     names: dict[str, Any] = {"np": np, "td": td, "a": a, "v": a.reshape(-1)}
     exec(preparation, names)
     *statements, last = line.split("; ")
@@ -89,8 +106,9 @@ def run(line: str, preparation: str, format: str, owner: str) -> Outcome:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            exec("; ".join(statements), names)
-            result = eval(last, names)
+            with np.errstate(all="ignore"):
+                exec("; ".join(statements), names)
+                result = eval(last, names)
             return Outcome(_named(result), _numbers(result))
     except Exception as error:
         return Outcome(type(error).__name__)
@@ -112,42 +130,66 @@ def _numbers(result: Any) -> NDArray[np.float64] | None:
         return None
 
 
+def _rounded(truth: NDArray[np.float64], gives: str) -> NDArray[np.float64]:
+    """float64's numbers, rounded once to the dtype of that name, if it is a float's."""
+    try:
+        dtype = np.dtype(getattr(td, gives, gives))
+    except TypeError:
+        return truth
+    with np.errstate(all="ignore"):
+        return truth.astype(dtype).astype(float) if dtype.kind == "f" else truth
+
+
 def agrees(outcome: Outcome, truth: Outcome, within: float | None, eps: float) -> bool:
-    """Whether the numbers are those of float64, but for roundings."""
+    """Whether the numbers are near those of float64."""
     if within is None:
         return True
     if outcome.numbers is None or truth.numbers is None:
         return False
     if outcome.numbers.shape != truth.numbers.shape:
         return False
-    scale = max(1.0, float(np.nanmax(np.abs(truth.numbers), initial=0)))
-    return bool(
-        np.allclose(
-            outcome.numbers, truth.numbers, 0, within * eps * scale, equal_nan=True
-        )
-    )
+    wanted = _rounded(truth.numbers, outcome.gives)
+    scale = float(np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted)))
+    return np.allclose(outcome.numbers, wanted, 0, within * eps * scale, equal_nan=True)
+
+
+def is_right(call: Call, outcome: Outcome, truth: Outcome, format: str) -> bool:
+    """Whether the numbers are those of float64, rounded once if they are of the
+    format; near them if they are not, or if the library rounds several steps."""
+    if outcome.gives != format or call.steps or call.within is None:
+        return agrees(outcome, truth, call.within, td.formats[format].eps)
+    if outcome.numbers is None or truth.numbers is None:
+        return False
+    wanted = _rounded(truth.numbers, format)
+    return np.array_equal(outcome.numbers, wanted, equal_nan=True)
 
 
 def check(call: Call, preparation: str, format: str) -> None:
     """Fail unless a call, or the line in its place, gives what its row says."""
-    eps = td.formats[format].eps
-    truth = run(call.code, preparation, format, "float64")
-    found = run(call.code, preparation, format, "tf32dtype")
-    good = agrees(found, truth, call.within, eps)
-    void = f"void{8 * td.formats[format].itemsize}"
-    assert found.gives == call.gives.format(format=format, void=void)
-    if call.works:
-        assert good, (found, truth)
-        return
-    raised = found.gives.endswith(("Error", "Exception"))
-    assert raised or not good, "it works: the row needs no other line"
-    if call.instead:
-        mended = run(call.instead, preparation, format, "tf32dtype")
-        assert mended.gives == call.instead_gives.format(format=format)
-        truth = run(call.instead, preparation, format, "float64")
-        if truth.numbers is None:  # a line that takes our formats alone
-            truth = run(call.code, preparation, format, "float64")
-        assert agrees(mended, truth, call.within, eps), (mended, truth)
+    for numbers in call.numbers:
+
+        def gave(
+            line: str, owner: str, numbers: NDArray[np.float64] = numbers
+        ) -> Outcome:
+            return run(line, preparation, format, owner, numbers)
+
+        truth = gave(call.code, "float64")
+        found = gave(call.code, "tf32dtype")
+        good = is_right(call, found, truth, format)
+        void = f"void{8 * td.formats[format].itemsize}"
+        assert found.gives == call.gives.format(format=format, void=void)
+        if call.works:
+            assert good, (found, truth)
+            continue
+        raised = found.gives.endswith(("Error", "Exception"))
+        assert raised or not good, "it works: the row needs no other line"
+        if call.instead:
+            mended = gave(call.instead, "tf32dtype")
+            assert mended.gives == call.instead_gives.format(format=format)
+            of_line = gave(call.instead, "float64")
+            if of_line.numbers is not None:  # else it takes our formats only
+                truth = of_line
+            assert is_right(call, mended, truth, format), (mended, truth)
 
 
 def make_test(calls: Sequence[Call], preparation: str) -> Callable[..., None]:

@@ -39,12 +39,15 @@ def theirs(call: Call, preparation: str) -> str:
     """What ml_dtypes' arrays give: one word for all formats if it is one."""
     found = []
     for format in call.formats:
-        outcome = run(call.code, preparation, format, "ml_dtypes")
-        truth = run(call.code, preparation, format, "float64")
         eps = 2.0**-7 if format == "bfloat16" else 2.0**-3
-        raised = outcome.gives.endswith(("Error", "Exception"))
-        good = agrees(outcome, truth, call.within, eps)
-        if raised or good:
+        good = True
+        for numbers in call.numbers:
+            outcome, truth = (
+                run(call.code, preparation, format, owner, numbers)
+                for owner in ("ml_dtypes", "float64")
+            )
+            good &= agrees(outcome, truth, call.within, eps)
+        if outcome.gives.endswith(("Error", "Exception")) or good:
             found.append(outcome.gives.replace(format, "same dtype"))
         else:
             what = "raw bytes" if outcome.gives.startswith("void") else outcome.gives
@@ -64,6 +67,8 @@ def ours(call: Call) -> str:
     """A row's first cells: the call, and what it gives with this package's arrays."""
     gives = call.gives.replace("{format}", "same dtype")
     gives = gives.replace("{void}", "raw bytes")
+    if call.steps:
+        gives += ", rounded at each step"
     if call.instead:
         gives = f"{gives}; write `{call.instead}`"
     elif call.why:

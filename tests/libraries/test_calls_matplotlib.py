@@ -21,7 +21,7 @@ CALLS = [
         "axes.imshow(a); figure.savefig('f.png'); axes.images[0].get_array().data",
         "{format}",
     ),
-    Call("axes.hist(v)[0]", "float64", within=0),
+    Call("axes.hist(v)[0]", "float64", within=0, steps=True),
     Call("axes.scatter(v, v).get_offsets().data", "float64"),
     Call(
         "axes.contourf(a); figure.savefig('f.png'); axes.dataLim.get_points()",

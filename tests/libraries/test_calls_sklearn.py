@@ -29,8 +29,8 @@ CALLS = [
         "float64",
         within=None,
     ),
-    Call("metrics.mean_squared_error(v, v[::-1])", "float"),
-    Call("metrics.r2_score(v, v[::-1])", "float"),
+    Call("metrics.mean_squared_error(v, v[::-1])", "float", steps=True),
+    Call("metrics.r2_score(v, v[::-1])", "float", steps=True),
     Call("metrics.pairwise_distances(a)", "float64"),
     Call("model_selection.train_test_split(a, random_state=0)[0]", "{format}"),
 ]
