@@ -83,11 +83,22 @@ def _in_one_pass(
     )
 
 
+def _rounded_elements(a: Any, dtype: np.dtype[Any]) -> Any:
+    """Elements of a dtype, in float64: NaN stays, also where the dtype has none."""
+    nan = np.isnan(a)
+    a = a.copy()
+    a[nan] = 1
+    elements = a.astype(dtype).astype(_DOUBLE)
+    elements[nan] = np.nan
+    return elements
+
+
 def _mean(
     own: Function, statistic: int | None, wide: bool, casting: str = "same_kind"
 ) -> Function:
     """Of the functions with axis=, dtype= and out=; `wide` if NumPy's function puts
-    zeros in the array, which not all formats have; `casting` as its own to `out`."""
+    zeros in the array, which not all formats have, and computes there, whatever the
+    dtype; `casting` as its own to `out`."""
 
     def mean(
         a: Any,
@@ -110,12 +121,12 @@ def _mean(
             target = _DOUBLE
         is_double = target == _DOUBLE and getattr(out, "dtype", _DOUBLE) != _DOUBLE
         if target not in _NARROW and not is_double:
-            form = FORMATS.get(a.dtype)
-            if not wide or form is None or form.has_zero:
+            if not wide or a.dtype not in FORMATS:
                 return NotImplemented
-            return own(a.astype(_DOUBLE), axis, dtype, out, *args, **kwargs)
-        if dtype is not None or wide:  # elements are rounded first, as NumPy does
-            a = a.astype(target, copy=False)
+            wider = target if target.kind in "fc" else _DOUBLE
+            return own(a.astype(wider), axis, dtype, out, *args, **kwargs)
+        if target != a.dtype:  # elements are rounded first, as NumPy does
+            a = _rounded_elements(a, target) if wide else a.astype(target)
         given = kwargs.get("mean")
         if given is not None and given is not np._NoValue:
             kwargs["mean"] = np.asanyarray(given, _DOUBLE)
@@ -125,6 +136,11 @@ def _mean(
         return rounded(result, target, out, casting)
 
     return mean
+
+
+def _lacks_zero(dtype: Any) -> bool:
+    form = None if dtype is None else FORMATS.get(np.dtype(dtype))
+    return form is not None and not form.has_zero
 
 
 def _sum(own: Function, statistic: int | None, nans: bool) -> Function:
@@ -137,8 +153,8 @@ def _sum(own: Function, statistic: int | None, nans: bool) -> Function:
         if statistic is not None and not args:
             result = _in_one_pass(statistic, a, axis, nans, kwargs)
         if nans and result is NotImplemented and statistic != _PRODUCT:
-            form = FORMATS.get(np.asanyarray(a).dtype)
-            if form is not None and not form.has_zero:
+            dtypes = np.asanyarray(a).dtype, (*args, kwargs.get("dtype"))[0]
+            if any(map(_lacks_zero, dtypes)):
                 return wide(a, axis, *args, **kwargs)
         return result
 
