@@ -26,7 +26,7 @@ OWN = """
     _matmul _matmul.variables
     interop interop.dask_hooks interop.dlpack interop.finfo interop.hooks
     interop.isdtype interop.known_to_zarr interop.masked interop.pandas
-    interop.printing interop.scipy interop.tensors
+    interop.printing interop.scipy interop.tensors interop.text
 """.split()
 
 

@@ -14,12 +14,13 @@ from . import (
     printing,
     scipy,
     tensors,
+    text,
 )
 
 
 def register(formats: Mapping[str, Format]) -> None:
     """Tell those that are imported now, and the others once the program does it."""
-    for told in (dlpack, finfo, isdtype, masked, printing, dask_hooks):
+    for told in (dlpack, finfo, isdtype, masked, printing, text, dask_hooks):
         told.register(formats)
     for waiting in (known_to_zarr, pandas, scipy, tensors):
         waiting.register()
