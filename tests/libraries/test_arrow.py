@@ -235,6 +235,55 @@ def test_pandas_gets_numbers(tmp_path: Path) -> None:
         fp4.to_pandas()
 
 
+@pytest.mark.parametrize("f", ALL, ids=name)
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2), (0, 3)])
+def test_pandas_gets_lists_as_arrays(
+    f: Format, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    pd = pytest.importorskip("pandas")
+    codes = all_items(f)[:: max(1, f.count // 16)]
+    a = array(f, np.resize(codes, shape))
+    path = str(tmp_path / "a.parquet")
+    table = pa.table({"x": to_arrow(a), "y": range(len(a))})
+    pq.write_table(table, path, row_group_size=2)
+    np.testing.assert_array_equal(from_arrow(pq.read_table(path)["x"]), a)
+    for frame in (table.to_pandas(), pd.read_parquet(path)):
+        assert [row.dtype for row in frame["x"]] == [a.dtype] * len(a)
+        for row, codes in zip(frame["x"], items_of(f, a), strict=True):
+            np.testing.assert_array_equal(items_of(f, row), codes)
+        if len(a):
+            assert np.stack(frame["x"]).shape == a.shape
+
+
+def test_pandas_gets_what_holds_numbers() -> None:
+    pytest.importorskip("pandas")
+    numbers = to_arrow(np.array([1.5, -2, 3], td.bfloat16))
+    for lists in (pa.ListArray, pa.LargeListArray):
+        rows = lists.from_arrays([0, 1, 3], numbers).take(pa.array([1, None, 0]))
+        column = pa.table({"x": rows}).to_pandas()["x"]
+        assert [None if row is None else row.tolist() for row in column] == [
+            [-2, 3],
+            None,
+            [1.5],
+        ]
+        assert column[0].dtype == td.bfloat16
+        nested = pa.ListArray.from_arrays([0, 2], rows.drop_null())
+        column = pa.table({"x": nested}).to_pandas()["x"]
+        assert [row.tolist() for row in column[0]] == [[-2, 3], [1.5]]
+    holed = to_arrow(np.ma.array(np.ones((2, 2), td.bfloat16), mask=[[0, 1], [0, 0]]))
+    column = pa.table({"x": holed}).to_pandas()["x"]
+    assert np.isnan(np.stack(column)).tolist() == [[False, True], [False, False]]
+    struct = pa.StructArray.from_arrays([numbers], ["a"])
+    assert pa.table({"x": struct}).to_pandas()["x"].tolist() == struct.to_pylist()
+    maps = pa.MapArray.from_arrays([0, 3], pa.array(list("abc")), numbers)
+    assert pa.table({"x": maps}).to_pandas()["x"].tolist() == maps.to_pylist()
+    fp4 = to_arrow(np.ma.array(np.ones((2, 2), td.fp4), mask=[[0, 1], [0, 0]]))
+    with pytest.raises(ValueError, match="1 of 2 numbers are null"):
+        pa.table({"x": fp4}).to_pandas()
+    floats = pa.table({"x": pa.array([[1.0], [2.0, 3.0]])}).to_pandas()["x"]
+    assert [row.tolist() for row in floats] == [[1], [2, 3]]
+
+
 def test_polars_takes_float32() -> None:
     pl = pytest.importorskip("polars")
     a = np.array([1.5, -2, 3], td.bfloat16)

@@ -11,6 +11,9 @@ metadata `ARROW:extension:name`: none takes codes for numbers. `from_arrow` take
 
 from __future__ import annotations
 
+import functools
+from contextlib import suppress
+from types import ModuleType
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -19,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._formats.codes import bits, from_bits
 from .._formats.table import Format, as_own, find, formats
 from .._formats.typed import DTypeOf, FormatLike, Scalar
+from .._imports import when_imported
 from .._requirements import need
 from .._wording import brief
 
@@ -193,7 +197,7 @@ def from_arrow(
         if len(chunks) == 1:
             return chunks[0]
         joined = np.ma.concatenate if masked else np.concatenate
-        empty = from_arrow(pa.array([], array.type), format, masked=masked)
+        empty = from_arrow(pa.nulls(0, array.type), format, masked=masked)
         result: NDArray[Any] = joined([empty, *chunks])
         return result
     if not isinstance(array, pa.Array):
@@ -227,6 +231,55 @@ def _column(array: Any) -> NDArray[Any]:
     if array.null_count and array.type.format.has_nan:
         return from_arrow(array, masked=True).filled(np.nan)
     return from_arrow(array).copy()
+
+
+def _holds_numbers(kind: Any) -> bool:
+    children = (kind.field(i).type for i in range(kind.num_fields))
+    return isinstance(kind, NumberType) or any(map(_holds_numbers, children))
+
+
+def _objects(array: Any) -> NDArray[np.object_]:
+    """Lists, structs and maps of numbers for pandas: each list is an array."""
+    kind = array.type
+    rows: Any = array.to_pylist() if not _is_list(kind) else None
+    if pa.types.is_fixed_size_list(kind) and not array.null_count:
+        with suppress(TypeError, ValueError):  # of lists of other sizes, or of null
+            rows = from_arrow(array).copy()
+    if rows is None:
+        rows = (_listed(row.values) if row.is_valid else None for row in array)
+    result = np.empty(len(array), object)
+    for i, row in enumerate(rows):  # at once, NumPy would look into the rows
+        result[i] = row
+    return result
+
+
+def _is_list(kind: Any) -> bool:
+    kinds = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+    return any(is_one(kind) for is_one in kinds)
+
+
+def _listed(values: Any) -> NDArray[Any]:
+    return (_column if isinstance(values.type, NumberType) else _objects)(values)
+
+
+def _convert_nested(pandas_compat: ModuleType) -> None:
+    """Have pyarrow make columns of what holds numbers: it has none of lists of
+    extension types, and takes the codes of those in structs and maps."""
+    own = getattr(pandas_compat, "_get_extension_dtypes", None)
+    if own is None:
+        return
+
+    @functools.wraps(own)
+    def dtypes(table: Any, *args: Any, **options: Any) -> Any:
+        from .arrow_to_pandas import FromArrow
+
+        found = own(table, *args, **options)
+        for field in table.schema:
+            if field.name not in found and _holds_numbers(field.type):
+                found[field.name] = FromArrow(_objects)
+        return found
+
+    pandas_compat._get_extension_dtypes = dtypes  # type: ignore[attr-defined]
 
 
 def _format_of(kind: Any, wanted: object) -> Format:
@@ -267,3 +320,4 @@ def _codes(array: Any, form: Format) -> NDArray[np.unsignedinteger[Any]]:
 for _form in formats.values():
     pa.register_extension_type(NumberType(_form))
 del _form
+when_imported("pyarrow.pandas_compat", _convert_nested)
