@@ -924,3 +924,37 @@ NOTHING: dict[str, dict[str, str]] = {
         "__setstate__ __subclasshook__ _set_dtype _set_shape",
     },
 }
+
+#: The arguments of NumPy's functions that this package answers, and of the methods.
+ANSWERED = {
+    "a axis dtype out keepdims where": "numpy._core._methods._mean numpy.nanmean",
+    "a axis dtype out ddof keepdims where mean": """
+        numpy._core._methods._var numpy._core._methods._std""",
+    "a axis dtype out ddof keepdims where mean correction": """
+        numpy.nanvar numpy.nanstd""",
+    "a axis out keepdims initial where": """
+        numpy.max numpy.min numpy._core._methods._amax numpy._core._methods._amin
+        numpy.nanmax numpy.nanmin""",
+    "a axis dtype out keepdims initial where": """
+        numpy.prod numpy._core._methods._prod numpy.nanprod numpy.nansum numpy.sum
+        numpy._core._methods._sum""",
+    "a axis dtype out": "numpy.nancumsum",
+    "a axis out overwrite_input keepdims": "numpy.median numpy.nanmedian",
+    "a q axis out overwrite_input method keepdims weights": """
+        numpy.quantile numpy.percentile numpy.nanquantile numpy.nanpercentile""",
+    "a axis weights returned keepdims": "numpy.average",
+    "x ord axis keepdims": "numpy.linalg.norm",
+    "a decimals out": "numpy.round numpy.around",
+    "operands out optimize kwargs": "numpy.einsum",
+    "arrays": "numpy.common_type",
+    "a b rtol atol equal_nan": "numpy.isclose",
+    "a axis out keepdims": "numpy.nanargmax numpy.nanargmin",
+    "a axis keepdims": "numpy.count_nonzero",
+    "a b out": "numpy.dot",
+    "a b": "numpy.inner numpy.vdot",
+    "a v mode": "numpy.convolve numpy.correlate",
+    "self other out": "dot",
+    "self array indices axis dtype out": "reduceat",
+    "self kth axis kind order": "partition argpartition",
+    "self v side sorter": "searchsorted",
+}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from importlib import import_module
+
 import numpy as np
 import pytest
 
 import tf32dtype as td
 from tests.ufuncs import numpy_surface
+from tests.ufuncs.numpy_surface_table import ANSWERED
+from tf32dtype._functions import answers, averages
 
 # float16 shows that the tables hold for the installed NumPy.
 TYPES = [np.float16, td.bfloat16, td.tf32, td.float8_e4m3fn]
@@ -55,3 +60,18 @@ def test_functions(how: str, prefix: str) -> None:
                 prefix + name,
             )
     assert not faults, "\n".join(faults)
+
+
+def test_answered_functions_have_no_argument_that_is_not_decided() -> None:
+    """What a new NumPy adds, this package's functions must take, or leave to it."""
+    found = {}
+    for path in averages.ANSWERS | answers.ANSWERS:
+        module, _, name = path.rpartition(".")
+        found[path] = getattr(import_module(module), name)
+    for name in answers.METHODS:
+        found[name] = getattr(np.ndarray, name, None) or getattr(np.ufunc, name)
+    decided = {name: args for args, text in ANSWERED.items() for name in text.split()}
+    assert decided == {
+        name: " ".join(inspect.signature(function).parameters)
+        for name, function in found.items()
+    }
