@@ -508,6 +508,19 @@ cdef extern from "tensor_core/fma_matmul.h" nogil:
                       npy_intp, npy_intp)
 
 
+# What NumPy's ufuncs are made of; cnp names less of it.
+cdef extern from *:
+    ctypedef struct ufunc_object "PyUFuncObject":
+        int nin
+        int nout
+        int nargs
+        int ntypes
+        cnp.PyUFuncGenericFunction *functions
+        void **data
+        const char *name
+        const char *types
+
+
 cdef extern from "blas/blas_call.h":
     enum tf_blas_routine:
         TF_BLAS_GEMM
@@ -657,6 +670,7 @@ cdef extern from "blas/places.h" nogil:
 
 cdef extern from "blas/stubs.h" nogil:
     struct tf_stub:
+        void *original
         void *facts
     struct tf_call:
         pass

@@ -35,7 +35,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
     active_arithmetic = (format_name, float64)
     for i in range(rounding_loop_count):
         if float64 or not _is_wide(&rounding_loops[i]):
-            _exchange_rounding(&rounding_loops[i], True)
+            _use_rounding(&rounding_loops[i], True)
     _begin_scalars(float64, watches)
 
 
@@ -47,7 +47,7 @@ def end_arithmetic():
         raise RuntimeError("NumPy's loops do not round")
     for i in range(rounding_loop_count):
         if active_arithmetic[1] or not _is_wide(&rounding_loops[i]):
-            _exchange_rounding(&rounding_loops[i], False)
+            _use_rounding(&rounding_loops[i], False)
     _end_scalars()
     active_arithmetic = None
 

@@ -4,23 +4,11 @@
 about_the_grid = ("nextafter", "spacing", "_ones_like")
 
 
-cdef extern from *:
-    ctypedef struct ufunc_object "PyUFuncObject":
-        int nin
-        int nout
-        int nargs
-        int ntypes
-        cnp.PyUFuncGenericFunction *functions
-        void **data
-        const char *name
-        const char *types
-
-
 cdef struct rounding_loop:
     PyObject *ufunc
     int signature[5]
     cnp.PyUFuncGenericFunction ours
-    cnp.PyUFuncGenericFunction replaced   # what was there when ours came
+    bint is_placed                        # before NumPy's
     tf_stub *stub
     tf_loop facts
 
@@ -104,18 +92,22 @@ cdef _find_loops():
     rounding_loops, rounding_loop_count = found, count
 
 
-cdef _exchange_rounding(rounding_loop *loop, bint ours):
-    cdef cnp.PyUFuncGenericFunction found = NULL
-    cnp.PyUFunc_ReplaceLoopBySignature(
-        <object>loop.ufunc, loop.ours if ours else loop.replaced, loop.signature, &found)
-    if ours:
-        loop.replaced = found
+cdef _use_rounding(rounding_loop *loop, bint used):
+    """Have a loop round, or go on to what it stands before.
+
+    It stays before NumPy's from its first use on: NumPy keeps loops that it has found, and
+    a thread may be in one.
+    """
+    if used and not loop.is_placed:
+        loop.is_placed = True
+        # NumPy writes what it has before it takes ours, which may be called at once.
+        cnp.PyUFunc_ReplaceLoopBySignature(
+            <object>loop.ufunc, loop.ours, loop.signature,
+            <cnp.PyUFuncGenericFunction *><void *>&loop.stub.original)
+    if used:
         tf_stub_set(loop.stub, tf_arithmetic_handler)
-        return
-    # Who has put theirs before ours calls it as long as they like: it goes on to NumPy's.
-    tf_stub_set(loop.stub, NULL)
-    if found != loop.ours:
-        cnp.PyUFunc_ReplaceLoopBySignature(<object>loop.ufunc, found, loop.signature, NULL)
+    else:
+        tf_stub_set(loop.stub, NULL)
 
 
 cdef bint _is_wide(rounding_loop *loop):

@@ -105,9 +105,10 @@ def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True
     only, under a name: "{}" in it becomes the dtype's. They stay counted. Without
     `with_blas` calls are left out that have BLAS make a product."""
     cdef int signature[8]
-    cdef cnp.PyUFuncGenericFunction found = NULL, counting
-    cdef int i
-    for types in ufunc.types:
+    cdef cnp.PyUFuncGenericFunction found, counting
+    cdef ufunc_object *fields = <ufunc_object *><PyObject *>ufunc
+    cdef int i, number
+    for number, types in enumerate(ufunc.types):
         dtypes = [np.dtype(t) for t in types.replace("->", "")]
         if (dtypes[0].char in but or (only and dtypes[0].char not in only)
                 or len(dtypes) > 8):
@@ -115,14 +116,11 @@ def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True
         for i, dtype in enumerate(dtypes):
             signature[i] = dtype.num
         label = name.format(dtypes[0].name).encode()
-        # Twice: to find what there is, and to put what stands before it.
-        if cnp.PyUFunc_ReplaceLoopBySignature(ufunc, NULL, signature, &found) < 0:
-            continue
+        found = fields.functions[number]
         counting = <cnp.PyUFuncGenericFunction>tf_blas_counting(
             <void *>found, TF_LOOP_CALL, label, with_blas)
-        if counting == NULL:
-            counting = found
-        cnp.PyUFunc_ReplaceLoopBySignature(ufunc, counting, signature, &found)
+        if counting != NULL:
+            cnp.PyUFunc_ReplaceLoopBySignature(ufunc, counting, signature, &found)
 
 
 # -- places ------------------------------------------------------------------------
