@@ -13,6 +13,14 @@ import tf32dtype as td
 from tests.arithmetic.operands import inside, quiet, rounded, same_bits
 
 VALUES = (1.2345, -3.3333, 0.0, -0.0, 257.0, 1e-3, 3e4, np.inf, np.nan, 7.0)
+#: With and without Inf, NaN, and -0.
+FORMATS = (
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2fnuz",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+)
 OPERATIONS = (
     operator.add,
     operator.sub,
@@ -38,7 +46,7 @@ def of_many(found: Any) -> list[Any]:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("format", ["bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("type_", [np.float32, np.float64])
 @pytest.mark.parametrize("function", OPERATIONS)
 def test_two(function: Callable[..., Any], type_: type[Any], format: str) -> None:

@@ -20,7 +20,7 @@ from cpython.sequence cimport PySequence_Check
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 cimport cython
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 cimport numpy as cnp
 from numpy cimport npy_intp
 

@@ -91,7 +91,9 @@ cdef object _rounded_operand(int type, x, double *given, double *value, unsigned
     if type == 0:
         given[0] = <float>given[0]
     value[0] = tf_arithmetic_round(scalar_letters[type], given[0], flags)
-    if value[0] == given[0] or given[0] != given[0]:
+    cdef bint stays_nan = given[0] != given[0] and value[0] != value[0]
+    # -0 equals +0, which it becomes in a format without it.
+    if stays_nan or memcmp(value, given, sizeof(double)) == 0:
         return x
     return _scalar(type, x, value[0])
 
