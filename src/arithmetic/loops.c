@@ -1,4 +1,4 @@
-/* One call of an inner loop: in chunks, as a reduction, or one result after the other. */
+/* One call of an inner loop: in chunks, one result after the other, or as a reduction. */
 #include "arithmetic/loops.h"
 
 #include <math.h>
@@ -195,8 +195,8 @@ static __attribute__((noinline)) void round_and_watch(struct run *run, struct ch
     watch_chunk(run, chunk, truth);
 }
 
-/* `most` results at a time. Operands are read before results are written, so that these
- * may lie where those were. */
+/* `most` results at a time: one of an accumulation, where each is an operand of the next.
+ * Operands are read before results are written, so that these may lie where those were. */
 static void do_all(struct run *run, size_t n, size_t most)
 {
     struct chunk chunk;
@@ -318,25 +318,24 @@ static void reduce(struct run *run, size_t n)
     }
 }
 
-/* Each result is an operand of the next one. The first is a copy of the first operand that
- * NumPy has made: it becomes a number of the format too. */
-static void accumulate(struct run *run, size_t n)
-{
-    numbers first;
-    const int watched = run->watches;
-    run->watches = 0; /* that comes when it is read */
-    round_operand(run, run->args[0], 0, 1, &first);
-    run->watches = watched;
-    do_all(run, n, 1);
-    memcpy(run->args[0], &first, run->size);
-}
+/* -- without a loop --------------------------------------------------------------------- */
 
-/* -- scalars ---------------------------------------------------------------------------- */
+unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n)
+{
+    const int format = atomic_load(&current)->format;
+    const size_t size = type == 'f' ? sizeof(float) : sizeof(double);
+    unsigned flags = 0;
+    for (size_t at = 0; at < n; at += CHUNK) {
+        char *const here = (char *)numbers + at * size;
+        flags |= tf_round_numbers(format, type, here, here, n - at < CHUNK ? n - at : CHUNK);
+    }
+    return flags;
+}
 
 double tf_arithmetic_round(char type, double x, unsigned *flags)
 {
     number one = number_of(type, x);
-    *flags |= tf_round_numbers(atomic_load(&current)->format, type, &one, &one, 1);
+    *flags |= tf_arithmetic_round_all(type, &one, 1);
     return value_of(type, one);
 }
 
@@ -387,12 +386,8 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
     run.saved = tf_fp_begin();
     const int joins = loop->inputs == 2 && loop->outputs == 1;
     const int is_serial = joins && tf_is_serial(args, steps);
-    if (is_serial && loop->is_float[0] && loop->is_float[1]) {
-        if (steps[0] == 0) {
-            reduce(&run, (size_t)n);
-        } else {
-            accumulate(&run, (size_t)n);
-        }
+    if (is_serial && steps[0] == 0 && loop->is_float[0] && loop->is_float[1]) {
+        reduce(&run, (size_t)n);
     } else {
         do_all(&run, (size_t)n, is_serial ? 1 : CHUNK);
     }

@@ -36,6 +36,10 @@ void tf_arithmetic_set(int format, int watches);
 
 int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call);
 
+/* Rounds n numbers where they are, aligned and one after the other, and returns what that
+ * raised: for what NumPy makes without a loop. */
+unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n);
+
 /* The same of one number, as whoever computes with scalars needs it. */
 double tf_arithmetic_round(char type, double x, unsigned *flags);
 

@@ -696,6 +696,7 @@ cdef extern from "arithmetic/loops.h" nogil:
         void *wide_data
     void tf_arithmetic_set(int, int)
     int tf_arithmetic_handler(tf_stub *, tf_call *)
+    unsigned tf_arithmetic_round_all(char, void *, size_t)
     double tf_arithmetic_round(char, double, unsigned *)
     void tf_arithmetic_watch(const tf_loop *, const double *, const double *,
                              const double *, const double *, int)

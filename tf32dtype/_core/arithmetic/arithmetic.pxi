@@ -1,6 +1,7 @@
 # Arithmetic in a format: begun, ended, and what was found by line.
 
-cdef object active_arithmetic = None      # (format, float64), while loops are replaced
+cdef bint loops_round = False    # while they are replaced
+cdef bint rounds_float64 = False
 
 
 def begin_arithmetic(str format_name, bint float64, bint watches):
@@ -16,9 +17,9 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
     MemoryError
         If there is no memory for it.
     """
-    global active_arithmetic
+    global loops_round, rounds_float64
     cdef int i, number
-    if active_arithmetic is not None:
+    if loops_round:
         raise RuntimeError("NumPy's loops round already")
     if format_name in names:
         number = names.index(format_name)
@@ -32,7 +33,9 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
     if watches and tf_lines_begin(&tf_frames_finder) < 0:
         raise MemoryError("no memory for figures by line")
     tf_arithmetic_set(number, watches)
-    active_arithmetic = (format_name, float64)
+    rounds_float64 = float64
+    _exchange_methods(True)
+    loops_round = True
     for i in range(rounding_loop_count):
         if float64 or not _is_wide(&rounding_loops[i]):
             _use_rounding(&rounding_loops[i], True)
@@ -41,15 +44,16 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
 
 def end_arithmetic():
     """Put back what `begin_arithmetic` replaced. Figures stay."""
-    global active_arithmetic
+    global loops_round
     cdef int i
-    if active_arithmetic is None:
+    if not loops_round:
         raise RuntimeError("NumPy's loops do not round")
     for i in range(rounding_loop_count):
-        if active_arithmetic[1] or not _is_wide(&rounding_loops[i]):
+        if rounds_float64 or not _is_wide(&rounding_loops[i]):
             _use_rounding(&rounding_loops[i], False)
     _end_scalars()
-    active_arithmetic = None
+    _exchange_methods(False)
+    loops_round = False
 
 
 def arithmetic_functions():
