@@ -242,6 +242,7 @@ cdef extern from "formats/codec.h" nogil:
         TF_ROUNDING_COUNT
     enum tf_overflow:
         TF_OVERFLOW_IEEE
+        TF_OVERFLOW_SATURATE
 
 
 cdef extern from "formats/scalar_ops.h" nogil:

@@ -106,6 +106,7 @@ def quantize(
     Notes
     -----
     Floating-point errors are reported as NumPy does for casts (`numpy.errstate`).
+    Saturating is not reported as overflow.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def from_bits_of(codes, int format, bint check):
 
 def quantize_items(source, target, int rounding, int overflow, draws):
     """Round a contiguous, native array of numbers into one of a format, float16 or
-    float32; what that raised is returned."""
+    float32; what that raised is returned. Who saturates is not told of overflow."""
     cdef int is_complex = 0, to_complex = 0
     cdef int from_kind = kind_of_descr(<descr_t *><PyObject *>source.dtype, &is_complex)
     cdef int to_kind = kind_of_descr(<descr_t *><PyObject *>target.dtype, &to_complex)
@@ -59,7 +59,7 @@ def quantize_items(source, target, int rounding, int overflow, draws):
     with nogil:
         flags = tf_quantize(from_kind, to_kind, from_items, to_items, count,
                             <tf_rounding>rounding, <tf_overflow>overflow, draw_items)
-    return flags
+    return flags & ~TF_OVER if overflow == TF_OVERFLOW_SATURATE else flags
 
 
 def report(unsigned flags, bytes where=b"cast"):
