@@ -245,7 +245,7 @@ class Archive(Mapping[str, "Held"]):
             array: Any = self._npz[name]
             if not isinstance(array, np.ndarray):
                 return array  # type: ignore[no-any-return]  # bytes of another file
-            warn_of_raw_bytes(array, named, stacklevel=3)
+            warn_of_raw_bytes(array, named)
             with archive.open(member) as stream:
                 return _npy.as_format(array, _npy.read_name(stream))
 

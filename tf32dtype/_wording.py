@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import reprlib
-import warnings
 from typing import Any
+
+from ._caller import warn
 
 _LONGEST = 100  # characters of a text, or of one thing's repr
 _MOST = 6  # things in a list
@@ -45,7 +46,7 @@ def brief(value: Any) -> str:
     return " ".join(_short.repr(value).split())
 
 
-def warn_of_raw_bytes(array: Any, name: str, stacklevel: int = 4) -> None:
+def warn_of_raw_bytes(array: Any, name: str) -> None:
     """Tell who reads items without a type what they may be.
 
     Parameters
@@ -54,16 +55,13 @@ def warn_of_raw_bytes(array: Any, name: str, stacklevel: int = 4) -> None:
         What was read.
     name : str
         Where from.
-    stacklevel : int
-        Calls from here to the user's.
     """
     dtype = array.dtype
     if dtype.kind == "V" and not dtype.isbuiltin and dtype.names is None:
         example = {1: "float8_e4m3fn", 2: "bfloat16", 4: "tf32"}.get(dtype.itemsize)
         cure = f" (td.{example}, perhaps: array.view(td.{example}))" if example else ""
-        warnings.warn(
+        warn(
             f"{name} holds raw items of {dtype.itemsize} bytes, as NumPy and h5py write"
             f" arrays of dtypes that they do not know: view it as what it is{cure};"
-            " td.save and td.hdf5.save keep the dtype",
-            stacklevel=stacklevel,
+            " td.save and td.hdf5.save keep the dtype"
         )

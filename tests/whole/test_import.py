@@ -19,7 +19,7 @@ print(*sorted(set(sys.modules) - before))
 OTHERS = {"_interpreters", "_xxsubinterpreters", "cython_runtime", "_cython"}
 #: The package's; each costs what finding and reading a file does.
 OWN = """
-    _core _core._core _imports _lazy_modules _requirements _version _wording
+    _caller _core _core._core _imports _lazy_modules _requirements _version _wording
     _formats _formats.aliases _formats.bit_packing _formats.codes _formats.naming
     _formats.table
     _functions _functions.answers _functions.averages _functions.sorting

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.once
 #: docs/architecture.md says what they are; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
+        _caller
         _wording _options _scopes _imports _requirements _file_kinds _text _version
         _whole_files _tensor_names _scaled_arrays
         _core _nvrtc

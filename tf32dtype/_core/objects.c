@@ -1,6 +1,8 @@
 /* Items from and to the commonest Python objects: see objects.h. */
 #include "objects.h"
 
+#include <string.h>
+
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_objects_ARRAY_API
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
@@ -15,11 +17,44 @@ int tf_objects_ready(tf_set_other *other)
     return _import_umath();
 }
 
+/* Whether the innermost frame is one of this package, whose line tells a user nothing. */
+static int is_in_package(void)
+{
+    PyObject *globals = PyEval_GetGlobals();
+    PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
+    const char *module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
+    return strncmp(module, "tf32dtype.", 10) == 0 &&
+           strcmp(module, "tf32dtype._caller") != 0;
+}
+
+static PyObject *attribute(const char *of_module, const char *name)
+{
+    PyObject *module = PyImport_ImportModule(of_module);
+    PyObject *found = module ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    return found;
+}
+
+/* Has tf32dtype/_caller.py call tf_warn, and warn at the line that called the package. */
+static int warn_at_caller(unsigned flags, const char *where)
+{
+    PyObject *report = attribute("tf32dtype._caller", "report");
+    PyObject *give = report ? attribute("tf32dtype._core", "report") : NULL;
+    PyObject *done = give ? PyObject_CallFunction(report, "OIs", give, flags, where) : NULL;
+    Py_XDECREF(report);
+    Py_XDECREF(give);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 int tf_warn(unsigned flags, const char *where)
 {
     const int errors = (flags & TF_OVER ? NPY_FPE_OVERFLOW : 0) |
                        (flags & TF_UNDER ? NPY_FPE_UNDERFLOW : 0) |
                        (flags & TF_INVALID ? NPY_FPE_INVALID : 0);
+    if (errors && is_in_package()) {
+        return warn_at_caller(flags, where);
+    }
     return errors ? PyUFunc_GiveFloatingpointErrors(where, errors) : 0;
 }
 

@@ -7,7 +7,6 @@ the same arguments.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._caller import cast, errors_at_caller, warn
 from . import averages, sorting
 from .averages import FORMATS, Function
 
@@ -55,7 +55,7 @@ def _einsum(own: Function) -> Function:
     ) -> Any:
         plain = out is dtype is None and not optimize and order == "K"
         if plain and casting == "safe" and _is_dot(*operands):
-            return np.matmul(*operands[1:])
+            return _core.OwnCall(np.matmul, operands[1:], {}, None)
         from .._matmul.einsum import einsum  # when the first one asks for it
 
         np.can_cast(float, float, casting)  # the rule is known
@@ -70,11 +70,12 @@ def _einsum(own: Function) -> Function:
         if casting == "unsafe":
             if dtype is not None:
                 operands = tuple(
-                    x.astype(dtype) if hasattr(x, "dtype") else x for x in operands
+                    cast(x, dtype) if hasattr(x, "dtype") else x for x in operands
                 )
             result = einsum(*operands, optimize=optimize)
             if out is not None:
-                np.copyto(out, result, casting=casting)
+                with errors_at_caller("cast"):
+                    np.copyto(out, result, casting=casting)
                 return out
         else:
             result = einsum(*operands, out=out, dtype=dtype, optimize=optimize)
@@ -195,10 +196,9 @@ def register() -> None:
         if not _core.answer_method(name, handler):
             unknown.append(f"numpy.ndarray.{name}")
     if unknown:
-        warnings.warn(
+        warn(
             f"This version of tf32dtype does not know NumPy {np.__version__}: there,"
             f" {', '.join(unknown)} of its formats may be rounded more than once, or"
             " fail. Use a newer tf32dtype, or NumPy 2.5.",
             RuntimeWarning,
-            stacklevel=3,
         )

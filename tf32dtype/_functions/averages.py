@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._caller import cast, errors_at_caller
 from .._formats.table import Format, formats_by_dtype
 
 Function = Callable[..., Any]
@@ -46,11 +47,19 @@ def rounded(
     if np.any(nan):
         numbers = numbers.copy()
         numbers[nan] = np.nan
-    if out is not None and out is not Ellipsis:
-        np.copyto(out, numbers, casting=casting)
-        return out
-    numbers = numbers.astype(dtype)
+    with errors_at_caller("cast"):
+        if out is not None and out is not Ellipsis:
+            np.copyto(out, numbers, casting=casting)
+            return out
+        numbers = numbers.astype(dtype)
     return numbers if isinstance(result, np.ndarray) else numbers[()]
+
+
+def _own_rounded(
+    own: Function, args: Any, kwargs: dict[str, Any], *how: Any
+) -> _core.OwnCall:
+    """Have NumPy's function called, and its result `rounded`."""
+    return _core.OwnCall(own, args, kwargs, lambda result: rounded(result, *how))
 
 
 def _double_like(out: Any) -> Any:
@@ -88,7 +97,7 @@ def _rounded_elements(a: Any, dtype: np.dtype[Any]) -> Any:
     nan = np.isnan(a)
     a = a.copy()
     a[nan] = 1
-    elements = a.astype(dtype).astype(_DOUBLE)
+    elements = cast(a, dtype).astype(_DOUBLE)
     elements[nan] = np.nan
     return elements
 
@@ -124,16 +133,17 @@ def _mean(
             if not wide or a.dtype not in FORMATS:
                 return NotImplemented
             wider = target if target.kind in "fc" else _DOUBLE
-            return own(a.astype(wider), axis, dtype, out, *args, **kwargs)
+            placed_args = (a.astype(wider), axis, dtype, out, *args)
+            return _core.OwnCall(own, placed_args, kwargs, None)
         if target != a.dtype:  # elements are rounded first, as NumPy does
-            a = _rounded_elements(a, target) if wide else a.astype(target)
+            a = _rounded_elements(a, target) if wide else cast(a, target)
         given = kwargs.get("mean")
         if given is not None and given is not np._NoValue:
             kwargs["mean"] = np.asanyarray(given, _DOUBLE)
         if wide or "mean" in kwargs:
             a = a.astype(_DOUBLE, copy=False)
-        result = own(a, axis, _DOUBLE, _double_like(out), *args, **kwargs)
-        return rounded(result, target, out, casting)
+        wide_args = (a, axis, _DOUBLE, _double_like(out), *args)
+        return _own_rounded(own, wide_args, kwargs, target, out, casting)
 
     return mean
 
@@ -168,8 +178,8 @@ def _median(own: Function, casting: str = "unsafe") -> Function:
         a = np.asanyarray(a)
         if a.dtype not in _NARROW:
             return NotImplemented
-        result = own(a.astype(_DOUBLE), axis, _double_like(out), *args, **kwargs)
-        return rounded(result, a.dtype, out, casting)
+        wide = (a.astype(_DOUBLE), axis, _double_like(out), *args)
+        return _own_rounded(own, wide, kwargs, a.dtype, out, casting)
 
     return median
 
@@ -240,8 +250,8 @@ def _quantile(own: Function) -> Function:
                 if like != np.float16:
                     dtype = np.promote_types(dtype, like)
         wide = a.astype(_DOUBLE)
-        result = own(wide, q, axis, _double_like(out), True, method, *args, **kwargs)
-        return rounded(result, dtype, out)
+        given = (wide, q, axis, _double_like(out), True, method, *args)
+        return _own_rounded(own, given, kwargs, dtype, out)
 
     return quantile
 

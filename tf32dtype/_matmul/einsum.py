@@ -8,6 +8,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._caller import errors_at_caller
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import Out
 from .._wording import brief
@@ -191,13 +192,14 @@ def contract(
             raise TypeError(f"out is an array, not {brief(out)}")
         if out.shape != plan.shape:
             raise ValueError(f"out has shape {out.shape}, the result {plan.shape}")
-    array = _run(functions, plan, arrays, common)
-    if dtype is not None:  # one operand, and nothing was summed
-        array = functions.cast(array, common)
-    if out is None:
-        return array
-    functions.copyto(out, array)
-    return out
+    with errors_at_caller("einsum"):
+        array = _run(functions, plan, arrays, common)
+        if dtype is not None:  # one operand, and nothing was summed
+            array = functions.cast(array, common)
+        if out is None:
+            return array
+        functions.copyto(out, array)
+        return out
 
 
 def _common(arrays: list[Any]) -> np.dtype[Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
+from .._caller import reports_errors
 from .._formats.table import as_own, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar
 from .._options import refuse_unknown, shows
@@ -74,6 +75,7 @@ def matmul(
     **options: Unpack[ProductOptions],
 ) -> NDArray[Any]: ...
 @shows(ProductOptions, Settings)
+@reports_errors("matmul")
 def matmul(
     a: ArrayLike,
     b: ArrayLike,

@@ -35,15 +35,15 @@ Array = NDArray[Any]
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    return _core.dot(_ask("dot", a, b), a, b, out)
+    return _core.OwnCall(_core.dot, (_ask("dot", a, b), a, b, out), {}, None)
 
 
 def inner(a: Any, b: Any, /) -> Any:
-    return _core.inner(_ask("inner", a, b), a, b)
+    return _core.OwnCall(_core.inner, (_ask("inner", a, b), a, b), {}, None)
 
 
 def vdot(a: Any, b: Any, /) -> Any:
-    return _core.vdot(_ask("vdot", a, b), a, b)
+    return _core.OwnCall(_core.vdot, (_ask("vdot", a, b), a, b), {}, None)
 
 
 def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> Any:
@@ -101,7 +101,7 @@ def _ask(name: str, a: Any, b: Any) -> Callable[[np.dtype[Any]], bool]:
     return obeys
 
 
-class _Obeying:
+class _Obeying(_core.Obeying):
     """A function that asks for a precision, and NumPy's own where there is none.
 
     To code that keeps functions in a dictionary, as implementations of
@@ -109,15 +109,9 @@ class _Obeying:
     """
 
     def __init__(self, own: Callable[..., Any], product: Callable[..., Any]) -> None:
+        super().__init__(own, product)
         functools.update_wrapper(self, own)
         self._own = own
-        self._product = product
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        result = NotImplemented
-        if _core.current_precision() is not None:
-            result = self._product(*args, **kwargs)
-        return self._own(*args, **kwargs) if result is NotImplemented else result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)

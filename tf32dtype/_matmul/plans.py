@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._caller import warn
 from .._source_folders import set_folders
 from .._wording import brief
 from .plan_lines import Line, LineError, find_line, folders
@@ -220,7 +220,7 @@ def find_places(plan: Plan, path: str) -> list[FoundPlace]:
             )
         except LineError as error:
             rest = f"{plan.default or NONE} holds there"
-            warnings.warn(f"{path}: {error}; {rest}", PlanWarning, stacklevel=2)
+            warn(f"{path}: {error}; {rest}", PlanWarning)
             continue
         found.append(FoundPlace(user, library, place.precision))
     return found

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
+from .._caller import cast
 from .._formats.table import find, find_dtype
 from .._wording import brief
 from .layout import Layout, Parts
@@ -45,7 +46,7 @@ def dequantize(
     )
     if out is not None and direct:
         return out
-    result = from_lines(lines, plan.shape, plan.axis).astype(wanted, copy=False)
+    result = cast(from_lines(lines, plan.shape, plan.axis), wanted)
     if out is None:
         return np.ascontiguousarray(result)
     out[...] = result

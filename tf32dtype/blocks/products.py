@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
+from .._caller import cast
 from .._formats.table import find, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
 from .._wording import brief
@@ -146,11 +147,11 @@ def matmul(
     result = target if direct and target is not None else np.empty(shape, native)
     flags = _multiply(x, y, result, stack, block, terms or 4)
     if target is not None and not direct:
-        np.copyto(target, result.astype(wanted, copy=False), casting="same_kind")
+        np.copyto(target, cast(result, wanted), casting="same_kind")
     _core.report(flags, b"matmul")
     if target is not None:
         return target
-    return result.astype(wanted, copy=False)[()]
+    return cast(result, wanted)[()]
 
 
 class _Factor(NamedTuple):

@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._caller import cast
+
 #: Of `@`.
 Product = TypeVar("Product", bound=Any)
 
@@ -73,7 +75,7 @@ def as_ndarray(
         # float32 would be a rounding before that to an integer or to longdouble.
         single = np.dtype(dtype) == np.complex64
         wide = x.dequantize(np.float32 if single else np.float64)
-        return wide.astype(dtype)  # type: ignore[no-any-return]
+        return cast(wide, dtype)  # type: ignore[no-any-return]
     return values
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._caller import errors_at_caller
 from .._formats.codes import bits, from_bits
 from .._formats.table import UnknownFormat, formats, own_array
 from .._formats.table import find as find_format
@@ -285,11 +286,12 @@ class TileArray(Scaled[NDArray[np.float32]]):
             check_out(out, wanted, self.shape)
         # Products of 8 and 24 bits are exact in float64, in float32 rounded once.
         exact = np.dtype(np.float32 if wanted == np.float32 else np.float64)
-        for matrix, rows in bands(self.shape):
-            values = self._elements[matrix][rows].astype(exact)
-            with np.errstate(all="ignore"):  # what is beyond float32 is Inf
-                scaled(np.multiply, values, self._scales[matrix], rows, self.tile)
-            out[matrix][rows] = values
+        with errors_at_caller("cast"):
+            for matrix, rows in bands(self.shape):
+                values = self._elements[matrix][rows].astype(exact)
+                with np.errstate(all="ignore"):  # what is beyond float32 is Inf
+                    scaled(np.multiply, values, self._scales[matrix], rows, self.tile)
+                out[matrix][rows] = values
         return out
 
     @overload

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._caller import cast
 from .._formats.codes import bits
 from .._formats.table import Format, find_dtype, format_of_dtype, own_array
 from .._scaled_arrays import is_scaled
@@ -93,7 +94,7 @@ def write(
         )
     array = own_array(a)
     if dtype is not None:
-        array = array.astype(find_dtype(dtype))
+        array = cast(array, find_dtype(dtype))
     form = format_of_dtype(array.dtype)
     if form is None:
         _check_plain(array.dtype, array.dtype)
@@ -220,9 +221,9 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
     form = storage.format_of(dataset)
     array = own_array(a)
     if form is not None:
-        _transfer(dataset, form, selection, array.astype(form.dtype, copy=False))
+        _transfer(dataset, form, selection, cast(array, form.dtype))
     elif format_of_dtype(array.dtype) is not None:
-        dataset[selection] = array.astype(dataset.dtype)
+        dataset[selection] = cast(array, dataset.dtype)
     else:
         dataset[selection] = array
 
@@ -281,7 +282,7 @@ def _fill_value(form: Format, kind: Any, value: Any) -> Any:
     h5py has HDF5 convert it to the dataset's type. In a file in memory this shows
     whether it does so rightly.
     """
-    wanted = own_array(value).astype(form.dtype)
+    wanted = cast(own_array(value), form.dtype)
     if form not in storage.TYPED:
         return bits(wanted).view(form.carrier)[()]
     number = wanted.astype(np.float64)[()]

@@ -7,13 +7,13 @@ those of `tf32dtype.interop.dask` take their place.
 """
 
 import pickle
-import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from .._caller import warn
 from .._formats.table import Format
 from .._functions.averages import FORMATS
 from .._imports import when_imported
@@ -59,8 +59,7 @@ def _answer(module: ModuleType) -> None:
     try:
         import_module("tf32dtype.interop.dask")
     except ImportError as error:  # the program may do without our arrays
-        warnings.warn(
+        warn(
             f"dask rounds the sum of each chunk of tf32dtype's formats: {error}",
             RuntimeWarning,
-            stacklevel=2,
         )

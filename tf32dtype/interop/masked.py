@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._caller import cast
 from .._formats.table import Format
 from .._functions.averages import FORMATS, rounded
 from .._imports import when_imported
@@ -60,7 +61,7 @@ def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any
             return result if result is out else result[()]
         if form is None or is_whole or (name == "sum" and form.has_zero):
             return own(self, axis, dtype, out, *args, **kwargs)
-        wide = self.astype(target).astype(np.float64)
+        wide = cast(self, target).astype(np.float64)
         if name in ("var", "std"):
             return own(wide, axis, None, out, *args, **kwargs)
         result = own(wide, axis, None, None, *args, **kwargs)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from .._caller import cast
 from .._formats.table import format_of_dtype, formats
 from .._imports import when_imported
 
@@ -115,7 +116,7 @@ def _rounded(result: Any, dtype: Any) -> Any:
         or (not form.has_nan and np.isnan(result).any())
     ):
         return result
-    return result.astype(form.dtype)
+    return cast(result, form.dtype)
 
 
 def _widened_after(own: _Function) -> _Function:

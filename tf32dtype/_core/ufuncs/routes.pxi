@@ -55,6 +55,7 @@ cdef extern from *:
     tf_method *tf_method_place(PyObject *)
     vectorcallfunc PyVectorcall_Function(PyObject *)
     size_t PyVectorcall_NARGS(size_t)
+    PyObject *PyObject_CallNoArgs(PyObject *) noexcept
     PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t,
                                   PyObject *) noexcept
 
@@ -102,7 +103,49 @@ cdef int have_ours(PyObject *const *args, size_t count, PyObject *keywords) exce
     return False
 
 
+cdef class OwnCall:
+    """A handler returns one to have NumPy's function called where no frame of this
+    package is: NumPy's warnings show the line that is some frames further out.
+
+    `then`, if there is one, is called with the result."""
+    cdef object function, args, keywords, then
+
+    def __init__(self, function, args, keywords, then):
+        self.function, self.args, self.keywords = function, args, keywords
+        self.then = then
+
+    def __call__(self):
+        found = self.function(*self.args, **self.keywords)
+        return found if self.then is None else self.then(found)
+
+
+cdef class Obeying:
+    """A function of NumPy's, and what computes in its place where there is a precision,
+    unless that returns NotImplemented."""
+    cdef object own, product
+
+    def __init__(self, own, product):
+        self.own, self.product = own, product
+
+    def __call__(self, *args, **keywords):
+        result = NotImplemented
+        if current_precision() is not None:
+            result = self.product(*args, **keywords)
+            if type(result) is OwnCall:
+                result = result()
+        return self.own(*args, **keywords) if result is NotImplemented else result
+
+
 # noexcept: an error keeps the frames that it has.
+cdef PyObject *finished(PyObject *result) noexcept:
+    """A handler's result, or that of the call which it returned."""
+    if result == NULL or Py_TYPE(<object>result) != <PyTypeObject *>OwnCall:
+        return result
+    cdef PyObject *found = PyObject_CallNoArgs(result)
+    decref(result)
+    return found
+
+
 cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nargsf,
                            PyObject *keywords) noexcept:
     cdef route *found = routes
@@ -112,7 +155,7 @@ cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nar
     if have_ours(args, PyVectorcall_NARGS(nargsf), keywords):
         result = PyObject_Vectorcall(found.handler, args, nargsf, keywords)
         if result != <PyObject *>NotImplemented:
-            return result
+            return finished(result)
         decref(result)
     return found.own(function, args, nargsf, keywords)
 

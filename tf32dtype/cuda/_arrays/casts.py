@@ -6,13 +6,13 @@ reported: a GPU has no flags.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ... import _core
+from ..._caller import warn
 from ..._formats.quantize import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from ..._formats.table import find_dtype
 from ..._wording import brief
@@ -182,10 +182,9 @@ def _manner(
 
 def _into(x: Any, out: Any, how: tuple[Constant, Constant] | None) -> None:
     if x.dtype.kind == "c" and out.dtype.kind != "c":
-        warnings.warn(
+        warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
-            stacklevel=4,
         )
         x = x.real
     call = backend.current().call

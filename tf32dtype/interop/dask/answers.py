@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import dask
 import dask.array
 
+from ..._caller import warn
 from . import products, reductions
 
 Function = Callable[..., Any]
@@ -52,10 +52,9 @@ def install() -> None:
             if id(value) in found:
                 setattr(module, name, found[id(value)])
     if unknown:
-        warnings.warn(
+        warn(
             f"This version of tf32dtype does not know dask {dask.__version__}: there,"
             f" {', '.join(unknown)} of its formats are rounded chunk by chunk. Use a"
             " newer tf32dtype, or dask 2026.8.",
             RuntimeWarning,
-            stacklevel=3,
         )
