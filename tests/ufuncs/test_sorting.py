@@ -304,3 +304,13 @@ def test_as_whole_numbers(form: Any, count: int) -> None:
         assert sorted(unordered.view(f"u{form.itemsize}")) == sorted(
             x.view(f"u{form.itemsize}")
         )
+
+
+@pytest.mark.parametrize("name", ["partition", "argpartition", "searchsorted", "dot"])
+def test_a_missing_argument_is_numpys_error(name):
+    def told(dtype):
+        with pytest.raises(TypeError) as error:
+            getattr(np.ones(3, dtype), name)()
+        return str(error.value)
+
+    assert told(td.bfloat16) == told(np.float16)

@@ -76,7 +76,7 @@ def _argpartition(a: Array, *args: Any, **kwargs: Any) -> Any:
     return np.asarray(a).astype(np.float32).argpartition(*args, **kwargs)
 
 
-def _searchsorted(a: Array, v: Any, *args: Any, **kwargs: Any) -> Any:
+def _searchsorted(a: Array, v: Any = None, *args: Any, **kwargs: Any) -> Any:
     if a.dtype not in FORMATS or getattr(v, "dtype", None) != a.dtype:
         return NotImplemented
     # Or else to convert the array takes longer.
