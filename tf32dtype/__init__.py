@@ -165,6 +165,10 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
         if name in _LATER:
             return globals().setdefault(name, _attribute(__name__, _LATER[name], name))
         help = _cure(name)
+        spelled = name.lower().replace("_", "")
+        same = [x for x in __dir__() if x.replace("_", "").lower() == spelled]
+        if same:
+            help = f"did you mean td.{same[0]}?"
         if name in interop.__all__:
             help = f"it is td.interop.{name}"
         elif not name.startswith("_") and name in dir(_numpy):

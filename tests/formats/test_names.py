@@ -368,6 +368,17 @@ def test_other_near_misses() -> None:
         td.nonsense  # noqa: B018
 
 
+def test_attributes_in_other_case() -> None:
+    """Every public name, in any case, without its underscores."""
+    for name in dir(td):
+        for other in (name.upper(), name.title(), name.replace("_", "").upper()):
+            if other not in dir(td) and not name.startswith("_"):
+                with pytest.raises(AttributeError) as error:
+                    getattr(td, other)
+                near = str(error.value).partition("did you mean td.")[2].rstrip("?")
+                assert near.replace("_", "") == name.replace("_", "")
+
+
 def test_modules_of_other_libraries_are_found():
     with pytest.raises(AttributeError, match=r"it is td\.interop\.gguf"):
         td.gguf  # noqa: B018
