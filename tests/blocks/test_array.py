@@ -1,6 +1,7 @@
 """BlockArray as an object: indices, values, equality, what NumPy does with it."""
 
 import dataclasses
+import operator
 import pickle
 
 import numpy as np
@@ -315,6 +316,52 @@ def test_other_functions_say_what_to_do(call, name):
     b = blocks.quantize(normal((2, 40)), "tcfp8")
     with pytest.raises(TypeError, match=name and f"{name} does not take.*dequantize"):
         call(b, normal((2, 40)))
+
+
+MADE = [lambda x: blocks.quantize(x, "tcfp8"), blocks.quantize_tiles]
+OF_ONE = "neg pos abs inv"
+OF_TWO = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor lt le gt ge"
+IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow ilshift irshift iand ior ixor"
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_every_operator_says_what_to_do(make):
+    x = normal((256, 256))
+    b = make(x)
+    calls = [(name, (b,)) for name in OF_ONE.split()]
+    for other in (1, x, b, td.bf16(1), [1.0]):
+        calls += [(name, (b, other)) for name in f"{OF_TWO} {IN_PLACE}".split()]
+        calls += [(name, (other, b)) for name in OF_TWO.split()]
+    for name, operands in calls:
+        with pytest.raises(TypeError, match=r"does not take.*dequantize\(\)"):
+            getattr(operator, name)(*operands)
+    for operands in ((b, 2), (2, b)):
+        with pytest.raises(TypeError, match=r"divmod does not take.*dequantize\(\)"):
+            divmod(*operands)
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_equality_is_of_objects(make):
+    x = normal((256, 256))
+    b = make(x)
+    for other, is_equal in (
+        (b, True),
+        (make(x), True),
+        (make(2 * x), False),
+        (1, False),
+    ):
+        assert (b == other) is is_equal
+        assert (b != other) is not is_equal
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(b)
+
+
+def test_a_product_in_place_is_a_new_array():
+    x = normal((256, 256))
+    for b in (blocks.quantize(x, "tcfp8"), blocks.quantize_tiles(x)):
+        product = b
+        product @= x
+        same(product, b @ x)
 
 
 def test_products_are_the_package_s(monkeypatch):

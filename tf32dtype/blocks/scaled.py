@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -15,8 +15,25 @@ from .._caller import cast
 Product = TypeVar("Product", bound=Any)
 
 
-class Scaled(Generic[Product]):
-    """NumPy's functions and operators: products alone."""
+if TYPE_CHECKING:  # to type checkers these operators are errors
+    _Operators = object
+else:
+    from numpy.lib.mixins import NDArrayOperatorsMixin
+
+    class _Operators(NDArrayOperatorsMixin):
+        """Of the ufuncs, but for equality and the product in place, as without them."""
+
+        __slots__ = ()
+        __eq__ = object.__eq__
+        __ne__ = object.__ne__
+        __hash__ = object.__hash__
+
+        def __imatmul__(self, other):
+            return NotImplemented
+
+
+class Scaled(_Operators, Generic[Product]):
+    """NumPy's functions and operators: only products, others say what to do."""
 
     __slots__ = ()
 
