@@ -140,7 +140,7 @@ def test_decorator() -> None:
         ],
         *[
             (keyword, None, "True or False is needed")
-            for keyword in ("float64", "blas")
+            for keyword in ("float64", "blas", "dots")
         ],
         *[("min_size", value, "an integer is needed") for value in (1.5, "3", None)],
     ],

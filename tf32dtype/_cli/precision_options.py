@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import get_args
 
 from .._formats.quantize import Tf32Rounding
-from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues
+from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unless
 
 _OTHERS = {
     "float64": "products in float64 obey too",
@@ -53,7 +53,7 @@ def settings_of(arguments: Namespace, blas: bool = True) -> Settings:
         float64=arguments.float64,
         complex64=arguments.complex64,
         blas=blas,
-        dots=arguments.dots or (False if plan is None else None),
+        dots=arguments.dots or (False if plan is None else Unless.BLAS),
         lapack=arguments.lapack and blas,
         min_size=arguments.min_size,
         plan=plan,

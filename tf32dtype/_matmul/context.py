@@ -148,9 +148,9 @@ class matmul_precision:
     blas : bool
         Whether all products obey that any library of the process has BLAS make: SciPy,
         scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
-    dots : bool, optional
-        Whether products whose result is one number obey: dots, norms. By default they
-        do, but with `blas`.
+    dots : bool
+        Whether products whose result is one number obey: dots, norms. The default is
+        ``not blas``.
     lapack : bool
         Whether those obey that LAPACK makes inside its routines, with `blas`.
     min_size : int
@@ -232,6 +232,13 @@ class matmul_precision:
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         return decorated(self, function)
+
+    def __getstate__(self) -> Settings:
+        return self.settings
+
+    def __setstate__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._precision = resolve(settings)
 
     def __repr__(self) -> str:
         given = [repr(self.settings.precision)]

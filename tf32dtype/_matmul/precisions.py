@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import os
 from collections.abc import Callable, Sequence
@@ -82,10 +83,19 @@ class Options(ProductOptions, total=False):
     float64: bool
     complex64: bool
     blas: bool
-    dots: bool | None
+    dots: bool
     lapack: bool
     min_size: int
     plan: str | os.PathLike[str] | None
+
+
+class Unless(enum.Enum):
+    """What stands for an option that is not given: the answer of another one."""
+
+    BLAS = "not blas"
+
+    def __repr__(self) -> str:
+        return self.value
 
 
 class Settings(NamedTuple):
@@ -100,13 +110,17 @@ class Settings(NamedTuple):
     float64: bool = False
     complex64: bool = False
     blas: bool = False
-    dots: bool | None = None
+    dots: bool | Unless = Unless.BLAS
     lapack: bool = False
     min_size: int = 0
     plan: str | os.PathLike[str] | None = None
 
+    def has_dots(self) -> bool:
+        """Whether products whose result is one number obey."""
+        return not self.blas if isinstance(self.dots, Unless) else self.dots
 
-#: The settings that are True or False; of dots None is an answer too.
+
+#: The settings that are True or False.
 FLAGS = ("float64", "complex64", "blas", "dots", "lapack")
 
 
@@ -202,7 +216,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         float64=settings.float64,
         complex64=settings.complex64,
         blas=settings.blas,
-        dots=not settings.blas if settings.dots is None else settings.dots,
+        dots=settings.has_dots(),
         lapack=settings.lapack,
         min_size=operator.index(settings.min_size),
         model=model,
@@ -264,9 +278,7 @@ def _spec(plan: Plan, precision: str | None) -> _core.MatmulSpec | None:
 def _check_types(settings: Settings) -> None:
     for keyword in FLAGS:
         value = getattr(settings, keyword)
-        if not isinstance(value, bool | np.bool) and (
-            keyword != "dots" or value is not None
-        ):
+        if not isinstance(value, bool | np.bool | Unless):
             raise TypeError(f"{keyword}={brief(value)}: True or False is needed")
     try:
         operator.index(settings.min_size)
@@ -296,8 +308,8 @@ R = TypeVar("R")
 
 
 def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which is asked once for the same names: str, None, bool and
-    int. Other arguments may be equal though it tells them apart, or have no hash."""
+    """The same function, which is asked once for the same names (`_NAMES`). Other
+    arguments may be equal though it tells them apart, or have no hash."""
     kept = lru_cache(maxsize=256, typed=True)(function)
 
     @wraps(function)
@@ -308,7 +320,7 @@ def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
     return asked
 
 
-_NAMES = {str, type(None), bool, int}
+_NAMES = {str, type(None), bool, int, Unless}
 
 
 @kept_for_names

@@ -240,12 +240,11 @@ def _obeys(settings: Settings, a: Any, b: Any, common: np.dtype[Any]) -> bool:
     """Whether a product obeys the scope that is open (docs/precision.md)."""
     if settings.plan is not None or min(a.ndim, b.ndim) == 0:
         return False
-    dots = not settings.blas if settings.dots is None else settings.dots
     is_dot = a.ndim == b.ndim == 1
     return (
         (common == _SINGLE or (common == np.float64 and settings.float64))
         and a.shape[-1] >= settings.min_size
-        and (dots or not is_dot)
+        and (settings.has_dots() or not is_dot)
     )
 
 
