@@ -18,6 +18,7 @@ const struct tf_binary_row tf_binary_rows[TF_BINARY_COUNT] = {
 struct operation {
     double (*odd)(double, double); /* of what double leaves in doubt */
     uint8_t cancels;               /* a small result may have lost its digits, or all */
+    uint8_t near_is_sure;          /* results of kernels/near.c leave no doubt */
 };
 
 /* Small powers are exact in double, and often halfway between two numbers. */
@@ -32,7 +33,7 @@ static double odd_power(double x, double y)
 static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_POWER] = {.odd = odd_power},
     [TF_ARCTAN2] = {.odd = tf_odd_arctan2},
-    [TF_HYPOT] = {.odd = tf_odd_hypot},
+    [TF_HYPOT] = {.near_is_sure = 1},
     [TF_LOGADDEXP] = {.odd = tf_odd_logaddexp, .cancels = 1},
     [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
 };
@@ -94,7 +95,9 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
 static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
                               const float *b, double *wide, float *r, size_t n)
 {
-    if (tf_isa->ufuncs->binary_near[op] && f.itemsize > 1) {
+    if (operations[op].near_is_sure) {
+        tf_isa->ufuncs->binary_near[op](a, b, wide, n);
+    } else if (tf_isa->ufuncs->binary_near[op] && f.itemsize > 1) {
         compute_near(f, op, a, b, wide, n);
     } else {
         tf_isa->ufuncs->binary_f64[op](a, b, wide, n);

@@ -70,6 +70,19 @@ def test_powers_about_the_least_number(f, compared):
         np.power(array(f, first[far]), array(f, second[far]))
 
 
+@pytest.mark.parametrize("f", WIDE, ids=name)
+def test_hypotenuses_of_tiny_and_unequal_sides(f, compared):
+    """Subnormal results, exact ones, and those that the lesser side hardly changes."""
+    rng = np.random.default_rng(17)
+    least = float(f.tiny_value)
+    tiny = rng.integers(0, 60, (2, 5_000)) * least
+    whole = rng.integers(0, 1_000, (2, 5_000)).astype(float)
+    apart = np.exp2(rng.uniform(-100, 100, 5_000))
+    unequal = np.array([apart, apart * np.exp2(rng.uniform(-35, 0, 5_000))])
+    for pair in (tiny, whole, unequal):
+        compared(check("hypot", f, *(encode(f, x)[0] for x in pair)))
+
+
 @pytest.mark.parametrize(("function", "base"), [("logaddexp", np.e), ("logaddexp2", 2)])
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_logarithms_that_cancel(f, function, base, compared):

@@ -1,10 +1,11 @@
 /* Binary functions in float64 that are near enough for most results, by vectors.
  *
  * A result is within 2^-28 of itself from the exact one, or NaN where that is not
- * known. A rounding to 11 bits or fewer gives what the exact result would, unless a
- * number halfway between two lies that near: TF_NAME(tf_doubtful) finds those, and
- * binary_chunk.c computes them anew. So no bit depends on how these are computed, and a
- * multiplication and an addition may be one operation or two.
+ * known; those of hypot round as the exact ones. A rounding to 11 bits or fewer gives
+ * what the exact result would, unless a number halfway between two lies that near:
+ * TF_NAME(tf_doubtful) finds those, and binary_chunk.c computes them anew. So no bit
+ * depends on how these are computed, and a multiplication and an addition may be one
+ * operation or two.
  *
  * Operands are a format's numbers: 11 significant bits, 2^-136 <= |x| < 2^128.
  */
@@ -106,8 +107,17 @@ TF_INLINE double power_near(double x, double y)
     return known ? power : NAN;
 }
 
-/* The squares are exact: of 22 bits, and within double's range. */
-TF_INLINE double hypot_near(double x, double y) { return sqrt(x * x + y * y); }
+/* In no doubt: it rounds as the exact result does, whatever the operands. Let the greater
+ * one be an integer of 11 bits, and h halfway between two such integers. The root can
+ * only be near h if the lesser one is above 2^-6 of the greater one, since h^2 is at least
+ * 2^10 away from the greater one's square. Then all squares are multiples of 2^-12: their
+ * sum is exact, and equals h^2, whose root is exact too, or is at least 2^-36 of it away.
+ * Where h lies between two subnormal numbers there are only fewer bits. */
+TF_INLINE double hypot_near(double x, double y)
+{
+    const double root = sqrt(x * x + y * y);
+    return (fabs(x) == INFINITY) | (fabs(y) == INFINITY) ? INFINITY : root;
+}
 
 /* With q = lesser/greater of the magnitudes: arctan q, or from tan(pi/8) on pi/4 +
  * arctan((q - 1)/(q + 1)), so that the argument z is below 0.4143. The first term left
