@@ -207,34 +207,43 @@ void tf_multiply_all(double *value, int64_t *exponent, const float *numbers, siz
     tf_normalise(value, exponent);
 }
 
-/* The whole of one output element's share: sums in chunks, in one order. */
-static unsigned reduce_all(int format, enum tf_reduction op,
-                           struct tf_partials *partials, struct tf_page *page, size_t at,
-                           char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)
+unsigned tf_reduce_line(int format, enum tf_reduction op, const char *in, ptrdiff_t stride,
+                        ptrdiff_t n, double *value, int64_t *exponent)
 {
     TF_BUFFER(buffer);
     float numbers[TF_CHUNK];
     const size_t size = tf_summand_size(format);
     unsigned flags = 0;
-    memcpy(buffer, out, size);
-    begin(partials, page, at, format, op, buffer, 1);
-    double value = page->values[at];
-    int64_t exponent = op == TF_PROD ? page->exponents[at] : 0;
-    int had_nan = isnan(value);
+    int had_nan = isnan(*value);
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = tf_min_size(n - done, TF_CHUNK);
         tf_load_summands(format, tf_gather(in + done * stride, stride, size, count, buffer),
                numbers, count);
         if (op == TF_SUM) {
-            value += tf_isa->ufuncs->sum(numbers, count);
+            *value += tf_isa->ufuncs->sum(numbers, count);
         } else {
-            tf_multiply_all(&value, &exponent, numbers, count);
+            tf_multiply_all(value, exponent, numbers, count);
         }
-        if (isnan(value) && !had_nan) {
+        if (isnan(*value) && !had_nan) {
             had_nan = 1;
             flags |= tf_has_nan(numbers, count) ? 0 : TF_INVALID;
         }
     }
+    return flags;
+}
+
+/* The whole of one output element's share: sums in chunks, in one order. */
+static unsigned reduce_all(int format, enum tf_reduction op,
+                           struct tf_partials *partials, struct tf_page *page, size_t at,
+                           char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)
+{
+    const size_t size = tf_summand_size(format);
+    char item[sizeof(float)];
+    memcpy(item, out, size);
+    begin(partials, page, at, format, op, item, 1);
+    double value = page->values[at];
+    int64_t exponent = op == TF_PROD ? page->exponents[at] : 0;
+    unsigned flags = tf_reduce_line(format, op, in, stride, n, &value, &exponent);
     page->values[at] = value;
     if (op == TF_PROD) {
         page->exponents[at] = exponent;

@@ -58,6 +58,11 @@ static inline double tf_product_value(double value, int64_t exponent)
 /* Multiplies *value * 2^*exponent by n numbers, and leaves the value in [1, 2). */
 void tf_multiply_all(double *value, int64_t *exponent, const float *numbers, size_t n);
 
+/* Adds n numbers to *value in the order of a reduction, chunk by chunk, or multiplies
+ * *value * 2^*exponent by them. Returns what that raises before it is rounded. */
+unsigned tf_reduce_line(int format, enum tf_reduction op, const char *in, ptrdiff_t stride,
+                        ptrdiff_t n, double *value, int64_t *exponent);
+
 /* One step of a reduction: data[0] (and data[2], which is the same) are results so far,
  * data[1] what is added to them or multiplied by. What that raises is or-ed into *flags,
  * but for overflow, which `partials` counts. Returns -1 if memory is short. */

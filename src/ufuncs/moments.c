@@ -9,6 +9,7 @@
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
 #include "ufuncs/exact_sum.h"
+#include "ufuncs/line_calls.h"
 
 /* There NaN is the result as soon as there is one. Else two infinities may have been
  * added before, in NumPy's order, which raises something. */
@@ -60,11 +61,18 @@ static size_t leave_out(const struct tf_summed *lines, enum tf_statistic statist
     return tf_isa->ufuncs->moments->leave_out_nans(numbers, n, nothing, counts);
 }
 
+static void multiply_few(const float *numbers, size_t n, double *value, int64_t *exponent)
+{
+    tf_multiply_all(value, exponent, numbers, n);
+}
+
 static void add_numbers(enum tf_statistic statistic, const float *numbers, size_t n,
                         struct tf_sums found, ptrdiff_t i)
 {
+    enum { WORTH_LANES = 64 };
     if (statistic == TF_PRODUCT) {
-        tf_isa->ufuncs->moments->multiply(numbers, n, &found.sums[i], &found.exponents[i]);
+        (n < WORTH_LANES ? multiply_few : tf_isa->ufuncs->moments->multiply)(
+            numbers, n, &found.sums[i], &found.exponents[i]);
         return;
     }
     struct tf_moments moments = {found.sums[i], 0, found.greatest[i], found.least[i]};
@@ -166,9 +174,13 @@ static int has_infinity(const struct tf_summed *lines)
     return found;
 }
 
+/* Not without zero: there sums may have been beyond the range before, which is invalid. */
 static void note_sure_nans(const struct tf_summed *lines, ptrdiff_t count,
                            int32_t *greatest)
 {
+    if (tf_sum_begins_with_nan(lines->format)) {
+        return;
+    }
     int is_sure = lacks_infinity(lines->format);
     for (ptrdiff_t i = 0; i < count; i++) {
         if (greatest[i] <= (int32_t)TF_INF_BITS) {
@@ -298,11 +310,15 @@ static struct number root_of(struct number x)
     return (struct number){root, x.error / root + 4 * UNIT * root};
 }
 
-/* Beyond 2^+-1000 every format over- or underflows alike. */
-static struct number product_of(double value, int64_t exponent, double count)
+/* Beyond 2^+-1000 every format over- or underflows alike. Of few significands float64
+ * holds the product. */
+static struct number product_of(int format, double value, int64_t exponent, double count)
 {
+    enum { DIGITS = 53 };
     const double product = tf_product_value(value, exponent);
-    return (struct number){product, 4 * UNIT * count * fabs(product)};
+    const int bits = tf_format_rows[format]->mantissa_bits + 1;
+    const int is_exact = count * bits <= DIGITS;
+    return (struct number){product, is_exact ? 0 : 4 * UNIT * count * fabs(product)};
 }
 
 static struct number number_of(int format, enum tf_statistic statistic, double freedom,
@@ -327,7 +343,7 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
     case TF_NORM:
         return root_of((struct number){
             found.squares[i], 4 * UNIT * (x.count + 2) * found.squares[i]});
-    case TF_PRODUCT: return product_of(x.sum, found.exponents[i], x.count);
+    case TF_PRODUCT: return product_of(format, x.sum, found.exponents[i], x.count);
     case TF_TOTAL:
     case TF_MEAN: break;
     }
@@ -406,23 +422,31 @@ static int store_if_sure(int format, const double *values, const double *errors,
     return 1;
 }
 
-int tf_statistics(int format, enum tf_statistic statistic, double freedom,
-                  struct tf_sums found, ptrdiff_t count, void *items, unsigned *flags)
+int tf_statistics(const struct tf_summed *lines, enum tf_statistic statistic,
+                  double freedom, struct tf_sums found, void *items, unsigned *flags)
 {
     const struct tf_fp saved = tf_fp_begin();
+    const int format = lines->format;
     const ptrdiff_t size = tf_format_rows[format]->itemsize;
+    const ptrdiff_t count = lines->outer * lines->inner;
     int is_sure = 1;
     for (ptrdiff_t done = 0; is_sure && done < count; done += TF_CHUNK) {
         const size_t n = tf_min_size(count - done, TF_CHUNK);
+        char *out = (char *)items + done * size;
         double values[TF_CHUNK], errors[TF_CHUNK];
+        unsigned raised = 0;
         for (size_t i = 0; i < n; i++) {
             const struct number number =
                 number_of(format, statistic, freedom, found, done + (ptrdiff_t)i);
             values[i] = number.value;
             errors[i] = number.error;
         }
-        is_sure =
-            store_if_sure(format, values, errors, (char *)items + done * size, n, flags);
+        is_sure = store_if_sure(format, values, errors, out, n, &raised);
+        if (!is_sure && tf_are_calls(lines, statistic)) {
+            raised = tf_call_lines(lines, statistic, done, out, n);
+            is_sure = 1;
+        }
+        *flags |= raised;
     }
     tf_fp_end(saved, 0);
     return is_sure;

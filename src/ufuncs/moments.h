@@ -4,6 +4,7 @@
  * NumPy adds and multiplies in an order of its own. Any order is as near to the exact
  * result as a bound says that follows from the number of elements and the greatest of
  * them: where all that lies within twice the bound rounds to one item, it is the item.
+ * Sums and products of other lines are computed in NumPy's order, where that is known.
  */
 #ifndef TF32DTYPE_UFUNCS_MOMENTS_H
 #define TF32DTYPE_UFUNCS_MOMENTS_H
@@ -47,8 +48,8 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
 
 /* The items that follow from them, and what rounding to these raises; a variance is
  * divided by count - freedom. 0 if NumPy has to say. */
-int tf_statistics(int format, enum tf_statistic statistic, double freedom,
-                  struct tf_sums found, ptrdiff_t count, void *items, unsigned *flags);
+int tf_statistics(const struct tf_summed *lines, enum tf_statistic statistic,
+                  double freedom, struct tf_sums found, void *items, unsigned *flags);
 
 /* The mean of one line without a mask, weighted by items at `weights`, likewise. */
 int tf_weighted_mean(const struct tf_summed *lines, const char *weights,

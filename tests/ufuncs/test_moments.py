@@ -16,8 +16,8 @@ from tests.support.bits import ALL, dtype, name
 from tf32dtype import _core
 
 each = pytest.mark.parametrize("f", ALL, ids=name)
-SHAPES = [(1,), (3,), (64,), (1030,), (64, 16), (3, 4, 40)]
-KINDS = ["normal", "octaves", "codes", "ones", "integers", "zeros", "near"]
+SHAPES = [(1,), (3,), (64,), (1030,), (64, 16), (3, 4, 40), (300, 3), (2, 9000)]
+KINDS = ["normal", "octaves", "codes", "ones", "integers", "zeros", "near", "top"]
 
 
 def numbers(f: Format, kind: str, n: int) -> np.ndarray:
@@ -33,6 +33,7 @@ def numbers(f: Format, kind: str, n: int) -> np.ndarray:
         "integers": rng.integers(-3, 4, n),  # means are often halfway
         "zeros": rng.choice([0.0, -0.0], n),
         "near": 1000 + x,
+        "top": x * float(f.max_value),
     }[kind]
     with np.errstate(all="ignore"):
         return found.astype(dtype(f))
@@ -110,13 +111,13 @@ def test_statistics(f: Format, kind: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_sums_and_products(f: Format, kind: str) -> None:
     """Against the ufunc's own method, which NumPy calls the loop for."""
     for shape in SHAPES:
-        x = numbers(f, kind, int(np.prod(shape))).reshape(shape)
+        plain = numbers(f, kind, int(np.prod(shape))).reshape(shape)
         mask = np.random.default_rng(1).random(shape) < 0.7
-        for axis in axes(x.ndim):
-            for more in ({}, {"keepdims": True}, {"where": mask}):
-                kw = {"axis": axis, **more}
-                for function, ufunc in ((np.sum, np.add), (np.prod, np.multiply)):
-                    assert result(function, x, **kw) == result(ufunc.reduce, x, **kw)
+        options = ({}, {"keepdims": True}, {"where": mask})
+        for x, axis, more in product((plain, plain[::-1]), axes(plain.ndim), options):
+            kw = {"axis": axis, **more}
+            for function, ufunc in ((np.sum, np.add), (np.prod, np.multiply)):
+                assert result(function, x, **kw) == result(ufunc.reduce, x, **kw)
 
 
 @each

@@ -358,7 +358,7 @@ cdef extern from "ufuncs/moments.h" nogil:
     enum tf_statistic:
         TF_TOTAL, TF_MEAN, TF_VARIANCE, TF_DEVIATION, TF_NORM, TF_PRODUCT
     void tf_add_lines(const tf_summed *, tf_statistic, tf_sums)
-    int tf_statistics(int, tf_statistic, double, tf_sums, npy_intp, void *, unsigned *)
+    int tf_statistics(const tf_summed *, tf_statistic, double, tf_sums, void *, unsigned *)
     int tf_weighted_mean(const tf_summed *, const char *, npy_intp, void *, unsigned *)
 
 

@@ -81,15 +81,15 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
     cdef double *room
     cdef cnp.ndarray source, result, mask = None
     cdef tf_statistic what = <tf_statistic>which
-    cdef bint is_sure, is_sum = what == TF_TOTAL or what == TF_PRODUCT
+    cdef bint is_sure, is_cast = what != TF_TOTAL and what != TF_PRODUCT
     cdef unsigned flags = 0
     if not cnp.PyArray_CheckExact(a):
         return NotImplemented
     source = a
     lines.format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
     lines.without_nans = without_nans
-    if (lines.format < 0 or tf_sum_begins_with_nan(lines.format)
-            or cnp.PyArray_SIZE(source) == 0 or cnp.PyArray_ISBYTESWAPPED(source)):
+    if (lines.format < 0 or cnp.PyArray_SIZE(source) == 0
+            or cnp.PyArray_ISBYTESWAPPED(source)):
         return NotImplemented
     if keepdims is np._NoValue:
         keepdims = False
@@ -126,13 +126,15 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
     found.least = found.greatest + count
     with nogil:
         tf_add_lines(&lines, what, found)
-        is_sure = tf_statistics(lines.format, what, freedom, found, count,
+        is_sure = tf_statistics(&lines, what, freedom, found,
                                 cnp.PyArray_DATA(result), &flags)
     if room != &few[0]:
         free(room)
     if not is_sure:
         return NotImplemented
-    tf_warn(flags, b"reduce" if is_sum else b"cast")
+    if what == TF_TOTAL and without_nans and tf_sum_begins_with_nan(lines.format):
+        is_cast = True  # of sums in float64, which has a zero for NaN
+    tf_warn(flags, b"cast" if is_cast else b"reduce")
     return result if shape else result[()]
 
 
