@@ -48,17 +48,31 @@ TF_INLINE void tf_normalise(double *value, int64_t *exponent)
 }
 
 /* Whether a float64 magnitude rounds to so many mantissa bits as any number would that is
- * within 2^-28 of it: normal in float32, below 2^127, and farther than 2^-24 of its binade
- * from those halfway between two. */
+ * within 2^-28 of it: normal in float32, within its range, and farther than 2^-24 of its
+ * binade from those halfway between two. */
 TF_INLINE int tf_rounds_surely(uint64_t magnitude, int mantissa_bits)
 {
     const uint64_t margin = UINT64_C(1) << 28;
     const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
     const uint64_t least = ((UINT64_C(1023) - 126) << 52) + margin;
-    const uint64_t beyond = (UINT64_C(1023) + 127) << 52;
+    const uint64_t beyond = ((UINT64_C(1023) + 128) << 52) - half;
     /* From margin on to the other side of `half`, which wraps to great ones. */
     const uint64_t rest = (magnitude - half + margin) & (2 * half - 1);
     return (magnitude - least < beyond - least) & (rest > 2 * margin);
+}
+
+/* The same below float32's normal numbers, where it is no multiple of half of the least
+ * number either: farther than 2^-14 of that from all. */
+TF_INLINE int tf_tiny_rounds_surely(double x, int mantissa_bits)
+{
+    const double to_integer = 0x1.8p+52, margin = 0x1p-14;
+    const uint64_t scale = (uint64_t)(1023 + 127 + mantissa_bits) << 52;
+    double halves;
+    memcpy(&halves, &scale, sizeof halves);
+    halves *= x;
+    const double rest = halves - (halves + to_integer - to_integer);
+    const double normal = (double)(UINT32_C(2) << mantissa_bits);
+    return (rest > margin || rest < -margin) && halves < normal && halves > -normal;
 }
 
 /* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. Each function

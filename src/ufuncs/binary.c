@@ -10,6 +10,7 @@
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "formats/items.h"
+#include "formats/scalar_ops.h"
 #include "ufuncs/compare.h"
 #include "ufuncs/pair_tables.h"
 
@@ -98,7 +99,8 @@ binary_chunks(int format, enum tf_binary_op op, char *const data[3],
     const struct tf_fp saved = tf_fp_begin();
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const int serial = tf_is_serial(data, strides);
-    if (!tf_isa->ufuncs->binary_f32[op] || tf_format_rows[format]->width == TF_FEW_BITS) {
+    if (!tf_isa->ufuncs->binary_f32[op] || serial ||
+        tf_format_rows[format]->width == TF_FEW_BITS) {
         const struct tf_pair_table *table = tf_binary_table(format, op, n);
         if (table) {
             tf_fp_end(saved, tf_look_up_pairs(table, data, strides, n, serial));
@@ -164,9 +166,23 @@ binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3
     }
 }
 
+/* Whether all exponents are one item that is 2, as of x ** 2. */
+static int squares(int format, enum tf_binary_op op, const char *exponent,
+                   ptrdiff_t stride)
+{
+    return op == TF_POWER && stride == 0 &&
+           tf_double_of_item(*tf_format_rows[format], format, exponent) == 2;
+}
+
 void tf_binary(int format, enum tf_binary_op op, char *const data[3],
                const ptrdiff_t strides[3], ptrdiff_t n)
 {
+    if (n > TF_FEW && squares(format, op, data[1], strides[1])) {
+        char *const twice[3] = {data[0], data[0], data[2]};
+        const ptrdiff_t twice_strides[3] = {strides[0], strides[0], strides[2]};
+        tf_binary(format, TF_MULTIPLY, twice, twice_strides, n);
+        return;
+    }
     /* A few items should not wait for anything else. */
     const ptrdiff_t done = n <= TF_FEW ? tf_few(format, op, data, strides, n) : 0;
     if (done < n) {

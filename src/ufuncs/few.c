@@ -1,11 +1,13 @@
 /* Binary operations on a few items, one by one: what a call costs is most of it there. */
 #include "ufuncs/few.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ufuncs/binary_chunk.h"
 #include "ufuncs/common_ops.h"
 #include "formats/fast_codec.h"
+#include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
 #include "ufuncs/indexed.h"
 #include "ufuncs/pair_tables.h"
@@ -32,10 +34,41 @@ TF_INLINE void store(char *item, size_t itemsize, uint32_t bits)
     memcpy(item, itemsize == 2 ? (const void *)&bf16 : (const void *)&bits, itemsize);
 }
 
-/* The items are the upper bits of float32, which serves (see kernels/fused.c). 0 if the
+/* Whether a step is done, and whether the processor may have raised what it should not. */
+enum { IN_DOUBT, DONE, DONE_RARELY };
+
+/* What a common operation gives seldom, in float64, which holds products, and rounds no
+ * other result so that the second rounding is not the right one (see elementwise.c): Inf
+ * and NaN that an operand is, zero and what is below the normal numbers. */
+static __attribute__((noinline)) int step_rarely(enum tf_binary_op op, struct tf_format f,
+                                                 float x, float y, uint32_t *item,
+                                                 unsigned *flags)
+{
+    if (isnan(x) || isnan(y)) {
+        *item = TF_QUIET_NAN_BITS;
+        return DONE_RARELY;
+    }
+    const double a = x, b = y;
+    const double result = op == TF_ADD        ? a + b
+                          : op == TF_SUBTRACT ? a - b
+                          : op == TF_MULTIPLY ? a * b
+                                              : a / b;
+    if (result == 0 || (isinf(result) && (isinf(x) || isinf(y)))) {
+        *item = tf_bits_of((float)result);
+        return DONE_RARELY;
+    }
+    uint32_t code;
+    if (!isfinite(result) || !tf_round_usual(f, result, &code, flags)) {
+        return IN_DOUBT;
+    }
+    *item = code << tf_cut(f);
+    return DONE_RARELY;
+}
+
+/* The items are the upper bits of float32, which serves (see kernels/fused.c), unless the
  * result is beyond the range, or may have lost digits below the normal one. */
 TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_t b,
-                   uint32_t *item)
+                   uint32_t *item, unsigned *flags)
 {
     const int cut = tf_cut(f);
     const uint32_t used = UINT32_MAX << cut;
@@ -44,30 +77,42 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     const uint32_t bits = tf_bits_of(tf_common_result(op, x, y));
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     *item = tf_encode_upper_bits(f, bits) << cut;
-    if (op == TF_ADD || op == TF_SUBTRACT) { /* exact where they are tiny */
-        return magnitude < beyond;
-    }
+    const int is_exact = op == TF_ADD || op == TF_SUBTRACT; /* where they are tiny */
     const int is_zero = x == 0 || (op == TF_MULTIPLY && y == 0);
-    return magnitude - least < beyond - least || (magnitude == 0 && is_zero);
+    if (is_exact ? magnitude < beyond
+                 : magnitude - least < beyond - least || (magnitude == 0 && is_zero)) {
+        return DONE;
+    }
+    return step_rarely(op, f, x, y, item, flags);
 }
 
-/* Of operations that kernels/near.c computes: 0 if the result is in doubt. */
+/* Of operations that kernels/near.c computes. */
 TF_INLINE int step_near(enum tf_binary_op op, tf_binary_f64_fn *near, struct tf_format f,
-                        uint32_t a, uint32_t b, uint32_t *item)
+                        uint32_t a, uint32_t b, uint32_t *item, unsigned *flags)
 {
     const uint32_t used = UINT32_MAX << tf_cut(f);
     const float x = tf_float_of(a & used), y = tf_float_of(b & used);
     double result;
     uint64_t bits;
+    uint32_t code;
     near(&x, &y, &result, 1);
     memcpy(&bits, &result, sizeof bits);
     *item = tf_surely_rounded(result, f.mantissa_bits);
     if (tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
-        return 1;
+        return DONE;
     }
     const int is_special = tf_special_result(op, x, y, &result);
-    *item = isnan(result) ? TF_QUIET_NAN_BITS : TF_INF_BITS;
-    return is_special;
+    if (result == 0 || (is_special && !isfinite(result))) {
+        *item = isnan(result) ? TF_QUIET_NAN_BITS : tf_bits_of((float)result);
+        return DONE;
+    }
+    const int is_sure = is_special || op == TF_HYPOT ||
+                        tf_tiny_rounds_surely(result, f.mantissa_bits);
+    if (!is_sure || !tf_round_usual(f, result, &code, flags)) {
+        return IN_DOUBT;
+    }
+    *item = code << tf_cut(f);
+    return DONE;
 }
 
 /* The first operand and the result of each step: of an array in order, or items that
@@ -77,6 +122,8 @@ struct steps {
     char *out;
     ptrdiff_t x_stride, y_stride, out_stride, index_stride;
     ptrdiff_t size, n;
+    unsigned *flags;
+    int *is_rare; /* whether one was done rarely */
 };
 
 /* Where that is, for ufunc.at. */
@@ -103,9 +150,12 @@ TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
         }
         const uint32_t a = goes_on ? item : load(x, f.itemsize);
         const uint32_t b = load(y, f.itemsize);
-        if (near ? !step_near(op, near, f, a, b, &item) : !step(op, f, a, b, &item)) {
+        const int how = near ? step_near(op, near, f, a, b, &item, s.flags)
+                             : step(op, f, a, b, &item, s.flags);
+        if (how == IN_DOUBT) {
             return i;
         }
+        *s.is_rare |= how == DONE_RARELY;
         store(out, f.itemsize, item);
     }
     return s.n;
@@ -125,12 +175,16 @@ TF_INLINE ptrdiff_t step_format(struct tf_format f, enum tf_binary_op op, struct
 TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
 {
     const struct tf_fp saved = tf_fp_begin();
+    unsigned flags = 0;
+    int is_rare = 0;
+    s.flags = &flags;
+    s.is_rare = &is_rare;
     const ptrdiff_t done = tf_format_rows[format]->itemsize == 2
                                ? step_format(tf_bfloat16, op, s)
                                : step_format(tf_tf32, op, s);
     /* The next one may have raised what it should not, and so may what is near. */
-    if (done < s.n || tf_isa->ufuncs->binary_near[op]) {
-        tf_fp_end(saved, 0);
+    if (done < s.n || is_rare || tf_isa->ufuncs->binary_near[op]) {
+        tf_fp_end(saved, flags);
     } else {
         tf_fp_end_quietly(saved, 0);
     }

@@ -1,4 +1,5 @@
-/* Results that an operand which is NaN or Inf decides alone, and that raise nothing. */
+/* Results that an operand which is NaN or Inf decides alone, and that raise nothing:
+ * they round as the exact ones. */
 #ifndef TF32DTYPE_UFUNCS_SPECIAL_RESULTS_H
 #define TF32DTYPE_UFUNCS_SPECIAL_RESULTS_H
 
@@ -18,11 +19,23 @@ TF_INLINE int tf_special_result(enum tf_binary_op op, float x, float y, double *
         return isinf(x) || isinf(y) || nan;
     case TF_LOGADDEXP:
     case TF_LOGADDEXP2:
-        *result = nan ? NAN : x == INFINITY || y == INFINITY ? INFINITY : *result;
-        return nan || x == INFINITY || y == INFINITY;
+        *result = nan                    ? NAN
+                  : isinf(x) || isinf(y) ? fmaxf(x, y) + 0.0f /* no -0 */
+                                         : *result;
+        return nan || isinf(x) || isinf(y);
+    case TF_ARCTAN2:
+        if (!nan && (isinf(x) || isinf(y))) { /* the point (y, x) */
+            const double quarter = 0x1.921fb54442d18p-1; /* pi/4 */
+            const int quarters = !isinf(y) ? 2
+                                 : y > 0   ? (isinf(x) ? 1 : 0)
+                                           : (isinf(x) ? 3 : 4);
+            *result = copysign(quarters * quarter, x);
+            return 1;
+        }
+        *result = nan ? NAN : *result;
+        return nan;
     case TF_REMAINDER:
-    case TF_FMOD:
-    case TF_ARCTAN2: *result = nan ? NAN : *result; return nan;
+    case TF_FMOD: *result = nan ? NAN : *result; return nan;
     default: return 0;
     }
 }

@@ -117,7 +117,11 @@ def test_segments_that_are_not_there() -> None:
         np.add.reduceat(x * td.bfloat16(3e38), np.array([0]))
 
 
-@pytest.mark.parametrize("name", ["hypot", "logaddexp", "subtract", "divide", "power"])
+CHAINED = """hypot logaddexp subtract divide power arctan2 remainder fmod
+    logaddexp2""".split()
+
+
+@pytest.mark.parametrize("name", CHAINED)
 @pytest.mark.parametrize(
     "form", [td.formats["bfloat16"], td.formats["tf32"]], ids=lambda form: form.name
 )
@@ -126,7 +130,19 @@ def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
     rng = np.random.default_rng(len(name))
     ufunc = getattr(np, name)
     numbers = rng.standard_normal(200).astype(form.dtype)
-    for x in (numbers, codes(rng, form, 60), np.abs(numbers)):
+    infinite = np.where(rng.random(60) < 0.1, np.inf, numbers[:60]).astype(form.dtype)
+    tiny = (rng.integers(-40, 40, 60) * form.smallest_subnormal).astype(form.dtype)
+    small = (numbers[:60].astype(float) * form.smallest_normal).astype(form.dtype)
+    large = (numbers[:60].astype(float) * form.max / 4).astype(form.dtype)
+    for x in (
+        numbers,
+        codes(rng, form, 60),
+        np.abs(numbers),
+        infinite,
+        tiny,
+        small,
+        large,
+    ):
         want, flags = x.copy(), 0
         for i in range(1, x.size):
             step = np.full(LONG, want[i - 1]), np.full(LONG, x[i])
@@ -135,3 +151,25 @@ def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
             flags |= seen
         assert result(ufunc.accumulate, x) == (want.tobytes(), flags)
         assert result(ufunc.reduce, x) == (want[-1].tobytes(), flags)
+
+
+@FORMATS
+def test_squares_are_powers(form: td.Format) -> None:
+    """x ** 2 with one exponent for all is a product, with the bits and flags of power."""
+    x = codes(np.random.default_rng(4), form, 2000)
+    with np.errstate(all="ignore"):
+        two, twos = np.array(2, form.dtype), np.full(x.size, 2, form.dtype)
+    for array in (x, x[::-1], x[:50]):
+        assert result(np.power, array, two) == result(
+            np.power, array, twos[: array.size]
+        )
+
+
+@FORMATS
+@pytest.mark.parametrize("name", ["add", "multiply"])
+def test_accumulations_of_two(name: str, form: td.Format) -> None:
+    rng = np.random.default_rng(len(name))
+    ufunc, pairs = getattr(np, name), codes(rng, form, 400).reshape(200, 2)
+    found, flags = raised(ufunc.accumulate, pairs, 1)
+    assert found[:, 0].tobytes() == pairs[:, 0].tobytes()
+    assert (found[:, 1].tobytes(), flags) == result(ufunc, *pairs.T)

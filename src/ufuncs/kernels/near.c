@@ -223,7 +223,7 @@ size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
     size_t count = 0;
     for (size_t i = 0; some && i < n; i++) {
         which[count] = (uint16_t)i;
-        count += doubts[i];
+        count += doubts[i] && !tf_tiny_rounds_surely(r[i], mantissa_bits);
     }
     return count;
 }
