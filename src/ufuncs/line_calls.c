@@ -36,7 +36,7 @@ static double call_line(const struct tf_summed *lines, enum tf_reduction op, ptr
         *flags |= tf_reduce_line(format, op, lines->items + at * lines->stride,
                                  lines->stride, n, &value, &exponent);
         result = op == TF_PROD ? tf_product_value(value, exponent) : value;
-        if (lacks_zero) {
+        if (lacks_zero && result >= 0x1p127) { /* it may be beyond the range */
             uint8_t item;
             *flags |= tf_round_results(format, op, &result, &item, 1, 0).flags;
         }

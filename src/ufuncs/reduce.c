@@ -157,7 +157,7 @@ static int is_in_place(struct tf_partials *partials, int format,
 /* What NumPy means by a call of the loop, which is one for five kinds of calls:
  *
  *     call                data[0], data[2]    strides[0], [2]    and
- *     c = a + b           two places          any
+ *     c = a + b           two places          any; so is a.cumsum() of two elements
  *     a += b              one place           equal              is_in_place()
  *     a.sum(axis)         one place           equal              not is_in_place()
  *     a.cumsum()          [2] one step on     equal
@@ -182,7 +182,7 @@ static enum numpy_call numpy_call_of(struct tf_partials *partials, int format,
     if (data[0] == data[2]) {
         return is_in_place(partials, format, data, strides, n) ? ELEMENTWISE : REDUCTION;
     }
-    return data[2] == data[0] + strides[0] ? ACCUMULATION : ELEMENTWISE;
+    return data[2] == data[0] + strides[0] && n > 1 ? ACCUMULATION : ELEMENTWISE;
 }
 
 static int reduce(int format, enum tf_reduction op, struct tf_partials *partials,

@@ -13,6 +13,9 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
     cdef cnp.ndarray source, result
     if others or not cnp.PyArray_CheckExact(a):
         return NotImplemented
+    for name, nothing in (("dtype", None), ("out", None), ("initial", np._NoValue)):
+        if unknown.get(name, nothing) is nothing:  # as nansum says it
+            unknown.pop(name, None)
     if unknown:
         if not unknown.keys() <= {"where", "keepdims"}:
             return NotImplemented

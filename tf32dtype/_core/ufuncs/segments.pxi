@@ -17,7 +17,7 @@ def reduce_segments(ufunc=None, a=None, indices=None, axis=0, *others, **unknown
     source, starts = a, indices
     format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(source))
     number = place_of(<PyObject *>ufunc)[0] - 1
-    if (format < 0 or tf_sum_begins_with_nan(format) or number < 0
+    if (format < 0 or number < 0
             or not (source.ndim == 1 or cnp.PyArray_IS_C_CONTIGUOUS(source))
             or source.ndim == 0 or axis not in (-1, source.ndim - 1)
             or cnp.PyArray_ISBYTESWAPPED(source) or starts.ndim != 1
