@@ -252,7 +252,7 @@ static int leave_range(int format, const double *sums, size_t n)
 }
 
 int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_t rows,
-                ptrdiff_t columns)
+                ptrdiff_t columns, unsigned *flags)
 {
     const ptrdiff_t size = (ptrdiff_t)tf_summand_size(format);
     const struct tf_fp saved = tf_fp_begin();
@@ -269,13 +269,13 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
             }
             const struct tf_rounded rounding =
                 tf_round_results(format, TF_SUM, sums, out, (size_t)run, 0);
-            done = !rounding.flags;
-            if (done && rounding.beyond) {
+            *flags |= rounding.flags;
+            if (rounding.beyond) {
+                *flags |= leave_range(format, sums, (size_t)run) ? TF_OVER : 0;
                 /* Where infinities make NaN it depends on the order what is raised, and
                  * where NaN stands for nothing which one is first. */
-                done = !tf_sum_begins_with_nan(format) &&
-                       !leave_range(format, sums, (size_t)run) &&
-                       (!have_nan(sums, (size_t)run) ||
+                done = !have_nan(sums, (size_t)run) ||
+                       (!tf_sum_begins_with_nan(format) &&
                         !have_infinity(format, in + j * size, columns * size, rows,
                                        (size_t)run));
             }

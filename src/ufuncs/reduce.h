@@ -35,9 +35,9 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
 
 /* Sums over the middle axis of an array of three, C-contiguous: with the bits of
- * tf_reduce, row after row, but rounded once. 0 if that has to do it, since a sum is
- * beyond the range, or infinities may have made NaN. */
+ * tf_reduce, row after row, but rounded once. What that raises is or-ed into *flags. 0 if
+ * tf_reduce has to do it, since infinities may have made NaN. */
 int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_t rows,
-                ptrdiff_t columns);
+                ptrdiff_t columns, unsigned *flags);
 
 #endif

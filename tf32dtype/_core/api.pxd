@@ -338,7 +338,7 @@ cdef extern from "ufuncs/reduce.h" nogil:
     int TF_REDUCE_FLOAT32
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
-    int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp)
+    int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp, unsigned *)
 
 
 cdef extern from "ufuncs/moments.h" nogil:

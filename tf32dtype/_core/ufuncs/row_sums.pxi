@@ -7,9 +7,10 @@ cdef enum:
 
 def sum_over_rows(a=None, axis=None, *others, **unknown):
     """`sum` of an array of ours. NotImplemented stands for what NumPy is to do: sums of
-    large arrays of other strides, and those that raise a flag."""
+    large arrays of other strides, and those of infinities that make NaN."""
     cdef npy_intp outer, rows, columns
     cdef int format, done
+    cdef unsigned flags = 0
     cdef cnp.ndarray source, result
     if others or not cnp.PyArray_CheckExact(a):
         return NotImplemented
@@ -40,5 +41,8 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
     result = np.empty(shape[:at] + shape[at + 1:], a.dtype)
     with nogil:
         done = tf_sum_rows(format, <const char *>cnp.PyArray_DATA(source),
-                           <char *>cnp.PyArray_DATA(result), outer, rows, columns)
-    return result if done else NotImplemented
+                           <char *>cnp.PyArray_DATA(result), outer, rows, columns, &flags)
+    if not done:
+        return NotImplemented
+    tf_warn(flags, b"reduce")
+    return result
