@@ -268,8 +268,27 @@ static size_t first_place(const float *numbers, size_t n, float wanted)
     return i;
 }
 
+enum { FEW = 16 };
+
+/* A few items, one by one: to look for bounds takes longer. */
+static ptrdiff_t place_among_few(int format, int greatest, const char *items, size_t n)
+{
+    float numbers[FEW];
+    size_t found = 0;
+    tf_isa->formats->conversions[format].to_float32(items, numbers, n);
+    for (size_t i = 1; i < n && !isnan(numbers[found]); i++) {
+        const float x = numbers[i], best = numbers[found];
+        found = isnan(x) || (greatest ? x > best : x < best) ? i : found;
+    }
+    return (ptrdiff_t)found;
+}
+
 ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t n)
 {
+    if (n <= FEW && tf_is_contiguous(items, (ptrdiff_t)tf_format_rows[format]->itemsize,
+                                     tf_format_rows[format]->itemsize)) {
+        return place_among_few(format, greatest, items, (size_t)n);
+    }
     enum { STRIP = 128 }; /* numbers made at a time to look at */
     enum { LONG = 4 * TF_CHUNK };
     TF_BUFFER(buffer);
