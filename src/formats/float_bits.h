@@ -72,7 +72,7 @@ TF_INLINE int tf_tiny_rounds_surely(double x, int mantissa_bits)
     halves *= x;
     const double rest = halves - (halves + to_integer - to_integer);
     const double normal = (double)(UINT32_C(2) << mantissa_bits);
-    return (rest > margin || rest < -margin) && halves < normal && halves > -normal;
+    return ((rest > margin) | (rest < -margin)) & (halves < normal) & (halves > -normal);
 }
 
 /* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. Each function

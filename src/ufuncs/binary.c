@@ -166,11 +166,11 @@ binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3
     }
 }
 
-/* Whether all exponents are one item that is 2, as of x ** 2. */
+/* Whether all exponents are one item that is 2, as of x ** 2. Bytes have a table. */
 static int squares(int format, enum tf_binary_op op, const char *exponent,
                    ptrdiff_t stride)
 {
-    return op == TF_POWER && stride == 0 &&
+    return op == TF_POWER && stride == 0 && tf_format_rows[format]->itemsize > 1 &&
            tf_double_of_item(*tf_format_rows[format], format, exponent) == 2;
 }
 

@@ -223,7 +223,15 @@ size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
     size_t count = 0;
     for (size_t i = 0; some && i < n; i++) {
         which[count] = (uint16_t)i;
-        count += doubts[i] && !tf_tiny_rounds_surely(r[i], mantissa_bits);
+        count += doubts[i];
     }
-    return count;
+    size_t left = 0;
+    for (size_t k = 0; k < count; k++) {
+        const uint16_t i = which[k];
+        const int is_tiny = fabs(r[i]) < 0x1p-126; /* few are: a branch */
+        if (!is_tiny || !tf_tiny_rounds_surely(r[i], mantissa_bits)) {
+            which[left++] = i;
+        }
+    }
+    return left;
 }

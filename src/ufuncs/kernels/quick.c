@@ -148,7 +148,16 @@ TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
 /* 2^128 times results below 2^-126. A square is exact; 1/x is farther from each number
  * halfway between two of tf32's, and from each of its numbers that it is not, than
  * float32's rounding goes; a root is zero. */
-TF_INLINE float scaled_square(float x) { return (x * 0x1p64f) * (x * 0x1p64f); }
+TF_INLINE float scaled_square(float x)
+{
+    /* Below 2^-76 squares are rounded alike: to zero. Processors are slow with subnormal
+     * numbers, and there are none then. */
+    const uint32_t magnitude = tf_bits_of(x) & TF_MAGNITUDE_BITS;
+    const uint32_t least = tf_bits_of(0x1p-76f);
+    const uint32_t greater = magnitude > least ? magnitude : least;
+    const float y = tf_float_of(magnitude ? greater : 0) * 0x1p64f;
+    return y * y;
+}
 TF_INLINE float scaled_reciprocal(float x) { return 0x1p64f / x * 0x1p64f; }
 TF_INLINE float scaled_root(float x) { return x; }
 
