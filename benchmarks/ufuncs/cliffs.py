@@ -7,8 +7,9 @@ A cell is a function, a class of data, a layout and a format. Its neighbors are 
 same function, layout and format with N(0, 1), and the same function, data and layout
 in NumPy's float32. Its factor is the larger of its times over theirs, each a minimum of
 repeats. Cells above `--above` are timed again, in turns with their neighbors, and
-printed if they stay above it. `--only` takes the cells whose name matches a regular
-expression. One thread, one core; products of matrices are in benchmarks/matmul.
+printed if they stay above it, unless NumPy's float32 takes about as long. `--only`
+takes the cells whose name matches a regular expression. One thread, one core; products
+of matrices are in benchmarks/matmul.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(HERE / "whole"))
-sys.path.insert(0, str(HERE / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "whole"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import machine, pin
 from surface_calls import ufuncs
@@ -40,6 +40,7 @@ Found = dict[str, Any]
 FORMATS = """tf32 bfloat16 float8_e4m3fn float8_e5m2 float8_e8m0fnu float6_e2m3fn
     float4_e2m1fn""".split()
 ORDINARY = "normal"
+ALIKE = 1.5  # times float32: as slow as that
 LEAST = 5e-6  # seconds that a time counts as at least: the cost of a call
 
 # -- data --------------------------------------------------------------------------
@@ -227,7 +228,7 @@ def quantized(rounding: str, overflow: str, side: Side) -> Call:
     keywords = {"rng": np.random.default_rng(0)} if rounding == "stochastic" else {}
     x = laid_out(side.flat.astype(np.float32), side.layout)
     if side.name == "float32":
-        return partial(x.astype, np.float16)
+        raise TypeError("float32 is the type that is quantized")
     return partial(
         td.quantize, x, side.dtype, rounding=rounding, overflow=overflow, **keywords
     )
@@ -362,7 +363,7 @@ def cells_of(function: Function, options: argparse.Namespace) -> Iterator[Found]
             (t for t in others if t), default=seconds
         ):
             over = timer.factors(cell)
-            if max(over.values()) > options.above:
+            if max(over.values()) > options.above and over.get("float32", 9) > ALIKE:
                 yield {
                     "function": title,
                     "data": kind,
