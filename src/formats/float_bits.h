@@ -61,20 +61,6 @@ TF_INLINE int tf_rounds_surely(uint64_t magnitude, int mantissa_bits)
     return (magnitude - least < beyond - least) & (rest > 2 * margin);
 }
 
-/* The same below float32's normal numbers, where it is no multiple of half of the least
- * number either: farther than 2^-14 of that from all. */
-TF_INLINE int tf_tiny_rounds_surely(double x, int mantissa_bits)
-{
-    const double to_integer = 0x1.8p+52, margin = 0x1p-14;
-    const uint64_t scale = (uint64_t)(1023 + 127 + mantissa_bits) << 52;
-    double halves;
-    memcpy(&halves, &scale, sizeof halves);
-    halves *= x;
-    const double rest = halves - (halves + to_integer - to_integer);
-    const double normal = (double)(UINT32_C(2) << mantissa_bits);
-    return ((rest > margin) | (rest < -margin)) & (halves < normal) & (halves > -normal);
-}
-
 /* The order of bits as integers: -NaN < -Inf < ... < -0 < +0 < ... < NaN. Each function
  * is its own inverse. */
 TF_INLINE int32_t tf_total_order(uint32_t bits)

@@ -16,4 +16,19 @@ TF_INLINE uint32_t tf_surely_rounded(double x, int mantissa_bits)
     return ((uint32_t)(magnitude >> 29) - rebias) | (uint32_t)(bits >> 63) << 31;
 }
 
+/* Whether a number below float32's normal ones rounds as any would that is within 2^-28 of
+ * it, and raises the same: farther than 2^-14 of half of the least number from all
+ * multiples of that half. */
+TF_INLINE int tf_tiny_rounds_surely(double x, int mantissa_bits)
+{
+    const double to_integer = 0x1.8p+52, margin = 0x1p-14;
+    const uint64_t scale = (uint64_t)(1023 + 127 + mantissa_bits) << 52;
+    double halves;
+    memcpy(&halves, &scale, sizeof halves);
+    halves *= x;
+    const double rest = halves - (halves + to_integer - to_integer);
+    const double normal = (double)(UINT32_C(2) << mantissa_bits);
+    return ((rest > margin) | (rest < -margin)) & (halves < normal) & (halves > -normal);
+}
+
 #endif

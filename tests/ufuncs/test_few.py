@@ -155,7 +155,7 @@ def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
 
 @FORMATS
 def test_squares_are_powers(form: td.Format) -> None:
-    """x ** 2 with one exponent for all is a product, with the bits and flags of power."""
+    """With one exponent for all they are products, with the same bits and flags."""
     x = codes(np.random.default_rng(4), form, 2000)
     with np.errstate(all="ignore"):
         two, twos = np.array(2, form.dtype), np.full(x.size, 2, form.dtype)

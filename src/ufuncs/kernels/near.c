@@ -14,6 +14,7 @@
 
 #include "formats/float_bits.h"
 #include "ufuncs/kernels/decls.h"
+#include "ufuncs/surely.h"
 
 TF_INLINE double multiply_add(double a, double b, double c)
 {
