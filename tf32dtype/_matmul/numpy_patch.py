@@ -1,12 +1,12 @@
 """What is replaced in NumPy: its ufuncs' loops, the names dot, inner and vdot, and
 what `numpy.einsum` makes of two operands.
 
-Loops are replaced once, at the first use, for good; names while anybody needs it, in any
-thread. What stands in their place asks for the precision in force where it is called, and
-is NumPy's own where there is none. `numpy.dot`, `numpy.inner` and `numpy.vdot` are no
-ufuncs, so that it is their names which are replaced, in all of NumPy's modules. So is that
-of `bmm_einsum`, which calls `numpy.matmul`, but multiplies element by element where all
-that is summed has length 1.
+Loops are replaced at the first use, for good. Names are replaced while a precision is
+in force in any thread. Our functions and loops ask for the precision where they are
+called, and go on to NumPy's own if there is none. `numpy.dot`, `numpy.inner` and
+`numpy.vdot` are not ufuncs: their names are replaced in all modules of NumPy. So is the
+name of `bmm_einsum`, which calls `numpy.matmul`, but multiplies element by element where
+all axes that are summed have length 1.
 """
 
 from __future__ import annotations

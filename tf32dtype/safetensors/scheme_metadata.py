@@ -142,6 +142,16 @@ def said(
                     yield name, row, facts
 
 
+def described(metadata: Metadata, entries: Mapping[str, Form]) -> list[str]:
+    """Names of weights that this package's metadata describes, rightly or not, and of
+    which a tensor exists."""
+    return [
+        name
+        for name in _object(metadata.get(OWN_KEY))
+        if {f"{name}.codes", f"{name}.scales"} & entries.keys()
+    ]
+
+
 def what_is_said(name: str, row: Row, facts: Facts) -> dict[str, str]:
     """The metadata of one weight."""
     if row.scheme == OWN:

@@ -11,7 +11,7 @@ from .._tensor_names import select
 from .._wording import brief
 from . import schemes
 from .header import checked_metadata
-from .scheme_metadata import OWN_KEY
+from .scheme_metadata import OWN_KEY, described
 
 if TYPE_CHECKING:
     from .reading import SafeTensors
@@ -39,6 +39,12 @@ def load_with_weights(
     for name in named or ():
         if isinstance(name, str) and name not in weights:
             _check_whole(name, entries, path)
+    for name in described(tensors.metadata, entries):
+        if name not in weights and (named is None or name in named):
+            raise ValueError(
+                f"{path}: the codes and scales of {brief(name)} are not what"
+                f" {OWN_KEY!r} in the file's metadata says of it"
+            )
     found: dict[str, NDArray[Any] | Scaled] = {}
     for name in select(named, known, path):
         if name not in weights:

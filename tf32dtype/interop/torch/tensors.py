@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from ..._formats import bit_packing
 from ..._formats.codes import bits
 from ..._formats.table import as_own, formats
-from ..._mapping import is_protected
+from ..._mapping import exporter, is_protected
 from ..._wording import brief
 from ..dlpack import from_dlpack
 
@@ -141,14 +142,29 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
         )
     theirs = _DTYPES.get(array.dtype)
     if theirs is not None:
-        return torch.from_numpy(array.view(f"i{array.itemsize}")).view(theirs)
+        return torch.from_numpy(_writable(array.view(f"i{array.itemsize}"))).view(
+            theirs
+        )
     if array.dtype.name in formats:
         as_float = "view" if array.dtype.name == "tf32" else "astype"
         raise TypeError(
             f"torch has no dtype for {array.dtype}, and float32 has its numbers:"
             f" torch.from_numpy(a.{as_float}(np.float32))"
         )
-    return torch.from_numpy(array)
+    return torch.from_numpy(_writable(array))
+
+
+def _writable(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of a mapped file that can be written: its pages are then copied.
+
+    PyTorch writes to read-only arrays too, but warns of them.
+    """
+    owner = exporter(array)
+    if array.flags.writeable or not isinstance(owner, mmap.mmap):
+        return array
+    start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]
+    place = array.__array_interface__["data"][0] - start
+    return np.ndarray(array.shape, array.dtype, owner, place, array.strides)
 
 
 def _pairs(array: NDArray[Any], copy: bool) -> Tensor:
