@@ -4,9 +4,9 @@ what `numpy.einsum` makes of two operands.
 Loops are replaced at the first use, for good. Names are replaced while a precision is
 in force in any thread. Our functions and loops ask for the precision where they are
 called, and go on to NumPy's own if there is none. `numpy.dot`, `numpy.inner` and
-`numpy.vdot` are not ufuncs: their names are replaced in all modules of NumPy. So is the
-name of `bmm_einsum`, which calls `numpy.matmul`, but multiplies element by element where
-all axes that are summed have length 1.
+`numpy.vdot` are not ufuncs: their names are replaced in all modules of NumPy. The name
+of `bmm_einsum` is replaced too: it calls `numpy.matmul`, but multiplies element by
+element where all axes that are summed have length 1.
 """
 
 from __future__ import annotations
