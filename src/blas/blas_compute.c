@@ -2,7 +2,7 @@
  * else by way of scratch. */
 #include <fenv.h>
 
-#include "blas/blas_multiply.h"
+#include "blas/blas_triangle.h"
 #include "blas/blas_update.h"
 #include "blas/interrupts.h"
 #include "formats/float_bits.h"

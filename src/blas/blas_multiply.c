@@ -1,11 +1,9 @@
 /* Sums of products, and what zeros of a triangular operand must not do to them. */
 #include "blas/blas_multiply.h"
 
-#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
-#include "blas/blas_triangle.h"
 
 static int is_single(char type) { return type == 's' || type == 'c'; }
 
@@ -77,49 +75,4 @@ void tf_blas_find_greatest(const struct tf_blas_matrix *x, char type, float grea
             }
         }
     }
-}
-
-int tf_blas_is_nan(const char *sum, int numbers, int kind)
-{
-    int found = 0;
-    for (int part = 0; part < numbers; part++) {
-        found |= kind == TF_FLOAT32 ? isnan(((const float *)sum)[part])
-                                    : isnan(((const double *)sum)[part]);
-    }
-    return found;
-}
-
-static int holds_nan(struct tf_blas_pair x, struct tf_matrix c)
-{
-    for (ptrdiff_t i = 0; i < x.a.rows; i++) {
-        for (ptrdiff_t j = 0; j < x.b.columns; j++) {
-            const char *sum = c.data + i * c.strides[0] + j * c.strides[1];
-            if (tf_blas_is_nan(sum, tf_blas_numbers_of(x.type), c.kind)) {
-                return 1;
-            }
-        }
-    }
-    return 0;
-}
-
-int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x,
-                     struct tf_matrix c)
-{
-    fexcept_t before;
-    fegetexceptflag(&before, FE_INVALID);
-    const int was_invalid = fetestexcept(FE_INVALID);
-    if (tf_blas_multiply_full(precision, x, c) < 0) {
-        return -1;
-    }
-    if ((x.a.shape != TF_TRIANGULAR && x.b.shape != TF_TRIANGULAR) || !holds_nan(x, c)) {
-        return 0;
-    }
-    const int status = tf_blas_mend_triangle(precision, x, c);
-    feclearexcept(FE_INVALID); /* what zeros have raised does not count */
-    if (was_invalid) {
-        fesetexceptflag(&before, FE_INVALID);
-    } else if (status > 0 && !precision->silent) {
-        feraiseexcept(FE_INVALID);
-    }
-    return status < 0 ? -1 : 0;
 }

@@ -28,25 +28,14 @@ int tf_blas_numbers_of(char type);
 ptrdiff_t tf_blas_part_size(char type);
 float tf_blas_number_at(const char *place, char type);
 
-/* Whether one of the real numbers of a sum is NaN. */
-int tf_blas_is_nan(const char *sum, int numbers, int kind);
-
 /* Raises `greatest` to the greatest finite magnitude of an operand in full: of its numbers,
  * or of the real and the imaginary ones. */
 void tf_blas_find_greatest(const struct tf_blas_matrix *x, char type, float greatest[2]);
 
-/* The sums of a pair, whatever its shapes were. */
+/* Writes the sums of a pair, whatever its shapes were, to C: of complex numbers
+ * tf_matmul_complex's; whose kind is that of their parts. Returns -1, with C untouched, if
+ * memory is short. */
 int tf_blas_multiply_full(const struct tf_precision *precision, struct tf_blas_pair x,
                           struct tf_matrix c);
-
-/* Writes the sums of a pair to C, of complex numbers tf_matmul_complex's; whose kind is
- * that of their parts. Returns -1, with C untouched, if memory is short.
- *
- * BLAS does not read the other triangle of a triangular operand, nor what it would be
- * multiplied by. The sums are those of the operand with zeros there; where such a zero
- * makes NaN of an Inf or a NaN, that number counts as 0 too, and so do numbers that the
- * precision would make Inf. */
-int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x,
-                     struct tf_matrix c);
 
 #endif

@@ -1,6 +1,8 @@
-/* Sums that zeros of a triangular operand have made NaN, since they met Inf or NaN. */
+/* Computes sums again that zeros of a triangular operand have made NaN, since they met Inf
+ * or NaN. */
 #include "blas/blas_triangle.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +41,16 @@ static char *other_at(const struct triangle_product *t, ptrdiff_t p, ptrdiff_t q
 {
     return (char *)t->other->data + p * t->other->strides[t->axis] +
            q * t->other->strides[1 - t->axis];
+}
+
+static int is_nan(const char *sum, int numbers, int kind)
+{
+    int found = 0;
+    for (int part = 0; part < numbers; part++) {
+        found |= kind == TF_FLOAT32 ? isnan(((const float *)sum)[part])
+                                    : isnan(((const double *)sum)[part]);
+    }
+    return found;
 }
 
 static int has_nan(const char *item, char type)
@@ -163,7 +175,7 @@ static int is_nan_of_numbers(const struct triangle_product *t, ptrdiff_t l, ptrd
     const int meets_nan =
         t->ends_with_zeros ? t->nan[q] <= l + t->first : t->nan[q] >= l + t->first;
     return !t->line_nans[l] && !meets_nan &&
-           tf_blas_is_nan(sum_at(t, l, q), tf_blas_numbers_of(t->of.type), t->c.kind);
+           is_nan(sum_at(t, l, q), tf_blas_numbers_of(t->of.type), t->c.kind);
 }
 
 static int is_doubtful(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t q)
@@ -293,7 +305,9 @@ static int is_invalid(const struct triangle_product *t)
     return 0;
 }
 
-int tf_blas_mend_triangle(const struct tf_precision *precision, struct tf_blas_pair x,
+/* Computes doubtful sums again. Returns -1 if memory is short or it was stopped; else whether
+ * a NaN is left that comes from no NaN, so that it raises FE_INVALID. */
+static int mend(const struct tf_precision *precision, struct tf_blas_pair x,
                 struct tf_matrix c)
 {
     const int axis = x.a.shape == TF_TRIANGULAR ? 0 : 1;
@@ -341,4 +355,39 @@ int tf_blas_mend_triangle(const struct tf_precision *precision, struct tf_blas_p
     tf_room_free(t.sums);
     tf_room_free(t.bits);
     return status;
+}
+
+static int holds_nan(struct tf_blas_pair x, struct tf_matrix c)
+{
+    for (ptrdiff_t i = 0; i < x.a.rows; i++) {
+        for (ptrdiff_t j = 0; j < x.b.columns; j++) {
+            const char *sum = c.data + i * c.strides[0] + j * c.strides[1];
+            if (is_nan(sum, tf_blas_numbers_of(x.type), c.kind)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x,
+                     struct tf_matrix c)
+{
+    fexcept_t before;
+    fegetexceptflag(&before, FE_INVALID);
+    const int was_invalid = fetestexcept(FE_INVALID);
+    if (tf_blas_multiply_full(precision, x, c) < 0) {
+        return -1;
+    }
+    if ((x.a.shape != TF_TRIANGULAR && x.b.shape != TF_TRIANGULAR) || !holds_nan(x, c)) {
+        return 0;
+    }
+    const int status = mend(precision, x, c);
+    feclearexcept(FE_INVALID); /* what zeros have raised does not count */
+    if (was_invalid) {
+        fesetexceptflag(&before, FE_INVALID);
+    } else if (status > 0 && !precision->silent) {
+        feraiseexcept(FE_INVALID);
+    }
+    return status < 0 ? -1 : 0;
 }

@@ -1,13 +1,16 @@
-/* Sums that zeros of a triangular operand have made NaN, since they met Inf or NaN. */
+/* Sums of products in which an operand may be triangular. */
 #ifndef TF32DTYPE_BLAS_BLAS_TRIANGLE_H
 #define TF32DTYPE_BLAS_BLAS_TRIANGLE_H
 
 #include "blas/blas_multiply.h"
 
-/* Computes these sums of a product again, which are in C. Returns -1 if memory is short or it
- * was stopped; else whether a NaN is left that comes from no NaN, so that it raises
- * FE_INVALID. Whether the flag is raised then does not count. */
-int tf_blas_mend_triangle(const struct tf_precision *precision, struct tf_blas_pair x,
-                          struct tf_matrix c);
+/* tf_blas_multiply_full, or what BLAS makes of a triangular operand.
+ *
+ * BLAS does not read the other triangle of a triangular operand, nor what it would be
+ * multiplied by. The sums are those of the operand with zeros there; where such a zero
+ * makes NaN of an Inf or a NaN, that number counts as 0 too, and so do numbers that the
+ * precision would make Inf. */
+int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x,
+                     struct tf_matrix c);
 
 #endif

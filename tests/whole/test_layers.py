@@ -18,7 +18,7 @@ LAYERS = {
     "tf32dtype": """
         _caller
         _wording _options _scopes _imports _requirements _file_kinds _text _version
-        _whole_files _tensor_names _scaled_arrays
+        _whole_files _tensor_names _scaled_arrays _mapping
         _core _nvrtc
         _formats _source_folders _config
         tensor_core blocks _lazy_modules
@@ -26,7 +26,7 @@ LAYERS = {
         _matmul _files _arithmetic safetensors hdf5
         _functions
         interop _measures
-        _tensor_files
+        _tensor_files _journal
         _convert _report
         _tune
         cuda typing __init__

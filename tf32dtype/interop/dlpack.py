@@ -21,7 +21,6 @@ from .. import _core
 from .._formats import bit_packing
 from .._formats.codes import from_bits
 from .._formats.table import Format, as_own, formats, own_array
-from .._mapping import is_protected
 from .._wording import brief
 
 if TYPE_CHECKING:
@@ -195,6 +194,8 @@ class DLPackExporter:
             raise BufferError(
                 f"dl_device={brief(dl_device)}: this is memory of the CPU, {_CPU}"
             )
+        from .._mapping import is_protected  # it loads mmap and numpy.typing
+
         array = self._array.copy() if copy else self._array
         if is_protected(array):
             raise BufferError(
