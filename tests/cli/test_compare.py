@@ -240,7 +240,7 @@ def test_devices_against_numpy_by_hand(pair, capsys):
             assert row["differing"] == np.count_nonzero(one != other)
             if not row["differing"]:
                 assert row["snr_db"] == "inf"
-                assert row["largest_ulps"] == 0
+                assert row["largest_ulps"] == row["median_ulps"] == 0
                 continue
             assert float(row["snr_db"]) == pytest.approx(decibels(one - other, one))
             same_sign = one * other > 0
@@ -267,6 +267,20 @@ def test_ulps():
     pair.take(np.float32([3, np.inf]), np.float32([4, 4]))
     assert pair.largest_ulps == 0x7F800000 - 0x40800000
     assert pair.snr == -np.inf
+
+
+def test_median_of_ulps():
+    """Of all elements, of several blocks; the lower one of two in the middle."""
+    unit = Unit("A100", "mma.sync")
+    pair = compare_devices.Pair(unit, unit, "tf32")
+    one = np.ones(4, np.float32)
+    two = (one.view(np.int32) + np.int32([0, 3, 9, 1 << 20])).view(np.float32)
+    for i in range(4):
+        pair.take(one[i:], two[i:])
+    assert pair.elements == 10
+    assert pair.median_ulps == 9
+    pair.take(np.float32([np.nan]), one[:1])
+    assert pair.median_ulps == 9
 
 
 def test_devices_in_blocks_and_with_scales(pair, capsys, monkeypatch):

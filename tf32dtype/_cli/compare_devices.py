@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol
 
@@ -206,11 +207,22 @@ class Pair:
     largest_ulps: float = 0.0
     error_squares: float = 0.0
     squares: float = 0.0  # of the first one's results
+    _counts: Counter[float] = field(default_factory=Counter)  # of ulps
 
     @property
     def snr(self) -> float:
         """In dB: what the second one has is the first one's and noise."""
         return snr_db(self.error_squares, self.squares)
+
+    @property
+    def median_ulps(self) -> float:
+        """Of all elements: the lower one of two in the middle."""
+        seen = 0
+        for ulps in sorted(self._counts):
+            seen += self._counts[ulps]
+            if 2 * seen >= self.elements:
+                return ulps
+        return 0.0
 
     def take(self, first: Array, second: Array) -> None:
         """Take in a block of both products, in float32."""
@@ -223,6 +235,11 @@ class Pair:
         self.elements += ulps.size
         self.differing += int(np.count_nonzero(ulps))
         self.largest_ulps = max(self.largest_ulps, float(np.max(ulps)))
+        # Above 2^16 in 16 bits, so that there are not too many to count.
+        mantissa, exponent = np.frexp(ulps)
+        coarse = np.ldexp(np.rint(mantissa * 2**16), exponent - 16)
+        values, counts = np.unique(coarse, return_counts=True)
+        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
         self.error_squares += squares(error)
         self.squares += squares(signal)
 
@@ -235,6 +252,7 @@ class Pair:
             "second": self.second.record(),
             "elements": self.elements,
             "differing": self.differing,
+            "median_ulps": self.median_ulps,
             "largest_ulps": int(self.largest_ulps) if whole else self.largest_ulps,
             "snr_db": self.snr,
         }
@@ -334,7 +352,16 @@ def tables(
         found.append(
             Table(
                 "The same, two against each other",
-                ("format", "one", "other", "differ", "%", "max ulps", "SNR dB"),
+                (
+                    "format",
+                    "one",
+                    "other",
+                    "differ",
+                    "%",
+                    "median ulps",
+                    "max ulps",
+                    "SNR dB",
+                ),
                 [
                     [
                         pair.format,
@@ -342,6 +369,7 @@ def tables(
                         pair.second.name,
                         str(pair.differing),
                         number(100 * pair.differing / pair.elements),
+                        number(pair.median_ulps, 4),
                         number(pair.largest_ulps, 4),
                         decibels(pair.snr),
                     ]

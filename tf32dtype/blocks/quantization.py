@@ -251,12 +251,14 @@ def check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
     wide = x if x.dtype.kind == "f" else x.astype(np.float32)
     if overflow == "raise":
         bad = ~np.isfinite(to_float32(x, overflow))
-        why = f'{row.name} has no code for it (overflow="saturate" clips Inf)'
+        why = f"{row.name} has no code for it"
     else:
         bad = np.isnan(wide) & (not holds_nan(row))
         why = f"{row.element}, the element of {row.name}, has no NaN"
     if bad.any():
         at = tuple(map(int, np.unravel_index(np.argmax(bad), x.shape)))
+        if overflow == "raise" and not np.isnan(wide[at]):
+            why += ' (overflow="saturate" clips Inf)'
         if np.isfinite(wide[at]):
             why = 'it is beyond the range of float32 (overflow="saturate" clips it)'
         raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]!s}: {why}")

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Float = TypeVar("Float", np.float16, np.float32, np.float64)
+#: Not np.float64 itself: mypy would then take every ``x.astype(...)`` for float64.
+_Double = TypeVar("_Double", bound=np.float64)
 
 #: of an operand, so that stacks of them broadcast
 _AXES = 32
@@ -65,8 +67,8 @@ def matmul(
 ) -> Out: ...
 @overload
 def matmul(
-    a: NDArray[np.float64],
-    b: NDArray[np.float64],
+    a: NDArray[_Double],
+    b: NDArray[_Double],
     c: ArrayLike | None = ...,
     *,
     accumulator: Literal["float64"] | None = ...,

@@ -70,6 +70,10 @@ half = numbers.astype(np.float16)
 multiply = td.tensor_core.matmul
 assert_type(multiply(half, half.T, device="V100"), npt.NDArray[np.float32])
 assert_type(
+    multiply(half.astype(td.bfloat16), half.T.astype(td.bfloat16), device="H100"),
+    npt.NDArray[np.float32],
+)
+assert_type(
     multiply(a, a.T, 0.5, device="Hopper", instruction="wgmma", terms=None),
     npt.NDArray[np.float32],
 )

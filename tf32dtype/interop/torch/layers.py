@@ -90,6 +90,11 @@ def convert(
     once); bfloat16 holds those of `tcfp8`, of MX and NVFP4 elements under scales that
     are powers of two, while `tcfp12` and `tcfp16` carry more digits than it has.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"model must be a torch.nn.Module, not {brief(model)}: for the numbers of a"
+            " tensor use tf32dtype.interop.torch.fake_quantize"
+        )
     if isinstance(skip, str):
         raise TypeError(f"skip is a list of names, not {brief(skip)}: [{brief(skip)}]")
     skipped = tuple(skip)
