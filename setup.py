@@ -382,6 +382,8 @@ class BuildExt(build_ext):
         python_key = (sys.version, numpy_version)
         # NumPy's declarations for Cython (numpy.pxd) go into what Cython writes.
         translator = f"{cython_version()}-numpy-{numpy_version}"
+        # clang lacks some of gcc's flags.
+        glue = GLUE if self.compiles("int f;", GLUE) else OPTIMISE
         steps: list[Step] = []
 
         def add(target: str, label: str, source: Path, flags: list[str], *more: Any):
@@ -392,7 +394,7 @@ class BuildExt(build_ext):
             source = Path(ext.sources[0])
             translated = partial(
                 self.cython_object, source, ext.name, translator,
-                [*COMMON, *GLUE, "-w"], NUMPY_API, system, python_key,
+                [*COMMON, *glue, "-w"], NUMPY_API, system, python_key,
             )  # fmt: skip
             steps.append(Step(source, ext.name, translated))
 

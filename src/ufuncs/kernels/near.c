@@ -117,7 +117,7 @@ TF_INLINE double power_near(double x, double y)
 TF_INLINE double hypot_near(double x, double y)
 {
     const double root = sqrt(x * x + y * y);
-    return (fabs(x) == INFINITY) | (fabs(y) == INFINITY) ? INFINITY : root;
+    return ((fabs(x) == INFINITY) | (fabs(y) == INFINITY)) ? INFINITY : root;
 }
 
 /* With q = lesser/greater of the magnitudes: arctan q, or from tan(pi/8) on pi/4 +
