@@ -483,3 +483,25 @@ def test_what_blocks_refuse() -> None:
         np.add(q, 1)
     with pytest.raises(TypeError, match="BlockArray, not ndarray"):
         td.interop.dask.from_blocks(np.zeros(3))
+
+
+def test_arrays_with_scales_are_no_arrays_of_numbers() -> None:
+    x = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    blocks = td.blocks.quantize(x, "mxfp8_e4m3")
+    columns = td.blocks.quantize(x, "mxfp8_e4m3", axis=0)
+    tiles = td.blocks.quantize_tiles(x, "float8_e4m3fn", (1, 32))
+    lazy, host = td.interop.dask.from_blocks(columns), td.blocks.matmul(blocks, columns)
+    assert_same(blocks @ lazy, host)  # the operator of dask's array
+    for function in (td.interop.dask.matmul, td.interop.dask.tensordot):
+        for scaled in (blocks, tiles, lazy):
+            with pytest.raises(TypeError, match=r"a is a .*Array, not an array of num"):
+                function(scaled, x)
+            with pytest.raises(TypeError, match=r"b is a .*Array, .*dequantize\(\)"):
+                function(x, scaled)
+    rows = td.interop.dask.from_blocks(blocks)
+    for product in (lambda: tiles @ lazy, lambda: rows @ tiles.T):
+        with pytest.raises(TypeError, match=r"is a TileArray, .*dequantize"):
+            product()
+    for scaled in (blocks, tiles, lazy):
+        with pytest.raises(TypeError, match=r"x is a .*Array, .*dequantize"):
+            td.interop.dask.quantize(scaled, "mxfp4")

@@ -69,6 +69,8 @@ class Scaled(_Operators, Generic[Product]):
         raise TypeError(_no_function(func.__name__))
 
     def __matmul__(self, other: ArrayLike | Scaled[Product]) -> Product:
+        if getattr(other, "__array_ufunc__", self) is None:
+            return NotImplemented  # like an ndarray: `other` multiplies, dask's say
         product: Product = self._product(self, other)
         return product
 

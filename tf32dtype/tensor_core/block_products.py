@@ -25,7 +25,21 @@ Bytes = NDArray[np.uint8]
 Singles = NDArray[np.float32]
 
 _POWERS = "float8_e8m0fnu"
+_NO_CODES = np.empty((0, 0), np.uint8)
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
+
+
+class Tiles(Protocol):
+    """The members of a `tf32dtype.blocks.TileArray` that are used."""
+
+    format: str
+    shape: tuple[int, ...]
+    #: rows and columns that share a scale
+    tile: tuple[int, int]
+    scale_format: str
+    elements: Array
+    #: numbers: (..., tiles along rows, tiles along columns)
+    scales: Array
 
 
 class Blocks(Protocol):
@@ -47,7 +61,7 @@ class Blocks(Protocol):
 
 
 def is_blocks(x: Any) -> bool:
-    """Whether an operand is an array of blocks."""
+    """Whether an operand is an array of blocks or of tiles."""
     return not isinstance(x, np.ndarray) and hasattr(x, "scale_format")
 
 
@@ -55,7 +69,7 @@ class Level(NamedTuple):
     """Elements of one scale each block, as lines along k."""
 
     elements: Array  # (..., lines, k)
-    scales: Bytes  # codes: (..., lines, blocks)
+    scales: Bytes  # codes: (..., lines, blocks); none where scales are numbers
     values: Singles  # what these are worth
 
 
@@ -82,10 +96,13 @@ class Operand(NamedTuple):
 def read(x: Any, name: str, other: str) -> Operand:
     """Take an array of blocks apart; blocks of b lie along its axis before the last.
 
+    The columns of a's tiles, and the rows of b's, are blocks.
+
     Raises
     ------
     TypeError
-        For what is no array of blocks; for elements that no tensor core multiplies.
+        For what is no array of blocks in this machine's memory; for elements that no
+        tensor core multiplies.
     ValueError
         For blocks along another axis.
     """
@@ -94,6 +111,10 @@ def read(x: Any, name: str, other: str) -> Operand:
             f"{name} is {getattr(x, 'dtype', type(x).__name__)} and {other} an array of"
             " blocks: both have to be, see tf32dtype.blocks.quantize"
         )
+    if not isinstance(x.elements, np.ndarray):
+        raise TypeError(f"{name} is in a GPU's memory: {name}.get() copies it")
+    if hasattr(x, "tile"):
+        return _read_tiles(x, name)
     blocks: Blocks = x
     ndim = len(blocks.shape)
     along = ndim - 1 if name == "a" or ndim == 1 else ndim - 2
@@ -121,14 +142,32 @@ def read(x: Any, name: str, other: str) -> Operand:
     )
 
 
+def _read_tiles(x: Tiles, name: str) -> Operand:
+    """An array of tiles; each line has the scales of its tiles."""
+    elements, scales, (lines, k) = x.elements, x.scales, x.tile
+    if name == "b":
+        elements, scales = elements.swapaxes(-1, -2), scales.swapaxes(-1, -2)
+        lines, k = k, lines
+    _check_elements(x, name)
+    scales = np.repeat(scales, lines, axis=-2)[..., : elements.shape[-2], :]
+    codes = scales.view(np.uint8) if x.scale_format == _POWERS else _NO_CODES
+    level = Level(elements, codes, scales.astype(np.float32))
+    form, one = elements.dtype.name, np.float32(1)
+    return Operand(name, form, x.scale_format, k, one, (level,), False)
+
+
+def _check_elements(x: Blocks | Tiles, name: str) -> None:
+    if x.elements.dtype.name not in _TYPES:
+        raise TypeError(
+            f"{name} is {x.format}, whose elements are {x.elements.dtype}: no tensor"
+            " core here multiplies these"
+        )
+
+
 def _levels(x: Blocks, name: str) -> Iterator[Level]:
     """What is high; then the residual. In the axes that the array has."""
-    elements, residuals = np.asarray(x.elements), x.residual_elements
-    if elements.dtype.name not in _TYPES:
-        raise TypeError(
-            f"{name} is {x.format}, whose elements are {elements.dtype}: no tensor core"
-            " here multiplies these"
-        )
+    elements, residuals = x.elements, x.residual_elements
+    _check_elements(x, name)
     codes = x.scales if residuals is None else x.scales[..., 0]
     values = _core.scale_values(x.scale_format)
     with np.errstate(all="ignore"):
@@ -193,7 +232,8 @@ def resolve(
     if not isinstance(model, Aligned):
         raise ValueError(f"{model.name} does not multiply blocks; NVIDIA's units do")
     depth = 2 * model.depth if model.emulated else model.depth
-    if x.block_size % depth:
+    # A single block has no next one, so it may end within an instruction.
+    if x.block_size % depth and x.block_size < x.shape[-1]:
         name = find_instruction(found, instruction)
         raise ValueError(
             f"blocks of {x.block_size}: {found.name} {name} is modelled with"

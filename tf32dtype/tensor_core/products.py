@@ -31,9 +31,9 @@ from .look_up import find_device, find_model
 from .models import POINTS, Accumulator, Instruction, Model
 
 if TYPE_CHECKING:
-    from ..blocks import BlockArray
+    from ..blocks import BlockArray, TileArray
 
-    Operand: TypeAlias = ArrayLike | BlockArray
+    Operand: TypeAlias = ArrayLike | BlockArray | TileArray
 
 Array = NDArray[Any]
 Float = TypeVar("Float", np.float16, np.float32, np.float64)
@@ -138,8 +138,9 @@ def matmul(
         choose the format: float16, float64, or `tf32`, `bfloat16` and the formats of
         8, 6 and 4 bits of this package; float32 stands for tf32 where the device does
         not multiply float32 numbers themselves.
-        Or both are `tf32dtype.blocks.BlockArray`, a with its blocks along the last
-        axis and b along the one before the last, of one size: see the notes.
+        Or both are `tf32dtype.blocks.BlockArray` or `tf32dtype.blocks.TileArray`, a
+        with its blocks along the last axis and b along the one before the last, of one
+        size: see the notes.
     c : array_like, optional
         Of the accumulator's dtype and a shape that broadcasts to the result's, or a
         number: what the accumulators begin with. None: +0.
@@ -206,7 +207,8 @@ def matmul(
     and for each term in the order high * high, high * low, low * high, low * low, the
     sum of the block starts from zero in the tensor core; then ``acc = fma(scale_a *
     scale_b, sum, acc)`` in float32, to nearest, the product of scales rounded first.
-    `acc` begins with `c`.
+    `acc` begins with `c`. The columns of a's tiles and the rows of b's are such blocks:
+    1 x 128 tiles times 128 x 128 ones on an H100 are what DeepGEMM computes.
 
     Examples
     --------

@@ -16,12 +16,12 @@ from numpy.typing import DTypeLike
 
 from ... import blocks
 from ..._formats.aliases import BlockFormatName
-from ..._formats.table import as_own, find_dtype
+from ..._formats.table import find_dtype
 from ..._options import refuse_unknown, shows
 from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
-from .chains import only
+from .chains import as_chunks, only
 
 sizeof.register(blocks.BlockArray, attrgetter("nbytes"))
 
@@ -163,7 +163,7 @@ def quantize(
     if options.get("rng") is not None:
         raise ValueError("rng: chunks would all have the same draws; quantize each")
     row = find(format)
-    x = da.asanyarray(as_own(x))
+    x = as_chunks(x, "x")
     axis = checked_axis(axis, x.ndim)
     small = np.ones((1,) * x.ndim, x.dtype)
     blocks.quantize(small, row, axis, **options)  # what is wrong with the arguments
@@ -304,7 +304,7 @@ def _factor(x: Any, which: int) -> da.Array:
     if isinstance(x, blocks.BlockArray):
         x = from_blocks(x, -1)
     if not isinstance(x, BlockArray):
-        x = da.asanyarray(as_own(x))
+        x = as_chunks(x, "ab"[which])
         return x.rechunk({max(x.ndim - 1 - which, 0): -1}) if x.ndim else x
     along = max(x.ndim - 1 - which, 0)
     if x.axis != along:

@@ -15,11 +15,29 @@ from typing import Any, Literal, NamedTuple
 import dask.array as da
 import numpy as np
 
+from ..._formats.table import as_own
+
 #: Of the terms of the sums: of k one after the other, or as chunks are there.
 Order = Literal["k", "any"]
 Multiply = Callable[..., Any]
 
 _SINGLE = np.dtype(np.float32)
+
+
+def as_chunks(x: Any, name: str) -> da.Array:
+    """A dask array of an argument.
+
+    Raises
+    ------
+    TypeError
+        For an array of blocks or of tiles.
+    """
+    if hasattr(x, "dequantize"):
+        raise TypeError(
+            f"{name} is a {type(x).__name__}, not an array of numbers: a @ b multiplies"
+            " BlockArrays of dask; others are numbers after dequantize()"
+        )
+    return da.asanyarray(as_own(x))
 
 
 class Operand(NamedTuple):

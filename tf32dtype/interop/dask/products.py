@@ -12,7 +12,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..._formats.table import Format, as_own, find_dtype, formats
+from ..._formats.table import Format, find_dtype, formats
 from ..._functions.averages import FORMATS
 from ..._matmul.context import current_settings
 from ..._matmul.matmul import matmul as multiply_matrices
@@ -25,7 +25,7 @@ from ..._matmul.precisions import (
 )
 from ..._options import refuse_unknown, shows
 from ..._wording import brief
-from .chains import Operand, Order, sum_over_k
+from .chains import Operand, Order, as_chunks, sum_over_k
 from .reductions import is_ours, round_to
 
 Function = Callable[..., Any]
@@ -105,7 +105,7 @@ def matmul(
     np.float32(111.11111)
     """
     refuse_unknown("matmul", options, ProductOptions)
-    a, b = (da.asanyarray(as_own(x)) for x in (a, b))
+    a, b = as_chunks(a, "a"), as_chunks(b, "b")
     way, target = _way(a, b, precision, dtype, **options)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("a product of matrices takes no single numbers")
@@ -169,7 +169,7 @@ def tensordot(
         As `matmul` does; for axes whose lengths differ.
     """
     refuse_unknown("tensordot", options, ProductOptions)
-    a, b = (da.asanyarray(as_own(x)) for x in (a, b))
+    a, b = as_chunks(a, "a"), as_chunks(b, "b")
     way, target = _way(a, b, precision, dtype, **options)
     a_axes, b_axes = _contracted(a, b, axes)
     a_free = [axis for axis in range(a.ndim) if axis not in a_axes]
