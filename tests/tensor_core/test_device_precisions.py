@@ -19,6 +19,7 @@ from tests.matmul.precision_cases import (
 )
 from tests.reference import device_precisions, matmul
 from tests.support.bits import raised
+from tests.support.interpreters import run
 from tf32dtype import _core
 from tf32dtype.tensor_core.look_up import find_model
 
@@ -175,3 +176,68 @@ def test_what_has_no_device():
         with pytest.raises(ValueError, match=message):
             td.set_matmul_precision(precision, **keywords)
     assert "device='H100'" in repr(td.matmul_precision("tf32", device="H100"))
+
+
+# -- how the vendor's library rounds before the unit ---------------------------
+
+#: Ties of tf32, and numbers beside them.
+TIES = np.float32([1024.5, 1025.5, -1024.5, 1.0 + 2.0**-11, 1 + 3 * 2.0**-12, 3e38])[
+    :, None
+]
+LIBRARIES = {"NVIDIA": "ties_to_away", "AMD": "toward_zero"}
+WITH_TF32 = {
+    device.name: "AMD" if device.name.startswith("MI") else "NVIDIA"
+    for device in td.tensor_core.devices.values()
+    if any(model.a == "tf32" for model in device.models)
+}
+
+
+def tf32_ways(device: str, **options: str):
+    """Every way to ask for the product of TIES and 1."""
+    one = np.float32([[1]])
+    keywords = {"device": device, **options}
+    yield "matmul", td.matmul(TIES, one, precision="tf32", **keywords)
+    with td.matmul_precision("tf32", **keywords):
+        yield "scope", TIES @ one
+        yield "matmul in a scope", td.matmul(TIES, one)
+    td.set_matmul_precision("tf32", **keywords)
+    try:
+        yield "process", TIES @ one
+    finally:
+        td.set_matmul_precision(None)
+
+
+@pytest.mark.parametrize("device", WITH_TF32)
+def test_tf32_is_rounded_as_the_library_does(device):
+    for rounding in (None, "ties_to_even", "ties_to_away", "toward_zero"):
+        options = {} if rounding is None else {"rounding": rounding}
+        way = rounding or LIBRARIES[WITH_TF32[device]]
+        want = td.quantize(TIES, td.tf32, rounding=way).astype(np.float32)
+        for name, got in tf32_ways(device, **options):
+            np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+def test_without_a_device_ties_are_even():
+    want = TIES.astype(td.tf32).astype(np.float32)
+    one = np.float32([[1]])
+    np.testing.assert_array_equal(td.matmul(TIES, one, precision="tf32"), want)
+    np.testing.assert_array_equal(
+        td.matmul(TIES, one, precision="tf32", rounding=None), want
+    )
+
+
+def test_the_command_rounds_so(tmp_path):
+    program = tmp_path / "tie.py"
+    program.write_text(
+        "import numpy as np\n"
+        "a, b = np.full((2, 1), 1024.5, 'f4'), np.ones((1, 2), 'f4')\n"
+        "print((a @ b)[0, 0])\n"
+    )
+    for options, want in (
+        ([], "1024.0"),
+        (["--device", "A100"], "1025.0"),
+        (["--device", "MI300X"], "1024.0"),
+        (["--device", "A100", "--rounding", "ties_to_even"], "1024.0"),
+    ):
+        command = ["-m", "tf32dtype", "run", "--quiet", "--precision", "tf32"]
+        assert run(*command, *options, str(program)).strip() == want

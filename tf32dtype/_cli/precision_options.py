@@ -21,14 +21,24 @@ def add_precision(parser: ArgumentParser) -> None:
         metavar="NAME",
         help=", ".join(row.short for row in PRECISIONS) + ", or a long name",
     )
-    for option, kind, whose in (
-        ("--rounding", Tf32Rounding, "of operands under tf32"),
-        ("--scale", Scale, "what has a scale of its own under fp8"),
-        ("--special-values", SpecialValues, "what becomes of Inf in x3, x6 and x9"),
+    usual = Settings(None)
+    for option, kind, default, whose in (
+        (
+            "--rounding",
+            Tf32Rounding,
+            usual.rounding,
+            "of operands under tf32 (ties_to_even; as a device's library)",
+        ),
+        ("--scale", Scale, usual.scale, "what has a scale of its own under fp8"),
+        (
+            "--special-values",
+            SpecialValues,
+            usual.special_values,
+            "what becomes of Inf in x3, x6 and x9",
+        ),
     ):
-        words = get_args(kind)
-        metavar = "|".join(words)
-        parser.add_argument(option, default=words[0], metavar=metavar, help=whose)
+        metavar = "|".join(get_args(kind))
+        parser.add_argument(option, default=default, metavar=metavar, help=whose)
     for name, what in _OTHERS.items():
         parser.add_argument(f"--{name}", action="store_true", help=what)
     parser.add_argument(

@@ -37,7 +37,7 @@ def words(settings: Settings) -> str:
         if getattr(settings, name)
     ]
     for name, usual in (
-        ("rounding", "ties_to_even"),
+        ("rounding", None),
         ("scale", "tensor"),
         ("special_values", "propagate"),
         ("min_size", 0),

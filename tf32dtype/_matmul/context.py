@@ -128,8 +128,9 @@ class matmul_precision:
         A preset's name or its short one: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
         "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... None is NumPy's own, also inside
         another scope.
-    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}
-        How "tf32" rounds the operands.
+    rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
+        How "tf32" rounds the operands. By default ties to even; with `device`, as the
+        library of its vendor does: "ties_to_away" on NVIDIA, "toward_zero" on AMD.
     scale : {"tensor", "row"}
         What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
         each row of the first operand and each column of the second.

@@ -65,7 +65,7 @@ SpecialValues = Literal["propagate", "saturate"]
 class RoundingOptions(TypedDict, total=False):
     """How a precision treats operands: see `matmul_precision`."""
 
-    rounding: Tf32Rounding
+    rounding: Tf32Rounding | None
     scale: Scale
     special_values: SpecialValues
 
@@ -102,7 +102,8 @@ class Settings(NamedTuple):
     """What a precision was asked for with: the arguments of `matmul_precision`."""
 
     precision: str | None
-    rounding: Tf32Rounding = "ties_to_even"
+    #: None: as `rounding_of` has it
+    rounding: Tf32Rounding | None = None
     scale: Scale = "tensor"
     special_values: SpecialValues = "propagate"
     device: DeviceName | None = None
@@ -199,7 +200,8 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         return _planned(settings, os.fspath(settings.plan))
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
-    _check("rounding", settings.rounding, Tf32Rounding, short, ["tf32"])
+    if settings.rounding is not None:
+        _check("rounding", settings.rounding, Tf32Rounding, short, ["tf32"])
     _check("scale", settings.scale, Scale, short, _SCALED)
     _check("special_values", settings.special_values, SpecialValues, short, _SPLIT)
     model = _find_model(row, settings.device, settings.instruction)
@@ -208,7 +210,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         return None
     return _core.MatmulSpec(
         row.format,
-        rounding=ROUNDINGS.index(settings.rounding),
+        rounding=ROUNDINGS.index(rounding_of(settings, row, model)),
         scaling=_SCALINGS.index(settings.scale if short in _SCALED else None),
         parts=row.parts,
         split_orders=row.split_orders,
@@ -222,6 +224,17 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         model=model,
         scales_inside=model is not None and model.scales_inside,
     )
+
+
+def rounding_of(
+    settings: Settings, row: Precision, model: Model | None = None
+) -> Tf32Rounding:
+    """How operands are rounded: as told, else as the device's library does it."""
+    if settings.rounding is not None:
+        return settings.rounding
+    if model is None or row.short != "tf32":
+        return "ties_to_even"
+    return model.library_rounding
 
 
 def _planned(settings: Settings, path: str) -> _core.MatmulSpec:

@@ -15,6 +15,7 @@ from itertools import product
 from typing import Final, Literal, NamedTuple, cast
 
 from .. import _core
+from .._formats.quantize import Tf32Rounding
 
 #: The best known one with a matrix unit; of CPUs, the extension that has it.
 Board = Literal[
@@ -216,6 +217,15 @@ class Model:
         """Whether libraries add products of parts of float32 numbers on it (bf16x9)."""
         return False
 
+    @property
+    def library_rounding(self) -> Tf32Rounding:
+        """How the vendor's library rounds float32 operands to tf32 before the unit.
+
+        AMD's hipBLASLt does not: the unit ignores their low 13 bits
+        (ROCm/rocm-libraries, pull request 9176).
+        """
+        return "toward_zero"
+
 
 @dataclass(frozen=True)
 class Aligned(Model):
@@ -255,6 +265,14 @@ class Aligned(Model):
     def adds_parts(self) -> bool:
         """Whether libraries add products of parts of float32 numbers on it (bf16x9)."""
         return True
+
+    @property
+    def library_rounding(self) -> Tf32Rounding:
+        """How the vendor's library rounds float32 operands to tf32 before the unit.
+
+        cuBLAS has the bits of ``cvt.rna.tf32.f32`` (triton-lang/triton, issue 4574).
+        """
+        return "ties_to_away"
 
     @property
     def rounding(self) -> str:

@@ -130,6 +130,9 @@ def matmul(
 ) -> Any:
     """Multiply matrices as the matrix unit of a device does: a @ b + c.
 
+    For the result of PyTorch's and cuBLAS's TF32 products, which round float32 operands
+    before the unit, write ``td.matmul(a, b, precision="tf32", device=...)``.
+
     Parameters
     ----------
     a, b : array_like
@@ -157,7 +160,7 @@ def matmul(
         float64 for float64 operands, else float32.
     rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
         How float32 operands become tf32. None: raw, as the unit reads them: it ignores
-        the low 13 bits. "ties_to_away" is what cuBLAS does on Ampere.
+        the low 13 bits. "ties_to_away" is what cuBLAS does.
     promote_every : int, optional
         After so many k, a multiple of the instruction's depth, the accumulators are
         added to others in float32, which began with `c`, and start from zero again;

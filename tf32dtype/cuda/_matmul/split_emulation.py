@@ -24,6 +24,7 @@ from ..._matmul.precisions import (
     RoundingOptions,
     Settings,
     find_precision,
+    rounding_of,
 )
 from ..._matmul.precisions import check as check_options
 from .._arrays.ndarray import allocate, lying
@@ -198,9 +199,8 @@ def product(
     elif row.parts == 1:
         own = None if not row.short.startswith("fp8") else settings.scale == "row"
         x, y = View.of(a), View.of(b)
-        _narrow_product(
-            machine, x, y, out, row, ROUNDINGS.index(settings.rounding), own
-        )
+        rounding = ROUNDINGS.index(rounding_of(settings, row))
+        _narrow_product(machine, x, y, out, row, rounding, own)
     else:
         saturates = settings.special_values == "saturate"
         _split_product(machine, View.of(a), View.of(b), out, row, saturates, chunks)
