@@ -11,7 +11,8 @@
  *
  * Sums that are rounded to odd are those of two numbers, rounded downward and upward: of the
  * two results the odd one, or both are the exact sum. Where no instruction says how it
- * rounds, all of float32 rounds downward meanwhile, and minus a sum is what is upward.
+ * rounds, all of float32 rounds downward meanwhile, and minus a sum is what is upward. Where
+ * results may be subnormal or overflow, float32 rounds to nearest, and errors of sums tell.
  *
  * A sum of three numbers that is rounded once is that of three sums, the last of errors and
  * rounded to odd. Other sums of more than two numbers are float64's: see rounded_doubles.c.
@@ -36,7 +37,7 @@ struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
     int flushes; /* each result */
-    int to_odd;  /* sums, of exact products, and of minus c */
+    int to_odd;  /* sums, of exact products, and of minus c unless each result is flushed */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -53,6 +54,11 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
                            floats c, words *doubt)
 {
     floats sums[TF_DEEPEST_ROUNDED];
+    if (variant.to_odd && variant.flushes) {
+        const floats first = flush(floats_of(a[0]) * load_floats(b));
+        const floats second = flush(floats_of(a[1]) * load_floats(b + PANEL));
+        return flush(any_odd_sum(c, flush(any_odd_sum(first, second))));
+    }
     if (variant.to_odd) {
         const floats first = floats_of(a[0]) * load_floats(b);
         const floats sum = odd_product_sum(floats_of(a[1]), load_floats(b + PANEL), first);
@@ -217,7 +223,8 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
 {
     const int flushes_c = variant.flushes && model->flush_operands != TF_KEEP_SUBNORMAL;
     struct tile sums, doubt = {0};
-    begin(model, flushes_c, variant.to_odd, c, ldc, &sums);
+    const int minus = variant.to_odd && !variant.flushes;
+    begin(model, flushes_c, minus, c, ldc, &sums);
     const size_t step = variant.flushes || variant.lanes
                             ? (size_t)model->instruction_depth
                             : depth;
@@ -245,7 +252,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     if (pairs || (variant.flushes && variant.arithmetic == TF_FUSED)) {
         redo_with_integers(model, &x, depth, &doubt, c, ldc, &sums);
     }
-    store(&sums, variant.to_odd, c, ldc);
+    store(&sums, minus, c, ldc);
 }
 
 #define CHAIN(name, ...)                                                             \
@@ -262,6 +269,7 @@ CHAIN(odd_flushed, .arithmetic = TF_FUSED, .depth = 1, .odd_first = 1, .flushes 
 CHAIN(lanes_exact, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .exact = 1)
 CHAIN(lanes_flushed, .arithmetic = TF_FUSED, .depth = 1, .lanes = 2, .flushes = 1)
 CHAIN(odd_steps, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1, .to_odd = 1)
+CHAIN(odd_steps_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1, .to_odd = 1)
 CHAIN(steps_2_exact, .arithmetic = TF_STEPWISE, .depth = 2, .exact = 1)
 CHAIN(steps_2_flushed, .arithmetic = TF_STEPWISE, .depth = 2, .flushes = 1)
 CHAIN(steps_4_exact, .arithmetic = TF_STEPWISE, .depth = 4, .exact = 1)
@@ -303,7 +311,7 @@ static struct loops loops_of(const struct tf_rounded_model *m)
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
         const int downward = LANES < 16; /* else instructions say how they round */
-        return fits ? (struct loops){NULL, odd_steps, all_by_integers, downward, 0} : none;
+        return fits ? (struct loops){NULL, odd_steps, odd_steps_flushed, downward, 0} : none;
     }
     if (is_in_doubles(m)) {
         return m->depth == 2 ? fused_2 : fused_4;
@@ -325,7 +333,7 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     if (m->arithmetic == TF_FUSED && m->depth == 2 && m->instruction_depth == 2 &&
         m->lanes == 1 && m->start == TF_SIGN_BIT && !m->flush_results &&
         !m->flush_operands) {
-        return (struct loops){steps_2_exact, NULL, all_by_integers, 0, 0};
+        return (struct loops){steps_2_exact, NULL, TF_PLAIN_NAME(tf_pair_steps_any), 0, 0};
     }
     if (m->arithmetic == TF_STEPWISE && m->flush_results) {
         if (m->depth == 2) {
@@ -421,9 +429,18 @@ go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop, struct
       size_t depth, float *c, size_t ldc)
 {
     const size_t most = loop == loops.any && loop != fused_any ? TF_MMA_DEPTH : depth;
+    /* Errors of sums, which tell how sums are odd elsewhere, must not be flushed. */
+    const int flushes = loop == loops.any && plan->rounded.flush_results &&
+                        (!plan->rounded.to_odd || LANES == 16);
+    if (flushes) {
+        tf_fp_flush_results(1);
+    }
     for (size_t k = 0; k < depth; k += most) {
         const struct operands here = operands_from(x, k, 0);
         loop(&plan->rounded, &here, tf_min_size(depth - k, most), c, ldc);
+    }
+    if (flushes) {
+        tf_fp_flush_results(0);
     }
 }
 

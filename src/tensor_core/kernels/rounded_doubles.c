@@ -430,6 +430,33 @@ TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_mo
     }
 }
 
+/* Sums of two products, which are exact in float64, to odd: a rounding to float32 takes it
+ * for the exact sum. */
+void TF_PLAIN_NAME(tf_pair_steps_any)(const struct tf_rounded_model *model,
+                                      const struct operands *x, size_t count, float *c,
+                                      size_t ldc)
+{
+    (void)model;
+    for (size_t r = 0; r < ROWS; r++, c += ldc) {
+        const float *a = x->a + r * x->lda;
+        for (size_t j = 0; j < WIDTH; j += PLACES) {
+            few_floats sums;
+            memcpy(&sums, c + j, sizeof sums);
+            for (size_t k = 0; k < count; k += 2) {
+                const float *b = x->b + k * PANEL + j;
+                const doubles first = all_lanes(a[k]) * load_wide(b);
+                const doubles second = all_lanes(a[k + 1]) * load_wide(b + PANEL);
+                doubles error;
+                const doubles sum = two_sum(first, second, &error);
+                sums += singles_of(make_odd(sum, error));
+            }
+            for (size_t i = 0; i < PLACES; i++) {
+                c[j + i] = sums[i] == sums[i] ? sums[i] : tf_float_of(TF_MAGNITUDE_BITS);
+            }
+        }
+    }
+}
+
 #define CHAIN_DOUBLES(name, depth, how)                                        \
     void TF_PLAIN_NAME(name)(const struct tf_rounded_model *model,             \
                              const struct operands *x, size_t count, float *c, \

@@ -124,6 +124,22 @@ TF_INLINE floats odd_sum(floats x, floats y)
 
 #endif
 
+/* x + y to odd, of any numbers, while float32 rounds to nearest. Beyond 2^128 it is Inf: half
+ * of both tells where a sum is. */
+TF_INLINE floats any_odd_sum(floats x, floats y)
+{
+    enum { GREATEST = 0x7F7FFFFF };
+    const floats near = x + y, odd = odd_sum(x, y);
+    const words far = ~are_less(magnitudes_of(near), GREATEST);
+    if (__builtin_expect(!any(far), 1)) {
+        return odd;
+    }
+    const words special = (words)(x - x + (y - y) != 0);
+    const floats twice = 2 * odd_sum(x * 0.5f, y * 0.5f);
+    const words chosen = ((words)near & special) | ((words)twice & ~special);
+    return (floats)((chosen & far) | ((words)odd & ~far));
+}
+
 /* x0 y0 + x1 y1 + z, rounded once, if products are exact and nothing is subnormal: S. Boldo
  * and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
  * rounding to odd", IEEE Trans. Comput. 57 (2008). */

@@ -33,7 +33,9 @@ typedef void chain_fn(const struct tf_rounded_model *model, const struct operand
 
 /* Those of rounded_doubles.c: fused groups of two and four products. Where all sums are
  * exact but for what the unit rounds; where no result is subnormal or overflows, while
- * float64 rounds downward; and else. */
+ * float64 rounds downward; and else. And sums of two bfloat16 products, rounded once, which
+ * are added to the accumulator then. */
+extern chain_fn TF_PLAIN_NAME(tf_pair_steps_any);
 extern chain_fn TF_PLAIN_NAME(tf_fused_2_exact), TF_PLAIN_NAME(tf_fused_4_exact),
     TF_PLAIN_NAME(tf_fused_4_enclosed), TF_PLAIN_NAME(tf_fused_any);
 
