@@ -37,7 +37,15 @@ enum {
     TF_OPERAND_PART = TF_KC * TF_MC_FILLED,
 };
 
-/* What a thread works in: about 10 MB, of which small products touch little. What
+/* Lines along k of which a tensor core multiplies an Inf or a NaN: bits of 64 k each, line
+ * after line; and whether a line has some, and a NaN. */
+struct tf_special_lines {
+    uint64_t infinite[TF_KC / 64][TF_NC], zero[TF_KC / 64][TF_NC];
+    uint64_t negative[TF_KC / 64][TF_NC];
+    uint8_t some[TF_NC], nan[TF_NC];
+};
+
+/* What a thread works in: about 11 MB, of which small products touch little. What
  * vectors are loaded from begins with cache lines. */
 struct tf_workspace {
     float sums[TF_TILE_M * TF_LDC];
@@ -52,6 +60,10 @@ struct tf_workspace {
     size_t ld;        /* from row to row of sums */
     int has_specials; /* among numbers that were split */
     uint8_t in_row[TF_TILE_M], in_column[TF_NC]; /* what is not finite */
+    /* Of rows of A and of columns of B; and what becomes of sums, if there is some. */
+    struct tf_special_lines specials[2];
+    uint8_t outcomes[TF_TILE_M * TF_NC];
+    int has_outcomes;
     struct tf_watch *watch; /* of the call */
     int asks;               /* this thread made it */
 };

@@ -1,10 +1,16 @@
 /* Products as a tensor core computes them, tile by tile. */
 #include "tensor_core/mma_matmul.h"
 
+#include <float.h>
+#include <math.h>
+
 #include "matmul/bf16_dot.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 #include "tensor_core/mma_epilogue.h"
+#include "tensor_core/mma_specials.h"
+
+enum { BIAS = 127 };
 
 /* How the elements of a tile are chained. */
 static struct tf_mma_plan plan_of(const struct tf_tile *tile)
@@ -50,10 +56,10 @@ static struct tf_mma_exponents exponents_for(const struct tf_mma_plan *plan,
         least, plan->model.zero_products ? TF_LEAST_SINGLE : TF_MMA_ZERO};
 }
 
-/* Whether there is an Inf or NaN among numbers that are split. */
-static void note_specials(struct tf_workspace *work, struct tf_magnitude_range range)
+/* Rows of an MC panel, from the i-th on. */
+static size_t rows_from(const struct tf_tile *tile, size_t i)
 {
-    work->has_specials |= tf_exponents_of(&range).greatest > 127;
+    return tf_min_size(tile->rows - i, TF_MC);
 }
 
 /* Whether loops have to know more of operands than their exponents. */
@@ -62,14 +68,29 @@ static int is_read(const struct tf_mma_plan *plan)
     return plan->rounded.depth && plan->rounded.arithmetic != TF_TWO_STAGES;
 }
 
-static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
+/* Whether n numbers have an Inf or NaN, or what they are split from, whose range is known. */
+static int have_specials(const float *x, size_t n, int parts,
+                         struct tf_magnitude_range *range)
+{
+    return parts > 1 ? tf_exponents_of(range).greatest > BIAS : tf_has_specials(x, n);
+}
+
+/* Columns of B, in panels; whether there is an Inf or NaN among them. */
+static int pack_columns(struct tf_workspace *work, const struct tf_tile *tile, size_t depth)
+{
+    const size_t width = tf_isa->mma->columns;
+    struct tf_magnitude_range range = tf_no_range();
+    tf_pack_b(work, tile->b, tile->columns, depth, 0, width, &range);
+    return have_specials(work->b, tf_round_up(tile->columns, width) * depth, tile->b.parts,
+                         &range);
+}
+
+static void read_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
                          const struct tf_tile *tile, size_t depth)
 {
     const struct tf_mma_kernels *mma = tf_isa->mma;
     const struct tf_mma_exponents exponents =
         exponents_for(plan, plan->model.least_b);
-    struct tf_magnitude_range range = tf_no_range();
-    tf_pack_b(work, tile->b, tile->columns, depth, 0, mma->columns, &range);
     const size_t columns = tf_round_up(tile->columns, mma->columns);
     if (is_read(plan)) {
         tf_isa->rounded->read_columns(&plan->rounded, work->b, columns, depth,
@@ -81,33 +102,130 @@ static void pack_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
         mma->exponents_of_columns(work->b + first, columns * depth, exponents,
                                   work->b_exponents + first / 2);
     }
-    note_specials(work, range);
 }
 
-/* Rows of A from the i-th on: an MC panel, filled up with zeros. */
-static size_t pack_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
-                        const struct tf_tile *tile, size_t i, size_t depth)
+/* Rows of A from the i-th on: an MC panel, filled up with zeros; the same of them. */
+static int pack_rows(struct tf_workspace *work, const struct tf_tile *tile, size_t i,
+                     size_t depth)
+{
+    const size_t count = rows_from(tile, i);
+    struct tf_magnitude_range range = tf_no_range();
+    tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), count, TF_MR, depth, 0, depth,
+              &range);
+    return have_specials(work->a, count * depth, tile->a.parts, &range);
+}
+
+static void read_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                      int parts, size_t rows, size_t depth)
 {
     const struct tf_mma_exponents exponents =
         exponents_for(plan, plan->model.least_a);
-    const size_t count = tf_min_size(tile->rows - i, TF_MC);
-    const size_t rows = tf_round_up(count, TF_MR);
-    struct tf_magnitude_range range = tf_no_range();
-    tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), count,
-              TF_MR, depth, 0, depth, &range);
     if (is_read(plan)) {
         tf_isa->rounded->read_rows(&plan->rounded, work->a, rows, depth,
                                    work->a_exponents);
-        return rows;
+        return;
     }
-    for (int part = 0; part < tile->a.parts; part++) {
+    for (int part = 0; part < parts; part++) {
         const size_t first = (size_t)part * TF_PACKED_A;
         tf_isa->mma->exponents_of_rows(work->a + first, rows * depth, exponents,
                                           work->a_exponents + first);
     }
-    note_specials(work, range);
-    return rows;
 }
+
+/* -- Inf and NaN ------------------------------------------------------------------- */
+
+/* The least magnitude, as bits, that the unit does not read as zero. */
+static uint32_t normal_from(const struct tf_mma_plan *plan, int32_t least)
+{
+    const int flushes =
+        plan->rounded.depth && plan->rounded.flush_operands != TF_KEEP_SUBNORMAL;
+    return flushes ? (uint32_t)(least + BIAS) << 23 : 1;
+}
+
+/* The greatest magnitudes of a k-step that are finite. */
+struct magnitudes {
+    double a, b, sums;
+};
+
+/* Whether no product and no sum of the step overflows: each rounding, of one group at least,
+ * adds less than 2^-11 of it. */
+static int stays_finite(const struct tf_mma_plan *plan, struct magnitudes most,
+                        size_t depth)
+{
+    const double most_of_all = (most.a * most.b * (double)depth + most.sums) * 1.25;
+    return most_of_all < (plan->model.half ? 65504 : FLT_MAX);
+}
+
+static float greatest_of_sums(const struct tf_workspace *work, const struct tf_tile *tile,
+                              size_t i, size_t rows, const float *sums)
+{
+    float greatest = 0;
+    for (size_t r = i; r < i + rows; r++) {
+        greatest = fmaxf(greatest, tf_greatest_finite(sums + r * work->ld, tile->columns));
+    }
+    return greatest;
+}
+
+static float greatest_of_columns(const struct tf_workspace *work,
+                                 const struct tf_tile *tile, size_t depth)
+{
+    return tf_greatest_finite(work->b,
+                              tf_round_up(tile->columns, tf_isa->mma->columns) * depth);
+}
+
+/* Takes Inf and NaN out of the columns that are packed. */
+static void take_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                         const struct tf_tile *tile, size_t depth)
+{
+    const struct tf_packed_lines lines = {work->b, tf_isa->mma->columns, tile->columns,
+                                          depth};
+    tf_take_specials(&lines, normal_from(plan, plan->model.least_b), &work->specials[1]);
+}
+
+static void begin_outcomes(struct tf_workspace *work, const struct tf_tile *tile)
+{
+    if (!work->has_outcomes) {
+        memset(work->outcomes, 0, tile->rows * TF_NC);
+        work->has_outcomes = 1;
+    }
+}
+
+/* Whether Inf and NaN are taken out of all rows and columns of a step: where B has some, or
+ * sums have met some, and nothing overflows. Rows are packed for that alone. */
+static int takes_all(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                     const struct tf_tile *tile, size_t depth, const float *sums)
+{
+    struct magnitudes most = {0, greatest_of_columns(work, tile, depth),
+                              greatest_of_sums(work, tile, 0, tile->rows, sums)};
+    for (size_t i = 0; i < tile->rows; i += TF_MC) {
+        pack_rows(work, tile, i, depth);
+        most.a = fmax(most.a, tf_greatest_finite(work->a, rows_from(tile, i) * depth));
+    }
+    if (!stays_finite(plan, most, depth)) {
+        return 0;
+    }
+    begin_outcomes(work, tile);
+    return 1;
+}
+
+/* The same of rows that are packed, from the i-th on, where B has no Inf or NaN. */
+static int takes_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
+                      const struct tf_tile *tile, size_t i, size_t depth,
+                      const float *sums)
+{
+    const size_t count = rows_from(tile, i);
+    const struct magnitudes most = {tf_greatest_finite(work->a, count * depth),
+                                    greatest_of_columns(work, tile, depth),
+                                    greatest_of_sums(work, tile, i, count, sums)};
+    if (!stays_finite(plan, most, depth)) {
+        return 0;
+    }
+    take_columns(work, plan, tile, depth);
+    begin_outcomes(work, tile);
+    return 1;
+}
+
+/* -- a k-step ---------------------------------------------------------------------- */
 
 /* One k-step of a tile. */
 static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *plan,
@@ -118,9 +236,33 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
         plan->rounded.depth ? tf_isa->rounded->chains : mma->chains;
     const size_t width = mma->columns, ld = work->ld;
     const size_t step = plan->rounded.depth ? depth : TF_MMA_DEPTH;
-    pack_columns(work, plan, tile, depth);
+    /* Of parts, sums of specials are done again as a whole. */
+    const int takes = tile->precision->parts == 1;
+    const int in_columns = pack_columns(work, tile, depth);
+    int all = 0;
+    if (takes && (in_columns || work->has_outcomes)) {
+        all = takes_all(work, plan, tile, depth, sums);
+        if (all) {
+            take_columns(work, plan, tile, depth);
+        } else {
+            tf_settle_outcomes(work, tile->rows, tile->columns, sums);
+        }
+    }
+    read_columns(work, plan, tile, depth);
+    work->has_specials |= in_columns;
     for (size_t i = 0; i < tile->rows; i += TF_MC) {
-        const size_t rows = pack_rows(work, plan, tile, i, depth);
+        const size_t count = rows_from(tile, i), rows = tf_round_up(count, TF_MR);
+        const int in_rows = pack_rows(work, tile, i, depth);
+        const int here = all || (takes && in_rows && !in_columns &&
+                                 takes_rows(work, plan, tile, i, depth, sums));
+        if (here) {
+            const struct tf_packed_lines lines = {work->a, 1, count, depth};
+            tf_take_specials(&lines, normal_from(plan, plan->model.least_a),
+                             &work->specials[0]);
+            tf_add_outcomes(work, i, count, tile->columns, depth);
+        }
+        read_rows(work, plan, tile->a.parts, rows, depth);
+        work->has_specials |= in_rows;
         for (size_t j = 0; j < tile->columns; j += width) {
             const float *panel = work->b + j * depth;
             const uint32_t *exponents = work->b_exponents + j * depth / 2;
@@ -141,6 +283,7 @@ static void multiply_stretch(struct tf_workspace *work, const struct tf_mma_plan
         const struct tf_tile k_step = tf_tile_from(*tile, k0);
         multiply_depth(work, plan, &k_step, tf_min_size(TF_KC, k - k0), sums);
     }
+    tf_settle_outcomes(work, tile->rows, tile->columns, sums);
 }
 
 /* -- accumulators ------------------------------------------------------------------ */
@@ -170,6 +313,7 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     const ptrdiff_t promote = tile->precision->promote;
     const size_t width = tf_isa->mma->columns;
     const size_t columns = tf_round_up(tile->columns, width);
+    work->has_outcomes = 0;
     work->ld = columns <= TF_COMPACT ? columns : TF_LDC;
     begin(work, tile, work->sums, tile->accumulators);
     if (!promote) {
