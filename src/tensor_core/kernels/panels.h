@@ -83,4 +83,121 @@ TF_INLINE void add_products(struct operands x, struct place place, size_t begin,
     }
 }
 
+enum {
+    LOW = 80,    /* factors are multiplied by 2^LOW where products are below float32's range */
+    LOW_BITS = 8 /* of integers, which are summed apart */
+};
+
+/* Numbers that are subnormal, or zero, times 2^n. They are taken for integers: multiplied as
+ * they are they take 100 times as long on some CPUs. Else zero. */
+TF_INLINE floats scale_subnormal(floats x, int n)
+{
+    const words magnitude = (words)x & TF_MAGNITUDE_BITS;
+    const words counted = magnitude & (words)((ints)magnitude < 1 << 23);
+    const floats units = __builtin_convertvector((ints)counted, floats);
+    const floats scaled = units * tf_float_of((uint32_t)(BIAS - 149 + n) << 23);
+    return (floats)((words)scaled | ((words)x & TF_SIGN_BIT));
+}
+
+/* Numbers that are not; else zero. */
+TF_INLINE floats without_subnormal(floats x)
+{
+    const words magnitude = (words)x & TF_MAGNITUDE_BITS;
+    return (floats)((words)x & ~(words)((ints)magnitude < 1 << 23));
+}
+
+/* Whether a number is subnormal; and such a one times 2^n. */
+TF_INLINE int is_subnormal(float x)
+{
+    return (tf_bits_of(x) & TF_MAGNITUDE_BITS) - 1 < (1u << 23) - 1;
+}
+
+TF_INLINE float scale_one_subnormal(float x, int n)
+{
+    const uint32_t bits = tf_bits_of(x);
+    const float units = (float)(int32_t)(bits & TF_MAGNITUDE_BITS);
+    return (bits >> 31 ? -units : units) * tf_float_of((uint32_t)(BIAS - 149 + n) << 23);
+}
+
+/* As add_products, of numbers that may be subnormal; products of two of these do not count,
+ * where the unit is above 2^-150. */
+TF_INLINE void add_any_products(struct operands x, struct place place,
+                                const floats scale[ROWS][2], words total[ROWS][2])
+{
+    enum { UP = 64 };
+    const float down = 0x1p-64f;
+    for (size_t i = 0; i < place.count; i++) {
+        const size_t k = place_of(place, i);
+        floats normal[2], tiny[2];
+        UNROLLED for (int s = 0; s < 2; s++) {
+            const floats b = load_floats(x.b + k * COLUMNS + s * LANES);
+            normal[s] = without_subnormal(b);
+            tiny[s] = scale_subnormal(b, UP);
+        }
+        for (int r = 0; r < ROWS; r++) {
+            const float a = x.a[(size_t)r * x.lda + k];
+            for (int s = 0; s < 2; s++) {
+                if (is_subnormal(a)) {
+                    total[r][s] += integers_of(floats_of(scale_one_subnormal(a, UP)) *
+                                               normal[s] * (scale[r][s] * down));
+                } else {
+                    total[r][s] += integers_of(floats_of(a) * normal[s] * scale[r][s]) +
+                                   integers_of(floats_of(a) * tiny[s] * (scale[r][s] * down));
+                }
+            }
+        }
+    }
+}
+
+/* Sums of products: total[1] * 2^LOW_BITS + total[0]. */
+struct low_sums {
+    words total[2][ROWS][2];
+};
+
+/* The same of products that are less than 2^-80, in units of 2^unit: its exponent, biased, is
+ * given, and at most BIAS - 80. Where products are greater, what this returns means nothing. */
+TF_INLINE struct low_sums add_low_products(struct operands x, struct place place,
+                                           const shorts unit[ROWS])
+{
+    const float up = 0x1p80f, most = 0x1p47f;
+    struct low_sums sums;
+    floats scale[ROWS][2];
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        const words fields = (words)((int16_t)(2 * BIAS - 2 * LOW) - unit[r]);
+        scale[r][0] = (floats)(fields << 23);
+        scale[r][1] = (floats)(fields >> 16 << 23);
+        UNROLLED for (int s = 0; s < 2; s++) {
+            sums.total[0][r][s] = sums.total[1][r][s] = words_of(0);
+        }
+    }
+    for (size_t i = 0; i < place.count; i++) {
+        const size_t k = place_of(place, i);
+        floats b[2];
+        UNROLLED for (int s = 0; s < 2; s++) {
+            const floats given = load_floats(x.b + k * COLUMNS + s * LANES);
+            b[s] = (floats)((words)(without_subnormal(given) * up) |
+                            (words)scale_subnormal(given, LOW));
+        }
+        for (int r = 0; r < ROWS; r++) {
+            /* A factor that is large has zeros for others, or the result does not count. */
+            const float a = x.a[(size_t)r * x.lda + k];
+            const float clipped = a > most ? most : a < -most ? -most : a;
+            const float scaled =
+                is_subnormal(a) ? scale_one_subnormal(a, LOW) : clipped * up;
+            for (int s = 0; a != 0 && s < 2; s++) {
+                const words product = integers_of(floats_of(scaled) * b[s] * scale[r][s]);
+                sums.total[0][r][s] += product & ((1u << LOW_BITS) - 1);
+                sums.total[1][r][s] += (words)((ints)product >> LOW_BITS);
+            }
+        }
+    }
+    return sums;
+}
+
+/* Both columns of words as signed numbers. */
+TF_INLINE words signed_column_of(shorts x, int side)
+{
+    return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
+}
+
 #endif

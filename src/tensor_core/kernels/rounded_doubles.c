@@ -12,69 +12,13 @@
  */
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
+#include "tensor_core/kernels/doubles.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
 enum {
-    PLACES = LANES / 2,
     VECTORS = WIDTH / PLACES,
     AT_ONCE = SMALL ? 1 : ROWS / 2 /* rows: what registers hold */
 };
-
-typedef double doubles __attribute__((vector_size(4 * LANES)));
-typedef int64_t longs __attribute__((vector_size(4 * LANES)));
-typedef uint64_t unsigned_longs __attribute__((vector_size(4 * LANES)));
-typedef float few_floats __attribute__((vector_size(2 * LANES)));
-
-TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
-
-/* In all lanes, whatever the rounding mode. */
-TF_INLINE doubles all_lanes(double x)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_set1_pd(x);
-#elif defined(__AVX2__)
-    return (doubles)_mm256_set1_pd(x);
-#else
-    return (doubles){x, x};
-#endif
-}
-
-TF_INLINE doubles load_doubles(const double *p)
-{
-    doubles x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-TF_INLINE doubles negative(doubles x) { return (doubles)((longs)x ^ longs_of(INT64_MIN)); }
-
-TF_INLINE doubles magnitude_of_doubles(doubles x)
-{
-    return (doubles)((longs)x & longs_of(INT64_MAX));
-}
-
-TF_INLINE doubles doubles_of(few_floats x)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_cvtps_pd((__m256)x);
-#elif defined(__AVX2__)
-    return (doubles)_mm256_cvtps_pd((__m128)x);
-#else
-    return __builtin_convertvector(x, doubles);
-#endif
-}
-
-TF_INLINE doubles load_wide(const float *c)
-{
-    few_floats given;
-    memcpy(&given, c, sizeof given);
-    return doubles_of(given);
-}
-
-TF_INLINE few_floats singles_of(doubles x)
-{
-    return __builtin_convertvector(x, few_floats);
-}
 
 /* x * y + z, whose product is exact. */
 TF_INLINE doubles add_product(doubles x, doubles y, doubles z)

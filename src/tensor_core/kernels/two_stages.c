@@ -9,13 +9,16 @@
  * not zero, the total's last bit becomes one. A conversion to float32 rounds the total.
  *
  * That is exact while the exponent of the products is ordinary, and the accumulator is
- * finite, and not subnormal when it is scaled. Elements for which this does not hold are done again by
- * the integer function.
+ * finite, and not subnormal when it is scaled. Elements for which this does not hold are done
+ * again: the second stage in float64, or, where products may overflow, all by the integer
+ * function.
  */
 #include "tensor_core/kernels/two_stages.h"
 
 #include "runtime/asserts.h"
+#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
+#include "tensor_core/kernels/doubles.h"
 #include "tensor_core/kernels/panels.h"
 #include "tensor_core/elements.h"
 
@@ -26,6 +29,7 @@ enum {
     LOWEST = FRACTION + 2,
     HIGHEST = 2 * BIAS - 2,
     NO_PRODUCT = TF_MMA_ZERO / 2,
+    LEAST_PRODUCT = 2 * TF_LEAST_SINGLE + BIAS,
     /* What an accumulator's exponent may be above that of its unit: it is less than 2^30
      * units. In its own units a sum of products of one lane is less than 2^29, and one of two
      * lanes is less than 57 * 2^24, since their operands have 4 bits. A far accumulator is
@@ -92,7 +96,7 @@ struct stage {
 
 /* The products of a lane, whose greatest exponents are given. */
 TF_INLINE struct stage add_lane(struct operands x, struct place place,
-                                const shorts exponents[ROWS])
+                                const shorts exponents[ROWS], int ordinary)
 {
     struct stage stage;
     floats scale[ROWS][2];
@@ -103,7 +107,11 @@ TF_INLINE struct stage add_lane(struct operands x, struct place place,
             stage.total[r][s] = words_of(0);
         }
     }
-    add_products(x, place, 0, place.count, scale, stage.total);
+    if (ordinary) {
+        add_products(x, place, 0, place.count, scale, stage.total);
+    } else {
+        add_any_products(x, place, scale, stage.total);
+    }
     return stage;
 }
 
@@ -142,12 +150,6 @@ TF_INLINE int are_within(const shorts x[ROWS], int16_t least, int16_t most)
     return !any((words)((low < least) | (high > most)));
 }
 
-/* All bits of a column's words, of shorts that are so. */
-TF_INLINE words all_bits_of(shorts x, int side)
-{
-    return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);
-}
-
 /* Makes a total's last bit one if the rounding downward keeps a bit below it that is one;
  * those bits are the first ones of `below`. Of a total that has as many bits as a far
  * accumulator it keeps 2, so that there are 31 fraction bits; of one with a bit more 1; of
@@ -180,7 +182,7 @@ TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[
             const floats scale = power_of(FRACTION + 2 * BIAS - unit, s);
             words total = integers_below(sums->c[r][s] * scale);
             if (lanes == 2) {
-                total &= all_bits_of(e - of_c[r] <= FRACTION + 1, s);
+                total &= signed_column_of(e - of_c[r] <= FRACTION + 1, s);
             }
             const words sum = stage->total[r][s];
             total += shifted_down(sum, column_of(off, s));
@@ -204,18 +206,66 @@ TF_INLINE int can_scale(const struct stage *stage, const shorts of_c[ROWS])
     return !any((words)((greatest > 2 * BIAS) | (above < 1 - FRACTION - BIAS)));
 }
 
-/* Whether a factor of each product is zero, and the other one is finite. */
-static int has_no_product(const float *a, const float *b, size_t count)
+/* The second stage in float64, of any exponents: as tf_rounded_two_stages has it, in units of
+ * 2^(greatest - FRACTION - 8). Sums of products are in units of 2^(exponent - FRACTION). */
+TF_INLINE doubles add_sums_in_doubles(int lanes, doubles sum, longs exponent, doubles c)
 {
-    int none = 1;
-    for (size_t k = 0; k < count; k++, b += COLUMNS) {
-        none &= (a[k] == 0 || *b == 0) && a[k] * *b == 0;
-    }
-    return none;
+    enum { MORE = TF_TWO_STAGES_KEPT + 1 - FRACTION };
+    const longs least = longs_of(TF_LEAST_SINGLE);
+    const longs of_c = greater_longs(exponent_of_double(c), least);
+    const longs greatest = greater_longs(exponent, of_c);
+    const longs unit = greatest - (FRACTION + MORE);
+    doubles total = floor_of(sum * power_of_two(exponent - greatest + MORE));
+    const doubles whole = floor_of(c * power_of_two(FRACTION - greatest));
+    const longs counts =
+        (longs)(greatest - of_c <= FRACTION + 1) | longs_of(lanes == 1 ? -1 : 0);
+    total += (doubles)((longs)whole & counts) * (1 << MORE);
+    /* Downward to 31 fraction bits, then to nearest. */
+    const longs top = greater_longs(exponent_of_double(total) + unit, least);
+    const longs lost = greater_longs(top - TF_TWO_STAGES_KEPT - unit, longs_of(0));
+    return floor_of(total * power_of_two(-lost)) * power_of_two(lost + unit) + 0.0;
 }
 
-/* Computes by integers those results of `given` that are in doubt. NaN remains NaN, and
- * zero where there is no product. */
+/* Results of a vector whose products do not overflow: NaN, Inf, and where there is no
+ * product the accumulator, remain. */
+__attribute__((noinline)) static floats add_in_doubles(int lanes, words sum, words exponents,
+                                                       floats c)
+{
+    doubles halves[2];
+    const words none = (words)((ints)exponents < NO_PRODUCT);
+    UNROLLED for (int half = 0; half < 2; half++) {
+        const longs exponent =
+            greater_longs(half_of_integers(exponents, half) - BIAS, longs_of(-300));
+        halves[half] = add_sums_in_doubles(lanes, half_of_sums(sum, half), exponent,
+                                           half_of_any_floats(c, half));
+    }
+    const words magnitude = (words)c & TF_MAGNITUDE_BITS;
+    const words remain = none | (words)((ints)magnitude >= TF_INF_BITS);
+    const words nan = (words)((ints)magnitude > TF_INF_BITS), zero = (words)(magnitude == 0);
+    const words kept = ((words)c & ~nan & ~zero) | (words_of(TF_MAGNITUDE_BITS) & nan);
+    const words found = (words)singles_of_any(halves[0], halves[1]);
+    return (floats)((kept & remain) | (found & ~remain));
+}
+
+/* The sum of the products of a vector that are Inf or NaN, with the accumulator; else zero.
+ * Those of operands of 11 bits or fewer are not rounded. */
+__attribute__((noinline)) static floats add_beyond(const float *a, const float *b,
+                                                   size_t count, floats c)
+{
+    floats beyond = floats_of(0);
+    tf_fp_flush_results(1);
+    for (size_t k = 0; k < count; k++) {
+        const floats product = floats_of(a[k]) * load_floats(b + k * COLUMNS);
+        const words magnitude = (words)product & TF_MAGNITUDE_BITS;
+        beyond += (floats)((words)product & (words)((ints)magnitude >= TF_INF_BITS));
+    }
+    tf_fp_flush_results(0);
+    const floats sum = c + beyond;
+    const words some = (words)(beyond != 0), nan = (words)(sum != sum);
+    return (floats)(((((words)sum & ~nan) | (words_of(TF_MAGNITUDE_BITS) & nan))) & some);
+}
+
+/* Computes by integers those results of `given` that are in doubt. NaN remains NaN. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
                    size_t first, size_t count, words doubt[ROWS][2],
@@ -230,9 +280,8 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
                 const float c = given->c[r][s][lane];
                 if (doubt[r][s][lane]) {
                     sums[lane] =
-                        c == 0 && has_no_product(a, b, count) ? 0
-                        : c != c ? tf_float_of(tf_mma_nan(0))
-                                 : tf_rounded_element(model, a, b, COLUMNS, count, c);
+                        c != c ? tf_float_of(tf_mma_nan(0))
+                               : tf_rounded_element(model, a, b, COLUMNS, count, c);
                 }
             }
             next->c[r][s] = sums;
@@ -240,12 +289,12 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
-/* As add_sums, for any products and accumulators. `out` has bits where products are in
- * doubt. */
+/* As add_sums, for any products and accumulators. `given` are the exponents of products, and
+ * sums of those that are low are in their units, if there are some. */
 __attribute__((noinline)) static void
 add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size_t first,
-            size_t count, const struct stage *stage, const shorts out[ROWS],
-            const shorts of_c[ROWS], struct accumulators *sums)
+            size_t count, const struct stage *stage, const shorts given[ROWS],
+            const struct low_sums *low, const shorts of_c[ROWS], struct accumulators *sums)
 {
     const int lanes = model->lanes;
     struct accumulators next = *sums;
@@ -254,13 +303,37 @@ add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = stage->exponents[r], above = of_c[r] - e;
         /* The lowest exponent is that of no product, too. */
-        const shorts outside =
-            out[r] | (of_c[r] > 2 * BIAS) | ((e == LOWEST) & (of_c[r] < LOWEST));
+        const shorts below = (given[r] < LOWEST) & ~(given[r] < NO_PRODUCT);
+        const shorts outside = below | (given[r] > HIGHEST) | (of_c[r] > 2 * BIAS) |
+                               ((e == LOWEST) & (of_c[r] < LOWEST));
         /* Those of two lanes do not count where they are so small. */
         const shorts small = shorts_of(lanes == 1 ? -1 : 0) & (above < 1 - FRACTION - BIAS);
         UNROLLED for (int s = 0; s < 2; s++) {
-            doubt[r][s] = all_bits_of(outside, s) |
-                          (all_bits_of(small, s) & (words)(sums->c[r][s] != 0));
+            doubt[r][s] = signed_column_of(outside, s) |
+                          (signed_column_of(small, s) & (words)(sums->c[r][s] != 0));
+            if (any(doubt[r][s])) {
+                const words is_low = low ? signed_column_of(below, s) : words_of(0);
+                words sum = stage->total[r][s];
+                if (low) {
+                    const words all =
+                        (low->total[1][r][s] << LOW_BITS) + low->total[0][r][s];
+                    sum = (sum & ~is_low) | (all & is_low);
+                }
+                const floats found =
+                    add_in_doubles(lanes, sum, signed_column_of(given[r], s), sums->c[r][s]);
+                const words high = signed_column_of(given[r] > HIGHEST, s);
+                words known = (words)found & ~high, taken = doubt[r][s] & ~high;
+                if (any(high)) {
+                    const words beyond = (words)add_beyond(
+                        x->a + (size_t)r * x->lda + first,
+                        x->b + first * COLUMNS + s * LANES, count, sums->c[r][s]);
+                    known |= beyond & high;
+                    taken |= (words)(beyond != 0) & high;
+                }
+                next.c[r][s] =
+                    (floats)((known & taken) | ((words)next.c[r][s] & ~taken));
+                doubt[r][s] &= ~taken;
+            }
             some |= doubt[r][s];
         }
     }
@@ -270,19 +343,21 @@ add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size
     *sums = next;
 }
 
-/* The products of a lane, whose exponents may be any; `out` gets bits where they are out of
- * range. */
+/* The products of a lane, whose exponents may be any: the greatest of all lanes are in `given`. */
 __attribute__((noinline)) static struct stage
-add_any_lane(const struct operands *x, struct place place, shorts out[ROWS])
+add_any_lane(const struct operands *x, struct place place, shorts given[ROWS])
 {
     shorts exponents[ROWS];
     find_greatest(*x, place, exponents);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = exponents[r];
         exponents[r] = lesser_of(greater_of(e, shorts_of(LOWEST)), shorts_of(HIGHEST));
-        out[r] |= (exponents[r] ^ e) & ~(e < NO_PRODUCT);
+        given[r] = greater_of(given[r], e);
     }
-    return add_lane(*x, place, exponents);
+    tf_fp_flush_results(1); /* products that are subnormal are cut: faster */
+    const struct stage stage = add_lane(*x, place, exponents, 0);
+    tf_fp_flush_results(0);
+    return stage;
 }
 
 /* A group with such products. */
@@ -292,17 +367,26 @@ add_any_group(const struct tf_rounded_model *model, const struct operands *x, si
 {
     const int lanes = model->lanes;
     struct accumulators now = *sums;
-    shorts out[ROWS], of_c[ROWS];
+    shorts given[ROWS], of_c[ROWS];
     UNROLLED for (int r = 0; r < ROWS; r++) {
-        out[r] = shorts_of(0);
+        given[r] = shorts_of(INT16_MIN);
         of_c[r] = exponents_of(now.c[r][0], now.c[r][1], 0);
     }
-    struct stage stage = add_any_lane(x, lane_of(lanes, 0, first, count), out);
-    if (lanes == 2) {
+    struct stage stage = add_any_lane(x, lane_of(lanes, 0, first, count), given);
+    if (lanes == 2) { /* whose products are not low */
         const struct place odd = lane_of(lanes, 1, first, count);
-        stage = add_stages(stage, add_any_lane(x, odd, out));
+        stage = add_stages(stage, add_any_lane(x, odd, given));
+        add_or_redo(model, x, first, count, &stage, given, NULL, of_c, &now);
+    } else {
+        shorts unit[ROWS];
+        UNROLLED for (int r = 0; r < ROWS; r++) {
+            unit[r] = lesser_of(greater_of(given[r], shorts_of(LEAST_PRODUCT)),
+                                shorts_of(LOWEST)) - FRACTION;
+        }
+        const struct low_sums low =
+            add_low_products(*x, lane_of(lanes, 0, first, count), unit);
+        add_or_redo(model, x, first, count, &stage, given, &low, of_c, &now);
     }
-    add_or_redo(model, x, first, count, &stage, out, of_c, &now);
     *sums = now;
 }
 
@@ -322,10 +406,10 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
         *sums = next;
         return;
     }
-    struct stage stage = add_lane(x, lane_of(lanes, 0, first, count), exponents[0]);
+    struct stage stage = add_lane(x, lane_of(lanes, 0, first, count), exponents[0], 1);
     if (lanes == 2) {
         stage = add_stages(stage,
-                           add_lane(x, lane_of(lanes, 1, first, count), exponents[1]));
+                           add_lane(x, lane_of(lanes, 1, first, count), exponents[1], 1));
     }
     UNROLLED for (int r = 0; r < ROWS; r++) {
         of_c[r] = exponents_of(sums->c[r][0], sums->c[r][1], 0);
@@ -337,10 +421,10 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
     /* Copies: what a pointer is taken of would not be in registers above, either. */
     const struct stage stage_copy = stage;
     struct accumulators next = *sums;
-    const shorts none[ROWS] = {0};
     shorts of_c_copy[ROWS];
     memcpy(of_c_copy, of_c, sizeof of_c_copy);
-    add_or_redo(model, &x, first, count, &stage_copy, none, of_c_copy, &next);
+    add_or_redo(model, &x, first, count, &stage_copy, stage_copy.exponents, NULL, of_c_copy,
+                &next);
     *sums = next;
 }
 

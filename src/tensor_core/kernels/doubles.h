@@ -1,0 +1,146 @@
+/* Vectors of float64 numbers, two for each vector of float32. */
+#ifndef TF32DTYPE_TENSOR_CORE_KERNELS_DOUBLES_H
+#define TF32DTYPE_TENSOR_CORE_KERNELS_DOUBLES_H
+
+#include "runtime/kernels/simd.h"
+
+enum { PLACES = LANES / 2 };
+
+typedef double doubles __attribute__((vector_size(4 * LANES)));
+typedef int64_t longs __attribute__((vector_size(4 * LANES)));
+typedef uint64_t unsigned_longs __attribute__((vector_size(4 * LANES)));
+typedef float few_floats __attribute__((vector_size(2 * LANES)));
+typedef int32_t few_ints __attribute__((vector_size(2 * LANES)));
+
+TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
+
+/* In all lanes, whatever the rounding mode. */
+TF_INLINE doubles all_lanes(double x)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_set1_pd(x);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_set1_pd(x);
+#else
+    return (doubles){x, x};
+#endif
+}
+
+TF_INLINE doubles load_doubles(const double *p)
+{
+    doubles x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+TF_INLINE doubles negative(doubles x) { return (doubles)((longs)x ^ longs_of(INT64_MIN)); }
+
+TF_INLINE doubles magnitude_of_doubles(doubles x)
+{
+    return (doubles)((longs)x & longs_of(INT64_MAX));
+}
+
+TF_INLINE doubles doubles_of(few_floats x)
+{
+#if defined(__AVX512BW__)
+    return (doubles)_mm512_cvtps_pd((__m256)x);
+#elif defined(__AVX2__)
+    return (doubles)_mm256_cvtps_pd((__m128)x);
+#else
+    return __builtin_convertvector(x, doubles);
+#endif
+}
+
+TF_INLINE doubles load_wide(const float *c)
+{
+    few_floats given;
+    memcpy(&given, c, sizeof given);
+    return doubles_of(given);
+}
+
+TF_INLINE few_floats singles_of(doubles x)
+{
+    return __builtin_convertvector(x, few_floats);
+}
+
+/* Half of the lanes of a vector, as float64: of floats, and of signed integers. */
+TF_INLINE doubles half_of_floats(floats x, int half)
+{
+    few_floats part;
+    memcpy(&part, (const char *)&x + half * sizeof part, sizeof part);
+    return doubles_of(part);
+}
+
+TF_INLINE longs half_of_integers(words x, int half)
+{
+    few_ints part;
+    memcpy(&part, (const char *)&x + half * sizeof part, sizeof part);
+    return __builtin_convertvector(part, longs);
+}
+
+TF_INLINE doubles half_of_sums(words x, int half)
+{
+    few_ints part;
+    memcpy(&part, (const char *)&x + half * sizeof part, sizeof part);
+    return __builtin_convertvector(part, doubles);
+}
+
+TF_INLINE floats floats_of_halves(few_floats first, few_floats second)
+{
+    floats x;
+    memcpy(&x, &first, sizeof first);
+    memcpy((char *)&x + sizeof first, &second, sizeof second);
+    return x;
+}
+
+/* 2^n, of exponents of normal numbers. */
+TF_INLINE doubles power_of_two(longs n) { return (doubles)((n + 1023) << 52); }
+
+/* Of a number that is not zero. */
+TF_INLINE longs exponent_of_double(doubles x)
+{
+    return (longs)((unsigned_longs)magnitude_of_doubles(x) >> 52) - 1023;
+}
+
+TF_INLINE longs greater_longs(longs x, longs y)
+{
+    const longs first = (longs)(x > y);
+    return (x & first) | (y & ~first);
+}
+
+/* A vector of floats, of which subnormal ones are taken for integers: conversions of these
+ * take 100 times as long on some CPUs. */
+TF_INLINE doubles half_of_any_floats(floats x, int half)
+{
+    const words magnitude = (words)x & TF_MAGNITUDE_BITS;
+    const words small = (words)((ints)magnitude < 1 << 23);
+    const doubles normal = half_of_floats((floats)((words)x & ~small), half);
+    const doubles tiny = half_of_sums(magnitude & small, half) * 0x1p-149;
+    const longs sign = half_of_integers((words)x & small & TF_SIGN_BIT, half);
+    return normal + (doubles)((longs)tiny ^ (sign & INT64_MIN));
+}
+
+/* To nearest float32 numbers, the same: a subnormal one is what it has of 2^-149. */
+TF_INLINE floats singles_of_any(doubles first, doubles second)
+{
+    const doubles least = all_lanes(0x1p-126), much = all_lanes(0x1.8p52);
+    doubles given[2] = {first, second};
+    few_floats halves[2], units[2];
+    UNROLLED for (int i = 0; i < 2; i++) {
+        const longs small = (longs)(magnitude_of_doubles(given[i]) < least);
+        const doubles count = (doubles)((longs)magnitude_of_doubles(given[i]) & small) * 0x1p149;
+        halves[i] = singles_of((doubles)((longs)given[i] & ~(small & INT64_MAX)));
+        units[i] = singles_of(count + much - much);
+    }
+    const floats normal = floats_of_halves(halves[0], halves[1]);
+    return (floats)((words)normal | integers_of(floats_of_halves(units[0], units[1])));
+}
+
+/* Downward, of magnitudes below 2^51. */
+TF_INLINE doubles floor_of(doubles x)
+{
+    const doubles much = all_lanes(0x1.8p52), near = (x + much) - much;
+    return near - (doubles)((longs)(near > x) & (longs)all_lanes(1));
+}
+
+#endif
