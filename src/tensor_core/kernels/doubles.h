@@ -120,27 +120,31 @@ TF_INLINE doubles half_of_any_floats(floats x, int half)
     return normal + (doubles)((longs)tiny ^ (sign & INT64_MIN));
 }
 
-/* To nearest float32 numbers, the same: a subnormal one is what it has of 2^-149. */
-TF_INLINE floats singles_of_any(doubles first, doubles second)
-{
-    const doubles least = all_lanes(0x1p-126), much = all_lanes(0x1.8p52);
-    doubles given[2] = {first, second};
-    few_floats halves[2], units[2];
-    UNROLLED for (int i = 0; i < 2; i++) {
-        const longs small = (longs)(magnitude_of_doubles(given[i]) < least);
-        const doubles count = (doubles)((longs)magnitude_of_doubles(given[i]) & small) * 0x1p149;
-        halves[i] = singles_of((doubles)((longs)given[i] & ~(small & INT64_MAX)));
-        units[i] = singles_of(count + much - much);
-    }
-    const floats normal = floats_of_halves(halves[0], halves[1]);
-    return (floats)((words)normal | integers_of(floats_of_halves(units[0], units[1])));
-}
-
 /* Downward, of magnitudes below 2^51. */
 TF_INLINE doubles floor_of(doubles x)
 {
     const doubles much = all_lanes(0x1.8p52), near = (x + much) - much;
     return near - (doubles)((longs)(near > x) & (longs)all_lanes(1));
+}
+
+/* As float32, the same: to nearest; or toward zero, where zero is positive. A subnormal result
+ * is what it has of 2^-149. */
+TF_INLINE floats singles_of_any(doubles first, doubles second, int toward_zero)
+{
+    const doubles least = all_lanes(0x1p-126), much = all_lanes(0x1.8p52);
+    const longs kept = longs_of(toward_zero ? -(INT64_C(1) << 29) : -1);
+    const doubles given[2] = {first, second};
+    few_floats halves[2], units[2];
+    UNROLLED for (int i = 0; i < 2; i++) {
+        const doubles magnitude = magnitude_of_doubles(given[i]);
+        const longs small = (longs)(magnitude < least);
+        const doubles count = (doubles)((longs)magnitude & small) * 0x1p149;
+        halves[i] = singles_of((doubles)((longs)given[i] & kept & ~(small & INT64_MAX)));
+        units[i] = singles_of(toward_zero ? floor_of(count) : count + much - much);
+    }
+    const words normal = (words)floats_of_halves(halves[0], halves[1]);
+    const words all = normal | integers_of(floats_of_halves(units[0], units[1]));
+    return (floats)(toward_zero ? all & ~(words)(all == TF_SIGN_BIT) : all);
 }
 
 #endif

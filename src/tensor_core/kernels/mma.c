@@ -11,7 +11,9 @@
  * for which it is not so are done again by the integer function, a group at a time.
  */
 #include "runtime/asserts.h"
+#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
+#include "tensor_core/kernels/doubles.h"
 #include "tensor_core/kernels/panels.h"
 
 /* -- an MMA group ------------------------------------------------------------------ */
@@ -21,9 +23,9 @@ enum {
 };
 
 /* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
- * that always fit 32 bits; emulated instructions. */
+ * that always fit 32 bits; emulated instructions; groups that have some in doubt. */
 struct mma_variant {
-    int half, cut, fits, emulated;
+    int half, cut, fits, emulated, doubtful;
 };
 
 /* Returns the greatest exponents of a group, biased, each brought within F - 125 to 125,
@@ -71,7 +73,8 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
     return (floats)(((words)whole & fits) | ((words)large & ~fits));
 }
 
-/* The accumulators with the products of a group; whether some are in doubt. */
+/* The accumulators with the products of a group. Returns whether some are in doubt: then
+ * nothing is done, unless that is known. */
 TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
                         struct place place, struct mma_variant variant,
                         struct accumulators *sums)
@@ -89,9 +92,14 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
         scale[r][0] = (floats)(both << 23); /* 2^(fraction - greatest) */
         scale[r][1] = (floats)(both >> 16 << 23);
         UNROLLED for (int s = 0; s < 2; s++) {
-            total[r][s] = integers_of(sums->c[r][s] * scale[r][s]);
+            const floats c = sums->c[r][s];
+            total[r][s] = integers_of((variant.doubtful ? without_subnormal(c) : c) *
+                                      scale[r][s]);
             parts.part[0][r][s] = total[r][s];
         }
+    }
+    if (!variant.doubtful && __builtin_expect(any(doubt), 0)) {
+        return 1;
     }
     parts.count = 1;
     const size_t together = variant.fits ? TF_MMA_DEPTH : FITS;
@@ -104,7 +112,11 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
                 total[r][s] -= before[r][s];
             }
         }
-        add_products(x, place, begin, end, scale, total);
+        if (variant.doubtful) {
+            add_any_products(x, place, begin, end, scale, total);
+        } else {
+            add_products(x, place, begin, end, scale, total);
+        }
         UNROLLED for (int r = 0; r < ROWS; r++) {
             UNROLLED for (int s = 0; s < 2; s++) {
                 const words sum = before[r][s] + total[r][s];
@@ -131,7 +143,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
             sums->c[r][s] = variant.half ? to_float16(cut) + plan->zero : cut;
         }
     }
-    return any(doubt);
+    return 0;
 }
 
 /* -- what is in doubt -------------------------------------------------------------- */
@@ -161,9 +173,78 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
     return next;
 }
 
-/* Computes by integers those results of `now`, which is `given` * 2^scale, that are in
- * doubt. A sum of zeros is not: its exponent looks too low, but zero is right. NaN
- * remains NaN. */
+/* The greatest exponents of groups with float32 accumulators, which may be low: biased, and
+ * where there is nothing but zeros that of the floor. */
+TF_INLINE shorts any_exponents(const struct tf_mma_plan *plan, shorts greatest,
+                               const floats c[2])
+{
+    const int32_t floor = plan->model.zero_c > plan->model.floor ? plan->model.zero_c
+                                                                 : plan->model.floor;
+    const int32_t least = 2 * TF_LEAST_SINGLE;
+    const shorts of_c = exponents_of(c[0], c[1], 0);
+    const words left = (words)((words)c[0] << 1 != 0), right = (words)((words)c[1] << 1 != 0);
+    const shorts is_there = (shorts)((left & 0xFFFFu) | (right & ~0xFFFFu));
+    const shorts counted = (greater_of(of_c, shorts_of(1)) & is_there) |
+                           (shorts_of(INT16_MIN) & ~is_there);
+    return greater_of(greater_of(greatest, counted),
+                      shorts_of((int16_t)((floor > least ? floor : least) + BIAS)));
+}
+
+/* Accumulators of a vector with the products of a group, whose greatest exponents are low:
+ * in float64, which holds sums and accumulators exactly. */
+TF_INLINE floats add_low_sums(int fraction, const words total[2], words exponents, floats c)
+{
+    doubles halves[2];
+    UNROLLED for (int half = 0; half < 2; half++) {
+        const longs unit = half_of_integers(exponents, half) - (BIAS + fraction);
+        const doubles sum = half_of_sums(total[1], half) * (1 << LOW_BITS) +
+                            half_of_sums(total[0], half);
+        const doubles scaled = half_of_any_floats(c, half) * power_of_two(-unit);
+        const doubles cut = floor_of(magnitude_of_doubles(scaled));
+        const longs sign = (longs)scaled & INT64_MIN;
+        halves[half] = (sum + (doubles)((longs)cut | sign)) * power_of_two(unit);
+    }
+    return singles_of_any(halves[0], halves[1], 1);
+}
+
+/* Computes again those results of `now` whose groups have low exponents; returns which. */
+__attribute__((noinline)) static void
+redo_low(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
+         const shorts greatest[ROWS], const struct accumulators *now,
+         words wanted[ROWS][2], struct accumulators *next)
+{
+    const int fraction = plan->model.fraction;
+    shorts exponents[ROWS], unit[ROWS], low[ROWS];
+    words some = words_of(0);
+    for (int r = 0; r < ROWS; r++) {
+        exponents[r] = any_exponents(plan, greatest[r], now->c[r]);
+        low[r] = exponents[r] < (int16_t)(fraction + 2);
+        unit[r] = lesser_of(exponents[r], shorts_of((int16_t)(fraction + 1))) -
+                  (int16_t)fraction;
+        for (int s = 0; s < 2; s++) {
+            some |= wanted[r][s] & signed_column_of(low[r], s);
+        }
+    }
+    if (!any(some)) {
+        return;
+    }
+    const struct low_sums sums = add_low_products(*x, place, unit);
+    for (int r = 0; r < ROWS; r++) {
+        for (int s = 0; s < 2; s++) {
+            const words total[2] = {sums.total[0][r][s], sums.total[1][r][s]};
+            const words taken = wanted[r][s] & signed_column_of(low[r], s);
+            const words found = (words)add_low_sums(
+                fraction, total, signed_column_of(exponents[r], s), now->c[r][s]);
+            next->c[r][s] =
+                (floats)((found & taken) | ((words)next->c[r][s] & ~taken));
+            wanted[r][s] &= ~taken;
+        }
+    }
+}
+
+/* Computes again those results of `now`, which is `given` * 2^scale, that are in
+ * doubt: by integers, unless exponents are low. A sum of zeros is not: its exponent looks too
+ * low, but zero is right. NaN remains NaN. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
                    struct place place, struct mma_variant variant,
@@ -174,6 +255,7 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
     enum { NO_PRODUCT = TF_MMA_ZERO / 2 };
     const floats nan = floats_of(tf_float_of(tf_mma_nan(variant.half)));
     shorts greatest[ROWS];
+    words all_wanted[ROWS][2];
     find_greatest(*x, place, greatest);
     for (int r = 0; r < ROWS; r++) {
         words out = words_of(0);
@@ -193,13 +275,44 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
                 ~is_infinite;
             next->c[r][s] = (floats)(((words)next->c[r][s] & ~(is_nan | is_infinite)) |
                                      ((words)nan & is_nan) | ((words)c & is_infinite));
-            if (any(wanted)) {
+            all_wanted[r][s] = wanted;
+        }
+    }
+    if (!variant.half && !variant.cut && !scale && !plan->model.negative_zero) {
+        redo_low(plan, x, place, greatest, now, all_wanted, next);
+    }
+    for (int r = 0; r < ROWS; r++) {
+        for (int s = 0; s < 2; s++) {
+            if (any(all_wanted[r][s])) {
                 next->c[r][s] =
-                    add_exactly(plan, x->a + (size_t)r * x->lda, x->b + s * LANES,
-                                place, c, scale, wanted, next->c[r][s]);
+                    add_exactly(plan, x->a + (size_t)r * x->lda, x->b + s * LANES, place,
+                                given->c[r][s], scale, all_wanted[r][s], next->c[r][s]);
             }
         }
     }
+}
+
+/* Whether all float32 arithmetic is that of groups: results that are subnormal do not count in
+ * these, and may be zeros, which is faster. */
+TF_INLINE int are_groups_alone(const struct tf_mma_plan *plan)
+{
+    return plan->count == 1 && !plan->stretch;
+}
+
+/* The accumulators with the products of a group, of which some are in doubt. */
+__attribute__((noinline)) static void
+add_doubtful_group(const struct tf_mma_plan *plan, const struct operands *x,
+                   struct place place, struct mma_variant variant,
+                   const struct accumulators *now, const struct accumulators *given,
+                   int scale, struct accumulators *next)
+{
+    struct accumulators sums = *now;
+    variant.doubtful = 1;
+    tf_fp_flush_results(1);
+    add_group(plan, *x, place, variant, &sums);
+    tf_fp_flush_results(are_groups_alone(plan));
+    redo_with_integers(plan, x, place, variant, now, given, scale, &sums);
+    *next = sums;
 }
 
 /* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
@@ -212,8 +325,8 @@ TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands
     const int doubt = add_group(plan, x, place, variant, &next);
     if (__builtin_expect(doubt, 0)) {
         const struct accumulators now = *sums;
-        struct accumulators redone = next;
-        redo_with_integers(plan, &x, place, variant, &now, scale ? given : &now, scale,
+        struct accumulators redone;
+        add_doubtful_group(plan, &x, place, variant, &now, scale ? given : &now, scale,
                            &redone);
         next = redone;
     }
@@ -376,12 +489,18 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
         : model->kept < 23 ? chain_cut_singles
         : fits             ? chain_singles
                            : chain_wide_singles;
+    if (are_groups_alone(plan)) {
+        tf_fp_flush_results(1);
+    }
     for (size_t i = 0; i < rows; i += ROW_SETS * ROWS) {
         for (size_t j = 0; j < COLUMNS; j += SIDE) {
             const struct operands x = {a + i * lda, b + j, a_exponents + i * lda,
                                        b_exponents + j / 2, lda};
             one(plan, x, depth, c + i * ldc + j, ldc);
         }
+    }
+    if (are_groups_alone(plan)) {
+        tf_fp_flush_results(0);
     }
 }
 

@@ -121,12 +121,13 @@ TF_INLINE float scale_one_subnormal(float x, int n)
 
 /* As add_products, of numbers that may be subnormal; products of two of these do not count,
  * where the unit is above 2^-150. */
-TF_INLINE void add_any_products(struct operands x, struct place place,
-                                const floats scale[ROWS][2], words total[ROWS][2])
+TF_INLINE void add_any_products(struct operands x, struct place place, size_t begin,
+                                size_t end, const floats scale[ROWS][2],
+                                words total[ROWS][2])
 {
     enum { UP = 64 };
     const float down = 0x1p-64f;
-    for (size_t i = 0; i < place.count; i++) {
+    for (size_t i = begin; i < end; i++) {
         const size_t k = place_of(place, i);
         floats normal[2], tiny[2];
         UNROLLED for (int s = 0; s < 2; s++) {

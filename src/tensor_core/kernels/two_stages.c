@@ -110,7 +110,7 @@ TF_INLINE struct stage add_lane(struct operands x, struct place place,
     if (ordinary) {
         add_products(x, place, 0, place.count, scale, stage.total);
     } else {
-        add_any_products(x, place, scale, stage.total);
+        add_any_products(x, place, 0, place.count, scale, stage.total);
     }
     return stage;
 }
@@ -243,7 +243,7 @@ __attribute__((noinline)) static floats add_in_doubles(int lanes, words sum, wor
     const words remain = none | (words)((ints)magnitude >= TF_INF_BITS);
     const words nan = (words)((ints)magnitude > TF_INF_BITS), zero = (words)(magnitude == 0);
     const words kept = ((words)c & ~nan & ~zero) | (words_of(TF_MAGNITUDE_BITS) & nan);
-    const words found = (words)singles_of_any(halves[0], halves[1]);
+    const words found = (words)singles_of_any(halves[0], halves[1], 0);
     return (floats)((kept & remain) | (found & ~remain));
 }
 
