@@ -199,7 +199,8 @@ TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, d
     /* The sum with the error, which may have an error of 2^-51 of `most`: again two
      * numbers, of which the lesser counts by its sign. */
     const doubles total = sum + error, rest = error - (total - sum);
-    const longs inexact = (longs)(most != 0);
+    const longs special = (longs)(sum - sum != 0); /* it has no error */
+    const longs inexact = (longs)(most != 0) & ~special;
     const longs sure = (longs)(magnitude_of_doubles(rest) > most * 0x1p-48) &
                        (longs)(magnitude_of_doubles(sum) > most);
     *doubt |= inexact & ~sure;
@@ -207,28 +208,31 @@ TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, d
     return doubles_of(singles_of((doubles)((odd & inexact) | ((longs)sum & ~inexact))));
 }
 
-/* The same over `count` k of a vector of a tile, from the given ones on; by integers
- * where that does not tell. */
-__attribute__((noinline)) static doubles
+/* The same over `count` k of a row of a tile, whose vectors are side by side: one waits for
+ * its sum while others go on. By integers where that does not tell. */
+__attribute__((noinline)) static void
 go_on_with_errors(const struct tf_rounded_model *model, const struct operands *x,
-                  size_t row, size_t column, size_t first, size_t count, doubles given)
+                  size_t row, size_t first, size_t count, const doubles given[VECTORS],
+                  doubles now[VECTORS])
 {
     const double *a = x->wide_a + row * TF_MMA_DEPTH + first;
-    const double *b = x->wide_b + first * PANEL + column;
-    doubles now = given;
-    longs doubt = longs_of(0);
+    const double *b = x->wide_b + first * PANEL;
+    longs doubt[VECTORS] = {{0}};
+    memcpy(now, given, VECTORS * sizeof *now);
     for (size_t k = 0; k < count; k += (size_t)model->depth) {
-        now = add_with_errors(model->depth, a + k, b + k * PANEL, now, &doubt);
-    }
-    doubt |= (longs)(now - now != 0);
-    for (size_t i = 0; i < PLACES && any((words)doubt); i++) {
-        if (doubt[i]) {
-            now[i] = tf_rounded_element(
-                model, x->a + row * x->lda + first, x->b + first * PANEL + column + i,
-                PANEL, count, (float)given[i]);
+        UNROLLED for (size_t v = 0; v < VECTORS; v++) {
+            now[v] = add_with_errors(model->depth, a + k, b + k * PANEL + v * PLACES, now[v],
+                                     &doubt[v]);
         }
     }
-    return now;
+    for (size_t j = 0; j < WIDTH; j++) {
+        const size_t v = j / PLACES, i = j % PLACES;
+        if (doubt[v][i]) {
+            now[v][i] = tf_rounded_element(model, x->a + row * x->lda + first,
+                                           x->b + first * PANEL + j, PANEL, count,
+                                           (float)given[v][i]);
+        }
+    }
 }
 
 /* -- tiles ------------------------------------------------------------------------- */
@@ -292,14 +296,16 @@ compute_again(const struct tf_rounded_model *model, enum how how, const struct o
     if (how == ENCLOSED) {
         tf_fp_round_downward(0);
     }
-    for (size_t i = 0; i < AT_ONCE * VECTORS; i++) {
-        const size_t r = i / VECTORS, v = i % VECTORS;
-        if (any(which[v])) {
-            const doubles c = given->c[r][v];
-            const doubles sums =
-                go_on_with_errors(model, x, row + r, v * PLACES, first, count,
-                                  how == ENCLOSED ? negative(c) : c);
-            next->c[r][v] = how == ENCLOSED ? negative(sums) : sums;
+    for (size_t r = 0; r < AT_ONCE; r++) {
+        doubles c[VECTORS], sums[VECTORS];
+        for (size_t v = 0; v < VECTORS; v++) {
+            c[v] = how == ENCLOSED ? negative(given->c[r][v]) : given->c[r][v];
+        }
+        go_on_with_errors(model, x, row + r, first, count, c, sums);
+        for (size_t v = 0; v < VECTORS; v++) {
+            if (any(which[v])) {
+                next->c[r][v] = how == ENCLOSED ? negative(sums[v]) : sums[v];
+            }
         }
     }
     if (how == ENCLOSED) {
