@@ -20,10 +20,13 @@
 
 enum {
     FITS = 16, /* products whose sum fits 32 bits, at 25 fraction bits */
+    NO_PRODUCT = TF_MMA_ZERO / 2,
 };
 
 /* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
- * that always fit 32 bits; emulated instructions; groups that have some in doubt. */
+ * that always fit 32 bits; emulated instructions; groups that have some in doubt, or seem so
+ * because of zeros. */
+enum { DOUBTFUL = 1, WITH_ZEROS };
 struct mma_variant {
     int half, cut, fits, emulated, doubtful;
 };
@@ -93,7 +96,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
         scale[r][1] = (floats)(both >> 16 << 23);
         UNROLLED for (int s = 0; s < 2; s++) {
             const floats c = sums->c[r][s];
-            total[r][s] = integers_of((variant.doubtful ? without_subnormal(c) : c) *
+            total[r][s] = integers_of((variant.doubtful == DOUBTFUL ? without_subnormal(c) : c) *
                                       scale[r][s]);
             parts.part[0][r][s] = total[r][s];
         }
@@ -112,7 +115,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
                 total[r][s] -= before[r][s];
             }
         }
-        if (variant.doubtful) {
+        if (variant.doubtful == DOUBTFUL) {
             add_any_products(x, place, begin, end, scale, total);
         } else {
             add_products(x, place, begin, end, scale, total);
@@ -252,7 +255,6 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
                    const struct accumulators *given, int scale,
                    struct accumulators *next)
 {
-    enum { NO_PRODUCT = TF_MMA_ZERO / 2 };
     const floats nan = floats_of(tf_float_of(tf_mma_nan(variant.half)));
     shorts greatest[ROWS];
     words all_wanted[ROWS][2];
@@ -299,6 +301,28 @@ TF_INLINE int are_groups_alone(const struct tf_mma_plan *plan)
     return plan->count == 1 && !plan->stretch;
 }
 
+/* Of a group that seems doubtful: DOUBTFUL; WITH_ZEROS, whose exponents look too low; or 0 where
+ * there is nothing else. */
+static int what_is_in_doubt(const struct tf_mma_plan *plan, const struct operands *x,
+                            struct place place, struct mma_variant variant,
+                            const struct accumulators *now)
+{
+    words some = words_of(0), doubts = words_of(0);
+    shorts greatest[ROWS];
+    find_greatest(*x, place, greatest);
+    for (int r = 0; r < ROWS; r++) {
+        words out = words_of(0);
+        complete(plan, greatest[r], now->c[r][0], now->c[r][1], variant.half, &out);
+        for (int s = 0; s < 2; s++) {
+            const words is_there = signed_column_of(greatest[r] >= NO_PRODUCT, s) |
+                                   (words)((words)now->c[r][s] << 1 != 0);
+            some |= is_there;
+            doubts |= is_there & (words)((out >> 16 * s & 0xFFFFu) != 0);
+        }
+    }
+    return any(doubts) ? DOUBTFUL : any(some) ? WITH_ZEROS : 0;
+}
+
 /* The accumulators with the products of a group, of which some are in doubt. */
 __attribute__((noinline)) static void
 add_doubtful_group(const struct tf_mma_plan *plan, const struct operands *x,
@@ -307,11 +331,17 @@ add_doubtful_group(const struct tf_mma_plan *plan, const struct operands *x,
                    int scale, struct accumulators *next)
 {
     struct accumulators sums = *now;
-    variant.doubtful = 1;
+    variant.doubtful = what_is_in_doubt(plan, x, place, variant, now);
+    if (!variant.doubtful) {
+        memset(next, 0, sizeof *next);
+        return;
+    }
     tf_fp_flush_results(1);
     add_group(plan, *x, place, variant, &sums);
     tf_fp_flush_results(are_groups_alone(plan));
-    redo_with_integers(plan, x, place, variant, now, given, scale, &sums);
+    if (variant.doubtful == DOUBTFUL) {
+        redo_with_integers(plan, x, place, variant, now, given, scale, &sums);
+    }
     *next = sums;
 }
 
