@@ -10,9 +10,8 @@ import math
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -207,28 +206,6 @@ def progress(
         yield lambda: None
         return
     with _bar(what, total, stream) as advance:
-        yield advance
-
-
-@contextmanager
-def late_progress(
-    what: str, total: int, stream: TextIO | None = None, after: float = 2
-) -> Iterator[Callable[[], None]]:
-    """A bar as of `progress`, which appears once the work has taken `after` seconds."""
-    began, done = time.monotonic(), 0
-    advance_bar: Callable[[], None] | None = None
-    with ExitStack() as stack:
-
-        def advance() -> None:
-            nonlocal advance_bar, done
-            done += 1
-            if advance_bar is not None:
-                advance_bar()
-            elif time.monotonic() - began > after and draws(stream):
-                advance_bar = stack.enter_context(_bar(what, total, stream))
-                for _ in range(done):
-                    advance_bar()
-
         yield advance
 
 

@@ -141,11 +141,7 @@ class Identification(Sequence[Hypothesis]):
     """
 
     def __init__(
-        self,
-        found: Sequence[Entry],
-        nearest: Sequence[Hypothesis],
-        tried: int,
-        tells_nothing: bool = False,
+        self, found: Sequence[Entry], nearest: Sequence[Hypothesis], tried: int
     ) -> None:
         self._found = found
         self._ends = [*accumulate(len(entry.which) for entry in found)]
@@ -153,8 +149,6 @@ class Identification(Sequence[Hypothesis]):
         self.nearest: tuple[Hypothesis, ...] = tuple(nearest)
         #: how many were tried
         self.tried = tried
-        #: whether the search ended early, as nearly all hypotheses agree
-        self.tells_nothing = tells_nothing
 
     def __len__(self) -> int:
         """How many there are."""
@@ -176,13 +170,6 @@ class Identification(Sequence[Hypothesis]):
         """The table."""
         alike = ", and these results do not tell them apart" * (len(self) > 1)
         lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all{alike}"]
-        if self.tells_nothing:
-            lines = [
-                f"these results tell nothing: {len(self):,} of the first {self.tried:,}"
-                " hypotheses agree, and the search ended",
-                "  give float32 results, as they are before they are rounded, or longer"
-                " sums of numbers whose exponents differ",
-            ]
         shown = [*self[:_SHOWN]]
         lines += _lines(shown)
         if len(self) > len(shown):

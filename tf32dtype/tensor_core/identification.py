@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.table import format_of_dtype
-from .._text import late_progress
 from .._wording import brief
 from .device import MODELS
 from .hypotheses import Entry, Hypothesis, Identification, parameters
@@ -29,9 +27,6 @@ _NEAR = 3
 _TABLE, _WORK = 1 << 25, 1 << 33
 #: So many hypotheses are not compared on more elements than that.
 _MANY = 64
-#: If so many agree on the elements that tell most, and nearly all that were tried do,
-#: results tell nothing: the search ends.
-_ALIKE, _NEARLY_ALL = 100, 0.9
 
 
 def identify(
@@ -96,9 +91,7 @@ def identify(
     Many hypotheses agree on small integers, on results of few bits, or where k is
     short: results tell more if exponents differ widely and k is long. Where thousands
     explain all that was looked at, the rest of many results may not be:
-    `Hypothesis.compared` says how many were. If more than 100 hypotheses of a model,
-    and nearly all of them, agree on the elements that tell most, the search ends:
-    `Identification.tells_nothing` is True then, and float32 results are needed.
+    `Hypothesis.compared` says how many were.
 
     Examples
     --------
@@ -134,22 +127,16 @@ def identify(
     for model in known:
         groups.setdefault(parameters(model), []).append(model)
     searches = [_Search(models, problem, results.ravel()) for models in groups.values()]
-    tells_nothing = False
     if not one_chain:
         order = _telling(searches, results.ravel())
-        with late_progress("identifying", len(searches), sys.stderr) as advance:
-            for search in searches:
-                tells_nothing = not search.run(order)
-                advance()
-                if tells_nothing:
-                    break
+        for search in searches:
+            search.run(order)
     found = [entry for search in searches for entry in search.found()]
     place = {id(model): i for i, model in enumerate(MODELS)}
     found.sort(key=lambda entry: (*entry.simplicity, place[id(entry.model)]))
     nearest = [h for search in searches for h in search.nearest()]
     nearest.sort(key=lambda h: -h.explains / max(h.compared, 1))
-    tried = sum(search.tried for search in searches)
-    return Identification(found, nearest, tried, tells_nothing)
+    return Identification(found, nearest, sum(search.tried for search in searches))
 
 
 def _results(d: Any) -> Array:
@@ -276,28 +263,17 @@ class _Search:
         counts = (len(s.ways) * len(s.bundle) for s in (self._chain, *self._states))
         return sum(counts) * len(self.models)
 
-    def _count(self) -> int:
-        """How many there are of a model that cut k, for each way to round."""
-        return sum(state.alive.size for state in self._states)
-
-    def run(self, order: Array) -> bool:
-        """Try what cuts k, first on the elements that tell most.
-
-        Returns False, and ends there, if these do not tell hypotheses apart.
-        """
+    def run(self, order: Array) -> None:
+        """Try what cuts k, first on the elements that tell most."""
         model, problem = self._model, self._problem
         found = bundles(problem.k, model.instruction_depth)
         if not found or not self._d.size:
-            return True
+            return
         self._states = [self._state(bundle) for bundle in found]
         for count in _FIRST:
             which = problem.first(order, count)
             self._compare(problem.some(model, which), self._d[which.ravel()])
             self._drop(which.size)
-            left = self._left()
-            if left > max(_ALIKE, _NEARLY_ALL * self._count()):
-                self._compared = which.size
-                return False
             self._forget()
         self._compared = 0
         for where, elements in problem.blocks(model, self._most()):
@@ -306,7 +282,6 @@ class _Search:
             self._drop(self._compared)
             if self._left() > _MANY:
                 break
-        return True
 
     def _compare(self, elements: Elements, d: Array) -> None:
         """Count the elements that each way explains which is not done with."""
