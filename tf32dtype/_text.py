@@ -11,10 +11,11 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 if TYPE_CHECKING:
@@ -199,13 +200,35 @@ def import_all() -> None:
 
 @contextmanager
 def progress(
-    wanted: bool, what: str, total: int, stream: TextIO | None = None
+    wanted: bool,
+    what: str,
+    total: int,
+    stream: TextIO | None = None,
+    after: float = 0,
 ) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, with the time that is left; yields what advances it."""
+    """A bar on a terminal, with the time that is left; yields what advances it.
+
+    It is drawn once `after` seconds have passed.
+    """
     if not (wanted and draws(stream)):
         yield lambda: None
         return
-    with _bar(what, total, stream) as advance:
+    start, steps = monotonic(), 0
+    bar: Callable[[], None] | None = None
+    with ExitStack() as drawn:
+        if not after:
+            bar = drawn.enter_context(_bar(what, total, stream))
+
+        def advance() -> None:
+            nonlocal bar, steps
+            steps += 1
+            if bar is not None:
+                bar()
+            elif monotonic() - start >= after:
+                bar = drawn.enter_context(_bar(what, total, stream))
+                for _ in range(steps):
+                    bar()
+
         yield advance
 
 

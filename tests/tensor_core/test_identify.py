@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import io
+import sys
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -461,3 +463,35 @@ def test_example():
     results = doctest.testmod(identification)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_results_that_tell_nothing():
+    """Sums of one sign, rounded to 8 bits: the search ends, and says what it needs."""
+    a, b = np.random.default_rng(8).standard_normal((2, 16, 512)).astype(td.bfloat16)
+    sums = td.tensor_core.matmul(a, b.T, device="H100")
+    found = identify(a, b.T, None, sums.astype(td.float8_e4m3fn))
+    assert found.tells_nothing
+    assert len(found) >= 100
+    assert {h.model.device for h in found} >= {"A100", "H100", "B200"}
+    assert "tell nothing" in str(found)
+    assert "give the float32 results" in str(found)
+    told = identify(a, b.T, None, sums)
+    assert not told.tells_nothing
+    assert "tell nothing" not in str(told)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("after", "drawn"), [(0.0, True), (1e9, False)])
+def test_a_bar_is_drawn_after_a_while(after, drawn, monkeypatch):
+    pytest.importorskip("rich")
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(identification, "_PATIENCE", after)
+    monkeypatch.setenv("TERM", "xterm")
+    x = np.eye(4, dtype=np.float16)
+    identify(x, x, None, np.eye(4, dtype=np.float32))
+    assert ("identifying" in terminal.getvalue()) == drawn

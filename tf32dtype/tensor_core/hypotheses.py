@@ -141,7 +141,11 @@ class Identification(Sequence[Hypothesis]):
     """
 
     def __init__(
-        self, found: Sequence[Entry], nearest: Sequence[Hypothesis], tried: int
+        self,
+        found: Sequence[Entry],
+        nearest: Sequence[Hypothesis],
+        tried: int,
+        told: bool = True,
     ) -> None:
         self._found = found
         self._ends = [*accumulate(len(entry.which) for entry in found)]
@@ -149,6 +153,8 @@ class Identification(Sequence[Hypothesis]):
         self.nearest: tuple[Hypothesis, ...] = tuple(nearest)
         #: how many were tried
         self.tried = tried
+        #: whether the search ended early, since results of 8 bits told nothing apart
+        self.tells_nothing = not told
 
     def __len__(self) -> int:
         """How many there are."""
@@ -169,6 +175,11 @@ class Identification(Sequence[Hypothesis]):
     def __repr__(self) -> str:
         """The table."""
         alike = ", and these results do not tell them apart" * (len(self) > 1)
+        if self.tells_nothing:
+            alike = (
+                ": these results tell nothing, and the search has ended; give the"
+                " float32 results, before they are rounded"
+            )
         lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all{alike}"]
         shown = [*self[:_SHOWN]]
         lines += _lines(shown)

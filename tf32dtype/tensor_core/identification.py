@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.table import format_of_dtype
+from .._text import progress
 from .._wording import brief
 from .device import MODELS
 from .hypotheses import Entry, Hypothesis, Identification, parameters
@@ -27,6 +29,13 @@ _NEAR = 3
 _TABLE, _WORK = 1 << 25, 1 << 33
 #: So many hypotheses are not compared on more elements than that.
 _MANY = 64
+#: Of results of 8 bits: if so many hypotheses give those that tell most, no more are
+#: tried.
+_ENOUGH = 100
+#: But so many hypotheses of a model times results are.
+_CHEAP = 1 << 18
+#: Seconds after which a bar shows how far it is.
+_PATIENCE = 2.0
 
 
 def identify(
@@ -89,7 +98,10 @@ def identify(
     part, or comes last. Narrower results are rounded to nearest in the end.
 
     Many hypotheses agree on small integers, on results of few bits, or where k is
-    short: results tell more if exponents differ widely and k is long. Where thousands
+    short: results tell more if exponents differ widely and k is long. Of results of 8
+    bits that every model gives by one chain, the search ends once a hundred hypotheses
+    give those that tell most: `Identification.tells_nothing` is True then, and float32
+    results are needed. On a terminal a bar is drawn after two seconds. Where thousands
     explain all that was looked at, the rest of many results may not be:
     `Hypothesis.compared` says how many were.
 
@@ -126,17 +138,30 @@ def identify(
     groups: dict[tuple[Any, ...], list[Model]] = {}
     for model in known:
         groups.setdefault(parameters(model), []).append(model)
-    searches = [_Search(models, problem, results.ravel()) for models in groups.values()]
-    if not one_chain:
-        order = _telling(searches, results.ravel())
-        for search in searches:
-            search.run(order)
+    searches = []
+    told = True
+    steps = len(groups) * (1 if one_chain else 2)
+    with progress(True, "identifying", steps, sys.stderr, after=_PATIENCE) as advance:
+        for models in groups.values():
+            searches.append(_Search(models, problem, results.ravel()))
+            advance()
+        if not one_chain:
+            order = _telling(searches, results.ravel())
+            # Where models are not told apart, ways to add hardly are.
+            few_bits = results.dtype.itemsize == 1
+            unlike = few_bits and any(not s.agrees.all() for s in searches)
+            for search in searches:
+                told = search.run(order, few_bits and not unlike)
+                advance()
+                if not told:
+                    break
     found = [entry for search in searches for entry in search.found()]
     place = {id(model): i for i, model in enumerate(MODELS)}
     found.sort(key=lambda entry: (*entry.simplicity, place[id(entry.model)]))
     nearest = [h for search in searches for h in search.nearest()]
     nearest.sort(key=lambda h: -h.explains / max(h.compared, 1))
-    return Identification(found, nearest, sum(search.tried for search in searches))
+    tried = sum(search.tried for search in searches)
+    return Identification(found, nearest, tried, told)
 
 
 def _results(d: Any) -> Array:
@@ -263,17 +288,25 @@ class _Search:
         counts = (len(s.ways) * len(s.bundle) for s in (self._chain, *self._states))
         return sum(counts) * len(self.models)
 
-    def run(self, order: Array) -> None:
-        """Try what cuts k, first on the elements that tell most."""
+    def run(self, order: Array, may_stop: bool) -> bool:
+        """Try what cuts k, first on the elements that tell most.
+
+        Returns False where these do not tell `_ENOUGH` hypotheses apart, if it may stop
+        then.
+        """
         model, problem = self._model, self._problem
         found = bundles(problem.k, model.instruction_depth)
         if not found or not self._d.size:
-            return
+            return True
         self._states = [self._state(bundle) for bundle in found]
+        may_stop &= self.tried // len(self.models) * self._d.size > _CHEAP
         for count in _FIRST:
             which = problem.first(order, count)
             self._compare(problem.some(model, which), self._d[which.ravel()])
             self._drop(which.size)
+            if may_stop and count == _FIRST[-1] and self._left() >= _ENOUGH:
+                self._compared = which.size
+                return False
             self._forget()
         self._compared = 0
         for where, elements in problem.blocks(model, self._most()):
@@ -282,6 +315,7 @@ class _Search:
             self._drop(self._compared)
             if self._left() > _MANY:
                 break
+        return True
 
     def _compare(self, elements: Elements, d: Array) -> None:
         """Count the elements that each way explains which is not done with."""
