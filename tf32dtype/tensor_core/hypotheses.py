@@ -154,7 +154,7 @@ class Identification(Sequence[Hypothesis]):
         #: how many were tried
         self.tried = tried
         #: whether the search ended early, since results of 8 bits told nothing apart
-        self.tells_nothing = not told
+        self.tells_nothing: bool = not told
 
     def __len__(self) -> int:
         """How many there are."""
