@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "a4df9d84cfefee4ab8c52fc8a88256bea87bbb8bbbe83fc1814eb9c0b2170f05",
+digest: "9b38c843c105da3998f5826fe3d4848fb8ca79171a7126476378214d9760d919",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
