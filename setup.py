@@ -162,7 +162,9 @@ FLOATING_POINT = [
     "-fno-math-errno",
     "-ffp-contract=off",
 ]
-COMMON = ["-std=c11", "-fvisibility=hidden", "-fPIC", *FLOATING_POINT]
+# The linker leaves functions and tables out of the library that is preloaded.
+SECTIONS = ["-ffunction-sections", "-fdata-sections"]
+COMMON = ["-std=c11", "-fvisibility=hidden", "-fPIC", *SECTIONS, *FLOATING_POINT]
 
 SANITIZE = os.environ.get("TF32DTYPE_SANITIZE", "")
 if SANITIZE:

@@ -136,7 +136,7 @@ struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns)
 {
     const struct tf_matmul_kernels *product = tf_isa->matmul;
     if (packing != TF_SINGLES) {
-        return packing == TF_QUADS ? tf_isa->matmul->quads->kernel : product->pairs;
+        return packing == TF_QUADS ? tf_isa->quads->kernel : product->pairs;
     }
     const size_t wide = tf_filled(columns, product->singles);
     const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;

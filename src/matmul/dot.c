@@ -34,21 +34,21 @@ static tf_dot_fn *kernel_of(struct tf_operand x)
         return NULL;
     }
     switch (tf_kind_size(x.kind)) {
-    case 1: return tf_isa->matmul->dot->bytes;
-    case 2: return tf_isa->matmul->dot->bf16;
-    default: return tf_isa->matmul->dot->singles;
+    case 1: return tf_isa->dot->bytes;
+    case 2: return tf_isa->dot->bf16;
+    default: return tf_isa->dot->singles;
     }
 }
 
 int tf_have_integers(struct tf_operand a, struct tf_operand b)
 {
-    return tf_isa->matmul->quads->dot && a.kind == b.kind && kernel_of(a) && kernel_of(b) &&
+    return tf_isa->quads->dot && a.kind == b.kind && kernel_of(a) && kernel_of(b) &&
            tf_byte_tables[a.kind].has_integers;
 }
 
 static tf_dot_fn *kernel_of_both(struct tf_operand a, struct tf_operand b)
 {
-    return tf_have_integers(a, b)              ? tf_isa->matmul->quads->dot
+    return tf_have_integers(a, b)              ? tf_isa->quads->dot
            : a.kind == b.kind && kernel_of(b) ? kernel_of(a)
                                                : NULL;
 }
@@ -232,7 +232,7 @@ static size_t multiply_depth(const struct batch *batch, size_t k0, union room *r
         load_vectors(batch->b, i, count_from(batch, i), k0, depth, n->y);
         tf_isa->matmul->transpose(n->x, depth, CHAINS, depth, n->p, CHAINS);
         tf_isa->matmul->transpose(n->y, depth, CHAINS, depth, n->q, CHAINS);
-        tf_isa->matmul->dot->lanes(n->p, n->q, depth, sums + i);
+        tf_isa->dot->lanes(n->p, n->q, depth, sums + i);
     }
     return depth;
 }

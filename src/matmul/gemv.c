@@ -14,7 +14,7 @@ enum { VECTOR = 16 };
  * at a time. */
 static tf_gemv_fn *kernel_of(struct tf_operand b, size_t *columns)
 {
-    const struct tf_gemv_kernels *gemv = tf_isa->matmul->gemv;
+    const struct tf_gemv_kernels *gemv = tf_isa->gemv;
     const size_t size = tf_kind_size(b.kind);
     if (b.kind != b.format || b.stride != (ptrdiff_t)size) {
         return NULL;
@@ -61,7 +61,7 @@ static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
             };
             width = left < PANEL ? left : PANEL;
             tf_pack_b(work, b, width, depth, 0, PANEL, NULL);
-            tf_isa->matmul->gemv->across_singles(&in, depth, tf_round_up(width, VECTOR),
+            tf_isa->gemv->across_singles(&in, depth, tf_round_up(width, VECTOR),
                                                  part);
         }
         tf_add_row(part, sums + j, width, adds);

@@ -141,10 +141,6 @@ struct tf_matmul_kernels {
     void (*transpose)(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out);
 
-    const struct tf_gemv_kernels *gemv;
-    const struct tf_dot *dot;
-    const struct tf_int8_kernels *quads;
-
     /* The rest is there with an instruction for pairs alone. */
     struct tf_kernel pairs; /* words of two bfloat16 */
     void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);

@@ -1,4 +1,4 @@
-/* Functions that are always inlined, in C and in CUDA. Freestanding. */
+/* Whether functions are inlined, in C and in CUDA. Freestanding. */
 #ifndef TF32DTYPE_RUNTIME_INLINE_H
 #define TF32DTYPE_RUNTIME_INLINE_H
 
@@ -6,6 +6,13 @@
 #define TF_INLINE static __forceinline__
 #else
 #define TF_INLINE static inline __attribute__((always_inline))
+#endif
+
+/* Of functions that stay as they are: neither inlined nor copied for some arguments. */
+#if defined(__clang__) || defined(__CUDACC__)
+#define TF_APART __attribute__((noinline))
+#else
+#define TF_APART __attribute__((noinline, noclone))
 #endif
 
 #endif

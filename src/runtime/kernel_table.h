@@ -30,6 +30,9 @@ struct tf_isa {
     const struct tf_format_kernels *formats;
     const struct tf_ufunc_kernels *ufuncs;
     const struct tf_matmul_kernels *matmul;
+    const struct tf_gemv_kernels *gemv;
+    const struct tf_dot *dot;
+    const struct tf_int8_kernels *quads;
     const struct tf_mma_kernels *mma;
     const struct tf_scaled_mma_kernels *scaled_mma;
     const struct tf_rounded_kernels *rounded;

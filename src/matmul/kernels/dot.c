@@ -272,6 +272,7 @@ const struct tf_dot TF_NAME(tf_dot) = {
     .bytes = bytes,
 #endif
 };
+const struct tf_dot TF_NAME(tf_dot_of_singles) = {.lanes = lanes, .singles = singles};
 
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "matmul/kernels/dot_avx2.h"
@@ -281,7 +282,9 @@ const struct tf_dot TF_NAME(tf_dot) = {
     .bf16 = bf16,
     .singles = singles,
 };
+const struct tf_dot TF_NAME(tf_dot_of_singles) = {.lanes = lanes, .singles = singles};
 
 #else
 const struct tf_dot TF_NAME(tf_dot) = {.lanes = lanes};
+const struct tf_dot TF_NAME(tf_dot_of_singles) = {.lanes = lanes};
 #endif

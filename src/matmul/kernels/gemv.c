@@ -164,3 +164,6 @@ const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels) = {
     .across_bytes = across_bytes,
 #endif
 };
+const struct tf_gemv_kernels TF_NAME(tf_gemv_of_singles) = {
+    .across_singles = across_singles,
+};

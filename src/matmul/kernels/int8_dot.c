@@ -248,3 +248,5 @@ const struct tf_int8_kernels TF_NAME(tf_int8_kernels) = {
 #else
 const struct tf_int8_kernels TF_NAME(tf_int8_kernels) = {.kernel = {0}};
 #endif
+
+const struct tf_int8_kernels TF_NAME(tf_no_int8_kernels) = {.kernel = {0}};

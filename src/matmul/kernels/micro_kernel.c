@@ -14,10 +14,6 @@
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
-extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels);
-extern const struct tf_dot TF_NAME(tf_dot);
-extern const struct tf_int8_kernels TF_NAME(tf_int8_kernels);
-
 /* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
 enum {
 #if defined(__AVX512F__)
@@ -417,9 +413,6 @@ const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels) = {
     .split_singles = split_singles,
     .transpose = transpose,
     .add = add,
-    .gemv = &TF_NAME(tf_gemv_kernels),
-    .dot = &TF_NAME(tf_dot),
-    .quads = &TF_NAME(tf_int8_kernels),
 #if defined(__AVX512BF16__)
     .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
     .pair_rows = pair_rows,

@@ -1,14 +1,18 @@
 /* This build's entry in the table of instruction sets: one table a subject, which the
  * subject's own kernel files fill.
  *
- * The library that is preloaded makes products and nothing else: with TF_PRODUCTS_ALONE its
- * table has what these take, and the linker leaves out the other kernels. */
+ * The library that is preloaded makes products of float32 and float64 and nothing else: with
+ * TF_PRODUCTS_ALONE its table has what these take, and the linker leaves out the other
+ * kernels. */
 #include "runtime/kernels/common.h"
 
 extern const struct tf_copy_kernels TF_NAME(tf_copy_kernels);
 extern const struct tf_format_kernels TF_NAME(tf_format_kernels);
 extern const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels);
 extern const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels);
+extern const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels), TF_NAME(tf_gemv_of_singles);
+extern const struct tf_dot TF_NAME(tf_dot), TF_NAME(tf_dot_of_singles);
+extern const struct tf_int8_kernels TF_NAME(tf_int8_kernels), TF_NAME(tf_no_int8_kernels);
 extern const struct tf_mma_kernels TF_PLAIN_NAME(tf_mma_kernels);
 extern const struct tf_scaled_mma_kernels TF_PLAIN_NAME(tf_scaled_mma_kernels);
 extern const struct tf_rounded_kernels TF_PLAIN_NAME(tf_rounded_kernels);
@@ -20,7 +24,14 @@ const struct tf_isa TF_NAME(tf_isa) = {
     .copies = &TF_NAME(tf_copy_kernels),
     .formats = &TF_NAME(tf_format_kernels),
     .matmul = &TF_NAME(tf_matmul_kernels),
-#if !defined(TF_PRODUCTS_ALONE)
+#if defined(TF_PRODUCTS_ALONE)
+    .gemv = &TF_NAME(tf_gemv_of_singles),
+    .dot = &TF_NAME(tf_dot_of_singles),
+    .quads = &TF_NAME(tf_no_int8_kernels),
+#else
+    .gemv = &TF_NAME(tf_gemv_kernels),
+    .dot = &TF_NAME(tf_dot),
+    .quads = &TF_NAME(tf_int8_kernels),
     .ufuncs = &TF_NAME(tf_ufunc_kernels),
     .mma = &TF_PLAIN_NAME(tf_mma_kernels),
     .scaled_mma = &TF_PLAIN_NAME(tf_scaled_mma_kernels),

@@ -13,6 +13,7 @@
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
+#include "runtime/inline.h"
 #include "tensor_core/kernels/doubles.h"
 #include "tensor_core/kernels/panels.h"
 
@@ -324,7 +325,7 @@ static int what_is_in_doubt(const struct tf_mma_plan *plan, const struct operand
 }
 
 /* The accumulators with the products of a group, of which some are in doubt. */
-__attribute__((noinline)) static void
+TF_APART static void
 add_doubtful_group(const struct tf_mma_plan *plan, const struct operands *x,
                    struct place place, struct mma_variant variant,
                    const struct accumulators *now, const struct accumulators *given,

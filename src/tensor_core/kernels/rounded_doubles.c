@@ -12,6 +12,7 @@
  */
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
+#include "runtime/inline.h"
 #include "tensor_core/kernels/doubles.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
@@ -210,7 +211,7 @@ TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, d
 
 /* The same over `count` k of a row of a tile, whose vectors are side by side: one waits for
  * its sum while others go on. By integers where that does not tell. */
-__attribute__((noinline)) static void
+TF_APART static void
 go_on_with_errors(const struct tf_rounded_model *model, const struct operands *x,
                   size_t row, size_t first, size_t count, const doubles given[VECTORS],
                   doubles now[VECTORS])
