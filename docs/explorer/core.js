@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "9b38c843c105da3998f5826fe3d4848fb8ca79171a7126476378214d9760d919",
+digest: "6651fb4f18bba640554ac52876208e79b8b8b4b0cc0fccad2a21766c4c41bd9d",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
