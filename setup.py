@@ -22,7 +22,7 @@ Environment:
                           wheels, which any machine may install
     TF32DTYPE_PROGRESS    seconds between two lines that count the compiled files
                           (default: 10; on a terminal 0.2, on one line)
-    TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimised
+    TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimized
     TF32DTYPE_WERROR      "1": our C must compile without a warning
     TF32DTYPE_OPENMP      "0": without OpenMP, as where the compiler has none
 """
@@ -153,9 +153,9 @@ LONG = {
 }
 SHORT = 0.25  # of the others, on average
 
-# Results must not depend on the compiler's licence to rearrange: no fast-math
+# Results must not depend on the compiler's license to rearrange: no fast-math
 # (undone first, should CFLAGS bring it), no contraction to fused operations.
-# Exceptions are handled by hand, so that speculation may be vectorised.
+# Exceptions are handled by hand, so that speculation may be vectorized.
 FLOATING_POINT = [
     "-fno-fast-math",
     "-fno-trapping-math",

@@ -28,7 +28,7 @@ _PARTS = re.compile(r"[^./]+")  # of a tensor's name, or a path
 
 
 class Painted(str):
-    """Text in pieces that rich gives a colour; elsewhere it is plain text.
+    """Text in pieces that rich gives a color; elsewhere it is plain text.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _rich_text(text: str) -> "Text | str":
 
 
 def say(line: str) -> None:
-    """Print a line, in its colours where it is drawn."""
+    """Print a line, in its colors where it is drawn."""
     if isinstance(line, Painted) and draws():
         _console(None).print(_rich_text(line), soft_wrap=True)
     else:

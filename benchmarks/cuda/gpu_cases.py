@@ -18,7 +18,7 @@ class Sizes(NamedTuple):
     native: tuple[int, ...]
     emulated: tuple[int, ...]
     chained: tuple[int, ...]
-    modelled: tuple[int, ...]
+    modeled: tuple[int, ...]
     blocks: tuple[int, ...]
     grid: tuple[int, ...]  # of the crossover: m = n, and k
     energy: tuple[int, ...]
@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
 
 FULL = Sizes(
     1 << 27, native=(1024, 2048, 4096, 8192), emulated=(1024, 2048, 4096, 8192),
-    chained=(1024, 2048, 4096, 8192), modelled=(4096,), blocks=(4096,),
+    chained=(1024, 2048, 4096, 8192), modeled=(4096,), blocks=(4096,),
     grid=tuple(2**i for i in range(6, 15)), energy=(1024, 2048, 4096, 8192, 16384),
 )  # fmt: skip
 QUICK = Sizes(
@@ -89,7 +89,7 @@ def rates(
         *(
             (
                 row(f"{device} emulated", "TMAC/s", 1, 3),
-                partial(products.modelled, sizes.modelled, device),
+                partial(products.modeled, sizes.modeled, device),
             )
             for device in ("A100", "H100")
         ),

@@ -68,7 +68,7 @@ def draw(report: Report, path: Path) -> None:
 
 
 def draw_maps(axes: list[Any], cells: list[Report]) -> Any:
-    """Both heat maps, with one scale of colours, which is returned."""
+    """Both heat maps, with one scale of colors, which is returned."""
     sides = sorted({cell["mn"] for cell in cells})
     depths = sorted({cell["k"] for cell in cells})
     speeds = {name: np.full((len(depths), len(sides)), np.nan) for name in WHO}
@@ -86,9 +86,9 @@ def draw_maps(axes: list[Any], cells: list[Report]) -> Any:
         axis.set_yticks(range(len(depths)), depths)
         axis.set(xlabel="M = N", ylabel="K")
         for (i, j), value in np.ndenumerate(speeds[name]):
-            colour = "black" if value > most / 2 else "white"
+            color = "black" if value > most / 2 else "white"
             text = f"{value:.1f}" if value < 100 else f"{value:.0f}"
-            axis.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
+            axis.text(j, i, text, ha="center", va="center", color=color, fontsize=8)
     return image
 
 

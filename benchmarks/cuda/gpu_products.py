@@ -151,7 +151,7 @@ def chains(sizes: tuple[int, ...], peak: float) -> Iterator[Rate]:
             yield f"{name} {n}", call, 2 * n**3 / peak
 
 
-def modelled(sizes: tuple[int, ...], device: str) -> Iterator[Rate]:
+def modeled(sizes: tuple[int, ...], device: str) -> Iterator[Rate]:
     """10^12 multiply-adds of a tensor core that is emulated."""
     from tf32dtype import cuda as tfc
 

@@ -44,7 +44,7 @@ PRECISIONS = {
     "bf16": (HERE, "A100", "H100"),
     "fp8_e4m3": (HERE, "L40S", "H100", "B200"),
 }
-COLOURS = dict(zip((HERE, *DEVICES), ("k", "C0", "C1", "C2", "C3", "C4"), strict=True))
+COLORS = dict(zip((HERE, *DEVICES), ("k", "C0", "C1", "C2", "C3", "C4"), strict=True))
 
 
 def ratios(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
@@ -117,9 +117,9 @@ def draw(report: Report, path: Path) -> None:
         for precision, style in zip(chosen, ("-", "--", "-.", ":"), strict=True):
             for device in PRECISIONS[precision]:
                 name = f"{precision}, {device}"
-                colour = COLOURS[device]
+                color = COLORS[device]
                 axis.semilogx(
-                    report["lengths"], found[name], style, color=colour, label=name
+                    report["lengths"], found[name], style, color=color, label=name
                 )
         axis.set_xlabel("K")
         axis.set_title(kind)

@@ -96,7 +96,7 @@ def measured_on(report: Report) -> str:
     return f"Measured on {facts['cpu']}, {numpy_of(facts)}, {facts['date']}"
 
 
-COLOURS = {
+COLORS = {
     NUMPY: "black",
     SHORT_SUMS: "tab:gray",
     "f32": "gold",
@@ -116,7 +116,7 @@ def line_style(mode: str) -> dict[str, Any]:
     """How a mode is drawn, the same in every figure."""
     styles = {NUMPY: "--", SHORT_SUMS: ":", "f32": ":", "bf16x6": "--", "f16": "--"}
     return {
-        "color": COLOURS[mode],
+        "color": COLORS[mode],
         "linestyle": styles.get(mode, "-"),
         "linewidth": 4 if mode == "bf16x9" else 1.5,  # bf16x6 lies upon it
         "marker": ".",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Colours(NamedTuple):
+class Colors(NamedTuple):
     """Of one of the two files."""
 
     text: str
@@ -17,8 +17,8 @@ class Colours(NamedTuple):
 
 
 THEMES = {
-    "light": Colours("#1f2328", "#d1d9e0", ("#0b66c3", "#b35900", "#1a7f37")),
-    "dark": Colours("#f0f6fc", "#3d444d", ("#6cb6ff", "#f0a050", "#57c46c")),
+    "light": Colors("#1f2328", "#d1d9e0", ("#0b66c3", "#b35900", "#1a7f37")),
+    "dark": Colors("#f0f6fc", "#3d444d", ("#6cb6ff", "#f0a050", "#57c46c")),
 }
 
 STYLE = (
@@ -28,20 +28,20 @@ STYLE = (
 )
 
 
-def text(x: float, y: float, words: str, colour: str, kind: str = "") -> str:
+def text(x: float, y: float, words: str, color: str, kind: str = "") -> str:
     """Words; `kind` is a class of `STYLE`."""
     named = f' class="{kind}"' if kind else ""
     safe = words.replace("&", "&amp;").replace("<", "&lt;")
-    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{named}>{safe}</text>'
+    return f'<text x="{x:g}" y="{y:g}" fill="{color}"{named}>{safe}</text>'
 
 
-def box(x: float, y: float, width: float, height: float, colour: str) -> str:
+def box(x: float, y: float, width: float, height: float, color: str) -> str:
     place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
-    return f'<rect {place} fill="{colour}"/>'
+    return f'<rect {place} fill="{color}"/>'
 
 
-def dot(x: float, y: float, colour: str) -> str:
-    return f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{colour}"/>'
+def dot(x: float, y: float, color: str) -> str:
+    return f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{color}"/>'
 
 
 def page(width: float, height: float, drawn: Iterable[str]) -> str:

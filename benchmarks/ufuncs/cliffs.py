@@ -88,7 +88,7 @@ def classes(facts: Any, count: int) -> dict[str, np.ndarray]:
         "powers of two": signs * np.exp2(rng.integers(-6, 7, count)),
         "halfway": signs * (1 + (ulps + 0.5) * float(facts.eps)),
         "near halfway": signs * (1 + (ulps + 0.5) * float(facts.eps) * (1 + 2.0**-20)),
-        "cancelling": np.repeat(x[: count // 2], 2) * np.tile([1, -1], count // 2),
+        "canceling": np.repeat(x[: count // 2], 2) * np.tile([1, -1], count // 2),
         "sorted": np.sort(x),
         "falling": np.sort(x)[::-1].copy(),
     }

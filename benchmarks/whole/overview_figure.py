@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from svg import THEMES, Colours, box, page, text
+from svg import THEMES, Colors, box, page, text
 
 import tf32dtype as td
 
@@ -71,45 +71,45 @@ def bars() -> list[Bar]:
     return found
 
 
-def number_lines(colours: Colours) -> list[str]:
+def number_lines(colors: Colors) -> list[str]:
     """The left half: a row a format, a tick a number, 0 to 8."""
     left, step, most = 92, 33, 8
-    drawn = [text(0, 22, "The numbers from 0 to 8", colours.text, "title")]
+    drawn = [text(0, 22, "The numbers from 0 to 8", colors.text, "title")]
     top, bottom = 70, 70 + 44 * (len(LINES) - 1)
     for x in range(most + 1):
         at = left + step * x
-        drawn.append(box(at - 0.5, top - 16, 1, bottom - top + 32, colours.faint))
-        drawn.append(text(at, bottom + 36, str(x), colours.text, "middle"))
+        drawn.append(box(at - 0.5, top - 16, 1, bottom - top + 32, colors.faint))
+        drawn.append(text(at, bottom + 36, str(x), colors.text, "middle"))
     for row, (name, label) in enumerate(LINES.items()):
         y = top + 44 * row
-        drawn.append(text(0, y + 5, label, colours.text))
+        drawn.append(text(0, y + 5, label, colors.text))
         for number in numbers(name, most):
             x = round(left + step * number, 1)
-            drawn.append(box(x - 0.6, y - 9, 1.2, 18, colours.groups[0]))
+            drawn.append(box(x - 0.6, y - 9, 1.2, 18, colors.groups[0]))
     return drawn
 
 
-def bar_chart(colours: Colours) -> list[str]:
+def bar_chart(colors: Colors) -> list[str]:
     """The right half: a bar a product, its length the dB that it keeps."""
     start, left, scale = 400, 520, 2.1
-    drawn = [text(start, 22, "What a product keeps, in dB", colours.text, "title")]
+    drawn = [text(start, 22, "What a product keeps, in dB", colors.text, "title")]
     y, group = 34.0, -1
     for bar in bars():
-        colour = colours.groups[bar.group]
+        color = colors.groups[bar.group]
         if bar.group != group:
             group = bar.group
             y += 20
-            drawn.append(text(start, y, GROUPS[group], colour, "head"))
+            drawn.append(text(start, y, GROUPS[group], color, "head"))
             y += 8
-        drawn.append(text(start, y + 14, bar.name, colours.text))
-        drawn.append(box(left, y + 3, round(scale * bar.kept, 1), 13, colour))
+        drawn.append(text(start, y + 14, bar.name, colors.text))
+        drawn.append(box(left, y + 3, round(scale * bar.kept, 1), 13, color))
         at = round(left + scale * bar.kept + 6, 1)
-        drawn.append(text(at, y + 14, str(bar.kept), colours.text))
+        drawn.append(text(at, y + 14, str(bar.kept), colors.text))
         y += 19
     return drawn
 
 
 def picture(theme: str) -> str:
     """The file for a theme."""
-    colours = THEMES[theme]
-    return page(880, 372, [*number_lines(colours), *bar_chart(colours)])
+    colors = THEMES[theme]
+    return page(880, 372, [*number_lines(colors), *bar_chart(colors)])

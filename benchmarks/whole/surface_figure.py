@@ -25,25 +25,25 @@ def place(value: float) -> float:
 
 def picture(theme: str) -> str:
     """The file for a theme."""
-    colours = THEMES[theme]
+    colors = THEMES[theme]
     cells = measured_cells(json.loads(RESULTS.read_text()))
     kinds = [kind for kind in LIMITS if any(cell.kind == kind for cell in cells)]
     bottom = 82 + ROW * len(kinds)
     title = "Time of a call over that of float32: left of 1 is faster"
-    drawn = [text(0, 22, title, colours.text, "title")]
+    drawn = [text(0, 22, title, colors.text, "title")]
     for at, name in enumerate(GROUPS):
-        drawn.append(dot(LEFT + 160 * at + 5, 48, colours.groups[at]))
-        drawn.append(text(LEFT + 160 * at + 16, 53, name, colours.text))
+        drawn.append(dot(LEFT + 160 * at + 5, 48, colors.groups[at]))
+        drawn.append(text(LEFT + 160 * at + 16, 53, name, colors.text))
     for value in LINES:
         line = 2 if value == 1 else 1
-        drawn.append(box(place(value) - line / 2, 66, line, bottom - 66, colours.faint))
+        drawn.append(box(place(value) - line / 2, 66, line, bottom - 66, colors.faint))
         label = f"{value:g}" if value >= 1 else f"1/{1 / value:g}"
-        drawn.append(text(place(value), bottom + 20, label, colours.text, "middle"))
+        drawn.append(text(place(value), bottom + 20, label, colors.text, "middle"))
     for row, kind in enumerate(kinds):
         y = 84 + ROW * row
-        drawn.append(text(0, y + 5, kind, colours.text))
+        drawn.append(text(0, y + 5, kind, colors.text))
         for at, name in enumerate(GROUPS):
             own = [cell for cell in cells if cell.kind == kind and group(cell) == name]
             if own:
-                drawn.append(dot(place(mean(own)), y, colours.groups[at]))
+                drawn.append(dot(place(mean(own)), y, colors.groups[at]))
     return page(880, bottom + 30, drawn)

@@ -171,9 +171,9 @@ const arithmetic = (() => {
             return Array.from({ length: codes }, (_, code) => self.describe(format, code));
         },
 
-        /** @param {string} format @param {Code} code @returns {Neighbours} */
-        neighbours(format, code) {
-            return take(c.neighbours(formatIndex(format), BigInt(code)));
+        /** @param {string} format @param {Code} code @returns {Neighbors} */
+        neighbors(format, code) {
+            return take(c.neighbors(formatIndex(format), BigInt(code)));
         },
 
         /** Numbers of a format in an interval, if they are no more than `most` (2000 at

@@ -104,7 +104,7 @@
  * @property {Rounded | null} rounded  to the format; of a code that code; null if error
  */
 
-/** @typedef {Object} Neighbours
+/** @typedef {Object} Neighbors
  * @property {Value | null} below  the next finite number below; null: there is none
  * @property {Value | null} above
  * @property {Exact | null} gapBelow  how far it is
@@ -301,7 +301,7 @@
 
 /** One number of a block.
  * @typedef {Object} BlockElement
- * @property {Exact | null} x  as float32, as it is quantised; null of Inf and NaN
+ * @property {Exact | null} x  as float32, as it is quantized; null of Inf and NaN
  * @property {string} given  that as a text: "-1.5", "nan"
  * @property {number} code
  * @property {string} hex

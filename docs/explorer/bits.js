@@ -1,4 +1,4 @@
-/* The bits of a number in coloured fields: sign, exponent, mantissa. */
+/* The bits of a number in colored fields: sign, exponent, mantissa. */
 "use strict";
 
 explorer.bits = (() => {

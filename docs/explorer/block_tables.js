@@ -47,7 +47,7 @@ explorer.blockTables = (() => {
         ], all, { stacks: true, className: ({ rule }) => (rule === chosen ? "this" : "") });
     }
 
-    /** Bits of an element, coloured where it is a number of one of the formats.
+    /** Bits of an element, colored where it is a number of one of the formats.
      * @param {string} element @param {number} code @param {string} binary */
     function bits(element, code, binary) {
         const format = arithmetic.formats.find(({ name }) => name === element);

@@ -35,7 +35,7 @@ explorer.drawnNumbers = (() => {
 
     /** Pairs (a, b) of which most cancel, and what is left is small.
      * @param {number} count @param {Format} a @param {Format} b @returns {number[][]} */
-    function cancelling(count, a, b) {
+    function canceling(count, a, b) {
         const couples = times(Math.floor((count - 1) / 2), () => [wide(a), wide(b)]);
         const rest = times(count - 2 * couples.length, () => [normal() / 8, normal() / 8]);
         return shuffled([...couples, ...couples.map(([x, y]) => [-x, y]), ...rest]);
@@ -62,5 +62,5 @@ explorer.drawnNumbers = (() => {
         return { element, show: count.show };
     }
 
-    return { normal, wide, cancelling, withOutlier, times, textIn, keys, controls };
+    return { normal, wide, canceling, withOutlier, times, textIn, keys, controls };
 })();

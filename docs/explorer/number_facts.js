@@ -1,4 +1,4 @@
-/* Of the Number view: how a number's fields make its value, its facts, its neighbours. */
+/* Of the Number view: how a number's fields make its value, its facts, its neighbors. */
 "use strict";
 
 explorer.numberFacts = (() => {
@@ -14,7 +14,7 @@ explorer.numberFacts = (() => {
         nan: "This code stands for no number (NaN).",
     };
 
-    /** "+1 x 2^(4 - 7) x 1.625", each factor in its field's colour.
+    /** "+1 x 2^(4 - 7) x 1.625", each factor in its field's color.
      * @param {Format} format @param {Value} value @returns {HTMLElement} */
     function formula(format, value) {
         if (value.power === null) {
@@ -53,11 +53,11 @@ explorer.numberFacts = (() => {
         return explorer.tables.factList(rows);
     }
 
-    const SIDE = 72;  // pixels beside the neighbours
+    const SIDE = 72;  // pixels beside the neighbors
     const AXIS = 62;
 
-    /** Where the exact value lies: -1 at the neighbour below, 0 at the number, 1 above.
-     * @param {Rounded} rounded @param {Neighbours} neighbours @returns {number | null} */
+    /** Where the exact value lies: -1 at the neighbor below, 0 at the number, 1 above.
+     * @param {Rounded} rounded @param {Neighbors} neighbors @returns {number | null} */
     function placeOf({ error }, { gapBelow, gapAbove }) {
         const gap = error && (error.negative ? gapAbove : gapBelow);
         if (!gap || error.power === "0") {
@@ -71,10 +71,10 @@ explorer.numberFacts = (() => {
     const nearly = (value) => (value.exact && value.text.length > 12 ? short(value.exact)
         : valueText(value));
 
-    /** The number between its neighbours, and where the typed one lies.
-     * @param {Read} parsed @param {Neighbours} neighbours @param {number} width
+    /** The number between its neighbors, and where the typed one lies.
+     * @param {Read} parsed @param {Neighbors} neighbors @param {number} width
      * @returns {SVGElement} */
-    function between(parsed, neighbours, width) {
+    function between(parsed, neighbors, width) {
         const { value } = parsed.rounded;
         const middle = width / 2;
         const lower = width < 420 ? 44 : 0;  // where texts would touch each other
@@ -84,31 +84,31 @@ explorer.numberFacts = (() => {
             s("line", { x1: x, x2: x, y1: AXIS - 14, y2: AXIS + 14 + down }),
             s("text", { x, y: AXIS + 34 + down }, nearly(at)),
             s("text", { x, y: AXIS + 54 + down, class: "code" }, at.hex));
-        const part = placeOf(parsed.rounded, neighbours);
+        const part = placeOf(parsed.rounded, neighbors);
         const typed = part === null ? null : middle + part * (middle - SIDE);
-        const text = `Below: ${neighbours.below ? valueText(neighbours.below) : "none"}; above: ${
-            neighbours.above ? valueText(neighbours.above) : "none"}`;
+        const text = `Below: ${neighbors.below ? valueText(neighbors.below) : "none"}; above: ${
+            neighbors.above ? valueText(neighbors.above) : "none"}`;
         return s("svg", { viewBox: `0 0 ${width} ${124 + lower}`, role: "img", class: "between" },
-            s("title", {}, `${valueText(value)} and its neighbours`), s("desc", {}, text),
-            s("line", { class: "axis", x1: neighbours.below ? 0 : middle,
-                x2: neighbours.above ? width : middle, y1: AXIS, y2: AXIS }),
-            tick(SIDE, neighbours.below, "near"), tick(right, neighbours.above, "near"),
+            s("title", {}, `${valueText(value)} and its neighbors`), s("desc", {}, text),
+            s("line", { class: "axis", x1: neighbors.below ? 0 : middle,
+                x2: neighbors.above ? width : middle, y1: AXIS, y2: AXIS }),
+            tick(SIDE, neighbors.below, "near"), tick(right, neighbors.above, "near"),
             tick(middle, value, "held", lower),
             typed !== null && s("g", { class: "typed" },
                 s("path", { d: `M${typed} ${AXIS - 4} l-7 -14 h14 z` }),
                 s("text", { x: typed, y: AXIS - 28 }, "typed")));
     }
 
-    /** Buttons that go to the neighbours.
-     * @param {Neighbours} neighbours @param {(value: Value) => void} chosen
+    /** Buttons that go to the neighbors.
+     * @param {Neighbors} neighbors @param {(value: Value) => void} chosen
      * @returns {HTMLElement} */
-    function steps(neighbours, chosen) {
+    function steps(neighbors, chosen) {
         const step = (/** @type {string} */ name, /** @type {Value | null} */ to, /** @type {string} */ key) =>
             explorer.controls.button(name, () => to && chosen(to),
                 { disabled: !to, "data-key": `step-${key}` });
-        return explorer.controls.group("Neighbours", [
-            step("\u2190 Number below", neighbours.below, "below"),
-            step("Number above \u2192", neighbours.above, "above")]);
+        return explorer.controls.group("Neighbors", [
+            step("\u2190 Number below", neighbors.below, "below"),
+            step("Number above \u2192", neighbors.above, "above")]);
     }
 
     return { formula, facts, between, steps };

@@ -26,7 +26,7 @@
  * `explorer.shell.say(text)` tells screen readers a result. An error thrown anywhere is shown.
  *
  * Parts to build of: dom.js (elements), controls.js (pickers, inputs, buttons), bits.js
- * (coloured bits), tables.js (tables that sort), wording.js (values as texts).
+ * (colored bits), tables.js (tables that sort), wording.js (values as texts).
  */
 "use strict";
 
@@ -110,7 +110,7 @@ explorer.shell = (() => {
         if (!seen) {
             const body = h("div", { class: "body" });
             const root = h("section", { id: `view-${view.name}`, class: "view",
-                "aria-labelledby": `title-${view.name}` },
+                "aria-labeledby": `title-${view.name}` },
             h("h1", { id: `title-${view.name}` }, view.title),
             h("p", { class: "summary" }, view.summary),
             body);
@@ -191,7 +191,7 @@ explorer.shell = (() => {
         document.documentElement.style.colorScheme = theme;
         const isDark = theme ? theme === "dark" : dark.matches;
         fill(place("theme"), isDark ? "Light" : "Dark");
-        place("theme").setAttribute("aria-label", `Use ${isDark ? "light" : "dark"} colours`);
+        place("theme").setAttribute("aria-label", `Use ${isDark ? "light" : "dark"} colors`);
     }
 
     function switchTheme() {

@@ -101,7 +101,7 @@
                 (format) => explorer.shell.choose({ format }), small);
             const codes = h("div");
             const table = h("div");
-            const legend = h("ul", { class: "legend", "aria-label": "Colours of the grid" });
+            const legend = h("ul", { class: "legend", "aria-label": "Colors of the grid" });
             root.append(h("div", { class: "controls" }, picker.element), codes, legend, table);
             /** The format that is drawn. */
             let drawn = "";

@@ -62,9 +62,9 @@ explorer.shell.register({
         const placeOf = (/** @type {number} */ at) => now.from + wide() * at + wide() * at;
         const gestures = {
             zoom: (/** @type {number} */ factor, /** @type {number} */ at) => {
-                const centre = placeOf(at);
+                const center = placeOf(at);
                 const half = wide() * factor;
-                look(centre - half * at - half * at, centre + half * (1 - at) + half * (1 - at));
+                look(center - half * at - half * at, center + half * (1 - at) + half * (1 - at));
             },
             pan: (/** @type {number} */ part) => {
                 const shift = wide() * part * 2;
@@ -79,7 +79,7 @@ explorer.shell.register({
             },
             step: (/** @type {boolean} */ up) => {
                 const value = now.parsed.rounded?.value;
-                const { below, above } = value ? arithmetic.neighbours(now.format.name, value.code)
+                const { below, above } = value ? arithmetic.neighbors(now.format.name, value.code)
                     : { below: null, above: null };
                 const next = up ? above : below;
                 if (next) {

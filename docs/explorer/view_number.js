@@ -37,7 +37,7 @@ explorer.shell.register({
             h("section", { class: "card" }, headline, bits, meaning),
             h("div", { class: "columns" },
                 h("section", { class: "card" }, h("h2", {}, "Facts"), known),
-                h("section", { class: "card" }, h("h2", {}, "Neighbours"), near, nearSteps)),
+                h("section", { class: "card" }, h("h2", {}, "Neighbors"), near, nearSteps)),
             tables);
         root.append(h("div", { class: "controls" }, picker.element, input.element),
             specials, results);
@@ -67,7 +67,7 @@ explorer.shell.register({
         /** The number after 1, as a text. @param {Format} format */
         function afterOne(format) {
             const one = arithmetic.round("1", format.name).value;
-            const { above } = arithmetic.neighbours(format.name, one.code);
+            const { above } = arithmetic.neighbors(format.name, one.code);
             return above !== null && exactText(above);
         }
 
@@ -83,9 +83,9 @@ explorer.shell.register({
             }
             const read = { ...parsed, rounded: parsed.rounded };
             const { value } = read.rounded;
-            const neighbours = arithmetic.neighbours(format.name, value.code);
+            const neighbors = arithmetic.neighbors(format.name, value.code);
             const step = (/** @type {boolean} */ up) => {
-                const next = up ? neighbours.above : neighbours.below;
+                const next = up ? neighbors.above : neighbors.below;
                 if (next) {
                     show(next, true);
                 }
@@ -97,8 +97,8 @@ explorer.shell.register({
                 (binary) => explorer.shell.choose({ x: `0b${binary}` }), step));
             fill(meaning, formula(format, value));
             fill(known, facts(read));
-            drawNear((width) => between(read, neighbours, width));
-            fill(nearSteps, steps(neighbours, (to) => show(to, true)));
+            drawNear((width) => between(read, neighbors, width));
+            fill(nearSteps, steps(neighbors, (to) => show(to, true)));
             fill(tables, roundings(parsed.text, format), everywhere(read, format));
             explorer.shell.say(result);
         };

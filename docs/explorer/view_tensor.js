@@ -156,7 +156,7 @@
                 ["Normal", () => use(drawn.times(count(), () => [drawn.normal(), drawn.normal()]))],
                 ["Wide exponents", () => use(drawn.times(count(), () =>
                     [drawn.wide(a()), drawn.wide(b())]))],
-                ["Cancelling", () => use(drawn.cancelling(count(), a(), b()))],
+                ["Canceling", () => use(drawn.canceling(count(), a(), b()))],
             ]);
             const example = explorer.controls.button("Where H100 and A100 differ", () =>
                 explorer.shell.choose({ model: MODEL, ...EXAMPLE }));

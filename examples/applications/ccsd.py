@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scripts import (
-    COLOURS,
+    COLORS,
     FLOAT64,
     PRECISIONS,
     Report,
@@ -259,7 +259,7 @@ def draw(report: Report, path: Path) -> None:
                 range(1, len(errors) + 1),
                 np.maximum(errors, 1e-12),
                 ".-",
-                color=COLOURS[precision],
+                color=COLORS[precision],
                 label=precision,
             )
         axis.set_title(f"{name}, {one['basis']}")

@@ -124,8 +124,8 @@ def joined(x: Array) -> Array:
 
 def normalized(x: Array) -> Array:
     """Mean 0 and variance 1 along the last axis."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + 1e-5)
+    centered = x - x.mean(axis=-1, keepdims=True)
+    return centered / np.sqrt(np.square(centered).mean(axis=-1, keepdims=True) + 1e-5)
 
 
 def softmax(x: Array) -> Array:

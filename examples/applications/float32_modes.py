@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from scripts import COLOURS as COLOURS_OF_PRECISIONS
+from scripts import COLORS as COLORS_OF_PRECISIONS
 from scripts import FLOAT64
 
 import tf32dtype as td
@@ -13,8 +13,8 @@ import tf32dtype as td
 NUMPY = "NumPy float32"
 CUT = "tf32, cut"  # operands are cut off, not rounded, as some devices do
 
-COLOURS = {
-    **COLOURS_OF_PRECISIONS,
+COLORS = {
+    **COLORS_OF_PRECISIONS,
     NUMPY: "tab:gray",
     "tf32x3": "tab:green",
     CUT: "tab:purple",

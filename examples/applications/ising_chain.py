@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from scripts import (
-    COLOURS,
+    COLORS,
     FLOAT64,
     PRECISIONS,
     Report,
@@ -173,12 +173,12 @@ def draw(report: Report, path: Path) -> None:
         for precision, run in chain["runs"].items():
             errors = np.abs(np.array(run["energies"]) - chain["exact"])
             sweeps = range(1, len(errors) + 1)
-            colour = COLOURS[precision]
+            color = COLORS[precision]
             axis.semilogy(
-                sweeps, np.maximum(errors, 1e-15), ".-", color=colour, label=precision
+                sweeps, np.maximum(errors, 1e-15), ".-", color=color, label=precision
             )
             state = max(abs(run["of the state"] - chain["exact"]), 1e-15)
-            axis.semilogy([len(errors) + 0.5], [state], "*", color=colour)
+            axis.semilogy([len(errors) + 0.5], [state], "*", color=color)
         axis.axhspan(2e-6, 1e-5, color="tab:gray", alpha=0.25)
         axis.set_title(f"{name}: g = {chain['g']:.6g}")
         axis.set_xlabel("sweep; stars: of the last state, in float64")

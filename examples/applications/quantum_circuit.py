@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from float32_modes import COLOURS, NUMPY, digits, mode
+from float32_modes import COLORS, NUMPY, digits, mode
 from numpy.typing import NDArray
 from scripts import FLOAT64, Report, figure, main, markdown, measured_on, say
 
@@ -71,7 +71,7 @@ def circuit(rows: int, columns: int, layers: int, seed: int) -> qtn.Circuit:
 
 
 def pairs(rows: int, columns: int, pattern: str) -> Iterator[tuple[int, int]]:
-    """Neighbours that a layer couples: below each other (A, B), or side by side."""
+    """Neighbors that a layer couples: below each other (A, B), or side by side."""
     down = pattern in "AB"
     first = pattern in "BD"
     for row in range(rows):
@@ -251,7 +251,7 @@ def draw(report: Report, path: Path) -> None:
             widths=0.6,
             showfliers=False,
             patch_artist=True,
-            boxprops={"facecolor": COLOURS[kind], "alpha": 0.5},
+            boxprops={"facecolor": COLORS[kind], "alpha": 0.5},
             medianprops={"color": "black"},
         )
         axis.plot([place], [pooled(report, name)[0]], "kx")

@@ -21,7 +21,7 @@ Report = dict[str, Any]
 
 FLOAT64 = "float64"  # no precision: as the program computes
 PRECISIONS = ("f32", "bf16x9", "bf16x6", "bf16x3", "tf32", "bf16")
-COLOURS = dict(zip((FLOAT64, *PRECISIONS), (
+COLORS = dict(zip((FLOAT64, *PRECISIONS), (
     "black", "gold", "tab:blue", "tab:cyan", "tab:orange", "tab:red", "tab:brown",
 ), strict=True))  # fmt: skip
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from float32_modes import COLOURS, CUT, NUMPY, digits, mode
+from float32_modes import COLORS, CUT, NUMPY, digits, mode
 from scripts import FLOAT64, Report, figure, main, markdown, measured_on, say
 from spherical import Array, Transform
 
@@ -272,13 +272,13 @@ def draw(report: Report, path: Path) -> None:
 def style(name: str) -> dict[str, Any]:
     """How a mode is drawn; f32 often lies upon NumPy's float32."""
     if name == FLOAT64:
-        return {"color": COLOURS[name]}
+        return {"color": COLORS[name]}
     if name in TABLES:
         return {
-            "color": COLOURS["tf32"] if "tf32" in name else "black",
+            "color": COLORS["tf32"] if "tf32" in name else "black",
             "linestyle": ":",
         }
-    return {"color": COLOURS[name], "linestyle": "--" if name == "f32" else "-"}
+    return {"color": COLORS[name], "linestyle": "--" if name == "f32" else "-"}
 
 
 if __name__ == "__main__":

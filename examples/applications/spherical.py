@@ -106,19 +106,19 @@ class Transform:
         """Coefficients of wind times cosine, from vorticity and divergence."""
         stream = spectrum[:, :, 1] * self._inverse
         potential = spectrum[:, :, 2] * self._inverse
-        east = 1j * self._m * potential - neighbours(stream, *self._slope)
-        north = 1j * self._m * stream + neighbours(potential, *self._slope)
+        east = 1j * self._m * potential - neighbors(stream, *self._slope)
+        north = 1j * self._m * stream + neighbors(potential, *self._slope)
         return np.stack([east, north], axis=2) / RADIUS
 
     def _curls(self, spectrum: Array) -> Array:
         """Vorticity and divergence, from coefficients of wind over cosine."""
         east, north = spectrum[:, :, 1], spectrum[:, :, 2]
-        vorticity = 1j * self._m * north + neighbours(east, *self._own_slope)
-        divergence = 1j * self._m * east - neighbours(north, *self._own_slope)
+        vorticity = 1j * self._m * north + neighbors(east, *self._own_slope)
+        divergence = 1j * self._m * east - neighbors(north, *self._own_slope)
         return np.stack([vorticity, divergence], axis=2) / RADIUS
 
 
-def neighbours(x: Array, lower: Array, upper: Array) -> Array:
+def neighbors(x: Array, lower: Array, upper: Array) -> Array:
     """What coefficients get from those of the n below and of the n above."""
     found = np.zeros_like(x)
     found[:, 1:] = lower * x[:, :-1]

@@ -25,7 +25,7 @@ from typing import Any
 
 import digits_transformer as model
 import numpy as np
-from scripts import COLOURS, Report, figure, main, markdown, measured_on, say
+from scripts import COLORS, Report, figure, main, markdown, measured_on, say
 
 import tf32dtype as td
 
@@ -209,7 +209,7 @@ def block(report: Report) -> str:
     ])  # fmt: skip
 
 
-COLOUR = COLOURS | dict(zip(
+COLOR = COLORS | dict(zip(
     ("f16", "fp8_e4m3", "fp8_e5m2"), ("tab:purple", "tab:pink", "tab:olive"),
     strict=True,
 ))  # fmt: skip
@@ -221,7 +221,7 @@ def draw(report: Report, path: Path) -> None:
     lines, runs = report["lines"], report["precisions"]
     for name in runs:
         y = [one["snr"][name] for one in lines.values()]
-        left.plot(range(len(y)), y, ".-", color=COLOUR[name])
+        left.plot(range(len(y)), y, ".-", color=COLOR[name])
     left.set_xticks(range(len(lines)), list(lines), rotation=45, ha="right")
     left.set_ylabel("SNR against float64, dB")
     left.grid(alpha=0.3)
@@ -231,7 +231,7 @@ def draw(report: Report, path: Path) -> None:
         x, y = ([one[key] for one in some] for key in ("bits", "error"))
         right.loglog(x, y, style, label=label, alpha=0.6)
     for name, run in runs.items():
-        right.loglog([run["bits"]], [run["error"]], "o", color=COLOUR[name], label=name)
+        right.loglog([run["bits"]], [run["error"]], "o", color=COLOR[name], label=name)
     right.set_xlabel("bits of an average multiplication")
     right.set_ylabel("relative error of the logits")
     right.grid(alpha=0.3)

@@ -37,7 +37,7 @@ void tf_add_figures(struct tf_figures *total, const struct tf_figures *more)
     total->greatest_ulps = fmax(total->greatest_ulps, more->greatest_ulps);
     total->sums += more->sums;
     total->vanished += more->vanished;
-    total->cancelled += more->cancelled;
+    total->canceled += more->canceled;
     if (more->greatest_lost > total->greatest_lost) {
         total->greatest_lost = more->greatest_lost;
     }

@@ -29,7 +29,7 @@ struct tf_figures {
     /* Of sums and differences of finite operands that are not all zero. Those that vanish
      * are exactly zero; the others lose bits if they are less than the greatest operand,
      * as many as their exponents differ by. */
-    uint64_t sums, vanished, cancelled; /* cancelled: more than half the format's bits */
+    uint64_t sums, vanished, canceled; /* canceled: more than half the format's bits */
     int greatest_lost;
 };
 

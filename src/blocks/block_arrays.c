@@ -122,7 +122,7 @@ static int run(const struct array_call *call, work_fn *work)
     return tf_do_tasks(do_run, &runs, runs.count, threads, &ignored);
 }
 
-/* -- quantise ---------------------------------------------------------------------- */
+/* -- quantize ---------------------------------------------------------------------- */
 
 /* A short block, with zeros. */
 struct short_block {
@@ -192,7 +192,7 @@ int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
     return run(&call, round_piece);
 }
 
-/* -- dequantise -------------------------------------------------------------------- */
+/* -- dequantize -------------------------------------------------------------------- */
 
 /* Writes the numbers of whole blocks around the caches, for results much larger than
  * these: CHUNK of them are made in a buffer within the first cache, whose whole

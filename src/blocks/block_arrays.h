@@ -27,7 +27,7 @@ int tf_blocks_quantize(const struct tf_block_plan *plan, const float *x,
                        struct tf_block_lines lines, const uint64_t *draws,
                        struct tf_block_codes out);
 
-/* Quantised and dequantised. */
+/* Quantized and dequantized. */
 int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
                     struct tf_block_lines lines, const uint64_t *draws, float *out);
 

@@ -213,7 +213,7 @@ TF_INLINE uint32_t tf_significand(float x, int *exponent)
 }
 
 /* x / s, rounded once to the element by any rounding, saturated: the truth. s > 0.
- * `below_zero` is the sign of the number that was to be quantised. Of a residual, x is
+ * `below_zero` is the sign of the number that was to be quantized. Of a residual, x is
  * what the first level has left of that number, and may have the other sign; but "toward
  * zero" and "away from zero" are meant of the number, so that they turn round then. */
 TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float greatest,

@@ -138,7 +138,7 @@ TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greate
 #endif
 }
 
-/* What a block with the greatest magnitude a is normalised by. */
+/* What a block with the greatest magnitude a is normalized by. */
 TF_INLINE float tf_normal_of(float a)
 {
     const int exponent = (int)(tf_bits_of(a) >> 23) - 127;
@@ -203,7 +203,7 @@ TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
     }
 }
 
-/* Writes the code of the scale that the plan's rule gives a block of x, normalised to xs;
+/* Writes the code of the scale that the plan's rule gives a block of x, normalized to xs;
  * the search of two levels writes all of the block, as to nearest. */
 TF_INLINE void tf_take_scale(struct tf_element e, const struct tf_block_plan *plan,
                              const float *x, const float *xs, float a, float normal,

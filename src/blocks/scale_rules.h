@@ -230,10 +230,10 @@ TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
                       : tf_nearest_code(plan, a);
     case TF_RULE_NF: {
         const float three = (float)(3 * sigma);
-        const int centred = (mean < 0 ? -mean : mean) <= sigma / 2;
+        const int centered = (mean < 0 ? -mean : mean) <= sigma / 2;
         const int light = (double)a <= 4 * sigma;
         const int varies = sigma > (double)a * 0x1p-20;
-        t = centred && light && varies && three < a ? three : a;
+        t = centered && light && varies && three < a ? three : a;
         break;
     }
     case TF_RULE_PUBLISHED:

@@ -1,6 +1,6 @@
 /* The scale of a block that costs the least, and that of its residual.
  *
- * A block is first normalised: xs = x 2^-e and Ss = S 2^-e, so that its greatest number
+ * A block is first normalized: xs = x 2^-e and Ss = S 2^-e, so that its greatest number
  * lies in [1, 2) (below 2^-126 as far as e = -126 goes). So float32 can hold squares of
  * errors, and their sums, without overflow, and costs can be compared. Numbers that are
  * below 2^-149 then become zero for the search, and for a residual to nearest; codes do
@@ -38,7 +38,7 @@ TF_INLINE int32_t tf_scale_count(const struct tf_block_plan *plan, int32_t from)
     return left < most ? left : most;
 }
 
-/* Of n normalised numbers xs. */
+/* Of n normalized numbers xs. */
 TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
                                          const struct tf_block_plan *plan,
                                          const float *xs, int n, float a, float normal,
@@ -211,7 +211,7 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
     }
 }
 
-/* The scales of a block of normalised numbers xs; of two levels, to nearest, the numbers
+/* The scales of a block of normalized numbers xs; of two levels, to nearest, the numbers
  * too. */
 TF_INLINE void tf_search_block(struct tf_element e, const struct tf_block_plan *plan,
                                const float *xs, float a, float normal,

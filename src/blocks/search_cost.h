@@ -7,7 +7,7 @@
 
 #include "blocks/scale_rules.h"
 
-/* What S is in a normalised block: within normal numbers. */
+/* What S is in a normalized block: within normal numbers. */
 #define TF_LEAST_WITHIN 0x1p-126f
 #define TF_MOST_WITHIN 0x1.fffffep127f
 
@@ -24,7 +24,7 @@ TF_INLINE int tf_whole_batches(int count)
     return (count + TF_BLOCK_LANES - 1) / TF_BLOCK_LANES * TF_BLOCK_LANES;
 }
 
-/* Normalised magnitudes of a block; a block of 16 has zeros after it, which add
+/* Normalized magnitudes of a block; a block of 16 has zeros after it, which add
  * nothing. */
 struct tf_magnitudes {
     float x[TF_BLOCK_MOST];
@@ -123,7 +123,7 @@ TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
     }
 }
 
-/* The cost of one scale for n normalised magnitudes. */
+/* The cost of one scale for n normalized magnitudes. */
 TF_INLINE float tf_scale_cost(struct tf_element e, float greatest, const float *x, int n,
                               float candidate, float normal, int extremes)
 {

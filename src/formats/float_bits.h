@@ -36,7 +36,7 @@ TF_INLINE uint32_t tf_odd_single(double x)
 
 /* The significand back to [1, 2), so that no product leaves float64's range; its power of
  * two goes to the exponent. Zero, Inf and NaN stay, and what is subnormal. */
-TF_INLINE void tf_normalise(double *value, int64_t *exponent)
+TF_INLINE void tf_normalize(double *value, int64_t *exponent)
 {
     uint64_t bits;
     memcpy(&bits, value, sizeof bits);

@@ -143,7 +143,7 @@ struct tf_matmul_kernels {
 
     /* The rest is there with an instruction for pairs alone. */
     struct tf_kernel pairs; /* words of two bfloat16 */
-    void (*pair_neighbours)(const uint16_t *in, float *out, size_t n);
+    void (*pair_neighbors)(const uint16_t *in, float *out, size_t n);
     void (*pair_rows)(const uint16_t *first, const uint16_t *second, float *out,
                       size_t n);
     /* The same of many rows, `step` bytes apart, to panels of `width`, each `words`

@@ -209,7 +209,7 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
         for (int part = 0; part < x.parts; part++) {
             const uint16_t *filled =
                 fill(bf16 + part * TF_CHUNK, n, 2 * whole, buffer + part * TF_CHUNK);
-            tf_isa->matmul->pair_neighbours(filled, line + (size_t)part * distance,
+            tf_isa->matmul->pair_neighbors(filled, line + (size_t)part * distance,
                                              whole);
         }
     }

@@ -14,7 +14,7 @@ const char *tf_isa_choose(const char *name);
  * does 32 multiply-adds of a vector, FMA 16. On AMD's Zen 4 and Zen 5 both take the
  * same time; on Intel's Sapphire and Emerald Rapids, measured, VDPBF16PS takes two
  * cycles and FMA half of one. The bits are the same. Chosen by vendor: a timing at
- * import would be another one beside a busy neighbour. */
+ * import would be another one beside a busy neighbor. */
 extern int tf_pairs_pay;
 
 #endif

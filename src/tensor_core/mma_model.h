@@ -10,7 +10,7 @@
  *         of b; a zero has none
  *      2. each cut toward zero to `fraction` bits below that exponent
  *      3. their sum, exact
- *      4. normalised and rounded once: the next group's accumulator
+ *      4. normalized and rounded once: the next group's accumulator
  *
  * Sources: arXiv:2511.10909 and microsoft/MMA-Sim; arXiv:2512.07004 and
  * north-numerical-computing/MATLAB-tensor-core. docs/tensor_cores.md says what of it
@@ -73,7 +73,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_nan(int32_t half)
 
 /* -- one number -------------------------------------------------------------------- */
 
-/* significand * 2^(exponent - 23); not normalised if it is subnormal in its format. */
+/* significand * 2^(exponent - 23); not normalized if it is subnormal in its format. */
 struct tf_mma_number {
     uint32_t significand;
     int32_t exponent;

@@ -7,7 +7,7 @@
  *
  *      TF_FUSED       the exact sum of the accumulator and the group's products, rounded
  *                     once; with one product that is a fused multiply-add
- *      TF_STEPWISE    each product is rounded, then each sum of two, neighbours first,
+ *      TF_STEPWISE    each product is rounded, then each sum of two, neighbors first,
  *                     then that with the accumulator
  *      TF_TWO_STAGES  products are cut to a unit that their greatest exponent sets, and
  *                     added; that sum and the accumulator are brought to the greater

@@ -114,8 +114,8 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
     }
     const uint32_t scale = s.significand * t.significand;
     term.significand *= (int64_t)scale;
-    const int cancelled = model->zero_terms == TF_IF_CANCELLED && some && scale;
-    if (term.significand == 0 && !cancelled && model->zero_terms != TF_ALWAYS) {
+    const int canceled = model->zero_terms == TF_IF_CANCELLED && some && scale;
+    if (term.significand == 0 && !canceled && model->zero_terms != TF_ALWAYS) {
         term.exponent = TF_NO_EXPONENT;
     }
     return term;

@@ -194,17 +194,17 @@ int tf_has_infinity(const float *numbers, size_t n)
 void tf_multiply_all(double *value, int64_t *exponent, const float *numbers, size_t n)
 {
     size_t i = 0;
-    tf_normalise(value, exponent);
+    tf_normalize(value, exponent);
     for (; i + TF_TOGETHER <= n; i += TF_TOGETHER) {
         for (size_t j = 0; j < TF_TOGETHER; j++) {
             *value *= numbers[i + j];
         }
-        tf_normalise(value, exponent);
+        tf_normalize(value, exponent);
     }
     for (; i < n; i++) {
         *value *= numbers[i];
     }
-    tf_normalise(value, exponent);
+    tf_normalize(value, exponent);
 }
 
 unsigned tf_reduce_line(int format, enum tf_reduction op, const char *in, ptrdiff_t stride,

@@ -37,7 +37,7 @@ static void run_product(const float *numbers, size_t n, double *value,
             ones[i] = 1;
         }
         *value = product;
-        tf_normalise(value, exponent);
+        tf_normalize(value, exponent);
     }
     tf_isa->ufuncs->times_wide(ones, values, exponents, results, n);
 }
@@ -74,7 +74,7 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
     const char *in = data[1];
     char *out = data[2];
     if (op == TF_PROD) {
-        tf_normalise(&value, &exponent);
+        tf_normalize(&value, &exponent);
     }
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = tf_min_size(n - done, TF_CHUNK);

@@ -134,7 +134,7 @@ static uint32_t pattern_count(struct tf_format f)
 }
 
 /* Count into the first `patterns` entries of `tables`, a machine word of items
- * at a time. Neighbours count in different tables, which are added up at the
+ * at a time. Neighbors count in different tables, which are added up at the
  * end: where a pattern repeats, an increment need not wait for the one before.
  * Returns nonzero if an item has stray bits. */
 TF_INLINE int count_patterns(struct tf_format f, const void *items, ptrdiff_t count,

@@ -41,7 +41,7 @@ def plain_figures(
     saturates = format == "float4_e2m1fn"
     names = "results inexact overflows underflows nans measured greatest_ulps"
     figures = dict.fromkeys(names.split(), 0) | {"greatest_ulps": 0.0}
-    figures |= dict.fromkeys(("sums", "vanished", "cancelled", "greatest_lost"), 0)
+    figures |= dict.fromkeys(("sums", "vanished", "canceled", "greatest_lost"), 0)
     ulps = 0.0
     for result, truth in zip(results, truths, strict=True):
         for i, (r, t) in enumerate(zip(result.tolist(), truth.tolist(), strict=True)):
@@ -68,7 +68,7 @@ def plain_figures(
                     figures["vanished"] += t == 0
                     if t:
                         lost = math.frexp(most)[1] - math.frexp(t)[1]
-                        figures["cancelled"] += lost > (bits + 1) / 2
+                        figures["canceled"] += lost > (bits + 1) / 2
                         figures["greatest_lost"] = max(figures["greatest_lost"], lost)
     return figures | {"sum_of_ulps": pytest.approx(ulps, rel=1e-12)}
 
@@ -137,7 +137,7 @@ def test_a_sum_that_cancels() -> None:
     x = np.float32([1, -1 + 2**-8, 100, -100 + 2**-1])
     (row,) = watched("bfloat16", lambda: np.add.reduceat(x, [0, 2]))
     assert (row["results"], row["sums"]) == (2, 2)
-    assert (row["vanished"], row["greatest_lost"], row["cancelled"]) == (0, 8, 2)
+    assert (row["vanished"], row["greatest_lost"], row["canceled"]) == (0, 8, 2)
 
 
 def test_accumulation_has_a_result_each() -> None:

@@ -25,10 +25,10 @@ COMPILERS = {
     platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64"),
     reason="there are none",
 )
-@pytest.mark.parametrize("optimise", ["-O0", "-O3"])
+@pytest.mark.parametrize("optimize", ["-O0", "-O3"])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_arguments_and_results_are_kept(
-    compiler: str, optimise: str, tmp_path: Path
+    compiler: str, optimize: str, tmp_path: Path
 ) -> None:
     runner = COMPILERS[compiler]
     for program in (compiler, *runner[:1]):
@@ -37,7 +37,7 @@ def test_arguments_and_results_are_kept(
     binary = tmp_path / "stub_calls"
     sources = [Path(__file__).with_name("stub_calls.c"), SRC / "blas" / "stubs.c"]
     subprocess.run(
-        [compiler, "-std=c11", optimise, f"-I{SRC}", *sources, "-o", binary], check=True
+        [compiler, "-std=c11", optimize, f"-I{SRC}", *sources, "-o", binary], check=True
     )
     done = subprocess.run([*runner, binary], capture_output=True, text=True, check=True)
     seen = "1 2 3 4 5 6 7 8 9 10 1.5 2.5 3.75\n"

@@ -182,7 +182,7 @@ def test_toward_zero():
 @pytest.mark.parametrize("rule", ["amax", "mse"])
 @pytest.mark.parametrize("row", ["tcfp12", "tcfp16"])
 def test_directions_of_what_is_far_below(row, rule, compared):
-    """A number that the normalised block has no bits for still knows its direction."""
+    """A number that the normalized block has no bits for still knows its direction."""
     x = np.zeros((1, 32), np.float32)
     x[0, :6] = [1.3 * 2.0**127, 2.0**-149, -(2.0**-149), 1e-20, -1e-20, 2.0**100]
     layout = layout_of(row, "float8_e8m0fnu", rule, 32, x)
@@ -219,7 +219,7 @@ def test_not_finite(row, poison, rule, compared):
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", ROWS)
 def test_codes_have_their_numbers(row, compared):
-    """Codes that no quantisation makes too: Inf, NaN, the integers' least."""
+    """Codes that no quantization makes too: Inf, NaN, the integers' least."""
     check_codes(row, 67 if row == "int16" else 1, compared)
 
 

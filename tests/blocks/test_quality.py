@@ -136,7 +136,7 @@ def test_formats_of_hardware(name: str, floor: float, searched: float) -> None:
 
 
 def weights() -> Array:
-    """As of a layer that normalises: 1 and a little more or less."""
+    """As of a layer that normalizes: 1 and a little more or less."""
     numbers = 1 + 0.02 * np.random.default_rng(1).standard_normal(SMALL)
     return numbers.astype(np.float32)
 

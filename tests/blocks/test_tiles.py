@@ -113,7 +113,7 @@ def test_many_bands():
         assert again.scales[k, i, j] == np.float32(float(one) / 448)
 
 
-# -- quantisation ------------------------------------------------------------
+# -- quantization ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", NAMES)

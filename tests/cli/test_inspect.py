@@ -1,4 +1,4 @@
-"""`tf32dtype inspect`: bits, exact values, neighbours and errors."""
+"""`tf32dtype inspect`: bits, exact values, neighbors and errors."""
 
 import math
 from fractions import Fraction
@@ -114,7 +114,7 @@ def test_special_values(capsys):
 
 
 @pytest.mark.parametrize("name", SIGNED)
-def test_neighbours_end_at_the_range(name, capsys):
+def test_neighbors_end_at_the_range(name, capsys):
     form = td.formats[name]
     record = report(capsys, "inspect", repr(form.max), "--format", name)
     assert record["value"] == form.max

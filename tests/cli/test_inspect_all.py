@@ -171,7 +171,7 @@ def test_both_kinds_of_a_name(capsys):
     assert out.count("Nearest in every format") == 1
 
 
-def test_colours_are_of_terminals(capsys, monkeypatch):
+def test_colors_are_of_terminals(capsys, monkeypatch):
     pytest.importorskip("rich")
     sign, exponent = "\x1b[1;31m0", "\x1b[1;32m01111101\x1b[0m"
     drawn = on_a_terminal(100, "inspect", "0.3")

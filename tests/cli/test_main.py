@@ -141,7 +141,7 @@ def test_formats_are_the_packages(capsys):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_spacing_is_what_neighbours_show(name, capsys):
+def test_spacing_is_what_neighbors_show(name, capsys):
     (record,) = [r for r in report(capsys, "formats") if r["name"] == name]
     dtype = td.formats[name].dtype if name in td.formats else np.dtype(name)
     big = dtype.type(4)

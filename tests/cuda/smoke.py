@@ -275,7 +275,7 @@ def emulation() -> None:
 
 @check(90)
 def block_formats() -> None:
-    """Quantising, or products of blocks."""
+    """Quantizing, or products of blocks."""
     x, y = pair(sized(512, 64), np.float32)
     for name in ("mxfp8_e4m3", "tcfp16"):
         p, q = td.blocks.quantize(x, name), td.blocks.quantize(y, name, 0)
@@ -374,7 +374,7 @@ def speed() -> None:
     multiply = partial(tfc.matmul, out=out)
     native_call = partial(multiply, a, b.T, mode="native", dtype=np.float32)
     emulated = partial(multiply, x, y, strategy="eager")
-    modelled = partial(tfc.matmul, a[:m, :m], b[:m, :m], mode="model", device="A100")
+    modeled = partial(tfc.matmul, a[:m, :m], b[:m, :m], mode="model", device="A100")
     calls: dict[str, tuple[int, Callable[[], object]]] = {
         "cuBLAS bf16": (n, native_call),
         "mma.sync bf16": (n, partial(native_call, instruction="mma.sync")),
@@ -382,7 +382,7 @@ def speed() -> None:
         "bf16x9": (n, partial(emulated, precision="bf16x9")),
         "tf32x3": (n, partial(emulated, precision="tf32x3")),
         "chain": (n, partial(multiply, a, b, dtype=np.float32)),
-        "model A100": (m, partial(modelled, dtype=np.float32)),
+        "model A100": (m, partial(modeled, dtype=np.float32)),
     }
     if by_wgmma.is_here():
         calls["wgmma bf16"] = n, partial(native_call, instruction="wgmma")

@@ -96,7 +96,7 @@ def form(dtype: Any) -> Format:
 
 
 def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarray:
-    """What is hard to cast: ties of the target and their neighbours, all that is
+    """What is hard to cast: ties of the target and their neighbors, all that is
     special, the bounds of the range, and random bits."""
     rng = np.random.default_rng(1)
     if is_ours(source):

@@ -77,7 +77,7 @@ def square(model, cases, limit):
 @cache
 def all_cases(model):
     """Edges of the arithmetic, and random ones: ordinary, over many octaves, special,
-    subnormal, cancelling."""
+    subnormal, canceling."""
     longest = lengths(model)[-1]
     return [
         *edges(model),

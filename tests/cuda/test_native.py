@@ -265,7 +265,7 @@ def test_devices():
     assert list(known.values()) == [
         "A100", "A100", "L40S", "H100", "B200", "RTX Blackwell",
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="sm_61 are not modelled; known are sm_70"):
+    with pytest.raises(ValueError, match="sm_61 are not modeled; known are sm_70"):
         native.device_of("sm_61")
 
 

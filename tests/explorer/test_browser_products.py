@@ -138,7 +138,7 @@ def test_drawn_numbers(explorer, compared):
     one = explorer()
     for name in DRAWN:
         one.open(links(name, count="32"))
-        for button in ("Normal", "Wide exponents", "Cancelling"):
+        for button in ("Normal", "Wide exponents", "Canceling"):
             one.page.click(f"#view-tensor >> text={button}")
             assert one.run(STATE)["left"] == typed(one, "a")
             assert typed(one, "a").count(",") == 31
@@ -150,7 +150,7 @@ def test_what_is_cut_is_what_explain_says(explorer):
     """Terms with bits below the unit, in the table and hatched in the picture."""
     name = "A100 mma.sync float16 -> float32"
     one = explorer().open(links(name, count="8"))
-    one.page.click("text=Cancelling")
+    one.page.click("text=Canceling")
     one.page.get_by_label("a", exact=True).fill(
         one.run(STATE)["left"].rpartition(",")[0] + ", 0x1p-24"
     )

@@ -279,8 +279,8 @@ def check_operation(case: Any, answer: dict[str, Any]) -> None:
     x, y = decode_code(f, a), decode_code(f, b)
     operation = arithmetic.add if what == "add" else arithmetic.multiply
     exact, invalid = operation(x, y)
-    cancelled = what == "add" and not exact.special and not exact.integer
-    if cancelled and x.negative != y.negative:
+    canceled = what == "add" and not exact.special and not exact.integer
+    if canceled and x.negative != y.negative:
         exact = Exact(rounding == "toward_negative")
     code, flags = encode_code(f, exact, rounding)
     rounded = answer["rounded"]

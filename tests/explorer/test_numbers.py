@@ -1,4 +1,4 @@
-"""What the explorer tells of a code: bits, kind, exact value, neighbours."""
+"""What the explorer tells of a code: bits, kind, exact value, neighbors."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ def in_order(f: Format) -> list[Fraction]:
     return sorted(found)
 
 
-def test_neighbours(compared):
+def test_neighbors(compared):
     cases = [(f, code) for f in SHORT for code in range(f.count)]
-    found = run(Call("neighbours", (f.name, code)) for f, code in cases)
+    found = run(Call("neighbors", (f.name, code)) for f, code in cases)
     values = {f: in_order(f) for f in SHORT}
     for (f, code), beside in zip(cases, found, strict=True):
         if not finite(f, code):

@@ -32,7 +32,7 @@ def decimal(x: Fraction) -> str:
 
 
 def midpoints(f: Format, count: int) -> list[Fraction]:
-    """Halfway between neighbours, or beyond the last number as far."""
+    """Halfway between neighbors, or beyond the last number as far."""
     rng = random.Random(f.name)
     ties = []
     for _ in range(count):

@@ -254,7 +254,7 @@ SOURCES += (np.int64, np.uint64, np.int32, np.int8)
 
 
 def within_gaps(f: Format) -> np.ndarray:
-    """Points of the gaps between neighbours, in longdouble, which is exact."""
+    """Points of the gaps between neighbors, in longdouble, which is exact."""
     rng = np.random.default_rng(31)
     normal = 1 << f.mantissa_bits
     codes = [0, 1, 2, 3, normal - 1, normal, normal + 1, f.max_code - 1, f.max_code]

@@ -30,7 +30,7 @@ READERS: dict[str, Callable[..., Any]] = {
 
 
 def near_ties(dtype: np.dtype[Any]) -> tuple[list[str], list[float]]:
-    """Texts of the middle between neighbours, and of what is beside it by less than
+    """Texts of the middle between neighbors, and of what is beside it by less than
     float64 has; and the numbers to which they are rounded."""
     x = np.array([1, 2], dtype)
     below, above = (float(v) for v in (x[0], np.nextafter(x[0], x[1])))

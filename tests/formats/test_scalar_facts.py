@@ -226,7 +226,7 @@ def test_arg_extremes_beside_nan_and_infinity(scalar_type: Any) -> None:
             assert np.argmax(x) == np.argmin(x) == 0
 
 
-# -- neighbours --------------------------------------------------------------------
+# -- neighbors --------------------------------------------------------------------
 
 
 def ascending(scalar_type: Any) -> np.ndarray:
@@ -241,7 +241,7 @@ def ascending(scalar_type: Any) -> np.ndarray:
 
 @each_type
 def test_nextafter_and_spacing(scalar_type: Any) -> None:
-    """`nextafter` is the neighbour, `spacing` the distance to the one above, for
+    """`nextafter` is the neighbor, `spacing` the distance to the one above, for
     negative numbers too, as float16 has it; ml_dtypes, as float32, has a negative one.
     Also where the distance is not eps (0.5 to 1 in FP4, 1 to 2 in float8_e8m0fnu)."""
     values = ascending(scalar_type)

@@ -143,7 +143,7 @@ class Fuzz:
         keywords = {"dtype": np.float32} if r.random() < 0.3 else {}
         return Call("einsum", (subscripts, *operands), keywords)
 
-    def modelled(self) -> tuple[str, Any, Any]:
+    def modeled(self) -> tuple[str, Any, Any]:
         """A device, and operands that it multiplies."""
         r = self.random
         dtype = r.choice(MODELLED)
@@ -197,7 +197,7 @@ def check(seed: int) -> None:
     """One call, which the seed says."""
     fuzz = Fuzz(seed)
     if seed % 4 == 3:
-        device, x, y = fuzz.modelled()
+        device, x, y = fuzz.modeled()
         label = f"seed {seed}: {device} {x.dtype} {x.shape} {y.shape}"
         want = outcome(lambda: td.tensor_core.matmul(x, y, device=device))
         there = placed(x), placed(y)

@@ -49,7 +49,7 @@ class DeviceProducts(Products):
         swaps = dtype.char in "ef" and r.random() < 0.1
         return dtype.newbyteorder() if swaps else dtype
 
-    def modelled(self, keywords: dict[str, Any], dtypes: Sequence[np.dtype]) -> bool:
+    def modeled(self, keywords: dict[str, Any], dtypes: Sequence[np.dtype]) -> bool:
         """Whether the table has a row for the call."""
         names = ["tf32" if d.name == "float32" else d.name for d in dtypes]
         try:
@@ -89,7 +89,7 @@ class DeviceProducts(Products):
         formats = [d in self.ours or d in FLOATS for d in natives]
         if not all(formats) and natives != [DOUBLE, DOUBLE]:
             errors += (TypeError,)
-        elif not self.modelled(keywords, natives):
+        elif not self.modeled(keywords, natives):
             errors += (ValueError,)
         if r.random() < 0.2:
             rounding = r.choice(("ties_to_even", "ties_to_away", "toward_zero", "up"))

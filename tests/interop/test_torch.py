@@ -371,7 +371,7 @@ def test_norms_and_tables_keep_their_own_options(tokens):
     other = nn.Embedding(50, 40, max_norm=1.0, padding_idx=4)
     other.load_state_dict(table.state_dict())
     y, z = table(tokens), other(tokens)
-    assert_same(table.weight, other.weight)  # both renormalised
+    assert_same(table.weight, other.weight)  # both renormalized
     assert_same(y, rounded(z.reshape(-1, 40), scale="nf").reshape(z.shape))
     y.sum().backward()
     assert table.weight.grad.is_sparse

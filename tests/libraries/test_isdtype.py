@@ -102,7 +102,7 @@ def test_scikit_learn(what):
 def test_xarray(what):
     xarray = pytest.importorskip("xarray")
 
-    def labelled(x):
+    def labeled(x):
         return xarray.DataArray(x, dims=("p", "q"), coords={"p": [0, 0, 1, 1, 2, 2]})
 
-    check(LABELLED[what], OWN, wrap=labelled)
+    check(LABELLED[what], OWN, wrap=labeled)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 
 def hard_float32() -> np.ndarray[Any, np.dtype[np.float32]]:
     """All with 11 bits of mantissa, numbers of every format and what is halfway between
-    two of them, with the neighbours of each; the least and greatest; others."""
+    two of them, with the neighbors of each; the least and greatest; others."""
     near = np.arange(0, 1 << 32, 1 << 12)[:, None] + [-1, 0, 1]
     small = np.array([0, 1, 2, 3, 5, *(1 << np.arange(24))])
     ends = np.concatenate([small, 0x7F800000 + small - 2, 0x80000000 + small])

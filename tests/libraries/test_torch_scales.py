@@ -1,4 +1,4 @@
-"""Weights with scales that we write, dequantised in PyTorch as published."""
+"""Weights with scales that we write, dequantized in PyTorch as published."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_mxfp4(tmp_path):
 
 
 def test_nvfp4(tmp_path):
-    """Model Optimizer's; vllm's scale, 1 / global, may be a neighbour."""
+    """Model Optimizer's; vllm's scale, 1 / global, may be a neighbor."""
     array = td.blocks.quantize(numbers(), "nvfp4")
     found = written(array, "modelopt", tmp_path / "a")
     scales = found["_scale"].float() * found["_scale_2"]

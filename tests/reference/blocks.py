@@ -58,7 +58,7 @@ def fma(x: float, y: float, z: float) -> float:
 
 
 def scaled_to_odd(x: float, power: float) -> float:
-    """x times a power of two as float32; of its two neighbours the odd one."""
+    """x times a power of two as float32; of its two neighbors the odd one."""
     exact = abs(Fraction(x) * Fraction(power))
     if Fraction(single(exact)) != exact:  # below the normal numbers
         whole = int(exact / Fraction(2) ** -149)

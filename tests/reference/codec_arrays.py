@@ -46,7 +46,7 @@ def flag(mask: Mask, value: int) -> Flags:
 
 
 def spacing_exponents(f: Format, x: Floats) -> npt.NDArray[np.int32]:
-    """The exponent of the distance between the neighbours of x."""
+    """The exponent of the distance between the neighbors of x."""
     exponents = np.frexp(x)[1].astype(np.int32) - 1 - f.mantissa_bits
     return np.where(x == 0, f.least_exponent, np.maximum(exponents, f.least_exponent))
 

@@ -51,14 +51,14 @@ class Mutation:
     saturates: bool = False
     #: an exact sum of zero is -0 if c is
     keeps_minus: bool = False
-    #: the order of a group's sums: neighbours, or "halves", or "in turn"
-    tree: str = "neighbours"
+    #: the order of a group's sums: neighbors, or "halves", or "in turn"
+    tree: str = "neighbors"
     #: c is added before the products' sum is complete
     c_first: bool = False
     #: lanes are k of one half and of the other
     halves: bool = False
     #: in two stages: bits that are kept of products and c, of the sum before and after
-    #: it is normalised
+    #: it is normalized
     fraction: int = 24
     sum_fraction: int = 32
     kept: int = 31
@@ -205,7 +205,7 @@ class RoundedUnit:
         return self.add(c, self.tree(terms))
 
     def tree(self, terms: list[int]) -> int:
-        """Their sum, of neighbours first."""
+        """Their sum, of neighbors first."""
         if len(terms) == 1 or self.mutation.tree == "in turn":
             return reduce(self.add, terms)
         half = len(terms) // 2

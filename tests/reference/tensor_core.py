@@ -137,7 +137,7 @@ def is_subnormal(f: Format, pair: Pair) -> bool:
     return exponent < SPECIAL and abs(significand) >> f.mantissa_bits == 0
 
 
-def normalised(f: Format, pair: Pair) -> Pair:
+def normalized(f: Format, pair: Pair) -> Pair:
     """With the exponent of the leading bit."""
     significand, exponent = pair
     shift = f.mantissa_bits + 1 - abs(significand).bit_length()
@@ -178,7 +178,7 @@ class Operands(dict[int, Pair]):
         seen = bits & TF32 if self.given.name == "tf32" else bits
         pair = to_pair(self.format, seen)
         if self.mutation.normalise_operands and is_subnormal(self.format, pair):
-            pair = normalised(self.format, pair)
+            pair = normalized(self.format, pair)
         if self.mutation.flush_operands:
             small = is_subnormal(self.given, to_pair(self.given, seen))
             pair = (0, ZERO) if small else pair

@@ -131,7 +131,7 @@ class ScaledUnit:
             exponent = abs(total).bit_length() - 1 + unit
         counts = {
             "never": total != 0,
-            "cancelled": s * t != 0 and any(products),
+            "canceled": s * t != 0 and any(products),
             "always": True,
         }
         return total, unit, exponent if counts[self.model.zero_terms] else None

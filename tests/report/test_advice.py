@@ -25,7 +25,7 @@ def verdict(*samples: Any, **chosen: Any) -> Verdict:
     return report(place(*samples), **chosen).places[0].verdict
 
 
-def cancelling(dtype: Any) -> Any:
+def canceling(dtype: Any) -> Any:
     """[B A] times [I; -X], where B is A X but for 2^-9 of it: 9 bits cancel."""
     rng = np.random.default_rng(0)
     a, x = rng.standard_normal((30, 40)), rng.standard_normal((40, 20))
@@ -73,13 +73,13 @@ def test_only_what_is_named_can_be_advised() -> None:
 
 
 def test_cancellation_loses_digits() -> None:
-    found = verdict(cancelling(np.float32))
+    found = verdict(canceling(np.float32))
     assert found.text == "needs bf16x3"
     assert found.cancels
     assert found.digits is not None
     assert 2 < found.digits < 5
     assert found.loses_range == ()
-    text = "\n".join(line.text for line in report(place(cancelling("f4"))).advice)
+    text = "\n".join(line.text for line in report(place(canceling("f4"))).advice)
     assert "Digits are lost by cancellation: " in text
     assert f"{found.digits:.1f} digits, condition" in text
     assert "1 place (100.0 % of the multiply-adds) needs bf16x3" in text
@@ -129,7 +129,7 @@ def test_places_are_told_by_what_they_bear() -> None:
         line.text
         for line in report(
             place(gaussian(), work=900),
-            place(cancelling(np.float32), work=90, user=there),
+            place(canceling(np.float32), work=90, user=there),
             place(gaussian(seed=2), work=10, user=HERE._replace(line=13)),
         ).advice
     ]

@@ -19,7 +19,7 @@ from tests.support.paths import SRC
 
 Array = np.ndarray[Any, Any]
 
-#: As setup.py has them: no result may depend on the compiler's licences.
+#: As setup.py has them: no result may depend on the compiler's licenses.
 FLAGS = [
     "-std=c11", "-O3", "-fPIC", "-shared", "-fno-trapping-math", "-fno-math-errno",
     "-ffp-contract=off",

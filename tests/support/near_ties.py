@@ -206,7 +206,7 @@ FUNCTIONS = tuple(_SOLVED)
 
 
 def solved(function: str, f: Format, rng: np.random.Generator, count: int) -> Pairs:
-    """Pairs whose function value lies near a midpoint, and their neighbours."""
+    """Pairs whose function value lies near a midpoint, and their neighbors."""
     with np.errstate(all="ignore"):
         x, y = _SOLVED[function](f, rng, count)
     first, second = encode(f, x)[0], encode(f, y)[0]
@@ -241,7 +241,7 @@ def codes_around(f: Format) -> tuple[Floats, tuple[Items, Items, Items]]:
 
 
 def beside_midpoints(f: Format, wide: type[np.floating]) -> tuple[np.ndarray, Items]:
-    """Numbers of a wider type at its neighbours of each midpoint, and their codes.
+    """Numbers of a wider type at its neighbors of each midpoint, and their codes.
 
     Midpoints that the type does not hold are left out.
     """

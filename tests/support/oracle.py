@@ -35,7 +35,7 @@ def round_to(name: str, x: Any) -> np.ndarray:
 
 
 def ulp(name: str, x: Any) -> np.ndarray:
-    """Distance of the neighbours of x in the format."""
+    """Distance of the neighbors of x in the format."""
     return np.ldexp(1.0, spacing_exponents(ROWS[name], np.asarray(x, np.float64)))
 
 

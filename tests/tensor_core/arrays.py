@@ -20,7 +20,7 @@ def operand(name: str, bits: Array) -> Array:
     """An array of a format from float32's bits; tf32's keep what tf32 does not see."""
     if name in ("tf32", "float32"):
         return np.array(bits, order="C").view(dtype(name))
-    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+    with np.errstate(invalid="ignore"):  # a signaling NaN becomes a quiet one
         return bits.view(np.float32).astype(dtype(name))
 
 

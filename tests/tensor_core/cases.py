@@ -175,18 +175,18 @@ def near(m: Bounds, rng: Generator, a: Array, b: Array) -> Array:
 
 
 def around(low: int, high: int, spread: int) -> Kind:
-    """Products with exponents from a random centre, `spread` down from it.
+    """Products with exponents from a random center, `spread` down from it.
 
-    The centre lies where both the accumulator and the products reach, low to high
+    The center lies where both the accumulator and the products reach, low to high
     counted from its least (negative: from its greatest) exponent.
     """
 
     def kind(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
         first, last = m.result.least_exponent - 4, m.result.bias + 1
         ends = [last + x if x < 0 else first + x for x in (low, high)]
-        centres = rng.integers(ends[0], ends[1] + 1, (rows, 1))
-        centres = np.clip(centres, m.least, m.top)
-        exponents = centres - rng.integers(0, spread + 1, (rows, k))
+        centers = rng.integers(ends[0], ends[1] + 1, (rows, 1))
+        centers = np.clip(centers, m.least, m.top)
+        exponents = centers - rng.integers(0, spread + 1, (rows, k))
         lowest, highest = m.a.least_exponent, top_exponent(m.a)
         bottom = np.clip(exponents - top_exponent(m.b), lowest, highest)
         ceiling = np.clip(exponents - m.b.least_exponent, lowest, highest)
@@ -223,7 +223,7 @@ def few_exponents(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
     return *factors, near(m, rng, *factors)
 
 
-def cancelling(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
+def canceling(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
     """Products that meet their negatives somewhere, most of them exactly."""
     a, b, _ = spread(m, rng, rows, k)
     half = k // 2
@@ -282,7 +282,7 @@ KINDS: dict[str, Kind] = {
     "ordinary": ordinary,
     "spread": spread,
     "few exponents": few_exponents,
-    "cancelling": cancelling,
+    "canceling": canceling,
     "sparse": sparse,
     "sprinkled": sprinkled,
     "anything": anything,

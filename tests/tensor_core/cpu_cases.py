@@ -39,13 +39,13 @@ def numbers(rng: np.random.Generator, exponents: Array) -> Array:
 
 
 def around(rng: np.random.Generator, rows: int, k: int, low: int, high: int) -> Cases:
-    """Products whose exponents lie about a centre between low and high, as c's does."""
-    centre = rng.integers(low, high + 1, (rows, 1))
-    exponents = centre + rng.integers(-12, 13, (rows, k))
+    """Products whose exponents lie about a center between low and high, as c's does."""
+    center = rng.integers(low, high + 1, (rows, 1))
+    exponents = center + rng.integers(-12, 13, (rows, k))
     of_a = rng.integers(-126, 128, (rows, k))
     of_a = np.clip(of_a, exponents - 127, exponents + 126)
     a, b = numbers(rng, of_a), numbers(rng, exponents - of_a)
-    c = numbers(rng, centre[:, 0] + rng.integers(-26, 27, rows))
+    c = numbers(rng, center[:, 0] + rng.integers(-26, 27, rows))
     c |= rng.integers(0, 1 << 16, rows, np.uint32)
     return Cases(a, b, np.where(rng.random(rows) < 0.2, c & SIGN, c))
 
@@ -69,7 +69,7 @@ def specials(rng: np.random.Generator, rows: int, k: int) -> Cases:
     return Cases(a, b, c)
 
 
-def cancelling(rng: np.random.Generator, rows: int, k: int) -> Cases:
+def canceling(rng: np.random.Generator, rows: int, k: int) -> Cases:
     """c is the negative of one product, or next to it."""
     a, b, _ = around(rng, rows, k, -135, 120)
     which = np.arange(rows), rng.integers(0, k, rows)
@@ -90,7 +90,7 @@ Kind = Callable[[np.random.Generator, int, int], Cases]
 KINDS: tuple[Kind, ...] = (
     any_bits,
     specials,
-    cancelling,
+    canceling,
     least_normal,
     lambda rng, rows, k: around(rng, rows, k, -250, 120),
     lambda rng, rows, k: around(rng, rows, k, -135, -115),

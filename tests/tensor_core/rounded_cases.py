@@ -120,7 +120,7 @@ def products(model: Any) -> Iterator[Case]:
             yield Case((kind, (m, k, n)), a, b, accumulators(rng, kind, (m, n)))
 
 
-def cancelling(rng: np.random.Generator, a: Array, b: Array) -> Array:
+def canceling(rng: np.random.Generator, a: Array, b: Array) -> Array:
     """Accumulators that take away a product, or leave the middle of two results."""
     first = a[:, :1].astype(np.float64) @ b[:1].astype(np.float64)
     away = np.ldexp(rng.integers(-2, 3, first.shape), rng.choice([-24, -23, 0], 1))
@@ -142,7 +142,7 @@ def far_apart(model: Any) -> Iterator[Case]:
             # few bits: products that lie on middles
             y = np.round(b.astype(np.float32))
             a, b = x.astype(a.dtype), y.astype(b.dtype).T
-            yield Case(f"far apart, k = {k}", a, b, cancelling(rng, a, b))
+            yield Case(f"far apart, k = {k}", a, b, canceling(rng, a, b))
 
 
 def multiply(model: Any, case: Case) -> Array:

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 Generator = np.random.Generator
 
 KINDS = (
-    "normal", "wide", "extreme", "cancelling", "sparse", "special", "zeros", "above",
+    "normal", "wide", "extreme", "canceling", "sparse", "special", "zeros", "above",
     "against", "subnormal", "least",
 )  # fmt: skip
 POWERS = "float8_e8m0fnu"
@@ -84,7 +84,7 @@ def scales(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Arra
     nan = 0xFF if powers else 0x7F
     if kind in ("wide", "sparse", "zeros"):
         codes = rng.integers(0, nan, shape)
-    elif kind == "extreme" or (kind in ("against", "cancelling") and not powers):
+    elif kind == "extreme" or (kind in ("against", "canceling") and not powers):
         ends = (0, 1, 2, 125, 129, 252, 253, 254) if powers else (0, 1, 3, 7, 8, 126)
         codes = rng.choice(ends, shape)
     else:
@@ -100,7 +100,7 @@ def scales(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Arra
 
 def accumulators(rng: Generator, n: int, kind: str) -> Array:
     """Bits of float32 numbers, a third of them zero."""
-    reach = {"wide": 140, "extreme": 140, "cancelling": 60}.get(kind, 30)
+    reach = {"wide": 140, "extreme": 140, "canceling": 60}.get(kind, 30)
     x = np.ldexp(rng.standard_normal(n), rng.integers(-reach, min(reach, 126), n))
     with np.errstate(over="ignore"):
         x = x.astype(np.float32)
@@ -137,7 +137,7 @@ def cases(model: Any, kind: str, n: int, k: int, seed: int) -> Cases:
         up += np.rint(mean).astype(int) if model.scale == POWERS else 0
         sign = rng.choice([-1, 1], n)
         c = words(np.ldexp(sign * rng.uniform(1, 2, n), np.clip(up, -140, 126)))
-    if kind == "cancelling":
+    if kind == "canceling":
         # Of each two products one is the other with its sign changed, but for some.
         for x, sign in ((a, 0), (b, 0x80000000)):
             odd = x[:, 1::2]

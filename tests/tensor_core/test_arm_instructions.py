@@ -66,10 +66,10 @@ def drawn(rng: np.random.Generator, count: int, k: int) -> Cases:
     around the least products or near the greatest; with zeros, subnormal numbers, Inf
     and NaN; a c of the size of a product, or any."""
     spread = rng.choice([2, 12, 60, 254], (count, 1))
-    centre = rng.choice([127, 64, 190, 40], (count, 1))
+    center = rng.choice([127, 64, 190, 40], (count, 1))
 
     def numbers(low: int) -> Array:
-        drawn = centre + rng.integers(-spread, spread + 1, (count, k))
+        drawn = center + rng.integers(-spread, spread + 1, (count, k))
         exponents = np.clip(drawn, 0, 254).astype(np.uint32)
         codes = rng.integers(0, 256, (count, k), np.uint32)
         bits = codes >> 7 << 31 | exponents << 23 | (codes & 0x7F) << 16

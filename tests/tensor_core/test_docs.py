@@ -146,8 +146,8 @@ def numbers_of(line: str) -> list[str]:
     return [word.strip(",") for word in last.split() if word.strip(",").isdigit()]
 
 
-def test_peaks_are_of_formats_that_are_modelled():
+def test_peaks_are_of_formats_that_are_modeled():
     for device in devices.values():
-        modelled = {m.a for m in device.models}
-        assert set(device.peak) <= modelled
+        modeled = {m.a for m in device.models}
+        assert set(device.peak) <= modeled
         assert list(device.peak.values()) == sorted(device.peak.values())

@@ -57,7 +57,7 @@ each_aligned = each([m for m in ROWS if isinstance(m, Aligned)])
 
 
 def numbers(bits: Array) -> Any:
-    with np.errstate(invalid="ignore"):  # signalling NaNs
+    with np.errstate(invalid="ignore"):  # signaling NaNs
         return bits.view(np.float32).astype(np.float64).tolist()
 
 

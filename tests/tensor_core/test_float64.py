@@ -83,10 +83,10 @@ def drawn(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if kind == "edges":
         return rng.choice(signed(EDGES[:-2]), shape)
     x = rng.standard_normal(shape)
-    centre, width = {
+    center, width = {
         "normal": (0, 1), "wide": (0, 300), "tiny": (-525, 20), "large": (511, 4),
     }[kind]  # fmt: skip
-    return np.ldexp(x, rng.integers(centre - width, centre + width, shape))
+    return np.ldexp(x, rng.integers(center - width, center + width, shape))
 
 
 KINDS = ("normal", "wide", "tiny", "large", "few", "edges", "bits")

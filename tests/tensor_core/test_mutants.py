@@ -1,6 +1,6 @@
-"""Every wrong neighbour of a matrix unit shows in the cases that the C is held against.
+"""Every wrong neighbor of a matrix unit shows in the cases that the C is held against.
 
-A neighbour is a row with another parameter, or a unit that does one thing wrong. Where
+A neighbor is a row with another parameter, or a unit that does one thing wrong. Where
 one cannot show, `equal_because` says why.
 """
 
@@ -32,13 +32,13 @@ from tf32dtype.tensor_core.rounded import Arithmetic, Flushed, Rounded
 pytestmark = pytest.mark.once
 
 
-class Neighbour(NamedTuple):
+class Neighbor(NamedTuple):
     name: str
     model: Any
     mutation: Mutation | rounded.Mutation | None = None
 
 
-def of_parameters(m: Any) -> Iterator[Neighbour]:
+def of_parameters(m: Any) -> Iterator[Neighbor]:
     """Rows with another parameter."""
     for name, changes in {
         "fraction + 1": {"fraction": m.fraction + 1},
@@ -49,31 +49,31 @@ def of_parameters(m: Any) -> Iterator[Neighbour]:
         "negative zero": {"negative_zero": not m.negative_zero},
         "cut first": {"cut_first": 12 if m.cut_first is None else None},
     }.items():
-        yield Neighbour(name, replace(m, **changes))
+        yield Neighbor(name, replace(m, **changes))
     if m.accumulator == "float32" and m.kept < 23:
-        yield Neighbour("kept + 1", replace(m, kept=m.kept + 1))
+        yield Neighbor("kept + 1", replace(m, kept=m.kept + 1))
     if m.floor is not None:
         for floor in (None, m.floor - 1, m.floor + 1):
-            yield Neighbour(f"floor {floor}", replace(m, floor=floor))
+            yield Neighbor(f"floor {floor}", replace(m, floor=floor))
     if m.emulated:
         fused = {"emulated": False, "depth": 32}
-        yield Neighbour("not emulated", replace(m, **fused))
-        yield Neighbour("not emulated, two blocks", replace(m, emulated=False))
+        yield Neighbor("not emulated", replace(m, **fused))
+        yield Neighbor("not emulated, two blocks", replace(m, emulated=False))
     else:
-        yield Neighbour("half the depth", replace(m, depth=m.depth // 2))
+        yield Neighbor("half the depth", replace(m, depth=m.depth // 2))
         length = max(m.instruction_depth, 2 * m.depth)
         twice = {"depth": 2 * m.depth, "instruction_depth": length}
-        yield Neighbour("twice the depth", replace(m, **twice))
+        yield Neighbor("twice the depth", replace(m, **twice))
 
 
-def of_units(m: Any) -> Iterator[Neighbour]:
+def of_units(m: Any) -> Iterator[Neighbor]:
     """Units that do one thing wrong."""
     wrong = {
         "flushed operands": Mutation(flush_operands=True),
         "flushed c": Mutation(flush_c=True),
         "flushed results": Mutation(flush_results=True),
-        "renormalised products": Mutation(renormalise_products=True),
-        "normalised operands": Mutation(normalise_operands=True),
+        "renormalized products": Mutation(renormalise_products=True),
+        "normalized operands": Mutation(normalise_operands=True),
         "reversed blocks": Mutation(reversed_blocks=True),
     }
     for name in ("ties_to_even", "ties_to_away", "toward_negative", "sticky"):
@@ -91,46 +91,46 @@ def of_units(m: Any) -> Iterator[Neighbour]:
     else:
         wrong["c outside of the sum"] = Mutation(c_outside=True)
     for name, mutation in wrong.items():
-        yield Neighbour(name, m, mutation)
+        yield Neighbor(name, m, mutation)
 
 
 # -- units that round otherwise --------------------------------------------------
 
 
-def of_rounded_parameters(m: Rounded) -> Iterator[Neighbour]:
+def of_rounded_parameters(m: Rounded) -> Iterator[Neighbor]:
     """Rows with another parameter."""
     if m.depth > 1:
-        yield Neighbour("half the depth", replace(m, depth=m.depth // 2))
+        yield Neighbor("half the depth", replace(m, depth=m.depth // 2))
     length = max(m.instruction_depth, 2 * m.depth)
     twice = replace(m, depth=2 * m.depth, instruction_depth=length)
-    yield Neighbour("twice the depth", twice)
+    yield Neighbor("twice the depth", twice)
     if m.lanes:
-        yield Neighbour("other lanes", replace(m, lanes=3 - m.lanes))
+        yield Neighbor("other lanes", replace(m, lanes=3 - m.lanes))
     if m.arithmetic == "fused":
         lanes = 0 if m.lanes else 1
-        yield Neighbour("no chains, or one", replace(m, lanes=lanes))
+        yield Neighbor("no chains, or one", replace(m, lanes=lanes))
         if m.lanes:
             other = 0.0 if str(m.start) == "-0.0" else -0.0
-            yield Neighbour("other start", replace(m, start=other))
+            yield Neighbor("other start", replace(m, start=other))
             length = 2 * m.instruction_depth
-            yield Neighbour("long chains", replace(m, instruction_depth=length))
+            yield Neighbor("long chains", replace(m, instruction_depth=length))
         elif m.depth == 1 and m.instruction_depth > 1:
-            yield Neighbour("other order", replace(m, odd_first=not m.odd_first))
+            yield Neighbor("other order", replace(m, odd_first=not m.odd_first))
     if m.arithmetic != "two stages":
         odd = "to_odd" if m.rounding == "ties_to_even" else "ties_to_even"
-        yield Neighbour("other rounding", replace(m, rounding=odd))
+        yield Neighbor("other rounding", replace(m, rounding=odd))
         changed = replace(m, flushes_results=not m.flushes_results)
-        yield Neighbour("other results flushed", changed)
+        yield Neighbor("other results flushed", changed)
     for flushed in get_args(Flushed):
         if flushed != m.flushed:
-            yield Neighbour(f"subnormals {flushed}", replace(m, flushed=flushed))
+            yield Neighbor(f"subnormals {flushed}", replace(m, flushed=flushed))
     for arithmetic in get_args(Arithmetic):
         if arithmetic != m.arithmetic:
             other = replace(m, arithmetic=arithmetic, lanes=max(m.lanes, 1))
-            yield Neighbour(arithmetic, other)
+            yield Neighbor(arithmetic, other)
 
 
-def of_rounded_units(m: Rounded) -> Iterator[Neighbour]:
+def of_rounded_units(m: Rounded) -> Iterator[Neighbor]:
     """Units that do one thing wrong."""
     wrong: dict[str, dict[str, Any]] = {}
     if m.flushed != "kept":
@@ -156,30 +156,30 @@ def of_rounded_units(m: Rounded) -> Iterator[Neighbour]:
             wrong[f"{name} toward zero"] = {name: "toward zero"}
         reach = (24, 26, 1000) if m.lanes == 2 else (24, 25, 26)
         wrong |= {f"c reaches {down}": {"c_reach": down} for down in reach}
-        wrong["renormalised products"] = {"renormalise_products": True}
-        wrong["normalised operands"] = {"normalise_operands": True}
+        wrong["renormalized products"] = {"renormalise_products": True}
+        wrong["normalized operands"] = {"normalise_operands": True}
         wrong["large products"] = {"large_products": True}
     for name, changes in wrong.items():
-        yield Neighbour(name, m, rounded.Mutation(**changes))
+        yield Neighbor(name, m, rounded.Mutation(**changes))
 
 
-def rounded_equal_because(m: Rounded, neighbour: str) -> str | None:
-    """Why a neighbour computes the same; None if it does not."""
+def rounded_equal_because(m: Rounded, neighbor: str) -> str | None:
+    """Why a neighbor computes the same; None if it does not."""
     bounds = Bounds.of(m)
     highest = bounds.top + 2  # no product reaches two to this
-    if neighbour == "large products" and highest <= FLOAT32.bias + 1:
+    if neighbor == "large products" and highest <= FLOAT32.bias + 1:
         return "no product is beyond float32"
-    if neighbour == "saturates" and highest < FLOAT32.bias - 30:
+    if neighbor == "saturates" and highest < FLOAT32.bias - 30:
         return "no sum of products moves the largest number"
     results = "other results flushed", "flushes to +0", "tiny before rounding"
     if bounds.least >= FLOAT32.normal_exponent and m.flushed != "kept":
-        if neighbour in results:
+        if neighbor in results:
             return "no product is subnormal, no accumulator is, nor then a sum"
-        if neighbour == "kept operands" and m.flushed == "zero of their sign":
+        if neighbor == "kept operands" and m.flushed == "zero of their sign":
             return "no operand is subnormal among float32 numbers"
-    if m.arithmetic == "stepwise" and neighbour == "tiny before rounding":
+    if m.arithmetic == "stepwise" and neighbor == "tiny before rounding":
         return "products and sums below 2^-126 are exact"
-    if neighbour == "sum_fraction +1":
+    if neighbor == "sum_fraction +1":
         return "where so many leading bits cancel, the products have none so low"
     return None
 
@@ -187,25 +187,25 @@ def rounded_equal_because(m: Rounded, neighbour: str) -> str | None:
 # -- all of them -----------------------------------------------------------------
 
 
-def equal_because(m: Any, neighbour: str) -> str | None:
-    """Why a neighbour computes the same; None if it does not."""
+def equal_because(m: Any, neighbor: str) -> str | None:
+    """Why a neighbor computes the same; None if it does not."""
     if isinstance(m, Rounded):
-        return rounded_equal_because(m, neighbour)
+        return rounded_equal_because(m, neighbor)
     bounds = Bounds.of(m)
     # Products, and so all their sums, are multiples of 2**least; so is c of its own.
     least = bounds.least
     lowest = least if m.emulated else min(least, bounds.result.least_exponent)
     formats = bounds.a, bounds.b
     tops = [int(np.frexp(float(f.max_value))[1]) - 1 for f in formats]
-    if neighbour == "negative zero" and least >= bounds.result.least_exponent:
+    if neighbor == "negative zero" and least >= bounds.result.least_exponent:
         return "a sum of products that is not zero is not below the least number"
-    if neighbour == "a zero c counts" and least >= ZERO - m.fraction:
+    if neighbor == "a zero c counts" and least >= ZERO - m.fraction:
         return "no product has bits that it would cut"
-    if neighbour.startswith("floor") and lowest >= m.floor + 1 - m.fraction:
+    if neighbor.startswith("floor") and lowest >= m.floor + 1 - m.fraction:
         return "no term has bits that it would cut"
-    if neighbour == "zero products count" and lowest >= ZERO + max(tops) - m.fraction:
+    if neighbor == "zero products count" and lowest >= ZERO + max(tops) - m.fraction:
         return "no term has bits that a zero times the largest number would cut"
-    if neighbour == "normalised operands":
+    if neighbor == "normalized operands":
         # Emulated units see float16 numbers, where few or none are subnormal.
         normal = [
             FLOAT16.normal_exponent if m.emulated else f.normal_exponent
@@ -218,7 +218,7 @@ def equal_because(m: Any, neighbour: str) -> str | None:
         ]
         if lowest >= max(reach, default=lowest) - m.fraction:
             return "no term has bits that a subnormal operand's exponent would cut"
-    if neighbour == "rounded twice":
+    if neighbor == "rounded twice":
         bits = m.fraction + (4 * m.depth + 2).bit_length()
         if bits <= 1 + FLOAT32.mantissa_bits:
             return "float32 holds all sums of a block"
@@ -244,12 +244,12 @@ class Truth:
                 self.results.append(self.dot(*case))
             yield case, self.results[number]
 
-    def differs(self, other: Neighbour) -> bool:
+    def differs(self, other: Neighbor) -> bool:
         wrong = unit(other.model, other.mutation).dot
         return any(wrong(*case) != right for case, right in self)
 
 
-def neighbours(m: Any) -> list[Neighbour]:
+def neighbors(m: Any) -> list[Neighbor]:
     if isinstance(m, Rounded):
         return [*of_rounded_parameters(m), *of_rounded_units(m)]
     return [*of_parameters(m), *of_units(m)]
@@ -259,7 +259,7 @@ def check(model: Any) -> int:
     truth = Truth(model, edges(model))
     missed = [
         other.name
-        for other in neighbours(model)
+        for other in neighbors(model)
         if not equal_because(model, other.name) and not truth.differs(other)
     ]
     assert not missed, f"{model.name}: {', '.join(missed)}"
@@ -272,23 +272,23 @@ def each(models: list[Any]) -> Any:
 
 @pytest.mark.sampled(20)
 @each([model for model in ROWS if model.a == model.b])
-def test_neighbours_show(model, compared):
+def test_neighbors_show(model, compared):
     compared(check(model))
 
 
 @pytest.mark.exhaustive
 @each([model for model in ROWS if model.a != model.b])
-def test_neighbours_of_mixed_formats_show(model, compared):
+def test_neighbors_of_mixed_formats_show(model, compared):
     compared(check(model))
 
 
 @pytest.mark.exhaustive
 @each(ROWS)
-def test_equal_neighbours_are_equal(model, compared):
+def test_equal_neighbors_are_equal(model, compared):
     """The reasons hold."""
     k = model.instruction_depth
     truth = Truth(model, [*edges(model), random_cases(model, 1000, k, 9)], 800)
-    for other in neighbours(model):
+    for other in neighbors(model):
         reason = equal_because(model, other.name)
         assert not (reason and truth.differs(other)), f"{other.name}, though {reason}"
     compared(len(truth.results))

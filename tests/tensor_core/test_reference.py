@@ -65,7 +65,7 @@ FACTS = [
     ("A100 tf32 float32", [1, -1, 0, 0, 2**-25], [1] * 5, 0, 2**-25),
     ("A100 tf32 float32", [1, 0, 0, 0, -1, 2**-25], [1] * 6, 0, 0),
     ("A100 f16 float32", [1, -1, *[0] * 6, 2**-24], [1] * 9, 2**-25, 2**-24),
-    # Products are not normalised: 1.5 * 1.5 counts with the exponent 0.
+    # Products are not normalized: 1.5 * 1.5 counts with the exponent 0.
     ("A100 f16 float32", [1.5, 2**-24, -1.5], [1.5, 1, 1.5], 0, 2**-24),
     # Subnormal operands count with the format's least exponent.
     ("A100 f16 float32", [2**-24, -(2**-24)], [2**14, 2**14], 2**-24, 2**-24),
@@ -113,7 +113,7 @@ OTHER_FACTS = [
     ("MI100 bf16 float32", [-0.0], [1], -0.0, 0.0),  # beside a zero that fills up
     ("MI100 bf16 float32", [-(2**-75)], [2**-76], 0, -0.0),
     ("MI100 f32 float32", [1 + 2**-23], [1 + 2**-23], -1, 2**-22 + 2**-46),
-    # CDNA2: in steps, neighbours first; subnormal numbers become zero.
+    # CDNA2: in steps, neighbors first; subnormal numbers become zero.
     ("MI250X f16 float32", [1, 2**-12, 2**-12], [1, 2**-12, 2**-12], 0, 1),
     ("MI250X f16 float32", [1, 0, 2**-12, 2**-12], [1, 0, 2**-12, 2**-12], 0,
      1 + 2**-23),
@@ -246,6 +246,6 @@ def test_units_that_cut_nothing_are_exact(accumulator, compared):
 
 
 def values(name: str, items: list[int]) -> list[float]:
-    with np.errstate(invalid="ignore"):  # signalling NaNs
+    with np.errstate(invalid="ignore"):  # signaling NaNs
         seen = exact(name, np.array(items, np.uint32)).view(np.float32)
         return [float(x) for x in seen.astype(np.float64)]

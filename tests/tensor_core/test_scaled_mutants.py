@@ -1,6 +1,6 @@
-"""Every wrong neighbour of a block-scaled instruction shows in the cases of the tests.
+"""Every wrong neighbor of a block-scaled instruction shows in the cases of the tests.
 
-A neighbour is a row with another parameter, or a unit that does one thing wrong. Where
+A neighbor is a row with another parameter, or a unit that does one thing wrong. Where
 one cannot show, `equal_because` says why.
 """
 
@@ -27,11 +27,11 @@ from tf32dtype.tensor_core.block_scaled import ZERO_TERMS
 
 pytestmark = pytest.mark.once
 
-Neighbour = tuple[str, Any, Mutation]
+Neighbor = tuple[str, Any, Mutation]
 RIGHT = Mutation()
 
 
-def neighbours(m: Any) -> Iterator[Neighbour]:
+def neighbors(m: Any) -> Iterator[Neighbor]:
     parameters = {
         "fraction + 1": {"fraction": m.fraction + 1},
         "fraction - 1": {"fraction": m.fraction - 1},
@@ -60,30 +60,30 @@ def neighbours(m: Any) -> Iterator[Neighbour]:
         "rounded down": Mutation(rounding="toward_negative"),
         "cut down": Mutation(alignment="toward_negative"),
         "cut to even": Mutation(alignment="ties_to_even"),
-        "normalised terms": Mutation(normalise_terms=True),
-        "normalised elements": Mutation(normalise_elements=True),
+        "normalized terms": Mutation(normalise_terms=True),
+        "normalized elements": Mutation(normalise_elements=True),
         "first scale": Mutation(first_scale=True),
-        "normalised scales": Mutation(normalise_scales=True),
+        "normalized scales": Mutation(normalise_scales=True),
         "signed scales": Mutation(signed_scales=True),
     }
     for name, mutation in units.items():
         yield name, m, mutation
 
 
-def equal_because(m: Any, neighbour: str) -> str | None:
-    """Why a neighbour computes the same; None if it does not."""
+def equal_because(m: Any, neighbor: str) -> str | None:
+    """Why a neighbor computes the same; None if it does not."""
     powers = m.scale == POWERS
-    if neighbour in ("normalised scales", "signed scales") and powers:
+    if neighbor in ("normalized scales", "signed scales") and powers:
         return "powers of two are normal and have no sign"
-    if not powers and ("floor" in neighbour or "zero c" in neighbour):
+    if not powers and ("floor" in neighbor or "zero c" in neighbor):
         return "no term of such scales has bits that it would cut"
-    if neighbour == "negative zero" and not powers:
+    if neighbor == "negative zero" and not powers:
         return "a sum of such terms that is not zero is not below the least number"
-    if neighbour == "first scale" and m.block_size == m.depth:
+    if neighbor == "first scale" and m.block_size == m.depth:
         return "an instruction has one scale"
-    if neighbour == "normalised elements" and m.group > 1:
+    if neighbor == "normalized elements" and m.group > 1:
         return "elements have no exponents"
-    if neighbour == "zero terms never" and m.group == 1:
+    if neighbor == "zero terms never" and m.group == 1:
         return "a product does not cancel"
     return None
 
@@ -110,7 +110,7 @@ class Truth:
             self.known.append((case, self.dot(*case)))
             yield self.known[-1]
 
-    def differs(self, other: Neighbour) -> bool:
+    def differs(self, other: Neighbor) -> bool:
         _, model, mutation = other
         wrong = ScaledUnit(model, mutation).dot
         return any(wrong(*case) != right for case, right in self)
@@ -120,7 +120,7 @@ def check(model: Any) -> int:
     truth = Truth(model)
     missed = [
         other[0]
-        for other in neighbours(model)
+        for other in neighbors(model)
         if not equal_because(model, other[0]) and not truth.differs(other)
     ]
     assert not missed, f"{model.name}: {', '.join(missed)}"
@@ -135,7 +135,7 @@ SOME = [
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", SOME, ids=lambda m: m.name)
-def test_neighbours_show(model, compared):
+def test_neighbors_show(model, compared):
     compared(check(model))
 
 
@@ -143,16 +143,16 @@ def test_neighbours_show(model, compared):
 @pytest.mark.parametrize(
     "model", [m for m in DISTINCT if m not in SOME], ids=lambda m: m.name
 )
-def test_neighbours_of_other_rows_show(model, compared):
+def test_neighbors_of_other_rows_show(model, compared):
     compared(check(model))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("model", DISTINCT, ids=lambda m: m.name)
-def test_equal_neighbours_are_equal(model, compared):
+def test_equal_neighbors_are_equal(model, compared):
     """The reasons hold."""
     truth = Truth(model, n=20, seeds=1)
-    for other in neighbours(model):
+    for other in neighbors(model):
         reason = equal_because(model, other[0])
         assert not (reason and truth.differs(other)), f"{other[0]}, though {reason}"
     compared(len(truth.known))

@@ -73,7 +73,7 @@ OTHERWISE = {
 }  # fmt: skip
 
 
-def modelled(model: Any, cases: Cases) -> Array:
+def modeled(model: Any, cases: Cases) -> Array:
     return canonical(_core.mma_accumulate(model, *cases))
 
 
@@ -91,7 +91,7 @@ def classes(model: Any, cases: Cases, got: Array, want: Array) -> dict[str, int]
     }  # fmt: skip
     if model.odd_first:
         for name, changes in OTHERWISE.items():
-            found[name] = modelled(replace(model, **changes), cases) == got
+            found[name] = modeled(replace(model, **changes), cases) == got
     known = np.any([*found.values()], axis=0)
     counts = {name: int(there.sum()) for name, there in found.items()}
     return {name: n for name, n in counts.items() if n} | (
@@ -107,7 +107,7 @@ def assert_model(
     found: Counter[str] = Counter()
     shown: list[str] = []
     for cases in groups:
-        got, want = canonical(compute(cases)), modelled(model, cases)
+        got, want = canonical(compute(cases)), modeled(model, cases)
         wrong = got != want
         count += len(got)
         if not wrong.any():
@@ -169,7 +169,7 @@ def test_what_differs_is_named(name):
     other = replace(VDPBF16PS, **OTHERWISE[name])
     groups = list(adversarial(SOME // 4, 6))
     with pytest.raises(AssertionError) as error:
-        assert_model(VDPBF16PS, lambda cases: modelled(other, cases), groups, {})
+        assert_model(VDPBF16PS, lambda cases: modeled(other, cases), groups, {})
     differ = str(error.value).split(" of ")[0].split()[-1]
     assert f"  {name}: {differ}\n" in str(error.value)
 
@@ -179,8 +179,8 @@ def test_what_is_tolerated_is_no_pass():
     cases = adversarial(SOME // 4, 6)
 
     def compute(cases: Cases) -> Array:
-        bits = modelled(VDPBF16PS, cases)
-        exact = modelled(replace(VDPBF16PS, flushes_results=False), cases)
+        bits = modeled(VDPBF16PS, cases)
+        exact = modeled(replace(VDPBF16PS, flushes_results=False), cases)
         rounds_up = (bits & ~SIGN == LEAST) & (cases.c & ~SIGN != LEAST)
         return np.where(rounds_up & (exact == bits), bits & SIGN, bits)
 

@@ -79,7 +79,7 @@ def test_scales_inside_an_instruction():
     named = matmul(a, b.T, device="B200", instruction="tcgen05.mxf8f6f4")
     np.testing.assert_array_equal(inside, named)
     single = tiles((3, 96), (1, 32), 1)
-    with pytest.raises(ValueError, match="scales float32 of 32; modelled are"):
+    with pytest.raises(ValueError, match="scales float32 of 32; modeled are"):
         matmul(single, single.T, device="B200", instruction="tcgen05.mxf8f6f4")
 
 

@@ -290,7 +290,7 @@ def test_wrong_words(tmp_path: Path) -> None:
         (["x.py", *check, "--tolerance", "1", "--precisions", "bf17"], "'bf17'"),
         (["x.py", *check, "--tolerance", "1", "--out", "a/b.toml"], "no such folder"),
         (["x.py", *check, "--tolerance", "1", "--resume"], "nothing to resume"),
-        (["x.py", *check, "--tolerance", "1", "--colour"], "--colour"),
+        (["x.py", *check, "--tolerance", "1", "--color"], "--color"),
     ):
         assert told in complaint(tmp_path, *words)
 

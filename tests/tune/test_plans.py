@@ -87,7 +87,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path, examples: int) -> None
         ("", "version = 1 is needed"),
         ("version = 1\ndefault = 'bf17'", "unknown precision 'bf17'"),
         ("version = 1\nfloat64 = 1", "float64 = 1: a bool is needed"),
-        ("version = 1\ncolour = 1", "'colour' is nothing that a plan has"),
+        ("version = 1\ncolor = 1", "'color' is nothing that a plan has"),
         ("version = 1\n[[place]]\nprecision = 'bf16'", "a place needs user"),
         (
             "version = 1\n[[place]]\nuser = {file = 'x', function = 'f', text = 't'}",

@@ -333,7 +333,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-# -- judgement -----------------------------------------------------------------
+# -- judgment -----------------------------------------------------------------
 
 
 def exemption(name: str, expression: str, scalar_type: Any) -> Exempt | None:

@@ -144,7 +144,7 @@ def quiet(f: Format) -> tuple[Items, Items]:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_what_never_raises(f, compared):
-    """Comparisons and predicates, signalling NaNs included."""
+    """Comparisons and predicates, signaling NaNs included."""
     a, b = (array(f, x) for x in quiet(f))
     for function in operations.COMPARISON:
         assert raised(getattr(np, function), a, b)[1] == 0, function

@@ -56,9 +56,9 @@ def test_one_number_among_many(f, compared):
     positive += [greatest * (1 + 2.0**-k) for k in range(1, 9)]
     with np.errstate(all="ignore"):
         found = np.float32([*positive, *np.negative(positive)])
-    signalling = np.uint32([0x7F800001, 0xFF800001]).view(np.float32)
+    signaling = np.uint32([0x7F800001, 0xFF800001]).view(np.float32)
     target = dtype(f)
-    for x in np.concatenate([found, signalling]):
+    for x in np.concatenate([found, signaling]):
         want = raised(np.full(1, x).astype, target)
         slow = raised(td.quantize, np.full(1, x), target)
         assert (slow[0].tobytes(), slow[1]) == (want[0].tobytes(), want[1]), x

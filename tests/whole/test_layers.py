@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-#: Each layer of a package imports those before it; neighbours in one do not import each
+#: Each layer of a package imports those before it; neighbors in one do not import each
 #: other.
 #: docs/architecture.md says what they are; `__init__` is the package's own file.
 LAYERS = {
@@ -64,7 +64,7 @@ def imports(graph: grimp.ImportGraph) -> dict[str, set[str]]:
 
 
 def out_of_layer(graph: grimp.ImportGraph, package: str) -> list[str]:
-    """The imports of a layer above, or of a neighbour."""
+    """The imports of a layer above, or of a neighbor."""
     order = ORDER[package]
     inside = {
         name: found

@@ -1,4 +1,4 @@
-"""A number of a format: its code, its bits, its neighbours, what rounding it lost."""
+"""A number of a format: its code, its bits, its neighbors, what rounding it lost."""
 
 import math
 from fractions import Fraction
@@ -21,7 +21,7 @@ from .exact import (
     to_float,
 )
 
-#: The fields of a code, and their colours.
+#: The fields of a code, and their colors.
 FIELDS = {"sign": "bold red", "exponent": "bold green", "mantissa": "bold cyan"}
 _LONGEST_FIELD = 23  # bits of it that a table shows: a float32's mantissa
 
@@ -60,8 +60,8 @@ def round_to(form: Facts, exact: Number) -> np.floating[Any]:
 def describe(
     form: Facts, value: np.floating[Any], code: int | None = None
 ) -> dict[str, Any]:
-    """Code, fields, exact value and neighbours of a number."""
-    below, above = neighbours(form, value)
+    """Code, fields, exact value and neighbors of a number."""
+    below, above = neighbors(form, value)
     return {
         **coded(form, value, code),
         "below": None if below is None else float(below),
@@ -86,7 +86,7 @@ def coded(
     }
 
 
-def neighbours(
+def neighbors(
     form: Facts, value: np.floating[Any]
 ) -> tuple[np.floating[Any] | None, np.floating[Any] | None]:
     """The finite numbers next to a finite one; None where there is none."""
@@ -189,7 +189,7 @@ def kind(form: Facts, value: np.floating[Any]) -> str:
 
 
 def painted(record: dict[str, Any], gap: str = " ") -> Painted:
-    """The fields of a code, each in its colour."""
+    """The fields of a code, each in its color."""
     pieces: list[tuple[str, str]] = []
     for name, style in FIELDS.items():
         digits = record[name]

@@ -227,7 +227,7 @@ def _draw(form: Facts, report: dict[str, Any]) -> None:
     for name, line in lines.items():
         start = f"{name:{width}}"
         if isinstance(line, list):
-            say(_in_colours(start, dict(zip(names, line, strict=True))))
+            say(_in_colors(start, dict(zip(names, line, strict=True))))
         elif line is not None:
             print(f"{start}{line}".rstrip())
 
@@ -249,7 +249,7 @@ def _print_errors(report: dict[str, Any]) -> None:
     ).print()
 
 
-def _in_colours(start: str, fields: dict[str, str]) -> Painted:
+def _in_colors(start: str, fields: dict[str, str]) -> Painted:
     pieces = [(start, "")]
     for i, (name, text) in enumerate(fields.items()):
         last = i == len(fields) - 1

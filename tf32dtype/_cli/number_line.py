@@ -9,7 +9,7 @@ import numpy as np
 
 from .._measures.format_facts import Facts, floor_log2
 from .._text import line_width, number
-from .codes import neighbours, round_to
+from .codes import neighbors, round_to
 from .exact import Number, exact_value, finite
 
 _EDGE = 8  # blanks on both sides of a line, for labels below its ends
@@ -53,7 +53,7 @@ def whole(form: Facts, values: Sequence[float]) -> list[str]:
         _density(count, abs(low + i * step) < normal) for i, count in enumerate(counts)
     )
     at = [(column(place), text) for place, text in labels]
-    return [" " * _EDGE + line, _labelled(at, columns)]
+    return [" " * _EDGE + line, _labeled(at, columns)]
 
 
 def around(form: Facts, exact: Number) -> list[str]:
@@ -91,7 +91,7 @@ def around(form: Facts, exact: Number) -> list[str]:
     # The nearest have their labels first.
     nearest = sorted(points, key=lambda point: abs(point - x))
     labels = [(column(point), _short(form, point)) for point in nearest]
-    return [marker, " " * _EDGE + "".join(line), _labelled(labels, columns)]
+    return [marker, " " * _EDGE + "".join(line), _labeled(labels, columns)]
 
 
 def spacing_here(form: Facts, exact: Number) -> str:
@@ -111,14 +111,14 @@ def _near(form: Facts, x: Fraction) -> list[Fraction]:
     for side in (0, 1):
         at: np.floating[Any] | None = start
         for _ in range(_EACH_SIDE):
-            at = None if at is None else neighbours(form, at)[side]
+            at = None if at is None else neighbors(form, at)[side]
             if at is not None:
                 found.append(at)
     return sorted({Fraction(float(value)) for value in found})
 
 
 def _short(form: Facts, point: Fraction) -> str:
-    """A number: exactly, or in digits that tell it from its neighbours and from what is
+    """A number: exactly, or in digits that tell it from its neighbors and from what is
     typed near it."""
     exactly = repr(float(point))
     if len(exactly) <= _LONGEST_LABEL:
@@ -133,7 +133,7 @@ def _density(count: int, is_subnormal: bool) -> str:
     return "|" if count == 1 else str(count) if count < 10 else "+"
 
 
-def _labelled(labels: Sequence[tuple[int, str]], columns: int) -> str:
+def _labeled(labels: Sequence[tuple[int, str]], columns: int) -> str:
     """Texts below their columns; the first ones have their places before others."""
     line = [" "] * (columns + 2 * _EDGE)
     for column, text in labels:

@@ -720,7 +720,7 @@ cdef extern from "arithmetic/figures.h" nogil:
         double sum_of_ulps
         uint64_t sums
         uint64_t vanished
-        uint64_t cancelled
+        uint64_t canceled
         int greatest_lost
 
 

@@ -45,7 +45,7 @@ extern PyArray_DTypeMeta tf_exact_dtype;
 int tf_exact_dtype_ready(reprfunc repr);
 int tf_exact_dtype_make_descr(void);
 
-/* Makes the class own a type number. Call once, after its initialisation. */
+/* Makes the class own a type number. Call once, after its initialization. */
 int tf_dtype_make_hybrid(int format, PyTypeObject *scalar);
 
 /* Legacy functions of each format, for the DType's slots. */

@@ -1,8 +1,8 @@
 """Codes of 4, 6, 8, 12 and 16 bits in bytes: the first in the lowest bits, or highest.
 
 A group is the least number of codes that fills whole bytes: two of 4 bits, four of 6.
-Its codes, each in an item of its own, are a word. Neighbours in it are pushed together,
-then neighbouring pairs, until the word is the group's bytes and zeros; many words at
+Its codes, each in an item of its own, are a word. Neighbors in it are pushed together,
+then neighboring pairs, until the word is the group's bytes and zeros; many words at
 once, so that NumPy's loops are over words. Unpacking pulls apart what packing pushes.
 """
 

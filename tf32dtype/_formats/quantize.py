@@ -76,7 +76,7 @@ def quantize(
     rounding : str
         An IEEE 754 rounding direction: "ties_to_even", "ties_to_away",
         "toward_zero", "toward_positive" or "toward_negative"; or "to_odd" (inexact
-        results take the neighbour with an odd code), or "stochastic" (away from zero
+        results take the neighbor with an odd code), or "stochastic" (away from zero
         with a probability that equals the fraction cut off).
     overflow : {"ieee", "saturate"}
         Magnitudes beyond the largest finite number: "ieee" gives Inf, NaN where the

@@ -51,7 +51,7 @@ class Facts:
     decimal_digits: int
 
     def spacing(self, magnitude: Fraction) -> Fraction:
-        """Distance of neighbours at a magnitude, were there no largest number."""
+        """Distance of neighbors at a magnitude, were there no largest number."""
         least = Fraction(self.smallest_normal) * Fraction(self.eps)
         exponent = floor_log2(magnitude) if magnitude else floor_log2(least)
         spacing = Fraction(2) ** (exponent - self.mantissa_bits)

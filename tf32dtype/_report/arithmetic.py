@@ -74,7 +74,7 @@ class ArithmeticPlace:
     #: that were exactly zero
     vanished: int
     #: that lost more than half of the format's bits
-    cancelled: int
+    canceled: int
     #: bits that one of them lost, at most
     greatest_lost: int
 
@@ -102,7 +102,7 @@ def table(format: str, places: Sequence[ArithmeticPlace], most: int = 30) -> Tab
     """The places with the most results: shares in percent, errors in ulps."""
     header = [
         "place", "dtype", "results", "% inexact", "% overflow", "% underflow", "NaN",
-        "mean ulps", "most ulps", "% cancelled", "% zero", "bits lost", "% foreign",
+        "mean ulps", "most ulps", "% canceled", "% zero", "bits lost", "% foreign",
     ]  # fmt: skip
     rows = [
         [
@@ -115,7 +115,7 @@ def table(format: str, places: Sequence[ArithmeticPlace], most: int = 30) -> Tab
             str(place.nans),
             number(place.mean_ulps),
             number(place.greatest_ulps),
-            share(place.cancelled, place.sums),
+            share(place.canceled, place.sums),
             share(place.vanished, place.sums),
             str(place.greatest_lost) if place.sums else "-",
             share(place.foreign, place.operands),
@@ -160,7 +160,7 @@ def advise(format: str, places: Sequence[ArithmeticPlace]) -> tuple[Advice, ...]
         ("Operands underflow", "foreign_underflows", "operands"),
     )
     lines = [_out_of_range(places, f"{x} in {format}", y, z) for x, y, z in ranges]
-    lines.append(_cancelled(places, bits))
+    lines.append(_canceled(places, bits))
     return (*(line for line in lines if line), _errors(places), _not_reached())
 
 
@@ -181,14 +181,14 @@ def _out_of_range(
     return Advice("range", f"{title}: {some(names, _MOST)}")
 
 
-def _cancelled(places: Iterable[ArithmeticPlace], bits: int) -> Advice | None:
-    those = [x for x in places if x.cancelled + x.vanished > _CANCELS * x.sums]
+def _canceled(places: Iterable[ArithmeticPlace], bits: int) -> Advice | None:
+    those = [x for x in places if x.canceled + x.vanished > _CANCELS * x.sums]
     if not those:
         return None
-    those.sort(key=lambda x: -(x.cancelled + x.vanished) / x.sums)
+    those.sort(key=lambda x: -(x.canceled + x.vanished) / x.sums)
     text = f"Sums that lost more than half of {bits} bits, or all, by cancellation"
     names = [
-        f"{where(x)} ({share(x.cancelled + x.vanished, x.sums)} % of {x.sums})"
+        f"{where(x)} ({share(x.canceled + x.vanished, x.sums)} % of {x.sums})"
         for x in those
     ]
     return Advice("digits", f"{text}: {some(names, _MOST)}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _AROUND = 4  # lines of the source before and after
 _OPEN = 5  # places whose sections are open
 _SHAPES = 6
-_COLOURS = {"bears": "good", "needs": "fair", "float64": "bad", "unmeasured": "dim"}
+_COLORS = {"bears": "good", "needs": "fair", "float64": "bad", "unmeasured": "dim"}
 
 
 def to_html(report: Report) -> str:
@@ -114,7 +114,7 @@ def _cells(
     link = f'<a href="#p{i}">{escape(where(place))}</a>'
     library = f'<br><span class="dim">{escape(library_of(one))}</span>'
     yield f'<td class="place">{link}{library if one.place.library else ""}</td>'
-    yield _cell(verdict.text, None, _COLOURS[verdict.kind])
+    yield _cell(verdict.text, None, _COLORS[verdict.kind])
     yield _cell(verdict.losses or "-", None, "bad" if verdict.losses else "dim")
     yield _cell(place.routine)
     yield _cell(place.dtype)
@@ -192,7 +192,7 @@ def _sections(report: Report) -> Iterable[str]:
 
 def _summary(verdict: Verdict) -> str:
     return (
-        f'<span class="verdict {_COLOURS[verdict.kind]}">{escape(verdict.text)}</span>'
+        f'<span class="verdict {_COLORS[verdict.kind]}">{escape(verdict.text)}</span>'
     )
 
 
@@ -238,7 +238,7 @@ def _facts(run: Run, one: PlaceReport) -> str:
 
 
 def _source(frame: Frame | None) -> Iterable[str]:
-    """The line and its neighbours, where the file can be read."""
+    """The line and its neighbors, where the file can be read."""
     if frame is None:
         return
     lines = linecache.getlines(frame.file)

@@ -19,7 +19,7 @@ CHIEF = ("f32", "tf32", "bf16", "bf16x3", "f16", "fp8_e4m3")
 
 _MOST = 30  # rows
 _WIDTH = 88
-_COLOURS = {
+_COLORS = {
     "bears": "green",
     "needs": "yellow",
     "float64": "red",
@@ -59,7 +59,7 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
         _say(rule(report.target_db), stream)
         print(file=stream)
     for line in report.advice:
-        _say(line.text, stream, _COLOURS[line.kind])
+        _say(line.text, stream, _COLORS[line.kind])
 
 
 def title(run: Run) -> str:
@@ -129,7 +129,7 @@ def library_of(one: PlaceReport) -> str:
     return at(place.library) if place.user and place.library else "-"
 
 
-def _say(text: str, stream: TextIO | None, colour: str | None = None) -> None:
+def _say(text: str, stream: TextIO | None, color: str | None = None) -> None:
     """A paragraph, wrapped on a terminal alone."""
     if not draws(stream):
         print(text, file=stream)
@@ -139,7 +139,7 @@ def _say(text: str, stream: TextIO | None, colour: str | None = None) -> None:
     console = Console(file=stream, highlight=False, markup=False)
     width = min(console.width, _WIDTH + 12)
     for i, line in enumerate(textwrap.wrap(text, width, subsequent_indent="  ")):
-        # The first words in colour say what kind of advice it is.
-        head, colon, rest = line.partition(": ") if not i and colour else ("", "", line)
-        console.print(head + colon, style=colour or "", end="")
+        # The first words in color say what kind of advice it is.
+        head, colon, rest = line.partition(": ") if not i and color else ("", "", line)
+        console.print(head + colon, style=color or "", end="")
         console.print(rest)

@@ -83,7 +83,7 @@ class Verdict:
             "like_float32": self.like_float32,
             "block_format": self.block,
             "loses_range": list(self.loses_range),
-            "digits_cancelled": self.digits,
+            "digits_canceled": self.digits,
         }
 
 

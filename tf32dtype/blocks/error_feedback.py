@@ -1,4 +1,4 @@
-"""Quantising again and again without a bias: what was cut off is added next time."""
+"""Quantizing again and again without a bias: what was cut off is added next time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONS = tuple(signature(quantize).parameters)[2:]
 
 
 class ErrorFeedback:
-    """Quantise a tensor in many steps so that the errors of the steps cancel.
+    """Quantize a tensor in many steps so that the errors of the steps cancel.
 
     Keeps e, the error of the step before, and returns Q(x + e); then e becomes
     (x + e) - Q(x + e). The mean of n results is the mean of the n inputs but for e / n.

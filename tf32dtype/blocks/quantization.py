@@ -76,7 +76,7 @@ def quantize(
     format : str
         A name of `tf32dtype.blocks.formats`.
     axis : int
-        Blocks are neighbours along this axis. The last block of a line may be short.
+        Blocks are neighbors along this axis. The last block of a line may be short.
     block_size : {16, 32, 64, 128}, optional
         The format's own by default, like the next two.
     scale : str, optional

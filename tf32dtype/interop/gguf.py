@@ -316,7 +316,7 @@ def _blocks(raw: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.uint8]:
 
 
 def _paired(halves: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Neighbours in a byte, the first in the low half.
+    """Neighbors in a byte, the first in the low half.
 
     GGUF has the first half of a block in the low halves of its bytes, and the second
     half of it in the high ones.

@@ -230,7 +230,7 @@ _TORCHAO_ELEMENTS = {
     "mxfp4": "float4_e2m1fn_x2",
 }
 _PLAIN = "NoSwizzle"
-#: What a tensor is after dequantisation, as most models compute.
+#: What a tensor is after dequantization, as most models compute.
 _DTYPE = {"_type": "torch.dtype", "_data": "bfloat16"}
 
 

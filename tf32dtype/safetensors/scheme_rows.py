@@ -304,7 +304,7 @@ def _tensor_scale(array: NDArray[Any], divides: bool) -> float:
 def divisor(scale: np.float32) -> np.float32:
     """The float32 whose reciprocal, rounded, is this scale, or the nearest to it.
 
-    About one scale in seven has none: then the reciprocal is a neighbour of it.
+    About one scale in seven has none: then the reciprocal is a neighbor of it.
     """
     with np.errstate(all="ignore"):
         nearest = np.float32(1) / scale

@@ -236,7 +236,7 @@ def resolve(
     if x.block_size % depth and x.block_size < x.shape[-1]:
         name = find_instruction(found, instruction)
         raise ValueError(
-            f"blocks of {x.block_size}: {found.name} {name} is modelled with"
+            f"blocks of {x.block_size}: {found.name} {name} is modeled with"
             f" {depth} products of {x.format} in a sum, so blocks are of {depth} or a"
             " multiple of that"
         )

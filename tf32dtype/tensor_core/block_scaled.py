@@ -1,4 +1,4 @@
-"""The block-scaled instructions that are modelled: a row for each, with its formats.
+"""The block-scaled instructions that are modeled: a row for each, with its formats.
 
 The operands of such an instruction have a scale for each block of k, which the unit
 itself applies. All products of an instruction and the accumulator are one sum, as
@@ -32,7 +32,7 @@ BlockInstruction = Literal[
     "mma.sync.mxf4nvf4",
     "mma.sync.mxf8f6f4",
 ]
-ZeroTerms = Literal["never", "cancelled", "always"]
+ZeroTerms = Literal["never", "canceled", "always"]
 #: In the order of their numbers in C.
 ZERO_TERMS: tuple[ZeroTerms, ...] = get_args(ZeroTerms)
 
@@ -64,7 +64,7 @@ class BlockScaled:
     zero_c_exponent: int | None = None
     #: terms of zero that count with the exponent of their scales: none, those whose
     #: products cancel, or all
-    zero_terms: ZeroTerms = "cancelled"
+    zero_terms: ZeroTerms = "canceled"
     negative_zero: bool = False
 
     #: of the accumulator and the result; its fraction bits; and how sums become it
@@ -148,5 +148,5 @@ def _models(row: _Row) -> Iterator[BlockScaled]:
         )
 
 
-#: All that is modelled.
+#: All that is modeled.
 BLOCK_SCALED = tuple(model for row in _ROWS for model in _models(row))

@@ -1,4 +1,4 @@
-"""The devices that are modelled: a row for each, with its other names and its peaks."""
+"""The devices that are modeled: a row for each, with its other names and its peaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .block_scaled import BLOCK_SCALED, BlockScaled
 from .models import ALIGNED, Board, Instruction, Model
 from .rounded import ROUNDED
 
-#: All that is modelled.
+#: All that is modeled.
 MODELS: tuple[Model, ...] = (*ALIGNED, *ROUNDED)
 
 #: Names that mean the matrix unit of a board, by the architecture; of CPUs, the

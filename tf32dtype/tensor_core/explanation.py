@@ -76,7 +76,7 @@ def explain(
     -----
     A number such as -0x3.8p-12 is exact, in hexadecimal, as `float.fromhex` reads it.
     In the column "exactly" the power of two is that of the product's two exponents; its
-    significand is not normalised and is below 4. What is kept counts the group's unit,
+    significand is not normalized and is below 4. What is kept counts the group's unit,
     which lies F bits below the greatest exponent. All is computed in Python's integers,
     and nothing by `matmul`.
 
@@ -131,7 +131,7 @@ def explain(
                 f" {x.shape} and {y.shape}"
             )
         start = as_accumulators(c, model, ())[()]
-        with np.errstate(invalid="ignore"):  # signalling NaNs
+        with np.errstate(invalid="ignore"):  # signaling NaNs
             courses.append(_course(model, x, y, start, promote or None))
     kinds = {course.model.accumulator for course in courses}
     if len(kinds) > 1:

@@ -171,7 +171,7 @@ def find_model(
         others = ", ".join(dict.fromkeys(those))
         raise ValueError(
             f"{found.name} has no model of {chosen} for {a} x {b} -> {accumulator};"
-            f" modelled are: {_modelled(found)}"
+            f" modeled are: {_modeled(found)}"
             + f". Devices that have one: {others}"
             * bool(others)
         )
@@ -207,11 +207,11 @@ def find_block_scaled(
     has = "; ".join(f"{m.instruction} {m.takes}" for m in device.block_scaled)
     raise ValueError(
         f"{device.name} has no model of {instruction} for {a} x {b} with scales"
-        f" {scale} of {block_size}; modelled are: {has}"
+        f" {scale} of {block_size}; modeled are: {has}"
     )
 
 
-def _modelled(device: Device) -> str:
+def _modeled(device: Device) -> str:
     """What a device multiplies, by instruction and accumulator."""
     ways: dict[tuple[str, str], list[Model]] = {}
     for m in device.models:

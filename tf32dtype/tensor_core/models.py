@@ -1,4 +1,4 @@
-"""The instructions that are modelled: what all have, and the rows of aligned sums.
+"""The instructions that are modeled: what all have, and the rows of aligned sums.
 
 An instruction multiplies exactly and adds in groups of `depth` products. A group of
 NVIDIA's aligns its products and the accumulator to the greatest exponent among them,
@@ -160,7 +160,7 @@ POINTS = {
         ),
         Contested(
             "zero_terms",
-            "cancelled",
+            "canceled",
             ("never", "always"),
             "block-scaled instructions: which terms of zero count with the exponent of"
             " their scales: those whose products cancel, not those of zeros alone, nor"

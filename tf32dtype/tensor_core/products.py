@@ -185,7 +185,7 @@ def matmul(
         `out` that are not of the accumulator's.
     ValueError
         For shapes that do not fit; an unknown device; a pair of formats that is not
-        modelled on it, with a list of those that are; a keyword out of place.
+        modeled on it, with a list of those that are; a keyword out of place.
 
     See Also
     --------
@@ -198,7 +198,7 @@ def matmul(
     rounded once, and chained to the next; what is missing of the last instruction is
     filled with zeros. A GEMM library that splits k among warps adds in another order.
     NaN results are 0x7FFFFFFF, or 0x7FFF in float16; in float64, where the bits of a
-    NaN are not modelled, 0x7FF8000000000000. Nothing is reported as overflow or
+    NaN are not modeled, 0x7FF8000000000000. Nothing is reported as overflow or
     invalid: the unit reports nothing. docs/tensor_cores.md says how each model was
     verified, and what is contested.
 

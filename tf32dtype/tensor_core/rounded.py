@@ -23,7 +23,7 @@ from .models import (
 
 #: What a group of products does. "fused": the exact sum of the products and the
 #: accumulator, rounded once. "stepwise": each product is rounded, and each sum of two,
-#: neighbours first. "two stages": products are cut to the unit of the greatest of them
+#: neighbors first. "two stages": products are cut to the unit of the greatest of them
 #: and added; that sum is aligned with the accumulator downward, and rounded downward to
 #: 31 fraction bits, then to nearest.
 Arithmetic = Literal["fused", "stepwise", "two stages"]

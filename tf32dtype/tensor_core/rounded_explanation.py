@@ -79,7 +79,7 @@ def _fused_header(model: Model) -> Iterator[str]:
 def _stepwise_header(model: Model) -> Iterator[str]:
     how = "to odd" if model.rounding == "to_odd" else _NEAREST
     products = f"{model.depth} products (K)"
-    yield f"  group        {products}, and their sum s, neighbours first"
+    yield f"  group        {products}, and their sum s, neighbors first"
     yield "  sum          that of s and the accumulator"
     yield f"  rounding     of each product and each sum, {how}"
 

@@ -28,7 +28,7 @@ class Result(NamedTuple):
     """What a unit returned for probes: `d` is float32's bits, as `c` is."""
 
     unit: Unit
-    #: the model of the device that it ran on; None where nothing is modelled
+    #: the model of the device that it ran on; None where nothing is modeled
     model: Aligned | None
     probes: Probes
     d: Bits

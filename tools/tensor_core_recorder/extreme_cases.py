@@ -182,7 +182,7 @@ _PAYLOADS = (0x7FC00000, 0x7FFFE000, 0x7FA00000, 0x7F802000, 0x7FC0A000, 0x7F820
 
 
 def _nans(f: Format) -> list[int]:
-    """NaN of a format: all of e5m2, some of others, quiet and signalling."""
+    """NaN of a format: all of e5m2, some of others, quiet and signaling."""
     if f.storage == 32:
         found = list(_PAYLOADS)
     else:

@@ -234,9 +234,9 @@ class Unit:
         return (f"QMMA.{self.rows}8{self.k}",)
 
     def model(self, device: str | None) -> Aligned | None:
-        """What is modelled of it, for its own depth.
+        """What is modeled of it, for its own depth.
 
-        What is modelled of emulated fp8 is for a k of 32. The assembler of CUDA 13 does
+        What is modeled of emulated fp8 is for a k of 32. The assembler of CUDA 13 does
         the same for 16, by blocks of 8.
         """
         formats = self.a.name, self.b.name, self.accumulator.name

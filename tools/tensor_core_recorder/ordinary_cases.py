@@ -145,7 +145,7 @@ def perm(p: Builder) -> None:
 
 
 def rand(p: Builder) -> None:
-    """Drawn: near 0, wide, any code, nearly cancelling; fewer where formats differ."""
+    """Drawn: near 0, wide, any code, nearly canceling; fewer where formats differ."""
     count = 50 if p.fa == p.fb else 25
     for kind in range(4):
         a = _draw(p.fa, kind, 11 + kind, (count, p.k))

@@ -7,7 +7,7 @@ void exact_set(struct exact *x, int negative, uint64_t number, int32_t exponent)
     x->exponent = exponent;
     big_set(&x->number, number);
     big_set(&x->divisor, 1);
-    exact_normalise(x);
+    exact_normalize(x);
 }
 
 void exact_set_special(struct exact *x, int negative, enum tf_value_class value_class)
@@ -33,7 +33,7 @@ static int32_t make_odd(struct big *x)
     return zeros;
 }
 
-void exact_normalise(struct exact *x)
+void exact_normalize(struct exact *x)
 {
     if (x->number.count == 0) {
         big_set(&x->divisor, 1);
@@ -114,7 +114,7 @@ static void combine(struct exact *sum, const struct exact *x, const struct exact
         big_subtract(&sum->number, &b, &a);
         sum->negative = y_negative;
     }
-    exact_normalise(sum);
+    exact_normalize(sum);
 }
 
 void exact_add(struct exact *sum, const struct exact *x, const struct exact *y)
@@ -137,7 +137,7 @@ void exact_multiply(struct exact *product, const struct exact *x, const struct e
     product->exponent = x->exponent + y->exponent;
     big_copy(&product->number, &number);
     big_copy(&product->divisor, &divisor);
-    exact_normalise(product);
+    exact_normalize(product);
 }
 
 void exact_divide(struct exact *quotient, const struct exact *x, const struct exact *y)

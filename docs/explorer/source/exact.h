@@ -18,7 +18,7 @@ void exact_set(struct exact *x, int negative, uint64_t number, int32_t exponent)
 void exact_set_special(struct exact *x, int negative, enum tf_value_class value_class);
 void exact_copy(struct exact *to, const struct exact *from);
 /* Of numbers that are set, but not yet in lowest terms. */
-void exact_normalise(struct exact *x);
+void exact_normalize(struct exact *x);
 
 int exact_is_zero(const struct exact *x);
 int exact_is_finite(const struct exact *x);

@@ -136,7 +136,7 @@ static int next_place(int format, int64_t *place, int step)
     return *place >= least && *place <= greatest;
 }
 
-static void write_neighbour(const char *name, const char *gap_name, int format,
+static void write_neighbor(const char *name, const char *gap_name, int format,
                             uint64_t code, int step)
 {
     struct exact x, beside, gap;
@@ -155,17 +155,17 @@ static void write_neighbour(const char *name, const char *gap_name, int format,
     write_exact_of(gap_name, &gap);
 }
 
-EXPORTED(neighbours) int32_t page_neighbours(int format, uint64_t code);
+EXPORTED(neighbors) int32_t page_neighbors(int format, uint64_t code);
 
-int32_t page_neighbours(int format, uint64_t code)
+int32_t page_neighbors(int format, uint64_t code)
 {
     if (!any_is_code(format, code)) {
         return json_failure(not_a_code);
     }
     json_begin();
     json_open('{');
-    write_neighbour("below", "gapBelow", format, code, -1);
-    write_neighbour("above", "gapAbove", format, code, 1);
+    write_neighbor("below", "gapBelow", format, code, -1);
+    write_neighbor("above", "gapAbove", format, code, 1);
     json_close('}');
     return json_end();
 }

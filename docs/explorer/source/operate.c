@@ -122,7 +122,7 @@ static void write_rounding(int format, const struct exact *exact, int32_t unit, 
     exact_copy(&cut, exact);
     big_copy(&cut.number, &kept);
     cut.exponent = unit + places;
-    exact_normalise(&cut);
+    exact_normalize(&cut);
     cut.negative = 0;
     rounded.negative = 0;
     json_boolean_of("up", !exact_is_finite(&rounded) || exact_compare(&rounded, &cut) > 0);

@@ -232,7 +232,7 @@ struct typed read_number(const char *text, int32_t n, struct exact *x)
     const struct typed typed =
         take(&c, "0x") ? read_hexadecimal(&c, has_sign, x) : read_decimal(&c, x);
     if (!typed.error && !typed.is_code) {
-        exact_normalise(x);
+        exact_normalize(x);
     }
     return typed;
 }

@@ -1,5 +1,5 @@
 /* What tf32dtype/blocks/quantization.py finds for a whole tensor before its blocks are
- * quantised: the format of scales, and the float32 that multiplies all of them. */
+ * quantized: the format of scales, and the float32 that multiplies all of them. */
 #ifndef EXPLORER_TENSOR_SCALE_H
 #define EXPLORER_TENSOR_SCALE_H
 

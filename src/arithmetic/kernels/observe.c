@@ -87,7 +87,7 @@ static void observe_sums(const struct tf_grid *grid, const double *truth,
                          const double *greatest, size_t n, struct tf_figures *figures)
 {
     const int64_t more_than_half = (grid->mantissa_bits + 1) / 2 + 1;
-    int64_t sums = 0, vanished = 0, cancelled = 0, most = figures->greatest_lost;
+    int64_t sums = 0, vanished = 0, canceled = 0, most = figures->greatest_lost;
     for (size_t i = 0; i < n; i++) {
         const int64_t counts = (int64_t)(fabs(truth[i]) < INFINITY) &
                                (int64_t)(greatest[i] < INFINITY) &
@@ -97,12 +97,12 @@ static void observe_sums(const struct tf_grid *grid, const double *truth,
         const int64_t lost = fields & -(counts & (is_zero ^ 1));
         sums += counts;
         vanished += counts & is_zero;
-        cancelled += lost >= more_than_half;
+        canceled += lost >= more_than_half;
         most = lost > most ? lost : most;
     }
     figures->sums += (uint64_t)sums;
     figures->vanished += (uint64_t)vanished;
-    figures->cancelled += (uint64_t)cancelled;
+    figures->canceled += (uint64_t)canceled;
     figures->greatest_lost = (int)most;
 }
 

@@ -121,7 +121,7 @@ MULTIPLY(multiply_pairs, tf_dot)
 
 /* 64 codes, or n with zeros behind, as bytes: each in the place of the bf16 that it
  * becomes. Interleaving works within lanes of 16 bytes, each of which takes eight codes
- * from either half; of two neighbours the earlier one is the upper half. */
+ * from either half; of two neighbors the earlier one is the upper half. */
 TF_INLINE __m512i load_codes(const uint8_t *codes, unsigned width, size_t n)
 {
     const __m512i order = _mm512_setr_epi64(

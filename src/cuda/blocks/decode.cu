@@ -2,7 +2,7 @@
  *
  *   HI, LO   the elements of both levels, of tf_elements; LO -1: one level
  *
- * A thread has EACH neighbours of a line, which lie in one block. Lines are y, what is in
+ * A thread has EACH neighbors of a line, which lie in one block. Lines are y, what is in
  * them x; parts lie as tf_blocks_quantize has them. */
 #include "blocks/quantize_block.h"
 #include "cuda/common/common.h"

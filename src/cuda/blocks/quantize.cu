@@ -1,5 +1,5 @@
 /* Lines of float32 to blocks of codes with scales, by the text that the CPU compiles: the
- * threads of a warp have a few numbers each, of 128 / BLOCK_SIZE neighbouring blocks.
+ * threads of a warp have a few numbers each, of 128 / BLOCK_SIZE neighboring blocks.
  *
  *   HI, RESIDUAL   the elements of both levels, of tf_elements; RESIDUAL -1: one level
  *   BLOCK_SIZE     numbers of a block

@@ -1,6 +1,6 @@
 /* Blocks of numbers that lie with several threads of a warp: what these find together.
  *
- * A thread has SHARE numbers of a block, one after the other, and LANES neighbours have
+ * A thread has SHARE numbers of a block, one after the other, and LANES neighbors have
  * the block. All threads of a warp meet in all that is here, whatever their blocks hold.
  *
  *   BLOCK_SIZE   numbers of a block

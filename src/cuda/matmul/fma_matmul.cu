@@ -102,7 +102,7 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
             for (int r = 0; r < HIGH; r++) {
 #pragma unroll
                 for (int t = 0; t < WIDE; t++) {
-                    /* There and back: neighbours have a register in common. */
+                    /* There and back: neighbors have a register in common. */
                     const int s = r % 2 ? WIDE - 1 - t : t;
                     sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
                 }

@@ -120,7 +120,7 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
 typedef Operand<ROWS, A_ALONG_K, true> Left;
 typedef Operand<COLUMNS, B_ALONG_K, false> Right;
 
-/* Which tile a block has. Blocks that run at the same time have neighbouring tiles: they go
+/* Which tile a block has. Blocks that run at the same time have neighboring tiles: they go
  * down raster groups of RASTER_ROWS rows of tiles, then across, so that L2 serves most of
  * their reads. */
 struct Tile {

@@ -18,7 +18,7 @@ struct strided_operand {
 
 /* A block of 32 x 8 threads moves 32 lines of 64 k. */
 enum { SIDE = 32, HEIGHT = 8, DEEP = 64 };
-/* Even, so that two neighbours are read at a time. */
+/* Even, so that two neighbors are read at a time. */
 typedef float tile_row[DEEP + 2];
 static_assert(sizeof(tile_row) % 8 == 0, "");
 
@@ -49,7 +49,7 @@ inline int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; 
 inline void read_tile(const struct strided_operand &x, const struct line_tile &t,
                       tile_row *numbers)
 {
-    /* Neighbouring threads read what is closest in memory. */
+    /* Neighboring threads read what is closest in memory. */
     const bool lines_are_close = distance(x.line) < distance(x.step);
     const float *first = x.data + t.matrix * x.matrix + t.line * x.line + t.k * x.step;
     const int lines = (int)(x.lines - t.line < SIDE ? x.lines - t.line : SIDE);

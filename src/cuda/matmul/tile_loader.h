@@ -123,7 +123,7 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     int lines;             /* there are of them from the tile's first one on */
     bool is_idle;
 
-    /* Neighbouring threads read what is close together. */
+    /* Neighboring threads read what is close together. */
     inline void begin(const char *data, const int64_t strides[3], bool across,
                       int first, int all)
     {
@@ -190,8 +190,8 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     }
 };
 
-/* The same of a tile that is whole, and whose groups of four neighbours, across lines or
- * along k, are neighbours in memory too: one load has a group. */
+/* The same of a tile that is whole, and whose groups of four neighbors, across lines or
+ * along k, are neighbors in memory too: one load has a group. */
 template <int LINES, int DEPTH, int THREADS> struct tf_dense_carrier {
     static const int LD = LINES + TF_PADDING;
     static const int GROUPS = LINES * DEPTH / (4 * THREADS); /* of a thread */
@@ -269,7 +269,7 @@ template <int LINES, int N> inline int tf_line_of(int thread, int i)
 
 /* Where a thread is among those that share a tile, ACROSS of them side by side. A warp
  * is 4 high and 8 wide, in an order in which half of it reads 128 bytes of either operand
- * at most, each by neighbours or next but one: such loads of 16 bytes take two turns
+ * at most, each by neighbors or next but one: such loads of 16 bytes take two turns
  * instead of four. */
 struct tf_seat {
     int y, x;

@@ -55,7 +55,7 @@ __forceinline__ double recomputed(double x, double y, double r, bool lost, Odd o
 }
 
 /* Whether a sum is so small that it may have lost digits. */
-__forceinline__ bool cancelled(double x, double y, double r)
+__forceinline__ bool canceled(double x, double y, double r)
 {
     return fabs(r) < fmin(fabs(x), fabs(y)) * 0.25;
 }
@@ -85,12 +85,12 @@ extern "C" __global__ void __launch_bounds__(256)
     case LOGADDEXP:
         return arrays.slowly([](double x, double y) {
             const double r = tf_logaddexp_of(x, y);
-            return recomputed(x, y, r, cancelled(x, y, r), tf_odd_logaddexp);
+            return recomputed(x, y, r, canceled(x, y, r), tf_odd_logaddexp);
         });
     case LOGADDEXP2:
         return arrays.slowly([](double x, double y) {
             const double r = tf_logaddexp2_of(x, y);
-            return recomputed(x, y, r, cancelled(x, y, r), tf_odd_logaddexp2);
+            return recomputed(x, y, r, canceled(x, y, r), tf_odd_logaddexp2);
         });
     }
 }

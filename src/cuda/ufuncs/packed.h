@@ -6,7 +6,7 @@
 #include "cuda/ufuncs/partials.h"
 #include "cuda/common/vectors.h"
 
-/* N neighbours in memory, in words as far as they fill them. */
+/* N neighbors in memory, in words as far as they fill them. */
 template <class T, int N> struct tf_packed {
     enum {
         BYTES = N * (int)sizeof(T),

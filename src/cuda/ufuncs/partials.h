@@ -74,7 +74,7 @@ struct products {
     };
 
     static value none(void) { return {1.0, 0}; }
-    static value normalised(double significand, int64_t exponent)
+    static value normalized(double significand, int64_t exponent)
     {
         uint64_t bits = (uint64_t)__double_as_longlong(significand);
         const int field = (int)(bits >> 52 & 0x7FF);
@@ -84,7 +84,7 @@ struct products {
         }
         return {__longlong_as_double((int64_t)bits), exponent};
     }
-    static value of_double(double x) { return normalised(x, 0); }
+    static value of_double(double x) { return normalized(x, 0); }
     /* Of four numbers of float32: between 2^-596 and 2^512. */
     template <int kind> using part = double;
     template <int kind> static double part_of(uint32_t bits, int, int elements)
@@ -94,14 +94,14 @@ struct products {
     }
     template <int kind> static double no_part(void) { return 1.0; }
     static double joined(double a, double b) { return a * b; }
-    static value whole(double x, int64_t, int64_t) { return normalised(x, 0); }
+    static value whole(double x, int64_t, int64_t) { return normalized(x, 0); }
     static value element(uint32_t bits, int64_t, int elements)
     {
-        return normalised(part_of<TF_FLOAT32>(bits, 0, elements), 0);
+        return normalized(part_of<TF_FLOAT32>(bits, 0, elements), 0);
     }
     static value both(value a, value b)
     {
-        return normalised(a.significand * b.significand, a.exponent + b.exponent);
+        return normalized(a.significand * b.significand, a.exponent + b.exponent);
     }
     static value after(value a, value b) { return both(a, b); }
     /* To a kind: beyond 2^+-2000 float64 over- or underflows, beyond 2^+-1000 all

@@ -4,8 +4,8 @@
  *   OP        a type of partials.h
  *   FROM      the elements' kind
  *   ELEMENTS  what is made of them, of enum tf_elements
- *   VECTOR    how many neighbours a thread reads at once: 1 of any strides, and a mask
- *   ACROSS    whether these belong to neighbouring outputs
+ *   VECTOR    how many neighbors a thread reads at once: 1 of any strides, and a mask
+ *   ACROSS    whether these belong to neighboring outputs
  *   SQUARES   if given: sums of squares of differences from means or, without them, of
  *             the elements, in float64
  *   TO        of the only pass: the results' kind
@@ -44,7 +44,7 @@ enum { READ_AHEAD = ACROSS && PACKED && sizeof(source) == 1 ? 2 : 1 };
 enum { READ_AHEAD = 1 };
 #endif
 
-/* From an output's first element on: of one output, or ACROSS of a few neighbours. */
+/* From an output's first element on: of one output, or ACROSS of a few neighbors. */
 struct elements {
     const tf_walk<2> &walk; /* the array and the mask, along the reduced axes */
     const source *in;

@@ -39,7 +39,7 @@ template <class T> __forceinline__ T tf_lane_after(T x, int distance)
     return x;
 }
 
-/* Lanes that are neighbouring threads: the first one's result is that of all. Warps meet
+/* Lanes that are neighboring threads: the first one's result is that of all. Warps meet
  * once, in memory, then the lanes of a warp without it. */
 __forceinline__ OP::value tf_meet(OP::value result, int log)
 {
@@ -70,8 +70,8 @@ __forceinline__ OP::value tf_meet(OP::value result, int log)
 /* `open` makes a view of the vectors of outputs from a first one on, whose `add` takes
  * four vectors, the first at an index and the next so many indices further on; `store`
  * keeps an output's result. `kept` is how many results a thread has: one of each place,
- * or along, where the order does not matter, one of all. Across, neighbouring threads
- * have neighbouring outputs, along neighbouring elements. `add` takes `ahead` times four
+ * or along, where the order does not matter, one of all. Across, neighboring threads
+ * have neighboring outputs, along neighboring elements. `add` takes `ahead` times four
  * vectors. */
 template <int vector, int kept, bool across, int ahead, class Open, class Store>
 __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
@@ -106,7 +106,7 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
             }
         }
         if constexpr (across) {
-            /* So wide that neighbouring columns of two places are in different banks. */
+            /* So wide that neighboring columns of two places are in different banks. */
             __shared__ OP::value parts[places][THREADS + 8];
             static_assert(sizeof parts <= 48 << 10 && (places & (places - 1)) == 0, "");
 #pragma unroll

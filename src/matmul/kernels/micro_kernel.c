@@ -173,8 +173,8 @@ static void note_least(const uint16_t *in, size_t n, struct tf_magnitude_range *
     _mm512_storeu_si512(range->min_minus_1, least);
 }
 
-/* Words of n pairs of neighbours. */
-static void pair_neighbours(const uint16_t *in, float *out, size_t n)
+/* Words of n pairs of neighbors. */
+static void pair_neighbors(const uint16_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = tf_float_of((uint32_t)in[2 * i] << 16 | in[2 * i + 1]);
@@ -417,7 +417,7 @@ const struct tf_matmul_kernels TF_NAME(tf_matmul_kernels) = {
     .pairs = {multiply_pairs, ROWS, WIDTH * ACROSS},
     .pair_rows = pair_rows,
     .pair_matrix = pair_matrix,
-    .pair_neighbours = pair_neighbours,
+    .pair_neighbors = pair_neighbors,
     .note_least = note_least,
     .split_bf16 = split_bf16,
 #endif

@@ -79,7 +79,7 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
     }
     UNROLLED for (int k = 0; k < variant.depth; k++) {
         const floats x = floats_of(a[k]), y = load_floats(b + k * PANEL);
-        if (variant.exact && k % 2) { /* with its neighbour, in one step */
+        if (variant.exact && k % 2) { /* with its neighbor, in one step */
             sums[k / 2] = add_exact_product(x, y, sums[k / 2]);
         } else {
             sums[variant.exact ? k / 2 : k] = result(variant, x * y);

@@ -165,7 +165,7 @@ TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
     return sum;
 }
 
-/* The sum, made odd if it is not exact: the neighbour where the error is. Sums that are not
+/* The sum, made odd if it is not exact: the neighbor where the error is. Sums that are not
  * finite have no error but NaN. */
 TF_INLINE doubles make_odd(doubles sum, doubles error)
 {

@@ -141,21 +141,21 @@ static void multiply_line(const float *in, size_t n, double *value, int64_t *exp
                 product *= (double)in[i + j * LANES + lane];
             }
             values[lane] = product;
-            tf_normalise(&values[lane], &exponents[lane]);
+            tf_normalize(&values[lane], &exponents[lane]);
         }
     }
     for (; i < n; i += LANES) {
         const size_t count = tf_min_size(n - i, LANES);
         for (size_t lane = 0; lane < count; lane++) {
             values[lane] *= (double)in[i + lane];
-            tf_normalise(&values[lane], &exponents[lane]);
+            tf_normalize(&values[lane], &exponents[lane]);
         }
     }
     for (int lane = 0; lane < LANES; lane++) {
         *value *= values[lane];
         *exponent += exponents[lane];
     }
-    tf_normalise(value, exponent);
+    tf_normalize(value, exponent);
 }
 
 /* -- what does not count ------------------------------------------------------------ */

@@ -10,7 +10,7 @@
  * A thread may also wait for something that others do (simt_hopper.h); if all wait, the
  * copies that are under way go on, and if there are none, that is an error.
  *
- * Not modelled: races within a warp between barriers, the order of atomics.
+ * Not modeled: races within a warp between barriers, the order of atomics.
  * Source of the collectives: CUDA C++ Programming Guide, 10.22 and 10.6.
  */
 #include <cmath>

@@ -229,7 +229,7 @@ inline const unsigned char *byte_of(uint64_t bits, int line, int byte, bool acro
     }
     address ^= (address >> 7 & ((1u << swizzles) - 1)) << 4;
     if (x.base_offset) {
-        error = "wgmma with a base offset is not modelled";
+        error = "wgmma with a base offset is not modeled";
     }
     return window + address % SHARED;
 }

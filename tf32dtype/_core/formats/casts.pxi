@@ -315,7 +315,7 @@ from_text_slots[2] = PyType_Slot(0, NULL)
 cdef enum:
     MAX_CASTS = 512
 
-# Specifications are read when a DType is initialised and not needed after it.
+# Specifications are read when a DType is initialized and not needed after it.
 cdef struct cast_list:
     PyArrayMethod_Spec specs[MAX_CASTS]
     PyArray_DTypeMeta *dtypes[MAX_CASTS][2]

@@ -124,7 +124,7 @@ cdef extern from "<math.h>" nogil:
 
 cdef bint reads_back(tf_format f, str text, uint32_t code) except -1:
     """Whether the decimal rounds to a code: seldom more than a float's question, that
-    is where both neighbours of the float nearest to the decimal agree."""
+    is where both neighbors of the float nearest to the decimal agree."""
     cdef unsigned flags = 0
     cdef double x = float(text)
     cdef uint32_t below = tf_code_from_double(f, nextafter(x, -float("inf")), &flags)

@@ -208,7 +208,7 @@ cdef int register_dtype(int format) except -1:
     slots[10] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_dotfunc, legacy.dot)
     slots[11] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_nonzero, legacy.nonzero)
     slots[12] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_fill, legacy.fill)
-    # NumPy honours these two numbers and has no names for them.
+    # NumPy honors these two numbers and has no names for them.
     slots[13] = PyType_Slot(3 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswapn)
     slots[14] = PyType_Slot(4 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswap)
     slots[15] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_fromstr, <void *>dtype_fromstr)

@@ -15,7 +15,7 @@ cdef int fill_scaled(tf_scaled_model *fields, model) except -1:
     fields.floor = TF_NO_EXPONENT if model.floor is None else model.floor
     fields.zero_c = (TF_NO_EXPONENT if model.zero_c_exponent is None else
                      model.zero_c_exponent)
-    fields.zero_terms = ("never", "cancelled", "always").index(model.zero_terms)
+    fields.zero_terms = ("never", "canceled", "always").index(model.zero_terms)
     fields.negative_zero = model.negative_zero
     return 0
 

@@ -195,8 +195,8 @@ def _log2_above(n: int) -> int:
 
 
 class _Plan(NamedTuple):
-    vector: int  #: neighbours that a thread reads at once
-    across: bool  #: whether these are of neighbouring outputs
+    vector: int  #: neighbors that a thread reads at once
+    across: bool  #: whether these are of neighboring outputs
     log: int
     chunk: int
     chunks: int
@@ -223,10 +223,10 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
         # One warp an output, where there are enough of them: it has no barriers.
         log = min(log, max(5, 9 - (outputs // _BLOCKS).bit_length()))
     if across:
-        # A warp's neighbours are outputs, where there are enough of them: 128 of a
+        # A warp's neighbors are outputs, where there are enough of them: 128 of a
         # block in vectors, so that partial results are few beside elements of a byte.
-        neighbours = _log2_above(-(-outputs // vector))
-        log = min(log, 8 - min(neighbours, 5, 8 - vector.bit_length()))
+        neighbors = _log2_above(-(-outputs // vector))
+        log = min(log, 8 - min(neighbors, 5, 8 - vector.bit_length()))
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
@@ -242,7 +242,7 @@ def longest_vector(op: str, itemsize: int, squares: bool) -> int:
     return min(16 // itemsize, (64 if squares else 128) // _SIZES[op])
 
 
-def _neighbours(
+def _neighbors(
     operation: _Operation,
     itemsize: int,
     outputs: int,
@@ -250,8 +250,8 @@ def _neighbours(
     masked: bool,
     squares: bool,
 ) -> tuple[int, bool]:
-    """How many neighbours in memory a thread reads at once; and whether they are of
-    neighbouring outputs."""
+    """How many neighbors in memory a thread reads at once; and whether they are of
+    neighboring outputs."""
     (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
     steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
     across = bool(kept) and outputs >= 4 and steps[0] < steps[1]
@@ -307,8 +307,8 @@ def _gathering(
     itemsize = dtype.itemsize
     outputs = math.prod(axes.outputs)
     masked = steps[1] is not None
-    neighbours = _neighbours(operation, itemsize, outputs, each, masked, squares)
-    plan = _planned(outputs, axes.elements, *neighbours)
+    neighbors = _neighbors(operation, itemsize, outputs, each, masked, squares)
+    plan = _planned(outputs, axes.elements, *neighbors)
     walks = [strides.describe(*walk, (itemsize, 0)) for walk in each]
     options = (
         f"-DOP={operation.op}",

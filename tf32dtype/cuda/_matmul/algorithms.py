@@ -69,7 +69,7 @@ def find_algorithm(
         model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
         if not isinstance(model, Aligned):
             raise ValueError(
-                f"{model.name} is modelled on the CPU alone: multiply NumPy arrays by"
+                f"{model.name} is modeled on the CPU alone: multiply NumPy arrays by"
                 " tf32dtype.tensor_core.matmul"
             )
         write = partial(mma_model.product, model=model)

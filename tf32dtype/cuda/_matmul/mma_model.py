@@ -1,4 +1,4 @@
-"""Products as a modelled tensor core has them, on any GPU.
+"""Products as a modeled tensor core has them, on any GPU.
 
 The kernel is src/cuda/tensor_core/mma_model.cu.
 """

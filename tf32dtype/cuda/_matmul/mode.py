@@ -1,6 +1,6 @@
 """What computes products of this package's formats: the mode that is in force.
 
-"chain", the default, has the bits of the CPU's ``a @ b``; "model" those of a modelled
+"chain", the default, has the bits of the CPU's ``a @ b``; "model" those of a modeled
 tensor core, on any GPU; "native" is this GPU's tensor cores.
 """
 

@@ -116,14 +116,14 @@ def device_of(arch: str) -> str:
     Raises
     ------
     ValueError
-        If no device of it is modelled.
+        If no device of it is modeled.
     """
     try:
         return tensor_core.devices[arch].name
     except KeyError:
         known = [x for d in tensor_core.devices.values() for x in d.aliases]
         raise ValueError(
-            f"the tensor cores of {arch} are not modelled; known are"
+            f"the tensor cores of {arch} are not modeled; known are"
             f" {', '.join(x for x in known if x.startswith('sm_'))}"
         ) from None
 

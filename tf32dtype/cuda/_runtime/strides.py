@@ -44,7 +44,7 @@ def collapse(
     strides : sequence of sequences of int
         Those of each array along the axes.
     reorder : bool
-        Whether axes may change places, so that neighbours in the first array follow
+        Whether axes may change places, so that neighbors in the first array follow
         one another. Without it the elements keep their C order.
 
     Returns

@@ -263,7 +263,7 @@ class LayerNorm(_Rounding, nn.LayerNorm):
         self._set_up(settings)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalised over the last axes, times the rounded weight, and the bias."""
+        """Normalized over the last axes, times the rounded weight, and the bias."""
         weight = None if self.weight is None else self.rounded_weight()
         shape = self.normalized_shape
         return functional.layer_norm(input, shape, weight, self.bias, self.eps)
