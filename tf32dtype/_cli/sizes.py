@@ -1,10 +1,15 @@
-"""What numbers take in every format: bytes of that many parameters.
+"""Compute the bytes of a number of parameters in every format.
 
-bits     that one number takes in an array of the format, scales of blocks included:
-         tf32 lies in four bytes, FP6 and FP4 in one each, but packed in blocks
-bytes    of all numbers in one row; blocks are whole, the last is filled up. Formats
-         whose scales are relative to one of the tensor take 4 bytes more a tensor
-GiB      2^30 bytes
+Example:
+
+  $ tf32dtype sizes 7B
+  ...
+
+bits           bits per value in an array of the format, scales of blocks included. A
+               tf32 takes 4 bytes, FP6 and FP4 take 1 byte each, but blocks are packed
+bytes          bytes of all values in one row; the last block is filled up. Block
+               formats with a scale of the whole tensor take 4 more bytes per tensor
+GiB            2^30 bytes
 """
 
 from argparse import ArgumentParser, Namespace
@@ -16,7 +21,7 @@ from .._measures.format_facts import facts, known
 from .._text import Table, print_json
 from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
-from . import CommandError
+from . import CommandError, add_output
 
 #: As names of models have them: thousands, millions, billions, trillions.
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
@@ -24,15 +29,24 @@ _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype sizes`."""
-    parser.add_argument(
-        "count", nargs="?", metavar="COUNT", help="how many numbers: 7B, 124M, 7e9"
+    given = parser.add_argument_group("Input")
+    given.add_argument(
+        "count",
+        nargs="?",
+        metavar="COUNT",
+        help="count so many parameters: 7B, 124M, 7e9 (default: that of --parameters)",
     )
-    parser.add_argument("--parameters", metavar="COUNT", help="the same")
-    parser.add_argument(
+    given.add_argument(
+        "--parameters",
+        metavar="COUNT",
+        help="count so many parameters (default: COUNT)",
+    )
+    given.add_argument(
         "--block-size",
         metavar="N",
-        help=f"{_choices()} numbers a scale (a block format's own)",
+        help=f"use blocks of {_choices()} values (default: each block format's own)",
     )
+    add_output(parser)
 
 
 def run(arguments: Namespace) -> None:

@@ -1,10 +1,18 @@
-"""All numbers of a format.
+"""List all values of a format, or count them per binade.
 
-Of a format of at most 8 bits each code: its bits (sign, exponent and mantissa
-apart), its value, the same as an integer times a power of two, and its kind; then a
-number line. Of every format how many numbers each binade has, from a power of two to
-the next, and how far apart they are; of very many binades runs are one row. A name of
-two kinds (fp6) shows both, and a block format (mxfp8) the numbers of its elements.
+Example:
+
+  $ tf32dtype values fp4
+  ...
+
+A format of at most 8 bits gets one row per code: its bits (sign, exponent and mantissa
+apart), its value, the exact value as an integer times a power of two, and its kind. A
+number line follows. Every format gets a table of its binades: how many values each has,
+and their spacing. A binade reaches from a power of two to the next. If there are very
+many, a run of binades is one row.
+
+A name of two formats (fp6) shows both. A block format (mxfp8) shows the values of its
+elements.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,7 +23,7 @@ from .._measures.format_facts import Facts, facts, floor_log2, meant
 from .._text import Table, number, print_json
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
-from . import CommandError, number_line
+from . import CommandError, add_output, number_line
 from .codes import coded
 from .codes import table as codes_table
 from .exact import to_float
@@ -28,19 +36,25 @@ _WIDE = 16  # columns of a grid
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype values`."""
-    parser.add_argument(
-        "formats", nargs="+", metavar="FORMAT", help="its name, such as fp4 or bf16"
+    given = parser.add_argument_group("Input")
+    given.add_argument(
+        "formats",
+        nargs="+",
+        metavar="FORMAT",
+        help="list the values of this format, such as fp4 or bf16",
     )
-    parser.add_argument(
+    output = add_output(parser)
+    output.add_argument(
         "--sort",
         choices=["code", "value"],
         default="code",
-        help="the order of the list (code); NaN is the last of values",
+        help="sort the list by code or by value, with NaN last (default: code)",
     )
-    parser.add_argument(
+    output.add_argument(
         "--grid",
         action="store_true",
-        help=f"the values alone, {_WIDE} in a row, to four digits",
+        help=f"list only values, {_WIDE} in a row, to four digits (default: a row per"
+        " code)",
     )
 
 
