@@ -3,9 +3,15 @@
 Example:
 
   $ tf32dtype convert model.safetensors small.safetensors --to mxfp8
-  ...
+  ...small.safetensors: 2 tensors converted, 1 copied, 32.25 KiB became 8.5 KiB
+  tensor             from          to  SNR dB  max rel. error  ...
+  --------------  -------  ----------  ------  --------------  ...
+  layer.0.weight  float32  mxfp8_e4m3    31.0           0.102  ...
+  lm_head         float32  mxfp8_e4m3    31.0           0.102  ...
 
-  tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'embed|lm_head'
+Example: a folder of files, without some tensors
+
+  $ tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'embed|lm_head'
 
 All floating-point tensors are converted. Formats below 16 bits convert only tensors of
 two or more axes, since norms and biases are vectors. `--include` and `--exclude` choose
@@ -39,7 +45,16 @@ from .._convert.convert import Result, convert
 from .._convert.options import Options
 from .._convert.targets import find
 from .._formats.quantize import ROUNDINGS
-from .._text import Table, decibels, number, print_json, printable, progress, size
+from .._text import (
+    Table,
+    counted,
+    decibels,
+    number,
+    print_json,
+    printable,
+    progress,
+    size,
+)
 from ..blocks.formats import BLOCK_SIZES, RULES
 from . import CommandError, add_output
 from .operands import opened
@@ -123,7 +138,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--scheme",
         metavar="NAME",
         help="name and lay out scales in this way: compressed-tensors (or vllm),"
-        " modelopt, quark, gpt-oss, torchao, deepseek, or tf32dtype, which has all"
+        " modelopt, quark, gpt-oss, deepseek, torchao, or tf32dtype, which has all"
         " formats (default: the first of these that can hold the format)",
     )
     output.add_argument(
@@ -149,7 +164,7 @@ def run(arguments: Namespace) -> int:
                 tell=_tell,
             )
         except KeyboardInterrupt:
-            _tell("stopped; the same command goes on with what is done")
+            _tell("stopped; run the same command again to resume")
             raise
     if arguments.json:
         print_json(
@@ -165,7 +180,7 @@ def run(arguments: Namespace) -> int:
     else:
         _print(result)
     for name, why in result.failed.items():
-        _tell(f"{printable(name)} stays as it is: {why}")
+        _tell(f"{printable(name)} is copied unchanged: {why}")
     return int(bool(result.failed))
 
 
@@ -204,16 +219,17 @@ def _tell(line: str) -> None:
 def _print(result: Result) -> None:
     count = len(result.records)
     Table(
-        f"{result.outputs[-1]}: {count} tensors converted, {len(result.kept)} kept,"
-        f" {size(result.bytes_in)} became {size(result.bytes_out)}",
+        f"{result.outputs[-1]}: {counted(count, 'tensor')} converted,"
+        f" {len(result.kept)} copied, {size(result.bytes_in)} became"
+        f" {size(result.bytes_out)}",
         [
             "tensor",
             "from",
             "to",
             "SNR dB",
             "max rel. error",
-            "beyond range",
-            "to zero",
+            "out of range",
+            "became 0",
             "not finite",
             "bytes",
         ],
@@ -224,7 +240,7 @@ def _print(result: Result) -> None:
                 record["to"],
                 decibels(record["snr_db"]),
                 number(record["largest_relative_error"]),
-                str(record["beyond_range"]),
+                str(record["out_of_range"]),
                 str(record["to_zero"]),
                 str(record["not_finite"]),
                 size(record["bytes_out"]),

@@ -1,14 +1,34 @@
-"""Show the bits of numbers and their rounding errors, or summarize the tensors of a file.
+"""Show the bits and rounding errors of numbers, or summarize the tensors of a file.
 
 Example: the bits of a number in tf32, and its error in every format
 
   $ tf32dtype inspect 3.14159
+  input        3.14159 = 314159/100000
+  tf32         0    | 10000000 | 1001001000
+               sign | exponent | mantissa
+  code         0x40490000
+  value        3.140625 (normal)
+  exact value  201 * 2^-6
+  decimal      3.140625
+  hex          0x1.92p+1
+  next below   3.138671875
+  next above   3.142578125
+
+  Nearest value in every format (ulps: error in spacings)
+  format                            code              value  rel. error    ulps
+  ------------------  ------------------  -----------------  ----------  ------
+  tf32                        0x40490000           3.140625   -0.000307   0.494
   ...
 
 Example: several numbers in one format
 
   $ tf32dtype inspect 0.1 1e-8 1e6 --format fp16
-  ...
+  Nearest value in float16 (ulps: error in spacings)
+  number    code                bits            value  rel. error   ulps  ...
+  ------  ------  ------------------  ---------------  ----------  -----  ...
+  0.1     0x2E66  0 01011 1001100110  0.0999755859375   -0.000244    0.4  ...
+  1e-8    0x0000  0 00000 0000000000              0.0          -1  0.168  ...
+  1e6     0x7C00  0 11111 0000000000              inf           -      -  ...
 
 A number is a decimal (3.14159, 1e-40), a fraction (1/3), a hexadecimal float
 (0x1.8p-3), inf or nan. Each format rounds the exact number once. With --format,
@@ -24,14 +44,19 @@ scale by each rule, the second the codes under one rule. A scale of the whole te
 Example: the tensors of a file
 
   $ tf32dtype inspect model.safetensors
-  ...
+  model.safetensors: safetensors, 32.25 KiB in 3 tensors
+  tensor           format    shape   bytes    min   max  ...
+  --------------  -------  -------  ------  -----  ----  ...
+  layer.0.bias    float32       64   256 B  -2.68     3  ...
+  layer.0.weight  float32  64 x 64  16 KiB  -3.52  3.44  ...
+  lm_head         float32  64 x 64  16 KiB  -3.52  3.44  ...
 
-A file is .npy, .npz, safetensors (a file, or a folder of files with their index), GGUF,
-HDF5, Zarr or ONNX. If the name of a file is a number, write ./1. The table shows format,
-shape, bytes and the range of the finite values of each tensor; the share of zeros,
-subnormals, Inf and NaN; and how many values have each exponent, as bars that grow with
-the logarithm of the count. Blocks count as the values that they represent; their scales
-have a row of their own.
+A file is .npy, .npz, safetensors (a file, or a folder with an index), GGUF, HDF5, Zarr
+or ONNX. If the name of a file is a number, write ./1. The table shows format, shape,
+bytes and range of the finite values of each tensor; the share of zeros, subnormals, Inf
+and NaN; and how many values have each exponent, as bars that grow with the logarithm of
+the count. Blocks count as the values that they represent; their scales have a row of
+their own.
 """
 
 import os
@@ -43,7 +68,14 @@ from .._measures.format_facts import Facts, facts, known, meant
 from .._text import Painted, Table, print_json, say
 from ..blocks.formats import BLOCK_SIZES, RULES
 from ..blocks.formats import formats as block_formats
-from . import CommandError, add_output, codes, inspect_all, inspect_blocks, inspect_files
+from . import (
+    CommandError,
+    add_output,
+    codes,
+    inspect_all,
+    inspect_blocks,
+    inspect_files,
+)
 from .exact import is_code, parse, shown
 from .operands import parted
 
@@ -239,11 +271,11 @@ def _draw(form: Facts, report: dict[str, Any]) -> None:
         "": [name.ljust(widths[name]) for name in names],
         "code": report["code"],
         "value": f"{report['value']!r} ({report['kind']})",
-        "exactly": report["integer_times_power"],
+        "exact value": report["integer_times_power"],
         "decimal": report["decimal"],
         "hex": report["hex"],
-        "below": report["below"],
-        "above": report["above"],
+        "next below": report["below"],
+        "next above": report["above"],
     }
     width = max(map(len, lines)) + 2
     for name, line in lines.items():
@@ -256,8 +288,8 @@ def _draw(form: Facts, report: dict[str, Any]) -> None:
 
 def _print_errors(report: dict[str, Any]) -> None:
     Table(
-        "Nearest in every format and its error (ulps: in spacings)",
-        ["format", "code", "value", "relative", "ulps"],
+        "Nearest value in every format (ulps: error in spacings)",
+        ["format", "code", "value", "rel. error", "ulps"],
         [
             [
                 record["format"],

@@ -31,6 +31,7 @@ from . import (
 )
 from .streams import open_closed, say, tell
 
+
 class _Command(NamedTuple):
     module: ModuleType
     summary: str
@@ -58,9 +59,7 @@ _COMMANDS = {
         "measure the error of an array, or of A @ B, in each format",
         ("Accuracy", "Tensor cores"),
     ),
-    "convert": _Command(
-        convert, "convert a checkpoint to another format", ("Files",)
-    ),
+    "convert": _Command(convert, "convert a checkpoint to another format", ("Files",)),
     "report": _Command(
         report, "measure what each line would lose in each precision", ("Report",)
     ),
@@ -182,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             description=row.module.__doc__,
-            epilog=f"More: {', '.join(map(page, row.pages))}",
+            epilog="\n".join(f"More: {page(name)}" for name in row.pages),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         row.module.add_arguments(command)

@@ -3,6 +3,16 @@
 Example:
 
   $ tf32dtype sizes 7B
+  7,000,000,000 parameters in each format
+  format              block size  bits per value        bytes   GiB  % of float32
+  ------------------  ----------  --------------  -----------  ----  ------------
+  tf32                         -              32  28000000000  26.1         100.0
+  bfloat16                     -              16  14000000000  13.0          50.0
+  float8_e5m2                  -               8   7000000000   6.5          25.0
+  ...
+  mxfp6_e2m3                  32            6.25   5468750000   5.1          19.5
+  mxfp6_e3m2                  32            6.25   5468750000   5.1          19.5
+  mxfp4                       32            4.25   3718750000   3.5          13.3
   ...
 
 bits           bits per value in an array of the format, scales of blocks included. A
@@ -135,8 +145,8 @@ def _choices() -> str:
 def _table(sizes: list[Size], count: int) -> Table:
     single = next(size for size in sizes if size.name == "float32")
     return Table(
-        f"{count} parameters",
-        ["format", "block", "bits", "bytes", "GiB", "of float32"],
+        f"{count:,} parameters in each format",
+        ["format", "block size", "bits per value", "bytes", "GiB", "% of float32"],
         [
             [
                 size.name,
@@ -144,7 +154,7 @@ def _table(sizes: list[Size], count: int) -> Table:
                 f"{size.bits:g}",
                 str(size.bytes),
                 f"{size.gib:.1f}",
-                f"{size.bytes / single.bytes:.1%}",
+                f"{100 * size.bytes / single.bytes:.1f}",
             ]
             for size in sizes
         ],

@@ -3,7 +3,28 @@
 Example:
 
   $ tf32dtype values fp4
+  float4_e2m1fn: all 16 codes (bits: sign-exponent-mantissa)
+  code    bits  value  exact value       kind
+  ----  ------  -----  -----------  ---------
+  0x00  0 00 0    0.0      0 * 2^0       zero
+  0x01  0 00 1    0.5     1 * 2^-1  subnormal
+  0x02  0 01 0    1.0      1 * 2^0     normal
   ...
+  0x0F  1 11 1   -6.0     -3 * 2^1     normal
+
+  Finite values of float4_e2m1fn
+          |---------|----|-----|-|--|~|~~|~~|~|--|-|-----|----|---------|
+         -6             -3               0               3              6
+  (|: one value; 2 to 9: so many values; +: more; ~: between subnormals)
+
+  Positive values of float4_e2m1fn per binade, and as many negative ones
+  binade                spacing  values
+  --------------------  -------  ------
+  subnormal, below 2^0     2^-1       1
+  2^0                      2^-1       2
+  2^1                       2^0       2
+  2^2                       2^1       2
+  16 codes: 14 nonzero numbers, 2 zeros
 
 A format of at most 8 bits gets one row per code: its bits (sign, exponent and mantissa
 apart), its value, the exact value as an integer times a power of two, and its kind. A
@@ -162,7 +183,7 @@ def _print(form: Facts, report: dict[str, Any], grid: bool) -> None:
             for each in report["values"]
             if each["kind"] not in ("NaN", "infinity")
         ]
-        print(f"\nThe finite numbers of {form.name}")
+        print(f"\nFinite values of {form.name}")
         print("\n".join(number_line.whole(form, finite)))
         print(f"{number_line.WHOLE_LEGEND}\n")
     _binade_table(form, report).print()
@@ -187,7 +208,7 @@ def _grid(form: Facts, values: list[dict[str, Any]]) -> Table:
     rows = [values[start : start + _WIDE] for start in range(0, len(values), _WIDE)]
     return Table(
         f"{form.name}: all {len(values)} values",
-        ["first", *(f"+{i:X}" for i in range(_WIDE))],
+        ["code", *(f"+{i:X}" for i in range(_WIDE))],
         [[row[0]["code"], *(number(each["value"], 4) for each in row)] for row in rows],
     )
 
@@ -205,10 +226,10 @@ def _binade_table(form: Facts, report: dict[str, Any]) -> Table:
             ]
         )
     rows += [_run(run) for run in _runs(report["binades"])]
-    below = ", and as many below" if form.signed else ""
+    negative = ", and as many negative ones" if form.signed else ""
     return Table(
-        f"Numbers of {form.name} above zero by binade{below}",
-        ["from", "spacing", "numbers"],
+        f"Positive values of {form.name} per binade{negative}",
+        ["binade", "spacing", "values"],
         rows,
     )
 
@@ -247,10 +268,10 @@ def _power(x: float) -> str:
 def _specials(report: dict[str, Any]) -> str:
     """How many codes stand for what, in words."""
     counts = {
-        "numbers": report["numbers"],
+        "nonzero numbers": report["numbers"],
         "zeros": report["zeros"],
         "Inf": report["infinities"],
         "NaN": report["nans"],
     }
     listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f"All {1 << report['bits']} codes: {listed}"
+    return f"{1 << report['bits']} codes: {listed}"
