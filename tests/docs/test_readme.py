@@ -121,7 +121,7 @@ def test_what_numpy_cannot_do(row):
 
 def test_that_list_is_short():
     assert len(table(NUMPY, "NumPy")) <= 20
-    assert "docs/numpy.md" in README.read_text()
+    assert "docs/reference/numpy.md" in README.read_text()
 
 
 def test_the_readme_shows_a_part_of_the_other_list():

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.once
 
 #: Each layer of a package imports those before it; neighbors in one do not import each
 #: other.
-#: docs/architecture.md says what they are; `__init__` is the package's own file.
+#: docs/project/architecture.md describes them; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
         _caller
