@@ -123,7 +123,7 @@ def test_fp4_as_text(capsys):
     assert labels.split() == ["-6", "-3", "0", "3", "6"]
     for text, place in (("-6", 0), ("0", 31), ("6", 62)):
         assert abs(labels.index(f" {text}") + 1 - 8 - place) <= 1
-    assert lines[-1] == "All 16 codes: 14 numbers, 2 zeros"
+    assert lines[-1] == "16 codes: 14 nonzero numbers, 2 zeros"
 
 
 @pytest.mark.parametrize("name", SMALL)
