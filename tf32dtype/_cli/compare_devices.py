@@ -362,7 +362,7 @@ def tables(
                     "first",
                     "second",
                     "differing",
-                    "%",
+                    "differing %",
                     "median ulps",
                     "max ulps",
                     "SNR dB",
