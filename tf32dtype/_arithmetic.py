@@ -65,7 +65,7 @@ class arithmetic:
     float64 : bool
         Whether float64 numbers are rounded too.
     watch : bool
-        Whether figures are gathered by line of source: see `places`.
+        Whether figures are gathered by line of source: see `call_sites`.
 
     Raises
     ------
@@ -138,12 +138,12 @@ class arithmetic:
         return decorated(self, function)
 
     @staticmethod
-    def places() -> list[dict[str, Any]]:
+    def call_sites() -> list[dict[str, Any]]:
         """Figures of the last scope with `watch`, by line, function and dtype.
 
         Each is a dictionary, whose entries :doc:`/how_to/arithmetic` explains.
         """
-        return _core.arithmetic_places()
+        return _core.arithmetic_call_sites()
 
     @staticmethod
     def functions() -> tuple[str, ...]:

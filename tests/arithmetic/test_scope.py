@@ -140,7 +140,9 @@ def test_threads(watch: bool) -> None:
     with td.arithmetic("bf16", watch=watch), ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))
     if watch:
-        rows = [row for row in td.arithmetic.places() if row["function"] == "multiply"]
+        rows = [
+            row for row in td.arithmetic.call_sites() if row["function"] == "multiply"
+        ]
         assert sum(row["results"] for row in rows) == 8 * 20 * big.size
 
 

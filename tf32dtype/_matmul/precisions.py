@@ -28,7 +28,7 @@ from .._wording import brief
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
     from ..tensor_core.models import Instruction, Model
-    from .plans import FoundPlace, Plan
+    from .plans import FoundCallSite, Plan
 
 #: Presets, their short names, and the formats that operands are rounded to.
 PrecisionName = Literal[
@@ -241,7 +241,7 @@ def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
     """What a plan means in the source as it is now."""
     from dataclasses import replace  # here: who has no plan does not wait for tomllib
 
-    from .plans import find_places, read_plan
+    from .plans import find_call_sites, read_plan
 
     others = settings._replace(plan=None, blas=False)
     for name, usual in Settings(None)._asdict().items():
@@ -254,24 +254,24 @@ def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
         )
     plan = read_plan(path)
     try:
-        for precision in {plan.default, *(place.precision for place in plan.places)}:
+        for precision in {plan.default, *(site.precision for site in plan.call_sites)}:
             _spec(plan, precision)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return _planned_spec(
-        tuple(find_places(plan, path)), replace(plan, places=(), check=())
+        tuple(find_call_sites(plan, path)), replace(plan, call_sites=(), check=())
     )
 
 
 @cache  # what it returns has memory that is never given back
-def _planned_spec(places: tuple[FoundPlace, ...], plan: Plan) -> _core.MatmulSpec:
+def _planned_spec(sites: tuple[FoundCallSite, ...], plan: Plan) -> _core.MatmulSpec:
     return _core.MatmulSpec(
         "float32",
         float64=plan.float64,
         complex64=plan.complex64,
         dots=plan.dots,
         blas=True,
-        places=[(x.user, x.library, _spec(plan, x.precision)) for x in places],
+        call_sites=[(x.user, x.library, _spec(plan, x.precision)) for x in sites],
         otherwise=_spec(plan, plan.default),
     )
 
