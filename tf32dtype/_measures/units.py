@@ -102,7 +102,9 @@ def find(names: Sequence[str]) -> list[Unit]:
             raise UserError(str(error)) from None
         unit = Unit(device.name, chosen)
         if unit in units:
-            raise UserError(f"{name} is {unit.name}, which was named before")
+            raise UserError(
+                f"devices must not repeat; got {unit.name} twice, as {name}"
+            )
         units.append(unit)
     return units
 
