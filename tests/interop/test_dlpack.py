@@ -281,7 +281,9 @@ def test_new_numpy_takes_whole_bytes():
 def test_copies():
     a = numbers(td.bfloat16, (4, 6))
     exported = td.to_dlpack(a[:, ::-2])
-    with pytest.raises(BufferError, match=r"strides must not .*; got \(12, -4\).*a\.copy\(\)"):
+    with pytest.raises(
+        BufferError, match=r"strides must not .*; got \(12, -4\).*a\.copy\(\)"
+    ):
         exported.__dlpack__(**NEW)
     for keywords in ({}, NEW):
         capsule = exported.__dlpack__(copy=True, **keywords)
