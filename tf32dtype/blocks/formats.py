@@ -134,7 +134,7 @@ class BlockFormats(Mapping[str, BlockFormat]):
         except (KeyError, AttributeError, TypeError):
             start = name.lower() if isinstance(name, str) else ""
             fix = None
-            if start and (near := [row for row in self._rows if start in row]):
+            if start and (near := [row for row in self._rows if start in row][:3]):
                 fix = f"Did you mean {' or '.join(near)}?"
             if isinstance(name, str) and name in number_formats:
                 fix = f"Use td.quantize(x, {name!r}) to round each number by itself"
@@ -186,13 +186,13 @@ def find(which: str | BlockFormat) -> BlockFormat:
     if isinstance(which, BlockFormat):
         if formats[which.name] != which:
             raise UnknownFormat(
-                f"{brief(which)} is not the row of {which.name!r}; known are the rows"
-                f" of {', '.join(formats)}"
+                f"block format must be a name or a row of td.blocks.formats; got"
+                f" {brief(which)}, which differs from the row {which.name!r}"
             )
         return which
     if not isinstance(which, str):
         raise TypeError(
-            f"a block format is named by a string, not {brief(which)}; known are"
-            f" {', '.join(formats)}"
+            "block format must be a name or a row of td.blocks.formats; got"
+            f" {brief(which)}"
         )
     return formats[which]
