@@ -182,7 +182,7 @@ def read_name(stream: IO[bytes]) -> Form | None:
     try:
         return formats[comment[1]]
     except KeyError as error:
-        raise ValueError(f"format in the file: {error.args[0]}") from None
+        raise ValueError(error.args[0]) from None
 
 
 def as_format(array: NDArray[Any], form: Form | None) -> NDArray[Any] | Scaled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ._caller import warn
@@ -66,7 +66,8 @@ def one_of(
         The values that are allowed.
     listing : str, optional
         The command or attribute that lists the choices. The message names it and the
-        three choices nearest to the value; by default it lists all choices.
+        three choices nearest to the value, or the first three if none is near; by
+        default it lists all choices.
     fix : str, optional
         A sentence on what to do, in place of the nearest choices.
 
@@ -78,9 +79,11 @@ def one_of(
     "format must be one of td.formats; got 'tf23'. Did you mean tf32?"
     """
     names = [*choices]
-    few = f"{'one of ' * (len(names) > 2)}{_joined([*map(brief, names)])}"
+    few = f"{'one of ' * (len(names) > 2)}{joined([*map(brief, names)])}"
     if listing and fix is None:
         fix = did_you_mean(value, names)
+        if names and not fix:
+            fix = f"For example, use {joined([*map(str, names[:3])])}"
     end = f". {fix}" if fix else ""
     return f"{argument} must be {f'one of {listing}' if listing else few}" + (
         f"; got {brief(value)}{end}"
@@ -93,13 +96,16 @@ def did_you_mean(value: object, choices: Iterable[object]) -> str:
 
     if not isinstance(value, str):
         return ""
+    small = value.lower()
     names = {str(name).lower(): str(name) for name in choices}
-    near = difflib.get_close_matches(value.lower(), names, 3, 0.5)
-    return f"Did you mean {_joined([names[x] for x in near])}?" if near else ""
+    within = [name for name in names if small and small in name]
+    near = (within or difflib.get_close_matches(small, names, 3, 0.5))[:3]
+    return f"Did you mean {joined([names[x] for x in near])}?" if near else ""
 
 
-def _joined(words: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+def joined(words: Sequence[str]) -> str:
+    """Return words with commas, and "or" before the last: "a, b or c"."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def warn_of_raw_bytes(array: Any, name: str) -> None:

@@ -166,11 +166,11 @@ def check_overflow(name, rule, number):
             assert np.isnan(poisoned.dequantize()).all(), what
             continue
         with pytest.raises(
-            ValueError, match=r"x\[2\] is .*beyond the range of float32"
+            ValueError, match=r"within the range of float32; got .* at x\[2\]"
         ):
             blocks.quantize(y, name, scale=rule)
         with pytest.raises(
-            ValueError, match=r"x\[2\] is .*beyond the range of float32"
+            ValueError, match=r"within the range of float32; got .* at x\[2\]"
         ):
             blocks.round(y, name, scale=rule)
     # The greatest float32, and what rounds to it.
@@ -194,7 +194,7 @@ def test_ml_dtypes_and_block_arrays_are_numbers_too():
     assert b == blocks.quantize(x.astype(td.bfloat16), "tcfp8")
     again = blocks.quantize(blocks.quantize(x, "mxfp4"), "mxfp4")
     assert again == blocks.quantize(x, "mxfp4")
-    with pytest.raises(TypeError, match=r"int4.*real numbers"):
+    with pytest.raises(TypeError, match=r"real numbers; got int4"):
         blocks.quantize(np.zeros(3, ml_dtypes.int4), "tcfp8")
 
 
@@ -261,7 +261,7 @@ def test_mx_poisons_the_block(name, value):
 
 
 def test_poison_takes_powers_of_two():
-    with pytest.raises(ValueError, match=r"x\[1\] is inf"):
+    with pytest.raises(ValueError, match=r"got inf at x\[1\]"):
         blocks.quantize([1, inf], "mxfp4", scale_format="ue4m3")
 
 

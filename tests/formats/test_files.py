@@ -292,7 +292,7 @@ def test_what_is_no_member_of_an_archive(tmp_path):
     with td.load(path) as archive:
         with pytest.raises(ValueError, match=r"b in .*a\.npz holds Python objects"):
             archive["b"]
-        with pytest.raises(KeyError, match=r"c is not in .*a\.npz: a, b"):
+        with pytest.raises(KeyError, match=r"files.* of .*a\.npz; .* use a or b"):
             archive["c"]
     raw = bytearray(path.read_bytes())
     raw[150] ^= 1  # in a's data
@@ -301,7 +301,7 @@ def test_what_is_no_member_of_an_archive(tmp_path):
 
 
 def test_what_is_no_file(tmp_path):
-    with pytest.raises(TypeError, match="path or a binary file object, not an array"):
+    with pytest.raises(TypeError, match="path or a binary file; got an array"):
         td.load(np.ones(3))
     (tmp_path / "a.csv").write_text("1,2")
     with (

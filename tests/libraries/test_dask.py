@@ -300,7 +300,7 @@ D = np.zeros((4, 6), np.float32)
     [
         ((D, D), {"precision": "bf16"}, ValueError, "do not fit: k differs"),
         ((D, D.T), {}, TypeError, "with a precision, of float32"),
-        ((D, D.T), {"precision": "bf17"}, ValueError, "unknown precision 'bf17'"),
+        ((D, D.T), {"precision": "bf17"}, ValueError, "precision must be"),
         ((D, D.T), {"precision": "bf16", "order": "x"}, ValueError, "order='x'"),
         ((D, D.T.astype("f8")), {"precision": "bf16"}, TypeError, "float64"),
         ((D, 3.0), {"precision": "bf16"}, TypeError, "float64"),
@@ -471,7 +471,7 @@ def test_what_blocks_refuse() -> None:
         q @ q
     with pytest.raises(ValueError, match="do not fit: k differs"):
         q @ x
-    with pytest.raises(ValueError, match="unknown block format"):
+    with pytest.raises(ValueError, match="block format must be"):
         td.interop.dask.quantize(x, "mxfp9")
     with pytest.raises(ValueError, match="axis=5"):
         td.interop.dask.quantize(x, "mxfp4", 5)

@@ -244,7 +244,7 @@ def test_matmul_into_an_out() -> None:
     with pytest.raises(ValueError, match=r"out|dimension"):
         td.matmul(A, B, precision="bf16", out=np.empty((7, 4), np.float32))
     for shape in ((7, 4), (2, 7, 5), (7, 1)):
-        with pytest.raises(ValueError, match="out has shape"):
+        with pytest.raises(ValueError, match="out must have the result's shape"):
             td.matmul(A, B, precision="bf16", dtype="f8", out=np.empty(shape))
     with pytest.raises(TypeError):
         td.matmul(A, B, precision="bf16", out=np.empty((7, 5), np.int32))
@@ -264,7 +264,7 @@ def test_wrong_operands() -> None:
         with pytest.raises(TypeError, match=f"{names} make {np.result_type(x, y)}"):
             td.matmul(x, y, precision="bf16")
     for x, y in ((A.astype(td.bfloat16), B), (A, B.astype(td.tf32))):
-        with pytest.raises(TypeError, match=r"(bfloat16|tf32) has its own precision"):
+        with pytest.raises(TypeError, match=r"must be float32 .*; got (bfloat16|tf32)"):
             td.matmul(x, y, precision="bf16")
     with pytest.raises(TypeError):
         td.matmul(A, np.array(["x"]), precision="bf16")
@@ -286,11 +286,11 @@ MAKERS: list[Callable[..., Any]] = [
 def test_wrong_arguments(make: Callable[..., Any]) -> None:
     for name in ("bogus", "BF17", "", "f32 ", 16, ["bf16"], np.float32):
         with pytest.raises(
-            ValueError, match=r"known are F32_F32_F32, .*, fp8_e5m2"
+            ValueError, match=r"must be one of td\.typing\.PrecisionName; got "
         ) as e:
             make(name)
         assert repr(name) in str(e.value)
-    with pytest.raises(ValueError, match="did you mean bf16"):
+    with pytest.raises(ValueError, match="Did you mean bf16"):
         make("bf16x2")
     for keywords in (
         {"rounding": "toward_zero"},
@@ -305,10 +305,12 @@ def test_wrong_arguments(make: Callable[..., Any]) -> None:
                 "special_values": mode is not None and "x" in mode,
             }
             if not fits[keyword]:
-                with pytest.raises(ValueError, match=f"{keyword}='{value}' is for"):
+                with pytest.raises(
+                    ValueError, match=f"{keyword}='{value}' must be given"
+                ):
                     make(mode, **keywords)
     for keywords in ({"rounding": "up"}, {"scale": 1}, {"special_values": None}):
-        with pytest.raises(ValueError, match="known are"):
+        with pytest.raises(ValueError, match=f"{next(iter(keywords))} must be"):
             make("bf16", **keywords)
     with pytest.raises(TypeError):
         make("bf16", bogus=1)

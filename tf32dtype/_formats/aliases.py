@@ -6,6 +6,7 @@ import re
 from typing import Literal, get_args
 
 from .. import _core
+from .._wording import did_you_mean
 
 #: The formats, in the order of src/formats/formats.h.
 FormatName = Literal[
@@ -114,7 +115,6 @@ def cure(name: str) -> str | None:
     if re.fullmatch(_BLOCKS, small):
         kinds = [known for known in BLOCK_FORMATS if known.startswith(small)]
         lines = [f"td.blocks.quantize(x, {kind!r})" for kind in kinds]
-        return f"Use {' or '.join(lines) or 'one of td.blocks.formats'} for blocks"
+        return f"Use {' or '.join(lines) or 'one of td.blocks.formats'}"
     layout = re.search(_LAYOUT, small)
-    similar = [known for known in _core.names if layout and layout[0] in known]
-    return f"Did you mean {' or '.join(similar)}?" if similar else None
+    return did_you_mean(layout[0], _core.names) or None if layout else None

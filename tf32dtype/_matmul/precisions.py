@@ -23,7 +23,7 @@ import numpy as np
 from .. import _core
 from .._formats.aliases import canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
-from .._wording import brief, one_of
+from .._wording import brief, joined, one_of
 
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
@@ -307,7 +307,7 @@ def _check_types(settings: Settings) -> None:
 def _check_reach(settings: Settings) -> None:
     if not 0 <= operator.index(settings.min_size) < 2**62:
         raise ValueError(
-            "min_size must be a number of multiply-adds, 0 or more; got"
+            "min_size must be a number of terms of a sum, 0 or more; got"
             f" {brief(settings.min_size)}"
         )
     if settings.lapack and not settings.blas:
@@ -353,18 +353,18 @@ def _find_model(
         if instruction is not None:
             raise ValueError(
                 f"instruction must be given with device; got {brief(instruction)}."
-                f" Use device=, one of {_which(instruction)}"
+                f" Use device {_which(instruction)}"
             )
         return None
     if row is None:
         raise ValueError(
-            f"device must be given with precision; got {brief(device)}. Use precision=,"
-            f" one of {_shorts(device)}. For arrays of a format, use"
+            f"device must be given with precision; got {brief(device)}. Use precision"
+            f" {_shorts(device)}. For arrays of a format, use"
             f" td.tensor_core.matmul(a, b, device={brief(device)})"
         )
     if row.format == "float32":
         raise ValueError(
-            f"{brief(device)} does not support precision {row.short!r}. Use one of"
+            f"{brief(device)} does not support precision {row.short!r}. Use"
             f" {_shorts(device)}, or omit device="
         )
     from ..tensor_core.look_up import find_model
@@ -384,10 +384,12 @@ def _shorts(device: object) -> str:
 
     models = find_device(device).models
     has = {m.a: m for m in models if m.a == m.b and m.accumulator == "float32"}
-    return ", ".join(
-        row.short
-        for row in PRECISIONS
-        if row.format in has and (row.parts == 1 or has[row.format].adds_parts)
+    return joined(
+        [
+            row.short
+            for row in PRECISIONS
+            if row.format in has and (row.parts == 1 or has[row.format].adds_parts)
+        ]
     )
 
 
@@ -397,7 +399,7 @@ def _which(instruction: object) -> str:
 
     has = {name: device.instructions for name, device in devices.items()}
     those = [name for name in has if str(instruction) in has[name]]
-    return ", ".join(those or devices)
+    return joined(those or [*devices])
 
 
 def _check(
@@ -409,6 +411,6 @@ def _check(
         raise ValueError(one_of(keyword, value, values))
     if value != values[0] and short not in useful:
         raise ValueError(
-            f"{keyword}={brief(value)} must be given with a precision of"
-            f" {', '.join(useful)}; got {f'precision={short!r}' if short else 'none'}"
+            f"{keyword}={brief(value)} must be given with precision"
+            f" {joined(useful)}; got {f'precision={short!r}' if short else 'none'}"
         )

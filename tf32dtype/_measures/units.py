@@ -103,7 +103,7 @@ def find(names: Sequence[str]) -> list[Unit]:
         unit = Unit(device.name, chosen)
         if unit in units:
             raise UserError(
-                f"devices must not repeat; got {unit.name} twice, as {name}"
+                f"device must be given only once; got {unit.name} again, as {name}"
             )
         units.append(unit)
     return units

@@ -132,10 +132,7 @@ class BlockFormats(Mapping[str, BlockFormat]):
         try:
             return self._rows[canonical(name)]
         except (KeyError, AttributeError, TypeError):
-            start = name.lower() if isinstance(name, str) else ""
             fix = None
-            if start and (near := [row for row in self._rows if start in row][:3]):
-                fix = f"Did you mean {' or '.join(near)}?"
             if isinstance(name, str) and name in number_formats:
                 fix = f"Use td.quantize(x, {name!r}) to round each number by itself"
             raise UnknownFormat(

@@ -115,13 +115,13 @@ cdef int dlpack_fill(tf_dlpack_tensor *tensor, cnp.ndarray array, int64_t *sizes
         if length > 1 and not is_empty:
             if step < 0:
                 raise BufferError(
-                    "strides must not be negative, which ends the process in some"
-                    f" libraries; got {(<object>array).strides}. Exchange a.copy()"
+                    "strides must not be negative, because some libraries then end the"
+                    f" process; got {(<object>array).strides}. Use a.copy()"
                 )
             if step % itemsize:
                 raise BufferError(
                     f"strides must be multiples of {itemsize} bytes for DLPack; got"
-                    f" {(<object>array).strides}. Exchange a.copy()"
+                    f" {(<object>array).strides}. Use a.copy()"
                 )
             in_order = step // itemsize
         tensor.strides[i] = in_order  # some libraries look at it however few items
