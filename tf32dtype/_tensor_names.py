@@ -16,9 +16,10 @@ class UnknownTensor(KeyError):
 
     def __init__(self, name: object, known: Collection[str], path: str) -> None:
         near = difflib.get_close_matches(str(name), known, _NEAR, 0.5)
-        offer = "near it are" if near else "there are"
-        names = ", ".join(map(brief, near or list(known)[:_NEAR])) or "none"
-        super().__init__(f"{brief(name)} is no tensor of {path}: {offer} {names}")
+        offer = "the nearest are" if near else "the first are"
+        names = ", ".join(map(brief, near or list(known)[:_NEAR]))
+        listed = f"{offer} {names}" if names else "the file has none"
+        super().__init__(f"{brief(name)} is not a tensor of {path}: {listed}")
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -48,11 +49,13 @@ def select(
     if names is None:
         return list(known)
     if not isinstance(names, str | Iterable):
-        raise TypeError(f"names are a name, a pattern or several, not {brief(names)}")
+        raise TypeError(
+            f"names must be a string or several strings; got {brief(names)}"
+        )
     chosen: dict[str, None] = {}
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):
-            raise TypeError(f"names are texts, not {brief(name)}")
+            raise TypeError(f"names must be strings; got {brief(name)}")
         found = [name] if name in known else fnmatch.filter(known, name)
         if not found:
             raise UnknownTensor(name, known, path)
