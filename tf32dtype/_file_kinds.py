@@ -178,7 +178,7 @@ def check_members(npz: NpzFile, name: str) -> None:
     if any(member.endswith("/data.pkl") for member in npz.files):
         npz.close()
         raise ValueError(
-            f"{name} is a PyTorch checkpoint, which td.load cannot read. Convert the"
+            f"{name} is a PyTorch checkpoint, which tf32dtype cannot read. Convert the"
             " checkpoint: safetensors.torch.save_file(torch.load(file,"
             " weights_only=True), 'file.safetensors')"
         )

@@ -58,8 +58,8 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
             file = self._file(path)
             if name not in file.entries:
                 raise ValueError(
-                    f"{path} must have tensor {brief(name)}, which {self._path} places "
-                    "in it; got a file without that tensor"
+                    f"{path} does not have tensor {brief(name)}, which {self._path} "
+                    "places in that file"
                 )
             self._places[name] = file
 

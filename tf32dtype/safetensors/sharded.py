@@ -46,9 +46,7 @@ def find(path: str) -> str:
                 f"{path} has several checkpoints, {', '.join(map(brief, found[:6]))}: "
                 "use the path of one of these files"
             )
-    raise FileNotFoundError(
-        f"{path} does not have a file *{SUFFIX} or *{INDEX_SUFFIX}"
-    )
+    raise FileNotFoundError(f"{path} does not have a file *{SUFFIX} or *{INDEX_SUFFIX}")
 
 
 def _whole_name(index: str) -> str:
