@@ -25,7 +25,7 @@ pytestmark = pytest.mark.once
 ALIGNED = key(b"general.alignment", 4, struct.pack("<I", 64))
 #: Bytes of a file and what its error says.
 HOSTILE = [
-    (b"", "it is empty"),
+    (b"", "the file is empty"),
     (b"GG", "ends within the magic"),
     (b"GGUF\3\0\0\0", "ends within the number of tensors"),
     (whole(magic=b"GGML"), "begin with b'GGUF'; got b'GGML'"),
