@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Collection, Iterable
 
-from ._wording import brief
+from ._wording import brief, did_you_mean
 
-_NEAR = 5  # names that an error offers
+_FIRST = 3  # names that an error lists if none is near
 
 
 class UnknownTensor(KeyError):
     """A name that no tensor has."""
 
     def __init__(self, name: object, known: Collection[str], path: str) -> None:
-        near = difflib.get_close_matches(str(name), known, _NEAR, 0.5)
-        offer = "the nearest are" if near else "the first are"
-        names = ", ".join(map(brief, near or list(known)[:_NEAR]))
-        listed = f"{offer} {names}" if names else "the file has none"
-        super().__init__(f"{brief(name)} is not a tensor of {path}: {listed}")
+        first = ", ".join(map(brief, [*known][:_FIRST]))
+        listed = f"The first tensors are {first}" if first else "The file has none"
+        fix = did_you_mean(name, known) or listed
+        super().__init__(f"{brief(name)} is not a tensor of {path}. {fix}")
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -192,7 +192,9 @@ def test_compare_complains_of_files(tmp_path, capsys, pair):
     unknown = complaint(capsys, "compare", a, b, "--formats", "tf32,fp8")
     assert "'fp8'" in unknown
     assert "float8_e4m3fn" in unknown
-    assert "must name at least one format" in complaint(capsys, "compare", a, b, "--formats", ",")
+    assert "must name at least one format" in complaint(
+        capsys, "compare", a, b, "--formats", ","
+    )
     assert "target-db" in complaint(capsys, "compare", a, b, "--target-db", "many")
 
 
@@ -346,7 +348,9 @@ def test_compare_complains_of_devices(pair, capsys):
     assert all(name in unknown for name in ("'V99'", "V100", "RTX Blackwell"))
     assert "wgmma, mma.sync" in complains("--device", "H100:tcgen05")
     assert "named before" in complains("--device", "H100", "--device", "H200:wgmma")
-    assert "not support tf32; use one of float16" in complains("--device", "V100", "--formats", "tf32")
+    assert "not support tf32; use one of float16" in complains(
+        "--device", "V100", "--formats", "tf32"
+    )
     assert "--device" in complains("--device", "V100", "--target-db", "20")
 
 

@@ -145,7 +145,7 @@ def test_subnormal_in_text(capsys):
         (["0x3F80"], "--format"),
         (["0x1FF", "--format", "fp8_e4m3"], "8 bits"),
         (["0x40", "--format", "float6_e3m2fn"], "6 bits"),
-        (["1", "--format", "float8_e4m3fm"], "did you mean float8_e4m3fn"),
+        (["1", "--format", "float8_e4m3fm"], "Did you mean float8_e4m3fn"),
     ],
 )
 def test_inspect_complains(typed, words, capsys):

@@ -201,7 +201,7 @@ def test_lines_fit_the_terminal():
         (["0x3FC0", "1"], "use --format to name its format"),
         (["0x1", "--all", "--format", "fp6"], "float6_e2m3fn, float6_e3m2fn"),
         (["0x" + 17 * "F", "--all"], "more bits than any format"),
-        (["1", "--format", "bf17"], "did you mean bf16?"),
+        (["1", "--format", "bf17"], "Did you mean bf16"),
         (["1", "--scale", "mse"], "--scale must only be given with a block format"),
         (["1", "--block-size", "16"], "--block-size must only be given with a block"),
     ],

@@ -74,7 +74,7 @@ def test_names(capsys):
     assert td.blocks.formats["mxfp8"] is td.blocks.formats["mxfp8_e4m3"]
     assert "MXFP8" in td.blocks.formats
     assert td.blocks.quantize(X, "mxfp8").format == "mxfp8_e4m3"
-    with pytest.raises(ValueError, match="did you mean mxfp6_e2m3 or mxfp6_e3m2"):
+    with pytest.raises(ValueError, match="Did you mean mxfp6_e2m3 or mxfp6_e3m2"):
         td.blocks.quantize(X, "mxfp6")
 
 
@@ -149,7 +149,7 @@ def test_nan_poisons_a_block(capsys):
         (["1", "inf", "--format", "nvfp4"], "nvfp4: x[1] is inf"),
         (["1", "--format", "mxfp4,bf16"], "got mxfp4 and bfloat16"),
         (["1", "--format", "mxfp4", "--all"], "--all must not be given with a block"),
-        (["1", "--format", "mxfp5"], "unknown format 'mxfp5'"),
+        (["1", "--format", "mxfp5"], "format must be one of"),
         (["0x7", "--format", "mxfp4"], "must be a file or a number"),
     ],
 )

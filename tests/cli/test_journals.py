@@ -154,7 +154,7 @@ def test_a_line_that_was_cut_off_is_replaced(journal):
 
 def test_one_process_at_a_time(journal):
     first = Journal(str(journal), "test")
-    with pytest.raises(UserError, match="journal is being written by another test"):
+    with pytest.raises(UserError, match="journal: another test is writing"):
         Journal(str(journal), "test")
     first.close()
     assert read(journal) == RECORDS

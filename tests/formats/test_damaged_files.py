@@ -41,10 +41,10 @@ BAD = {
     "huge": (HEADER.replace("4", str(2**40)), "is truncated: .*; got 8"),
     "overflow": (HEADER.replace("4,", f"{2**62}, {2**62}"), "is truncated: .*; got 8"),
     "no dtype": (HEADER.replace("u2", "u3"), "not have a valid header"),
-    "a format": (f"{HEADER} # tf32dtype: float9", "unknown format 'float9'"),
+    "a format": (f"{HEADER} # tf32dtype: float9", "format must be .*; got 'float9'"),
     "its size": (
         f"{HEADER} # tf32dtype: tf32",
-        "integers of 4 bytes, and holds uint16",
+        "integers of 4 bytes; got uint16",
     ),
     "blocks": (
         f"{HEADER} # tf32dtype blocks: 3",

@@ -304,7 +304,7 @@ def test_what_is_no_member_of_an_archive(tmp_path):
     with td.load(path) as archive:
         with pytest.raises(ValueError, match=r"b in .*a\.npz holds pickled Python"):
             archive["b"]
-        with pytest.raises(KeyError, match=r"c is not in .*a\.npz: a, b"):
+        with pytest.raises(KeyError, match=r"files.* of .*a\.npz; .* use a or b"):
             archive["c"]
     raw = bytearray(path.read_bytes())
     raw[150] ^= 1  # in a's data
@@ -313,12 +313,12 @@ def test_what_is_no_member_of_an_archive(tmp_path):
 
 
 def test_what_is_no_file(tmp_path):
-    with pytest.raises(TypeError, match="path or a binary file object, not an array"):
+    with pytest.raises(TypeError, match="path or a binary file; got an array"):
         td.load(np.ones(3))
     (tmp_path / "a.csv").write_text("1,2")
     with (
         open(tmp_path / "a.csv") as stream,
-        pytest.raises(TypeError, match="open it in binary mode"),
+        pytest.raises(TypeError, match="must be open in binary mode"),
     ):
         td.load(stream)
 

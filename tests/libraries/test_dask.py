@@ -300,7 +300,7 @@ D = np.zeros((4, 6), np.float32)
     [
         ((D, D), {"precision": "bf16"}, ValueError, "must have equal k"),
         ((D, D.T), {}, TypeError, "with a precision, float32"),
-        ((D, D.T), {"precision": "bf17"}, ValueError, "unknown precision 'bf17'"),
+        ((D, D.T), {"precision": "bf17"}, ValueError, "precision must be"),
         (
             (D, D.T),
             {"precision": "bf16", "order": "x"},
@@ -478,7 +478,7 @@ def test_what_blocks_refuse() -> None:
         q @ q
     with pytest.raises(ValueError, match="must have equal k"):
         q @ x
-    with pytest.raises(ValueError, match="unknown block format"):
+    with pytest.raises(ValueError, match="block format must be"):
         td.interop.dask.quantize(x, "mxfp9")
     with pytest.raises(ValueError, match="axis=5"):
         td.interop.dask.quantize(x, "mxfp4", 5)

@@ -219,7 +219,7 @@ def test_other_kinds_say_how(write: Callable[..., str]) -> None:
 def test_a_name_that_is_not_there(write: Callable[..., str]) -> None:
     path = write(x=np.ones(3, np.float32))
     with pytest.raises(
-        KeyError, match=r"'y' is not a tensor of .*file.gguf: the first are 'x'"
+        KeyError, match=r"'y' is not a tensor of .*file.gguf. The first tensors are 'x'"
     ):
         reader.load(path, names=["x", "y"])
     with pytest.raises(FileNotFoundError):

@@ -47,7 +47,7 @@ def test_round_trip(options: dict[str, Any], tmp_path: Path) -> None:
 def test_names(path: Path) -> None:
     assert list(td.hdf5.load(path, "step")) == ["step"]
     assert len(td.hdf5.load(str(path), ["x", "layer/*"])) == 1 + len(td.formats)
-    with pytest.raises(KeyError, match=r"'y\*' is not a tensor of .*a\.h5: "):
+    with pytest.raises(KeyError, match=r"'y\*' is not a tensor of .*a\.h5\. "):
         td.hdf5.load(path, ["x", "y*"])
 
 
