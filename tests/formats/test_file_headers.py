@@ -122,7 +122,9 @@ def test_a_name_that_is_not_known(tmp_path):
     raw = saved(np.ones(2, td.bfloat16), header="names").replace(
         b"bfloat16", b"bfloat17"
     )
-    with pytest.raises(ValueError, match=r"the file has a damaged header: .*bfloat17"):
+    with pytest.raises(
+        ValueError, match=r"the file does not have a valid header: .*bfloat17"
+    ):
         td.load(io.BytesIO(raw))
 
 

@@ -196,7 +196,7 @@ def test_capsules(kind, keywords):
         exported = td.to_dlpack(a)
         assert exported.__dlpack_device__() == (1, 0)
         if bits < 8 and not keywords:
-            with pytest.raises(BufferError, match=r"before 1\.0.*fills bytes"):
+            with pytest.raises(BufferError, match=r"before 1\.0.*as unpacked"):
                 exported.__dlpack__(**keywords)
             continue
         capsule = exported.__dlpack__(**keywords)
@@ -302,7 +302,7 @@ def test_read_only_arrays():
     b = td.from_dlpack(td.to_dlpack(a))
     same(a, b)
     assert not b.flags.writeable
-    with pytest.raises(BufferError, match=r"read-only: exchange a\.copy\(\)"):
+    with pytest.raises(BufferError, match=r"read-only; use a\.copy\(\)"):
         td.to_dlpack(a).__dlpack__()
     b = td.from_dlpack(td.to_dlpack(a).__dlpack__(copy=True, **NEW))
     assert b.flags.writeable
@@ -318,24 +318,24 @@ def test_what_cannot_be_exported():
         td.to_dlpack(numbers(td.tf32))
     same(np.from_dlpack(td.to_dlpack(numbers("f4"))), numbers("f4"))
     for a, said in (
-        (record, "no type for"),
-        (np.zeros(2, object), "no type for object"),
-        (np.zeros(2, "M8[s]"), "no type for datetime64"),
-        (np.zeros(2, np.longdouble), "no type for (float128|longdouble)"),
-        (np.zeros(2, ">f4"), "byte order of this machine"),
+        (record, "DLPack has; got"),
+        (np.zeros(2, object), "DLPack has; got object"),
+        (np.zeros(2, "M8[s]"), "DLPack has; got datetime64"),
+        (np.zeros(2, np.longdouble), "DLPack has; got (float128|longdouble)"),
+        (np.zeros(2, ">f4"), "native byte order"),
     ):
         with pytest.raises(BufferError, match=said):
             td.to_dlpack(a)
     masked = np.ma.array([1, 2], mask=[0, 1], dtype=td.bfloat16)
     for function in (td.to_dlpack, td.from_dlpack):
-        with pytest.raises(TypeError, match="no place for a mask"):
+        with pytest.raises(TypeError, match="must not have a mask"):
             function(masked)
     with pytest.raises(BufferError, match=r"multiples of 2 bytes .*; got \(3,\)"):
         td.to_dlpack(record["b"]).__dlpack__(**NEW)
     exported = td.to_dlpack(numbers("f4"))
-    with pytest.raises(BufferError, match="stream=1"):
+    with pytest.raises(BufferError, match=r"stream must be None .*got 1"):
         exported.__dlpack__(stream=1)
-    with pytest.raises(BufferError, match=r"dl_device=\(2, 0\)"):
+    with pytest.raises(BufferError, match=r"dl_device must be .*got \(2, 0\)"):
         exported.__dlpack__(dl_device=(2, 0))
     assert repr(exported) == "<DLPack of an array of float32, shape (2, 3)>"
 
@@ -524,7 +524,7 @@ def test_packed_numbers(kind, count):
         foreign = Foreign(data, code, bits, (4, 16), (1, 4))
         with pytest.raises(BufferError, match=r"packed.*contiguous"):
             td.from_dlpack(foreign)
-    with pytest.raises(BufferError, match="packed there"):
+    with pytest.raises(BufferError, match="copy must not be False for packed"):
         td.from_dlpack(Foreign(data, code, bits, (count,)), copy=False)
 
 
@@ -579,7 +579,7 @@ def test_keywords():
     foreign.struct.tensor.device[:] = 1, 0  # as if it had been copied
     td.from_dlpack(foreign, device="cpu")
     assert foreign.keywords == {"max_version": (1, 3), "dl_device": (1, 0)}
-    with pytest.raises(ValueError, match="device='cuda'"):
+    with pytest.raises(ValueError, match=r"device must be .*got 'cuda'"):
         td.from_dlpack(foreign, device="cuda")
 
 
@@ -592,7 +592,7 @@ def test_memory_of_devices(device):
     assert ("tf32dtype.cuda.asarray" in str(told.value)) == is_ours
     assert not hasattr(foreign, "keywords")  # no capsule was asked for
     capsule = foreign.capsule()
-    with pytest.raises(BufferError, match="its memory is that of"):
+    with pytest.raises(BufferError, match="memory of the CPU; got a"):
         td.from_dlpack(capsule)
     assert _get_name(capsule) == foreign.name
     for host in (3, 11, 13):  # what a GPU shares with the CPU
@@ -605,7 +605,7 @@ def test_memory_of_devices(device):
 
 def test_no_capsules():
     for x in (3, [1.0], "a", None):
-        with pytest.raises(TypeError, match="has no __dlpack__"):
+        with pytest.raises(TypeError, match="must have __dlpack__"):
             td.from_dlpack(x)
 
     class Odd:
@@ -642,18 +642,18 @@ BAD = [
     ({"code": 2, "bits": 128}, "type 2 with 128 bits"),
     ({"code": 3, "bits": 64}, "type 3 with 64 bits"),
     ({"code": 255, "bits": 255}, "type 255"),
-    ({"shape": (2, -3)}, r"shape \(2, -3\)"),
-    ({"shape": (HUGE, 2)}, "too large"),
-    ({"shape": (HUGE, HUGE), "strides": (0, 0)}, "too large"),
-    ({"shape": (2, 2), "strides": (HUGE, HUGE)}, "too large"),
-    ({"shape": (2, 2), "strides": (-HUGE, 1)}, "too large"),
-    ({"shape": (2, 2), "strides": (-(2**63), 1)}, "too large"),
-    ({"offset": 2**64 - 1}, "too large"),
-    ({"code": 17, "bits": 4, "shape": (HUGE, HUGE)}, "too large"),
-    ({"code": 17, "bits": 4, "lanes": 2, "shape": (HUGE, 2)}, "too large"),
-    ({"data": b""}, "without memory"),
-    ({"data": b"", "code": 17, "bits": 4}, "without memory"),
-    ({"data": b"", "shape": ()}, "without memory"),
+    ({"shape": (2, -3)}, r"shape .* got \(2, -3\)"),
+    ({"shape": (HUGE, 2)}, "must fit in memory"),
+    ({"shape": (HUGE, HUGE), "strides": (0, 0)}, "must fit in memory"),
+    ({"shape": (2, 2), "strides": (HUGE, HUGE)}, "must fit in memory"),
+    ({"shape": (2, 2), "strides": (-HUGE, 1)}, "must fit in memory"),
+    ({"shape": (2, 2), "strides": (-(2**63), 1)}, "must fit in memory"),
+    ({"offset": 2**64 - 1}, "must fit in memory"),
+    ({"code": 17, "bits": 4, "shape": (HUGE, HUGE)}, "must fit in memory"),
+    ({"code": 17, "bits": 4, "lanes": 2, "shape": (HUGE, 2)}, "must fit in memory"),
+    ({"data": b""}, "x must have memory"),
+    ({"data": b"", "code": 17, "bits": 4}, "x must have memory"),
+    ({"data": b"", "shape": ()}, "x must have memory"),
 ]
 
 
@@ -693,5 +693,5 @@ def test_devices_that_are_none(answer):
         def __dlpack__(self, **wishes):
             raise AssertionError("it is not asked")
 
-    with pytest.raises(BufferError, match="its device is"):
+    with pytest.raises(BufferError, match="device of x must be"):
         td.from_dlpack(Tensor())
