@@ -30,6 +30,7 @@ import gpu_report
 import ising_chain
 import overview_figure
 import quantum_circuit
+import questions_figure
 import spectral_transform
 import surface_figure
 import surface_report
@@ -193,31 +194,31 @@ def blocks_speed(report: dict[str, Any]) -> str:
 
 #: By the name of their JSON, with what follows a colon where one has several.
 DOCUMENTS = {
-    "docs/speed.md": {
+    "docs/benchmarks/speed.md": {
         "surface:kinds": surface_report.summary,
         "elementwise": elementwise,
         "matmul": products,
         "surface": surface_report.details,
     },
-    "docs/tensor_cores.md": {
+    "docs/concepts/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
         "accuracy_units": accuracy_units.block,
         "tensor_core": tensor_cores,
         "matrix_units": tensor_cores,
     },
-    "docs/blocks_training.md": {"block_training": training},
-    "docs/cuda.md": {
+    "docs/how_to/blocks_training.md": {"block_training": training},
+    "docs/how_to/cuda.md": {
         "gpu_ksplit": gpu_chunks,
         "gpu_bounds": gpu_bounds,
         "gpu_host": gpu_host,
         "gpu_nvidia_h200": gpu_report.block,
         "gpu_nvidia_h100_80gb_hbm3": gpu_report.block,
     },
-    "docs/blocks.md": {
+    "docs/concepts/blocks.md": {
         "blocks_quality": blocks_quality.block,
         "blocks_speed": blocks_speed,
     },
-    "docs/applications.md": {
+    "docs/benchmarks/applications.md": {
         "spectral_transform": spectral_transform.block,
         "quantum_circuit": quantum_circuit.block,
         "ccsd": ccsd.block,
@@ -225,7 +226,7 @@ DOCUMENTS = {
         "transformer": transformer.block,
         "transformer_plan": transformer_plan.block,
     },
-    "docs/accuracy.md": {
+    "docs/benchmarks/accuracy.md": {
         "accuracy_condition": accuracy_condition.block,
         "accuracy_exponents": accuracy_exponents.block,
         "accuracy_length": accuracy_length.block,
@@ -233,14 +234,14 @@ DOCUMENTS = {
 }
 
 TABLES = {
-    "README.md": {"devices": tensor_core_tables.in_short},
-    "docs/blocks.md": blocks_tables.TABLES,
-    "docs/tensor_cores.md": tensor_core_tables.TABLES,
+    "docs/concepts/blocks.md": blocks_tables.TABLES,
+    "docs/concepts/tensor_cores.md": tensor_core_tables.TABLES,
 }
 
 #: A file for each theme.
 PICTURES = {
     "docs/figures/overview": overview_figure.picture,
+    "docs/figures/questions": questions_figure.picture,
     "docs/figures/speed": surface_figure.picture,
 }
 

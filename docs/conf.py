@@ -54,14 +54,43 @@ copybutton_prompt_is_regexp = True
 def setup(app: Sphinx) -> None:
     app.connect("source-read", link_copies)
     app.connect("autodoc-process-signature", plain_defaults)
+    app.connect("build-finished", write_redirects)
     if EXPLORER.is_dir():
         app.tags.add("explorer")
         app.connect("build-finished", copy_explorer)
 
 
 def link_copies(app: Sphinx, page: str, source: list[str]) -> None:
-    """Links out of this folder, which GitHub follows, lead to a copy of the file."""
-    source[0] = re.sub(r"\]\((\.\./[^)#]+)\)", r"](path:\1)", source[0])
+    """Make links to files outside this folder, which GitHub follows, lead to a copy."""
+    up = re.escape("../" * (page.count("/") + 1))
+    source[0] = re.sub(rf"\]\(({up}[^)#]+)\)", r"](path:\1)", source[0])
+
+
+#: Pages that had another address before 0.1.0, by the folder that holds them now.
+MOVED = {
+    "get_started": "tutorial",
+    "how_to": """arithmetic blas blocks_training cuda dask explorer files precision
+    report terminal tune typing""",
+    "concepts": "blocks formats tensor_cores threads",
+    "reference": "command contract libraries numpy platforms tensors",
+    "benchmarks": "accuracy applications speed",
+    "project": "architecture faq",
+}
+REDIRECT = """<!doctype html>
+<meta charset="utf-8">
+<title>This page has moved</title>
+<meta http-equiv="refresh" content="0; url={0}">
+<link rel="canonical" href="{0}">
+<p>This page has moved to <a href="{0}">{0}</a>.</p>
+"""
+
+
+def write_redirects(app: Sphinx, error: Exception | None) -> None:
+    """Write a page to each old address that sends the reader to the new one."""
+    for folder, names in MOVED.items():
+        for name in names.split():
+            to = f"{folder}/{name}.html"
+            (Path(app.outdir) / f"{name}.html").write_text(REDIRECT.format(to))
 
 
 def plain_defaults(app: Sphinx, kind: str, name: str, *rest: Any) -> Any:
@@ -121,7 +150,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -131,5 +160,5 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_context = {"default_mode": "auto"}
-#: Pages of their own; all others show what is beside them.
-html_sidebars = {name: [] for name in "index tutorial accuracy speed faq".split()}
+#: The home page has no pages beside it in its section.
+html_sidebars = {"index": []}

@@ -1,4 +1,4 @@
-"""Tables of docs/blocks.md: the block formats, and what scales are worth."""
+"""Tables of docs/concepts/blocks.md: the block formats, and what scales are worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `python benchmarks/cuda/gpu.py` measured, as Markdown for docs/cuda.md.
+"""What `python benchmarks/cuda/gpu.py` measured, as Markdown for docs/how_to/cuda.md.
 
 A part that was not measured is left out, and of the figure's picture nothing is said
 where its measurements are not there.
@@ -127,7 +127,9 @@ def crossover(report: Report) -> list[str]:
     precision = found["precision"]
     speedup = {(x["mn"], x["k"]): x["native"] / x["emulated"] for x in cells}
     faster = [place for place, ratio in speedup.items() if ratio > 1]
-    picture = f"![Speed over shapes; speed and energy over n](figures/{figure(report)})"
+    picture = (
+        f"![Speed over shapes; speed and energy over n](../figures/{figure(report)})"
+    )
     (mn, k), most = max(speedup.items(), key=lambda x: x[1])
     said = (
         f"{precision} is faster than SGEMM in {len(faster)} of {len(cells)} shapes,"

@@ -1,4 +1,4 @@
-"""Tables of docs/tensor_cores.md: the models, the devices, and what is contested."""
+"""Tables of docs/concepts/tensor_cores.md: models, devices and contested points."""
 
 from __future__ import annotations
 
@@ -197,6 +197,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 TABLES = {
+    "devices": in_short,
     "models": models,
     "rounded": rounded,
     "block_scaled": block_scaled,

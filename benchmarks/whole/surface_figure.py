@@ -1,4 +1,4 @@
-"""The picture of docs/speed.md: the mean time of each kind of call over float32's."""
+"""The picture of docs/benchmarks/speed.md: mean times of calls over float32's."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@
  * @property {Value} value
  * @property {Flag[]} flags
  * @property {string} outcome  in the words of `tf32dtype inspect`: "exact", "rounded,
- *   subnormal", "saturated"; docs/terminal.md has all
+ *   subnormal", "saturated"; docs/how_to/terminal.md has all
  * @property {Exact | null} error  value - exact; null if either is not finite
  * @property {string} relative  |error| / |exact|, "1.2e-3"; "" without an error, or of 0
  * @property {string} ulps  |error| in spacings of the format at the exact value, "0.25"

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_MATMUL_PRECISIONS_H
 #define TF32DTYPE_MATMUL_PRECISIONS_H
 
-/* docs/precision.md, "The precisions". */
+/* docs/how_to/precision.md, "The precisions". */
 struct tf_precision_row {
     const char *preset, *name; /* the long name (JAX's), the short one */
     int format;       /* what operands are rounded to: a format, TF_FLOAT16, TF_FLOAT32 */

@@ -1,4 +1,4 @@
-"""docs/arithmetic.md has what is reached, and what is not."""
+"""docs/how_to/arithmetic.md has what is reached, and what is not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.arithmetic.reach import reached
 from tests.support.documents import blocks, table
 from tests.support.paths import ROOT
 
-DOCUMENT = ROOT / "docs" / "arithmetic.md"
+DOCUMENT = ROOT / "docs" / "how_to" / "arithmetic.md"
 
 
 def documented() -> set[str]:

@@ -13,6 +13,7 @@ import tf32dtype as td
 from tests.arithmetic.operands import quiet
 from tf32dtype._report import arithmetic as report
 from tf32dtype._text import strict_json
+from tf32dtype._wording import page
 
 
 def overflow(x: Any) -> Any:
@@ -73,7 +74,7 @@ def test_advice(places: tuple[report.ArithmeticPlace, ...]) -> None:
     assert texts[2].startswith("NaN in float16: ")
     assert "invalid: sqrt (100 of 100)" in texts[2]
     assert [line.kind for line in lines] == ["range"] * 3 + ["digits", "elsewhere"]
-    assert "docs/arithmetic.md" in texts[-1]
+    assert page("Arithmetic") in texts[-1]
 
 
 def test_advice_of_operands() -> None:

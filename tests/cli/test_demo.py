@@ -181,7 +181,7 @@ def test_the_claim_of_gpus(piped):
     p, q = (np.float16(eval(f"[{x.replace('^', '**')}]")) for x in (p, q))
     terms = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(p, q, strict=True)]
     assert max(map(abs, terms)) == 1
-    # docs/tensor_cores.md: bits that are kept below the exponent of the largest term
+    # docs/concepts/tensor_cores.md: bits kept below the largest term's exponent
     for result, kept in zip(results, (25, 24), strict=True):
         total = sum(int(term * 2**kept) for term in terms)
         assert result == number(total / 2**kept)
@@ -231,6 +231,17 @@ def test_the_page_quotes_the_claims(piped):
         # The training's float64 products may differ in the last bits between machines.
         quoted, values = ([*map(float, value.findall(x))] for x in (line, found))
         assert quoted == pytest.approx(values, rel=0.05)
+
+
+def test_the_help_quotes_the_demo(piped):
+    """But for numbers, which may differ in the last bits between machines."""
+    value = re.compile(r"-?\d[\d.]*(?:e-\d+)?")
+    lines = [value.sub("#", " ".join(x.split())) for x in piped.splitlines()]
+    example = re.findall(r"^  (?!\$|\.\.\.)(\S.*?) *\.\.\.$", demo.__doc__, re.M)
+    assert len(example) >= 7
+    for line in example:
+        start = value.sub("#", " ".join(line.split()))
+        assert any(found.startswith(start) for found in lines), line
 
 
 def test_demo_in_a_pipe_and_on_a_terminal(piped):

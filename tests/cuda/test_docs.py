@@ -1,4 +1,4 @@
-"""docs/cuda.md's code, on the host's memory or on a GPU."""
+"""docs/how_to/cuda.md's code, on the host's memory or on a GPU."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.documents import blocks, check_block
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "cuda.md"
+PAGE = ROOT / "docs" / "how_to" / "cuda.md"
 
 
 def test_code(backend, monkeypatch):  # noqa: F811

@@ -254,8 +254,8 @@ def test_nine_products_are_as_good_as_float32(backend, kind, k, device, monkeypa
     assert ratio >= float32s or kind in WIDE
 
 
-#: docs/accuracy.md, "Long products"; of numbers of one sign the tensor core's cutting
-#: shows, so that these are NumPy's.
+#: docs/benchmarks/accuracy.md, "Long products"; of numbers of one sign the tensor
+#: core's cutting shows, so that these are NumPy's.
 FIGURES = {"bf16x6": 138, "tf32x3": 133, "bf16x3": 106.5}
 
 

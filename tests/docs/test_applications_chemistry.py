@@ -1,6 +1,6 @@
 """The applications with molecules, spins and a transformer: small runs, and the claims.
 
-What docs/applications.md says of the full runs is checked on their JSON.
+What docs/benchmarks/applications.md says of the full runs is checked on their JSON.
 """
 
 from __future__ import annotations

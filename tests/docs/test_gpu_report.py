@@ -1,4 +1,4 @@
-"""What docs/cuda.md says of a GPU's measurements, whichever of them are there."""
+"""The measurements of GPUs in docs/how_to/cuda.md, for each GPU that has a report."""
 
 from __future__ import annotations
 

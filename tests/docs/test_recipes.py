@@ -22,11 +22,6 @@ def imported(code: str) -> set[str]:
     return found
 
 
-def test_a_recipe_for_each_library() -> None:
-    names = [path.stem for path in RECIPES]
-    assert names == ["hdf5", "jax", "onnx", "safetensors", "torch", "zarr"]
-
-
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_code(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

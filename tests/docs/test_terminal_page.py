@@ -1,4 +1,4 @@
-"""docs/terminal.md shows what its commands print."""
+"""docs/how_to/terminal.md shows what its commands print."""
 
 import re
 import shlex
@@ -11,11 +11,11 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.once
 
 _SHOWN = re.compile(r"```sh\n(tf32dtype [^\n]*)\n```\n\n```text\n(.*?)```\n", re.DOTALL)
-SHOWN = _SHOWN.findall((ROOT / "docs/terminal.md").read_text())
+SHOWN = _SHOWN.findall((ROOT / "docs/how_to/terminal.md").read_text())
 
 
 def test_every_output_is_shown_by_its_command():
-    text = (ROOT / "docs/terminal.md").read_text()
+    text = (ROOT / "docs/how_to/terminal.md").read_text()
     assert text.count("```text") == len(SHOWN) > 4
 
 

@@ -1,4 +1,4 @@
-"""What docs/ml_dtypes.md says of ml_dtypes 0.6.0, and life beside it."""
+"""What docs/how_to/from_ml_dtypes.md says of ml_dtypes 0.6.0, and life beside it."""
 
 import platform
 

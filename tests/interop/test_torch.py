@@ -466,7 +466,7 @@ def test_compiled_models(net, tokens):
 
 # -- the document ----------------------------------------------------------------------
 
-GUIDE = ROOT / "docs" / "blocks_training.md"
+GUIDE = ROOT / "docs" / "how_to" / "blocks_training.md"
 
 
 def test_the_code_in_the_document():

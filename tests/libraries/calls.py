@@ -2,7 +2,7 @@
 
 A module of this folder has a list of calls. Each is a line of Python, tried with an
 array of a format, with its like in ml_dtypes, and, for the truth, with the same numbers
-in float64. docs/libraries.md is a table of what they give:
+in float64. docs/reference/libraries.md is a table of what they give:
 
     python -m tests.libraries.page
 """

@@ -1,4 +1,4 @@
-"""Write the table of docs/libraries.md: what the calls of this folder's tests give.
+"""Write the table of docs/reference/libraries.md: results of the calls in this folder.
 
     python -m tests.libraries.page [--check]
 
@@ -18,7 +18,7 @@ from importlib.metadata import version
 from tests.libraries.calls import Call, agrees, run
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "libraries.md"
+PAGE = ROOT / "docs" / "reference" / "libraries.md"
 BEGIN, END = "<!-- calls:begin -->", "<!-- calls:end -->"
 #: The modules with calls, in the order of the page.
 MODULES = """

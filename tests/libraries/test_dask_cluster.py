@@ -245,7 +245,7 @@ def test_what_fails_in_workers_changes_none(client: Client) -> None:
 
 def test_the_document() -> None:
     names: dict[str, Any] = {}
-    for block in blocks(ROOT / "docs" / "dask.md", "python"):
+    for block in blocks(ROOT / "docs" / "how_to" / "dask.md", "python"):
         check_block(block, names)
 
 

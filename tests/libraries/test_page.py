@@ -1,4 +1,4 @@
-"""docs/libraries.md says what the tests of calls hold."""
+"""docs/reference/libraries.md says what the tests of calls hold."""
 
 from importlib import import_module
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+
 import tf32dtype as td
 
 from .shape import faults, provoke

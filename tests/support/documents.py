@@ -7,12 +7,16 @@ import numpy as np
 
 from tests.support.paths import ROOT
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-README, NUMPY = ROOT / "README.md", ROOT / "docs" / "numpy.md"
-FILES, FORMATS = ROOT / "docs" / "files.md", ROOT / "docs" / "formats.md"
-COMMAND, ML_DTYPES = ROOT / "docs" / "command.md", ROOT / "docs" / "ml_dtypes.md"
+DOCS = ROOT / "docs"
+HOW_TO, REFERENCE = DOCS / "how_to", DOCS / "reference"
+DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+README, NUMPY = ROOT / "README.md", REFERENCE / "numpy.md"
+FILES, FORMATS = HOW_TO / "files.md", DOCS / "concepts" / "formats.md"
+COMMAND, ML_DTYPES = REFERENCE / "command.md", HOW_TO / "from_ml_dtypes.md"
 #: Each is for one library: tests/docs/test_recipes.py runs them.
-RECIPES = sorted((ROOT / "docs" / "recipes").glob("[!i]*.md"))
+RECIPES = [
+    HOW_TO / f"{name}.md" for name in "hdf5 jax onnx safetensors torch zarr".split()
+]
 
 
 def blocks(path, language):

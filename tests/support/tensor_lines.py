@@ -1,4 +1,4 @@
-"""The lines of docs/tensors.md, library by library."""
+"""The lines of docs/reference/tensors.md, library by library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 def lines(library: str) -> list[list[str]]:
     """The rows of a library: its name, the lines there and back, what of the memory."""
-    rows = table(ROOT / "docs" / "tensors.md", "library")
+    rows = table(ROOT / "docs" / "reference" / "tensors.md", "library")
     return [row for row in rows if row[0].split(",")[0] == library]
 
 

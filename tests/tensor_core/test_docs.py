@@ -1,4 +1,4 @@
-"""docs/tensor_cores.md has what the table of models has, and shows what is computed."""
+"""The page of tensor cores has the table of models, and shows computed results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tf32dtype.tensor_core.models import ALIGNED, CONTESTED, POINTS, VERIFIED
 
 pytestmark = pytest.mark.once
 
-PAGE = ROOT / "docs" / "tensor_cores.md"
+PAGE = ROOT / "docs" / "concepts" / "tensor_cores.md"
 
 
 def pairs(operands: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ many obeyed. The same by hand:
 
 TF32DTYPE_BLAS takes words with commas between: float64, complex64, dots, lapack,
 min_size=K, rounding=..., scale=..., special_values=... Without a precision products are
-counted. docs/blas.md has what is reached.
+counted.
 """
 
 import os

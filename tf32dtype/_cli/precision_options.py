@@ -1,57 +1,79 @@
-"""The options of a command that name a precision, and which products are to obey it."""
+"""The options that name a precision and the matrix multiplications that use it."""
 
 from argparse import ArgumentParser, Namespace
-from typing import get_args
+from typing import Any, get_args
 
 from .._formats.quantize import Tf32Rounding
 from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unless
 
 _OTHERS = {
-    "float64": "products in float64 obey too",
-    "complex64": "products in complex64 obey too; with --float64 in complex128",
-    "dots": "dots and norms obey too: products whose result is one number",
-    "lapack": "products obey that LAPACK makes inside its routines",
+    "float64": "include matrix multiplications in float64 (default: float32 only)",
+    "complex64": "include those in complex64, and in complex128 with --float64"
+    " (default: real ones only)",
+    "dots": "include dot products and norms, whose result is one number (default: leave"
+    " them unchanged)",
+    "lapack": "include matrix multiplications inside LAPACK's routines (default: leave"
+    " them unchanged)",
 }
 
 
-def add_precision(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype run` and `tf32dtype blas`."""
-    parser.add_argument(
+def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
+    """Add the options of `tf32dtype run` and `tf32dtype blas`.
+
+    Returns
+    -------
+    argparse groups
+        "Precision" and "Scope", to which a command may add options.
+    """
+    precision = parser.add_argument_group("Precision")
+    scope = parser.add_argument_group("Scope")
+    precision.add_argument(
         "--precision",
         metavar="NAME",
-        help=", ".join(row.short for row in PRECISIONS) + ", or a long name",
+        help="multiply matrices in this precision: "
+        + ", ".join(row.short for row in PRECISIONS)
+        + ", or a long name such as TF32_TF32_F32 (default: none)",
     )
     usual = Settings(None)
-    for option, kind, default, whose in (
+    for option, kind, default, text in (
         (
             "--rounding",
             Tf32Rounding,
             usual.rounding,
-            "of operands under tf32 (ties_to_even; as a device's library)",
+            "round operands to tf32 in this direction (default: ties_to_even; with"
+            " --device, that of the device's library)",
         ),
-        ("--scale", Scale, usual.scale, "what has a scale of its own under fp8"),
+        (
+            "--scale",
+            Scale,
+            usual.scale,
+            "scale fp8 operands per matrix, or per row of the first one and column of"
+            f" the second (default: {usual.scale})",
+        ),
         (
             "--special-values",
             SpecialValues,
             usual.special_values,
-            "what becomes of Inf in x3, x6 and x9",
+            "keep Inf in tf32x3, bf16x3, bf16x6 and bf16x9, or replace Inf by the"
+            f" largest float32 (default: {usual.special_values})",
         ),
     ):
         metavar = "|".join(get_args(kind))
-        parser.add_argument(option, default=default, metavar=metavar, help=whose)
-    for name, what in _OTHERS.items():
-        parser.add_argument(f"--{name}", action="store_true", help=what)
-    parser.add_argument(
+        precision.add_argument(option, default=default, metavar=metavar, help=text)
+    for name, text in _OTHERS.items():
+        scope.add_argument(f"--{name}", action="store_true", help=text)
+    scope.add_argument(
         "--min-size",
         type=int,
         default=0,
         metavar="K",
-        help="sums of fewer than K products are left as they are (0)",
+        help="leave sums of fewer than K terms unchanged (default: 0)",
     )
+    return precision, scope
 
 
 def settings_of(arguments: Namespace, blas: bool = True) -> Settings:
-    """What `matmul_precision` is to be given."""
+    """Return the arguments of `matmul_precision`."""
     plan = getattr(arguments, "plan", None)
     return Settings(
         arguments.precision,

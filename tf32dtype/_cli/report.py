@@ -15,8 +15,6 @@ needs float64 float32 is not enough
 loses range   numbers became Inf or NaN, or vanished and that shows in an error
 digits        that cancel: log10 of how far the median condition |A||B| / |AB| is
               beyond sqrt(k), which sums of k products with random signs have
-
-docs/report.md has the rest.
 """
 
 import os

@@ -4,13 +4,13 @@ It runs as `python script.py ...` or `python -m module ...` runs it: all words a
 name are its own, and so are its exit code and its traceback. The precision is that of
 the whole process, as td.set_matmul_precision sets it: of NumPy's products, and of all
 that a library has BLAS make. At the end standard error tells how many products obeyed,
-and what would reach the others. docs/precision.md and docs/blas.md have the details.
+and what would reach the others.
 
 --only, --except    where products obey: in code of a file, or of a function in it, and
                     in what that calls (repeatable); programs that it starts are left
                     alone then
 --plan FILE         a precision for each place in the source, as `tf32dtype tune` writes
-                    it, instead of one for all: docs/tune.md
+                    it, instead of one for all
 --no-blas           NumPy's functions alone: no other library's, none of its methods
 --no-children       programs that it starts are left alone; else their products obey too
 --strict            exit code 3 if no product obeyed

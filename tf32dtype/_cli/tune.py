@@ -14,8 +14,7 @@ td.matmul_precision(plan="plan.toml") obey.
 --tolerance   how far a number may be from the unchanged program's, as a share of the
               greatest one; with --absolute as it is
 
-Exit code 4: time was up, or Ctrl-C; the plan is the best so far. docs/tune.md has the
-rest.
+Exit code 4: time was up, or Ctrl-C; the plan is the best so far.
 """
 
 import os

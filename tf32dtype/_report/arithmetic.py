@@ -1,6 +1,7 @@
 """What rounding NumPy's arithmetic to a format did, by line of source.
 
-`tf32dtype.arithmetic(..., watch=True)` gathers the figures: docs/arithmetic.md.
+`tf32dtype.arithmetic(..., watch=True)` gathers the figures: see
+:doc:`/how_to/arithmetic`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from .. import _core
 from .._formats.quantize import target_dtype
 from .._formats.table import formats
 from .._text import Table, number
+from .._wording import page
 from .advice import Advice
 from .naming import at, share, some
 from .places import Frame
@@ -206,7 +208,7 @@ def _errors(places: Sequence[ArithmeticPlace]) -> Advice:
 
 def _not_reached() -> Advice:
     what = ", ".join(name for name, _ in NOT_REACHED)
-    return Advice("elsewhere", f"Not rounded: {what} (docs/arithmetic.md).")
+    return Advice("elsewhere", f"Not rounded: {what}. See {page('Arithmetic')}.")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class report:
     Parameters
     ----------
     precision : str or sequence of str, optional
-        What to measure, besides "f32": precisions of docs/precision.md and block
+        What to measure, besides "f32": precisions of `matmul_precision` and block
         formats; all by default.
     device : str or sequence of str, optional
         Devices whose tensor cores are measured too, "H100" or "H100:mma.sync".
@@ -85,7 +85,7 @@ class report:
     Notes
     -----
     The command ``tf32dtype report script.py`` does the same for a program.
-    docs/report.md says what the figures are.
+    See :doc:`/how_to/report` for what the figures are.
 
     Examples
     --------
