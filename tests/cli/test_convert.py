@@ -213,67 +213,23 @@ def test_shards_stay_shards(tmp_path, monkeypatch, capsys):
 REFUSED = {
     ("o.bin", "--to", "bf16"): r"output must be a file *.safetensors, or a folder",
     ("in.safetensors", "--to", "bf16", "--force"): "output must not be the input",
-    (
-        "there.safetensors",
-        "--to",
-        "bf16",
-    ): "already exists; use --force to overwrite it",
-    (
-        "m.safetensors.index.json",
-        "--to",
-        "bf16",
-    ): "as the input in.safetensors is; got the index",
+    ("there.safetensors", "--to", "bf16"): "already exists; use --force to overwrite",
+    ("m.safetensors.index.json", "--to", "bf16"): "input in.safetensors is; got the",
     ("o.safetensors", "--to", "bf17"): "format must be one of",
     ("o.safetensors", "--to", "fp8"): "Use fp8_e4m3 (float8_e4m3fn",
     ("o.safetensors", "--to", "bf16", "--scheme", "x"): "--scheme must be one of vllm,",
     ("o.safetensors", "--to", "bf16", "--scheme", "vllm"): "vllm cannot store bfloat16",
     ("o.safetensors", "--to", "mxfp8", "--scheme", "deepseek"): "cannot store mxfp8",
-    (
-        "o.safetensors",
-        "--to",
-        "mxfp8",
-        "--tile",
-        "1x128",
-    ): "--tile must only be given for formats in tiles",
-    (
-        "o.safetensors",
-        "--to",
-        "bf16",
-        "--scale",
-        "amax",
-    ): "--scale must only be given for block formats",
-    (
-        "o.safetensors",
-        "--to",
-        "fp8_e4m3",
-        "--tile",
-        "4",
-    ): "--tile must be such as 128x128,",
+    ("o.safetensors", "--to", "mxfp8", "--tile", "1x128"): "--tile must only be given",
+    ("o.safetensors", "--to", "bf16", "--scale", "amax"): "--scale must only be given",
+    ("o.safetensors", "--to", "fp8_e4m3", "--tile", "4"): "--tile must be such as 128",
     (
         *("o.safetensors", "--to", "nvfp4", "--block-size", "32"),
         *("--scheme", "modelopt"),
     ): "block_size must be 16; got 32",
-    (
-        "o.safetensors",
-        "--to",
-        "bf16",
-        "--include",
-        "(",
-    ): "must be a regular expression; got (",
-    (
-        "o.safetensors",
-        "--to",
-        "bf16",
-        "--include",
-        "gone",
-    ): "must have a floating-point tensor",
-    (
-        "o.safetensors",
-        "--to",
-        "bf16",
-        "--seed",
-        "1",
-    ): "--seed must only be given with --rounding",
+    ("o.safetensors", "--to", "bf16", "--include", "("): "a regular expression; got (",
+    ("o.safetensors", "--to", "bf16", "--include", "gone"): "a floating-point tensor",
+    ("o.safetensors", "--to", "bf16", "--seed", "1"): "--seed must only be given with",
     (
         *("o.safetensors", "--to", "bf16", "--rounding", "stochastic"),
         *("--seed", "-1"),
@@ -307,7 +263,7 @@ def test_force_replaces(checkpoint, capsys, tmp_path):
 def test_a_work_file_of_others_is_left(checkpoint, capsys, tmp_path):
     (tmp_path / "o.safetensors.part").write_bytes(b"half a download")
     argv = "convert", checkpoint, "o.safetensors", "--to", "bf16", "--force"
-    assert "is not a work file of convert" in complaint(capsys, *argv)
+    assert "already exists and is not a work file" in complaint(capsys, *argv)
     assert (tmp_path / "o.safetensors.part").read_bytes() == b"half a download"
     assert len(os.listdir()) == 2
 
