@@ -349,8 +349,8 @@ def npy(facts: dict[str, Any]) -> bytes:
     [
         (
             {"tile": (1, 5)},
-            "115 bytes along one axis for float8_e4m3fn tiles of shape (5, 11); got shape "
-            "(79,)",
+            "115 bytes along one axis for float8_e4m3fn tiles of shape (5, 11);"
+            " got shape (79,)",
         ),
         ({"tile": (0, 5)}, "rows and columns from 1 to"),
         ({"tile": None}, "two integers"),
