@@ -73,7 +73,7 @@ def test_files_of_others_stay(name, other, folder, capsys):
     for words in (command, [x for x in command if x != "--resume"]):
         said = complaint(capsys, *words)
         assert f"{name} already exists and is not" in said
-        assert "move it away" in said
+        assert "Move or remove that file" in said
         assert all_files(folder) == before
 
 
