@@ -349,7 +349,9 @@ def test_compare_complains_of_devices(pair, capsys):
     unknown = complains("--device", "V99")
     assert all(name in unknown for name in ("'V99'", "V100", "RTX Blackwell"))
     assert "wgmma, mma.sync" in complains("--device", "H100:tcgen05")
-    assert "named before" in complains("--device", "H100", "--device", "H200:wgmma")
+    assert "must be given only once" in complains(
+        "--device", "H100", "--device", "H200:wgmma"
+    )
     assert "not support tf32; use one of float16" in complains(
         "--device", "V100", "--formats", "tf32"
     )

@@ -178,7 +178,7 @@ def test_members_of_archives(factors, capsys):
     ("argv", "words"),
     [
         (["x.npz"], "x.npz has 2 tensors; use one of x.npz:w1, x.npz:w2"),
-        (["x.npz:w3"], "'w3' is not a tensor of x.npz. Did you mean w1 or w2?"),
+        (["x.npz:w3"], "'w3' is not a tensor of x.npz. Did you mean w2 or w1?"),
         (["A"], "A cannot be read: No such file or directory; use A.npy"),
         (["y.npz:w3"], "y.npz cannot be read: No such file or directory"),
         (["A.npy:w1"], "A.npy holds one array and not tensors with names; omit :w1"),

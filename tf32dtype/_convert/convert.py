@@ -150,8 +150,8 @@ def _check_absent(where: Destination, notes: Notes, force: bool) -> None:
         work = path + SUFFIX
         if os.path.islink(work) or (notes.is_new and os.path.lexists(work)):
             raise UserError(
-                f"{work} is not a work file of convert: it has no journal, or is a"
-                " symbolic link. Move or delete it"
+                f"{work} already exists and is not a work file of convert: it has no"
+                " journal, or is a symbolic link. Move or remove that file"
             )
 
 
