@@ -1,57 +1,75 @@
-"""The options of a command that name a precision, and which products are to obey it."""
+"""The options of a command that choose a precision and its scope."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from typing import get_args
 
 from .._formats.quantize import Tf32Rounding
 from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unless
 
 _OTHERS = {
-    "float64": "products in float64 obey too",
-    "complex64": "products in complex64 obey too; with --float64 in complex128",
-    "dots": "dots and norms obey too: products whose result is one number",
-    "lapack": "products obey that LAPACK makes inside its routines",
+    "float64": "include float64 multiplications (default: no)",
+    "complex64": "include complex64 multiplications, with --float64 also complex128"
+    " (default: no)",
+    "dots": "include dot products and norms (default: no)",
+    "lapack": "include matrix multiplications inside LAPACK (default: no)",
 }
 
 
-def add_precision(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype run` and `tf32dtype blas`."""
-    parser.add_argument(
+def add_precision(parser: ArgumentParser) -> tuple[_ArgumentGroup, _ArgumentGroup]:
+    """Add the arguments that `tf32dtype run` and `tf32dtype blas` share.
+
+    Returns
+    -------
+    tuple of argument groups
+        The groups "Precision" and "Scope".
+    """
+    group = parser.add_argument_group("Precision")
+    group.add_argument(
         "--precision",
         metavar="NAME",
-        help=", ".join(row.short for row in PRECISIONS) + ", or a long name",
+        help="use this precision: "
+        + ", ".join(row.short for row in PRECISIONS)
+        + ", or a long name",
     )
     usual = Settings(None)
-    for option, kind, default, whose in (
+    for option, kind, default, what in (
         (
             "--rounding",
             Tf32Rounding,
             usual.rounding,
-            "of operands under tf32 (ties_to_even; as a device's library)",
+            "round operands to tf32 this way (default: ties_to_even; with --device as"
+            " the device's library)",
         ),
-        ("--scale", Scale, usual.scale, "what has a scale of its own under fp8"),
+        (
+            "--scale",
+            Scale,
+            usual.scale,
+            f"choose what gets its own scale in fp8 (default: {usual.scale})",
+        ),
         (
             "--special-values",
             SpecialValues,
             usual.special_values,
-            "what becomes of Inf in x3, x6 and x9",
+            f"choose how x3, x6 and x9 handle Inf (default: {usual.special_values})",
         ),
     ):
         metavar = "|".join(get_args(kind))
-        parser.add_argument(option, default=default, metavar=metavar, help=whose)
+        group.add_argument(option, default=default, metavar=metavar, help=what)
+    scope = parser.add_argument_group("Scope")
     for name, what in _OTHERS.items():
-        parser.add_argument(f"--{name}", action="store_true", help=what)
-    parser.add_argument(
+        scope.add_argument(f"--{name}", action="store_true", help=what)
+    scope.add_argument(
         "--min-size",
         type=int,
         default=0,
         metavar="K",
-        help="sums of fewer than K products are left as they are (0)",
+        help="exclude sums of fewer than K products (default: 0)",
     )
+    return group, scope
 
 
 def settings_of(arguments: Namespace, blas: bool = True) -> Settings:
-    """What `matmul_precision` is to be given."""
+    """Return the arguments of `matmul_precision`."""
     plan = getattr(arguments, "plan", None)
     return Settings(
         arguments.precision,
