@@ -95,7 +95,7 @@ class Reference:
 
 
 def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Six products of bfloat16 parts that are not scaled."""
+    """Six products of bfloat16 components that are not scaled."""
     import tf32dtype as td
 
     def parts(x: np.ndarray) -> list[np.ndarray]:

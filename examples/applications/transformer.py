@@ -7,11 +7,11 @@ minute; --quick, which has fewer images and precisions, some seconds. The model 
 weights are those of digits_transformer.py.
 
 First the whole pass in each precision: the error of the logits against float64, and how
-many unseen images are told right. Then `td.report` of training images names the precision
-that is enough for each line at several targets, and each product is made in that
-precision: a plan by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the report,
-whose figures are those of one product, cannot know; and plans by that: first the
-products whose work is the most for the error.
+many unseen images are told right. Then `td.report` of training images names, for each
+line, the precision that is enough at several targets, and each product is made in it: a
+plan by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the
+report, whose figures are those of one product, cannot know; and plans by that: first
+the products whose work is the most for the error.
 """
 
 from __future__ import annotations

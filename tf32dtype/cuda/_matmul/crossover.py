@@ -140,7 +140,7 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
     if strategy not in _KNOWN:
         known = ", ".join(_KNOWN)
         raise ValueError(f"strategy={strategy!r}: known are {known}")
-    if row.parts == 1:
+    if row.components == 1:
         return False
     if strategy == "eager":
         return True
