@@ -30,6 +30,7 @@ import gpu_report
 import ising_chain
 import overview_figure
 import quantum_circuit
+import questions_figure
 import spectral_transform
 import surface_figure
 import surface_report
@@ -233,7 +234,6 @@ DOCUMENTS = {
 }
 
 TABLES = {
-    "README.md": {"devices": tensor_core_tables.in_short},
     "docs/concepts/blocks.md": blocks_tables.TABLES,
     "docs/concepts/tensor_cores.md": tensor_core_tables.TABLES,
 }
@@ -241,6 +241,7 @@ TABLES = {
 #: A file for each theme.
 PICTURES = {
     "docs/figures/overview": overview_figure.picture,
+    "docs/figures/questions": questions_figure.picture,
     "docs/figures/speed": surface_figure.picture,
 }
 

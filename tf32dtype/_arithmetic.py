@@ -54,7 +54,7 @@ class arithmetic:
     Inside, every ufunc of NumPy rounds the float32 numbers it reads to the format, and
     those it makes, once, to nearest, ties to even. They stay arrays of float32. So does
     what NumPy computes by ufuncs: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
-    docs/arithmetic.md says what is not reached.
+    See :doc:`/how_to/arithmetic` for what is not reached.
 
     The scope is the process's: ufuncs have one set of loops, so that all threads obey.
 
@@ -141,7 +141,7 @@ class arithmetic:
     def call_sites() -> list[dict[str, Any]]:
         """Figures of the last scope with `watch`, by line, function and dtype.
 
-        Each is a dictionary: docs/arithmetic.md says what its entries are.
+        Each is a dictionary, whose entries :doc:`/how_to/arithmetic` explains.
         """
         return _core.arithmetic_call_sites()
 

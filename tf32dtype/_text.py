@@ -295,6 +295,11 @@ def power_of_two(x: float) -> str:
     return f"2^{exponent - 1}" if mantissa == 0.5 else number(x, 6)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, as "1 tensor" or "2 tensors"."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def size(count: int) -> str:
     """A number of bytes, in the unit that leaves at most four digits."""
     units = ("B", "KiB", "MiB", "GiB", "TiB")

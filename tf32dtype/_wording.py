@@ -1,14 +1,31 @@
-"""How errors name what was given."""
+"""How messages name what was given, and pages of the documentation."""
 
 from __future__ import annotations
 
 import reprlib
 from typing import Any
 
+from . import _version
 from ._caller import warn
 
 _LONGEST = 100  # characters of a text, or of one thing's repr
 _MOST = 6  # things in a list
+
+#: The pages that messages name, by their paths on the site.
+PAGES = {
+    "Accuracy": "benchmarks/accuracy",
+    "Arithmetic": "how_to/arithmetic",
+    "BLAS": "how_to/blas",
+    "Blocks": "concepts/blocks",
+    "Command line": "reference/command",
+    "Files": "how_to/files",
+    "Formats": "concepts/formats",
+    "Precision": "how_to/precision",
+    "Report": "how_to/report",
+    "Tensor cores": "concepts/tensor_cores",
+    "Terminal": "how_to/terminal",
+    "Tune": "how_to/tune",
+}
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _LONGEST
@@ -44,6 +61,30 @@ def brief(value: Any) -> str:
             what = f"{value.format} {kind}"
         return f"an array of {what}, shape {tuple(shape)}"
     return " ".join(_short.repr(value).split())
+
+
+def page(name: str) -> str:
+    """Return the address of a page of the documentation, or words that name the page.
+
+    Parameters
+    ----------
+    name : str
+        One of `PAGES`.
+
+    Returns
+    -------
+    str
+        An address once `DOCUMENTATION` of _version.py holds that of the site.
+
+    Examples
+    --------
+    >>> page("Precision")
+    'the page "Precision" of the documentation'
+    """
+    path = PAGES[name]
+    if _version.DOCUMENTATION:
+        return f"{_version.DOCUMENTATION.rstrip('/')}/{path}.html"
+    return f'the page "{name}" of the documentation'
 
 
 def warn_of_raw_bytes(array: Any, name: str) -> None:

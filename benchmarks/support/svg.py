@@ -25,6 +25,7 @@ STYLE = (
     "text{font:14px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif}"
     ".title{font-size:17px;font-weight:600}.head{font-weight:600}"
     ".middle{text-anchor:middle}"
+    ".code{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}"
 )
 
 

@@ -197,6 +197,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 TABLES = {
+    "devices": in_short,
     "models": models,
     "rounded": rounded,
     "block_scaled": block_scaled,

@@ -22,8 +22,8 @@ LINES = {
     "float8_e4m3fn": "FP8 E4M3",
     "float8_e3m4": "FP8 E3M4",
 }
-#: Groups of bars: dtypes, blocks with scales, precisions of a float32 product.
-GROUPS = ("dtypes", "blocks with scales", "float32 products")
+#: Groups of bars: dtypes, block formats, precisions of a float32 product.
+GROUPS = ("dtypes", "block formats", "float32 products")
 DTYPES = ("fp4", "fp8_e4m3", "bfloat16", "tf32")
 BLOCKS = ("mxfp4", "nvfp4", "mxfp8_e4m3", "tcfp12", "tcfp16")
 PRECISIONS = ("bf16x3", "f32", "bf16x9")
@@ -74,7 +74,7 @@ def bars() -> list[Bar]:
 def number_lines(colors: Colors) -> list[str]:
     """The left half: a row a format, a tick a number, 0 to 8."""
     left, step, most = 92, 33, 8
-    drawn = [text(0, 22, "The numbers from 0 to 8", colors.text, "title")]
+    drawn = [text(0, 22, "All values from 0 to 8", colors.text, "title")]
     top, bottom = 70, 70 + 44 * (len(LINES) - 1)
     for x in range(most + 1):
         at = left + step * x
@@ -92,7 +92,9 @@ def number_lines(colors: Colors) -> list[str]:
 def bar_chart(colors: Colors) -> list[str]:
     """The right half: a bar a product, its length the dB that it keeps."""
     start, left, scale = 400, 520, 2.1
-    drawn = [text(start, 22, "What a product keeps, in dB", colors.text, "title")]
+    drawn = [
+        text(start, 22, "Accuracy of a matrix product, in dB", colors.text, "title")
+    ]
     y, group = 34.0, -1
     for bar in bars():
         color = colors.groups[bar.group]

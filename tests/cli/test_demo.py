@@ -233,6 +233,17 @@ def test_the_page_quotes_the_claims(piped):
         assert quoted == pytest.approx(values, rel=0.05)
 
 
+def test_the_help_quotes_the_demo(piped):
+    """But for numbers, which may differ in the last bits between machines."""
+    value = re.compile(r"-?\d[\d.]*(?:e-\d+)?")
+    lines = [value.sub("#", " ".join(x.split())) for x in piped.splitlines()]
+    example = re.findall(r"^  (?!\$|\.\.\.)(\S.*?) *\.\.\.$", demo.__doc__, re.M)
+    assert len(example) >= 7
+    for line in example:
+        start = value.sub("#", " ".join(line.split()))
+        assert any(found.startswith(start) for found in lines), line
+
+
 def test_demo_in_a_pipe_and_on_a_terminal(piped):
     pytest.importorskip("rich")
     assert "\x1b" not in piped

@@ -78,7 +78,7 @@ def line_around(capsys, *argv):
 
 def test_a_number_between_two(capsys):
     title, marker, line, labels = line_around(capsys, "0.3", "--format", "fp8_e4m3")
-    assert title == "float8_e4m3fn around 0.3, numbers 2^-5 apart"
+    assert title == "float8_e4m3fn around 0.3, spacing 2^-5"
     assert line.strip() == (
         "|---------------|---------------#--------------|---------------|"
     )
@@ -168,7 +168,7 @@ def test_both_kinds_of_a_name(capsys):
     found = report(capsys, "inspect", "0.3", "--format", "fp6")
     assert [x["format"] for x in found] == ["float6_e2m3fn", "float6_e3m2fn"]
     out = plain(capsys, "inspect", "0.3", "--format", "fp6")
-    assert out.count("Nearest in every format") == 1
+    assert out.count("Nearest value in every format") == 1
 
 
 def test_colors_are_of_terminals(capsys, monkeypatch):

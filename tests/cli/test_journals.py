@@ -173,7 +173,7 @@ def test_convert_begins_again(folder, capsys):
     notes.close()
     damaged(path)
     assert main(COMMANDS["convert"]) == 0
-    assert "begins anew, as its journal is damaged" in capsys.readouterr().err
+    assert "starting over: the journal is damaged" in capsys.readouterr().err
     assert td.safetensors.load("o.safetensors")["a"].dtype == td.bfloat16
     assert not path.exists()
 

@@ -109,12 +109,12 @@ def test_fp4_as_text(capsys):
     lines = plain(capsys, "values", "fp4").splitlines()
     assert lines[:4] == [
         "float4_e2m1fn: all 16 codes (bits: sign-exponent-mantissa)",
-        "code    bits  value    exactly       kind",
-        "----  ------  -----  ---------  ---------",
-        "0x00  0 00 0    0.0    0 * 2^0       zero",
+        "code    bits  value  exact value       kind",
+        "----  ------  -----  -----------  ---------",
+        "0x00  0 00 0    0.0      0 * 2^0       zero",
     ]
-    assert lines[10] == "0x07  0 11 1    6.0    3 * 2^1     normal"
-    at = lines.index("The finite numbers of float4_e2m1fn")
+    assert lines[10] == "0x07  0 11 1    6.0      3 * 2^1     normal"
+    at = lines.index("Finite values of float4_e2m1fn")
     line, labels = lines[at + 1 : at + 3]
     # Both zeros are one place, in the middle; below 1 lies between subnormals.
     assert line.strip() == (
@@ -123,13 +123,13 @@ def test_fp4_as_text(capsys):
     assert labels.split() == ["-6", "-3", "0", "3", "6"]
     for text, place in (("-6", 0), ("0", 31), ("6", 62)):
         assert abs(labels.index(f" {text}") + 1 - 8 - place) <= 1
-    assert lines[-1] == "All 16 codes: 14 numbers, 2 zeros"
+    assert lines[-1] == "16 codes: 14 nonzero numbers, 2 zeros"
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_line_has_every_number(name, capsys):
     lines = plain(capsys, "values", name).splitlines()
-    line = lines[lines.index(f"The finite numbers of {name}") + 1].strip()
+    line = lines[lines.index(f"Finite values of {name}") + 1].strip()
     assert line == line[::-1]  # as many below zero as above, or below 1
     assert "+" in line or sum(
         1 if x == "|" else int(x) for x in line if x == "|" or x.isdigit()
@@ -138,7 +138,7 @@ def test_the_line_has_every_number(name, capsys):
 
 def test_a_grid(capsys):
     lines = plain(capsys, "values", "fp8_e4m3", "--grid").splitlines()
-    assert lines[1].split() == ["first", *(f"+{i:X}" for i in range(16))]
+    assert lines[1].split() == ["code", *(f"+{i:X}" for i in range(16))]
     rows = [line.split() for line in lines[3:19]]
     assert [row[0] for row in rows] == [f"0x{i:X}0" for i in range(16)]
     shown = [float(x) for row in rows for x in row[1:]]

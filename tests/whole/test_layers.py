@@ -16,8 +16,8 @@ pytestmark = pytest.mark.once
 #: docs/project/architecture.md describes them; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
-        _caller
-        _wording _options _scopes _imports _requirements _file_kinds _text _version
+        _caller _version
+        _wording _options _scopes _imports _requirements _file_kinds _text
         _whole_files _tensor_names _scaled_arrays _mapping
         _core _nvrtc
         _formats _source_folders _config

@@ -204,7 +204,7 @@ def table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table
     """What codes stand for: names, and what `coded` says."""
     return Table(
         title,
-        [key, "bits", "value", "exactly", "kind"],
+        [key, "bits", "value", "exact value", "kind"],
         [
             [
                 name,

@@ -1,33 +1,56 @@
-"""What the product A @ B of two files loses in each format, or storing one file.
+"""Measure the error of storing an array, or of multiplying two, in each format.
 
-FILE is a .npy file, FILE:NAME a tensor of a .npz, safetensors, GGUF, HDF5, Zarr or ONNX
-file; blocks and their scales are taken as the numbers they stand for. A and B are
-rounded to the format, multiplied exactly, summed in float32 and the sums rounded to the
-format, as `A.astype(T) @ B.astype(T)` does; the float64 product is the truth.
+Example: the error of storing an array
 
-SNR           -20 log10 of the relative error ||C - A @ B|| / ||A @ B|| (Frobenius),
-              in dB; in brackets where the float32 sums are kept unrounded
-overflows     numbers of A, of B and of the result beyond the format's range: they
-              became Inf, NaN or the largest number
-underflows    nonzero numbers below the smallest normal that did not stay exact
---scale       multiplies A, B and the result of formats below 16 bits by a power of
-              two each, which brings the largest magnitude just inside the range
---precision   td.matmul's products, whose results are float32: f32, tf32, tf32x3, bf16,
-              bf16x3, bf16x6, bf16x9, f16, fp8_e4m3, fp8_e5m2, and with both operands
-              in a block format: mxfp8_e4m3, nvfp4, tcfp12, ... Bytes are those of what
-              is multiplied, all parts of it, and of the result
-condition     of a dot product: sum |x_i y_i| / |sum x_i y_i|; k 2^-24 times it
-              bounds the relative error of a float32 sum of k products
---device      compares tensor cores instead, in the formats that they have, or in those
-              that are named, block formats and --precision of parts among them: how
-              far their float32 results are from float64, in brackets exact sums of
-              the rounded operands; then each two of them, an ulp being the distance
-              to the next float32
---target-db   names what takes the fewest bytes and reaches that SNR; the exit code is
-              1 if nothing does
+  $ tf32dtype compare A.npy --formats bf16,mxfp4
+  20 x 30 from A.npy
 
-One FILE alone: the error of its numbers in each format and block format, whose blocks
-lie along the last axis.
+  Error of storing the array in each format
+  format    bits  SNR dB  max rel. error  max error  overflows  underflows      bytes
+  --------  ----  ------  --------------  ---------  ---------  ----------  ---------
+  bfloat16    16    55.6         0.00384    0.00761          0           0  1.172 KiB
+  mxfp4     4.25    18.0               1      0.899          -           -      340 B
+
+Example: the error of A @ B, and the smallest format that reaches 40 dB
+
+  $ tf32dtype compare A.npy B.npy --formats tf32,bf16,fp8_e4m3 --target-db 40
+  A 20 x 30 from A.npy, B 30 x 10 from B.npy
+  Condition number of the dot products: median 4.12, largest 115
+  Error bound of float32 sums, relative: median 7.37e-06, largest 0.000205
+
+  Error of A @ B in each format, relative to float64
+  format         SNR dB  sums SNR dB  max rel. error  ...
+  -------------  ------  -----------  --------------  ...
+  tf32             69.7         71.7         0.00955  ...
+  bfloat16         50.7         53.3           0.106  ...
+  float8_e4m3fn    27.2         28.7            2.57  ...
+
+  Cheapest format that reaches 40 dB: bfloat16
+
+A file is FILE.npy, or FILE:NAME for a tensor of a .npz, safetensors, GGUF, HDF5, Zarr
+or ONNX file. A block array counts as the values that it represents.
+
+One array is rounded to each format, and to each block format with the blocks along its
+last axis. Two are rounded to the format and multiplied. The products are exact, the
+sums are in float32, and the result is rounded to the format, as
+`A.astype(T) @ B.astype(T)` does. The reference is the float64 result.
+
+Columns of the tables:
+
+SNR dB          -20 log10 of the relative error ||C - A @ B|| / ||A @ B|| (Frobenius)
+sums SNR dB     the same with results that stay in float32
+exact SNR dB    the same with exact sums of the rounded operands
+overflows       values of A, of B and of the result that are out of the format's range:
+                they became Inf, NaN or the largest value
+underflows      nonzero values below the smallest normal value that were rounded
+matmuls         component multiplications that one multiplication takes
+bytes           of all operands, with all their components, and of the result
+ulps            difference of two devices in steps to the next float32
+
+The condition number of a dot product is sum |x_i y_i| / |sum x_i y_i|. Multiplied by
+k 2^-24, it bounds the relative error of a float32 sum of k products.
+
+The exit code is 1 if nothing reaches --target-db.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -49,6 +72,7 @@ from .._text import Table, number, print_json, progress
 from ..blocks.formats import formats as block_formats
 from . import (
     CommandError,
+    add_output,
     compare_devices,
     compare_precisions,
     compare_products,
@@ -61,37 +85,55 @@ Array = NDArray[Any]
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype compare`."""
-    parser.add_argument(
+    files = parser.add_argument_group("Input")
+    files.add_argument(
         "a",
         metavar="A",
-        help="a matrix, or a vector as a row: FILE.npy, FILE.safetensors:NAME, ...",
+        help="read a matrix, or a vector as a row: FILE.npy, FILE.npz:NAME, ...",
     )
-    parser.add_argument(
+    files.add_argument(
         "b",
         metavar="B",
         nargs="?",
-        help="a matrix, or a vector as a column; without it: what storing A loses",
+        help="read a matrix, or a vector as a column (default: only store A)",
     )
-    parser.add_argument(
-        "--formats", metavar="NAMES", help="names with commas between (all signed ones)"
+    precision = parser.add_argument_group("Precision")
+    precision.add_argument(
+        "--formats",
+        metavar="NAMES",
+        help="compare these formats and block formats, separated by commas (default:"
+        " all signed formats, and block formats if A is only stored; with --device all"
+        " that the device has; with --precision none)",
     )
-    parser.add_argument(
-        "--precision", metavar="NAMES", help="bf16x9, tf32x3, mxfp8_e4m3, nvfp4, ..."
+    precision.add_argument(
+        "--precision",
+        metavar="NAMES",
+        help="multiply as td.matmul does, with results in float32: f32, tf32, tf32x3,"
+        " bf16, bf16x3, bf16x6, bf16x9, f16, fp8_e4m3, fp8_e5m2, or with both operands"
+        " in a block format: mxfp8_e4m3, nvfp4, tcfp12, ... (default: none)",
     )
-    parser.add_argument(
-        "--scale", action="store_true", help="scale what is below 16 bits"
+    precision.add_argument(
+        "--scale",
+        action="store_true",
+        help="multiply A, B and the result by a power of two each in formats below 16"
+        " bits, so that the largest magnitude is just inside the range (default: no"
+        " scales)",
     )
-    parser.add_argument(
-        "--target-db",
-        type=float,
-        metavar="DB",
-        help="name the cheapest format whose SNR reaches this",
-    )
-    parser.add_argument(
+    precision.add_argument(
         "--device",
         action="append",
         metavar="NAME",
-        help="compare tensor cores: H100, A100, H100:mma.sync, ... (repeatable)",
+        help="multiply on the tensor core of this device, with float32 accumulators:"
+        " H100, A100, H100:mma.sync, ... Repeat it to compare devices pairwise"
+        " (default: none)",
+    )
+    output = add_output(parser)
+    output.add_argument(
+        "--target-db",
+        type=float,
+        metavar="DB",
+        help="name the format with the fewest bytes whose SNR reaches this (default:"
+        " none)",
     )
 
 
@@ -285,15 +327,25 @@ def _print(report: dict[str, Any], tables: list[Table]) -> None:
             f"A {shape['m']} x {shape['k']} from {files[0]}, "
             f"B {shape['k']} x {shape['n']} from {files[1]}"
         )
-        condition = report["condition"]
-        for name in ("median", "greatest"):
-            print(
-                f"condition of the dot products, {name}: {number(condition[name])}; "
-                f"float32 bound {number(condition[f'float32_bound_{name}'])}"
-            )
+        condition = {name: number(x) for name, x in report["condition"].items()}
+        print(
+            f"Condition number of the dot products: median {condition['median']},"
+            f" largest {condition['largest']}"
+        )
+        print(
+            "Error bound of float32 sums, relative:"
+            f" median {condition['float32_bound_median']},"
+            f" largest {condition['float32_bound_largest']}"
+        )
     for table in tables:
         print()
         table.print()
     if "cheapest" in report:
-        found = report["cheapest"] or "none of these"
-        print(f"\nCheapest that reaches {report['target_db']:g} dB: {found}")
+        kinds = (kind for kind in ("format", "precision") if f"{kind}s" in report)
+        kind, found = " or ".join(kinds), report["cheapest"]
+        reaches = f"reaches {report['target_db']:g} dB"
+        print(
+            f"\nCheapest {kind} that {reaches}: {found}"
+            if found
+            else f"\nNo {kind} {reaches}"
+        )

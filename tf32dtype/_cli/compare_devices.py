@@ -329,18 +329,23 @@ def tables(
     """The results, and the pairs if there are any."""
     found = [
         Table(
-            f"A @ B on tensor cores, accumulators {ACCUMULATOR}, against float64"
+            f"Error of A @ B ({ACCUMULATOR}) on tensor cores, relative to float64"
             + ", scaled below 16 bits" * scaled,
-            ("device", "instruction", "format", "SNR dB", "(exact)", "max rel. error"),
+            (
+                "device",
+                "instruction",
+                "format",
+                "SNR dB",
+                "exact SNR dB",
+                "max rel. error",
+            ),
             [
                 [
                     result.unit.device,
                     result.unit.instruction or "",
                     result.format,
                     decibels(result.snr),
-                    ""
-                    if result.exact_snr is None
-                    else f"({decibels(result.exact_snr)})",
+                    "-" if result.exact_snr is None else decibels(result.exact_snr),
                     number(result.largest_relative),
                 ]
                 for result in results
@@ -351,13 +356,13 @@ def tables(
     if pairs:
         found.append(
             Table(
-                "The same, two against each other",
+                "Pairwise comparison",
                 (
                     "format",
-                    "one",
-                    "other",
-                    "differ",
-                    "%",
+                    "first",
+                    "second",
+                    "differing",
+                    "differing %",
                     "median ulps",
                     "max ulps",
                     "SNR dB",

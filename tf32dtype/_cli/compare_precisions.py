@@ -86,9 +86,9 @@ def compare(
 
 def table(results: Sequence[Result]) -> Table:
     """The results as text."""
-    header = "precision", "SNR dB", "max rel. error", "Inf, NaN", "products", "bytes"
+    header = "precision", "SNR dB", "max rel. error", "Inf, NaN", "matmuls", "bytes"
     return Table(
-        "A @ B in each precision, results in float32, against float64",
+        "Error of A @ B (float32) in each precision, relative to float64",
         header,
         [
             [

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 _HEADER = (
     "format",
     "SNR dB",
-    "(sums)",
+    "sums SNR dB",
     "max rel. error",
     "overflows A,B,C",
     "underflows A,B,C",
@@ -197,13 +197,13 @@ def _condition_report(conditions: Array, k: int) -> dict[str, float]:
     if known.size == 0:
         known = np.ones(1, np.float32)
     median = float(np.median(known))
-    greatest = float(np.max(known))
+    largest = float(np.max(known))
     unit = k * 2.0**-24
     return {
         "median": median,
-        "greatest": greatest,
+        "largest": largest,
         "float32_bound_median": unit * median,
-        "float32_bound_greatest": unit * greatest,
+        "float32_bound_largest": unit * largest,
     }
 
 
@@ -212,13 +212,14 @@ def _condition_report(conditions: Array, k: int) -> dict[str, float]:
 
 def table(losses: list[Loss], *, scaled: bool) -> Table:
     return Table(
-        "A @ B in each format, against float64" + ", scaled below 16 bits" * scaled,
+        "Error of A @ B in each format, relative to float64"
+        + ", scaled below 16 bits" * scaled,
         _HEADER,
         [
             [
                 loss.form.name,
                 decibels(loss.snr),
-                f"({decibels(loss.sum_snr)})",
+                decibels(loss.sum_snr),
                 number(loss.largest_relative),
                 ",".join(str(loss.overflows[name]) for name in _TENSORS),
                 ",".join(str(loss.underflows[name]) for name in _TENSORS),

@@ -124,7 +124,7 @@ def table(results: Sequence[Stored], *, scaled: bool) -> Table:
     """The results as text."""
     header = ["format", "bits", "SNR dB", "max rel. error", "max error"]
     return Table(
-        "The array in each format, against itself" + ", scaled below 16 bits" * scaled,
+        "Error of storing the array in each format" + ", scaled below 16 bits" * scaled,
         [*header, "overflows", "underflows", "bytes"],
         [
             [

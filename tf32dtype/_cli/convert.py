@@ -1,31 +1,40 @@
-"""A checkpoint in another format: safetensors from any file of tensors.
+"""Convert a checkpoint to another format, as safetensors files.
 
-  tf32dtype convert model.safetensors small.safetensors --to bf16
-  tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'embed|lm_head'
+Example:
 
-IN       .npy, .npz, safetensors (a file, the index of several, or a folder with one),
-         GGUF, HDF5, Zarr, ONNX
-OUT      a file *.safetensors; of an IN of several files also a folder, or the index in
-         one, which gets files of the same names
---to     a format (bf16, fp8_e4m3, float16, ...), or a block format (mxfp8, mxfp4,
-         nvfp4, tcfp12, ...), whose scales become tensors of their own
---scheme how weights with scales are called and stored: compressed-tensors (or vllm),
-         modelopt, quark, gpt-oss, torchao, deepseek, or tf32dtype, which has all
-         formats. Without it the one that most readers know. With it, or with --tile,
-         fp8_e4m3 and fp8_e5m2 have scales too: of a row, deepseek's of 128 x 128
---include, --exclude
-         regular expressions that are searched for in the names. What is not said:
-         floating tensors are converted, to formats below 16 bits those of two axes or
-         more alone (norms and biases are vectors); all others stay as they are
+  $ tf32dtype convert model.safetensors small.safetensors --to mxfp8
+  ...small.safetensors: 2 tensors converted, 1 copied, 32.25 KiB became 8.5 KiB
+  tensor             from          to  SNR dB  max rel. error  ...
+  --------------  -------  ----------  ------  --------------  ...
+  layer.0.weight  float32  mxfp8_e4m3    31.0           0.102  ...
+  lm_head         float32  mxfp8_e4m3    31.0           0.102  ...
 
-The table has, of each tensor that was converted, the SNR (-20 log10 of the relative
-error, in dB), the largest relative error, and how many numbers were beyond the format's
-range or became 0. A tensor with NaN or Inf that the format does not have stays as it
-is, which is told, and the exit code is 1.
+Example: a folder of files, without some tensors
 
-One tensor is in memory at a time. The work is in OUT.part, with a journal beside: what
-was cut off goes on when the same command is run again, unless the input has changed.
-OUT gets its name when all is done.
+  $ tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'embed|lm_head'
+
+All floating-point tensors are converted. Formats below 16 bits convert only tensors of
+two or more axes, since norms and biases are vectors. `--include` and `--exclude` choose
+other ones. All other tensors are copied unchanged.
+
+Block formats store their scales as tensors of their own, whose names and layout
+`--scheme` chooses. With `--scheme` or `--tile`, fp8_e4m3 and fp8_e5m2 have scales too:
+one per row, or one per 128 x 128 values under the scheme deepseek.
+
+Columns of the table:
+
+SNR dB          -20 log10 of the relative error
+max rel. error  the largest relative error of one value
+out of range    values that are out of the format's range
+became 0        nonzero values that became 0
+not finite      values of the input that are Inf or NaN
+
+A tensor with NaN or Inf that the format cannot hold is copied unchanged. A line on
+standard error reports this, and the exit code is 1.
+
+One tensor is in memory at a time. The work is in OUT.part, with a journal in
+OUT.part.journal. If a conversion is interrupted, run the same command again: it resumes
+unless the input has changed. OUT gets its name when the conversion is complete.
 """
 
 import re
@@ -36,51 +45,107 @@ from .._convert.convert import Result, convert
 from .._convert.options import Options
 from .._convert.targets import find
 from .._formats.quantize import ROUNDINGS
-from .._text import Table, decibels, number, print_json, printable, progress, size
+from .._text import (
+    Table,
+    counted,
+    decibels,
+    number,
+    print_json,
+    printable,
+    progress,
+    size,
+)
 from ..blocks.formats import BLOCK_SIZES, RULES
-from . import CommandError
+from . import CommandError, add_output
 from .operands import opened
 from .streams import say
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype convert`."""
-    parser.add_argument("source", metavar="IN", help="a file of tensors, or a folder")
-    parser.add_argument("out", metavar="OUT", help="*.safetensors, or a folder")
-    parser.add_argument("--to", required=True, metavar="FORMAT", help="of the tensors")
-    parser.add_argument("--scheme", metavar="NAME", help="how scales are named")
-    for option, help in (("include", "convert these alone"), ("exclude", "not these")):
-        parser.add_argument(
+    files = parser.add_argument_group("Input")
+    files.add_argument(
+        "source",
+        metavar="IN",
+        help="read a .npy, .npz, GGUF, HDF5, Zarr or ONNX file, or safetensors: a file,"
+        " the index of several, or a folder with one",
+    )
+    for option, text in (
+        ("include", "convert only tensors whose names match (default: as above)"),
+        ("exclude", "copy tensors whose names match unchanged (default: none)"),
+    ):
+        files.add_argument(
             f"--{option}",
             action="append",
             default=[],
-            metavar="RE",
-            help=f"{help} (repeatable)",
+            metavar="REGEX",
+            help=f"{text}; repeatable, searched for anywhere in a name",
         )
-    parser.add_argument(
-        "--rounding", choices=ROUNDINGS, default="ties_to_even", help="ties_to_even"
+    precision = parser.add_argument_group("Precision")
+    precision.add_argument(
+        "--to",
+        required=True,
+        metavar="FORMAT",
+        help="convert to this format (bf16, fp8_e4m3, float16, ...) or block format"
+        " (mxfp8, mxfp4, nvfp4, tcfp12, ...); required",
     )
-    parser.add_argument(
+    precision.add_argument(
+        "--rounding",
+        choices=ROUNDINGS,
+        default="ties_to_even",
+        metavar="NAME",
+        help=f"round in this direction: {', '.join(ROUNDINGS)} (default: ties_to_even)",
+    )
+    precision.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="seed --rounding stochastic (default: 0)",
+    )
+    precision.add_argument(
         "--overflow",
         choices=("saturate",),
-        help="take the greatest number for what is beyond the range",
+        help="replace values out of range by the largest value (default: as td.quantize"
+        " and td.blocks.quantize do)",
     )
-    parser.add_argument(
-        "--scale", choices=RULES, help="how the scales of blocks are found"
+    precision.add_argument(
+        "--scale",
+        choices=RULES,
+        metavar="RULE",
+        help=f"choose the scales of blocks by this rule: {', '.join(RULES)} (default:"
+        " the block format's)",
     )
-    parser.add_argument(
-        "--block-size", type=int, choices=BLOCK_SIZES, help="numbers of a scale"
+    precision.add_argument(
+        "--block-size",
+        type=int,
+        choices=BLOCK_SIZES,
+        help="store one scale per so many values (default: the block format's)",
     )
-    parser.add_argument(
+    precision.add_argument(
         "--tile",
         metavar="RxC",
-        help="rows and columns of a scale, of --to fp8_e4m3 and the like: 128x128,"
-        " 1xall (the default), allxall",
+        help="store one scale per R rows and C columns with --to fp8_e4m3 or fp8_e5m2:"
+        " 128x128, 1x128, 1xall, allxall (default: 1xall)",
     )
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="of --rounding stochastic (0)"
+    output = add_output(parser)
+    output.add_argument(
+        "out",
+        metavar="OUT",
+        help="write this file *.safetensors; if IN has several files, also a folder, or"
+        " an index in a folder",
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT")
+    output.add_argument(
+        "--scheme",
+        metavar="NAME",
+        help="name and lay out scales in this way: compressed-tensors (or vllm),"
+        " modelopt, quark, gpt-oss, deepseek, torchao, or tf32dtype, which has all"
+        " formats (default: the first of these that can hold the format)",
+    )
+    output.add_argument(
+        "--force",
+        action="store_true",
+        help="replace OUT if it exists (default: stop with an error)",
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -99,7 +164,7 @@ def run(arguments: Namespace) -> int:
                 tell=_tell,
             )
         except KeyboardInterrupt:
-            _tell("stopped; the same command goes on with what is done")
+            _tell("stopped; run the same command again to resume")
             raise
     if arguments.json:
         print_json(
@@ -115,7 +180,7 @@ def run(arguments: Namespace) -> int:
     else:
         _print(result)
     for name, why in result.failed.items():
-        _tell(f"{printable(name)} stays as it is: {why}")
+        _tell(f"{printable(name)} is copied unchanged: {why}")
     return int(bool(result.failed))
 
 
@@ -154,16 +219,17 @@ def _tell(line: str) -> None:
 def _print(result: Result) -> None:
     count = len(result.records)
     Table(
-        f"{result.outputs[-1]}: {count} tensors converted, {len(result.kept)} kept,"
-        f" {size(result.bytes_in)} became {size(result.bytes_out)}",
+        f"{result.outputs[-1]}: {counted(count, 'tensor')} converted,"
+        f" {len(result.kept)} copied, {size(result.bytes_in)} became"
+        f" {size(result.bytes_out)}",
         [
             "tensor",
             "from",
             "to",
             "SNR dB",
             "max rel. error",
-            "beyond range",
-            "to zero",
+            "out of range",
+            "became 0",
             "not finite",
             "bytes",
         ],
@@ -174,7 +240,7 @@ def _print(result: Result) -> None:
                 record["to"],
                 decibels(record["snr_db"]),
                 number(record["largest_relative_error"]),
-                str(record["beyond_range"]),
+                str(record["out_of_range"]),
                 str(record["to_zero"]),
                 str(record["not_finite"]),
                 size(record["bytes_out"]),

@@ -1,10 +1,22 @@
-"""The facts of every format, with NumPy's floats beside them.
+"""List the range and precision of every format, and of NumPy's floats.
 
-max            the largest finite number
-normal, least  the smallest normal and the smallest positive number
-eps            from 1 to the next number above
-digits         decimal digits that survive decimal -> format -> decimal
-[1,2) ...      spacing of the numbers there
+Example:
+
+  $ tf32dtype formats
+  Formats (s-e-m: bits of sign, exponent and mantissa; [1,2): spacing there)
+  format              bits    s-e-m  bias          max  min normal  smallest  ...
+  ------------------  ----  -------  ----  -----------  ----------  --------  ...
+  tf32                  19   1-8-10   127   3.4012e+38      2^-126    2^-136  ...
+  bfloat16              16    1-8-7   127   3.3895e+38      2^-126    2^-133  ...
+  float8_e5m2            8    1-5-2    15        57344       2^-14     2^-16  ...
+  ...
+
+max            the largest finite value
+min normal     the smallest positive normal value
+smallest       the smallest positive value
+eps            distance from 1 to the next larger value
+digits         decimal digits that survive the conversion from decimal and back
+[1,2) ...      distance of neighboring values in this interval
 """
 
 from argparse import ArgumentParser, Namespace
@@ -13,12 +25,14 @@ from typing import Any
 
 from .._measures.format_facts import Facts, facts, known
 from .._text import Table, number, power_of_two, print_json
+from . import add_output
 
 _OCTAVES = {"[0.5,1)": Fraction(1, 2), "[1,2)": Fraction(1), "[2,4)": Fraction(2)}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """No arguments of its own."""
+    """Add the arguments of `tf32dtype formats`."""
+    add_output(parser)
 
 
 def run(arguments: Namespace) -> None:
@@ -32,9 +46,9 @@ def run(arguments: Namespace) -> None:
 
 def table(all_facts: list[Facts]) -> Table:
     """The facts as text."""
-    header = ["format", "bits", "s-e-m", "bias", "max", "normal", "least", "eps"]
+    header = ["format", "bits", "s-e-m", "bias", "max", "min normal", "smallest", "eps"]
     return Table(
-        "Formats (s-e-m: bits of sign, exponent, mantissa; 2^n is exact)",
+        "Formats (s-e-m: bits of sign, exponent and mantissa; [1,2): spacing there)",
         [*header, "digits", *_OCTAVES, "Inf", "NaN"],
         [_row(f) for f in all_facts],
     )

@@ -1,23 +1,62 @@
-"""The bits of numbers, and what rounding them loses in every format; or what numbers
-the tensors of a file are.
+"""Show the bits and rounding errors of numbers, or summarize the tensors of a file.
+
+Example: the bits of a number in tf32, and its error in every format
+
+  $ tf32dtype inspect 3.14159
+  input        3.14159 = 314159/100000
+  tf32         0    | 10000000 | 1001001000
+               sign | exponent | mantissa
+  code         0x40490000
+  value        3.140625 (normal)
+  exact value  201 * 2^-6
+  decimal      3.140625
+  hex          0x1.92p+1
+  next below   3.138671875
+  next above   3.142578125
+
+  Nearest value in every format (ulps: error in spacings)
+  format                            code              value  rel. error    ulps
+  ------------------  ------------------  -----------------  ----------  ------
+  tf32                        0x40490000           3.140625   -0.000307   0.494
+  ...
+
+Example: several numbers in one format
+
+  $ tf32dtype inspect 0.1 1e-8 1e6 --format fp16
+  Nearest value in float16 (ulps: error in spacings)
+  number    code                bits            value  rel. error   ulps  ...
+  ------  ------  ------------------  ---------------  ----------  -----  ...
+  0.1     0x2E66  0 01011 1001100110  0.0999755859375   -0.000244    0.4  ...
+  1e-8    0x0000  0 00000 0000000000              0.0          -1  0.168  ...
+  1e6     0x7C00  0 11111 0000000000              inf           -      -  ...
 
 A number is a decimal (3.14159, 1e-40), a fraction (1/3), a hexadecimal float
-(0x1.8p-3), inf or nan, and is taken exactly: each format rounds it once. With
---format, 0x... without a point or exponent is a code: the bits as they lie in
-memory, which for tf32 are those of a float32. With --all and no --format it is taken
-as a code of each format that has such. Several numbers have a row each; - reads them
+(0x1.8p-3), inf or nan. Each format rounds the exact number once. With --format,
+hexadecimal digits without a point or an exponent (0x3FC0) are a code: the bits in
+memory, which for tf32 are those of a float32. With --all and without --format, a code
+is shown in each format that has it. Several numbers get one row each. - reads numbers
 from standard input.
 
-In a block format (--format mxfp4) the numbers are one block: the scale that each rule
-finds, and what each number becomes under one of them, by default the format's. Where
-blocks have scales that the whole tensor multiplies (nvfp4, tcfp), it is these numbers.
+In a block format (--format mxfp4) the numbers are one block. The first table shows the
+scale by each rule, the second the codes under one rule. A scale of the whole tensor
+(nvfp4, tcfp) is that of these numbers.
 
-A file is .npy, .npz, safetensors (one, or a folder of them with its index), GGUF, HDF5,
-Zarr or ONNX, and what is a number is none: write ./1 for a file of that name. Of each
-tensor: format, shape, bytes, the range of its finite numbers, the share of zeros,
-subnormals, Inf and NaN, and how many numbers have each exponent, the bars growing with
-the logarithm of the count. Blocks are taken as the numbers they stand for, and their
-scales have a line of their own.
+Example: the tensors of a file
+
+  $ tf32dtype inspect model.safetensors
+  model.safetensors: safetensors, 32.25 KiB in 3 tensors
+  tensor           format    shape   bytes    min   max  ...
+  --------------  -------  -------  ------  -----  ----  ...
+  layer.0.bias    float32       64   256 B  -2.68     3  ...
+  layer.0.weight  float32  64 x 64  16 KiB  -3.52  3.44  ...
+  lm_head         float32  64 x 64  16 KiB  -3.52  3.44  ...
+
+A file is .npy, .npz, safetensors (a file, or a folder with an index), GGUF, HDF5, Zarr
+or ONNX. If the name of a file is a number, write ./1. The table shows format, shape,
+bytes and range of the finite values of each tensor; the share of zeros, subnormals, Inf
+and NaN; and how many values have each exponent, as bars that grow with the logarithm of
+the count. Blocks count as the values that they represent; their scales have a row of
+their own.
 """
 
 import os
@@ -29,7 +68,14 @@ from .._measures.format_facts import Facts, facts, known, meant
 from .._text import Painted, Table, print_json, say
 from ..blocks.formats import BLOCK_SIZES, RULES
 from ..blocks.formats import formats as block_formats
-from . import CommandError, codes, inspect_all, inspect_blocks, inspect_files
+from . import (
+    CommandError,
+    add_output,
+    codes,
+    inspect_all,
+    inspect_blocks,
+    inspect_files,
+)
 from .exact import is_code, parse, shown
 from .operands import parted
 
@@ -38,38 +84,46 @@ _FORMAT = "tf32"  # that is drawn where none is named
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype inspect`."""
-    parser.add_argument(
+    given = parser.add_argument_group("Input")
+    given.add_argument(
         "what",
         nargs="+",
         metavar="NUMBER|FILE",
-        help="numbers, a code such as 0x3FC0, - for numbers of standard input, or a"
-        " file of tensors, FILE:NAME for one of them",
+        help="show numbers, a code such as 0x3FC0, or the tensors of a file: FILE,"
+        " FILE:NAME for one of them; - reads numbers from standard input",
     )
-    parser.add_argument(
-        "--format",
-        metavar="NAME",
-        help=f"the format to draw ({_FORMAT}), or several with commas between them",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="the bits of a number in every format, and a number line around it in"
-        " those of --format",
-    )
-    parser.add_argument(
-        "--scale", metavar="RULE", help=f"of a block: {', '.join(RULES)}"
-    )
-    parser.add_argument(
-        "--block-size",
-        metavar="N",
-        help=f"of a block: {', '.join(map(str, BLOCK_SIZES))}",
-    )
-    parser.add_argument(
+    given.add_argument(
         "--tensor",
         action="append",
         metavar="NAME",
-        help="of a file these alone: a name, or a pattern such as '*.weight' "
-        "(repeatable)",
+        help="show only the tensors of a file with this name, or a name that matches a"
+        " pattern such as '*.weight' (repeatable; default: all)",
+    )
+    precision = parser.add_argument_group("Precision")
+    precision.add_argument(
+        "--format",
+        metavar="NAMES",
+        help="show numbers in these formats or block formats, separated by commas"
+        f" (default: {_FORMAT})",
+    )
+    precision.add_argument(
+        "--scale",
+        metavar="RULE",
+        help="show the codes of a block under this rule for its scale:"
+        f" {', '.join(RULES)} (default: the block format's)",
+    )
+    precision.add_argument(
+        "--block-size",
+        metavar="N",
+        help=f"use blocks of {', '.join(map(str, BLOCK_SIZES))} values (default: the"
+        " block format's)",
+    )
+    output = add_output(parser)
+    output.add_argument(
+        "--all",
+        action="store_true",
+        help="show the bits of a number in every format, and a number line around it in"
+        " those of --format (default: one format, and the errors in all)",
     )
 
 
@@ -217,11 +271,11 @@ def _draw(form: Facts, report: dict[str, Any]) -> None:
         "": [name.ljust(widths[name]) for name in names],
         "code": report["code"],
         "value": f"{report['value']!r} ({report['kind']})",
-        "exactly": report["integer_times_power"],
+        "exact value": report["integer_times_power"],
         "decimal": report["decimal"],
         "hex": report["hex"],
-        "below": report["below"],
-        "above": report["above"],
+        "next below": report["below"],
+        "next above": report["above"],
     }
     width = max(map(len, lines)) + 2
     for name, line in lines.items():
@@ -234,8 +288,8 @@ def _draw(form: Facts, report: dict[str, Any]) -> None:
 
 def _print_errors(report: dict[str, Any]) -> None:
     Table(
-        "Nearest in every format and its error (ulps: in spacings)",
-        ["format", "code", "value", "relative", "ulps"],
+        "Nearest value in every format (ulps: error in spacings)",
+        ["format", "code", "value", "rel. error", "ulps"],
         [
             [
                 record["format"],

@@ -26,7 +26,7 @@ def report(forms: list[Facts], typed: str) -> Report:
     record = {"input": typed, "exact": shown(exact), "formats": records}
 
     def write() -> None:
-        title = f"{typed} = {record['exact']}: nearest in every format"
+        title = f"{typed} = {record['exact']}: nearest value in every format"
         _table(title, "format", [(each["format"], each) for each in records]).print()
         for form in forms:
             _print_line(form, typed, exact)
@@ -43,7 +43,7 @@ def several(form: Facts, typed: list[str]) -> Report:
         exact = read(word, form)
         records.append({"input": word, "exact": shown(exact), **error(form, exact)})
     rows = [(each["input"], each) for each in records]
-    table = _table(f"Nearest in {form.name}", "number", rows)
+    table = _table(f"Nearest value in {form.name}", "number", rows)
     return {"format": form.name, "numbers": records}, table.print
 
 
@@ -58,7 +58,7 @@ def code_report(typed: str) -> Report:
         {"format": form.name, **coded(form, form.from_code(code), code)}
         for form in fitting
     ]
-    title = f"{typed} as a code of every format that has it"
+    title = f"Value of code {typed} in every format that has it"
     table = codes_table(title, "format", [(each["format"], each) for each in records])
     return {"input": typed, "codes": records}, table.print
 
@@ -71,7 +71,7 @@ def measure(x: float | None) -> str:
 def _table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
     return Table(
         f"{title} (ulps: error in spacings)",
-        [key, "code", "bits", "value", "relative", "ulps", "outcome"],
+        [key, "code", "bits", "value", "rel. error", "ulps", "outcome"],
         [
             [
                 name,

@@ -239,8 +239,8 @@ def _coded(element: Element, value: Any) -> dict[str, Any]:
 def _rules_table(row: BlockFormat, length: int, found: list[dict[str, Any]]) -> Table:
     tensor = any(each["tensor_scale"] != 1 for each in found)
     return Table(
-        f"{row.name}: the scale of a block of up to {length} by each rule"
-        " (*: of the codes below)",
+        f"{row.name}: scale of the block by each rule (block size {length};"
+        " *: rule of the codes below)",
         [
             "rule",
             "scale S",
@@ -248,7 +248,7 @@ def _rules_table(row: BlockFormat, length: int, found: list[dict[str, Any]]) -> 
             "bits",
             *(["S R", "R code"] if row.residual else []),
             "scale format",
-            *(["tensor's scale"] if tensor else []),
+            *(["tensor scale"] if tensor else []),
             "RMS error",
             "max error",
         ],
@@ -276,16 +276,16 @@ def _residual_cells(each: dict[str, Any]) -> list[str]:
 def _values_table(row: BlockFormat, rule: str, values: list[dict[str, Any]]) -> Table:
     parts = {"element": row.element, "residual": row.residual}
     names = [name for name, element in parts.items() if element is not None]
-    what = "S (hi + R lo)" if row.residual else "S times the element"
+    elements = f"hi: {row.element}, lo: {row.residual}" if row.residual else row.element
+    value = f"S (hi + R lo), {elements}" if row.residual else f"S x element, {elements}"
     header = [
         column
         for name in names
         for column in ("code", "bits", _HEADS[name] if row.residual else name)
     ]
     return Table(
-        f"Under {rule}: {what}, {row.element}"
-        + (f" and {row.residual}" if row.residual else ""),
-        ["number", *header, "value", "error", "relative", "outcome"],
+        f"Codes by the rule {rule}: value = {value}",
+        ["number", *header, "value", "error", "rel. error", "outcome"],
         [
             [
                 each["input"],

@@ -12,7 +12,7 @@ from .._measures import UserError
 from .._measures.value_counts import PIECE, Counts, count, is_countable, pieces
 from .._tensor_files import Tensor, TensorFile, release, values
 from .._tensor_names import UnknownTensor, select
-from .._text import Table, bars, number, printable, progress, size
+from .._text import Table, bars, counted, number, printable, progress, size
 from . import CommandError
 from .operands import opened
 
@@ -109,7 +109,7 @@ def report(path: str, patterns: list[str] | None) -> tuple[dict[str, Any], Table
             ],
         }
         total = size(sum(tensor.nbytes for tensor in chosen))
-        title = f"{path}: {file.kind}, {total} in {len(chosen)} tensors"
+        title = f"{path}: {file.kind}, {total} in {counted(len(chosen), 'tensor')}"
     return record, Table(title, _HEADER, [x.cells() for row in rows for x in row])
 
 

@@ -10,10 +10,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
 from .._measures import UserError
+from .._wording import page
 from . import (
     blas,
     compare,
@@ -29,18 +31,55 @@ from . import (
 )
 from .streams import open_closed, say, tell
 
+
+class _Command(NamedTuple):
+    module: ModuleType
+    summary: str
+    pages: tuple[str, ...]  # of the documentation
+
+
 _COMMANDS = {
-    "blas": (blas, "a program that is not Python, with its products in a precision"),
-    "demo": (demo, "classify real images in formats of 32 to 4 bits"),
-    "compare": (compare, "what a product, or storing an array, loses in each format"),
-    "convert": (convert, "a checkpoint in another format, its tensors one at a time"),
-    "formats": (formats, "range, precision and spacing of every format"),
-    "inspect": (inspect, "the bits of numbers, or the tensors of a file"),
-    "report": (report, "what a program would lose in each precision, and where"),
-    "run": (run, "a program with its matrix products in a chosen precision"),
-    "sizes": (sizes, "bytes of so many numbers in every format"),
-    "tune": (tune, "the cheapest precision of each place that keeps the answer"),
-    "values": (values, "all numbers of a format, or how many each binade has"),
+    "demo": _Command(
+        demo, "classify images of digits in formats of 32 to 4 bits", ("Command line",)
+    ),
+    "formats": _Command(
+        formats, "list the range and precision of every format", ("Formats",)
+    ),
+    "values": _Command(
+        values, "list all values of a format, or count them per binade", ("Terminal",)
+    ),
+    "inspect": _Command(
+        inspect, "show the bits of numbers, or summarize a file", ("Terminal", "Files")
+    ),
+    "sizes": _Command(
+        sizes, "compute the bytes of so many values in every format", ("Blocks",)
+    ),
+    "compare": _Command(
+        compare,
+        "measure the error of an array, or of A @ B, in each format",
+        ("Accuracy", "Tensor cores"),
+    ),
+    "convert": _Command(convert, "convert a checkpoint to another format", ("Files",)),
+    "report": _Command(
+        report, "measure what each line would lose in each precision", ("Report",)
+    ),
+    "tune": _Command(
+        tune, "search the lowest precision of each line that is enough", ("Tune",)
+    ),
+    "run": _Command(
+        run, "run a Python program in reduced precision", ("Precision", "BLAS")
+    ),
+    "blas": _Command(
+        blas, "run a program that is not Python in reduced precision", ("BLAS",)
+    ),
+}
+
+#: The help lists commands by the question that they answer.
+_QUESTIONS = {
+    "Where do I start?": ("demo",),
+    "How do the formats differ?": ("formats", "values", "inspect", "sizes"),
+    "How much do my arrays lose?": ("compare", "convert"),
+    "Which precision does my program need?": ("report", "tune", "run", "blas"),
 }
 
 # A negative number, which argparse would take for an option where it is no plain
@@ -97,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
         else:
             command = arguments.command
-            code = _COMMANDS[command][0].run(arguments) or 0
+            code = _COMMANDS[command].module.run(arguments) or 0
         _flush()
     except UserError as error:
         say(command, str(error))
@@ -126,18 +165,33 @@ def _flush() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tf32dtype",
-        description="Reduced-precision numbers: what they are and what they lose.",
+        usage="tf32dtype [-h] [--version] COMMAND ...",
+        description="Show what reduced-precision numbers are, and what they lose.",
+        epilog=_list_of_commands(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--version", action="version", version=f"tf32dtype {__version__}"
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, (module, summary) in _COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=module.__doc__)
-        command.formatter_class = argparse.RawDescriptionHelpFormatter
-        module.add_arguments(command)
-        if module not in (blas, run, report, tune):
-            command.add_argument(
-                "--json", action="store_true", help="print JSON instead of tables"
-            )
+    # Without a help text they are not listed a second time.
+    commands = parser.add_subparsers(
+        prog=parser.prog, dest="command", metavar="COMMAND", help=argparse.SUPPRESS
+    )
+    for name, row in _COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            description=row.module.__doc__,
+            epilog="\n".join(f"More: {page(name)}" for name in row.pages),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        row.module.add_arguments(command)
     return parser
+
+
+def _list_of_commands() -> str:
+    lines = []
+    for question, names in _QUESTIONS.items():
+        lines.append(question)
+        lines += [f"  {name:9}{_COMMANDS[name].summary}" for name in names]
+        lines.append("")
+    return "\n".join([*lines, "tf32dtype COMMAND --help explains a command."])

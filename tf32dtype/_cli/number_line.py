@@ -16,10 +16,10 @@ _EDGE = 8  # blanks on both sides of a line, for labels below its ends
 _LONGEST_LABEL = 12  # of a number that is written exactly
 _EACH_SIDE = 2  # numbers that are drawn on each side of one
 
-WHOLE_LEGEND = "(|: a number; 2 to 9: so many; +: more; ~: between subnormals)"
+WHOLE_LEGEND = "(|: one value; 2 to 9: so many values; +: more; ~: between subnormals)"
 AROUND_LEGEND = (
-    "(v: the number typed; |: numbers of the format; #: the one it becomes;"
-    " ~: subnormals)"
+    "(v: the input; |: values of the format; #: the rounded input;"
+    " ~: between subnormals)"
 )
 
 
@@ -100,7 +100,7 @@ def spacing_here(form: Facts, exact: Number) -> str:
     if x is None:
         return ""
     spacing = form.spacing(min(abs(x), Fraction(form.max)))
-    return f"numbers 2^{floor_log2(spacing)} apart"
+    return f"spacing 2^{floor_log2(spacing)}"
 
 
 def _near(form: Facts, x: Fraction) -> list[Fraction]:

@@ -1,71 +1,75 @@
-"""The options of a command that choose a precision and its scope."""
+"""The options that name a precision and the matrix multiplications that use it."""
 
-from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from typing import get_args
+from argparse import ArgumentParser, Namespace
+from typing import Any, get_args
 
 from .._formats.quantize import Tf32Rounding
 from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unless
 
 _OTHERS = {
-    "float64": "include float64 multiplications (default: no)",
-    "complex64": "include complex64 multiplications, with --float64 also complex128"
-    " (default: no)",
-    "dots": "include dot products and norms (default: no)",
-    "lapack": "include matrix multiplications inside LAPACK (default: no)",
+    "float64": "include matrix multiplications in float64 (default: float32 only)",
+    "complex64": "include those in complex64, and in complex128 with --float64"
+    " (default: real ones only)",
+    "dots": "include dot products and norms, whose result is one number (default: leave"
+    " them unchanged)",
+    "lapack": "include matrix multiplications inside LAPACK's routines (default: leave"
+    " them unchanged)",
 }
 
 
-def add_precision(parser: ArgumentParser) -> tuple[_ArgumentGroup, _ArgumentGroup]:
-    """Add the arguments that `tf32dtype run` and `tf32dtype blas` share.
+def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
+    """Add the options of `tf32dtype run` and `tf32dtype blas`.
 
     Returns
     -------
-    tuple of argument groups
-        The groups "Precision" and "Scope".
+    argparse groups
+        "Precision" and "Scope", to which a command may add options.
     """
-    group = parser.add_argument_group("Precision")
-    group.add_argument(
+    precision = parser.add_argument_group("Precision")
+    scope = parser.add_argument_group("Scope")
+    precision.add_argument(
         "--precision",
         metavar="NAME",
-        help="use this precision: "
+        help="multiply matrices in this precision: "
         + ", ".join(row.short for row in PRECISIONS)
-        + ", or a long name",
+        + ", or a long name such as TF32_TF32_F32 (default: none)",
     )
     usual = Settings(None)
-    for option, kind, default, what in (
+    for option, kind, default, text in (
         (
             "--rounding",
             Tf32Rounding,
             usual.rounding,
-            "round operands to tf32 this way (default: ties_to_even; with --device as"
-            " the device's library)",
+            "round operands to tf32 in this direction (default: ties_to_even; with"
+            " --device, that of the device's library)",
         ),
         (
             "--scale",
             Scale,
             usual.scale,
-            f"choose what gets its own scale in fp8 (default: {usual.scale})",
+            "scale fp8 operands per matrix, or per row of the first one and column of"
+            f" the second (default: {usual.scale})",
         ),
         (
             "--special-values",
             SpecialValues,
             usual.special_values,
-            f"choose how x3, x6 and x9 handle Inf (default: {usual.special_values})",
+            "keep Inf in tf32x3, bf16x3, bf16x6 and bf16x9, or replace Inf by the"
+            f" largest float32 (default: {usual.special_values})",
         ),
     ):
         metavar = "|".join(get_args(kind))
-        group.add_argument(option, default=default, metavar=metavar, help=what)
-    scope = parser.add_argument_group("Scope")
-    for name, what in _OTHERS.items():
-        scope.add_argument(f"--{name}", action="store_true", help=what)
+        precision.add_argument(option, default=default, metavar=metavar, help=text)
+    for name, text in _OTHERS.items():
+        scope.add_argument(f"--{name}", action="store_true", help=text)
     scope.add_argument(
         "--min-size",
         type=int,
         default=0,
         metavar="K",
-        help="exclude sums of fewer than K products (default: 0)",
+        help="leave sums of fewer than K terms unchanged (default: 0)",
     )
-    return group, scope
+    return precision, scope
 
 
 def settings_of(arguments: Namespace, blas: bool = True) -> Settings:

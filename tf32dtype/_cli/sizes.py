@@ -1,10 +1,25 @@
-"""What numbers take in every format: bytes of that many parameters.
+"""Compute the bytes of a number of parameters in every format.
 
-bits     that one number takes in an array of the format, scales of blocks included:
-         tf32 lies in four bytes, FP6 and FP4 in one each, but packed in blocks
-bytes    of all numbers in one row; blocks are whole, the last is filled up. Formats
-         whose scales are relative to one of the tensor take 4 bytes more a tensor
-GiB      2^30 bytes
+Example:
+
+  $ tf32dtype sizes 7B
+  7,000,000,000 parameters in each format
+  format              block size  bits per value        bytes   GiB  % of float32
+  ------------------  ----------  --------------  -----------  ----  ------------
+  tf32                         -              32  28000000000  26.1         100.0
+  bfloat16                     -              16  14000000000  13.0          50.0
+  float8_e5m2                  -               8   7000000000   6.5          25.0
+  ...
+  mxfp6_e2m3                  32            6.25   5468750000   5.1          19.5
+  mxfp6_e3m2                  32            6.25   5468750000   5.1          19.5
+  mxfp4                       32            4.25   3718750000   3.5          13.3
+  ...
+
+bits           bits per value in an array of the format, scales of blocks included. A
+               tf32 takes 4 bytes, FP6 and FP4 take 1 byte each, but blocks are packed
+bytes          bytes of all values in one row; the last block is filled up. Block
+               formats with a scale of the whole tensor take 4 more bytes per tensor
+GiB            2^30 bytes
 """
 
 from argparse import ArgumentParser, Namespace
@@ -16,7 +31,7 @@ from .._measures.format_facts import facts, known
 from .._text import Table, print_json
 from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
-from . import CommandError
+from . import CommandError, add_output
 
 #: As names of models have them: thousands, millions, billions, trillions.
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
@@ -24,15 +39,24 @@ _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype sizes`."""
-    parser.add_argument(
-        "count", nargs="?", metavar="COUNT", help="how many numbers: 7B, 124M, 7e9"
+    given = parser.add_argument_group("Input")
+    given.add_argument(
+        "count",
+        nargs="?",
+        metavar="COUNT",
+        help="count so many parameters: 7B, 124M, 7e9 (default: that of --parameters)",
     )
-    parser.add_argument("--parameters", metavar="COUNT", help="the same")
-    parser.add_argument(
+    given.add_argument(
+        "--parameters",
+        metavar="COUNT",
+        help="count so many parameters (default: COUNT)",
+    )
+    given.add_argument(
         "--block-size",
         metavar="N",
-        help=f"{_choices()} numbers a scale (a block format's own)",
+        help=f"use blocks of {_choices()} values (default: each block format's own)",
     )
+    add_output(parser)
 
 
 def run(arguments: Namespace) -> None:
@@ -121,8 +145,8 @@ def _choices() -> str:
 def _table(sizes: list[Size], count: int) -> Table:
     single = next(size for size in sizes if size.name == "float32")
     return Table(
-        f"{count} parameters",
-        ["format", "block", "bits", "bytes", "GiB", "of float32"],
+        f"{count:,} parameters in each format",
+        ["format", "block size", "bits per value", "bytes", "GiB", "% of float32"],
         [
             [
                 size.name,
@@ -130,7 +154,7 @@ def _table(sizes: list[Size], count: int) -> Table:
                 f"{size.bits:g}",
                 str(size.bytes),
                 f"{size.gib:.1f}",
-                f"{size.bytes / single.bytes:.1%}",
+                f"{100 * size.bytes / single.bytes:.1f}",
             ]
             for size in sizes
         ],

@@ -1,10 +1,39 @@
-"""All numbers of a format.
+"""List all values of a format, or count them per binade.
 
-Of a format of at most 8 bits each code: its bits (sign, exponent and mantissa
-apart), its value, the same as an integer times a power of two, and its kind; then a
-number line. Of every format how many numbers each binade has, from a power of two to
-the next, and how far apart they are; of very many binades runs are one row. A name of
-two kinds (fp6) shows both, and a block format (mxfp8) the numbers of its elements.
+Example:
+
+  $ tf32dtype values fp4
+  float4_e2m1fn: all 16 codes (bits: sign-exponent-mantissa)
+  code    bits  value  exact value       kind
+  ----  ------  -----  -----------  ---------
+  0x00  0 00 0    0.0      0 * 2^0       zero
+  0x01  0 00 1    0.5     1 * 2^-1  subnormal
+  0x02  0 01 0    1.0      1 * 2^0     normal
+  ...
+  0x0F  1 11 1   -6.0     -3 * 2^1     normal
+
+  Finite values of float4_e2m1fn
+          |---------|----|-----|-|--|~|~~|~~|~|--|-|-----|----|---------|
+         -6             -3               0               3              6
+  (|: one value; 2 to 9: so many values; +: more; ~: between subnormals)
+
+  Positive values of float4_e2m1fn per binade, and as many negative ones
+  binade                spacing  values
+  --------------------  -------  ------
+  subnormal, below 2^0     2^-1       1
+  2^0                      2^-1       2
+  2^1                       2^0       2
+  2^2                       2^1       2
+  16 codes: 14 nonzero numbers, 2 zeros
+
+A format of at most 8 bits gets one row per code: its bits (sign, exponent and mantissa
+apart), its value, the exact value as an integer times a power of two, and its kind. A
+number line follows. Every format gets a table of its binades: how many values each has,
+and their spacing. A binade reaches from a power of two to the next. If there are very
+many, a run of binades is one row.
+
+A name of two formats (fp6) shows both. A block format (mxfp8) shows the values of its
+elements.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,7 +44,7 @@ from .._measures.format_facts import Facts, facts, floor_log2, meant
 from .._text import Table, number, print_json
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
-from . import CommandError, number_line
+from . import CommandError, add_output, number_line
 from .codes import coded
 from .codes import table as codes_table
 from .exact import to_float
@@ -28,19 +57,25 @@ _WIDE = 16  # columns of a grid
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype values`."""
-    parser.add_argument(
-        "formats", nargs="+", metavar="FORMAT", help="its name, such as fp4 or bf16"
+    given = parser.add_argument_group("Input")
+    given.add_argument(
+        "formats",
+        nargs="+",
+        metavar="FORMAT",
+        help="list the values of this format, such as fp4 or bf16",
     )
-    parser.add_argument(
+    output = add_output(parser)
+    output.add_argument(
         "--sort",
         choices=["code", "value"],
         default="code",
-        help="the order of the list (code); NaN is the last of values",
+        help="sort the list by code or by value, with NaN last (default: code)",
     )
-    parser.add_argument(
+    output.add_argument(
         "--grid",
         action="store_true",
-        help=f"the values alone, {_WIDE} in a row, to four digits",
+        help=f"list only values, {_WIDE} in a row, to four digits (default: a row per"
+        " code)",
     )
 
 
@@ -148,7 +183,7 @@ def _print(form: Facts, report: dict[str, Any], grid: bool) -> None:
             for each in report["values"]
             if each["kind"] not in ("NaN", "infinity")
         ]
-        print(f"\nThe finite numbers of {form.name}")
+        print(f"\nFinite values of {form.name}")
         print("\n".join(number_line.whole(form, finite)))
         print(f"{number_line.WHOLE_LEGEND}\n")
     _binade_table(form, report).print()
@@ -173,7 +208,7 @@ def _grid(form: Facts, values: list[dict[str, Any]]) -> Table:
     rows = [values[start : start + _WIDE] for start in range(0, len(values), _WIDE)]
     return Table(
         f"{form.name}: all {len(values)} values",
-        ["first", *(f"+{i:X}" for i in range(_WIDE))],
+        ["code", *(f"+{i:X}" for i in range(_WIDE))],
         [[row[0]["code"], *(number(each["value"], 4) for each in row)] for row in rows],
     )
 
@@ -191,10 +226,10 @@ def _binade_table(form: Facts, report: dict[str, Any]) -> Table:
             ]
         )
     rows += [_run(run) for run in _runs(report["binades"])]
-    below = ", and as many below" if form.signed else ""
+    negative = ", and as many negative ones" if form.signed else ""
     return Table(
-        f"Numbers of {form.name} above zero by binade{below}",
-        ["from", "spacing", "numbers"],
+        f"Positive values of {form.name} per binade{negative}",
+        ["binade", "spacing", "values"],
         rows,
     )
 
@@ -233,10 +268,10 @@ def _power(x: float) -> str:
 def _specials(report: dict[str, Any]) -> str:
     """How many codes stand for what, in words."""
     counts = {
-        "numbers": report["numbers"],
+        "nonzero numbers": report["numbers"],
         "zeros": report["zeros"],
         "Inf": report["infinities"],
         "NaN": report["nans"],
     }
     listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f"All {1 << report['bits']} codes: {listed}"
+    return f"{1 << report['bits']} codes: {listed}"

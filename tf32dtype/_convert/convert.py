@@ -10,6 +10,7 @@ from typing import Any
 
 from .._measures import UserError
 from .._tensor_files import Tensor, TensorFile, release
+from .._text import counted
 from .._version import __version__
 from .._whole_files import replacing
 from ..safetensors import schemes
@@ -218,12 +219,12 @@ def _resume(
     """Open the work files: those of an earlier run, if it did the same."""
     resumes = notes.kept is not None and all(x.is_whole() for x in parts.values())
     if resumes:
-        tell(f"goes on after {len(notes.done)} tensors that are done")
+        tell(f"resuming after {counted(len(notes.done), 'finished tensor')}")
     else:
-        if why := notes.began_anew or "work files are missing" * (
+        if why := notes.began_anew or "the work files are missing" * (
             notes.kept is not None
         ):
-            tell(f"begins anew, as {why}")
+            tell(f"starting over: {why}")
         notes.begin_with(kept)
     try:
         for part in parts.values():

@@ -51,7 +51,7 @@ class Notes(Journal):
         if self.is_new:
             return
         if not self.records:
-            self.began_anew = "its journal is damaged"
+            self.began_anew = "the journal is damaged"
             return
         first, *others = self.records
         if first["identity"] != self._identity:
@@ -84,8 +84,8 @@ def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     if old.get("sources") != new["sources"]:
         return "the input has changed"
     if old.get("version") != new["version"]:
-        return f"it was of tf32dtype {old.get('version')}"
+        return f"the earlier run was by tf32dtype {old.get('version')}"
     before, now = old.get("options") or {}, new["options"]
     names = [name for name in now if before.get(name) != now[name]]
     said = ", ".join(f"--{name.replace('_', '-')} {before.get(name)}" for name in names)
-    return f"it was with {said}" if said else "the outputs differ"
+    return f"the earlier run had {said}" if said else "the outputs differ"

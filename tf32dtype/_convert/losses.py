@@ -59,7 +59,7 @@ class Loss(Distance):
         return {
             "snr_db": self.snr,
             "largest_relative_error": self.largest_relative,
-            "beyond_range": self.beyond,
+            "out_of_range": self.beyond,
             "to_zero": self.to_zero,
             "not_finite": self.not_finite,
         }

@@ -119,8 +119,8 @@ class matmul_precision:
     `numpy.dot`, `numpy.inner`, `numpy.vdot`, and what NumPy computes by them
     (`numpy.tensordot`, `numpy.linalg.multi_dot`, ``numpy.einsum(..., optimize=True)``,
     ...) round the operands as told and sum in float32 in a fixed order. The bits are
-    the same on every machine. See docs/precision.md for what is reached, and how the
-    sums are ordered.
+    the same on every machine. See :doc:`/how_to/precision` for what is reached, and how
+    the sums are ordered.
 
     Parameters
     ----------
@@ -158,7 +158,8 @@ class matmul_precision:
         The least k: products with a sum of fewer products are as without a precision.
     plan : path, optional
         A plan instead of one precision: a file that has a precision for each place in
-        the source, as ``tf32dtype tune`` writes it (docs/tune.md), and says what obeys.
+        the source, as ``tf32dtype tune`` writes it, and says what obeys: see
+        :doc:`/how_to/tune`.
 
     Raises
     ------

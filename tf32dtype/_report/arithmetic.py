@@ -1,6 +1,7 @@
 """The effects of rounding NumPy's arithmetic to a format, by call site.
 
-`tf32dtype.arithmetic(..., watch=True)` gathers the measurements.
+`tf32dtype.arithmetic(..., watch=True)` gathers the measurements: see
+:doc:`/how_to/arithmetic`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from .. import _core
 from .._formats.quantize import target_dtype
 from .._formats.table import formats
 from .._text import Table, number
+from .._wording import page
 from .advice import Advice
 from .call_sites import Frame
 from .naming import at, share, some
@@ -210,7 +212,7 @@ def _errors(sites: Sequence[ArithmeticCallSite]) -> Advice:
 
 def _not_reached() -> Advice:
     what = ", ".join(name for name, _ in NOT_REACHED)
-    return Advice("not_reached", f"Not rounded: {what}")
+    return Advice("not_reached", f"Not rounded: {what}. See {page('Arithmetic')}")
 
 
 @dataclass(frozen=True)

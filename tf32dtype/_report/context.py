@@ -84,6 +84,7 @@ class report:
     Notes
     -----
     The command ``tf32dtype report script.py`` does the same for a program.
+    See :doc:`/how_to/report` for the measurements.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost, Lost]:
     way : Way
         The way. Operands of 64 bits are rounded to float32 first, but for block
         formats, and of complex numbers four real products are made, as
-        docs/precision.md says.
+        :doc:`/how_to/precision` says.
     a, b : numpy.ndarray
         (r, k) and (k, c), of float32, float64, complex64 or complex128.
 
@@ -122,7 +122,7 @@ def _for_blocks(x: Array, axis: int) -> Array:
 
 
 def _scale(x: Array, greatest: float) -> Any:
-    """What docs/precision.md divides an operand by before it is rounded to fp8."""
+    """Return what an operand is divided by before it is rounded to fp8."""
     magnitudes = np.abs(x[np.isfinite(x)])
     amax = np.max(magnitudes, initial=np.float32(0))
     if amax == 0:

@@ -5,7 +5,7 @@
     the tensors: name, dimensions (the last axis first), kind, where its bytes begin
     padding, then the bytes of the tensors
 
-Source: docs/gguf in ggml's repository, version 3 of the format.
+Source: the page gguf.md of ggml's repository, version 3 of the format.
 """
 
 from __future__ import annotations

@@ -1,0 +1,147 @@
+"""The help: its commands, its options, and examples that print what it shows."""
+
+import argparse
+import re
+import shlex
+import textwrap
+
+import numpy as np
+import pytest
+
+import tf32dtype as td
+from tests.support.command_line import plain
+from tf32dtype._cli import main as program
+from tf32dtype._cli.precision_options import add_precision
+
+pytestmark = pytest.mark.once
+
+#: Their programs take the arguments; another test looks at their options.
+RUN_PROGRAMS = ("report", "tune", "run", "blas")
+
+VERBS = set(
+    """choose classify compare compute convert copy count include keep leave list
+    measure multiply name print read replace round run scale search seed show sort store
+    use write""".split()
+)
+
+
+def parsers():
+    """The parser of each command by its name."""
+    (commands,) = (
+        action
+        for action in program._parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    return commands.choices
+
+
+def options():
+    """The options of all commands, and those that `run` and `blas` share."""
+    shared = argparse.ArgumentParser()
+    add_precision(shared)
+    for command, parser in {**parsers(), "shared": shared}.items():
+        if command not in RUN_PROGRAMS:
+            for action in parser._actions:
+                if "-h" not in action.option_strings:
+                    yield pytest.param(action, id=f"{command} {action.dest}")
+
+
+def test_every_command_is_listed_once_by_its_question():
+    listed = [name for names in program._QUESTIONS.values() for name in names]
+    assert sorted(listed) == sorted(program._COMMANDS)
+    for row in program._COMMANDS.values():
+        assert row.summary.partition(" ")[0] in VERBS
+        assert row.summary[-1] not in ".;,"
+
+
+def test_the_list_of_commands(capsys):
+    lines = plain(capsys).splitlines()
+    assert max(map(len, lines)) <= 79
+    for question, names in program._QUESTIONS.items():
+        at = lines.index(question)
+        assert question.endswith("?")
+        shown = lines[at + 1 : at + 1 + len(names)]
+        assert [line.split()[0] for line in shown] == [*names]
+
+
+@pytest.mark.parametrize("option", [*options()])
+def test_an_option_has_a_verb_and_a_default(option):
+    assert option.help.partition(" ")[0] in VERBS
+    if option.option_strings and not option.required:
+        assert "default:" in option.help
+    if option.nargs in (None, 1) and not option.choices:
+        assert option.metavar
+
+
+@pytest.mark.parametrize("command", [x for x in parsers() if x not in RUN_PROGRAMS])
+def test_options_are_in_groups(command):
+    parser = parsers()[command]
+    groups = {x.title: x._group_actions for x in parser._action_groups}
+    assert {x.dest for x in groups["options"]} == {"help"}
+    assert groups["positional arguments"] == []
+    assert {title for title, actions in groups.items() if actions} <= {
+        *("options", "Input", "Precision", "Scope", "Output")
+    }
+
+
+def examples_of(text):
+    """The commands of a docstring, and the lines below each."""
+    for example in re.findall(r"^  \$ .*\n(?:  .*\n|\n)*", text, re.M):
+        command, *lines = textwrap.dedent(example).strip().splitlines()
+        yield command.removeprefix("$ "), lines
+
+
+def examples():
+    for command, row in program._COMMANDS.items():
+        # The programs have tests of their own, the demo has test_demo.py.
+        if command not in (*RUN_PROGRAMS, "demo"):
+            for line, shown in examples_of(row.module.__doc__):
+                if shown:
+                    yield pytest.param(line, shown, id=line)
+
+
+def is_like(output, shown):
+    """Whether lines are as shown, where three dots stand for anything."""
+    whole = "".join(
+        r"(.*\n)*"
+        if line == "..."
+        else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
+        for line in shown
+    )
+    return re.fullmatch(whole, output) is not None
+
+
+def test_likeness():
+    assert is_like("a\nb 1\nc\nd\n", ["a", "b ...", "...", "d"])
+    assert not is_like("a\nb 1\nc\n", ["a", "b ...", "...", "d"])
+    assert not is_like("a\nc 1\n", ["a", "b ..."])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    np.save(folder / "A.npy", rng.standard_normal((20, 30)))
+    np.save(folder / "B.npy", rng.standard_normal((30, 10)))
+    x = rng.standard_normal((64, 64), np.float32)
+    td.safetensors.save(
+        folder / "model.safetensors",
+        {"layer.0.weight": x, "layer.0.bias": x[0], "lm_head": x},
+    )
+    return folder
+
+
+def test_every_command_shows_an_example():
+    for name, row in program._COMMANDS.items():
+        purpose, _, rest = row.module.__doc__.partition("\n\n")
+        assert len(purpose.splitlines()) == 1, name
+        if name not in RUN_PROGRAMS:
+            assert rest.startswith("Example")
+            assert purpose.partition(" ")[0].lower() in VERBS
+
+
+@pytest.mark.parametrize(("line", "shown"), [*examples()])
+def test_examples_print_what_is_shown(line, shown, files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    output = plain(capsys, *shlex.split(line)[1:])
+    assert is_like(output, shown), output

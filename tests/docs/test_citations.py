@@ -1,0 +1,60 @@
+"""How the package cites pages: installed without docs/, it names none of its files."""
+
+import ast
+import re
+
+import pytest
+
+from tests.support.paths import ROOT
+from tf32dtype import _version
+from tf32dtype._wording import PAGES, page
+
+pytestmark = pytest.mark.once
+
+PACKAGE = ROOT / "tf32dtype"
+
+
+def strings(path):
+    """The strings of a Python file with its docstrings; the text of a Cython file."""
+    if path.suffix != ".py":
+        return [path.read_text()]
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+
+
+SOURCES = [x for x in PACKAGE.rglob("*.p*") if x.suffix in (".py", ".pyx", ".pxi")]
+STRINGS = [(x.relative_to(ROOT), text) for x in SOURCES for text in strings(x)]
+
+
+def exists(name):
+    return any((ROOT / "docs" / f"{name}{end}").exists() for end in (".md", ".rst"))
+
+
+def test_no_string_names_a_file_of_the_documentation():
+    assert len(SOURCES) > 200
+    assert [path for path, text in STRINGS if "docs/" in text] == []
+
+
+def test_pages_of_docstrings_exist():
+    cited = {
+        name for _, text in STRINGS for name in re.findall(r":doc:`([^`]+)`", text)
+    }
+    assert len(cited) >= 5
+    assert [x for x in cited if not (x.startswith("/") and exists(x[1:]))] == []
+
+
+def test_pages_of_messages_exist():
+    assert [name for name, path in PAGES.items() if not exists(path)] == []
+
+
+def test_a_page_is_named_until_the_site_has_an_address(monkeypatch):
+    words = 'the page "Precision" of the documentation'
+    monkeypatch.setattr(_version, "DOCUMENTATION", "")
+    assert page("Precision") == words
+    for address in ("https://example.org/td", "https://example.org/td/"):
+        monkeypatch.setattr(_version, "DOCUMENTATION", address)
+        assert page("Precision") == "https://example.org/td/how_to/precision.html"
