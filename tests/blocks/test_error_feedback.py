@@ -162,7 +162,7 @@ def test_the_sum_stays_finite():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "text"),
     [
-        (["tcfp9"], {}, ValueError, "unknown block format"),
+        (["tcfp9"], {}, ValueError, "block format must be one of"),
         (["tcfp8"], {"scale": "best"}, ValueError, "scale='best'"),
         (["tcfp8"], {"axis": 1.5}, TypeError, "axis is an integer"),
         (["tcfp8"], {"bits": 8}, TypeError, "'bits' is no option.*axis, block_size"),

@@ -301,9 +301,9 @@ def test_draws_belong_to_elements():
         (
             {"format": "tcfp9"},
             ValueError,
-            "unknown block format 'tcfp9'.*tcfp8, tcfp12",
+            "block format must be .*; got 'tcfp9'. Did you mean tcfp8",
         ),
-        ({"format": "fp8"}, ValueError, "did you mean tcfp8 or mxfp8_e4m3 or mxfp8_e5"),
+        ({"format": "fp8"}, ValueError, "Did you mean tcfp8, mxfp8_e4m3 or mxfp8_e5"),
         ({"format": 8}, TypeError, "named by a string, not 8"),
         ({"axis": 2}, ValueError, "axis=2 is none of the 2 axes"),
         ({"axis": -3}, ValueError, "axis=-3"),

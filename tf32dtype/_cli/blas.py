@@ -43,7 +43,9 @@ def run(arguments: Namespace) -> int:
         print(preload.library())
         return 0
     if arguments.program is None:
-        raise CommandError("a program is needed, or --path")
+        raise CommandError(
+            "PROGRAM must be given; use --path to print only the library's path"
+        )
     settings = settings_of(arguments)
     try:
         resolve(settings)
@@ -54,4 +56,6 @@ def run(arguments: Namespace) -> int:
     try:
         os.execvpe(arguments.program, words, variables)
     except OSError as error:
-        raise CommandError(f"{arguments.program}: {error.strerror}") from None
+        raise CommandError(
+            f"{arguments.program} cannot be started: {error.strerror}"
+        ) from None

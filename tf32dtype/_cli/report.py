@@ -126,7 +126,9 @@ def run(arguments: Namespace) -> NoReturn:
     )
     html, json = map(_checked_path, (arguments.html, arguments.json))
     if html and html == json:
-        raise CommandError(f"--html and --json are the same file: {html}")
+        raise CommandError(
+            f"--html and --json must be different files; got {html} for both"
+        )
     argv = (arguments.program, *arguments.arguments)
     import_all()
     collector = collect.Collector(chosen.collector, argv)

@@ -107,26 +107,31 @@ def run(arguments: Namespace) -> NoReturn:
         arguments.precision = precision_of_format(format)
         if arguments.precision is None:
             raise CommandError(
-                f"no precision is named {format}: add --precision NAME for the matrix"
-                " products, f32 for those of float32"
+                f"--arithmetic must be a format with a precision of that name; got"
+                f" {format}. Use --precision to name one, such as f32"
             )
     if arguments.precision is None and not planned:
         raise CommandError(
-            "--precision is needed, before the program, as all words after that are its"
-            f" own: tf32dtype run --precision NAME {arguments.program}"
+            "--precision or --plan must be given before the program, since later"
+            " arguments go to the program. Use tf32dtype run --precision NAME"
+            f" {arguments.program}"
         )
     if planned and (arguments.precision or arguments.no_blas):
         other = "--precision" if arguments.precision else "--no-blas"
-        raise CommandError(f"--plan says what obeys: leave out {other}")
+        raise CommandError(
+            f"{other} cannot be combined with --plan, which names the precisions"
+        )
     if arguments.lapack and arguments.no_blas:
-        raise CommandError("--lapack is for products of BLAS: leave out --no-blas")
+        raise CommandError(
+            "--lapack cannot be combined with --no-blas, since LAPACK uses BLAS"
+        )
     blas = not arguments.no_blas and _core.blas_available()
     settings = settings_of(arguments, blas and not planned)
     only, but = (
         [find_region(text) for text in x] for x in (arguments.only, arguments.but)
     )
     if (only or but) and not _core.frames_are_known():
-        raise CommandError("--only and --except need CPython 3.11, 3.12 or 3.13")
+        raise CommandError("--only and --except must run on CPython 3.11, 3.12 or 3.13")
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)

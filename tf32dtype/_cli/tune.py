@@ -149,22 +149,28 @@ def _all_arguments(arguments: Namespace) -> Namespace:
 def _options(arguments: Namespace) -> TuneOptions:
     if arguments.check is None or arguments.tolerance is None:
         raise CommandError(
-            "--check and --tolerance are needed: --help tells what they are"
+            "--check and --tolerance must be given; use --help to see how"
         )
     if not 0 <= arguments.tolerance < float("inf"):
-        raise CommandError(f"--tolerance {arguments.tolerance:g}: 0 or more is needed")
+        raise CommandError(
+            f"--tolerance must be 0 or more; got {arguments.tolerance:g}"
+        )
     if not arguments.time_limit > 0:
-        raise CommandError(f"--time-limit {arguments.time_limit:g}: seconds are needed")
+        raise CommandError(
+            f"--time-limit must be more than 0 seconds; got {arguments.time_limit:g}"
+        )
     if arguments.jobs < 1:
-        raise CommandError(f"--jobs {arguments.jobs}: 1 or more is needed")
+        raise CommandError(f"--jobs must be 1 or more; got {arguments.jobs}")
     check_folder(arguments.out)
     program = arguments.program
     script: str | None = None
     if not arguments.is_module:
         if program == "-":
-            raise CommandError("-: tune runs the program many times: name a file")
+            raise CommandError(
+                "the program must be a file, since it runs many times; got -"
+            )
         if not os.path.isfile(program):
-            raise CommandError(f"{program}: no such file")
+            raise CommandError(f"the program must be an existing file; got {program}")
         script = os.path.realpath(program)
         search_first(os.path.dirname(script))
         # In a copy of this folder, the copied script is meant.
@@ -199,7 +205,7 @@ def _precisions(text: str) -> tuple[str, ...]:
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not names:
-        raise CommandError("no precision is named")
+        raise CommandError("--precisions must name at least one precision; got none")
     ways = sorted(select(sorted(names)), key=lambda way: (way.name == "f32", way.bits))
     return tuple(way.name for way in ways)
 

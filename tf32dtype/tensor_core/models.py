@@ -214,7 +214,7 @@ class Model:
 
     @property
     def adds_components(self) -> bool:
-        """Whether libraries emulate float32 on it by products of components (bf16x9)."""
+        """Whether libraries emulate float32 by components on the unit (bf16x9)."""
         return False
 
     @property
@@ -263,7 +263,7 @@ class Aligned(Model):
 
     @property
     def adds_components(self) -> bool:
-        """Whether libraries emulate float32 on it by products of components (bf16x9)."""
+        """Whether libraries emulate float32 by components on the unit (bf16x9)."""
         return True
 
     @property

@@ -32,7 +32,7 @@ static int set_precision(const char *name)
 {
     const struct tf_precision_row *row = tf_find_precision(name);
     if (!row) {
-        snprintf(complaint, sizeof complaint, "no precision is named \"%.40s\"", name);
+        snprintf(complaint, sizeof complaint, "\"%.40s\" is not a precision", name);
         return -1;
     }
     precision_name = row->name;
@@ -84,7 +84,8 @@ static int set_word(const char *word)
             return 0;
         }
     }
-    snprintf(complaint, sizeof complaint, "TF32DTYPE_BLAS has no \"%.40s\" for %s", word,
+    snprintf(complaint, sizeof complaint,
+             "TF32DTYPE_BLAS must not have the option \"%.40s\" with %s", word,
              precision_name);
     return -1;
 }
@@ -136,7 +137,7 @@ __attribute__((constructor)) static void begin(void)
     tf_blas_set_mode_finder(find_mode);
     tf_blas_begin();
     if (precision_name && mode.lapack && tf_blas_enter_lapack() < 0) {
-        snprintf(complaint, sizeof complaint, "the code of LAPACK may not be changed");
+        snprintf(complaint, sizeof complaint, "the system forbids changes to LAPACK's code");
     }
 }
 

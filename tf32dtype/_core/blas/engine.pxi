@@ -46,13 +46,14 @@ def blas_begin(bint lapack=False):
         is changed.
     """
     if tf_blas_begin() < 0:
-        raise MemoryError("no memory to catch calls of BLAS")
+        raise MemoryError("cannot allocate memory to intercept calls of BLAS")
     if (PyThread_get_thread_ident() == main_thread
             and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler):
         tf_interrupts_count(is_interrupt_waiting)
     if lapack and tf_blas_enter_lapack() < 0:
         tf_blas_end()
-        raise RuntimeError("lapack=True: the system does not let LAPACK's code be changed")
+        raise RuntimeError(
+            "lapack=True cannot be used: the system forbids changes to LAPACK's code")
 
 
 def blas_end():
@@ -194,7 +195,7 @@ def watch_call_sites(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
     if regions:
         wanted.is_inside = tf_frames_may_obey
     if tf_places_begin(&tf_frames_finder, &wanted) < 0:
-        raise MemoryError("not enough memory to watch call sites")
+        raise MemoryError("cannot allocate memory to record call sites")
 
 
 def stop_watching():
