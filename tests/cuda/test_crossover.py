@@ -11,7 +11,7 @@ from tests.support.cuda import HOST, backend  # noqa: F401
 from tf32dtype._matmul.precisions import PRECISIONS
 from tf32dtype.cuda._matmul import crossover, split_emulation
 
-SPLIT = [mode.short for mode in PRECISIONS if mode.parts > 1]
+SPLIT = [mode.short for mode in PRECISIONS if mode.components > 1]
 
 
 def table(**keywords: Any) -> crossover.Crossover:
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_without_a_table_performant_never_emulates(backend, folder):  # noqa: F811
     for mode in PRECISIONS:
-        whole = mode.short if mode.parts == 1 else "f32"
+        whole = mode.short if mode.components == 1 else "f32"
         for name in (mode.short, mode.preset):
             assert (
                 split_emulation.choose_precision(name, "performant", 4096, 4096, 4096)

@@ -246,7 +246,9 @@ def test_split_products(hopper, precision, monkeypatch):
     assert kernels == ["split_operands.cu", "wgmma.cu", "patch_specials.cu"]
     row = find_precision(precision)
     a, b = (
-        split_on_cpu(z, row.parts, row.format).astype(getattr(td, row.format))[:, None]
+        split_on_cpu(z, row.components, row.format).astype(getattr(td, row.format))[
+            :, None
+        ]
         for z in (x, np.ascontiguousarray(y.T))
     )
     depth = 64 if row.format == "bfloat16" else 32
@@ -493,7 +495,13 @@ def test_sass_of_parts(precision):
     row = find_precision(precision)
     size, unit = (2, "16.F32.BF16") if row.format == "bfloat16" else (4, "8.F32.TF32")
     kernel = wgmma.kernel(
-        (row.format,) * 2, size, wgmma.WIDE, True, True, row.parts, row.split_orders
+        (row.format,) * 2,
+        size,
+        wgmma.WIDE,
+        True,
+        True,
+        row.components,
+        row.split_orders,
     )
     needs = f"HGMMA.64x256x{unit}", f"HGMMA.64x64x{unit}"
     found = made_well(kernel, needs, 4 + 16, 2 + 16)

@@ -142,7 +142,7 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
     row = find_precision(precision)
     if strategy not in _KNOWN:
         raise ValueError(one_of("strategy", strategy, _KNOWN))
-    if row.parts == 1:
+    if row.components == 1:
         return False
     if strategy == "eager":
         return True
