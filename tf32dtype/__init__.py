@@ -168,12 +168,12 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
         spelled = name.lower().replace("_", "")
         same = [x for x in __dir__() if x.replace("_", "").lower() == spelled]
         if same:
-            help = f"did you mean td.{same[0]}?"
+            help = f"Did you mean td.{same[0]}?"
         if name in interop.__all__:
-            help = f"it is td.interop.{name}"
+            help = f"Use td.interop.{name}"
         elif not name.startswith("_") and name in dir(_numpy):
-            help = f"NumPy has it: np.{name}"
+            help = f"Use NumPy's np.{name}"
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}"
-            + (f": {help}" if help else "")
+            + (f". {help}" if help else "")
         )

@@ -43,7 +43,8 @@ def format_name(which: object) -> FormatName | NumPyName:
     name = str(target_dtype(which).name)
     if name in formats and not formats[name].has_zero:
         raise ValueError(
-            f"{name} has neither zero nor negative numbers: it is for scales"
+            "format must have zero and negative numbers; got"
+            f" {name}, a format for scales"
         )
     return cast(FormatName | NumPyName, name)
 
@@ -65,7 +66,7 @@ class arithmetic:
     float64 : bool
         Whether float64 numbers are rounded too.
     watch : bool
-        Whether figures are gathered by line of source: see `places`.
+        Whether figures are gathered by line of source: see `call_sites`.
 
     Raises
     ------
@@ -108,8 +109,8 @@ class arithmetic:
         with _lock:
             if _open and _open[-1] != self._settings:
                 raise RuntimeError(
-                    f"{self!r} cannot begin: arithmetic({_open[-1]}) is in force,"
-                    " which all threads share"
+                    f"{self!r} cannot begin inside of arithmetic({_open[-1]}): all"
+                    " threads share one arithmetic"
                 )
             if not _open:
                 if self._settings.watch:
@@ -128,7 +129,9 @@ class arithmetic:
     ) -> None:
         with _lock:
             if not _open or _open[-1] != self._settings:
-                raise RuntimeError(f"{self!r} is not in force")
+                raise RuntimeError(
+                    f"{self!r} must be open; got a scope that was not entered"
+                )
             _open.pop()
             if not _open:
                 _core.end_arithmetic()
@@ -138,12 +141,12 @@ class arithmetic:
         return decorated(self, function)
 
     @staticmethod
-    def places() -> list[dict[str, Any]]:
+    def call_sites() -> list[dict[str, Any]]:
         """Figures of the last scope with `watch`, by line, function and dtype.
 
         Each is a dictionary, whose entries :doc:`/how_to/arithmetic` explains.
         """
-        return _core.arithmetic_places()
+        return _core.arithmetic_call_sites()
 
     @staticmethod
     def functions() -> tuple[str, ...]:

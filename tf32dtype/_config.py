@@ -7,6 +7,7 @@ import numpy as np
 
 from . import _core
 from ._version import __version__
+from ._wording import one_of
 
 
 @overload
@@ -50,7 +51,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     ['baseline', 'x86-64-v3']
     """
     if mode not in ("stdout", "dicts"):
-        raise ValueError(f"mode must be 'stdout' or 'dicts'; got {mode!r}")
+        raise ValueError(one_of("mode", mode, ("stdout", "dicts")))
     known = _core.instruction_sets()
     sets: dict[str, Any] = {
         "built": [name for name, built, _ in known if built],

@@ -25,18 +25,22 @@ _SMALL = 1 << 30
 #: No file of deflate holds more bytes to a byte.
 _MOST_COMPRESSION = 1032
 
-_RUNS = " reads it and runs what is in it, so trust where it is from"
+_RUNS = " reads the file and runs its code, so use it only for trusted files"
 
 #: By the bytes that begin it: what a file is, and what to do.
 _KINDS = (
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "read it with td.hdf5.load"),
-    (b"GGUF", "a GGUF file", "read it with td.interop.gguf.load"),
-    (b"MATLAB 5.0", "a MATLAB file", "read it with scipy.io.loadmat"),
-    (b"PAR1", "a Parquet file", "read it with pandas.read_parquet"),
-    (b"\x1f\x8b", "compressed by gzip", "unpack it first, gzip -d"),
-    (b"BZh", "compressed by bzip2", "unpack it first, bzip2 -d"),
-    (b"\xfd7zXZ\0", "compressed by xz", "unpack it first, xz -d"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first, zstd -d"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "use td.hdf5.load"),
+    (b"GGUF", "a GGUF file", "use td.interop.gguf.load"),
+    (b"MATLAB 5.0", "a MATLAB file", "use scipy.io.loadmat"),
+    (b"PAR1", "a Parquet file", "use pandas.read_parquet"),
+    (b"\x1f\x8b", "a file compressed by gzip", "unpack the file first, gzip -d"),
+    (b"BZh", "a file compressed by bzip2", "unpack the file first, bzip2 -d"),
+    (b"\xfd7zXZ\0", "a file compressed by xz", "unpack the file first, xz -d"),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "a file compressed by zstd",
+        "unpack the file first, zstd -d",
+    ),
     *((bytes((0x80, i)), "a pickle", "pickle.load" + _RUNS) for i in range(2, 6)),
 )
 #: What follows the version in a model: producer, graph or operators.
@@ -80,7 +84,7 @@ def check_name(path: str, writer: str, *own: str) -> None:
     if suffix is not None and suffix not in own:
         what, cure = _SUFFIXES[suffix]
         raise ValueError(
-            f"{path} is the name of {what}, which {writer} does not write: use {cure}"
+            f"{writer} cannot write {what}; got the name {path}. Use {cure}"
         )
 
 
@@ -104,9 +108,9 @@ def check(head: bytes, name: str) -> None:
     if is_numpy(head):
         return
     if not head:
-        raise EOFError(f"{name} is empty: there is no array in it")
+        raise EOFError(f"{name} is empty and does not hold an array")
     what, cure = kind(head)
-    raise ValueError(f"{name} is {what}, and td.load reads .npy and .npz files: {cure}")
+    raise ValueError(f"{name} must be a .npy or .npz file; got {what}; {cure}")
 
 
 def is_npy(head: bytes) -> bool:
@@ -131,20 +135,20 @@ def kind(head: bytes) -> tuple[str, str]:
         return known
     # No text: eight letters are a larger number.
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 48:
-        return "a safetensors file", "read it with td.safetensors.load"
+        return "a safetensors file", "use td.safetensors.load"
     if head[:1] == b"\x08" and head[1:2] < b"\x20" and head[2:3] in _ONNX_FIELDS:
-        return "an ONNX model", "read it with onnx.load and td.interop.onnx.to_array"
+        return "an ONNX model", "use onnx.load and td.interop.onnx.to_array"
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
         text = head[: error.start].decode() if error.start > len(head) - 4 else "\0"
     if all(letter.isprintable() or letter in "\r\n\t" for letter in text):
-        return f"text, {text[:20]!r}...", "read numbers with np.loadtxt or pandas"
-    return f"no file of arrays (it begins with {head[:8]!r})", "write it with td.save"
+        return f"text, {text[:20]!r}...", "use np.loadtxt or pandas"
+    return f"a file that begins with {head[:8]!r}", "use td.save to write arrays"
 
 
-def foreign(stream: IO[bytes]) -> str | None:
-    """What a file is, and what reads it, if its first bytes tell; else None.
+def foreign(stream: IO[bytes]) -> tuple[str, str] | None:
+    """Return what a file is, and what reads it, if its first bytes tell; else None.
 
     Parameters
     ----------
@@ -155,14 +159,13 @@ def foreign(stream: IO[bytes]) -> str | None:
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
     if is_npy(head):
-        return "a .npy file: read it with td.load"
+        return "a .npy file", "use td.load"
     if head.startswith(_ZIP):
         return (
-            "an archive, as .npz files and checkpoints of PyTorch are: read it with"
-            " td.load or torch.load(file, weights_only=True)"
+            "an archive (.npz or PyTorch)",
+            "use td.load or torch.load(file, weights_only=True)",
         )
-    known = _by_magic(head)
-    return None if known is None else ": ".join(known)
+    return _by_magic(head)
 
 
 def _by_magic(head: bytes) -> tuple[str, str] | None:
@@ -175,8 +178,8 @@ def check_members(npz: NpzFile, name: str) -> None:
     if any(member.endswith("/data.pkl") for member in npz.files):
         npz.close()
         raise ValueError(
-            f"{name} is a checkpoint of PyTorch, which only PyTorch reads. Make a"
-            " safetensors file of it: safetensors.torch.save_file(torch.load(file,"
+            f"{name} is a PyTorch checkpoint, which tf32dtype cannot read. Convert the"
+            " checkpoint: safetensors.torch.save_file(torch.load(file,"
             " weights_only=True), 'file.safetensors')"
         )
 
@@ -198,12 +201,12 @@ def naming(name: str) -> Iterator[None]:
     except (ValueError, EOFError) as error:
         if str(error).startswith(name):
             raise
-        why = str(error) or "it ends too early"
+        why = str(error) or "the data end too early"
         raise ValueError(f"{name} cannot be read: {why}") from error
     except Exception as error:
-        damaged = "is a damaged archive" if _is_of_zip(error) else "cannot be read"
+        fault = "is not a valid archive" if _is_of_zip(error) else "cannot be read"
         raise ValueError(
-            f"{name} {damaged}: {error}. Copy or write it again"
+            f"{name} {fault}: {error}. Copy or write the file again"
         ) from error
 
 
@@ -233,20 +236,23 @@ def check_npy(stream: IO[bytes], name: str, size: int | None = None) -> None:
     try:
         dtype, shape = header(stream)
     except Exception as error:  # whatever the bytes make of NumPy's parser
-        raise ValueError(f"{name} has a damaged header: {error}") from None
+        raise ValueError(f"{name} does not have a valid header: {error}") from None
     if dtype.hasobject:
         raise ValueError(
-            f"{name} holds Python objects in a pickle, which td.load never reads:"
+            f"{name} holds pickled Python objects, which td.load cannot read:"
             " np.load(file, allow_pickle=True)" + _RUNS
         )
     if not all(type(n) is int and n >= 0 for n in shape):  # True is a number to NumPy
-        raise ValueError(f"{name} has a damaged header: no array has shape {shape}")
+        raise ValueError(
+            f"{name} does not have a valid header: shape must be integers of 0 or more;"
+            f" got {shape}"
+        )
     there = _left(stream) if size is None else size - (stream.tell() - start)
     needed = math.prod(shape) * dtype.itemsize
     if there < needed:
         raise ValueError(
-            f"{name} is cut short: {needed} bytes of {dtype}, shape {shape}, are"
-            f" announced and {there} are there. Copy or write it again"
+            f"{name} is truncated: the data must have {needed} bytes ({dtype}, shape"
+            f" {shape}); got {there}. Copy or write the file again"
         )
     stream.seek(start)
 

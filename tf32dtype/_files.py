@@ -16,7 +16,7 @@ from ._formats.table import format_of_dtype, own_array
 from ._npy import Header
 from ._scaled_arrays import is_scaled
 from ._whole_files import replacing
-from ._wording import brief, warn_of_raw_bytes
+from ._wording import brief, one_of, warn_of_raw_bytes
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -185,7 +185,7 @@ def load(
         If the file cannot be opened.
     """
     if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
-        raise ValueError(f'mmap_mode={brief(mmap_mode)}: known are "r", "r+" and "c"')
+        raise ValueError(one_of("mmap_mode", mmap_mode, ("r", "r+", "c")))
     name = _file_kinds.name_of(file)
     with _file_kinds.naming(name):
         if isinstance(file, str | os.PathLike):
@@ -197,11 +197,11 @@ def load(
 def _begin(stream: IO[bytes], name: str) -> Form | None:
     """What a file says of its format; the stream is left where it was."""
     if not hasattr(stream, "seek"):
-        raise TypeError(f"file is a path or a binary file object, not {brief(stream)}")
+        raise TypeError(f"file must be a path or a binary file; got {brief(stream)}")
     start = stream.tell()
     head = stream.read(_file_kinds.HEAD_BYTES)
     if not isinstance(head, bytes):
-        raise TypeError(f'{name} is open as text: open it in binary mode, "rb"')
+        raise TypeError(f"{name} must be open in binary mode, 'rb'; got a text file")
     _file_kinds.check(head, name)
     stream.seek(start)
     form = _npy.read_name(stream)
@@ -237,7 +237,7 @@ class Archive(Mapping[str, "Held"]):
 
     def __getitem__(self, name: str) -> Held:
         if name not in self._npz:
-            raise KeyError(f"{name} is not in {self._name}: {', '.join(self.files)}")
+            raise KeyError(one_of("name", name, self.files, f"`files` of {self._name}"))
         archive, member = self._member(name)
         named = f"{name} in {self._name}"
         with _file_kinds.naming(named):
@@ -324,7 +324,10 @@ def _save_archive(
 
     named = {f"arr_{i}": arr for i, arr in enumerate(args)}
     for name in named.keys() & kwds.keys():
-        raise ValueError(f"a positional array and a keyword are both named {name!r}")
+        raise ValueError(
+            "keyword must not be the name of a positional array; got"
+            f" {name!r}. Use another keyword"
+        )
     arrays = {n: _storable(arr, header) for n, arr in {**named, **kwds}.items()}
     kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     with (
@@ -351,26 +354,28 @@ def _storable(
     """What is written: blocks, our dtypes, or NumPy's own, which take no header."""
     if header is not None and not (isinstance(header, str) and header in HEADERS):
         raise ValueError(
-            f'header={brief(header)}: known are "bits" and "names" (so no array of an'
-            " archive has this name)"
+            one_of("header", header, ("bits", "names"))
+            + ". Use another name for an array of an archive"
         )
     if is_scaled(arr):
         return arr, None
     if isinstance(arr, np.ma.MaskedArray):
         raise TypeError(
-            "a .npy file has no place for a mask: write both with "
-            "td.savez(file, data=a.data, mask=a.mask)"
+            "arr must not be a masked array. Use td.savez(file, data=a.data,"
+            " mask=a.mask)"
         )
     array = own_array(arr)
     dtype = array.dtype
     if dtype.hasobject:
-        raise ValueError(f"arrays of {dtype} need pickle, which td.load never uses")
+        raise ValueError(
+            f"arr must not hold Python objects; got {dtype}. Use np.save, which pickles"
+        )
     custom = {item for item in _items(dtype) if item.isbuiltin == 2}
     for item in custom:
         if format_of_dtype(item) is None:
             raise TypeError(
-                f"a .npy file cannot name the dtype {item}: write its bits, "
-                f"td.save(file, a.view(np.uint{8 * item.itemsize}))"
+                f"a .npy file cannot name the dtype {item}. Write its bits,"
+                f" td.save(file, a.view(np.uint{8 * item.itemsize}))"
             )
     if not custom:
         return array, None
@@ -378,8 +383,8 @@ def _storable(
         header = "bits" if dtype.names is None else "names"
     elif header == "bits" and dtype.names is not None:
         raise TypeError(
-            f'header="bits" cannot name the formats of the fields in {dtype}: write it'
-            ' with header="names"'
+            f"header='bits' cannot name the formats of the fields in {dtype}. Use"
+            " header='names'"
         )
     _npy.preamble(array, header)  # whether there is one
     return array, header

@@ -72,7 +72,8 @@ class Journal:
 
     def _foreign(self) -> UserError:
         return UserError(
-            f"{self.path} exists and is not a journal of tf32dtype: move it away"
+            f"{self.path} already exists and is not a tf32dtype journal. Move or remove"
+            " that file"
         )
 
     def _read(self) -> None:
@@ -150,4 +151,6 @@ def _lock(file: io.FileIO, path: str, command: str) -> None:
         is_there = False
     if not is_there:
         output = path.removesuffix(".journal").removesuffix(".part")
-        raise UserError(f"{output} is being written by another {command}")
+        raise UserError(
+            f"cannot write {output}: another {command} is writing this file"
+        )

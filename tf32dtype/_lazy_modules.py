@@ -30,7 +30,8 @@ def submodule(package: str, name: str, names: Collection[str]) -> ModuleType:
     """
     if name not in names:
         raise AttributeError(
-            f"module {package!r} has no attribute {name!r}; it has {', '.join(names)}"
+            f"module {package!r} has no attribute {name!r}; use one of"
+            f" {', '.join(names)}"
         )
     try:
         with _lock:

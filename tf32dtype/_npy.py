@@ -137,8 +137,8 @@ def _header(descr: Any, shape: tuple[int, ...], fortran: bool, comment: str) -> 
     text += f" # {comment}" if comment else ""
     if len(text) > _MOST_HEADER - _ALIGNMENT:
         raise ValueError(
-            f"a header of {len(text)} characters would be needed, and readers take"
-            f" {_MOST_HEADER}: write the fields in arrays of their own"
+            f"header of a .npy file must have at most {_MOST_HEADER} characters; got"
+            f" {len(text)}. Write the fields as separate arrays"
         )
     try:
         version, encoded = (1, 0), text.encode("latin1")
@@ -182,7 +182,7 @@ def read_name(stream: IO[bytes]) -> Form | None:
     try:
         return formats[comment[1]]
     except KeyError as error:
-        raise ValueError(f"the file's format: {error.args[0]}") from None
+        raise ValueError(error.args[0]) from None
 
 
 def as_format(array: NDArray[Any], form: Form | None) -> NDArray[Any] | Scaled:
@@ -201,8 +201,8 @@ def as_format(array: NDArray[Any], form: Form | None) -> NDArray[Any] | Scaled:
         return _as_blocks(array, form)
     if array.dtype != np.dtype(f"u{form.itemsize}"):
         raise ValueError(
-            f"the file says {form.name}, which takes unsigned integers of "
-            f"{form.itemsize} bytes, and holds {array.dtype}"
+            f"a file of {form.name} must hold unsigned integers of"
+            f" {form.itemsize} bytes; got {array.dtype}"
         )
     return array.view(form.dtype)
 
@@ -217,7 +217,7 @@ def _blocks_facts(text: str) -> Facts | TileFacts:
     try:
         return from_text(text)
     except ValueError as error:
-        raise ValueError(f"the file's blocks: {error}") from None
+        raise ValueError(f"blocks in the file: {error}") from None
 
 
 def _as_blocks(array: NDArray[Any], facts: Facts | TileFacts) -> Scaled:
@@ -226,4 +226,4 @@ def _as_blocks(array: NDArray[Any], facts: Facts | TileFacts) -> Scaled:
     try:
         return restore(facts, np.asarray(array))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"the file's blocks: {error}") from None
+        raise ValueError(f"blocks in the file: {error}") from None

@@ -73,7 +73,7 @@ def source(name: str) -> str:
     for folder in FOLDERS:
         if (folder / name).is_file():
             return (folder / name).read_text()
-    raise FileNotFoundError(f"{name} is in none of {', '.join(map(str, FOLDERS))}")
+    raise FileNotFoundError(f"{name} not found in {', '.join(map(str, FOLDERS))}")
 
 
 @cache
@@ -89,7 +89,7 @@ def _nvrtc() -> Any:
     try:
         return importlib.import_module("cupy").cuda.nvrtc
     except ImportError as error:
-        raise CudaError(f"CuPy is not installed ({error}): {EXTRA}") from error
+        raise CudaError(f"CuPy is not installed ({error}). Use {EXTRA}") from error
 
 
 def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
@@ -122,9 +122,9 @@ def compile_and_log(
         known = nvrtc.getSupportedArchs()
         if int(re.sub(r"\D", "", arch)) not in known:
             raise CudaError(
-                f"NVRTC {version} does not compile for {arch}; it has"
-                f" {', '.join(f'sm_{x}' for x in known)}. CUDA 13 left out all before"
-                " sm_75; cupy-cuda12x still serves them"
+                f"NVRTC {version} does not compile for {arch}; use one of"
+                f" {', '.join(f'sm_{x}' for x in known)}. For GPUs before sm_75,"
+                " install cupy-cuda12x"
             )
         headers = sources(name).copy()
         text = headers.pop(name)
@@ -137,7 +137,7 @@ def compile_and_log(
     except CudaError:
         raise
     except Exception as error:  # CuPy raises several kinds when it finds no library
-        raise CudaError(f"NVRTC cannot be loaded ({error}): {EXTRA}") from error
+        raise CudaError(f"NVRTC cannot be loaded ({error}). Use {EXTRA}") from error
     try:
         nvrtc.compileProgram(program, (f"-arch={arch}", *OPTIONS, *options))
         # CuPy leaves out the last byte.
@@ -145,7 +145,7 @@ def compile_and_log(
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
         raise CudaError(
-            f"{name} {' '.join(options)} for {arch}: {error}\n{log}"
+            f"cannot compile {name} {' '.join(options)} for {arch}: {error}\n{log}"
         ) from error
     finally:
         nvrtc.destroyProgram(program)

@@ -47,15 +47,15 @@ def need(user: str, extra: str, module: str) -> ModuleType:
         found = import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{user} needs {module}, which cannot be imported ({error}): "
-            f"{install(extra)}, or in a checkout pip install '.[{extra}]'"
+            f"{user} needs {module}, which cannot be imported ({error}). Use"
+            f" {install(extra)}, or in a checkout pip install '.[{extra}]'"
         ) from error
     least = EXTRAS[extra][0].partition(">=")[2]
     version = str(getattr(found, "__version__", least))
     if _release(version) < _release(least):
         raise ImportError(
-            f"{user} needs {module} {least} or newer; this is {module} {version}: "
-            f"pip install -U {EXTRAS[extra][0]!r}"
+            f"{user} needs {module} {least} or newer; got {version}. Use"
+            f" pip install -U {EXTRAS[extra][0]!r}"
         )
     return found
 
@@ -71,16 +71,15 @@ def check() -> None:
     # First: importing NumPy in a subinterpreter would keep it from the main one.
     if not _is_main_interpreter():
         raise ImportError(
-            "tf32dtype cannot be imported in a subinterpreter: its dtypes, as NumPy's,"
-            " belong to the process. Import it in the main interpreter, or in a process"
-            " of its own (multiprocessing)"
+            "tf32dtype cannot be imported in a subinterpreter. Use the main interpreter"
+            " or another process (multiprocessing)"
         )
     import numpy as np
 
     release = tuple(int(part) for part in np.__version__.split(".")[:2])
     if release < (2, 4):
         raise ImportError(
-            f"tf32dtype needs NumPy 2.4 or newer; this is NumPy {np.__version__}:"
+            f"tf32dtype needs NumPy 2.4 or newer; got {np.__version__}. Use"
             " pip install -U 'numpy>=2.4'"
         )
 

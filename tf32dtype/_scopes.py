@@ -26,7 +26,7 @@ def decorated(
     if any(is_one(function) for is_one in generators):
         raise TypeError(
             f"{type(scope).__name__} cannot decorate a generator function, whose body"
-            " runs after the call: use `with` in it"
+            " runs after the call. Use `with` inside of the function"
         )
     if inspect.iscoroutinefunction(function):
 

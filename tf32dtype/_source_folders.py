@@ -44,6 +44,6 @@ def _folders(package: str) -> list[str]:
     except (ImportError, ValueError):
         spec = None
     if spec is None:
-        raise ValueError(f"no package is named {package!r}")
+        raise ValueError(f"package must be importable; got {package!r}")
     found = [*(spec.submodule_search_locations or [])]
     return found or ([spec.origin] if spec.origin else [])

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Collection, Iterable
 
-from ._wording import brief
+from ._wording import brief, did_you_mean
 
-_NEAR = 5  # names that an error offers
+_FIRST = 3  # names that an error lists if none is near
 
 
 class UnknownTensor(KeyError):
     """A name that no tensor has."""
 
     def __init__(self, name: object, known: Collection[str], path: str) -> None:
-        near = difflib.get_close_matches(str(name), known, _NEAR, 0.5)
-        offer = "near it are" if near else "there are"
-        names = ", ".join(map(brief, near or list(known)[:_NEAR])) or "none"
-        super().__init__(f"{brief(name)} is no tensor of {path}: {offer} {names}")
+        first = ", ".join(map(brief, [*known][:_FIRST]))
+        listed = f"The first tensors are {first}" if first else "The file has none"
+        fix = did_you_mean(name, known) or listed
+        super().__init__(f"{brief(name)} is not a tensor of {path}. {fix}")
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -48,11 +47,13 @@ def select(
     if names is None:
         return list(known)
     if not isinstance(names, str | Iterable):
-        raise TypeError(f"names are a name, a pattern or several, not {brief(names)}")
+        raise TypeError(
+            f"names must be a string or several strings; got {brief(names)}"
+        )
     chosen: dict[str, None] = {}
     for name in [names] if isinstance(names, str) else names:
         if not isinstance(name, str):
-            raise TypeError(f"names are texts, not {brief(name)}")
+            raise TypeError(f"names must be strings; got {brief(name)}")
         found = [name] if name in known else fnmatch.filter(known, name)
         if not found:
             raise UnknownTensor(name, known, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _version
@@ -87,6 +88,67 @@ def page(name: str) -> str:
     return f'the page "{name}" of the documentation'
 
 
+def one_of(
+    argument: str,
+    value: object,
+    choices: Iterable[object],
+    listing: str = "",
+    fix: str | None = None,
+) -> str:
+    """Return the message of an error for a value that is not one of the choices.
+
+    Parameters
+    ----------
+    argument : str
+        The name of the argument.
+    value : object
+        The value that was given.
+    choices : iterable of object
+        The values that are allowed.
+    listing : str, optional
+        The command or attribute that lists the choices. The message names it and the
+        three choices nearest to the value, or the first three if none is near; by
+        default it lists all choices.
+    fix : str, optional
+        A sentence on what to do, in place of the nearest choices.
+
+    Examples
+    --------
+    >>> one_of("order", "up", ("low", "high"))
+    "order must be 'low' or 'high'; got 'up'"
+    >>> one_of("format", "tf23", ["tf32", "float16"], "td.formats")
+    "format must be one of td.formats; got 'tf23'. Did you mean tf32?"
+    """
+    names = [*choices]
+    few = f"{'one of ' * (len(names) > 2)}{joined([*map(brief, names)])}"
+    if listing and fix is None:
+        fix = did_you_mean(value, names)
+        if names and not fix:
+            fix = f"For example, use {joined([*map(str, names[:3])])}"
+    end = f". {fix}" if fix else ""
+    return f"{argument} must be {f'one of {listing}' if listing else few}" + (
+        f"; got {brief(value)}{end}"
+    )
+
+
+def did_you_mean(value: object, choices: Iterable[object]) -> str:
+    """Return a question with the at most three choices nearest to a value, or ""."""
+    import difflib  # here: only errors need it
+
+    if not isinstance(value, str):
+        return ""
+    small = value.lower()
+    names = {str(name).lower(): str(name) for name in choices}
+    within = [name for name in names if small and small in name]
+    near = (within or difflib.get_close_matches(small, names, 3, 0.5))[:3]
+    return f"Did you mean {joined([names[x] for x in near])}?" if near else ""
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return words with commas, and "or" before the last: "a, b or c"."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def warn_of_raw_bytes(array: Any, name: str) -> None:
     """Tell who reads items without a type what they may be.
 
@@ -100,9 +162,9 @@ def warn_of_raw_bytes(array: Any, name: str) -> None:
     dtype = array.dtype
     if dtype.kind == "V" and not dtype.isbuiltin and dtype.names is None:
         example = {1: "float8_e4m3fn", 2: "bfloat16", 4: "tf32"}.get(dtype.itemsize)
-        cure = f" (td.{example}, perhaps: array.view(td.{example}))" if example else ""
+        cure = f", for example array.view(td.{example})" if example else ""
         warn(
-            f"{name} holds raw items of {dtype.itemsize} bytes, as NumPy and h5py write"
-            f" arrays of dtypes that they do not know: view it as what it is{cure};"
-            " td.save and td.hdf5.save keep the dtype"
+            f"{name} holds raw items of {dtype.itemsize} bytes: np.save and h5py do not"
+            f" keep the dtype. View the array in its dtype{cure}, or write files with"
+            " td.save or td.hdf5.save"
         )

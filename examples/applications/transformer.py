@@ -60,13 +60,13 @@ def watch(
     with td.report(precision=names, target_db=target, exact=True) as report:
         model.forward(weights, patches)
     found = {}
-    for place, figures, verdict in report.places:
-        if place.user is None or place.user.function != "forward":
-            raise RuntimeError(f"a product at {place.user} is none of the model's")
-        text = linecache.getline(place.user.file, place.user.line)
-        found[place.user.line, text.partition("=")[0].strip()] = {
+    for site, figures, verdict in report.call_sites:
+        if site.user is None or site.user.function != "forward":
+            raise RuntimeError(f"a product at {site.user} is none of the model's")
+        text = linecache.getline(site.user.file, site.user.line)
+        found[site.user.line, text.partition("=")[0].strip()] = {
             "text": text.strip(),
-            "multiply_adds": place.multiply_adds,
+            "multiply_adds": site.multiply_adds,
             "verdict": verdict.text,
             "precision": verdict.way,
             "snr": {

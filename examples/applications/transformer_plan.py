@@ -44,10 +44,10 @@ def products_of(plan: Path) -> dict[str, str]:
     """The precision of each product, by the name that its line assigns to."""
     found = {}
     with plan.open("rb") as file:
-        for place in tomllib.load(file)["place"]:
-            name = re.match(r"\w+", place["user"]["text"])
+        for site in tomllib.load(file)["call_site"]:
+            name = re.match(r"\w+", site["user"]["text"])
             assert name is not None
-            found[name[0]] = place["precision"]
+            found[name[0]] = site["precision"]
     return found
 
 

@@ -24,9 +24,9 @@ void tf_add_figures(struct tf_figures *total, const struct tf_figures *more)
 {
     total->calls += more->calls;
     total->operands += more->operands;
-    total->foreign += more->foreign;
-    total->foreign_overflows += more->foreign_overflows;
-    total->foreign_underflows += more->foreign_underflows;
+    total->rounded_operands += more->rounded_operands;
+    total->operand_overflows += more->operand_overflows;
+    total->operand_underflows += more->operand_underflows;
     total->results += more->results;
     total->inexact += more->inexact;
     total->overflows += more->overflows;
@@ -34,11 +34,11 @@ void tf_add_figures(struct tf_figures *total, const struct tf_figures *more)
     total->nans += more->nans;
     total->measured += more->measured;
     total->sum_of_ulps += more->sum_of_ulps;
-    total->greatest_ulps = fmax(total->greatest_ulps, more->greatest_ulps);
+    total->largest_ulps = fmax(total->largest_ulps, more->largest_ulps);
     total->sums += more->sums;
-    total->vanished += more->vanished;
-    total->canceled += more->canceled;
-    if (more->greatest_lost > total->greatest_lost) {
-        total->greatest_lost = more->greatest_lost;
+    total->zero_sums += more->zero_sums;
+    total->canceled_sums += more->canceled_sums;
+    if (more->most_bits_lost > total->most_bits_lost) {
+        total->most_bits_lost = more->most_bits_lost;
     }
 }

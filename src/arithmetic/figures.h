@@ -16,8 +16,8 @@ struct tf_grid tf_grid_of(int format);
 
 struct tf_figures {
     uint64_t calls;    /* of inner loops: no more than a row of a broadcast operand each */
-    uint64_t operands, foreign; /* that were read; that were not in the format */
-    uint64_t foreign_overflows, foreign_underflows; /* of these, as of results below */
+    uint64_t operands, rounded_operands; /* that were read; that were not in the format */
+    uint64_t operand_overflows, operand_underflows; /* of these, as of results below */
     uint64_t results;
     uint64_t inexact;   /* another number than the truth */
     uint64_t overflows; /* not finite or the greatest number, where the truth is beyond */
@@ -25,12 +25,12 @@ struct tf_figures {
     uint64_t nans;      /* NaN from operands that had none */
     uint64_t measured;  /* results that have an error in ulps: the truth is finite, and
                          * they did not overflow */
-    double greatest_ulps, sum_of_ulps;
+    double largest_ulps, sum_of_ulps;
     /* Of sums and differences of finite operands that are not all zero. Those that vanish
      * are exactly zero; the others lose bits if they are less than the greatest operand,
      * as many as their exponents differ by. */
-    uint64_t sums, vanished, canceled; /* canceled: more than half the format's bits */
-    int greatest_lost;
+    uint64_t sums, zero_sums, canceled_sums; /* canceled: more than half the format's bits */
+    int most_bits_lost;
 };
 
 /* Results, what they should be, and the numbers they were made of. */

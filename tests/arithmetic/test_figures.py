@@ -21,7 +21,7 @@ def watched(format: str, compute: Callable[[], Any]) -> list[dict[str, Any]]:
     """The rows of what is computed, float64 too."""
     with quiet(), td.arithmetic(format, float64=True, watch=True):
         compute()
-    return td.arithmetic.places()
+    return td.arithmetic.call_sites()
 
 
 def grid(format: str) -> tuple[int, int, float]:
@@ -39,9 +39,11 @@ def plain_figures(
     bits, least, greatest_number = grid(format)
     top_ulp = 2.0 ** (math.frexp(greatest_number)[1] - 1 - bits)
     saturates = format == "float4_e2m1fn"
-    names = "results inexact overflows underflows nans measured greatest_ulps"
-    figures = dict.fromkeys(names.split(), 0) | {"greatest_ulps": 0.0}
-    figures |= dict.fromkeys(("sums", "vanished", "canceled", "greatest_lost"), 0)
+    names = "results inexact overflows underflows nans measured largest_ulps"
+    figures = dict.fromkeys(names.split(), 0) | {"largest_ulps": 0.0}
+    figures |= dict.fromkeys(
+        ("sums", "zero_sums", "canceled_sums", "most_bits_lost"), 0
+    )
     ulps = 0.0
     for result, truth in zip(results, truths, strict=True):
         for i, (r, t) in enumerate(zip(result.tolist(), truth.tolist(), strict=True)):
@@ -60,16 +62,16 @@ def plain_figures(
                     exponent = max(math.frexp(t)[1] - 1 if t else least, least)
                     error = abs(r - t) / 2.0 ** (exponent - bits)
                     figures["measured"] += 1
-                    figures["greatest_ulps"] = max(figures["greatest_ulps"], error)
+                    figures["largest_ulps"] = max(figures["largest_ulps"], error)
                     ulps += error
                 most = max(inputs) if not has_nan else math.inf
                 if adds and 0 < most < math.inf:
                     figures["sums"] += 1
-                    figures["vanished"] += t == 0
+                    figures["zero_sums"] += t == 0
                     if t:
                         lost = math.frexp(most)[1] - math.frexp(t)[1]
-                        figures["canceled"] += lost > (bits + 1) / 2
-                        figures["greatest_lost"] = max(figures["greatest_lost"], lost)
+                        figures["canceled_sums"] += lost > (bits + 1) / 2
+                        figures["most_bits_lost"] = max(figures["most_bits_lost"], lost)
     return figures | {"sum_of_ulps": pytest.approx(ulps, rel=1e-12)}
 
 
@@ -101,7 +103,7 @@ def test_ufuncs(name: str, dtype: str, format: str) -> None:
     foreign = sum(
         int(((x != y) & (x == x)).sum()) for x, y in zip(args, low, strict=True)
     )
-    assert (row["operands"], row["foreign"]) == (1100 * ufunc.nin, foreign)
+    assert (row["operands"], row["rounded_operands"]) == (1100 * ufunc.nin, foreign)
     with quiet():
         beyond = sum(
             int(((x != y) & np.isfinite(x) & ~(abs(y) < greatest_of(format, x))).sum())
@@ -111,7 +113,7 @@ def test_ufuncs(name: str, dtype: str, format: str) -> None:
             int(((x != y) & (abs(x) < 2.0 ** grid(format)[1])).sum())
             for x, y in zip(args, low, strict=True)
         )
-    assert (row["foreign_overflows"], row["foreign_underflows"]) == (beyond, below)
+    assert (row["operand_overflows"], row["operand_underflows"]) == (beyond, below)
     wanted = plain_figures(format, low, results, truths, name in ("add", "subtract"))
     assert {key: row[key] for key in wanted} == wanted
 
@@ -126,26 +128,26 @@ def test_reduction_is_one_result(dtype: str) -> None:
     assert row["results"] == row["calls"] == row["sums"] == 1
     assert row["operands"] == 3000 + (row["operands"] > 3000)  # and where NumPy begins
     ulp = 2.0 ** (math.frexp(truth)[1] - 1 - 7)
-    assert row["greatest_ulps"] == pytest.approx(
+    assert row["largest_ulps"] == pytest.approx(
         abs(float(result) - truth) / ulp, rel=1e-5
     )
     most = math.frexp(abs(low).max())[1]
-    assert row["greatest_lost"] == max(most - math.frexp(truth)[1], 0)
+    assert row["most_bits_lost"] == max(most - math.frexp(truth)[1], 0)
 
 
 def test_a_sum_that_cancels() -> None:
     x = np.float32([1, -1 + 2**-8, 100, -100 + 2**-1])
     (row,) = watched("bfloat16", lambda: np.add.reduceat(x, [0, 2]))
     assert (row["results"], row["sums"]) == (2, 2)
-    assert (row["vanished"], row["greatest_lost"], row["canceled"]) == (0, 8, 2)
+    assert (row["zero_sums"], row["most_bits_lost"], row["canceled_sums"]) == (0, 8, 2)
 
 
 def test_accumulation_has_a_result_each() -> None:
     x = np.random.default_rng(0).normal(size=300).astype("f4")
     (row,) = watched("bfloat16", lambda: np.cumsum(x))
     assert row["results"] == 299
-    assert row["foreign"] == 300
-    assert 0 < row["greatest_ulps"] <= 0.501
+    assert row["rounded_operands"] == 300
+    assert 0 < row["largest_ulps"] <= 0.501
 
 
 def test_lines() -> None:
@@ -172,4 +174,4 @@ def test_rows_of_before_are_forgotten() -> None:
     assert not watched("bfloat16", lambda: None)
     with td.arithmetic("bfloat16"):
         x + x
-    assert not td.arithmetic.places()
+    assert not td.arithmetic.call_sites()

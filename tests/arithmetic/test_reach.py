@@ -65,9 +65,9 @@ def test_example(tmp_path: Path) -> None:
     code = next(x for x in blocks(DOCUMENT, "py") if x.startswith("import numpy"))
     script = tmp_path / "script.py"
     more = "from tf32dtype._report import arithmetic as report\n"
-    more += "places = report.arithmetic_places()\n"
-    more += 'report.table("bf16", places).print()\n'
-    more += 'print(*(x.text for x in report.advise("bf16", places)), sep="\\n")\n'
+    more += "sites = report.arithmetic_call_sites()\n"
+    more += 'report.table("bf16", sites).print()\n'
+    more += 'print(*(x.text for x in report.advise("bf16", sites)), sep="\\n")\n'
     script.write_text(code + more)
     done = subprocess.run(
         [sys.executable, "script.py"],

@@ -37,43 +37,48 @@ def mean(x: Any) -> Any:
 
 
 @pytest.fixture
-def places() -> tuple[report.ArithmeticPlace, ...]:
+def sites() -> tuple[report.ArithmeticCallSite, ...]:
     x = np.linspace(1, 1.9, 100, dtype="f4")
     with quiet(), td.arithmetic("float16", watch=True):
         for compute in (overflow, underflow, cancel, invalid, mean):
             compute(x)
-    return report.arithmetic_places()
+    return report.arithmetic_call_sites()
 
 
-def test_places(places: tuple[report.ArithmeticPlace, ...]) -> None:
+def test_call_sites(sites: tuple[report.ArithmeticCallSite, ...]) -> None:
     found: Counter[str] = Counter()
-    for place in places:
-        assert place.user is not None
-        name = f"{place.user.function} {place.function} "
+    for site in sites:
+        assert site.user is not None
+        name = f"{site.user.function} {site.function} "
         for kind in ("overflows", "underflows", "nans"):
-            found[name + kind] += getattr(place, kind)
+            found[name + kind] += getattr(site, kind)
     assert found["overflow multiply overflows"] == 100
     assert found["underflow multiply underflows"] > 90
     assert found["invalid sqrt nans"] == 100
-    assert [x.results for x in places] == sorted(
-        (x.results for x in places), reverse=True
+    assert [x.results for x in sites] == sorted(
+        (x.results for x in sites), reverse=True
     )
-    (reduced,) = (x for x in places if x.library)
+    (reduced,) = (x for x in sites if x.library)
     assert reduced.user is not None
     assert reduced.user.function == "mean"
     assert reduced.library is not None
     assert reduced.library.function == "_mean"
 
 
-def test_advice(places: tuple[report.ArithmeticPlace, ...]) -> None:
-    lines = report.advise("float16", places)
+def test_advice(sites: tuple[report.ArithmeticCallSite, ...]) -> None:
+    lines = report.advise("float16", sites)
     texts = [line.text for line in lines]
     assert texts[0].startswith("Overflow in float16: ")
     assert "overflow: multiply (100 of 100)" in texts[0]
     assert "underflow: multiply" in texts[1]
     assert texts[2].startswith("NaN in float16: ")
     assert "invalid: sqrt (100 of 100)" in texts[2]
-    assert [line.kind for line in lines] == ["range"] * 3 + ["digits", "elsewhere"]
+    assert [line.kind for line in lines] == [
+        *["out_of_range"] * 3,
+        "largest_error",
+        "not_reached",
+    ]
+    assert texts[-1].startswith("Not rounded: ")
     assert page("Arithmetic") in texts[-1]
 
 
@@ -82,7 +87,9 @@ def test_advice_of_operands() -> None:
     with quiet(), td.arithmetic("float16", watch=True):
         x * np.float32(1e5)
         x * np.float32(1e-7)
-    texts = [one.text for one in report.advise("float16", report.arithmetic_places())]
+    texts = [
+        one.text for one in report.advise("float16", report.arithmetic_call_sites())
+    ]
     over, under = (x for x in texts if x.startswith("Operands"))
     assert over.startswith("Operands overflow in float16: ")
     assert "multiply (1 of 101)" in over
@@ -93,38 +100,38 @@ def test_advice_of_cancellation() -> None:
     x = np.full(100, 1000, "f4")
     with td.arithmetic("bf16", watch=True):
         cancel(x)
-    (line, *_) = report.advise("bf16", report.arithmetic_places())
-    assert line.kind == "digits"
-    assert line.text.startswith("Sums that lost more than half of 8 bits, or all")
+    (line, *_) = report.advise("bf16", report.arithmetic_call_sites())
+    assert line.kind == "canceled_digits"
+    assert line.text.startswith("Sums that lost more than half of 8 bits by")
     assert line.text.endswith("cancel: subtract (100.0 % of 100)")
 
 
 def test_nothing_was_computed() -> None:
     with td.arithmetic("bf16", watch=True):
         pass
-    lines = report.advise("bf16", report.arithmetic_places())
-    assert lines[0].text.startswith("No float32 number was computed")
-    assert [line.kind for line in lines] == ["unmeasured", "elsewhere"]
+    lines = report.advise("bf16", report.arithmetic_call_sites())
+    assert lines[0].text.startswith("Nothing was rounded")
+    assert [line.kind for line in lines] == ["not_measured", "not_reached"]
     assert report.table("bf16", ()).rows == []
 
 
 def test_table(
-    places: tuple[report.ArithmeticPlace, ...], capsys: pytest.CaptureFixture[str]
+    sites: tuple[report.ArithmeticCallSite, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report.table("float16", places, most=2).print()
+    report.table("float16", sites, most=2).print()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "NumPy's arithmetic in float16, against float64"
+    assert lines[0] == "NumPy arithmetic in float16, compared with float64"
     assert len(lines) == 5
-    assert all(len(row) == 13 for row in report.table("float16", places).rows)
+    assert all(len(row) == 13 for row in report.table("float16", sites).rows)
 
 
-def test_records(places: tuple[report.ArithmeticPlace, ...]) -> None:
-    record = json.loads(strict_json(report.records("float16", places)))
+def test_records(sites: tuple[report.ArithmeticCallSite, ...]) -> None:
+    record = json.loads(strict_json(report.records("float16", sites)))
     assert record["format"] == "float16"
     assert record["left_out"] == 0
-    assert len(record["places"]) == len(places)
-    first = record["places"][0]
+    assert len(record["call_sites"]) == len(sites)
+    first = record["call_sites"][0]
     assert set(first["user"]) == {"file", "line", "function"}
-    assert first["results"] == places[0].results
-    assert {row["what"] for row in record["not_reached"]} >= {"products", "np.fft"}
-    assert record["advice"][0]["kind"] == "range"
+    assert first["results"] == sites[0].results
+    assert {row["name"] for row in record["not_reached"]} >= {"products", "np.fft"}
+    assert record["advice"][0]["kind"] == "out_of_range"

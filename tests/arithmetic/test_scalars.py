@@ -119,18 +119,18 @@ def test_figures() -> None:
         z = x + y
         x / y
         divmod(x, y)
-    rows = {row["function"]: row for row in td.arithmetic.places()}
+    rows = {row["function"]: row for row in td.arithmetic.call_sites()}
     assert set(rows) == {"add", "divide", "divmod"}
     assert (rows["divmod"]["results"], rows["divmod"]["operands"]) == (2, 2)
     assert rows["add"]["user"][0] == __file__
     row = rows["add"]
-    assert (row["results"], row["operands"], row["foreign"]) == (1, 2, 2)
-    assert (row["sums"], row["inexact"], row["greatest_lost"]) == (1, 0, 7)
+    assert (row["results"], row["operands"], row["rounded_operands"]) == (1, 2, 2)
+    assert (row["sums"], row["inexact"], row["most_bits_lost"]) == (1, 0, 7)
     assert z == 2.0**-7
     low = [float(rounded(one, "bfloat16")) for one in (x, y)]
     truth = low[0] / low[1]
     error = abs(float(rounded(np.float32(truth), "bfloat16")) - truth) / 2.0**-8
-    assert truth < -1 or rows["divide"]["greatest_ulps"] == pytest.approx(error)
+    assert truth < -1 or rows["divide"]["largest_ulps"] == pytest.approx(error)
 
 
 def test_errors_are_numpys() -> None:

@@ -367,7 +367,7 @@ def test_fork() -> None:
         before = counted()
         with fork.Pool(2) as pool:
             assert pool.map(_in_a_child, range(6)) == ["bf16"] * 6
-        assert more_since(before)["obeyed", "float32", "gemm"] == 6
+        assert more_since(before)["emulated", "float32", "gemm"] == 6
         assert bits() == "bf16"
     with fork.Pool(1) as pool:
         assert pool.map(_in_a_child, range(1)) == ["own"]

@@ -73,8 +73,8 @@ def test_the_scope_tells(refuser: Path) -> None:
     )
     told = run("-c", code, refuser, LD_PRELOAD=str(refuser))
     assert told == (
-        "1 matrix product of BLAS could not be computed in the precision, as memory was"
-        " short; the library computed them in its own precision"
+        "cannot allocate memory for 1 matrix multiplication, which the BLAS library"
+        " computed in full precision instead"
     )
 
 
@@ -85,7 +85,7 @@ def test_the_process_tells(refuser: Path) -> None:
     )
     done = python("-c", code, refuser, LD_PRELOAD=str(refuser))
     assert done.returncode == 0
-    assert done.stderr.startswith("tf32dtype: 1 matrix product of BLAS could not be")
+    assert done.stderr.startswith("tf32dtype: cannot allocate memory for 1 matrix")
 
 
 def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ print(*multiply(x, x).flat)
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def run(text: str, precision: str, *options: str) -> Any:
-        """What a program printed; how many of its products obeyed, by dtype."""
+        """What a program printed; how many of its products were emulated, by dtype."""
         (tmp_path / "program.py").write_text(text)
         words = ["run", "--precision", precision, *options, "--json", "out.json"]
         done = interpreters.python(
@@ -89,11 +89,11 @@ def run(tmp_path: Path) -> Run:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         record = json.loads((tmp_path / "out.json").read_text())
-        obeyed: dict[str, int] = {}
-        for row in record["obeyed"]["by_dtype_and_routine"]:
+        emulated: dict[str, int] = {}
+        for row in record["emulated"]["by_dtype_and_routine"]:
             dtype = str(row["dtype"])
-            obeyed[dtype] = obeyed.get(dtype, 0) + int(row["calls"])
-        return [float(word) for word in done.stdout.split()], obeyed
+            emulated[dtype] = emulated.get(dtype, 0) + int(row["calls"])
+        return [float(word) for word in done.stdout.split()], emulated
 
     return run
 
@@ -113,12 +113,12 @@ def test_energies_of_spins(
     library: str, text: str, bf16: float, tf32: float, run: Run
 ) -> None:
     pytest.importorskip(library)
-    own, obeyed = run(text, "bf16")
-    assert "float64" not in obeyed
+    own, emulated = run(text, "bf16")
+    assert "float64" not in emulated
     energies = {}
     for precision in ("bf16", "tf32", "bf16x9"):
-        energies[precision], obeyed = run(text, precision, "--float64")
-        assert obeyed["float64"] > 100
+        energies[precision], emulated = run(text, precision, "--float64")
+        assert emulated["float64"] > 100
     errors = {name: distance(x, own) for name, x in energies.items()}
     assert bf16 < errors["bf16"] < 0.05
     assert tf32 < errors["tf32"] < 0.05  # in few sweeps the order of both is chance
@@ -132,8 +132,8 @@ def test_molecule(run: Run) -> None:
     assert own[0] == pytest.approx(-74.963063, abs=1e-5)
     errors = {}
     for precision in ("bf16", "tf32", "bf16x9"):
-        energies, obeyed = run(PYSCF, precision, "--float64")
-        assert obeyed["float64"] > 100
+        energies, emulated = run(PYSCF, precision, "--float64")
+        assert emulated["float64"] > 100
         errors[precision] = [abs(x - y) for x, y in zip(energies, own, strict=True)]
     assert 1e-3 < errors["bf16"][0] < 1
     assert 1e-5 < errors["tf32"][0] < 0.1
@@ -146,21 +146,21 @@ def test_components_and_clusters(run: Run, capsys: Any) -> None:
     pytest.importorskip("sklearn")
     exec(SKLEARN, {})
     own = [float(word) for word in capsys.readouterr().out.split()]
-    found, obeyed = run(SKLEARN, "bf16")
-    assert obeyed["float32"] > 100
+    found, emulated = run(SKLEARN, "bf16")
+    assert emulated["float32"] > 100
     assert 1e-4 < distance(found, own) < 0.2
 
 
 @pytest.mark.exhaustive
 def test_components_and_clusters_in_precisions(run: Run) -> None:
     pytest.importorskip("sklearn")
-    own, obeyed = run(SKLEARN, "bf16", "--no-blas")
-    without_blas = obeyed.get("float32", 0)
+    own, emulated = run(SKLEARN, "bf16", "--no-blas")
+    without_blas = emulated.get("float32", 0)
     own, _ = run(SKLEARN, "f32")
     errors = {}
     for precision in ("bf16", "tf32", "bf16x9"):
-        found, obeyed = run(SKLEARN, precision)
-        assert obeyed["float32"] > without_blas + 10
+        found, emulated = run(SKLEARN, precision)
+        assert emulated["float32"] > without_blas + 10
         errors[precision] = distance(found, own)
     assert 1e-4 < errors["bf16"] < 0.2
     assert 1e-6 < errors["tf32"] < errors["bf16"]
@@ -174,8 +174,8 @@ def test_compiled_python(run: Run) -> None:
 
     x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
     for precision in ("bf16", "tf32"):
-        found, obeyed = run(NUMBA, precision)
-        assert obeyed == {"float32": 1}
+        found, emulated = run(NUMBA, precision)
+        assert emulated == {"float32": 1}
         wanted = td.matmul(x, x, precision=precision)
         assert np.array_equal(np.float32(found).reshape(30, 30), wanted)
 
@@ -200,7 +200,7 @@ def test_octave(tmp_path: Path) -> None:
         tmp_path, ["octave-cli", "-q", "-f", "--eval", code]
     )
     assert out == "30 30 30 30\n"
-    assert "5 of 5 products obeyed bf16" in told
+    assert "5 of 5 matrix multiplications ran in bf16" in told
 
 
 def test_r(tmp_path: Path) -> None:
@@ -210,4 +210,4 @@ def test_r(tmp_path: Path) -> None:
     )
     out, told = in_another_language(tmp_path, ["Rscript", "--vanilla", "-e", code])
     assert out == "30 30 30"
-    assert "3 of 3 products obeyed bf16" in told
+    assert "3 of 3 matrix multiplications ran in bf16" in told

@@ -74,12 +74,12 @@ def in_a_fresh_interpreter(folder: Path, *words: object) -> Any:
     return interpreters.python("-m", "tf32dtype", *words, cwd=folder)
 
 
-def obeyed(folder: Path, *options: str, program: str = "program.py") -> set[str]:
-    """Whose products obeyed."""
+def emulated(folder: Path, *options: str, program: str = "program.py") -> set[str]:
+    """Return the names whose products were emulated."""
     done = tf32dtype(folder, "run", "--precision", "bf16", *options, program)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
-    return {name for name, obeys in lines if obeys == "True"}
+    return {name for name, yes in lines if yes == "True"}
 
 
 def summary(folder: Path, *options: str, program: str = "elsewhere.py") -> list[str]:
@@ -126,33 +126,36 @@ ALL = {"direct", "inner", "outer", "far", "method", "operator"}
 )  # fmt: skip
 def test_where(options: list[str], wanted: set[str], folder: Path) -> None:
     """In a region, and in what is called from there."""
-    assert obeyed(folder, *options) == wanted
+    assert emulated(folder, *options) == wanted
 
 
 def test_the_summary(folder: Path) -> None:
     first, *others = summary(folder, program="program.py")
-    assert re.fullmatch(r"tf32dtype: 6 calls obeyed bf16, 100\.0% .*", first)
-    assert others == ["  obeyed, float32: 6 gemm"]
+    assert re.fullmatch(
+        r"tf32dtype: 6 matrix multiplications ran in bf16"
+        r" \(100\.0 % of all multiply-adds\)",
+        first,
+    )
+    assert others == ["  float32: 6 gemm"]
 
 
-def test_what_did_not_obey(folder: Path) -> None:
+def test_unchanged_work(folder: Path) -> None:
     first, *others = summary(folder)
     assert first == (
-        "tf32dtype: nothing obeyed bf16: the program's results are those of its own"
-        " precision"
+        "tf32dtype: no matrix multiplication ran in bf16; the results are unchanged"
     )
-    for part, cure in (
-        ("products in float64", "--float64"),
-        ("products in complex64", "--complex64"),
-        ("products in complex128", "--float64 --complex64"),
-        ("dots and norms, products in float32", "--dots"),
+    for part, remedy in (
+        ("float64 matrix multiplications", "--float64"),
+        ("complex64 matrix multiplications", "--complex64"),
+        ("complex128 matrix multiplications", "--float64 --complex64"),
+        ("float32 dot products and norms", "--dots"),
         ("LAPACK (dgesv)", "--lapack"),
         ("np.einsum without optimize", "optimize=True"),
         ("np.matmul of int64", "float32"),
         ("np.fft of complex128", "FFT"),
     ):
-        (line,) = [line for line in others if f"  not, {part}: " in line]
-        assert cure in line
+        (line,) = [line for line in others if f"  unchanged: {part}, " in line]
+        assert remedy in line
     assert len(others) == 8
 
 
@@ -164,10 +167,10 @@ def test_dots_of_other_dtypes(folder: Path) -> None:
         "np.dot(i.astype(object), i), np.dot(i, 3), np.dot(i > 0, i > 0)\n"
     )
     first, *others = summary(folder, program="dots.py")
-    assert first.startswith("tf32dtype: 1 call obeyed bf16")
-    cure = "1 call, 0 s. Convert to float32 first"
+    assert first.startswith("tf32dtype: 1 matrix multiplication ran in bf16")
+    rest = "1 call, 0 s. Convert the operands to float32"
     assert {re.sub(r", \S+ s\.", ", 0 s.", line) for line in others[1:]} == {
-        f"  not, np.{name}: {cure}"
+        f"  unchanged: np.{name}, {rest}"
         for name in (
             "dot of int64",
             "inner of float16",
@@ -185,31 +188,30 @@ def test_ffts_of_scipy(folder: Path) -> None:
         "f.fft(x), f.irfft(x), f.rfft(x), f.dct(x), f.dst(x), scipy.fftpack.rfft(x)\n"
     )
     lines = summary(folder, program="ffts.py")
-    assert "  not, scipy.fft: 6 calls. No precision reaches an FFT" in [
+    assert "  unchanged: scipy.fft, 6 calls. FFTs are not supported" in [
         re.sub(r", \S+ s\.", ".", line) for line in lines
     ]
 
 
 def test_what_would_reach_it(folder: Path) -> None:
     first, *others = summary(folder, "--float64", "--complex64", "--dots")
-    assert first.startswith("tf32dtype: 4 calls obeyed bf16, 100.0%")
+    assert first.startswith("tf32dtype: 4 matrix multiplications ran in bf16 (100.0 %")
     assert {line.split(":")[0] for line in others[:4]} == {
-        f"  obeyed, {kind}"
-        for kind in ("float32", "float64", "complex64", "complex128")
+        f"  {kind}" for kind in ("float32", "float64", "complex64", "complex128")
     }
-    assert not any("not, products in" in line for line in others)
+    assert not any("unchanged: float" in line for line in others)
 
 
 def test_without_blas(folder: Path) -> None:
     first, *others = summary(folder, "--no-blas", program="program.py")
-    assert first.startswith("tf32dtype: 1 call obeyed bf16, 16.7%")
-    assert any("Reach them without --no-blas" in line for line in others)
+    assert first.startswith("tf32dtype: 1 matrix multiplication ran in bf16 (16.7 %")
+    assert any("Leave out --no-blas" in line for line in others)
 
 
 def test_region_of_a_program(folder: Path) -> None:
     first, *others = summary(folder, "--only", "helper.py", program="program.py")
-    assert first.startswith("tf32dtype: 1 call obeyed bf16, 16.7%")
-    assert any("outside of --only" in line and "5 calls" in line for line in others)
+    assert first.startswith("tf32dtype: 1 matrix multiplication ran in bf16 (16.7 %")
+    assert any("excluded by --only" in line and "5 calls" in line for line in others)
 
 
 def test_json(folder: Path) -> None:
@@ -217,13 +219,14 @@ def test_json(folder: Path) -> None:
     assert summary(folder, *options) == []
     record = json.loads((folder / "out.json").read_text())
     assert record["precision"] == "bf16"
-    assert record["obeyed"]["by_dtype_and_routine"] == [
+    assert record["emulated"]["by_dtype_and_routine"] == [
         {"dtype": "float64", "routine": "gemm", "calls": 1, "multiply_adds": 27000}
     ]
-    assert 0 < record["obeyed"]["share_of_multiply_adds"] < 1
-    missed = {one["what"]: one for one in record["missed"]}
-    assert missed["products in complex64"]["multiply_adds"] == 4 * 27000
-    assert "--complex64" in missed["products in complex64"]["cure"]
+    assert 0 < record["emulated"]["share_of_multiply_adds"] < 1
+    unchanged = {one["work"]: one for one in record["unchanged"]}
+    one = unchanged["complex64 matrix multiplications"]
+    assert one["multiply_adds"] == 4 * 27000
+    assert "--complex64" in one["remedy"]
 
 
 def test_strict(folder: Path) -> None:
@@ -245,7 +248,7 @@ def test_a_program_that_raises(folder: Path) -> None:
     done = in_a_fresh_interpreter(folder, "run", "--precision", "bf16", "raises.py")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
-    assert "tf32dtype: 6 calls obeyed" in done.stderr
+    assert "tf32dtype: 6 matrix multiplications ran in" in done.stderr
     assert "_cli" not in done.stderr
 
 
@@ -256,7 +259,7 @@ def test_what_is_wrong_is_one_line(folder: Path) -> None:
         (["--except", "program.py:missing"], "program.py has no function 'missing'"),
         (["--json", "missing/x.json"], "no such folder"),
         (["--json", "."], "."),
-        (["--min-size", "-1"], "min_size=-1"),
+        (["--min-size", "-1"], "min_size must be"),
         (["--min-size", "x"], "--min-size"),
         (["--no-blas", "--lapack"], "--no-blas"),
         (["--rounding", "toward_zero"], "toward_zero"),
@@ -291,7 +294,9 @@ def test_children(folder: Path) -> None:
     done = tf32dtype(folder, *words, "starts.py")
     assert done.stdout == "True\n"
     told = done.stderr.splitlines()
-    assert told[0].startswith("tf32dtype: 1 call obeyed bf16")  # the child's
+    assert told[0].startswith(
+        "tf32dtype: 1 matrix multiplication ran in bf16"
+    )  # the child's
     assert not any(line.startswith("tf32dtype: python") for line in told)
     for options, obeys in (
         (["--no-children"], False),
@@ -334,8 +339,11 @@ def test_a_child_that_imports_tf32dtype(folder: Path) -> None:
     )
     done = tf32dtype(folder, "run", "--precision", "bf16", "starts.py")
     assert done.stdout.split() == ["True", "False", "True"]
-    assert done.stderr.startswith("tf32dtype: 2 calls obeyed bf16")
-    assert "outside of the precision, products in float32: 1 call" in done.stderr
+    assert done.stderr.startswith("tf32dtype: 2 matrix multiplications ran in bf16")
+    assert (
+        "float32 matrix multiplications inside matmul_precision(None), 1 call"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -375,7 +383,7 @@ def test_children_of_a_program_that_closes_its_files(folder: Path) -> None:
     (folder / "closes.py").write_text(text)
     done = tf32dtype(folder, "run", "--precision", "bf16", "closes.py")
     assert done.stdout == "True\n"
-    assert done.stderr.startswith("tf32dtype: 1 call obeyed bf16")
+    assert done.stderr.startswith("tf32dtype: 1 matrix multiplication ran in bf16")
 
 
 def test_the_variable_names_no_other_file(folder: Path) -> None:
@@ -392,7 +400,7 @@ def test_the_variable_names_no_other_file(folder: Path) -> None:
     done = tf32dtype(folder, "run", "--precision", "bf16", "replaces.py")
     assert done.stdout == "True\n"
     # The child tells of its own products.
-    assert "products obeyed bf16, 100.0 %" in done.stderr
+    assert "matrix multiplications ran in bf16 (100.0 %" in done.stderr
     assert not any((folder / "mine").read_bytes())
 
 
@@ -430,22 +438,26 @@ def test_a_program_of_c(tmp_path: Path) -> None:
     wanted = td.matmul(*[x.reshape(30, 30)] * 2, precision="bf16")[0, 0]
     assert first == wanted
     assert re.fullmatch(
-        r"tf32dtype: main \(\d+\): 1 of 1 products obeyed bf16, 100\.0 % .*\n",
+        r"tf32dtype: main \(\d+\): 1 of 1 matrix multiplications ran in bf16"
+        r" \(100\.0 % of all multiply-adds\)\n",
         done.stderr,
     )
     # By hand; without a precision products are counted; a word that is none says so.
     path = tf32dtype(tmp_path, "blas", "--path").stdout.strip()
     for variables, part in (
-        ({"TF32DTYPE_MATMUL_PRECISION": "bf16"}, "1 of 1 products obeyed bf16"),
-        ({}, "0 of 1 products obeyed anything"),
-        ({"TF32DTYPE_MATMUL_PRECISION": "bogus"}, 'no precision is named "bogus"'),
+        (
+            {"TF32DTYPE_MATMUL_PRECISION": "bf16"},
+            "1 of 1 matrix multiplications ran in bf16",
+        ),
+        ({}, "0 of 1 matrix multiplications ran in a chosen precision"),
+        ({"TF32DTYPE_MATMUL_PRECISION": "bogus"}, '"bogus" is not a precision'),
         (
             {"TF32DTYPE_MATMUL_PRECISION": "bf16", "TF32DTYPE_BLAS": "dots,bogus"},
-            'TF32DTYPE_BLAS has no "bogus" for bf16; 0 of 1',
+            'TF32DTYPE_BLAS must not have the option "bogus" with bf16; 0 of 1',
         ),
         (
             {"TF32DTYPE_MATMUL_PRECISION": "bf16", "TF32DTYPE_BLAS": "min_size=31"},
-            "1 not: below min_size",
+            "unchanged: 1 (below min_size)",
         ),
     ):
         done = subprocess.run(
@@ -467,7 +479,7 @@ def test_programs_without_products_say_nothing(tmp_path: Path) -> None:
 
 def test_wrong_words_of_blas(tmp_path: Path) -> None:
     for words, part in (
-        (["--precision", "bogus", "true"], "unknown precision 'bogus'"),
+        (["--precision", "bogus", "true"], "precision must be one of"),
         (["--precision", "bf16", "no-such-program"], "no-such-program"),
         (["--precision", "bf16"], "--path"),
         (["--rounding", "bogus", "true"], "bogus"),

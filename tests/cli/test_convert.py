@@ -211,25 +211,25 @@ def test_shards_stay_shards(tmp_path, monkeypatch, capsys):
 
 
 REFUSED = {
-    ("o.bin", "--to", "bf16"): r"o.bin: convert writes safetensors files",
-    ("in.safetensors", "--to", "bf16", "--force"): "is the input",
-    ("there.safetensors", "--to", "bf16"): "is there: --force replaces it",
-    ("m.safetensors.index.json", "--to", "bf16"): "is an index, and in.safetensors is",
-    ("o.safetensors", "--to", "bf17"): "unknown format 'bf17'",
-    ("o.safetensors", "--to", "fp8"): "there are two kinds of fp8",
-    ("o.safetensors", "--to", "bf16", "--scheme", "x"): "--scheme x: known are vllm,",
-    ("o.safetensors", "--to", "bf16", "--scheme", "vllm"): "does not have bfloat16",
-    ("o.safetensors", "--to", "mxfp8", "--scheme", "deepseek"): "does not have mxfp8",
-    ("o.safetensors", "--to", "mxfp8", "--tile", "1x128"): "--tile is of numbers in",
-    ("o.safetensors", "--to", "bf16", "--scale", "amax"): "--scale is of block formats",
-    ("o.safetensors", "--to", "fp8_e4m3", "--tile", "4"): "--tile 4: write 128x128,",
+    ("o.bin", "--to", "bf16"): r"output must be a file *.safetensors, or a folder",
+    ("in.safetensors", "--to", "bf16", "--force"): "output must not be the input",
+    ("there.safetensors", "--to", "bf16"): "already exists; use --force to overwrite",
+    ("m.safetensors.index.json", "--to", "bf16"): "input in.safetensors is; got the",
+    ("o.safetensors", "--to", "bf17"): "format must be one of",
+    ("o.safetensors", "--to", "fp8"): "Use fp8_e4m3 (float8_e4m3fn",
+    ("o.safetensors", "--to", "bf16", "--scheme", "x"): "--scheme must be one of vllm,",
+    ("o.safetensors", "--to", "bf16", "--scheme", "vllm"): "vllm cannot store bfloat16",
+    ("o.safetensors", "--to", "mxfp8", "--scheme", "deepseek"): "cannot store mxfp8",
+    ("o.safetensors", "--to", "mxfp8", "--tile", "1x128"): "--tile must only be given",
+    ("o.safetensors", "--to", "bf16", "--scale", "amax"): "--scale must only be given",
+    ("o.safetensors", "--to", "fp8_e4m3", "--tile", "4"): "--tile must be such as 128",
     (
         *("o.safetensors", "--to", "nvfp4", "--block-size", "32"),
         *("--scheme", "modelopt"),
-    ): "have 32 values, not 16",
-    ("o.safetensors", "--to", "bf16", "--include", "("): "no regular expression",
-    ("o.safetensors", "--to", "bf16", "--include", "gone"): "has no tensor that is",
-    ("o.safetensors", "--to", "bf16", "--seed", "1"): "--seed is of --rounding stoch",
+    ): "block_size must be 16; got 32",
+    ("o.safetensors", "--to", "bf16", "--include", "("): "a regular expression; got (",
+    ("o.safetensors", "--to", "bf16", "--include", "gone"): "a floating-point tensor",
+    ("o.safetensors", "--to", "bf16", "--seed", "1"): "--seed must only be given with",
     (
         *("o.safetensors", "--to", "bf16", "--rounding", "stochastic"),
         *("--seed", "-1"),
@@ -263,7 +263,7 @@ def test_force_replaces(checkpoint, capsys, tmp_path):
 def test_a_work_file_of_others_is_left(checkpoint, capsys, tmp_path):
     (tmp_path / "o.safetensors.part").write_bytes(b"half a download")
     argv = "convert", checkpoint, "o.safetensors", "--to", "bf16", "--force"
-    assert "exists and is not convert's" in complaint(capsys, *argv)
+    assert "already exists and is not a work file" in complaint(capsys, *argv)
     assert (tmp_path / "o.safetensors.part").read_bytes() == b"half a download"
     assert len(os.listdir()) == 2
 
@@ -416,7 +416,7 @@ def test_an_input_that_changes_meanwhile(large, capsys):
     change = END.format("os.utime('in.safetensors')")
     done = run(change, *large)
     assert done.returncode == 2
-    assert "in.safetensors has changed while it was read" in done.stderr
+    assert "in.safetensors must not change while convert reads" in done.stderr
     assert not os.path.exists("out.safetensors")
     report(capsys, *large)
     check_done()
@@ -430,7 +430,7 @@ def test_two_at_a_time(large, capsys):
     )
     done = run(other, *large)
     assert done.returncode == 0
-    assert "is being written by another convert" in done.stdout
+    assert "another convert is writing" in done.stdout
     check_done()
 
 
@@ -447,8 +447,8 @@ def test_a_disk_that_is_too_small(out, large, capsys):
     done = run(limit, source, out, *large[2:])
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "File too large; make room: " in done.stderr
-    assert "bytes are needed, and nothing is kept" in done.stderr
+    assert "cannot be written: File too large. Make room: " in done.stderr
+    assert "bytes are needed; nothing is kept" in done.stderr
     assert {*os.listdir(), *os.listdir(os.path.dirname(out) or ".")} == before
     _, told = report(capsys, source, out, *large[2:])
     assert told == ""
@@ -473,7 +473,7 @@ def test_a_weight_that_cannot_be_read_ends_it_before_it_begins(
     path.write_bytes(data)
     argv = checkpoint, "o.safetensors", "--to", "bf16"
     said = complaint(capsys, "convert", *argv)
-    assert "--exclude 'w' keeps it as it is" in said
+    assert "Use --exclude 'w' to keep the tensor" in said
     assert os.listdir() == [checkpoint]
     report(capsys, *argv, "--exclude", "w$")
 
@@ -514,4 +514,4 @@ def test_headers_with_blanks_are_known(tmp_path, capsys):
     assert main(["inspect", str(path)]) == 0
     path.write_bytes((1 << 40).to_bytes(8, "little") + header)
     assert main(["inspect", str(path)]) == 2
-    assert "a header of 1099511627776 bytes" in capsys.readouterr().err
+    assert "bytes; got 1099511627776" in capsys.readouterr().err

@@ -202,7 +202,7 @@ def test_the_claim_of_losses(piped, network):
     b = b.astype(np.float32)
     with td.report(precision=["bf16", "fp8_e4m3"], exact=True) as report:
         a @ b
-    ((_, figures, _),) = report.places
+    ((_, figures, _),) = report.call_sites
     assert figures.elements == true.size
     # The training's products may differ in the last bits between two runs.
     assert float(bf16_db) == pytest.approx(figures.errors["bf16"].snr, abs=0.1)

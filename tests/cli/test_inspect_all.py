@@ -197,13 +197,13 @@ def test_lines_fit_the_terminal():
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        (["1", "2", "--all"], "--all is of one number, and 2 were given"),
-        (["0x3FC0", "1"], "say of which format with --format"),
+        (["1", "2", "--all"], "--all must be given with one number; got 2"),
+        (["0x3FC0", "1"], "use --format to name its format"),
         (["0x1", "--all", "--format", "fp6"], "float6_e2m3fn, float6_e3m2fn"),
-        (["0x" + 17 * "F", "--all"], "more bits than the codes of any format"),
-        (["1", "--format", "bf17"], "did you mean bf16?"),
-        (["1", "--scale", "mse"], "--scale is of block formats"),
-        (["1", "--block-size", "16"], "--block-size is of block formats"),
+        (["0x" + 17 * "F", "--all"], "more bits than any format"),
+        (["1", "--format", "bf17"], "Did you mean bf16"),
+        (["1", "--scale", "mse"], "--scale must only be given with a block format"),
+        (["1", "--block-size", "16"], "--block-size must only be given with a block"),
     ],
 )
 def test_inspect_all_complains(typed, words, capsys):
@@ -213,4 +213,6 @@ def test_inspect_all_complains(typed, words, capsys):
 def test_options_of_numbers_are_not_of_files(tmp_path, capsys):
     path = str(tmp_path / "a.npy")
     np.save(path, np.ones(3))
-    assert "--all is of numbers" in complaint(capsys, "inspect", path, "--all")
+    assert "--all must only be given with numbers" in complaint(
+        capsys, "inspect", path, "--all"
+    )

@@ -74,7 +74,7 @@ def test_names(capsys):
     assert td.blocks.formats["mxfp8"] is td.blocks.formats["mxfp8_e4m3"]
     assert "MXFP8" in td.blocks.formats
     assert td.blocks.quantize(X, "mxfp8").format == "mxfp8_e4m3"
-    with pytest.raises(ValueError, match="did you mean mxfp6_e2m3 or mxfp6_e3m2"):
+    with pytest.raises(ValueError, match="Did you mean mxfp6_e2m3 or mxfp6_e3m2"):
         td.blocks.quantize(X, "mxfp6")
 
 
@@ -130,15 +130,27 @@ def test_nan_poisons_a_block(capsys):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ([*17 * ["1"], "--format", "nvfp4"], "blocks of 16 numbers (--block-size), an"),
-        (["1", "--format", "nvfp4", "--scale", "x"], "known are amax, floor, even, nf"),
-        (["1", "--format", "mxfp4", "--scale", "published"], "of mxfp4 known are amax"),
-        (["1", "--format", "mxfp4", "--block-size", "8"], "allowed are 16, 32, 64, 1"),
+        (
+            [*17 * ["1"], "--format", "nvfp4"],
+            "at most 16 values; got 17. Use --block-size",
+        ),
+        (
+            ["1", "--format", "nvfp4", "--scale", "x"],
+            "must be one of amax, floor, even, nf",
+        ),
+        (
+            ["1", "--format", "mxfp4", "--scale", "published"],
+            "for mxfp4; got published",
+        ),
+        (
+            ["1", "--format", "mxfp4", "--block-size", "8"],
+            "must be one of 16, 32, 64, 1",
+        ),
         (["1", "inf", "--format", "nvfp4"], "nvfp4: x[1] is inf"),
-        (["1", "--format", "mxfp4,bf16"], "mxfp4 is a block format and bfloat16 is"),
-        (["1", "--format", "mxfp4", "--all"], "--all is of formats of numbers"),
-        (["1", "--format", "mxfp5"], "unknown format 'mxfp5'"),
-        (["0x7", "--format", "mxfp4"], "is no number"),
+        (["1", "--format", "mxfp4,bf16"], "got mxfp4 and bfloat16"),
+        (["1", "--format", "mxfp4", "--all"], "--all must not be given with a block"),
+        (["1", "--format", "mxfp5"], "format must be one of"),
+        (["0x7", "--format", "mxfp4"], "must be a file or a number"),
     ],
 )
 def test_blocks_complain(typed, words, capsys):

@@ -148,21 +148,26 @@ def test_a_number_is_no_file_and_a_file_no_number(tmp_path, capsys, monkeypatch)
     os.rename("1.npy", "1")
     assert "0x3F800000" in plain(capsys, "inspect", "1")
     assert "npy" in plain(capsys, "inspect", "./1")
-    assert "--tensor is of files" in complaint(capsys, "inspect", "1", "--tensor", "a")
+    assert "--tensor must only be given with a file" in complaint(
+        capsys, "inspect", "1", "--tensor", "a"
+    )
     said = complaint(capsys, "inspect", "./1", "--format", "bf16")
-    assert "--format is of numbers, and ./1 is a file" in said
-    assert "no such file" in complaint(capsys, "inspect", "gone.npy")
+    assert "--format must only be given with numbers; got the file ./1" in said
+    assert "is not an existing file" in complaint(capsys, "inspect", "gone.npy")
 
 
 FOREIGN = {
     "empty": (b"", "is empty"),
-    "pickle": (b"\x80\x04K\x01.", "is a pickle, of which no tensors are read: pickle"),
-    "text": (b"1,2,3\n", r"is text, '1,2,3\n'"),
+    "pickle": (b"\x80\x04K\x01.", "must be a file of tensors; got a pickle; pickle"),
+    "text": (b"1,2,3\n", r"got text, '1,2,3\n'"),
     "gzip": (b"\x1f\x8b" + bytes(99), "gzip -d"),
-    "cut.npy": (b"\x93NUMPY\x01\x00\x05", "damaged header"),
-    "cut.safetensors": (b"\x0f" + bytes(7) + b'{"a":', "is no sound safetensors file"),
-    "GGUF": (b"GGUF\x03" + bytes(9), "is no sound GGUF file"),
-    "folder": (None, "is a folder without tensors"),
+    "cut.npy": (b"\x93NUMPY\x01\x00\x05", "not have a valid header"),
+    "cut.safetensors": (
+        b"\x0f" + bytes(7) + b'{"a":',
+        "is not a valid safetensors file",
+    ),
+    "GGUF": (b"GGUF\x03" + bytes(9), "is not a valid GGUF file"),
+    "folder": (None, "must be a folder of"),
 }
 
 
@@ -191,14 +196,14 @@ def test_a_tensor_that_is_damaged_is_named(tmp_path, capsys):
     found = {x["name"]: x for x in report(capsys, "inspect", str(path))["tensors"]}
     assert found["good"]["values"] == 3
     assert found["bad"]["shape"] == [2, 32]
-    words = f"{path}: weight 'bad': its tensor's scale is 0.0: a positive number"
+    words = f"{path}: weight 'bad': tensor scale must be positive and finite; got 0.0"
     assert words in found["bad"]["error"]
     assert words in plain(capsys, "inspect", str(path))
     assert words in complaint(capsys, "compare", f"{path}:bad")
     out = str(tmp_path / "o.safetensors")
     assert words in complaint(capsys, "convert", str(path), out, "--to", "bf16")
     said = complaint(capsys, "inspect", str(path), "--tensor", "gone")
-    assert "'gone' is no tensor of" in said
+    assert "'gone' is not a tensor of" in said
 
 
 def test_shards_are_one_file(tmp_path, capsys):
@@ -261,8 +266,10 @@ def test_a_tensor_is_named_as_elsewhere(tmp_path, capsys):
         assert [x["name"] for x in by_colon["tensors"]] == [name]
     both = report(capsys, "inspect", f"{path}:w", "--tensor", "v*")
     assert {x["name"] for x in both["tensors"]} == {"w", "v:x"}
-    assert "'u' is no tensor of" in complaint(capsys, "inspect", f"{path}:u")
+    assert "'u' is not a tensor of" in complaint(capsys, "inspect", f"{path}:u")
     said = complaint(capsys, "inspect", str(path), str(path))
-    assert "one file at a time" in said
-    assert "one file at a time" in complaint(capsys, "inspect", "1.5", str(path))
-    assert "no such file" in complaint(capsys, "inspect", f"{tmp_path}/gone.npy:w")
+    assert "must be the only argument" in said
+    assert "must be the only argument" in complaint(capsys, "inspect", "1.5", str(path))
+    assert "is not an existing file" in complaint(
+        capsys, "inspect", f"{tmp_path}/gone.npy:w"
+    )

@@ -72,8 +72,8 @@ def test_files_of_others_stay(name, other, folder, capsys):
     command = COMMANDS[MADE_UP[name]]
     for words in (command, [x for x in command if x != "--resume"]):
         said = complaint(capsys, *words)
-        assert f"{name} exists and is not" in said
-        assert "move it away" in said
+        assert f"{name} already exists and is not" in said
+        assert "Move or remove that file" in said
         assert all_files(folder) == before
 
 
@@ -154,7 +154,7 @@ def test_a_line_that_was_cut_off_is_replaced(journal):
 
 def test_one_process_at_a_time(journal):
     first = Journal(str(journal), "test")
-    with pytest.raises(UserError, match="journal is being written by another test"):
+    with pytest.raises(UserError, match="journal: another test is writing"):
         Journal(str(journal), "test")
     first.close()
     assert read(journal) == RECORDS

@@ -37,9 +37,9 @@ def test_wrong_arguments(argv, capsys):
 
 def test_wrong_arguments_say_where_to_look(capsys):
     said = complaint(capsys, "compare", "A.npy", "B.npy", "--formats", "bf16", "fp8")
-    assert "unrecognized arguments: fp8 (tf32dtype COMMAND --help" in said
+    assert "unrecognized arguments: fp8; use tf32dtype COMMAND --help" in said
     said = complaint(capsys, "inspect", "1", "--format", "mxfp4,bf16")
-    assert "mxfp4 is a block format and bfloat16 is none" in said
+    assert "got mxfp4 and bfloat16" in said
 
 
 @pytest.mark.parametrize("command", ["demo", "compare", "formats", "inspect", "sizes"])

@@ -231,7 +231,7 @@ def test_what_is_wrong_is_one_line(
     for words, said in (
         (
             ("--precision", "bogus", "world.py"),
-            "unknown precision 'bogus'; known are F32_F32_F32",
+            "precision must be one of td.typing.PrecisionName; got 'bogus'",
         ),
         ((*bf16, "--rounding", "toward_zero", "world.py"), "toward_zero"),
         ((*bf16, "--scale", "column", "world.py"), "column"),

@@ -132,7 +132,7 @@ def test_standard_input_that_is_closed(folder):
     )
     done = forks.python("-c", code, "inspect", "-", cwd=folder)
     assert done.returncode == 2
-    assert "there is no number on standard input" in done.stderr
+    assert "standard input must have at least one number" in done.stderr
 
 
 def test_files_do_not_become_standard_output(folder):

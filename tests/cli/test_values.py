@@ -168,12 +168,12 @@ def test_on_a_narrow_terminal():
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        (["bf17"], "did you mean bf16? known are"),
+        (["bf17"], "Did you mean bf16"),
         (["float8_e4m3fm"], "float8_e4m3fn"),
         (["mxint8"], "the integers from -127 to 127, each times 2^-6"),
         (["int12"], "the integers from -2047 to 2047"),
-        (["bf16", "--grid"], "at most 8 bits, and bfloat16 has 16"),
-        ([","], "no format is named"),
+        (["bf16", "--grid"], "at most 8 bits; got bfloat16, which has 16"),
+        ([","], "at least one format"),
         (["fp4", "--sort", "x"], "--sort"),
     ],
 )

@@ -143,7 +143,7 @@ def test_quantize_to_numpys_own(backend: Any) -> None:  # noqa: F811
             made = tfc.quantize(given, wanted, rounding="to_odd")
             same(made, want)
             assert isinstance(made, tfc.ndarray) == (wanted is np.float32)
-    with pytest.raises((TypeError, ValueError), match="float16 and float32 are known"):
+    with pytest.raises((TypeError, ValueError), match="float16 or float32; got"):
         tfc.quantize(a, np.float64)
 
 
@@ -787,7 +787,7 @@ def test_dlpack_import_of_other_types(backend: Any) -> None:  # noqa: F811
         tfc.asarray(Foreign(a, 2))
     with pytest.raises(BufferError):
         tfc.asarray(Foreign(a, 77), td.tf32)
-    with pytest.raises(BufferError, match="no DLPack capsule"):
+    with pytest.raises(BufferError, match="must be a DLPack capsule"):
         interchange.type_code(a)
 
 

@@ -94,7 +94,7 @@ def test_crossover(backend, folder, m, n, k, faster):  # noqa: F811
         ({"sides": []}, "sides=\\[\\]"),
         ({"depths": [64, 64]}, "depths=\\[64, 64\\]"),
         ({"depths": [4096, 64]}, "that ascend"),
-        ({"speedup": {"bf16x8": []}}, "unknown precision 'bf16x8'"),
+        ({"speedup": {"bf16x8": []}}, "got 'bf16x8'"),
         ({"speedup": {"bf16x9": [[1, 1]]}}, "no 3 rows of 2"),
     ],
 )
@@ -122,7 +122,7 @@ def test_unknown_names_are_refused():
         ValueError, match="strategy='fast': known are performant, eager"
     ):
         split_emulation.choose_precision("bf16x9", "fast", 1, 1, 1)
-    with pytest.raises(ValueError, match="unknown precision 'x9'"):
+    with pytest.raises(ValueError, match=r"precision must be .*; got 'x9'"):
         split_emulation.choose_precision("x9", "eager", 1, 1, 1)
 
 

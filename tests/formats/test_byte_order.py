@@ -101,7 +101,9 @@ def test_newbyteorder(f: Format) -> None:
         if d.itemsize == 1:
             assert d.newbyteorder(*orders) is d
             continue
-        with pytest.raises(ValueError, match=rf"{f.name} has the byte order of this"):
+        with pytest.raises(
+            ValueError, match=f"byte order of {f.name} must be that of this"
+        ):
             d.newbyteorder(*orders)
     with pytest.raises(ValueError, match="byteorder"):
         d.newbyteorder("x")
@@ -112,9 +114,9 @@ def test_newbyteorder(f: Format) -> None:
 def test_the_error_says_how_to_read() -> None:
     x = np.array([1.5, -2], td.bfloat16)
     data = x.byteswap().tobytes()
-    with pytest.raises(ValueError, match="Read other data") as caught:
+    with pytest.raises(ValueError, match=r"byte order of .*\. Use np") as caught:
         np.frombuffer(data, x.dtype.newbyteorder(OTHER))
-    line = str(caught.value).partition(": ")[2]
+    line = str(caught.value).partition(". Use ")[2]
     assert (eval(line, {"np": np, "td": td, "data": data}) == x).all()
 
 
@@ -126,7 +128,7 @@ def test_files_in_the_other_order_are_refused(kind: Any) -> None:
     assert f"'<u{size}'".encode() in file.getvalue()  # on every machine
     other = file.getvalue().replace(b"'<u", b"'>u")
     if sys.byteorder == "little":
-        with pytest.raises(ValueError, match=f"holds >u{size}"):
+        with pytest.raises(ValueError, match=f"; got >u{size}"):
             td.load(io.BytesIO(other))
 
 

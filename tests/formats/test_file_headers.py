@@ -113,7 +113,7 @@ def test_header_changes_nothing_else(header, ours):
 @pytest.mark.parametrize("header", ["name", "", 1, np.ones(3), True])
 def test_unknown_headers(header, tmp_path):
     for save in (td.save, td.savez, td.savez_compressed):
-        with pytest.raises(ValueError, match=r'header=.*"bits" and "names"'):
+        with pytest.raises(ValueError, match="header must be 'bits' or 'names'"):
             save(tmp_path / "a", np.ones(2, td.tf32), header=header)
     assert not list(tmp_path.iterdir())
 
@@ -122,7 +122,9 @@ def test_a_name_that_is_not_known(tmp_path):
     raw = saved(np.ones(2, td.bfloat16), header="names").replace(
         b"bfloat16", b"bfloat17"
     )
-    with pytest.raises(ValueError, match=r"the file has a damaged header: .*bfloat17"):
+    with pytest.raises(
+        ValueError, match=r"the file does not have a valid header: .*bfloat17"
+    ):
         td.load(io.BytesIO(raw))
 
 
@@ -167,7 +169,7 @@ def test_modes_that_would_lose_the_file(mode, tmp_path):
     path = tmp_path / "a.npy"
     td.save(path, np.ones(3, td.bf16))
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="mmap_mode="):
+    with pytest.raises(ValueError, match="mmap_mode must be"):
         td.load(path, mmap_mode=mode)
     assert path.read_bytes() == before
 
@@ -270,9 +272,9 @@ MANY = [(f"a long name of field {i}", td.bfloat16) for i in range(400)]
 @pytest.mark.parametrize(
     ("dtype", "options", "error", "words"),
     [
-        ([("x", td.tf32)], {"header": "bits"}, TypeError, 'header="names"'),
+        ([("x", td.tf32)], {"header": "bits"}, TypeError, "header='names'"),
         (OVERLAPPING, {}, ValueError, "overlapping or out-of-order"),
-        (MANY, {}, ValueError, r"header of \d+ characters .* take 10000"),
+        (MANY, {}, ValueError, "header of .* at most 10000 characters; got 1"),
     ],
     ids=["bits", "overlapping", "many"],
 )

@@ -83,7 +83,7 @@ def test_ufuncs_of_integers_refuse(name: str) -> None:
                         ufunc(*operands, **keywords)
                     assert out.tolist() == [1, 2, 3]
         empty = x[:0]
-        with pytest.raises(TypeError, match=f"'{name}' is for integers"):
+        with pytest.raises(TypeError, match=f"'{name}' must be integers"):
             ufunc(*[empty] * ufunc.nin, out=np.empty(0, object))
 
 

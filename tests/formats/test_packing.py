@@ -166,9 +166,9 @@ def test_what_bytes_are():
 
 @pytest.mark.parametrize("call", [td.pack, lambda x: td.pack(x, order="low")])
 def test_what_is_not_packed(call):
-    with pytest.raises(TypeError, match="is no format of tf32dtype"):
+    with pytest.raises(TypeError, match="format must be one of"):
         call(np.ones(3, np.float32))
-    with pytest.raises(TypeError, match="is no format of tf32dtype"):
+    with pytest.raises(TypeError, match="format must be one of"):
         call([1, 2])
 
 
@@ -178,29 +178,33 @@ def test_what_is_not_packed(call):
         (
             (b"12", "fp4", 3 * 7),
             ValueError,
-            r"21 numbers of float4_e2m1fn.* 11 .* are 2",
+            "11 bytes for 21 numbers of float4_e2m1fn.*; got 2",
         ),
         (
             (b"12", "fp4", (1 << 40, 1 << 40)),
             ValueError,
-            r"take \d+ bytes; there are 2",
+            r"must have \d+ bytes .*; got 2",
         ),
-        ((b"", "fp4", 1), ValueError, r"take 1 bytes; there are 0"),
-        ((b"12", "bf16", 2), ValueError, r"2 numbers of bfloat16.* 4 .* are 2"),
-        ((b"12", "fp4", 3), ValueError, r"bits set behind the last of 3 numbers"),
+        ((b"", "fp4", 1), ValueError, "must have 1 bytes .*; got 0"),
+        ((b"12", "bf16", 2), ValueError, "4 bytes for 2 numbers of bfloat16.*; got 2"),
+        ((b"12", "fp4", 3), ValueError, "zeros after the last of 3 numbers"),
         (
             (b"\0\0\xff", "float6_e2m3fn", 3),
             ValueError,
-            "bits set behind the last of 3",
+            "zeros after the last of 3",
         ),
-        ((b"1111", "tf32", 1), ValueError, r"tf32 does not use: .*frombuffer"),
-        ((b"12", "fp4", -4), ValueError, r"shape=\(-4,\): lengths are not negative"),
-        ((b"12", "fp4", 4.0), TypeError, "shape is an integer or a tuple of them"),
-        ((b"12", "fp4", "4"), TypeError, "shape is an integer or a tuple of them"),
-        ((b"12", "fp5", 4), ValueError, "unknown format 'fp5'"),
-        ((b"12", np.float16, 4), TypeError, "no format of tf32dtype"),
-        (([1, 2], "fp4", 4), TypeError, "array of uint8, not of int64"),
-        ((np.zeros(2, np.int8), "fp4", 4), TypeError, "array of uint8, not of int8"),
+        ((b"1111", "tf32", 1), ValueError, "tf32 does not use; .*frombuffer"),
+        (
+            (b"12", "fp4", -4),
+            ValueError,
+            r"shape must not have negative lengths; got \(-4,\)",
+        ),
+        ((b"12", "fp4", 4.0), TypeError, "shape must be an integer or a tuple of"),
+        ((b"12", "fp4", "4"), TypeError, "shape must be an integer or a tuple of"),
+        ((b"12", "fp5", 4), ValueError, "format must be .*; got 'fp5'"),
+        ((b"12", np.float16, 4), TypeError, "format must be one of"),
+        (([1, 2], "fp4", 4), TypeError, "uint8 array; got int64"),
+        ((np.zeros(2, np.int8), "fp4", 4), TypeError, "uint8 array; got int8"),
     ],
 )
 def test_what_is_not_unpacked(arguments, error, words):
@@ -214,16 +218,16 @@ def test_unknown_orders(order):
         lambda: td.pack(np.zeros(2, td.fp4), order=order),
         lambda: td.unpack(b"1", "fp4", 2, order=order),
     ):
-        with pytest.raises(ValueError, match=r"order=.*known are"):
+        with pytest.raises(ValueError, match="order must be 'low' or 'high'; got"):
             call()
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "tf32"])
 def test_order_is_within_a_byte(name):
     form = td.formats[name]
-    with pytest.raises(ValueError, match='order="high" is for numbers within a byte'):
+    with pytest.raises(ValueError, match="order must be 'low' for a format of more"):
         td.pack(np.zeros(2, form.dtype), order="high")
-    with pytest.raises(ValueError, match='order="high" is for numbers within a byte'):
+    with pytest.raises(ValueError, match="order must be 'low' for a format of more"):
         td.unpack(bytes(form.itemsize), name, 1, order="high")
 
 

@@ -196,7 +196,7 @@ def test_capsules(kind, keywords):
         exported = td.to_dlpack(a)
         assert exported.__dlpack_device__() == (1, 0)
         if bits < 8 and not keywords:
-            with pytest.raises(BufferError, match=r"before 1\.0.*fills bytes"):
+            with pytest.raises(BufferError, match=r"before 1\.0.*as unpacked"):
                 exported.__dlpack__(**keywords)
             continue
         capsule = exported.__dlpack__(**keywords)
@@ -281,7 +281,9 @@ def test_new_numpy_takes_whole_bytes():
 def test_copies():
     a = numbers(td.bfloat16, (4, 6))
     exported = td.to_dlpack(a[:, ::-2])
-    with pytest.raises(BufferError, match=r"strides are \(12, -4\).*a\.copy\(\)"):
+    with pytest.raises(
+        BufferError, match=r"strides must not .*; got \(12, -4\).*a\.copy\(\)"
+    ):
         exported.__dlpack__(**NEW)
     for keywords in ({}, NEW):
         capsule = exported.__dlpack__(copy=True, **keywords)
@@ -300,7 +302,7 @@ def test_read_only_arrays():
     b = td.from_dlpack(td.to_dlpack(a))
     same(a, b)
     assert not b.flags.writeable
-    with pytest.raises(BufferError, match=r"read-only: exchange a\.copy\(\)"):
+    with pytest.raises(BufferError, match=r"read-only; use a\.copy\(\)"):
         td.to_dlpack(a).__dlpack__()
     b = td.from_dlpack(td.to_dlpack(a).__dlpack__(copy=True, **NEW))
     assert b.flags.writeable
@@ -316,24 +318,24 @@ def test_what_cannot_be_exported():
         td.to_dlpack(numbers(td.tf32))
     same(np.from_dlpack(td.to_dlpack(numbers("f4"))), numbers("f4"))
     for a, said in (
-        (record, "no type for"),
-        (np.zeros(2, object), "no type for object"),
-        (np.zeros(2, "M8[s]"), "no type for datetime64"),
-        (np.zeros(2, np.longdouble), "no type for (float128|longdouble)"),
-        (np.zeros(2, ">f4"), "byte order of this machine"),
+        (record, "DLPack has; got"),
+        (np.zeros(2, object), "DLPack has; got object"),
+        (np.zeros(2, "M8[s]"), "DLPack has; got datetime64"),
+        (np.zeros(2, np.longdouble), "DLPack has; got (float128|longdouble)"),
+        (np.zeros(2, ">f4"), "native byte order"),
     ):
         with pytest.raises(BufferError, match=said):
             td.to_dlpack(a)
     masked = np.ma.array([1, 2], mask=[0, 1], dtype=td.bfloat16)
     for function in (td.to_dlpack, td.from_dlpack):
-        with pytest.raises(TypeError, match="no place for a mask"):
+        with pytest.raises(TypeError, match="must not have a mask"):
             function(masked)
-    with pytest.raises(BufferError, match=r"strides are \(3,\) bytes.*items of 2"):
+    with pytest.raises(BufferError, match=r"multiples of 2 bytes .*; got \(3,\)"):
         td.to_dlpack(record["b"]).__dlpack__(**NEW)
     exported = td.to_dlpack(numbers("f4"))
-    with pytest.raises(BufferError, match="stream=1"):
+    with pytest.raises(BufferError, match=r"stream must be None .*got 1"):
         exported.__dlpack__(stream=1)
-    with pytest.raises(BufferError, match=r"dl_device=\(2, 0\)"):
+    with pytest.raises(BufferError, match=r"dl_device must be .*got \(2, 0\)"):
         exported.__dlpack__(dl_device=(2, 0))
     assert repr(exported) == "<DLPack of an array of float32, shape (2, 3)>"
 
@@ -399,7 +401,7 @@ def test_a_capsule_is_used_once():
         capsule = td.to_dlpack(a).__dlpack__(**keywords)
         td.from_dlpack(capsule)
         for copy in (None, True):
-            with pytest.raises(BufferError, match="taken before"):
+            with pytest.raises(BufferError, match="must not be used twice"):
                 td.from_dlpack(capsule, copy=copy)
 
 
@@ -522,7 +524,7 @@ def test_packed_numbers(kind, count):
         foreign = Foreign(data, code, bits, (4, 16), (1, 4))
         with pytest.raises(BufferError, match=r"packed.*contiguous"):
             td.from_dlpack(foreign)
-    with pytest.raises(BufferError, match="packed there"):
+    with pytest.raises(BufferError, match="copy must not be False for packed"):
         td.from_dlpack(Foreign(data, code, bits, (count,)), copy=False)
 
 
@@ -577,7 +579,7 @@ def test_keywords():
     foreign.struct.tensor.device[:] = 1, 0  # as if it had been copied
     td.from_dlpack(foreign, device="cpu")
     assert foreign.keywords == {"max_version": (1, 3), "dl_device": (1, 0)}
-    with pytest.raises(ValueError, match="device='cuda'"):
+    with pytest.raises(ValueError, match=r"device must be .*got 'cuda'"):
         td.from_dlpack(foreign, device="cuda")
 
 
@@ -590,7 +592,7 @@ def test_memory_of_devices(device):
     assert ("tf32dtype.cuda.asarray" in str(told.value)) == is_ours
     assert not hasattr(foreign, "keywords")  # no capsule was asked for
     capsule = foreign.capsule()
-    with pytest.raises(BufferError, match="its memory is that of"):
+    with pytest.raises(BufferError, match="memory of the CPU; got a"):
         td.from_dlpack(capsule)
     assert _get_name(capsule) == foreign.name
     for host in (3, 11, 13):  # what a GPU shares with the CPU
@@ -603,33 +605,33 @@ def test_memory_of_devices(device):
 
 def test_no_capsules():
     for x in (3, [1.0], "a", None):
-        with pytest.raises(TypeError, match="has no __dlpack__"):
+        with pytest.raises(TypeError, match="must have __dlpack__"):
             td.from_dlpack(x)
 
     class Odd:
         def __dlpack__(self, **_):
             return 5
 
-    with pytest.raises(BufferError, match="no DLPack capsule: int"):
+    with pytest.raises(BufferError, match="must be a DLPack capsule; got int"):
         td.from_dlpack(Odd())
     struct = ctypes.create_string_buffer(200)
     for name in (b"tensor", b"dltensor_versione", b"", b"\xff\xfe" * 1000, None):
         capsule = _new_capsule(ctypes.addressof(struct), name, None)
-        with pytest.raises(BufferError, match="no DLPack capsule") as caught:
+        with pytest.raises(BufferError, match="must be a DLPack capsule") as caught:
             td.from_dlpack(capsule)
         assert len(str(caught.value)) < 100
     capsule = _new_capsule(ctypes.addressof(struct), b"used_dltensor", None)
-    with pytest.raises(BufferError, match="taken before"):
+    with pytest.raises(BufferError, match="must not be used twice"):
         td.from_dlpack(capsule)
 
 
 HUGE = 2**62
 BAD = [
-    ({"version": (2, 0)}, r"DLPack 2\.0"),
-    ({"version": (0, 5)}, r"DLPack 0\.5"),
-    ({"ndim": 65}, "65 axes"),
-    ({"ndim": 2**31 - 1}, "2147483647 axes"),
-    ({"ndim": -1}, "-1 axes"),
+    ({"version": (2, 0)}, r"DLPack must be .*; got 2\.0"),
+    ({"version": (0, 5)}, r"DLPack must be .*; got 0\.5"),
+    ({"ndim": 65}, "axes; got 65"),
+    ({"ndim": 2**31 - 1}, "axes; got 2147483647"),
+    ({"ndim": -1}, "axes; got -1"),
     ({"lanes": 2}, "2 lanes"),
     ({"lanes": 0}, "0 lanes"),
     ({"code": 17, "bits": 4, "lanes": 3}, "3 lanes"),
@@ -640,18 +642,18 @@ BAD = [
     ({"code": 2, "bits": 128}, "type 2 with 128 bits"),
     ({"code": 3, "bits": 64}, "type 3 with 64 bits"),
     ({"code": 255, "bits": 255}, "type 255"),
-    ({"shape": (2, -3)}, r"shape \(2, -3\)"),
-    ({"shape": (HUGE, 2)}, "too large"),
-    ({"shape": (HUGE, HUGE), "strides": (0, 0)}, "too large"),
-    ({"shape": (2, 2), "strides": (HUGE, HUGE)}, "too large"),
-    ({"shape": (2, 2), "strides": (-HUGE, 1)}, "too large"),
-    ({"shape": (2, 2), "strides": (-(2**63), 1)}, "too large"),
-    ({"offset": 2**64 - 1}, "too large"),
-    ({"code": 17, "bits": 4, "shape": (HUGE, HUGE)}, "too large"),
-    ({"code": 17, "bits": 4, "lanes": 2, "shape": (HUGE, 2)}, "too large"),
-    ({"data": b""}, "without memory"),
-    ({"data": b"", "code": 17, "bits": 4}, "without memory"),
-    ({"data": b"", "shape": ()}, "without memory"),
+    ({"shape": (2, -3)}, r"shape .* got \(2, -3\)"),
+    ({"shape": (HUGE, 2)}, "must fit in memory"),
+    ({"shape": (HUGE, HUGE), "strides": (0, 0)}, "must fit in memory"),
+    ({"shape": (2, 2), "strides": (HUGE, HUGE)}, "must fit in memory"),
+    ({"shape": (2, 2), "strides": (-HUGE, 1)}, "must fit in memory"),
+    ({"shape": (2, 2), "strides": (-(2**63), 1)}, "must fit in memory"),
+    ({"offset": 2**64 - 1}, "must fit in memory"),
+    ({"code": 17, "bits": 4, "shape": (HUGE, HUGE)}, "must fit in memory"),
+    ({"code": 17, "bits": 4, "lanes": 2, "shape": (HUGE, 2)}, "must fit in memory"),
+    ({"data": b""}, "x must have memory"),
+    ({"data": b"", "code": 17, "bits": 4}, "x must have memory"),
+    ({"data": b"", "shape": ()}, "x must have memory"),
 ]
 
 
@@ -669,7 +671,7 @@ def test_bad_tensors(changes, said):
 def test_a_shape_that_is_missing():
     foreign = Foreign(range(16), 4, 16, (2, 2))
     foreign.struct.tensor.shape = ctypes.POINTER(ctypes.c_int64)()
-    with pytest.raises(BufferError, match="without a shape"):
+    with pytest.raises(BufferError, match="must have a shape"):
         td.from_dlpack(foreign)
 
 
@@ -691,5 +693,5 @@ def test_devices_that_are_none(answer):
         def __dlpack__(self, **wishes):
             raise AssertionError("it is not asked")
 
-    with pytest.raises(BufferError, match="its device is"):
+    with pytest.raises(BufferError, match="device of x must be"):
         td.from_dlpack(Tensor())

@@ -134,13 +134,13 @@ def test_quantize_and_dequantize(dtype):
 
 def test_tensors_that_it_refuses():
     for dtype in (torch.int32, torch.bool, torch.complex64, torch.float8_e4m3fn):
-        with pytest.raises(TypeError, match=f"float16, not {dtype}"):
+        with pytest.raises(TypeError, match=f"float16; got {dtype}"):
             tt.fake_quantize(torch.zeros(2, 32).to(dtype), "tcfp8")
-    with pytest.raises(TypeError, match="Tensor, not ndarray"):
+    with pytest.raises(TypeError, match="Tensor; got an array"):
         tt.quantize(np.zeros(32), "tcfp8")
-    with pytest.raises(ValueError, match="on the CPU; this tensor is on meta"):
+    with pytest.raises(ValueError, match="on the CPU; got a tensor on meta"):
         tt.fake_quantize(torch.zeros(2, 32, device="meta"), "tcfp8")
-    with pytest.raises(TypeError, match=r"bfloat16, float16, not torch\.int8"):
+    with pytest.raises(TypeError, match=r"bfloat16, float16; got torch\.int8"):
         tt.dequantize(tt.quantize(torch.ones(32), "tcfp8"), torch.int8)
     x = torch.zeros(2, 32)
     x[1, 5] = torch.nan
@@ -237,7 +237,7 @@ def test_what_cannot_be_converted_is_said_first(net):
             tt.Linear(3, 2, **wrong)
     with pytest.raises(TypeError):
         tt.convert(net, blocksize=16)
-    with pytest.raises(TypeError, match=r"list of names, not 'head': \['head'\]"):
+    with pytest.raises(TypeError, match=r"list of names; got 'head'. Use \['head'\]"):
         tt.convert(net, skip="head")
     assert type(net.up) is nn.Linear
 

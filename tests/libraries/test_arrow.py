@@ -117,7 +117,9 @@ def test_what_is_null() -> None:
         back = from_arrow(column, masked=True)
         np.testing.assert_array_equal(back.mask, x.mask)
         np.testing.assert_array_equal(back.compressed(), x.compressed())
-        with pytest.raises(ValueError, match=r"4 of 12 numbers are null.* masked=True"):
+        with pytest.raises(
+            ValueError, match=r"not have nulls; got 4 of 12 .* masked=True"
+        ):
             from_arrow(column)
     column = to_arrow(a)
     assert column.null_count == 4
@@ -125,7 +127,7 @@ def test_what_is_null() -> None:
     back = from_arrow(pa.chunked_array([column[1:3], column[3:]]), masked=True)
     np.testing.assert_array_equal(back.mask, a.mask[1:])
     lists = pa.array([None, [b"\0\0"]], pa.list_(pa.binary(2), 1))
-    with pytest.raises(ValueError, match="1 of 2 lists are null"):
+    with pytest.raises(ValueError, match="null lists; got 1 of 2"):
         from_arrow(lists, "bfloat16", masked=True)
 
 
@@ -134,22 +136,22 @@ def test_arrays_that_do_not_know_their_format() -> None:
     plain = to_arrow(a).storage
     assert from_arrow(plain[1:], "bf16").tolist() == [-2, 3]
     assert from_arrow(pa.array(a.view(np.uint16)), td.bfloat16).tolist() == a.tolist()
-    with pytest.raises(TypeError, match=r"of fixed_size_binary\[2\] says no format"):
+    with pytest.raises(TypeError, match=r"tf32dtype type; got fixed_size_binary\[2\]"):
         from_arrow(plain)
-    with pytest.raises(TypeError, match=r"float8_e5m2 are .* the array is of fixed_si"):
+    with pytest.raises(TypeError, match=r"of float8_e5m2; got fixed_si"):
         from_arrow(plain, "float8_e5m2")
-    with pytest.raises(TypeError, match="is of bfloat16, not of 'tf32'"):
+    with pytest.raises(TypeError, match=r"must be bfloat16, .* got 'tf32'"):
         from_arrow(to_arrow(a), "tf32")
-    with pytest.raises(TypeError, match="of string says no format"):
+    with pytest.raises(TypeError, match="tf32dtype type; got string"):
         from_arrow(pa.array(["a"]))
-    with pytest.raises(TypeError, match="Array or ChunkedArray is needed, not"):
+    with pytest.raises(TypeError, match=r"Array or ChunkedArray, .* got "):
         from_arrow(a)
 
 
 def test_what_is_no_array_of_a_format() -> None:
     with pytest.raises(TypeError, match="float32"):
         to_arrow(np.ones(3, np.float32))
-    with pytest.raises(ValueError, match="single number"):
+    with pytest.raises(ValueError, match="got a scalar"):
         to_arrow(td.bfloat16(1))
 
 
@@ -164,7 +166,7 @@ def test_no_reader_takes_codes_for_numbers() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        (b"bfloat16", b"bfloat99", "unknown format 'bfloat99'"),
+        (b"bfloat16", b"bfloat99", "format must be .*; got 'bfloat99'"),
         (b"bfloat16", b"\xff" * 8, "utf-8"),
     ],
 )
@@ -182,7 +184,7 @@ def test_a_foreign_format_is_refused(old: bytes, new: bytes, what: str) -> None:
 
 
 def test_another_storage_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"is stored as fixed_size_binary\[2\], and"):
+    with pytest.raises(ValueError, match=r"must be fixed_size_binary\[2\]; got"):
         NumberType.__arrow_ext_deserialize__(pa.binary(4), b"bfloat16")
 
 
@@ -231,7 +233,7 @@ def test_pandas_gets_numbers(tmp_path: Path) -> None:
     column = to_arrow(np.ma.array(a, mask=[0, 1, 0])).to_pandas()
     assert column.isna().tolist() == [False, True, False]
     fp4 = to_arrow(np.ma.array(a.astype(td.fp4), mask=[0, 1, 0]))
-    with pytest.raises(ValueError, match="1 of 3 numbers are null"):
+    with pytest.raises(ValueError, match="got 1 of 3 null"):
         fp4.to_pandas()
 
 
@@ -278,7 +280,7 @@ def test_pandas_gets_what_holds_numbers() -> None:
     maps = pa.MapArray.from_arrays([0, 3], pa.array(list("abc")), numbers)
     assert pa.table({"x": maps}).to_pandas()["x"].tolist() == maps.to_pylist()
     fp4 = to_arrow(np.ma.array(np.ones((2, 2), td.fp4), mask=[[0, 1], [0, 0]]))
-    with pytest.raises(ValueError, match="1 of 2 numbers are null"):
+    with pytest.raises(ValueError, match="got 1 of 2 null"):
         pa.table({"x": fp4}).to_pandas()
     floats = pa.table({"x": pa.array([[1.0], [2.0, 3.0]])}).to_pandas()["x"]
     assert [row.tolist() for row in floats] == [[1], [2, 3]]

@@ -220,9 +220,9 @@ def test_the_end_may_come_first() -> None:
 
 
 def test_what_no_precision_is(client: Client) -> None:
-    with pytest.raises(ValueError, match="unknown precision 'bf17'"):
+    with pytest.raises(ValueError, match="precision must be"):
         td.interop.dask.matmul_precision(client, "bf17")
-    with pytest.raises(TypeError, match=r"distributed\.Client, not str"):
+    with pytest.raises(TypeError, match=r"distributed\.Client; got '"):
         td.interop.dask.matmul_precision("bf16")
     with pytest.raises(TypeError, match="roundin"):
         td.interop.dask.matmul_precision(client, "tf32", roundin="toward_zero")

@@ -47,21 +47,21 @@ def test_round_trip(options: dict[str, Any], tmp_path: Path) -> None:
 def test_names(path: Path) -> None:
     assert list(td.hdf5.load(path, "step")) == ["step"]
     assert len(td.hdf5.load(str(path), ["x", "layer/*"])) == 1 + len(td.formats)
-    with pytest.raises(KeyError, match=r"'y\*' is no tensor of .*a\.h5: "):
+    with pytest.raises(KeyError, match=r"'y\*' is not a tensor of .*a\.h5\. "):
         td.hdf5.load(path, ["x", "y*"])
 
 
 def test_an_old_file_stays_if_anything_fails(path: Path) -> None:
     before = path.read_bytes()
     for bad, error, match in (
-        ({"a": np.ma.array([1])}, TypeError, "a: a dataset has no place for a mask"),
+        ({"a": np.ma.array([1])}, TypeError, "a: a must not have a mask"),
         ({"a": [1, 2], "a/b": [3]}, TypeError, "a/b: "),
         ({"a": np.array(["text"])}, TypeError, "a: "),
-        ({"a//b": [1]}, ValueError, "name 'a//b'"),
-        ({"/a": [1]}, ValueError, "name '/a'"),
-        ({"": [1]}, ValueError, "name ''"),
-        ({"a\0": [1]}, ValueError, "name "),
-        ({1: [1]}, ValueError, "name 1"),
+        ({"a//b": [1]}, ValueError, "got 'a//b'"),
+        ({"/a": [1]}, ValueError, "got '/a'"),
+        ({"": [1]}, ValueError, "got ''"),
+        ({"a\0": [1]}, ValueError, "name must"),
+        ({1: [1]}, ValueError, "got 1"),
         ([1, 2], TypeError, "mapping"),
     ):
         with pytest.raises(error, match=match):
@@ -177,7 +177,7 @@ def test_a_chunk_too_short_for_its_checksum(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         dataset = file.create_dataset("a", (8,), "u1", chunks=(8,), fletcher32=True)
         dataset.id.write_direct_chunk((0,), b"abc")
-    with pytest.raises(ValueError, match=r"a\.h5: a: a chunk is too short"):
+    with pytest.raises(ValueError, match=r"a\.h5: a: chunks must be at least"):
         td.hdf5.load(path)
 
 
@@ -186,7 +186,9 @@ def test_absurd_sizes_are_refused_before_memory_is_taken(tmp_path: Path) -> None
     with h5py.File(path, "w") as file:
         file.create_dataset("a", (1 << 40,), np.float32, chunks=(1 << 10,))
         td.hdf5.write(file, "b", np.ones(3, td.tf32))
-    with pytest.raises(ValueError, match="a: 4398046511104 bytes are announced"):
+    with pytest.raises(
+        ValueError, match=r"a must fit the file of .*; got 4398046511104 bytes"
+    ):
         td.hdf5.load(path)
     assert td.hdf5.load(path, "b")["b"].tolist() == [1, 1, 1]
     with h5py.File(path) as file:
@@ -204,7 +206,7 @@ def test_data_in_other_files_is_left_there(kind: str, tmp_path: Path) -> None:
             layout = h5py.VirtualLayout((8,), np.uint8)
             layout[:] = h5py.VirtualSource(str(other), "x", (8,))
             file.create_virtual_dataset("a", layout)
-    with pytest.raises(ValueError, match=r"a\.h5: a: its data is in other files"):
+    with pytest.raises(ValueError, match=r"a\.h5: a: data is in other files"):
         td.hdf5.load(path)
     if kind == "external":
         with h5py.File(path) as file:

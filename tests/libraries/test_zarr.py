@@ -119,7 +119,9 @@ def test_big_endian_chunks_are_refused() -> None:
     z.store._store_dict["zarr.json"] = type(
         z.store._store_dict["zarr.json"]
     ).from_bytes(text)
-    with pytest.raises(ValueError, match="bfloat16 in big-endian order cannot be read"):
+    with pytest.raises(
+        ValueError, match=r"of bfloat16 must be little-endian, .* got big"
+    ):
         zarr.open_array(z.store)[...]
 
 
@@ -133,7 +135,7 @@ def test_zarr_2_is_read_and_not_written(tmp_path: Path) -> None:
     z = zarr.open_array(tmp_path, mode="r")
     assert z.dtype == td.bfloat16
     assert z[:].view(np.uint16).tolist() == [0x3F80, 1, 2, 3, 0x7FC0, 0x7FC0]
-    with pytest.raises(ValueError, match=r"zarr_format=2.*use zarr_format=3"):
+    with pytest.raises(ValueError, match=r"zarr_format must be 3 .*got 2"):
         zarr.create_array({}, shape=3, dtype="bfloat16", zarr_format=2)
 
 
@@ -205,12 +207,12 @@ def test_the_code_of_nan(which: str) -> None:
 )
 def test_fill_values_that_are_none(which: str, value: Any) -> None:
     data_type = getattr(data_types, which)()
-    with pytest.raises(ValueError, match=f"of {which}: allowed are numbers"):
+    with pytest.raises(ValueError, match=f"of {which} must be a number"):
         data_type.from_json_scalar(value, zarr_format=3)
 
 
 def test_a_fill_value_that_is_no_number() -> None:
-    with pytest.raises(TypeError, match="is no number of bfloat16"):
+    with pytest.raises(TypeError, match="must be a number of bfloat16"):
         zarr.create_array({}, shape=2, dtype="bfloat16", fill_value=1j)
 
 
@@ -269,7 +271,7 @@ def test_packbits(
     assert got.tobytes() == a.tobytes()
     for wrong in (np.append(packed, np.uint8(0)), packed[:-1]):
         if wrong.size != packed.size:
-            with pytest.raises(ValueError, match="by the packbits codec"):
+            with pytest.raises(ValueError, match="in the packbits codec"):
                 codec.unpack(wrong, a.shape, kind)
     if padding != "none":
         packed[0 if padding == "first_byte" else -1] ^= 1
@@ -312,17 +314,20 @@ def test_packbits_in_the_store() -> None:
 
 def test_packbits_that_cannot_be() -> None:
     for options, match in (
-        ({"padding_encoding": "start_byte"}, "known are first_byte, last_byte, none"),
-        ({"first_bit": -1}, "first_bit=-1"),
-        ({"last_bit": 1.5}, "last_bit=1.5"),
-        ({"last_bit": 4}, "float4_e2m1fn has bits 0 to 3"),
-        ({"first_bit": 2, "last_bit": 1}, "first_bit=2, last_bit=1"),
-        ({"end_bit": 2}, "packbits has padding_encoding, first_bit and last_bit"),
+        (
+            {"padding_encoding": "start_byte"},
+            "must be one of first_byte, last_byte, none",
+        ),
+        ({"first_bit": -1}, "first_bit must be .*got -1"),
+        ({"last_bit": 1.5}, "last_bit must be .*got 1.5"),
+        ({"last_bit": 4}, "within bits 0 to 3 of float4_e2m1fn"),
+        ({"first_bit": 2, "last_bit": 1}, "got 2 and 1"),
+        ({"end_bit": 2}, "packbits must have only padding_encoding"),
     ):
         serializer = {"name": "packbits", "configuration": options}
         with pytest.raises(ValueError, match=match):
             zarr.create_array({}, shape=3, dtype="float4_e2m1fn", serializer=serializer)
-    with pytest.raises(ValueError, match="not complex64"):
+    with pytest.raises(ValueError, match="got complex64"):
         zarr.create_array({}, shape=3, dtype="complex64", serializer=PackBits())
 
 
@@ -331,7 +336,7 @@ def test_a_chunk_cut_short_is_an_error() -> None:
     z = created(f, serializer=PackBits(), compressors=None)
     chunk = z.store._store_dict["c/0/0"]
     z.store._store_dict["c/0/0"] = type(chunk).from_bytes(chunk.to_bytes()[:-1])
-    with pytest.raises(ValueError, match="16 numbers of float4_e2m1fn take 8 bytes"):
+    with pytest.raises(ValueError, match="must have 8 bytes for 16 elements of float4"):
         z[...]
 
 

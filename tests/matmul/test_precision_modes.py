@@ -244,7 +244,7 @@ def test_matmul_into_an_out() -> None:
     with pytest.raises(ValueError, match=r"out|dimension"):
         td.matmul(A, B, precision="bf16", out=np.empty((7, 4), np.float32))
     for shape in ((7, 4), (2, 7, 5), (7, 1)):
-        with pytest.raises(ValueError, match="out has shape"):
+        with pytest.raises(ValueError, match="out must have the result's shape"):
             td.matmul(A, B, precision="bf16", dtype="f8", out=np.empty(shape))
     with pytest.raises(TypeError):
         td.matmul(A, B, precision="bf16", out=np.empty((7, 5), np.int32))
@@ -261,10 +261,10 @@ def test_wrong_operands() -> None:
         (A > 0, B > 0),
     ):
         names = f"{x.dtype} and {y.dtype}"
-        with pytest.raises(TypeError, match=f"{names} make {np.result_type(x, y)}"):
+        with pytest.raises(TypeError, match=f"got {names}"):
             td.matmul(x, y, precision="bf16")
     for x, y in ((A.astype(td.bfloat16), B), (A, B.astype(td.tf32))):
-        with pytest.raises(TypeError, match=r"(bfloat16|tf32) has its own precision"):
+        with pytest.raises(TypeError, match=r"must be float32 .*; got (bfloat16|tf32)"):
             td.matmul(x, y, precision="bf16")
     with pytest.raises(TypeError):
         td.matmul(A, np.array(["x"]), precision="bf16")
@@ -286,11 +286,11 @@ MAKERS: list[Callable[..., Any]] = [
 def test_wrong_arguments(make: Callable[..., Any]) -> None:
     for name in ("bogus", "BF17", "", "f32 ", 16, ["bf16"], np.float32):
         with pytest.raises(
-            ValueError, match=r"known are F32_F32_F32, .*, fp8_e5m2"
+            ValueError, match=r"must be one of td\.typing\.PrecisionName; got "
         ) as e:
             make(name)
         assert repr(name) in str(e.value)
-    with pytest.raises(ValueError, match="did you mean bf16"):
+    with pytest.raises(ValueError, match="Did you mean bf16"):
         make("bf16x2")
     for keywords in (
         {"rounding": "toward_zero"},
@@ -305,10 +305,12 @@ def test_wrong_arguments(make: Callable[..., Any]) -> None:
                 "special_values": mode is not None and "x" in mode,
             }
             if not fits[keyword]:
-                with pytest.raises(ValueError, match=f"{keyword}='{value}' is for"):
+                with pytest.raises(
+                    ValueError, match=f"{keyword}='{value}' must be given"
+                ):
                     make(mode, **keywords)
     for keywords in ({"rounding": "up"}, {"scale": 1}, {"special_values": None}):
-        with pytest.raises(ValueError, match="known are"):
+        with pytest.raises(ValueError, match=f"{next(iter(keywords))} must be"):
             make("bf16", **keywords)
     with pytest.raises(TypeError):
         make("bf16", bogus=1)
@@ -388,9 +390,9 @@ def test_out_may_be_an_operand(precision: str) -> None:
 
 def test_results_that_are_no_floats() -> None:
     for dtype in ("S3", "U4", "V4", object, np.int32, "M8[s]", bool):
-        with pytest.raises(TypeError, match="floats alone"):
+        with pytest.raises(TypeError, match="must be a floating-point dtype"):
             td.matmul(A, B, precision="bf16", dtype=dtype)
-    with pytest.raises(TypeError, match="out is an array"):
+    with pytest.raises(TypeError, match="out must be an array"):
         td.matmul(A, B, precision="bf16", dtype=np.float16, out=[1])
     out = np.empty((7, 5), np.float16)
     assert td.matmul(A, B, precision="bf16", dtype=np.float16, out=(out,)) is out
@@ -434,5 +436,5 @@ def test_settings_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         precisions.check(*usual)
     assert looked == [usual]
     for _ in range(2):
-        with pytest.raises(TypeError, match="float64=1: True or False"):
+        with pytest.raises(TypeError, match="float64 must be True or False"):
             precisions.check(*usual._replace(float64=1))

@@ -1,4 +1,4 @@
-"""Places and samples that tests make up."""
+"""Call sites and samples that tests make up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tf32dtype._report.places import Elsewhere, Frame, Place, Run, Sample
+from tf32dtype._report.call_sites import CallSite, Frame, NotReached, Run, Sample
 
 Array = NDArray[Any]
 HERE = Frame("/program/solver.py", 12, "step")
@@ -31,13 +31,13 @@ def gaussian(
     return sample(draw(m, k), draw(k, n))
 
 
-def place(*samples: Sample, work: int = 1000, user: Frame | None = HERE) -> Place:
+def site(*samples: Sample, work: int = 1000, user: Frame | None = HERE) -> CallSite:
     dtype = samples[0].a.dtype.name if samples else "float32"
-    return Place(
+    return CallSite(
         user, None, "x.so", "gemm", dtype, 3, work, 0.5, {(20, 15, 70): 3}, samples
     )
 
 
-def run(*places: Place, argv: tuple[str, ...] = ("solver.py",)) -> Run:
-    elsewhere = (Elsewhere("LAPACK", "dgesdd", 2, None, "add --lapack"),)
-    return Run(argv, 2.0, places, elsewhere, "3.13", "2.5", "0.1")
+def run(*sites: CallSite, argv: tuple[str, ...] = ("solver.py",)) -> Run:
+    not_reached = (NotReached("LAPACK", "dgesdd", 2, None, "add --lapack"),)
+    return Run(argv, 2.0, sites, not_reached, "3.13", "2.5", "0.1")

@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.report.samples import HERE, gaussian, place, run, sample
+from tests.report.samples import HERE, gaussian, run, sample, site
 from tf32dtype._measures import UserError
+from tf32dtype._report.call_sites import CallSite, Frame
 from tf32dtype._report.options import options
-from tf32dtype._report.places import Frame, Place
 from tf32dtype._report.report import Report
 from tf32dtype._report.verdict import Verdict
 
 pytestmark = pytest.mark.once
 
 
-def report(*places: Place, **chosen: Any) -> Report:
-    return Report(run(*places), options(**chosen))
+def report(*sites: CallSite, **chosen: Any) -> Report:
+    return Report(run(*sites), options(**chosen))
 
 
 def verdict(*samples: Any, **chosen: Any) -> Verdict:
-    return report(place(*samples), **chosen).places[0].verdict
+    return report(site(*samples), **chosen).call_sites[0].verdict
 
 
 def canceling(dtype: Any) -> Any:
@@ -43,19 +43,19 @@ def wide() -> Any:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_gaussian_numbers_bear_bf16(dtype: str) -> None:
     found = verdict(gaussian(dtype=dtype))
-    assert (found.kind, found.way) == ("bears", "bf16")
-    assert found.text == "bears bf16"
-    assert found.loses_range == ()
+    assert (found.kind, found.way) == ("sufficient", "bf16")
+    assert found.text == "bf16 is enough"
+    assert found.out_of_range == ()
     assert not found.cancels
-    assert found.losses == ""
+    assert found.warning == ""
     assert found.like_float32 in ("tf32x3", "bf16x6", "bf16x9")
 
 
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        (20, "bears fp8_e4m3"),
-        (60, "bears f16"),
+        (20, "fp8_e4m3 is enough"),
+        (60, "f16 is enough"),
         (90, "needs bf16x3"),
         (115, "needs tf32x3"),
         (300, "needs float64"),
@@ -67,8 +67,8 @@ def test_the_target_decides(target: float, text: str) -> None:
 
 def test_only_what_is_named_can_be_advised() -> None:
     found = verdict(gaussian(), precision="tf32, mxfp4")
-    assert found.text == "bears tf32"
-    assert verdict(gaussian(), precision="mxfp4").text == "needs f32"
+    assert found.text == "tf32 is enough"
+    assert verdict(gaussian(), precision="mxfp4").text == "needs float32"
     assert verdict(gaussian(), precision="int12").block == "int12"
 
 
@@ -76,43 +76,43 @@ def test_cancellation_loses_digits() -> None:
     found = verdict(canceling(np.float32))
     assert found.text == "needs bf16x3"
     assert found.cancels
-    assert found.digits is not None
-    assert 2 < found.digits < 5
-    assert found.loses_range == ()
-    text = "\n".join(line.text for line in report(place(canceling("f4"))).advice)
-    assert "Digits are lost by cancellation: " in text
-    assert f"{found.digits:.1f} digits, condition" in text
-    assert "1 place (100.0 % of the multiply-adds) needs bf16x3" in text
+    assert found.canceled_digits is not None
+    assert 2 < found.canceled_digits < 5
+    assert found.out_of_range == ()
+    text = "\n".join(line.text for line in report(site(canceling("f4"))).advice)
+    assert "Canceled digits: " in text
+    assert f"{found.canceled_digits:.1f} digits, condition" in text
+    assert "bf16x3 is needed at 1 call site (100.0 % of the multiply-adds): " in text
 
 
 def test_rows_that_vanish_lose_range_though_the_snr_is_good() -> None:
-    found = report(place(wide()))
-    ((_, figures, judged),) = found.places
+    found = report(site(wide()))
+    ((_, figures, judged),) = found.call_sites
     assert figures.errors["f16"].snr > 60
     assert figures.errors["f16"].vanished == 1
-    assert judged.loses_range == ("f16", "fp8_e4m3", "fp8_e5m2")
-    assert judged.text == "bears bf16"
-    assert judged.losses == "range in f16, fp8_e4m3, fp8_e5m2"
+    assert judged.out_of_range == ("f16", "fp8_e4m3", "fp8_e5m2")
+    assert judged.text == "bf16 is enough"
+    assert judged.warning == "out of range in f16, fp8_e4m3, fp8_e5m2"
     text = "\n".join(line.text for line in found.advice)
-    assert "Range is lost in f16: " in text
+    assert "Out of range in f16: " in text
     assert "% underflow" in text
 
 
 def test_numbers_beyond_a_range() -> None:
     a, b, *_ = gaussian()
-    assert verdict(sample(a * np.float32(1e6), b)).loses_range == ("f16",)
+    assert verdict(sample(a * np.float32(1e6), b)).out_of_range == ("f16",)
     huge = verdict(sample(a.astype(float) * 1e300, b.astype(float)))
     assert huge.text == "needs float64"
-    assert huge.losses == "range in f32"
+    assert huge.warning == "out of range in f32"
     tiny = verdict(sample(a.astype(float) * 1e-300, b.astype(float)))
     assert tiny.text == "needs float64"
-    assert "f32" in tiny.loses_range
+    assert "f32" in tiny.out_of_range
 
 
 def test_small_numbers_that_stay_exact_lose_nothing() -> None:
     a = np.full((4, 8), 2.0**-20, np.float32)
     found = verdict(sample(a, np.ones((8, 4), np.float32)))
-    assert found.loses_range == ()
+    assert found.out_of_range == ()
 
 
 def test_what_has_no_finite_number_is_not_measured() -> None:
@@ -120,7 +120,7 @@ def test_what_has_no_finite_number_is_not_measured() -> None:
     assert verdict(nan).text == "not measured"
     assert verdict().text == "not measured"
     zeros = sample(np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
-    assert verdict(zeros).text == "bears fp8_e4m3"
+    assert verdict(zeros).text == "fp8_e4m3 is enough"
 
 
 def test_places_are_told_by_what_they_bear() -> None:
@@ -128,35 +128,39 @@ def test_places_are_told_by_what_they_bear() -> None:
     lines = [
         line.text
         for line in report(
-            place(gaussian(), work=900),
-            place(canceling(np.float32), work=90, user=there),
-            place(gaussian(seed=2), work=10, user=HERE._replace(line=13)),
+            site(gaussian(), work=900),
+            site(canceling(np.float32), work=90, user=there),
+            site(gaussian(seed=2), work=10, user=HERE._replace(line=13)),
         ).advice
     ]
-    assert lines[0].startswith("2 places (91.0 % of the multiply-adds) bear bf16: ")
+    assert lines[0].startswith(
+        "bf16 is enough at 2 call sites (91.0 % of the multiply-adds): "
+    )
     assert "solver.py:12 step (bf16 5" in lines[0]
-    assert lines[1].startswith("1 place (9.0 % of the multiply-adds) needs bf16x3: ")
+    assert lines[1].startswith(
+        "bf16x3 is needed at 1 call site (9.0 % of the multiply-adds): "
+    )
     assert "other.py:3 (bf16 " in lines[1]
     assert "bf16x3 " in lines[1]
-    assert lines[-1] == "Not reached: LAPACK dgesdd (2 calls): add --lapack"
+    assert lines[-1] == "Not reached: LAPACK dgesdd (2 calls). add --lapack"
 
 
 def test_nothing_reached_is_the_first_line() -> None:
     first, *_ = report().advice
-    assert first.text.startswith("No product was reached")
+    assert first.text.startswith("No matrix multiplication was measured")
 
 
 def test_many_places_are_counted() -> None:
-    many = [place(gaussian(), user=HERE._replace(line=i)) for i in range(9)]
+    many = [site(gaussian(), user=HERE._replace(line=i)) for i in range(9)]
     assert report(*many, precision="bf16").advice[0].text.endswith("; and 5 more")
 
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"precision": "bf17"}, "unknown precision 'bf17'"),
+        ({"precision": "bf17"}, "precision must be one of"),
         ({"precision": " "}, "no precision is named"),
-        ({"device": "H900"}, "unknown device 'H900'"),
+        ({"device": "H900"}, "got 'H900'"),
         ({"device": "H100:mma"}, "mma"),
         ({"device": "V100", "precision": "bf16"}, "V100"),
         ({"target_db": 0.0}, "a target is more than 0 dB"),

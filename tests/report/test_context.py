@@ -29,14 +29,14 @@ def test_a_block(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with td.report(precision=["bf16", "mxfp4"], device="H100") as r:
         np.matmul(A, A)
         np.dot(A, A)
-    first, second = r.places
-    assert first.place.user.file == second.place.user.file == __file__
-    assert first.place.user.function == "test_a_block"
+    first, second = r.call_sites
+    assert first.call_site.user.file == second.call_site.user.file == __file__
+    assert first.call_site.user.function == "test_a_block"
     assert [*first.figures.errors] == ["f32", "bf16", "mxfp4", "bf16@H100"]
-    assert first.verdict.text == "bears bf16"
+    assert first.verdict.text == "bf16 is enough"
     assert r.run.argv == ()
-    assert r.elsewhere[0].kind == "LAPACK"
-    assert "bear bf16" in r.advice[0].text
+    assert r.not_reached[0].kind == "LAPACK"
+    assert "bf16 is enough" in r.advice[0].text
     r.print()
     assert capsys.readouterr().out.startswith("The block: ")
     r.save(tmp_path / "x.html")
@@ -55,7 +55,7 @@ def test_an_error_goes_on_and_is_told() -> None:
 
     with pytest.raises(KeyError):
         fail()
-    assert len(r.places) == 1
+    assert len(r.call_sites) == 1
     assert np.matmul.__class__ is np.ufunc
 
 
@@ -71,19 +71,19 @@ def test_what_cannot_begin_leaves_nothing_begun(
         r.__enter__()
     with r:  # it has not been made yet
         np.matmul(A, A)
-    assert len(r.places) == 1
+    assert len(r.call_sites) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(_core, "watch_places", None)
+        patch.setattr(_core, "watch_call_sites", None)
         with pytest.raises(TypeError):
             td.report().__enter__()
     with td.report() as other:
         np.matmul(A, A)
-    assert len(other.places) == 1
+    assert len(other.call_sites) == 1
 
 
 def test_the_order_of_things() -> None:
     r = td.report()
-    for what in ("places", "advice", "elsewhere", "run"):
+    for what in ("call_sites", "advice", "not_reached", "run"):
         with pytest.raises(RuntimeError, match="when the block ends"):
             getattr(r, what)
     with r, pytest.raises(RuntimeError, match="made once"):

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tf32dtype as td
-from tests.report.samples import gaussian, place, sample
+from tests.report.samples import gaussian, sample, site
 from tf32dtype._matmul.precisions import PRECISIONS
 from tf32dtype._measures.ways import Way, select
 from tf32dtype._report import figures
@@ -94,7 +94,7 @@ def test_conditions(dtype: str) -> None:
     each = [(np.abs(a) @ np.abs(b) / np.abs(a @ b)).ravel() for a, b in wide]
     conditions = np.concatenate(each)
     assert found.condition_median == pytest.approx(np.median(conditions))
-    assert found.condition_greatest == pytest.approx(conditions.max())
+    assert found.condition_largest == pytest.approx(conditions.max())
     assert found.elements == conditions.size
     assert found.samples == 2
 
@@ -109,14 +109,14 @@ def test_exponents(dtype: str) -> None:
     zeros = 2 + (10 if np.dtype(dtype).kind == "c" else 0)
     assert found.counts == counts
     assert (found.zeros, found.infinities, found.nans) == (zeros, 1, 1)
-    assert (found.least, found.greatest) == (-133, 1)
-    assert found.numbers == x.size * (2 if np.dtype(dtype).kind == "c" else 1)
+    assert (found.smallest, found.largest) == (-133, 1)
+    assert found.values == x.size * (2 if np.dtype(dtype).kind == "c" else 1)
 
 
 def test_nothing_but_zeros() -> None:
     zeros = sample(np.zeros((2, 3), np.float32), np.zeros((3, 4), np.float32))
     found = take(zeros)
-    assert (found.a.least, found.a.greatest, found.a.zeros) == (None, None, 6)
+    assert (found.a.smallest, found.a.largest, found.a.zeros) == (None, None, 6)
     assert np.isnan(found.condition_median)
     assert found.errors["bf16"].snr == np.inf
     assert found.errors["bf16"].to_norm == 0
@@ -227,16 +227,16 @@ def test_a_device_is_measured_with_its_own_sums() -> None:
 
 
 def test_all_samples_are_measured_without_a_budget() -> None:
-    places = [place(gaussian(seed=1), gaussian(seed=2)), place(gaussian(seed=3))]
+    sites = [site(gaussian(seed=1), gaussian(seed=2)), site(gaussian(seed=3))]
     steps: list[int] = []
-    found = measure(places, select(["bf16"]), None, lambda: steps.append(1))
+    found = measure(sites, select(["bf16"]), None, lambda: steps.append(1))
     assert [x.samples for x in found] == [2, 1]
     assert len(steps) == 3
 
 
 def test_the_heaviest_places_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = [
-        place(*[gaussian(seed=i) for i in range(3)], work=work) for work in (5, 50, 7)
+    sites = [
+        site(*[gaussian(seed=i) for i in range(3)], work=work) for work in (5, 50, 7)
     ]
     now = iter(range(100))
 
@@ -245,19 +245,19 @@ def test_the_heaviest_places_come_first(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(Figures, "take", take)
     monkeypatch.setattr(figures.time, "perf_counter", lambda: float(next(now)))
-    found = measure(places, [], 5.5)
-    # One of each; then for places 1 and 2, until the time is used.
+    found = measure(sites, [], 5.5)
+    # One of each; then for call sites 1 and 2, until the time is used.
     assert [x.samples for x in found] == [1, 2, 2]
 
 
 def test_one_sample_of_each_place_is_measured_anyway() -> None:
-    places = [place(gaussian(seed=i), gaussian(seed=i)) for i in range(3)]
+    sites = [site(gaussian(seed=i), gaussian(seed=i)) for i in range(3)]
     steps: list[int] = []
-    found = measure(places, select(["bf16"]), 0.0, lambda: steps.append(1))
+    found = measure(sites, select(["bf16"]), 0.0, lambda: steps.append(1))
     assert [x.samples for x in found] == [1, 1, 1]
     assert len(steps) == 6
     assert measure([], select(["bf16"]), None) == []
-    assert measure([place()], select(["bf16"]), None)[0].samples == 0
+    assert measure([site()], select(["bf16"]), None)[0].samples == 0
 
 
 def test_the_order_of_what_is_cheap() -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.report.samples import HERE, gaussian, place, run, sample
+from tests.report.samples import HERE, gaussian, run, sample, site
 from tf32dtype._measures import UserError
+from tf32dtype._report.call_sites import Frame
 from tf32dtype._report.options import options
-from tf32dtype._report.places import Frame
 from tf32dtype._report.report import Report
 
 pytestmark = pytest.mark.once
@@ -63,10 +63,10 @@ def report(tmp_path: Path) -> Report:
     nan = sample(np.full((2, 2), np.nan), np.ones((2, 2)))
     frame = Frame(str(evil), 1, "<lambda>")
     seen = run(
-        place(gaussian(), user=frame),
-        place(gaussian(dtype="complex64"), user=HERE._replace(function=EVIL)),
-        place(nan),
-        place(user=None),
+        site(gaussian(), user=frame),
+        site(gaussian(dtype="complex64"), user=HERE._replace(function=EVIL)),
+        site(nan),
+        site(user=None),
         argv=("solver.py", EVIL),
     )
     return Report(seen, options(device="H100"), ending=f"raised ValueError: {EVIL}")
@@ -83,9 +83,10 @@ def test_the_page_is_whole_and_escaped(report: Report) -> None:
     assert EVIL in shown
     assert f"a = '{EVIL}'" in shown
     assert (
-        f"The program raised ValueError: {EVIL}; this is what it did before." in shown
+        f"The program raised ValueError: {EVIL}; the report covers the run before that."
+        in shown
     )
-    assert "bears bf16" in shown
+    assert "bf16 is enough" in shown
     assert "not measured" in shown
 
 
@@ -114,21 +115,21 @@ def test_json_is_strict_and_whole(report: Report) -> None:
     record = json.loads(report.to_json(), parse_constant=refuse)
     assert record["program"] == ["solver.py", EVIL]
     assert record["ending"].startswith("raised ValueError")
-    assert len(record["places"]) == 4
-    first = record["places"][0]
+    assert len(record["call_sites"]) == 4
+    first = record["call_sites"][0]
     assert first["user"]["line"] == 1
     assert first["calls"] == 3
     assert first["multiply_adds_share"] == 0.25
     assert first["shapes"] == [{"m": 20, "n": 15, "k": 70, "calls": 3}]
-    assert first["verdict"]["text"] == "bears bf16"
+    assert first["verdict"]["text"] == "bf16 is enough"
     names = [row["precision"] for row in first["precisions"]]
     assert names[:2] == ["f32", "tf32"]
     assert "bf16@H100" in names
     counts = first["exponents"]["a"]["counts"]
     assert sum(counts.values()) == 20 * 70
-    assert record["places"][2]["condition"]["median"] == "nan"
-    assert record["elsewhere"][0]["advice"] == "add --lapack"
-    assert record["advice"][0]["kind"] == "bears"
+    assert record["call_sites"][2]["condition"]["median"] == "nan"
+    assert record["not_reached"][0]["remedy"] == "add --lapack"
+    assert record["advice"][0]["kind"] == "sufficient"
 
 
 def test_the_table_in_a_pipe(report: Report) -> None:
@@ -136,10 +137,10 @@ def test_the_table_in_a_pipe(report: Report) -> None:
     report.print(stream)
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("solver.py <script>")
-    head = next(line for line in lines if line.startswith("place "))
+    head = next(line for line in lines if line.startswith("call site "))
     for name in ("verdict", "% work", "exp. A", "bf16x3", "bf16@H100", "condition"):
         assert name in head
-    assert "within" not in head
+    assert "library" not in head
     (row,) = [x for x in lines if x.startswith("/program/solver.py:12 step")][:1]
     assert "not measured" in row
     assert any(line.startswith("Not reached: ") for line in lines)
@@ -147,22 +148,22 @@ def test_the_table_in_a_pipe(report: Report) -> None:
 
 def test_a_librarys_frame_has_a_column() -> None:
     inner = Frame("/usr/lib/python3/site-packages/tenpy/npc.py", 3, "tensordot")
-    one = place(gaussian())
+    one = site(gaussian())
     seen = run(type(one)(**{**vars(one), "library": inner}))
     stream = io.StringIO()
     report = Report(seen, options(precision="bf16"))
     report.print(stream)
-    assert "within" in stream.getvalue()
+    assert "library" in stream.getvalue()
     assert "tenpy/npc.py:3 tensordot" in stream.getvalue()
     assert "computed by tenpy/npc.py:3 tensordot" in report.to_html()
 
 
 def test_the_many_places_of_a_table_end() -> None:
-    many = [place(gaussian(), user=HERE._replace(line=i)) for i in range(40)]
+    many = [site(gaussian(), user=HERE._replace(line=i)) for i in range(40)]
     stream = io.StringIO()
     report = Report(run(*many), options(precision="bf16"))
     report.print(stream)
-    assert "and 10 places with 25.0 %" in stream.getvalue()
+    assert "and 10 call sites with 25.0 %" in stream.getvalue()
     assert Page(report.to_html()).tags.count("details") == 40
 
 
@@ -170,9 +171,9 @@ def test_nothing_at_all() -> None:
     report = Report(run(), options(precision="bf16"))
     stream = io.StringIO()
     report.print(stream)
-    assert "No product was reached" in stream.getvalue()
+    assert "No matrix multiplication was measured" in stream.getvalue()
     Page(report.to_html())
-    assert json.loads(report.to_json())["places"] == []
+    assert json.loads(report.to_json())["call_sites"] == []
 
 
 def test_save(report: Report, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_run(program: Path) -> None:
     done = forks.python(*words, cwd=program)
     squares, product = expected()
     assert done.stdout == f"{squares} {product}\n"
-    assert "1 call obeyed bf16" in done.stderr
+    assert "1 matrix multiplication ran in bf16" in done.stderr
 
 
 def test_report(program: Path) -> None:
@@ -52,9 +52,9 @@ def test_report(program: Path) -> None:
     assert done.stdout.startswith(f"{squares} {product}\n")
     report = json.loads((program / "r.json").read_text())
     assert report["arithmetic"]["format"] == "bfloat16"
-    rows = {row["function"]: row for row in report["arithmetic"]["places"]}
+    rows = {row["function"]: row for row in report["arithmetic"]["call_sites"]}
     assert rows["multiply"]["user"]["line"] == 4
-    assert [place["multiply_adds"] for place in report["places"]] == [9]
+    assert [site["multiply_adds"] for site in report["call_sites"]] == [9]
     assert done.returncode == 0
 
 
@@ -64,7 +64,7 @@ def test_block() -> None:
         product = X[np.newaxis] @ np.eye(3, dtype=np.float32)
     assert squares.tolist() == expected()[0]
     assert product[0].tolist() == X.astype(td.bfloat16).tolist()
-    assert report.places[0].place.calls == 1
+    assert report.call_sites[0].call_site.calls == 1
     assert (X * X).tolist() != squares.tolist()  # outside all is as it was
 
 

@@ -1,6 +1,6 @@
 """A collector in Python, for tests of the report: it sees np.matmul and np.dot by name.
 
-`install` puts it in the place of the package's; `python -m tests.support.collector ...`
+`install` puts it in place of the package's; `python -m tests.support.collector ...`
 is the command `tf32dtype ...` with it.
 """
 
@@ -17,10 +17,10 @@ import numpy as np
 
 import tf32dtype as td
 from tf32dtype._report import collect
-from tf32dtype._report.places import Elsewhere, Frame, Place, Run, Sample
+from tf32dtype._report.call_sites import CallSite, Frame, NotReached, Run, Sample
 
 NAMES = ("matmul", "dot")
-MOST = 3  # samples a place
+MOST = 3  # samples a call site
 
 
 class Collector:
@@ -42,8 +42,8 @@ class Collector:
         return Run(
             self.argv,
             time.perf_counter() - self.began,
-            tuple(self.place(key, seen) for key, seen in self.seen.items()),
-            (Elsewhere("LAPACK", "dgesv", 2, 0.01, "--lapack"),),
+            tuple(self.call_site(key, seen) for key, seen in self.seen.items()),
+            (NotReached("LAPACK", "dgesv", 2, 0.01, "--lapack"),),
             platform.python_version(),
             np.__version__,
             td.__version__,
@@ -60,7 +60,7 @@ class Collector:
 
     def take(self, frame: Any, a: Any, b: Any, seconds: float) -> None:
         code = frame.f_code
-        place = Frame(
+        site = Frame(
             os.path.abspath(code.co_filename), frame.f_lineno, code.co_qualname
         )
         a, b = np.array(a, ndmin=2), np.array(b)
@@ -68,7 +68,7 @@ class Collector:
         dtype = np.result_type(a, b)
         (m, k), n = a.shape, b.shape[1]
         seen = self.seen.setdefault(
-            (place, dtype.name),
+            (site, dtype.name),
             {"calls": 0, "work": 0, "seconds": 0.0, "shapes": Counter(), "samples": []},
         )
         seen["calls"] += 1
@@ -79,9 +79,9 @@ class Collector:
             sample = Sample(a.astype(dtype), b.astype(dtype), m, n, k, True)
             seen["samples"].append(sample)
 
-    def place(self, key: Any, seen: dict[str, Any]) -> Place:
+    def call_site(self, key: Any, seen: dict[str, Any]) -> CallSite:
         frame, dtype = key
-        return Place(
+        return CallSite(
             user=frame,
             library=None,
             caller="_multiarray_umath.so",

@@ -201,7 +201,7 @@ CALLS: dict[str, list[Call]] = {
 NO_ARRAYS: dict[str, str] = {
     "td.Format": "a row of facts",
     "td.arithmetic": "a scope of NumPy's float32",
-    "td.arithmetic.places": "figures",
+    "td.arithmetic.call_sites": "figures",
     "td.arithmetic.functions": "names",
     "td.free_buffers": "no arguments",
     "td.from_bits": "takes codes",

@@ -71,8 +71,8 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 def precisions(path: Path) -> dict[str, str | None]:
     """By the text of the line."""
-    found = read_plan(str(path)).places
-    return {place.user.text: place.precision for place in found if place.user}
+    found = read_plan(str(path)).call_sites
+    return {site.user.text: site.precision for site in found if site.user}
 
 
 def exhaustive() -> set[int]:
@@ -113,10 +113,12 @@ def test_it_finds_what_exhaustive_search_finds(tuned: tuple[Path, Any]) -> None:
 def test_it_tells(tuned: tuple[Path, Any]) -> None:
     _, done = tuned
     title, header, *_ = done.stdout.splitlines()
-    assert title == "The lowest precision of each place"
-    assert header.split() == [*"place precision % work SNR routine dtype".split()]
-    assert "B200 (a model: products at its peaks): " in done.stdout
-    assert "H100 (a model: products at its peaks): " in done.stdout
+    assert title == "Lowest sufficient precision of each call site"
+    assert header.split() == [
+        *"call site precision % work SNR dB routine dtype".split()
+    ]
+    assert "Estimated speedup on B200 at peak rates: " in done.stdout
+    assert "Estimated speedup on H100 at peak rates: " in done.stdout
     assert done.stderr == ""
 
 

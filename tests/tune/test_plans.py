@@ -18,7 +18,7 @@ import tf32dtype as td
 from tests.support import forks
 from tf32dtype import _core
 from tf32dtype._matmul.plan_lines import Line, LineError, find_line, name_line
-from tf32dtype._matmul.plans import Plan, PlannedPlace, plan_text, read_plan
+from tf32dtype._matmul.plans import Plan, PlannedCallSite, plan_text, read_plan
 
 pytestmark = pytest.mark.once
 
@@ -43,8 +43,8 @@ lines = st.builds(
     lambda file, function, text, count: Line(file, function, text, *count),
     texts, texts, texts, counts,
 )  # fmt: skip
-places = st.builds(
-    PlannedPlace,
+sites = st.builds(
+    PlannedCallSite,
     st.sampled_from([None, "bf16", "tf32"]),
     lines,
     st.none() | lines,
@@ -53,7 +53,7 @@ places = st.builds(
 )
 plans = st.builds(
     Plan,
-    st.lists(places, max_size=3).map(tuple),
+    st.lists(sites, max_size=3).map(tuple),
     st.sampled_from([None, "bf16"]),
     st.booleans(),
     st.booleans(),
@@ -85,16 +85,17 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path, examples: int) -> None
         (None, "No such file"),
         ("version = ", "no TOML"),
         ("", "version = 1 is needed"),
-        ("version = 1\ndefault = 'bf17'", "unknown precision 'bf17'"),
+        ("version = 1\ndefault = 'bf17'", "precision must be one of"),
         ("version = 1\nfloat64 = 1", "float64 = 1: a bool is needed"),
         ("version = 1\ncolor = 1", "'color' is nothing that a plan has"),
-        ("version = 1\n[[place]]\nprecision = 'bf16'", "a place needs user"),
+        ("version = 1\n[[call_site]]\nprecision = 'bf16'", "a call site needs user"),
         (
-            "version = 1\n[[place]]\nuser = {file = 'x', function = 'f', text = 't'}",
+            "version = 1\n[[call_site]]\n"
+            "user = {file = 'x', function = 'f', text = 't'}",
             "precision is missing",
         ),
         (
-            "version = 1\n[[place]]\nprecision = 'bf16'\n"
+            "version = 1\n[[call_site]]\nprecision = 'bf16'\n"
             "user = {file = 'x', function = 'f', text = 't', count = 3}",
             "count = 3 is none of 1 to 1",
         ),
@@ -121,9 +122,9 @@ def test_what_is_no_plan(tmp_path: Path, text: str | None, complaint: str) -> No
 def test_a_plan_goes_with_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text("version = 1\n")
-    with pytest.raises(ValueError, match="float64=True is not for a plan"):
+    with pytest.raises(ValueError, match="float64 must not be given with a plan"):
         td.matmul_precision(plan=path, float64=True)
-    with pytest.raises(ValueError, match="precision='bf16' is not for a plan"):
+    with pytest.raises(ValueError, match="precision must not be given with a plan"):
         td.set_matmul_precision("bf16", plan=path)
     for words in (["--precision", "bf16"], ["--no-blas"], ["--dots"]):
         done = forks.python(
@@ -192,12 +193,12 @@ def test_lines_outlive_edits_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edited", "complaint"),
     [
-        (SOURCE.replace("first = x @ x", "first = x @ -x"), "no such line any more"),
+        (SOURCE.replace("first = x @ x", "first = x @ -x"), "line not found in"),
         (SOURCE.replace("first = x @ x", "first = x @ x\n        first = x @ x"),
-         "2 lines may be meant"),
-        (SOURCE.replace("def step", "def leap"), "no such line any more"),
+         "got 2 equal lines"),
+        (SOURCE.replace("def step", "def leap"), "line not found in the file"),
         (SOURCE + "(", "cannot be read"),
-        (None, "no such file"),
+        (None, "file not found"),
     ],
 )  # fmt: skip
 def test_lines_that_are_gone(
@@ -244,9 +245,9 @@ def by_scipy(x: Any) -> Any:
 
 
 def plan_of(path: Path, *found: tuple[str, str, str], **others: Any) -> Path:
-    """A plan: function, text and precision of each place in this file."""
+    """A plan: function, text and precision of each call site in this file."""
     made = [
-        PlannedPlace(precision, Line(__file__, function, text))
+        PlannedCallSite(precision, Line(__file__, function, text))
         for function, text, precision in found
     ]
     path.write_text(plan_text(Plan(tuple(made), **others)))
@@ -307,11 +308,14 @@ def test_a_line_of_a_library_counts(tmp_path: Path) -> None:
     library = Line("numpy/_core/numeric.py", "tensordot", "res = dot(at, bt)")
     path = tmp_path / "plan.toml"
     user = Line(__file__, product.__qualname__, "return np.tensordot(X, X, 1)")
-    for places, precision in (
-        ([PlannedPlace("bf16", None, library)], "bf16"),
-        ([PlannedPlace("bf16", user), PlannedPlace("tf32", user, library)], "tf32"),
+    for sites, precision in (
+        ([PlannedCallSite("bf16", None, library)], "bf16"),
+        (
+            [PlannedCallSite("bf16", user), PlannedCallSite("tf32", user, library)],
+            "tf32",
+        ),
     ):
-        path.write_text(plan_text(Plan(tuple(places))))
+        path.write_text(plan_text(Plan(tuple(sites))))
         with td.matmul_precision(plan=path):
             assert product().tobytes() == rounded(precision)
 
@@ -343,7 +347,7 @@ def test_what_is_not_found_is_one_warning(tmp_path: Path) -> None:
         with td.matmul_precision(plan=path):
             assert by_method(X)[0].tobytes() == rounded("bf16")
     (warning,) = caught
-    assert "no such line any more" in str(warning.message)
+    assert "line not found in the file" in str(warning.message)
     assert "third = x.dot(x)" in str(warning.message)
 
 
@@ -351,14 +355,16 @@ def test_what_is_not_found_is_one_warning(tmp_path: Path) -> None:
 def test_the_command_tells_of_changed_code(tmp_path: Path) -> None:
     (tmp_path / "gone.py").write_text("import sys\nsys.exit(7)\n")
     line = Line("gone.py", "<module>", "y = x @ x")
-    (tmp_path / "plan.toml").write_text(plan_text(Plan((PlannedPlace("bf16", line),))))
+    (tmp_path / "plan.toml").write_text(
+        plan_text(Plan((PlannedCallSite("bf16", line),)))
+    )
     done = forks.python(
         "-m", "tf32dtype", "run", "--quiet", "--plan", "plan.toml", "gone.py",
         cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 7
     assert done.stderr == (
-        "tf32dtype run: plan.toml: no such line any more: gone.py, <module>:"
+        "tf32dtype run: plan.toml: line not found in the file: gone.py, <module>:"
         " 'y = x @ x'; none holds there\n"
     )
 

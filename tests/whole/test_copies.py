@@ -86,5 +86,5 @@ def test_an_open_scope(way: str) -> None:
     """A copy is not open."""
     with td.matmul_precision("bf16") as scope:
         again = WAYS[way](scope)
-        with pytest.raises(RuntimeError, match="is not open here"):
+        with pytest.raises(RuntimeError, match="must be open in this context"):
             again.__exit__(None, None, None)

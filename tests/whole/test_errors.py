@@ -116,27 +116,31 @@ CURES = [
     (products(), SINGLE.astype(float), FLOAT64 + r"\('bf16', float64=True\)"),
     (products(), SINGLE.astype("F"), r"td\.matmul_precision\('bf16', complex64=True\)"),
     (products(), SINGLE.astype("D"), "'bf16', float64=True, complex64=True"),
-    (products(), HALF, r"float16 and float16 make float16: cast them, x\.astype\("),
-    (products(), SINGLE.astype("i1"), r"int8 and int8 make int8: cast them, x\.astype"),
-    (products(), BF16, r"leave precision= out, or cast to float32, x\.astype\("),
+    (products(), HALF, r"got float16 and float16\. Cast them, x\.astype\("),
+    (products(), SINGLE.astype("i1"), r"got int8 and int8\. Cast them, x\.astype"),
+    (products(), BF16, r"Omit precision=, or cast to float32, x\.astype\("),
     (
         products(precision=None, device="A100"),
         SINGLE,
-        r"add precision=, tf32, tf32x3, bf16, bf16x3, bf16x6, bf16x9, f16\..*"
+        r"Use precision tf32, tf32x3, bf16, bf16x3, bf16x6, bf16x9 or f16\..*"
         r"td\.tensor_core\.matmul\(a, b, device='A100'\)",
     ),
-    (products(precision=None, device="V100"), SINGLE, r"add precision=, f16\. "),
-    (products(instruction="wgmma"), SINGLE, r"add device=, H100$"),
-    (products(instruction="bogus"), SINGLE, r"add device=, V100, T4, A100, L40S"),
-    (products(precision="f32", device="T4"), SINGLE, "those of 'T4' are f16"),
-    (products(device="V100"), SINGLE, "Devices that have one: A100, L40S, H100, B200"),
+    (products(precision=None, device="V100"), SINGLE, r"Use precision f16\. "),
+    (products(instruction="wgmma"), SINGLE, r"Use device H100$"),
+    (products(instruction="bogus"), SINGLE, r"Use device V100, T4, A100, L40S"),
+    (
+        products(precision="f32", device="T4"),
+        SINGLE,
+        "'T4' does not support precision 'f32'. Use f16",
+    ),
+    (products(device="V100"), SINGLE, "Devices that can: A100, L40S, H100, B200"),
     (
         products(scale="row"),
         SINGLE,
-        "for the precisions fp8_e4m3, fp8_e5m2; given is 'bf16'",
+        "with precision fp8_e4m3 or fp8_e5m2; got precision='bf16'",
     ),
-    (products(precision=None, scale="row"), SINGLE, "none is given"),
-    (products(out=[1]), SINGLE, r"out is an array, not \[1\]"),
+    (products(precision=None, scale="row"), SINGLE, "; got none"),
+    (products(out=[1]), SINGLE, r"out must be an array; got \[1\]"),
 ]
 
 
@@ -158,38 +162,43 @@ def test_the_cures_work():
 
 def test_einsum_takes_numbers():
     for dtype in ("U1", "S1", "M8[s]", "m8[s]", "V2"):
-        with pytest.raises(TypeError, match=r"operand 1 is .*: numbers are needed"):
+        with pytest.raises(TypeError, match="operand 1 must hold numbers; got "):
             td.einsum("ij,jk->ik", SINGLE, np.zeros((4, 3), dtype))
-    with pytest.raises(TypeError, match="a string such as 'ij,jk->ik', not an array"):
+    with pytest.raises(TypeError, match="a string such as 'ij,jk->ik'; got an array"):
         td.einsum(SINGLE)
 
 
 def test_a_number_format_is_no_block_format():
-    with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) rounds each"):
+    with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) to round each"):
         blocks.quantize(SINGLE, "bf16")
-    with pytest.raises(TypeError, match=r"named by a string, not <class .*; known are"):
+    with pytest.raises(TypeError, match=r"a name or a row of .*; got <class"):
         blocks.quantize(SINGLE, td.bfloat16)
 
 
 @pytest.mark.parametrize(
     ("a", "b", "options", "words"),
     [
-        (SINGLE, np.float32(1), {}, r"not single numbers: .* \(3, 4\) and \(\)"),
+        (SINGLE, np.float32(1), {}, r"at least one axis; .* \(3, 4\) and \(\)"),
         (
             np.ones((2, 3, 4), "f2"),
             np.ones((3, 4, 3), "f2"),
             {},
-            r"\(2,\) and \(3,\) do not broadcast: lengths are equal, or 1",
+            r"lengths must be equal or 1; got \(2,\) and \(3,\)",
         ),
         (
             HALF,
             HALF.T,
             {"accumulator": "float17"},
-            "float32, float16 and float64 are known",
+            "'float32', 'float16' or 'float64'; got 'float17'",
         ),
-        (HALF, HALF.T, {"promote_every": "x"}, "promote_every is an integer, not 'x'"),
-        (SINGLE.astype(float), HALF.T, {}, r"Cast it first, a\.astype\(b\.dtype\)"),
-        (HALF, SINGLE.T.astype(int), {}, r"Cast it first, b\.astype\(np\.float32\)"),
+        (
+            HALF,
+            HALF.T,
+            {"promote_every": "x"},
+            "promote_every must be an integer; got 'x'",
+        ),
+        (SINGLE.astype(float), HALF.T, {}, r"Use a\.astype\(b\.dtype\)"),
+        (HALF, SINGLE.T.astype(int), {}, r"Use b\.astype\(np\.float32\)"),
     ],
 )
 def test_a_tensor_core_names_the_cure(a, b, options, words):

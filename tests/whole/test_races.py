@@ -282,7 +282,7 @@ def test_races_of_figures() -> None:
     def work() -> int:
         for _ in range(20):
             x + x
-        return sum(place["results"] for place in td.arithmetic.places())
+        return sum(site["results"] for site in td.arithmetic.call_sites())
 
     with td.arithmetic("bf16", watch=True):
         together([work] * THREADS)

@@ -45,7 +45,9 @@ def code(text: str, form: Facts) -> int:
     # The codes of fp6 and fp4 are shorter than their byte.
     width = form.bits + form.unused_low_bits
     if typed >> width:
-        raise CommandError(f"{text} has more than the {width} bits of {form.name}")
+        raise CommandError(
+            f"code of {form.name} must have at most {width} bits; got {text}"
+        )
     return typed
 
 

@@ -141,7 +141,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the report; 1 if nothing reaches the target."""
     if arguments.target_db is not None and np.isnan(arguments.target_db):
-        raise CommandError("--target-db nan: a number of dB is needed")
+        raise CommandError("--target-db must be a number of dB; got nan")
     if arguments.b is None:
         report, tables = _stored(arguments)
     elif arguments.device:
@@ -162,8 +162,7 @@ def _stored(arguments: Namespace) -> Report:
     for option in ("precision", "device"):
         if getattr(arguments, option):
             raise CommandError(
-                f"--{option} is of products, and {arguments.a} is one array: give two"
-                " files, or leave it out"
+                f"--{option} must only be given with two files; got only {arguments.a}"
             )
     named, in_blocks = _names(arguments.formats)
     if arguments.formats is None:
@@ -206,8 +205,8 @@ def _products(arguments: Namespace) -> Report:
 def _on_devices(arguments: Namespace) -> Report:
     if arguments.target_db is not None:
         raise CommandError(
-            "--target-db chooses among formats, --device compares tensor cores: leave"
-            " one of them out"
+            "--target-db and --device must not be given together; use --target-db to"
+            " choose among formats, --device to compare tensor cores"
         )
     units = find_units(arguments.device)
     named, ways = _named(arguments)
@@ -238,10 +237,12 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
     """Names of formats, and of block formats."""
     words = _words(names)
     if names is not None and not words:
-        raise CommandError("--formats names no format")
+        raise CommandError("--formats must name at least one format; got an empty list")
     for word in words:
         if word in precision_names() and word not in (*known(), *formats.known()):
-            raise CommandError(f"{word} is a precision: --precision {word}")
+            raise CommandError(
+                f"--formats must not name precisions; use --precision {word}"
+            )
     in_blocks: list[str] = [
         block_formats[word].name for word in words if word in block_formats
     ]
@@ -253,7 +254,9 @@ def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
     named, in_blocks = _names(arguments.formats)
     wanted = [*in_blocks, *_words(arguments.precision)]
     if arguments.precision is not None and not _words(arguments.precision):
-        raise CommandError("--precision names no precision")
+        raise CommandError(
+            "--precision must name at least one precision; got an empty list"
+        )
     return named, ways_of([*dict.fromkeys(wanted)])
 
 
@@ -270,15 +273,15 @@ def _factors(arguments: Namespace) -> tuple[Array, Array]:
     for name, x in zip(names, (a, b), strict=True):
         if x.ndim not in (1, 2):
             raise CommandError(
-                f"{name} has shape {x.shape}; a matrix or a vector is needed. By itself"
-                f" it can be stored: tf32dtype compare {name}"
+                f"{name} must be a matrix or a vector; got shape {x.shape}. To compare"
+                f" storage formats use: tf32dtype compare {name}"
             )
     a = a[np.newaxis] if a.ndim == 1 else a
     b = b[:, np.newaxis] if b.ndim == 1 else b
     if a.shape[1] != b.shape[0]:
         raise CommandError(
-            f"{names[0]} has {a.shape[1]} columns and {names[1]} has "
-            f"{b.shape[0]} rows: they do not multiply"
+            f"{names[0]} must have as many columns as {names[1]} has rows; "
+            f"got {a.shape[1]} and {b.shape[0]}"
         )
     return a, b
 

@@ -154,7 +154,9 @@ def check(units: Sequence[Unit], subjects: Sequence[Subject]) -> None:
         if not any(subject.has(unit) for unit in units):
             names = ", ".join(unit.name for unit in units)
             has = ", ".join(formats(units))
-            raise CommandError(f"{names}: no {subject.name}, but {has}")
+            raise CommandError(
+                f"{names} does not support {subject.name}; use one of {has}"
+            )
 
 
 @dataclass

@@ -207,7 +207,9 @@ def _tile(text: str | None) -> tuple[int | None, int | None] | None:
         return None
     found = re.fullmatch(r"(all|[1-9]\d*)x(all|[1-9]\d*)", text)
     if found is None:
-        raise CommandError(f"--tile {text}: write 128x128, 1x128, 1xall or allxall")
+        raise CommandError(
+            f"--tile must be such as 128x128, 1x128, 1xall or allxall; got {text}"
+        )
     rows, columns = (None if x == "all" else int(x) for x in found.groups())
     return rows, columns
 

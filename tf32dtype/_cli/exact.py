@@ -36,7 +36,9 @@ def parse(text: str) -> Number:
         If it is no number, or too long to be kept exactly.
     """
     if len(text) > _LONGEST_INPUT:
-        raise CommandError(f"the number has more than {_LONGEST_INPUT} characters")
+        raise CommandError(
+            f"number must have at most {_LONGEST_INPUT} characters; got {len(text)}"
+        )
     if re.fullmatch(r"[+-]?(inf|infinity|nan)", text, re.IGNORECASE):
         return float(text)
     hexadecimal = _HEX_FLOAT.fullmatch(text)
@@ -44,7 +46,9 @@ def parse(text: str) -> Number:
     if decimal := _DECIMAL_EXPONENT.search(text):
         exponent = decimal[1]
     if len(exponent) > 6 or abs(int(exponent or 0)) > _LARGEST_EXPONENT:
-        raise CommandError(f"the exponent of {text} is beyond {_LARGEST_EXPONENT}")
+        raise CommandError(
+            f"exponent must be at most {_LARGEST_EXPONENT} in size; got {text}"
+        )
     try:
         if hexadecimal:
             sign, whole, part, exponent = hexadecimal.groups()
@@ -53,16 +57,16 @@ def parse(text: str) -> Number:
         value = Fraction(text)
         return -0.0 if value == 0 and text.startswith("-") else value
     except ZeroDivisionError:
-        raise CommandError(f"{text} divides by zero") from None
+        raise CommandError(f"number must not divide by zero; got {text}") from None
     except ValueError:
         if os.sep in text or os.path.splitext(text.partition(":")[0])[1]:
             raise CommandError(
-                f"{text}: no such file, and no number"
-                + (" (FILE:NAME is a tensor of a file)" if ":" in text else "")
+                f"{text} is not an existing file and not a number"
+                + ("; use FILE:NAME for a tensor of a file" if ":" in text else "")
             ) from None
         raise CommandError(
-            f"{text!r} is no number and no file; write 3.14159, 1e-40, 1/3, 0x1.8p-3,"
-            " inf or nan"
+            "argument must be a file or a number such as 3.14159, 1e-40, 1/3, 0x1.8p-3,"
+            f" inf or nan; got {text!r}"
         ) from None
 
 

@@ -132,15 +132,15 @@ def run(arguments: Namespace) -> None:
     paths = [path for word in arguments.what if (path := _file_of(word))]
     if paths and len(arguments.what) > 1:
         raise CommandError(
-            f"{paths[0]} is a file, and {len(arguments.what)} words are given: inspect"
-            " one file at a time, and name its tensors by --tensor"
+            f"{paths[0]} must be the only argument, because it is a file; got"
+            f" {len(arguments.what)} arguments. Use --tensor to name tensors"
         )
     if paths:
         _run_file(arguments, paths[0])
         return
     typed = _numbers(arguments.what)
     if arguments.tensor:
-        raise CommandError(f"--tensor is of files, and {typed[0]!r} is none")
+        raise CommandError(f"--tensor must only be given with a file; got {typed[0]!r}")
     if arguments.all and arguments.format is None and is_code(typed[0]):
         _only_one(typed)
         reports: list[Any] = [inspect_all.code_report(typed[0])]
@@ -149,8 +149,8 @@ def run(arguments: Namespace) -> None:
         in_blocks = [name for name in names if name in block_formats]
         if in_blocks and (others := [x for x in names if x not in block_formats]):
             raise CommandError(
-                f"{in_blocks[0]} is a block format and {others[0]} is none: inspect"
-                " them one after the other"
+                "--format must name only block formats or only other formats; got"
+                f" {in_blocks[0]} and {others[0]}"
             )
         _check_options(arguments, bool(in_blocks))
         if in_blocks:
@@ -177,24 +177,26 @@ def _numbers(words: list[str]) -> list[str]:
         else:
             found.append(word.strip())
     if not found:
-        raise CommandError("there is no number on standard input")
+        raise CommandError("standard input must have at least one number; got none")
     return found
 
 
 def _check_options(arguments: Namespace, in_blocks: bool) -> None:
     if in_blocks and arguments.all:
-        raise CommandError("--all is of formats of numbers: block formats have it all")
+        raise CommandError("--all must not be given with a block format")
     for option in ("scale", "block_size"):
         if getattr(arguments, option) and not in_blocks:
             raise CommandError(
-                f"--{option.replace('_', '-')} is of block formats: name one by"
-                f" --format ({', '.join(block_formats)})"
+                f"--{option.replace('_', '-')} must only be given with a block format;"
+                f" use --format with one of {', '.join(block_formats)}"
             )
 
 
 def _of_formats(forms: list[Facts], typed: list[str], arguments: Namespace) -> Any:
     if arguments.format is None and (first := [x for x in typed if is_code(x)]):
-        raise CommandError(f"{first[0]} is a code: say of which format with --format")
+        raise CommandError(
+            f"{first[0]} is a code and not a number; use --format to name its format"
+        )
     if arguments.all:
         _only_one(typed)
         return [inspect_all.report(forms, typed[0])]
@@ -208,7 +210,7 @@ def _of_formats(forms: list[Facts], typed: list[str], arguments: Namespace) -> A
 
 def _only_one(typed: list[str]) -> None:
     if len(typed) > 1:
-        raise CommandError(f"--all is of one number, and {len(typed)} were given")
+        raise CommandError(f"--all must be given with one number; got {len(typed)}")
 
 
 def _file_of(text: str) -> str:
@@ -229,7 +231,9 @@ def _run_file(arguments: Namespace, path: str) -> None:
     for option in ("format", "all", "scale", "block_size"):
         if getattr(arguments, option):
             name = option.replace("_", "-")
-            raise CommandError(f"--{name} is of numbers, and {path} is a file")
+            raise CommandError(
+                f"--{name} must only be given with numbers; got the file {path}"
+            )
     report, table = inspect_files.report(path, arguments.tensor)
     if arguments.json:
         print_json(report)

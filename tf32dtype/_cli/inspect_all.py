@@ -18,8 +18,8 @@ def report(forms: list[Facts], typed: str) -> Report:
     """A number in every format, and number lines around it in some of them."""
     if is_code(typed) and len(forms) > 1:
         raise CommandError(
-            f"{typed} is a code: say of which one of"
-            f" {', '.join(form.name for form in forms)} by --format"
+            f"{typed} is a code and not a number; use --format with one of"
+            f" {', '.join(form.name for form in forms)}"
         )
     exact = read(typed, forms[0])
     records = [error(facts(name), exact) for name in known()]
@@ -53,7 +53,7 @@ def code_report(typed: str) -> Report:
     code = int(typed, 16)
     fitting = [f for f in forms if not code >> (f.bits + f.unused_low_bits)]
     if not fitting:
-        raise CommandError(f"{typed} has more bits than the codes of any format")
+        raise CommandError(f"code must not have more bits than any format; got {typed}")
     records = [
         {"format": form.name, **coded(form, form.from_code(code), code)}
         for form in fitting

@@ -60,13 +60,13 @@ def _report(
     length = size or row.block_size
     if len(numbers.typed) > length:
         raise CommandError(
-            f"{row.name} has blocks of {length} numbers (--block-size), and"
-            f" {len(numbers.typed)} were given"
+            f"a block of {row.name} must have at most {length} values; got"
+            f" {len(numbers.typed)}. Use --block-size"
         )
     rules = [rule for rule in RULES if rule != _TCFP or row.name.startswith("tcfp")]
     if scale is not None and scale not in rules:
         raise CommandError(
-            f"--scale {scale}: of {row.name} known are {', '.join(rules)}"
+            f"--scale must be one of {', '.join(rules)} for {row.name}; got {scale}"
         )
     chosen = scale or row.scale
     found = {rule: _quantized(row, numbers, rule, size) for rule in rules}

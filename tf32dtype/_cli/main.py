@@ -90,7 +90,7 @@ _NEGATIVE = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized"):
-            message += f" ({self.prog} COMMAND --help lists what there is)"
+            message += f"; use {self.prog} COMMAND --help to list all options"
         self.exit(2, f"{self.prog}: {message}\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -24,7 +24,9 @@ def opened(path: str) -> Iterator[TensorFile]:
     try:
         file = open_file(path)
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}{_near(path)}") from None
+        raise CommandError(
+            f"{path} cannot be read: {error.strerror or error}{_near(path)}"
+        ) from None
     except (ValueError, ImportError) as error:
         raise CommandError(str(error)) from None
     with file:
@@ -80,21 +82,23 @@ def parted(text: str) -> tuple[str, str]:
 def _near(path: str) -> str:
     """The file that was perhaps meant."""
     near = [path + end for end in (".npy", ".npz") if os.path.exists(path + end)]
-    return f"; there is {' and '.join(near)}" if near else ""
+    return f"; use {' or '.join(near)}" if near else ""
 
 
 def _choose(file: TensorFile, path: str, name: str) -> Tensor:
     """The tensor of this name; without one, the only one that the file has."""
     if file.is_array:
         if name:
-            raise CommandError(f"{path} holds one array: leave out :{name}")
+            raise CommandError(
+                f"{path} holds one array and not tensors with names; omit :{name}"
+            )
         return next(iter(file.values()))
     listed = ", ".join(f"{path}:{known}" for known in islice(file, _MOST))
     listed += ", ..." * (len(file) > _MOST)
     if not file:
-        raise CommandError(f"{path} has no tensor")
+        raise CommandError(f"{path} must hold a tensor; got none")
     if not name and len(file) > 1:
-        raise CommandError(f"{path} has {len(file)} tensors: choose one of {listed}")
+        raise CommandError(f"{path} has {len(file)} tensors; use one of {listed}")
     if name and name not in file:
         raise CommandError(str(UnknownTensor(name, file, path)))
     return file[name or next(iter(file))]
@@ -103,25 +107,25 @@ def _choose(file: TensorFile, path: str, name: str) -> Tensor:
 def _check(array: Array, name: str) -> None:
     if array.dtype.kind == "V" and array.dtype.names is None:
         raise CommandError(
-            f"{name} holds {array.dtype}, items of {array.dtype.itemsize} bytes without"
-            " a format, whose name np.save does not keep: write the array with td.save,"
-            " or what is there with td.save(file, np.load(file).view(td.bfloat16)), or"
-            " whichever format it was"
+            f"{name} must hold real numbers; got {array.dtype}, elements of"
+            f" {array.dtype.itemsize} bytes without a format, which np.save does not"
+            " keep. Write the array with td.save, or convert the file with"
+            " td.save(file, np.load(file).view(td.bfloat16)) or another format"
         )
     if array.dtype.kind == "c":
         raise CommandError(
-            f"{name} holds {array.dtype}, not real numbers: save x.real and x.imag, and"
-            " compare each"
+            f"{name} must hold real numbers; got {array.dtype}. Save x.real and x.imag"
+            " and compare each"
         )
     if array.dtype.kind not in "biuf":
-        raise CommandError(f"{name} holds {array.dtype}, not real numbers")
+        raise CommandError(f"{name} must hold real numbers; got {array.dtype}")
     if array.size == 0:
-        raise CommandError(f"{name} has shape {array.shape}: there is no number in it")
+        raise CommandError(f"{name} must not be empty; got shape {array.shape}")
     finite = np.isfinite(array)
     bad = array.size - int(np.count_nonzero(finite))
     if bad:
         first = np.unravel_index(int(np.argmin(finite)), array.shape)
         raise CommandError(
-            f"{name} holds {bad} values that are Inf or NaN, the first at"
-            f" {[int(i) for i in first]}: losses are of finite numbers"
+            f"{name} must hold finite numbers; got {bad} Inf or NaN, the first at"
+            f" {[int(i) for i in first]}"
         )

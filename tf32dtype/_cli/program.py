@@ -114,7 +114,7 @@ def _run_script(path: str) -> None:
         try:
             source = loader.get_data(path)
         except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}") from None
+            raise CommandError(f"{path} cannot be read: {error.strerror}") from None
         _import_from(os.path.dirname(os.path.realpath(path)))
         path = os.path.abspath(path)
     vars(main)["__file__"] = path
@@ -136,11 +136,11 @@ def _run_module(name: str) -> None:
     try:
         found = importlib.util.find_spec(name)
     except ImportError as error:
-        raise CommandError(f"{name}: {error}") from None
+        raise CommandError(f"{name} cannot be imported: {error}") from None
     except ValueError:
         found = None
     if found is None:
-        raise CommandError(f"no module named {name!r}")
+        raise CommandError(f"{name!r} is not an installed module")
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit:

@@ -1,4 +1,4 @@
-"""What the products of a run came to, and what would reach those that did not obey."""
+"""The summary of a run: which multiplications were emulated, and which unchanged."""
 
 from __future__ import annotations
 
@@ -7,54 +7,57 @@ from typing import Any, NamedTuple, TextIO
 
 from .. import _core
 from .._matmul.precisions import Settings
-from .._report.elsewhere import Counts, elsewhere
+from .._report.naming import MULTIPLICATION, numbered
+from .._report.not_reached import Counts, not_reached
 from .._text import number
 from .streams import tell
 
 
-class Missed(NamedTuple):
-    """Products, or other work, that a precision did not reach."""
+class Unchanged(NamedTuple):
+    """Work that the precision did not reach."""
 
-    what: str
+    work: str
     calls: int
     multiply_adds: int | None
     seconds: float | None
-    #: what would reach it
-    cure: str
+    #: what would reach it; "" if nothing would
+    remedy: str
 
     def line(self) -> str:
-        """For the terminal."""
+        """Return the line for the terminal."""
         size = [] if self.multiply_adds is None else [_adds(self.multiply_adds)]
         time = [] if self.seconds is None else [f"{number(self.seconds)} s"]
-        measured = ", ".join([_calls(self.calls), *size, *time])
-        return f"{self.what}: {measured}" + (f". {self.cure}" if self.cure else "")
+        counts = ", ".join([self.work, numbered(self.calls, "call"), *size, *time])
+        return f"unchanged: {counts}" + (f". {self.remedy}" if self.remedy else "")
 
 
 class Reached(NamedTuple):
-    """The products of a run."""
+    """The matrix multiplications of a run."""
 
     precision: str
     #: dtype and routine: calls, multiply-adds
-    obeyed: dict[tuple[str, str], tuple[int, int]]
-    missed: list[Missed]
-    #: products that should have obeyed, and did not for want of memory
-    lost: int
+    emulated: dict[tuple[str, str], tuple[int, int]]
+    unchanged: list[Unchanged]
+    #: calls that stayed unchanged because memory was short
+    out_of_memory: int
+    #: whether NumPy's arithmetic was rounded too
+    arithmetic: bool
 
     @property
     def calls(self) -> int:
-        """Products that obeyed."""
-        return sum(calls for calls, _ in self.obeyed.values())
+        """The number of emulated calls."""
+        return sum(calls for calls, _ in self.emulated.values())
 
     @property
     def multiply_adds(self) -> int:
-        """Of those that obeyed."""
-        return sum(adds for _, adds in self.obeyed.values())
+        """The multiply-adds of emulated calls."""
+        return sum(adds for _, adds in self.emulated.values())
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "precision": self.precision,
-            "obeyed": {
+            "emulated": {
                 "calls": self.calls,
                 "multiply_adds": self.multiply_adds,
                 "share_of_multiply_adds": self.share,
@@ -65,96 +68,104 @@ class Reached(NamedTuple):
                         "calls": calls,
                         "multiply_adds": adds,
                     }
-                    for (dtype, routine), (calls, adds) in self.obeyed.items()
+                    for (dtype, routine), (calls, adds) in self.emulated.items()
                 ],
             },
-            "missed": [missed._asdict() for missed in self.missed],
+            "unchanged": [one._asdict() for one in self.unchanged],
         }
 
     @property
     def share(self) -> float:
-        """Of the multiply-adds that were counted; 0 if there were none."""
-        others = sum(missed.multiply_adds or 0 for missed in self.missed)
+        """The emulated share of the counted multiply-adds; 0 if there were none."""
+        others = sum(one.multiply_adds or 0 for one in self.unchanged)
         return self.multiply_adds / max(self.multiply_adds + others, 1)
 
     def print(self, stream: TextIO) -> None:
-        """Write the summary; its first line says if nothing obeyed."""
+        """Write the summary; its first line says if nothing was emulated."""
         if self.calls:
             first = (
-                f"tf32dtype: {_calls(self.calls)} obeyed {self.precision},"
-                f" {self.share:.1%} of the multiply-adds of all products that were seen"
+                f"tf32dtype: {numbered(self.calls, MULTIPLICATION)} ran in"
+                f" {self.precision} ({100 * self.share:.1f} % of all multiply-adds)"
             )
         else:
-            first = (
-                f"tf32dtype: nothing obeyed {self.precision}: the program's results are"
-                " those of its own precision"
-            )
+            first = f"tf32dtype: no {MULTIPLICATION} ran in {self.precision}"
+            if not self.arithmetic:
+                first += "; the results are unchanged"
             if stream.isatty():
                 first = f"\x1b[1;31m{first}\x1b[0m"
         lines = [first]
-        for dtype in dict.fromkeys(dtype for dtype, _ in self.obeyed):
+        for dtype in dict.fromkeys(dtype for dtype, _ in self.emulated):
             rows = [
                 f"{calls} {routine}"
-                for (its, routine), (calls, _) in self.obeyed.items()
+                for (its, routine), (calls, _) in self.emulated.items()
                 if its == dtype
             ]
-            lines.append(f"  obeyed, {dtype}: {', '.join(rows)}")
-        lines += [f"  not, {missed.line()}" for missed in self.missed]
-        if not self.calls and not self.missed:
-            lines.append("  No matrix product was seen at all.")
+            lines.append(f"  {dtype}: {', '.join(rows)}")
+        lines += [f"  {one.line()}" for one in self.unchanged]
+        if not self.calls and not self.unchanged:
+            lines.append(f"  The program made no {MULTIPLICATION}.")
         print("\n".join(lines), file=stream)
 
 
-#: Of a product that was seen and did not obey: what it is called, and what helps.
-_CURES = {
-    "obeyed another": ("in a precision that the program sets itself", ""),
-    "no precision": ("outside of the precision", "matmul_precision(None) holds there"),
-    "float64": ("", "Reach them with --float64"),
-    "complex": ("", "Reach them with --complex64"),
-    "dot": ("dots and norms", "Reach them with --dots"),
-    "short": ("shorter sums than --min-size", ""),
-    "outside": ("outside of --only, inside of --except, or left out by a plan", ""),
+_PRODUCTS = "matrix multiplications"
+#: The name and the remedy of work that was not emulated, by its fate.
+_FATES = {
+    "emulated otherwise": (f"{_PRODUCTS} in a precision that the program sets", ""),
+    "no precision": (f"{_PRODUCTS} inside matmul_precision(None)", ""),
+    "float64": (_PRODUCTS, "Use --float64 to include them"),
+    "complex": (_PRODUCTS, "Use --complex64 to include them"),
+    "dot": ("dot products and norms", "Use --dots to include them"),
+    "short": (f"{_PRODUCTS} with k below --min-size", ""),
+    "outside": (f"{_PRODUCTS} excluded by --only, --except or a plan", ""),
     "no memory": (
-        "no memory for what the precision needs",
-        "The program's results are not what was asked for",
+        f"{_PRODUCTS} for which memory was short",
+        "Some results are not in the requested precision",
     ),
 }
 
 
-def reached(label: str, settings: Settings, counts: Counts) -> Reached:
-    """What has been counted in this process and those that it started, under settings
-    that go by a label; of what no precision reaches since a moment."""
-    obeyed: dict[tuple[str, str], tuple[int, int]] = {}
-    missed: dict[tuple[str, str], tuple[int, int]] = {}
+def reached(
+    label: str, settings: Settings, counts: Counts, arithmetic: bool
+) -> Reached:
+    """Return the summary of this process and those that it started.
+
+    Parameters
+    ----------
+    label : str
+        The name of the precision.
+    settings : Settings
+        The settings of the run.
+    counts : Counts
+        The counts before the run of work that no precision reaches.
+    arithmetic : bool
+        Whether NumPy's arithmetic was rounded too.
+    """
+    emulated: dict[tuple[str, str], tuple[int, int]] = {}
+    others: dict[tuple[str, str], tuple[int, int]] = {}
     for fate, dtype, routine, calls, adds in _core.blas_counts():
-        into, key = (obeyed, (dtype, routine))
-        if fate != "obeyed":
-            into, key = missed, (fate, dtype)
+        into, key = (emulated, (dtype, routine))
+        if fate != "emulated":
+            into, key = others, (fate, dtype)
         before = into.get(key, (0, 0))
         into[key] = before[0] + calls, before[1] + adds
-    found = [_missed(*key, *size, settings.blas) for key, size in missed.items()]
-    for one in elsewhere(counts, settings.lapack):
-        what = f"{one.kind} ({one.name})" if one.name else one.kind
-        found.append(Missed(what, one.calls, None, one.seconds, one.advice))
-    lost = sum(calls for (fate, _), (calls, _) in missed.items() if fate == "no memory")
-    return Reached(label, obeyed, found, lost)
+    found = [_unchanged(*key, *size, settings.blas) for key, size in others.items()]
+    for one in not_reached(counts, settings.lapack):
+        work = f"{one.kind} ({one.name})" if one.name else one.kind
+        found.append(Unchanged(work, one.calls, None, one.seconds, one.remedy))
+    short = sum(
+        calls for (fate, _), (calls, _) in others.items() if fate == "no memory"
+    )
+    return Reached(label, emulated, found, short, arithmetic)
 
 
-def _missed(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Missed:
-    what, cure = _CURES[fate]
+def _unchanged(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Unchanged:
+    work, remedy = _FATES[fate]
     if fate == "no precision" and not blas:
-        what, cure = "made by BLAS", "Reach them without --no-blas"
-    if dtype == "complex128":
-        cure = {
-            "float64": "Reach them with --float64 --complex64",
-            "complex": "Reach them with --float64 --complex64",
-        }.get(fate, cure)
-    named = ", ".join(filter(None, [what, f"products in {dtype}"]))
-    return Missed(named, calls, adds, None, cure)
-
-
-def _calls(count: int) -> str:
-    return f"{count} call{'s' * (count != 1)}"
+        work = f"{_PRODUCTS} by BLAS"
+        remedy = "Leave out --no-blas to include them"
+    if dtype == "complex128" and fate in ("float64", "complex"):
+        remedy = "Use --float64 --complex64 to include them"
+    return Unchanged(f"{dtype} {work}", calls, adds, None, remedy)
 
 
 def _adds(count: int) -> str:
@@ -162,5 +173,5 @@ def _adds(count: int) -> str:
 
 
 def print_reached(summary: Reached) -> None:
-    """To standard error, wherever the program has put that."""
+    """Print to standard error, wherever the program has redirected it."""
     tell(sys.__stderr__, summary.print)

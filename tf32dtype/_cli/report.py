@@ -2,11 +2,11 @@
 
 It runs once, as it is, as `python script.py ...` or `python -m module ...` runs it:
 all words after its name are its own, and so is its exit code. Its matrix products, of
-NumPy, SciPy and whatever calls BLAS, are counted by their place in the source; samples
-of their operands are multiplied in each precision when it has ended, and compared with
+NumPy, SciPy and whatever calls BLAS, are counted by call site; samples of their
+operands are multiplied in each precision when it has ended, and compared with
 the float64 product. What os._exit or a signal ends leaves no report.
 
-SNR           -20 log10 of the relative error, in dB, over all samples of a place
+SNR           -20 log10 of the relative error, in dB, over all samples of a call site
 bears NAME    the cheapest precision (the fewest bits to multiply) whose SNR reaches
               --target-db, and none of whose errors is more than 10^(-target/20) of
               |A||B|, the sum of the magnitudes of its row's and column's products
@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=float,
         default=TARGET_DB,
         metavar="DB",
-        help=f"the SNR that a place needs ({TARGET_DB:g})",
+        help=f"the SNR that a call site needs ({TARGET_DB:g})",
     )
     parser.add_argument(
         "--exact", action="store_true", help="all operands, however long it takes"

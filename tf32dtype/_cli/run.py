@@ -9,8 +9,8 @@ and what would reach the others.
 --only, --except    where products obey: in code of a file, or of a function in it, and
                     in what that calls (repeatable); programs that it starts are left
                     alone then
---plan FILE         a precision for each place in the source, as `tf32dtype tune` writes
-                    it, instead of one for all
+--plan FILE         a precision for each call site, as `tf32dtype tune` writes it,
+                    instead of one for all
 --no-blas           NumPy's functions alone: no other library's, none of its methods
 --no-children       programs that it starts are left alone; else their products obey too
 --strict            exit code 3 if no product obeyed
@@ -28,7 +28,7 @@ from .._arithmetic import arithmetic
 from .._matmul.context import set_matmul_precision
 from .._matmul.plan_lines import search_first
 from .._matmul.precisions import Settings, find_precision, precision_of_format
-from .._report.elsewhere import Counts, watch_loops
+from .._report.not_reached import Counts, watch_loops
 from .._report.options import arithmetic_format
 from .._report.output import check_folder
 from .._report.regions import find_region
@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="a precision for each place, instead of --precision",
+        help="a precision for each call site, instead of --precision",
     )
     parser.add_argument("--device", metavar="NAME", help="with this one's tensor core")
     parser.add_argument(
@@ -126,12 +126,16 @@ def run(arguments: Namespace) -> NoReturn:
     with suppress(RuntimeError):  # memory was short, as the summary says
         set_matmul_precision(None)  # what ends after the program is no part of it
     _core.set_outer_precision(False)
-    label = "the plan" if planned else find_precision(arguments.precision).short
-    summary = reached(label, settings, counts)
+    label = (
+        "the plan's precisions"
+        if planned
+        else find_precision(arguments.precision).short
+    )
+    summary = reached(label, settings, counts, format is not None)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         print_reached(summary)
-    failed = summary.lost or (arguments.strict and not summary.calls)
+    failed = summary.out_of_memory or (arguments.strict and not summary.calls)
     if failed and ending.code in (None, 0):
         raise SystemExit(3)
     if not whole and ending.code in (None, 0):

@@ -63,7 +63,9 @@ def run(arguments: Namespace) -> None:
     """Print the table."""
     given = [x for x in (arguments.count, arguments.parameters) if x is not None]
     if len(given) != 1:
-        raise CommandError("name one number of parameters: tf32dtype sizes 7B")
+        raise CommandError(
+            f"COUNT must be given once; got {len(given)}. Use: tf32dtype sizes 7B"
+        )
     count = _count(given[0])
     sizes = [_of_array(name, count) for name in known()]
     sizes += [
@@ -123,8 +125,8 @@ def _count(text: str) -> int:
     except InvalidOperation:
         pass
     raise CommandError(
-        f"{word}: a whole number from 1 to 1e18 is needed, such as 7e9 or"
-        f" 7B (units: {', '.join(_UNITS)})"
+        "COUNT must be an integer from 1 to 1e18, such as 7e9 or 7B (units:"
+        f" {', '.join(_UNITS)}); got {word}"
     )
 
 
@@ -135,7 +137,7 @@ def checked_block_size(text: str | None) -> BlockSize | None:
     for size in BLOCK_SIZES:
         if text == str(size):
             return size
-    raise CommandError(f"--block-size {text.strip()}: allowed are {_choices()}")
+    raise CommandError(f"--block-size must be one of {_choices()}; got {text.strip()}")
 
 
 def _choices() -> str:

@@ -1,4 +1,4 @@
-"""The cheapest precision of each place that keeps a program's answer.
+"""The cheapest precision of each call site that keeps a program's answer.
 
 It runs the program again and again: unchanged, watched, and then with a precision for
 each line that multiplies matrices, until none can be lowered further. The result is a

@@ -85,8 +85,8 @@ def run(arguments: Namespace) -> None:
     forms = [*dict.fromkeys(map(_of_numbers, named))]
     if arguments.grid and (large := [form for form in forms if form.bits > _SMALL]):
         raise CommandError(
-            f"--grid is of formats of at most {_SMALL} bits, and {large[0].name} has"
-            f" {large[0].bits}"
+            f"--grid must only be given for formats of at most {_SMALL} bits; got"
+            f" {large[0].name}, which has {large[0].bits}"
         )
     reports = [record(form, arguments.sort) for form in forms]
     if arguments.json:
@@ -107,7 +107,7 @@ def _of_numbers(name: str) -> Facts:
         most = (1 << element.width - 1) - 1
         unit = f", each times 2^-{element.fraction_bits}" * bool(element.fraction_bits)
         raise CommandError(
-            f"the elements of {name} are no format's: they are the integers from"
+            f"elements of {name} are not in a format: they are the integers from"
             f" {-most} to {most}{unit}"
         )
     return facts(element.name)

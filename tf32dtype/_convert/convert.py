@@ -121,8 +121,8 @@ def convert(
             if _identity(source.paths) != sources:
                 notes.begin_with({})
                 raise UserError(
-                    f"{source.paths[0]} has changed while it was read: nothing is"
-                    " written; convert again"
+                    f"{source.paths[0]} must not change while convert reads it; got a"
+                    " changed file. Nothing is written: convert again"
                 )
             notes.complete()
         for part in parts.values():
@@ -145,13 +145,13 @@ def _identity(paths: Sequence[str]) -> list[tuple[str, int, int]]:
 def _check_absent(where: Destination, notes: Notes, force: bool) -> None:
     there = [path for path in where.outputs if os.path.lexists(path)]
     if there and not (force or notes.is_complete):
-        raise UserError(f"{there[0]} is there: --force replaces it")
+        raise UserError(f"{there[0]} already exists; use --force to overwrite it")
     for path in where.outputs:
         work = path + SUFFIX
         if os.path.islink(work) or (notes.is_new and os.path.lexists(work)):
             raise UserError(
-                f"{work} exists and is not convert's: it has no journal, or is a"
-                " symbolic link; move it away"
+                f"{work} already exists and is not a work file of convert: it has no"
+                " journal, or is a symbolic link. Move or remove that file"
             )
 
 
@@ -176,7 +176,9 @@ def _parts(
             if item.path != path:
                 continue
             for name in item.outlines.keys() & outlines.keys():
-                raise UserError(f"two tensors would be named {name}: --exclude one")
+                raise UserError(
+                    f"output names must be different; got {name} twice. Use --exclude"
+                )
             outlines.update(item.outlines)
         try:
             some = [item for item in items if item.path == path]

@@ -50,6 +50,6 @@ def _compiled(option: str, expressions: tuple[str, ...]) -> list[re.Pattern[str]
             found.append(re.compile(expression))
         except re.error as error:
             raise UserError(
-                f"--{option} {expression}: no regular expression: {error}"
+                f"--{option} must be a regular expression; got {expression}: {error}"
             ) from None
     return found

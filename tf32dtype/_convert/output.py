@@ -65,7 +65,7 @@ class Part:
             flags |= getattr(os, name, 0)
         self._stream = os.fdopen(os.open(self.work, flags, 0o666), "r+b")
         if anew:
-            with told(self.work, f"{self.size} bytes are needed, and nothing is kept"):
+            with told(self.work, f"{self.size} bytes are needed; nothing is kept"):
                 _take_room(self._stream.fileno(), self.size)
                 self._stream.write(self._head)
 
@@ -130,7 +130,8 @@ def _take_room(fd: int, size: int) -> None:
 
 @contextmanager
 def told(
-    path: str, what: str = "what is done is kept there: the same command resumes it"
+    path: str,
+    what: str = "the same command then resumes, because finished work is kept",
 ) -> Iterator[None]:
     """Have errors of a full disk say what becomes of the work."""
     try:
@@ -138,4 +139,6 @@ def told(
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise OSError(f"{path}: {error.strerror}; make room: {what}") from None
+        raise OSError(
+            f"{path} cannot be written: {error.strerror}. Make room: {what}"
+        ) from None

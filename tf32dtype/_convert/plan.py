@@ -74,7 +74,7 @@ def destination(source: TensorFile, out: str) -> Destination:
         found = _in_folder(source, out)
     for path in found.outputs:
         if any(_is_same(path, one) for one in source.paths):
-            raise UserError(f"{path} is the input: convert writes another file")
+            raise UserError(f"output must not be the input {path}; use another name")
     return found
 
 
@@ -83,14 +83,16 @@ def _in_folder(source: TensorFile, out: str) -> Destination:
     is_folder = out.endswith(os.sep) or os.path.isdir(out)
     if not (is_index or is_folder or "." not in os.path.basename(out)):
         raise UserError(
-            f"{out}: convert writes safetensors files: name a file *{SUFFIX}, or a"
-            f" folder, with a {os.sep} at its end"
+            f"output must be a file *{SUFFIX}, or a folder with a {os.sep} at its end;"
+            f" got {out}"
         )
     folder = os.path.realpath(os.path.dirname(out) if is_index else out)
     first = source.paths[0]
     if not first.endswith(INDEX_SUFFIX):
         if is_index:
-            raise UserError(f"{out} is an index, and {first} is one file: name a file")
+            raise UserError(
+                f"output must be a file, as the input {first} is; got the index {out}"
+            )
         name = os.path.splitext(os.path.basename(first))[0] + SUFFIX
         return Destination({"": os.path.join(folder, name)}, None)
     index = os.path.join(folder, os.path.basename(out if is_index else first))
@@ -138,9 +140,13 @@ def choose(source: TensorFile, options: Options, target: Target) -> set[str]:
     }
     if not found:
         raise UserError(
-            f"{source.paths[0]} has no tensor that is to be converted: none of floats"
-            f" that is no {target.label} yet"
-            + (f" and fits --include {' or '.join(options.include)}" if include else "")
+            f"{source.paths[0]} must have a floating-point tensor that is not"
+            f" {target.label} yet"
+            + (
+                f" and matches --include {' or '.join(options.include)}"
+                if include
+                else ""
+            )
         )
     return found
 
@@ -186,7 +192,7 @@ def _why_not(tensor: Tensor, target: Target) -> str:
         array = tensor.get()  # of a weight, checks its codes and scales
     except UserError as error:
         raise UserError(
-            f"{error}; --exclude {tensor.name!r} keeps it as it is"
+            f"{error}. Use --exclude {tensor.name!r} to keep the tensor unchanged"
         ) from None
     if not target.is_picky:
         release(array)
@@ -211,7 +217,7 @@ def left_out(source: TensorFile, options: Options) -> dict[str, str]:
     found = {name: x.problem for name, x in source.items() if x.problem}
     for name, problem in found.items():
         if not any(pattern.search(name) for pattern in exclude):
-            raise UserError(f"{problem}; --exclude {name!r} leaves it out")
+            raise UserError(f"{problem}. Use --exclude {name!r} to omit the tensor")
     return found
 
 
@@ -258,8 +264,8 @@ def _own(tensor: Tensor) -> Outlines:
     for part in tensor.parts or (tensor,):
         if part.dtype is None:
             raise ValueError(
-                f"{part.label}, which safetensors files do not have: it can be"
-                " converted, but not kept"
+                f"dtype must be one that safetensors files have; got {part.label}."
+                " Convert the tensor, or use --exclude"
             )
         found[part.name] = (part.dtype, part.shape)
     return found

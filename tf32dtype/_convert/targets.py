@@ -165,7 +165,7 @@ class Scaled:
             return ""
         if nans + infinities == 0:
             return ""
-        return f"{nans} NaN and {infinities} Inf, which have no scale"
+        return f"{nans} NaN and {infinities} Inf, which cannot have a scale"
 
     def convert(
         self, name: str, array: Any, write: Write, advance: Callable[[], None]
@@ -234,16 +234,18 @@ def _target(options: Options) -> Target:
     form = facts(options.to)
     if options.scheme is not None or options.tile is not None:
         return _tiles(options, form.name)
-    _refuse(
-        options, ("scale", "block_size"), f"of block formats, and {form.name} is none"
-    )
+    _refuse(options, ("scale", "block_size"), f"block formats; got --to {form.name}")
     if form.name == "float64":
-        _refuse(options, ("rounding", "overflow"), "of narrower formats than float64")
+        _refuse(
+            options,
+            ("rounding", "overflow"),
+            "formats narrower than float64; got --to float64",
+        )
     return Plain(form, options.rounding, options.overflow, options.seed)
 
 
 def _blocks(options: Options, name: str) -> Scaled:
-    _refuse(options, ("tile",), f"of numbers in tiles, and {name} has blocks")
+    _refuse(options, ("tile",), f"formats in tiles; got --to {name}, which has blocks")
     given = {
         "rounding": options.rounding,
         "overflow": options.overflow,
@@ -260,7 +262,7 @@ def _tiles(options: Options, name: str) -> Scaled:
     _refuse(
         options,
         ("rounding", "overflow", "scale", "block_size"),
-        "not of numbers in tiles, which have the nearest scales",
+        f"formats without tiles; got --to {name} in tiles",
     )
     # As its own checkpoints have them; others have a scale a row.
     tile = options.tile or ((128, 128) if options.scheme == "deepseek" else (1, None))
@@ -275,13 +277,15 @@ def _scheme(options: Options, some: schemes.Facts) -> str:
     except (ValueError, TypeError) as error:
         raise UserError(str(error)) from None
     if scheme not in schemes.SCHEMES:
-        raise UserError(f"--scheme {scheme}: known are {', '.join(schemes.SCHEMES)}")
+        raise UserError(
+            f"--scheme must be one of {', '.join(schemes.SCHEMES)}; got {scheme}"
+        )
     try:
         schemes.outline("module.weight", some, scheme)
     except (ValueError, TypeError) as error:
         why = str(error).rpartition(": ")[2]
         raise UserError(
-            f"--scheme {scheme} does not have {some.format}: {why}"
+            f"--scheme {scheme} cannot store {some.format}: {why}"
         ) from None
     return scheme
 
@@ -289,11 +293,11 @@ def _scheme(options: Options, some: schemes.Facts) -> str:
 def _refuse(options: Options, names: Sequence[str], why: str) -> None:
     for name in names:
         if getattr(options, name) != getattr(Options, name):
-            raise UserError(f"--{name.replace('_', '-')} is {why}")
+            raise UserError(f"--{name.replace('_', '-')} must only be given for {why}")
 
 
 def _check_seed(options: Options) -> None:
     if options.seed is not None and options.rounding != "stochastic":
-        raise UserError("--seed is of --rounding stochastic")
+        raise UserError("--seed must only be given with --rounding stochastic")
     if options.seed is not None and options.seed < 0:
         raise UserError(f"--seed must be 0 or more; got {options.seed}")

@@ -44,11 +44,11 @@ cdef extern from *:
 
 __all__ = [
     "add_twins", "answer", "answer_method", "arithmetic_functions",
-    "arithmetic_left_out", "arithmetic_places", "available_isas", "begin_arithmetic",
-    "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end", "blas_lost", "blas_places",
+    "arithmetic_left_out", "arithmetic_call_sites", "available_isas", "begin_arithmetic",
+    "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end", "blas_lost", "blas_call_sites",
     "BlasCall", "block_bounds", "block_dequantize", "block_elements", "block_matmul",
     "block_plan", "block_quantize", "block_round", "block_scales",
-    "calls_without_place", "count_call", "count_loops", "count_nonzero", "count_scope",
+    "calls_without_call_site", "count_call", "count_loops", "count_nonzero", "count_scope",
     "counted", "current_precision", "dlpack_describe", "dlpack_export", "dlpack_take",
     "dot", "dot_operands", "end_arithmetic", "exact_number", "facts", "fma_matmul",
     "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
@@ -61,7 +61,7 @@ __all__ = [
     "samples_left_out", "scalar_types", "scale_values",
     "scaled_mma_matmul", "set_default_precision", "set_outer_precision", "set_regions",
     "set_source_folders", "share_counts", "shared_lock", "statistic", "stop_watching", "sum_over_rows",
-    "take_samples", "use_loops", "vdot", "viewed", "viewers", "watch_places", "weighted_mean",
+    "take_samples", "use_loops", "vdot", "viewed", "viewers", "watch_call_sites", "weighted_mean",
     "workspaces",
 ]
 

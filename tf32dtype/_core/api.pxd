@@ -707,21 +707,21 @@ cdef extern from "arithmetic/figures.h" nogil:
     struct tf_figures:
         uint64_t calls
         uint64_t operands
-        uint64_t foreign
-        uint64_t foreign_overflows
-        uint64_t foreign_underflows
+        uint64_t rounded_operands
+        uint64_t operand_overflows
+        uint64_t operand_underflows
         uint64_t results
         uint64_t inexact
         uint64_t overflows
         uint64_t underflows
         uint64_t nans
         uint64_t measured
-        double greatest_ulps
+        double largest_ulps
         double sum_of_ulps
         uint64_t sums
-        uint64_t vanished
-        uint64_t canceled
-        int greatest_lost
+        uint64_t zero_sums
+        uint64_t canceled_sums
+        int most_bits_lost
 
 
 cdef extern from "arithmetic/lines.h" nogil:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal, get_args
 
 from .. import _core
+from .._wording import did_you_mean
 
 #: The formats, in the order of src/formats/formats.h.
 FormatName = Literal[
@@ -72,11 +72,11 @@ _CANONICAL = {
 }
 
 _FP8 = (
-    "there are two kinds of fp8: fp8_e4m3 (float8_e4m3fn: more precision, up to 448)"
-    " and fp8_e5m2 (float8_e5m2: more range, up to 57344)"
+    "Use fp8_e4m3 (float8_e4m3fn: more precision, up to 448)"
+    " or fp8_e5m2 (float8_e5m2: more range, up to 57344)"
 )
 _FP6 = (
-    "there are two kinds of fp6: float6_e2m3fn (more precision, up to 7.5) and"
+    "Use float6_e2m3fn (more precision, up to 7.5) or"
     " float6_e3m2fn (more range, up to 28)"
 )
 _AMBIGUOUS = {"fp8": _FP8, "float8": _FP8, "fp6": _FP6, "float6": _FP6}
@@ -104,29 +104,18 @@ def meanings(name: str) -> tuple[str, ...]:
     return _KINDS.get(kind, (canonical(name),))
 
 
-def advice(name: str, known: Iterable[str]) -> str:
-    """What an error says of a name that is not known: the nearest names, and all."""
-    import difflib  # here: nothing else waits for it
-
-    listed = [*known]
-    near = difflib.get_close_matches(name.lower(), listed, 3, 0.7)
-    start = f"did you mean {' or '.join(near)}? " if near else ""
-    return f"{start}known are {', '.join(listed)}"
-
-
 def cure(name: str) -> str | None:
-    """What to write in place of a name that is no format's, if that can be told."""
+    """Return a sentence on what to write in place of a name that is not a format's, or
+    None if there is no such advice."""
     small = name.lower()
     if small in _AMBIGUOUS:
         return _AMBIGUOUS[small]
     if canonical(name) in NUMPY_ALIASES:
-        return f"NumPy has it: np.{canonical(name)}"
+        return f"Use NumPy's np.{canonical(name)}"
     if re.fullmatch(_BLOCKS, small):
         kinds = [known for known in BLOCK_FORMATS if known.startswith(small)]
         lines = [f"td.blocks.quantize(x, {kind!r})" for kind in kinds]
-        return "numbers in blocks with a scale each are in tf32dtype.blocks: " + (
-            " or ".join(lines) or f"td.blocks.formats has {', '.join(BLOCK_FORMATS)}"
-        )
+        near = did_you_mean(small, BLOCK_FORMATS)
+        return f"Use {' or '.join(lines) or f'one of td.blocks.formats. {near}'}"
     layout = re.search(_LAYOUT, small)
-    similar = [known for known in _core.names if layout and layout[0] in known]
-    return f"did you mean {' or '.join(similar)}?" if similar else None
+    return did_you_mean(layout[0], _core.names) or None if layout else None

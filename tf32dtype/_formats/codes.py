@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from .. import _core
-from .._wording import brief
+from .._wording import one_of
 from .table import find, own_array
 
 Dirty = Literal["raise", "ignore"]
@@ -115,11 +115,11 @@ def from_bits(
     array([4.48e+02, 1.56e-02])
     """
     if dirty not in ("raise", "ignore"):
-        raise ValueError(f'dirty={brief(dirty)}: known are "raise" and "ignore"')
+        raise ValueError(one_of("dirty", dirty, ("raise", "ignore")))
     form = find(dtype)
     array = np.asarray(codes)
     if array.dtype.kind not in "ui":
-        raise TypeError(f"codes are integers, not {array.dtype}")
+        raise TypeError(f"codes must be integers; got {array.dtype}")
     wanted = np.dtype(f"u{form.itemsize}")
     if array.dtype != wanted:
         limits = np.iinfo(wanted)
@@ -127,7 +127,7 @@ def from_bits(
         if outside.any():
             value = array[outside].flat[0]
             raise ValueError(
-                f"{int(value)} is no code of {form.name}: codes are 0 to {limits.max}"
+                f"codes of {form.name} must be from 0 to {limits.max}; got {int(value)}"
             )
         array = array.astype(wanted)
     index = list(_core.names).index(form.name)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core
 from .._imports import when_imported
+from .._wording import one_of
 from .table import Format, formats
 
 Owner = Literal["tf32dtype", "ml_dtypes"]
@@ -56,10 +57,11 @@ def names(owner: Owner | None = None) -> Owner:
     global _chosen
     if owner is not None:
         if owner not in get_args(Owner):
-            raise ValueError(f"owner={owner!r}: known are {', '.join(get_args(Owner))}")
+            raise ValueError(one_of("owner", owner, get_args(Owner)))
         if owner == "ml_dtypes" and not _theirs:
             raise ValueError(
-                'owner="ml_dtypes", which has not been imported: import it first'
+                "owner='ml_dtypes' cannot be set before ml_dtypes is imported. Import"
+                " ml_dtypes first"
             )
         with _lock:
             _chosen = owner

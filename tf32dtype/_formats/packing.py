@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._wording import brief
+from .._wording import brief, one_of
 from . import bit_packing
 from .codes import bits, from_bits
 from .table import Format, find, own_array
@@ -146,15 +146,16 @@ def unpack(
     size = _bytes_of(count, form)
     if flat.size != size:
         raise ValueError(
-            f"{count} numbers of {form.name}, shape {lengths}, take {size} bytes;"
-            f" there are {flat.size}"
+            f"packed must have {size} bytes for {count} numbers of {form.name}, shape"
+            f" {lengths}; got {flat.size}"
         )
     if form.bits >= 8:
         native = flat.view(f"<u{form.itemsize}").astype(f"u{form.itemsize}")
         numbers = from_bits(native, form.dtype, dirty="ignore")
         if form.unused_low_bits and (bits(numbers) != native).any():
             raise ValueError(
-                f"bits are set that {form.name} does not use: round float32 numbers,"
+                f"packed must have zeros in the bits that {form.name} does not use; got"
+                " other bits. To round float32 numbers, use"
                 f" np.frombuffer(packed, '<f4').astype(td.{form.name})"
             )
         return numbers.reshape(lengths)
@@ -165,8 +166,8 @@ def unpack(
     codes = bit_packing.unpack(flat, form.bits, high_first)
     if codes[count:].any():
         raise ValueError(
-            f"the last byte has bits set behind the last of {count} numbers of"
-            f" {form.name}, shape {lengths}"
+            f"packed must have zeros after the last of {count} numbers of {form.name},"
+            f" shape {lengths}; got other bits in the last byte"
         )
     return from_bits(codes[:count], form.dtype, dirty="ignore").reshape(lengths)
 
@@ -178,11 +179,11 @@ def _bytes_of(count: int, form: Format) -> int:
 
 def _is_high_first(order: str, form: Format) -> bool:
     if not isinstance(order, str) or order not in ("low", "high"):
-        raise ValueError(f'order={brief(order)}: known are "low" and "high"')
+        raise ValueError(one_of("order", order, ("low", "high")))
     if order == "high" and form.bits > 8:
         raise ValueError(
-            f'order="high" is for numbers within a byte; the bytes of {form.name} are'
-            " little-endian"
+            "order must be 'low' for a format of more than 8 bits; got 'high' for"
+            f" {form.name}, whose bytes are little-endian"
         )
     return order == "high"
 
@@ -194,10 +195,10 @@ def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
         found = tuple(operator.index(length) for length in lengths)
     except TypeError:
         raise TypeError(
-            f"shape is an integer or a tuple of them, not {brief(shape)}"
+            f"shape must be an integer or a tuple of integers; got {brief(shape)}"
         ) from None
     if min(found, default=0) < 0:
-        raise ValueError(f"shape={found}: lengths are not negative")
+        raise ValueError(f"shape must not have negative lengths; got {found}")
     return found
 
 
@@ -206,5 +207,5 @@ def _as_bytes(packed: Any) -> NDArray[np.uint8]:
         return np.frombuffer(packed, np.uint8)
     array = np.asarray(packed)
     if array.dtype != np.uint8:
-        raise TypeError(f"packed is bytes, an array of uint8, not of {array.dtype}")
+        raise TypeError(f"packed must be bytes or a uint8 array; got {array.dtype}")
     return array.reshape(-1)

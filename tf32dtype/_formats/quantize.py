@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._wording import brief
-from .table import find, find_dtype, own_array
+from .._wording import brief, one_of
+from .aliases import NUMPY_ALIASES, canonical, cure
+from .table import find, find_dtype, formats, own_array
 from .typed import DTypeOf, Number, Out, Scalar, TargetLike, TargetNamed
 
 #: In the order of `enum tf_rounding` in src/formats/codec.h.
@@ -119,11 +120,13 @@ def quantize(
     source = own_array(x)
     if out is not None:
         if not isinstance(out, np.ndarray) or find_dtype(out.dtype) != target:
-            raise TypeError(f"out is an array of {target.name}, not {brief(out)}")
+            raise TypeError(f"out must be an array of {target.name}; got {brief(out)}")
         if out.shape != source.shape:
-            raise ValueError(f"out has shape {out.shape}, x has {source.shape}")
+            raise ValueError(
+                f"out must have the shape of x, {source.shape}; got {out.shape}"
+            )
     if source.dtype.kind == "O":
-        raise TypeError("x is an array of objects; convert it to numbers first")
+        raise TypeError("x must hold numbers; got an array of objects")
     draws = None
     if rng is not None:
         draws = rng.integers(0, 2**64, size=source.shape, dtype=np.uint64)
@@ -156,7 +159,11 @@ def target_dtype(which: object) -> np.dtype[Any]:
     try:
         return find(which).dtype
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}; float16 and float32 are known too") from None
+        name = which if isinstance(which, str) else ""
+        names = [*formats.known(), "float16", "float32"]
+        fix = None if canonical(name) in NUMPY_ALIASES else cure(name)
+        listing = "td.formats, float16 or float32"
+        raise type(error)(one_of("format", which, names, listing, fix)) from None
 
 
 def check_arguments(
@@ -174,19 +181,15 @@ def check_arguments(
     """
     if rounding not in ROUNDINGS:
         nearest = rounding in ("nearest", "even", "rne", "rn")
-        help = "ties_to_even is IEEE 754's rounding to nearest; " if nearest else ""
-        raise ValueError(
-            f"rounding={brief(rounding)}: {help}known are {', '.join(ROUNDINGS)}"
-        )
+        fix = "Use 'ties_to_even' for IEEE 754's rounding to nearest" if nearest else ""
+        raise ValueError(one_of("rounding", rounding, ROUNDINGS, fix=fix))
     if overflow not in overflows:
-        raise ValueError(
-            f"overflow={brief(overflow)}: known are {', '.join(overflows)}"
-        )
+        raise ValueError(one_of("overflow", overflow, overflows))
     if (rng is None) == (rounding == "stochastic"):
         raise ValueError(
-            'rounding="stochastic" needs rng, a numpy.random.Generator'
+            "rounding='stochastic' must be given with rng, a numpy.random.Generator"
             if rng is None
-            else f'rng is for rounding="stochastic", not for {brief(rounding)}'
+            else f"rng must be given with rounding='stochastic'; got {brief(rounding)}"
         )
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng is a numpy.random.Generator, not {brief(rng)}")
+        raise TypeError(f"rng must be a numpy.random.Generator; got {brief(rng)}")

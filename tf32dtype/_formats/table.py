@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._wording import brief
+from .._wording import brief, one_of
 from .aliases import (
     ALIASES,
     NUMPY_ALIASES,
     FormatAlias,
     FormatName,
-    advice,
     canonical,
     cure,
 )
@@ -168,12 +167,9 @@ class Formats(Mapping[str, Format]):
             row = self._rows.get(canonical(which))
             if row is not None:
                 return row
-            help = cure(which)
-            if help is None:
-                help = advice(which, self.known())
-            elif canonical(which) in NUMPY_ALIASES:
-                help += f"; known are {', '.join(self.known())}"
-            raise UnknownFormat(f"unknown format {brief(which)}; {help}")
+            raise UnknownFormat(
+                one_of("format", which, self.known(), "td.formats", cure(which))
+            )
         try:
             return find(which)
         except TypeError as error:
@@ -335,4 +331,4 @@ def _own_of_type(kind: Any) -> np.dtype[Any] | None:
 
 
 def _not_a_format(which: object) -> str:
-    return f"{brief(which)} is no format of tf32dtype; these are {', '.join(formats)}"
+    return f"format must be one of td.formats; got {brief(which)}"

@@ -63,8 +63,8 @@ def _einsum(own: Function) -> Function:
             given = getattr(operand, "dtype", None)
             if given is not None and not np.can_cast(given, dtype, casting):
                 raise TypeError(
-                    f"np.einsum does not cast {given} to {np.dtype(dtype)} by the rule"
-                    f" {casting!r}; casting='same_kind' allows more"
+                    f"np.einsum cannot cast {given} to {np.dtype(dtype)} by the rule"
+                    f" {casting!r}. Use casting='same_kind'"
                 )
         optimize = optimize or False
         if casting == "unsafe":
@@ -197,8 +197,8 @@ def register() -> None:
             unknown.append(f"numpy.ndarray.{name}")
     if unknown:
         warn(
-            f"This version of tf32dtype does not know NumPy {np.__version__}: there,"
-            f" {', '.join(unknown)} of its formats may be rounded more than once, or"
-            " fail. Use a newer tf32dtype, or NumPy 2.5.",
+            f"this version of tf32dtype does not support NumPy {np.__version__}:"
+            f" {', '.join(unknown)} of its dtypes may round more than once, or fail."
+            " Use a newer tf32dtype, or NumPy 2.5",
             RuntimeWarning,
         )

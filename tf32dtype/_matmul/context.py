@@ -16,9 +16,9 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 from .. import _core
 from .._options import refuse_unknown, shows
 from .._scopes import decorated
-from .._wording import brief
+from .._wording import brief, one_of
 from . import numpy_patch
-from .precisions import FLAGS, Options, PrecisionName, Settings, known, resolve
+from .precisions import FLAGS, Options, PrecisionName, Settings, resolve
 from .variables import BLAS_VARIABLE, VARIABLE
 
 _P = ParamSpec("_P")
@@ -64,9 +64,9 @@ class PrecisionScope(_core.PrecisionScope):
         lost = _core.blas_lost() - self._lost if self._catches else 0
         if lost:
             raise RuntimeError(
-                f"{lost} matrix product{'s' * (lost > 1)} of BLAS could not be computed"
-                " in the precision, as memory was short; the library computed them"
-                " in its own precision"
+                f"cannot allocate memory for {lost} matrix"
+                f" multiplication{'s' * (lost > 1)}, which the BLAS library computed in"
+                " full precision instead"
             )
 
     def __del__(self) -> None:
@@ -107,8 +107,8 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> Any:
             _core.publish_precision()
             return scopes[i]
     raise RuntimeError(
-        f"{owner!r} is not open here: it was not entered, was left already, or was"
-        " entered in another thread, task or context"
+        f"{owner!r} must be open in this context; got a scope that was not entered, was"
+        " left already, or was entered in another thread, task or context"
     )
 
 
@@ -347,11 +347,8 @@ def read_environment() -> None:
     try:
         set_matmul_precision(cast(Any, name), **_options(os.environ.get(BLAS_VARIABLE)))
     except ValueError as error:
-        if BLAS_VARIABLE in os.environ:
-            raise ImportError(f"{VARIABLE} and {BLAS_VARIABLE}: {error}") from None
-        raise ImportError(
-            f"{VARIABLE}={name!r}: known are {', '.join(known())}"
-        ) from None
+        also = f" and {BLAS_VARIABLE}" if BLAS_VARIABLE in os.environ else ""
+        raise ImportError(f"{VARIABLE}{also}: {error}") from None
 
 
 def _options(words: str | None) -> Options:
@@ -362,16 +359,18 @@ def _options(words: str | None) -> Options:
             continue
         option, equals, value = word.partition("=")
         if option not in _OPTIONS:
-            raise ValueError(f"{brief(word)}: known are {', '.join(_OPTIONS)}")
+            raise ValueError(one_of("option", word, _OPTIONS))
         if option in FLAGS:
             if equals:
                 raise ValueError(
-                    f"{brief(word)}: {option} has no value, write {option}"
+                    f"option {option} must not have a value; got {brief(word)}"
                 )
             options[option] = True
         elif option == "min_size":
             if not value.isdecimal():
-                raise ValueError(f"{brief(word)}: an integer is needed, 0 or more")
+                raise ValueError(
+                    f"min_size must be an integer, 0 or more; got {brief(value)}"
+                )
             options[option] = int(value)
         else:
             options[option] = value

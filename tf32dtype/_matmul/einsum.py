@@ -178,20 +178,22 @@ def contract(
     arrays = [functions.asarray(operand) for operand in given]
     for number, array in enumerate(arrays):
         if array.dtype.kind in "SUTmM" or array.dtype.type is np.void:
-            raise TypeError(f"operand {number} is {array.dtype}: numbers are needed")
+            raise TypeError(f"operand {number} must hold numbers; got {array.dtype}")
     plan = plan_for(labels, output, tuple([x.shape for x in arrays]), optimize)
     common = _common(arrays) if dtype is None else find_dtype(dtype)
     for number, array in enumerate(arrays):
         if array.dtype != common and not np.can_cast(array.dtype, common, "same_kind"):
             raise TypeError(
-                f"operand {number} of dtype {array.dtype} does not convert to"
-                f' dtype={common} by casting "same_kind"'
+                f"operand {number} of dtype {array.dtype} cannot be cast to"
+                f" dtype={common} by casting 'same_kind'"
             )
     if out is not None:
         if not functions.is_array(out):
-            raise TypeError(f"out is an array, not {brief(out)}")
+            raise TypeError(f"out must be an array; got {brief(out)}")
         if out.shape != plan.shape:
-            raise ValueError(f"out has shape {out.shape}, the result {plan.shape}")
+            raise ValueError(
+                f"out must have the result's shape {plan.shape}; got {out.shape}"
+            )
     with errors_at_caller("einsum"):
         array = _run(functions, plan, arrays, common)
         if dtype is not None:  # one operand, and nothing was summed

@@ -17,10 +17,10 @@ from .._wording import brief
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
 
 _CURES = {
-    "float64": "cast them, x.astype(np.float32), or multiply in the scope of"
+    "float64": "Cast them, x.astype(np.float32), or multiply in the scope of"
     " td.matmul_precision({}, float64=True)",
-    "complex64": "multiply in the scope of td.matmul_precision({}, complex64=True)",
-    "complex128": "multiply in the scope of"
+    "complex64": "Multiply in the scope of td.matmul_precision({}, complex64=True)",
+    "complex128": "Multiply in the scope of"
     " td.matmul_precision({}, float64=True, complex64=True)",
 }
 
@@ -153,7 +153,7 @@ def matmul(
         return numpys(a, b, out=out)
     target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if target is not None and not isinstance(target, np.ndarray):
-        raise TypeError(f"out is an array, not {brief(target)}")
+        raise TypeError(f"out must be an array; got {brief(target)}")
     x, y = np.asanyarray(a), np.asanyarray(b)
     multiply: Any
     if chosen is not None:
@@ -170,12 +170,14 @@ def matmul(
     if dtype is None or np.dtype(dtype) == np.float32:
         return multiply(out=out)
     if np.dtype(dtype).kind not in "fc":
-        raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
+        raise TypeError(f"dtype must be a floating-point dtype; got {dtype}")
     result = multiply().astype(dtype)
     if target is None:
         return result
     if target.shape != result.shape:
-        raise ValueError(f"out has shape {target.shape}, the product {result.shape}")
+        raise ValueError(
+            f"out must have the result's shape {result.shape}; got {target.shape}"
+        )
     np.copyto(target, result, casting="same_kind")
     return target
 
@@ -189,16 +191,15 @@ def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> 
     formats = [x.dtype.name for x in (a, b) if x.dtype.type in _core.scalar_types]
     if formats:
         raise TypeError(
-            f"precision={precision!r} rounds float32 operands; {formats[0]} has its own"
-            " precision: leave precision= out, or cast to float32,"
-            " x.astype(np.float32)"
+            f"operands must be float32 with precision={precision!r}; got {formats[0]}."
+            " Omit precision=, or cast to float32, x.astype(np.float32)"
         )
     common = np.result_type(a, b)
     if common != np.float32:
-        cure = _CURES.get(common.name, "cast them, x.astype(np.float32)")
+        cure = _CURES.get(common.name, "Cast them, x.astype(np.float32)")
         raise TypeError(
-            f"precision={precision!r} is for products in float32; {a.dtype} and"
-            f" {b.dtype} make {common}: {cure.format(repr(precision))}"
+            f"operands must be float32 with precision={precision!r}; got {a.dtype} and"
+            f" {b.dtype}. {cure.format(repr(precision))}"
         )
 
 

@@ -93,15 +93,15 @@ def find_line(line: Line, where: Sequence[str]) -> tuple[str, int]:
     """
     path = find_file(line.file, where)
     if path is None:
-        raise LineError(f"no such file: {line}")
+        raise LineError(f"file not found: {line}")
     found = _read(path)
     if found is None:
-        raise LineError(f"the file cannot be read: {line}")
+        raise LineError(f"file cannot be read: {line}")
     equal = _equal(found, line.text, named(line.function))
     if not equal:
-        raise LineError(f"no such line any more: {line}")
+        raise LineError(f"line not found in the file: {line}")
     if len(equal) != line.of:
-        raise LineError(f"{len(equal)} lines may be meant: {line}")
+        raise LineError(f"line must be unique; got {len(equal)} equal lines: {line}")
     return path, equal[line.count - 1]
 
 

@@ -1,4 +1,4 @@
-"""Plans: a precision for each place in the source, and the file that holds them."""
+"""Plans: a precision for each call site in the source, and the file that holds them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NONE = "none"
 
 
 @dataclass(frozen=True)
-class PlannedPlace:
-    """A place and its precision."""
+class PlannedCallSite:
+    """A call site and its precision."""
 
     #: its name; None: as it is
     precision: str | None
@@ -37,8 +37,8 @@ class PlannedPlace:
 class Plan:
     """What a plan's file says."""
 
-    places: tuple[PlannedPlace, ...] = ()
-    #: the precision of all other places; None: as it is
+    call_sites: tuple[PlannedCallSite, ...] = ()
+    #: the precision of all other call sites; None: as it is
     default: str | None = None
     float64: bool = False
     complex64: bool = False
@@ -74,9 +74,9 @@ def read_plan(path: str) -> Plan:
 def _plan(found: dict[str, Any]) -> Plan:
     if (version := found.pop("version", None)) != VERSION:
         raise ValueError(f"version = {VERSION} is needed, not {brief(version)}")
-    places = found.pop("place", [])
-    if not isinstance(places, list):
-        raise ValueError("a place is written [[place]]")
+    sites = found.pop("call_site", [])
+    if not isinstance(sites, list):
+        raise ValueError("a call site is written [[call_site]]")
     default = _taken(found, "default", str, NONE)
     flags = {
         name: _taken(found, name, bool, False)
@@ -84,27 +84,29 @@ def _plan(found: dict[str, Any]) -> Plan:
     }
     check = tuple(_taken(found, "check", dict, {}).items())
     _refuse(found, "a plan")
-    return Plan(tuple(map(_place, places)), _precision(default), check=check, **flags)
+    return Plan(
+        tuple(map(_call_site, sites)), _precision(default), check=check, **flags
+    )
 
 
-def _place(found: Any) -> PlannedPlace:
+def _call_site(found: Any) -> PlannedCallSite:
     if not isinstance(found, dict):
-        raise ValueError("a place is written [[place]]")
+        raise ValueError("a call site is written [[call_site]]")
     user, library = (
         _line(found.pop(name)) if name in found else None
         for name in ("user", "library")
     )
     if user is None and library is None:
-        raise ValueError("a place needs user = {...} or library = {...}")
-    place = PlannedPlace(
+        raise ValueError("a call site needs user = {...} or library = {...}")
+    site = PlannedCallSite(
         _precision(_taken(found, "precision", str, None)),
         user,
         library,
         _taken(found, "routine", str, ""),
         _taken(found, "dtype", str, ""),
     )
-    _refuse(found, "a place")
-    return place
+    _refuse(found, "a call site")
+    return site
 
 
 def _line(found: Any) -> Line:
@@ -151,13 +153,13 @@ def plan_text(plan: Plan) -> str:
     if plan.check:
         lines += ["", "[check]"]
         lines += [f"{name} = {_toml(value)}" for name, value in plan.check]
-    for place in plan.places:
-        lines += ["", "[[place]]", f"precision = {_toml(place.precision or NONE)}"]
+    for site in plan.call_sites:
+        lines += ["", "[[call_site]]", f"precision = {_toml(site.precision or NONE)}"]
         for name in ("user", "library"):
-            if line := getattr(place, name):
+            if line := getattr(site, name):
                 lines.append(f"{name} = {_toml_line(line)}")
         for name in ("routine", "dtype"):
-            if text := getattr(place, name):
+            if text := getattr(site, name):
                 lines.append(f"{name} = {_toml(text)}")
     return "\n".join(lines) + "\n"
 
@@ -191,36 +193,36 @@ def _escaped(letter: str) -> str:
 
 
 class PlanWarning(UserWarning):
-    """A place of a plan is not found."""
+    """A call site of a plan is not found."""
 
 
 @dataclass(frozen=True)
-class FoundPlace:
-    """A place's lines by number, and its precision."""
+class FoundCallSite:
+    """A call site's lines by number, and its precision."""
 
     user: tuple[str, int] | None
     library: tuple[str, int] | None
     precision: str | None
 
 
-def find_places(plan: Plan, path: str) -> list[FoundPlace]:
-    """The places of a plan in the source as it is now.
+def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
+    """The call sites of a plan in the source as it is now.
 
-    A place that is not found, or may be one of several, is a `PlanWarning`: what the
-    plan has for all others holds there.
+    A call site that is not found, or may be one of several, gives a `PlanWarning`; the
+    plan's default then holds there.
     """
     set_folders()
     where = folders(os.path.dirname(os.path.abspath(path)))
     found = []
-    for place in plan.places:
+    for site in plan.call_sites:
         try:
             user, library = (
                 None if line is None else find_line(line, where)
-                for line in (place.user, place.library)
+                for line in (site.user, site.library)
             )
         except LineError as error:
             rest = f"{plan.default or NONE} holds there"
             warn(f"{path}: {error}; {rest}", PlanWarning)
             continue
-        found.append(FoundPlace(user, library, place.precision))
+        found.append(FoundCallSite(user, library, site.precision))
     return found

@@ -21,14 +21,14 @@ from typing import (
 import numpy as np
 
 from .. import _core
-from .._formats.aliases import advice, canonical, cure
+from .._formats.aliases import canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
-from .._wording import brief
+from .._wording import brief, joined, one_of
 
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
     from ..tensor_core.models import Instruction, Model
-    from .plans import FoundPlace, Plan
+    from .plans import FoundCallSite, Plan
 
 #: Presets, their short names, and the formats that operands are rounded to.
 PrecisionName = Literal[
@@ -169,12 +169,12 @@ def find_precision(name: object) -> Precision:
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
     if row is None:
-        help = advice(text, known())
-        if text.lower() in ("fp8", "float8"):
-            help = cure(text) or help
-        elif "td.blocks" in (cure(text) or ""):
-            help = f"{help}; {cure(text)}"
-        raise ValueError(f"unknown precision {brief(name)}; {help}")
+        fix = cure(text) or ""
+        use = text.lower() in ("fp8", "float8") or "td.blocks" in fix
+        listing = "td.typing.PrecisionName"
+        raise ValueError(
+            one_of("precision", name, known(), listing, fix if use else None)
+        )
     return row
 
 
@@ -241,37 +241,40 @@ def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
     """What a plan means in the source as it is now."""
     from dataclasses import replace  # here: who has no plan does not wait for tomllib
 
-    from .plans import find_places, read_plan
+    from .plans import find_call_sites, read_plan
 
     others = settings._replace(plan=None, blas=False)
     for name, usual in Settings(None)._asdict().items():
         if getattr(others, name) != usual:
-            given = f"{name}={brief(getattr(others, name))}"
-            raise ValueError(f"{given} is not for a plan, which says what obeys")
+            raise ValueError(
+                f"{name} must not be given with a plan, which sets it; got"
+                f" {brief(getattr(others, name))}"
+            )
     if not (_core.blas_available() and _core.frames_are_known()):
         raise ValueError(
-            "a plan needs Linux on x86-64 or AArch64, and CPython 3.11, 3.12 or 3.13"
+            "plan cannot be used on this platform. Use Linux on x86-64 or AArch64, and"
+            " CPython 3.11, 3.12 or 3.13"
         )
     plan = read_plan(path)
     try:
-        for precision in {plan.default, *(place.precision for place in plan.places)}:
+        for precision in {plan.default, *(site.precision for site in plan.call_sites)}:
             _spec(plan, precision)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return _planned_spec(
-        tuple(find_places(plan, path)), replace(plan, places=(), check=())
+        tuple(find_call_sites(plan, path)), replace(plan, call_sites=(), check=())
     )
 
 
 @cache  # what it returns has memory that is never given back
-def _planned_spec(places: tuple[FoundPlace, ...], plan: Plan) -> _core.MatmulSpec:
+def _planned_spec(sites: tuple[FoundCallSite, ...], plan: Plan) -> _core.MatmulSpec:
     return _core.MatmulSpec(
         "float32",
         float64=plan.float64,
         complex64=plan.complex64,
         dots=plan.dots,
         blas=True,
-        places=[(x.user, x.library, _spec(plan, x.precision)) for x in places],
+        call_sites=[(x.user, x.library, _spec(plan, x.precision)) for x in sites],
         otherwise=_spec(plan, plan.default),
     )
 
@@ -292,27 +295,27 @@ def _check_types(settings: Settings) -> None:
     for keyword in FLAGS:
         value = getattr(settings, keyword)
         if not isinstance(value, bool | np.bool | Unless):
-            raise TypeError(f"{keyword}={brief(value)}: True or False is needed")
+            raise TypeError(f"{keyword} must be True or False; got {brief(value)}")
     try:
         operator.index(settings.min_size)
     except TypeError:
         raise TypeError(
-            f"min_size={brief(settings.min_size)}: an integer is needed"
+            f"min_size must be an integer; got {brief(settings.min_size)}"
         ) from None
 
 
 def _check_reach(settings: Settings) -> None:
     if not 0 <= operator.index(settings.min_size) < 2**62:
         raise ValueError(
-            f"min_size={brief(settings.min_size)}: a number of products that are summed"
-            " is needed, 0 or more"
+            "min_size must be a number of terms of a sum, 0 or more; got"
+            f" {brief(settings.min_size)}"
         )
     if settings.lapack and not settings.blas:
-        raise ValueError("lapack=True is for products of BLAS: add blas=True")
+        raise ValueError("lapack=True must be given with blas=True; got blas=False")
     if settings.blas and not _core.blas_available():
         raise ValueError(
-            "blas=True needs Linux on x86-64 or AArch64: elsewhere calls of BLAS are"
-            " not caught yet"
+            "blas=True cannot be used on this platform: calls of BLAS are intercepted"
+            " on Linux only, on x86-64 and AArch64"
         )
 
 
@@ -349,29 +352,28 @@ def _find_model(
     if device is None:
         if instruction is not None:
             raise ValueError(
-                f"instruction={brief(instruction)} is for a device: add device=,"
-                f" {_which(instruction)}"
+                f"instruction must be given with device; got {brief(instruction)}."
+                f" Use device {_which(instruction)}"
             )
         return None
     if row is None:
         raise ValueError(
-            f"device={brief(device)} is for a precision, which float32 operands are"
-            f" rounded to: add precision=, {_shorts(device)}. Arrays of formats are"
-            f" multiplied by td.tensor_core.matmul(a, b, device={brief(device)})"
+            f"device must be given with precision; got {brief(device)}. Use precision"
+            f" {_shorts(device)}. For arrays of a format, use"
+            f" td.tensor_core.matmul(a, b, device={brief(device)})"
         )
     if row.format == "float32":
         raise ValueError(
-            f"precision={row.short!r} is none of a tensor core's; those of"
-            f" {brief(device)} are {_shorts(device)}. Without device= it is computed"
-            " here"
+            f"{brief(device)} does not support precision {row.short!r}. Use"
+            f" {_shorts(device)}, or omit device="
         )
     from ..tensor_core.look_up import find_model
 
     model = find_model(device, instruction, row.format, row.format, "float32")
     if row.parts > 1 and not model.adds_parts:
         raise ValueError(
-            f"precision={row.short!r} adds parts as NVIDIA's libraries do;"
-            f" {model.device} has no such"
+            f"{model.device} does not support precision {row.short!r}, which adds parts"
+            " as NVIDIA's libraries do"
         )
     return model
 
@@ -382,10 +384,12 @@ def _shorts(device: object) -> str:
 
     models = find_device(device).models
     has = {m.a: m for m in models if m.a == m.b and m.accumulator == "float32"}
-    return ", ".join(
-        row.short
-        for row in PRECISIONS
-        if row.format in has and (row.parts == 1 or has[row.format].adds_parts)
+    return joined(
+        [
+            row.short
+            for row in PRECISIONS
+            if row.format in has and (row.parts == 1 or has[row.format].adds_parts)
+        ]
     )
 
 
@@ -395,7 +399,7 @@ def _which(instruction: object) -> str:
 
     has = {name: device.instructions for name, device in devices.items()}
     those = [name for name in has if str(instruction) in has[name]]
-    return ", ".join(those or devices)
+    return joined(those or [*devices])
 
 
 def _check(
@@ -404,10 +408,9 @@ def _check(
     """Values are those of a Literal; all but the first are for some precisions."""
     values = get_args(kind)
     if value not in values:
-        raise ValueError(f"{keyword}={brief(value)}: known are {', '.join(values)}")
+        raise ValueError(one_of(keyword, value, values))
     if value != values[0] and short not in useful:
-        given = f"given is {short!r}" if short else "none is given"
         raise ValueError(
-            f"{keyword}={brief(value)} is for the precisions"
-            f" {', '.join(useful)}; {given}"
+            f"{keyword}={brief(value)} must be given with precision"
+            f" {joined(useful)}; got {f'precision={short!r}' if short else 'none'}"
         )

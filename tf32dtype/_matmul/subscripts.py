@@ -31,15 +31,15 @@ def parse(
         labels, result = _read(first)
         if len(labels) != len(others):
             raise ValueError(
-                f"subscripts {brief(first)} name {len(labels)} operands; given are"
-                f" {len(others)}"
+                f"subscripts must have one term for each of {len(others)} operands; got"
+                f" {len(labels)} in {brief(first)}"
             )
     else:
         interleaved = (first, *others)
         paired = len(interleaved) // 2 * 2
         if paired == 0:
             raise TypeError(
-                f"subscripts are a string such as 'ij,jk->ik', not {brief(first)}"
+                f"subscripts must be a string such as 'ij,jk->ik'; got {brief(first)}"
             )
         others = interleaved[0:paired:2]
         labels = tuple(_numbered(entries) for entries in interleaved[1:paired:2])
@@ -59,21 +59,21 @@ def _letters(text: str, subscripts: str) -> Labels:
     for label in labels:
         if label != "..." and label not in LETTERS:
             raise ValueError(
-                f"{label!r} in subscripts {brief(subscripts)}: known are letters,"
-                " '...', ',' between operands and one '->' before the result's"
+                "subscripts must consist of letters, '...', ',' between operands and"
+                f" one '->' before the result; got {label!r} in {brief(subscripts)}"
             )
     return labels
 
 
 def _numbered(entries: Iterable[Any]) -> Labels:
-    known = "a list of subscripts holds the numbers 0 to 51 and Ellipsis"
+    known = "subscripts in a list must be numbers from 0 to 51, or Ellipsis; got"
     try:
         numbers = [None if entry is Ellipsis else index(entry) for entry in entries]
     except TypeError as error:
-        raise TypeError(f"{brief(entries)}: {known}") from error
+        raise TypeError(f"{known} {brief(entries)}") from error
     for number in numbers:
         if number is not None and not 0 <= number < len(LETTERS):
-            raise ValueError(f"{number} in {brief(entries)}: {known}")
+            raise ValueError(f"{known} {number} in {brief(entries)}")
     return tuple("..." if number is None else LETTERS[number] for number in numbers)
 
 
@@ -98,11 +98,14 @@ def _expand(names: Labels, ndim: int, what: str) -> Labels:
     dots = names.count("...")
     extra = ndim - (len(names) - dots)
     if dots > 1:
-        raise ValueError(f"'{''.join(names)}' for {what}: '...' may occur once")
+        raise ValueError(
+            f"subscripts of {what} must have at most one '...'; got '{''.join(names)}'"
+        )
     if extra < 0 or (extra > 0 and dots == 0):
         raise ValueError(
-            f"'{''.join(names)}' for {what}: {len(names) - dots} letters for {ndim}"
-            " dimensions; '...' takes those without a letter"
+            f"subscripts of {what} must have one letter for each of {ndim} dimensions;"
+            f" got {len(names) - dots} in '{''.join(names)}'. Use '...' for dimensions"
+            " without a letter"
         )
     at = names.index("...") if dots else 0
     others = tuple(f"...{i}" for i in range(-extra, 0))
@@ -117,18 +120,22 @@ def _result_labels(names: Labels | None, operands: tuple[Labels, ...]) -> Labels
         names = ("...", *(x for x in letters if letters.count(x) == 1))
     if longest and "..." not in names:
         raise ValueError(
-            f"the result '{''.join(names)}' has no '...' for the dimensions that"
-            " '...' stands for in the operands"
+            "subscripts of the result must have '...', as those of the operands do; got"
+            f" '{''.join(names)}'"
         )
     ndim = len(names) - names.count("...") + longest
     result = _expand(names, ndim, "the result")
     for label in result:
         if result.count(label) > 1:
-            raise ValueError(f"{label!r} occurs twice in the result '{''.join(names)}'")
+            raise ValueError(
+                "subscripts of the result must not repeat a letter; got"
+                f" {label!r} twice in '{''.join(names)}'"
+            )
         if label not in every:
             raise ValueError(
-                f"{label!r} of the result '{''.join(names)}' is in no operand; known"
-                f" are '{''.join(sorted(set(every)))}'"
+                "subscripts of the result must be letters of the operands,"
+                f" '{''.join(sorted(set(every)))}'; got {label!r} in"
+                f" '{''.join(names)}'"
             )
     return result
 
@@ -138,8 +145,8 @@ def _check_diagonal(names: Labels, shape: Shape) -> None:
         lengths = [n for name, n in zip(names, shape, strict=True) if name == label]
         if len({*lengths}) > 1:
             raise ValueError(
-                f"{label!r} has the lengths {lengths} in one operand of shape {shape}:"
-                " they are equal on a diagonal"
+                f"dimensions of a diagonal {label!r} must have equal lengths; got"
+                f" {lengths} in an operand of shape {shape}"
             )
 
 
@@ -152,8 +159,8 @@ def _lengths(operands: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[st
                 lengths[label] = length
             elif length not in (1, known):
                 raise ValueError(
-                    f"{label!r} is {length} long in operand {number}, {known} before:"
-                    " lengths are equal, or 1"
+                    f"dimensions {label!r} must have equal lengths, or length 1; got"
+                    f" {length} in operand {number} and {known} before"
                 )
     return lengths
 
@@ -254,8 +261,8 @@ def _path(
             path: list[Any] = np.einsum_path(*arguments, optimize=optimize)[0]
             return path[1:]
     raise ValueError(
-        f"optimize={brief(optimize)}: known are False, True, 'greedy', 'optimal', a"
-        " pair of one of these names and a number, and ['einsum_path', (0, 1), ...]"
+        "optimize must be False, True, 'greedy', 'optimal', a pair of one of these"
+        f" names and a number, or ['einsum_path', (0, 1), ...]; got {brief(optimize)}"
     )
 
 
@@ -277,8 +284,8 @@ def _steps(
             and {*chosen_places} <= {*left}
         ):
             raise ValueError(
-                f"{brief(chosen_places)} in the path of optimize: a step holds"
-                f" positions of operands, 0 to {len(terms) - 1} here"
+                "each step in the path of optimize must hold positions of operands, 0"
+                f" to {len(terms) - 1} here; got {brief(chosen_places)}"
             )
         chosen = [terms[i] for i in left if i in chosen_places]
         terms = [terms[i] for i in left if i not in chosen_places]
@@ -290,7 +297,9 @@ def _steps(
         summed, names, shape = _without(chosen[0], needed)
         terms.append(add(summed, names, shape) if summed.axes else chosen[0])
     if len(terms) > 1:
-        raise ValueError(f"the path of optimize leaves {len(terms)} operands, not one")
+        raise ValueError(
+            f"the path of optimize must leave one operand; got {len(terms)}"
+        )
     last, names, _ = _without(terms[0], {*result})
     steps.append(last._replace(order=_order(names, result)))
     return tuple(steps)

@@ -14,13 +14,13 @@ import numpy as np
 from .._formats.aliases import (
     ALIASES,
     NUMPY_ALIASES,
-    advice,
     canonical,
     cure,
     meanings,
 )
 from .._formats.codes import bits
 from .._formats.table import Format, formats
+from .._wording import one_of
 from ..blocks.formats import formats as block_formats
 from . import UserError
 
@@ -102,13 +102,14 @@ def facts(name: str) -> Facts:
         return _of_numpy(full)
     if full in formats:
         return _of_ours(formats[full])
-    help = cure(name) or advice(name, [*known(), *_short_names()])
     if full in block_formats:
         raise UserError(
-            f"{name} is a block format, of numbers that share a scale: tf32dtype"
-            f" inspect, compare and sizes have these; {help}"
+            "format must not be a block format, whose values share a scale; got"
+            f" {name!r}. {cure(name)}, or the commands inspect, compare and sizes"
         )
-    raise UserError(f"unknown format {name!r}; {help}")
+    names = [*known(), *_short_names()]
+    listing = "those that `tf32dtype formats` lists"
+    raise UserError(one_of("format", name, names, listing, cure(name)))
 
 
 def meant(names: str) -> list[str]:
@@ -128,7 +129,7 @@ def meant(names: str) -> list[str]:
         if name not in block_formats:
             facts(name)
     if not found:
-        raise UserError("no format is named")
+        raise UserError("formats must name at least one format; got none")
     return [*dict.fromkeys(found)]
 
 
@@ -143,7 +144,7 @@ def select(names: str | None, default: Sequence[str]) -> list[Facts]:
         return [facts(name) for name in default]
     chosen = [facts(name) for name in names.replace(",", " ").split()]
     if not chosen:
-        raise UserError("--formats names no format")
+        raise UserError("--formats must name at least one format; got none")
     return chosen
 
 

@@ -102,7 +102,9 @@ def find(names: Sequence[str]) -> list[Unit]:
             raise UserError(str(error)) from None
         unit = Unit(device.name, chosen)
         if unit in units:
-            raise UserError(f"{name} is {unit.name}, which was named before")
+            raise UserError(
+                f"device must be given only once; got {unit.name} again, as {name}"
+            )
         units.append(unit)
     return units
 

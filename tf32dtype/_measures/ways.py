@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .. import blocks as arrays_of_blocks
 from .._matmul.matmul import matmul
 from .._matmul.precisions import PRECISIONS, Precision, find_precision
+from .._wording import one_of
 from ..blocks.formats import formats as block_formats
 from . import UserError
 from .format_facts import facts, known
@@ -129,10 +130,8 @@ def _find(name: str) -> Way:
     try:
         precision = find_precision(name)
     except ValueError:
-        shorts = ", ".join(precision.short for precision in PRECISIONS)
-        hint = f"; {name} is one of --formats" if name in known() else ""
-        raise UserError(
-            f"unknown precision {name!r}; known are {shorts}, and the block formats"
-            f" {', '.join(block_formats)}{hint}"
-        ) from None
+        names = [*(precision.short for precision in PRECISIONS), *block_formats]
+        fix = f"Use --formats for the format {name}" if name in known() else None
+        listing = "td.typing.PrecisionName or td.blocks.formats"
+        raise UserError(one_of("precision", name, names, listing, fix)) from None
     return Way(precision.short, precision)

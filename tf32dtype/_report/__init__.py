@@ -1,6 +1,6 @@
-"""What a program would lose in other precisions, and where: `tf32dtype report`.
+"""The losses of a program in other precisions, by call site: `tf32dtype report`.
 
-`collect.py` watches the products, `places.py` says what it hands over; `figures.py`
-measures the samples, `advice.py` judges; `table.py`, `json_report.py` and `html.py`
-show it all, and `report.py` holds it together.
+`collect.py` watches matrix multiplications and returns the classes of `call_sites.py`.
+`figures.py` measures the samples; `verdict.py` and `advice.py` judge them. `table.py`,
+`json_report.py` and `html.py` show the result, and `report.py` holds it together.
 """

@@ -1,6 +1,6 @@
-"""What rounding NumPy's arithmetic to a format did, by line of source.
+"""The effects of rounding NumPy's arithmetic to a format, by call site.
 
-`tf32dtype.arithmetic(..., watch=True)` gathers the figures: see
+`tf32dtype.arithmetic(..., watch=True)` gathers the measurements: see
 :doc:`/how_to/arithmetic`.
 """
 
@@ -16,31 +16,34 @@ from .._formats.table import formats
 from .._text import Table, number
 from .._wording import page
 from .advice import Advice
+from .call_sites import Frame
 from .naming import at, share, some
-from .places import Frame
 
-_MOST = 4  # places that a line of advice names
-_CANCELS = 0.01  # of a place's sums, from where on advice names it
+_MOST = 4  # call sites that a line of advice names
+_CANCELS = 0.01  # of a call site's sums, from where on advice names it
 
-#: What computes float32 numbers and is not rounded, and why.
+#: Computations of float32 values that are not rounded, and the reason.
 NOT_REACHED = (
     ("Python's floats", "float(x) * 2, math.sqrt(x)"),
-    ("np.add.at, ...", "one-dimensional ones have loops of their own"),
-    ("products", "matmul, dot, einsum, convolve, ...: those have --precision"),
+    ("np.add.at, ...", "one-dimensional arrays have separate loops"),
+    ("products", "matmul, dot, einsum, convolve, ...: use --precision"),
     ("np.linalg", "LAPACK"),
-    ("np.fft", "its own loops"),
-    ("np.random", "numbers are rounded where a ufunc reads them"),
-    ("np.interp, np.bincount", "loops of their own, in float64"),
-    ("casts, copies, sorts", "numbers move as they are; comparisons see them so too"),
-    ("complex64, float16, ...", "float32 and with float64=True float64 are rounded"),
-    ("np.nextafter, np.spacing", "they tell of float32's own grid"),
+    ("np.fft", "separate loops"),
+    ("np.random", "values are rounded when a ufunc reads them"),
+    ("np.interp, np.bincount", "separate loops, in float64"),
+    ("casts, copies, sorts", "values are not changed; comparisons do not round either"),
+    (
+        "complex64, float16, ...",
+        "only float32 is rounded, and float64 with float64=True",
+    ),
+    ("np.nextafter, np.spacing", "they describe the values of float32"),
     ("other libraries' loops", "SciPy, pandas, numba, scikit-learn, ..."),
 )
 
 
 @dataclass(frozen=True)
-class ArithmeticPlace:
-    """One ufunc's results of one dtype, at one place in the source."""
+class ArithmeticCallSite:
+    """One ufunc's results of one dtype, at one call site in the source."""
 
     #: nearest frame of the user's code; None: no Python code below the call
     user: Frame | None
@@ -48,122 +51,123 @@ class ArithmeticPlace:
     library: Frame | None
     function: str
     dtype: str
-    #: of inner loops
+    #: calls of inner loops
     calls: int
     operands: int
-    #: operands that were not in the format
-    foreign: int
-    #: of these, beyond the format's range
-    foreign_overflows: int
-    #: of these, inexact and below the normal numbers
-    foreign_underflows: int
+    #: operands that the format does not hold, which were rounded
+    rounded_operands: int
+    #: rounded operands above the format's range
+    operand_overflows: int
+    #: rounded operands below the format's normal values
+    operand_underflows: int
     results: int
-    #: results that are not the float64 ones of the same operands
+    #: results that differ from the float64 results of the same operands
     inexact: int
-    #: beyond the format's range, where the float64 result is finite
+    #: results above the format's range whose float64 result is finite
     overflows: int
-    #: inexact, and below the normal numbers
+    #: inexact results below the format's normal values
     underflows: int
-    #: NaN of operands that had none
+    #: NaN results of operands without NaN
     nans: int
-    #: results with an error: no overflows, no NaN
+    #: results whose error was measured: no overflows, no NaN
     measured: int
-    #: errors in units of the format's last place
-    greatest_ulps: float
+    #: errors in ulps of the format
+    largest_ulps: float
     mean_ulps: float
     #: sums and differences
     sums: int
-    #: that were exactly zero
-    vanished: int
-    #: that lost more than half of the format's bits
-    canceled: int
-    #: bits that one of them lost, at most
-    greatest_lost: int
+    #: sums that were exactly zero
+    zero_sums: int
+    #: sums that lost more than half of the format's bits
+    canceled_sums: int
+    #: the most bits that one sum lost
+    most_bits_lost: int
 
 
-def arithmetic_places() -> tuple[ArithmeticPlace, ...]:
-    """What the last watched scope computed, places with the most results first."""
-    found = [_place(row) for row in _core.arithmetic_places()]
-    return tuple(sorted(found, key=lambda place: -place.results))
+def arithmetic_call_sites() -> tuple[ArithmeticCallSite, ...]:
+    """Return the call sites of the last watched scope, the most results first."""
+    found = [_call_site(row) for row in _core.arithmetic_call_sites()]
+    return tuple(sorted(found, key=lambda site: -site.results))
 
 
-def _place(row: dict[str, Any]) -> ArithmeticPlace:
+def _call_site(row: dict[str, Any]) -> ArithmeticCallSite:
     ulps = row.pop("sum_of_ulps")
     user, library = (row[name] and Frame(*row[name]) for name in ("user", "library"))
     row |= {"user": user, "library": library if library != user else None}
-    return ArithmeticPlace(**row, mean_ulps=ulps / max(row["measured"], 1))
+    return ArithmeticCallSite(**row, mean_ulps=ulps / max(row["measured"], 1))
 
 
-def where(place: ArithmeticPlace) -> str:
-    """A place in a table, with the ufunc."""
-    frame = place.user or place.library
-    return f"{at(frame) if frame else 'unknown'}: {place.function}"
+def where(site: ArithmeticCallSite) -> str:
+    """A call site in a table, with the ufunc."""
+    frame = site.user or site.library
+    return f"{at(frame) if frame else 'unknown'}: {site.function}"
 
 
-def table(format: str, places: Sequence[ArithmeticPlace], most: int = 30) -> Table:
-    """The places with the most results: shares in percent, errors in ulps."""
+def table(format: str, sites: Sequence[ArithmeticCallSite], most: int = 30) -> Table:
+    """The call sites with the most results: shares in percent, errors in ulps."""
     header = [
-        "place", "dtype", "results", "% inexact", "% overflow", "% underflow", "NaN",
-        "mean ulps", "most ulps", "% canceled", "% zero", "bits lost", "% foreign",
+        "call site", "dtype", "results", "% inexact", "% overflow", "% underflow",
+        "NaN", "mean ulps", "max ulps", "% canceled", "% zero", "bits lost",
+        "% rounded operands",
     ]  # fmt: skip
     rows = [
         [
-            where(place),
-            place.dtype,
-            str(place.results),
-            share(place.inexact, place.results),
-            share(place.overflows, place.results),
-            share(place.underflows, place.results),
-            str(place.nans),
-            number(place.mean_ulps),
-            number(place.greatest_ulps),
-            share(place.canceled, place.sums),
-            share(place.vanished, place.sums),
-            str(place.greatest_lost) if place.sums else "-",
-            share(place.foreign, place.operands),
+            where(site),
+            site.dtype,
+            str(site.results),
+            share(site.inexact, site.results),
+            share(site.overflows, site.results),
+            share(site.underflows, site.results),
+            str(site.nans),
+            number(site.mean_ulps),
+            number(site.largest_ulps),
+            share(site.canceled_sums, site.sums),
+            share(site.zero_sums, site.sums),
+            str(site.most_bits_lost) if site.sums else "-",
+            share(site.rounded_operands, site.operands),
         ]
-        for place in places[:most]
+        for site in sites[:most]
     ]
-    return Table(f"NumPy's arithmetic in {format}, against float64", header, rows)
+    return Table(f"NumPy arithmetic in {format}, compared with float64", header, rows)
 
 
-def records(format: str, places: Sequence[ArithmeticPlace]) -> dict[str, Any]:
-    """All of it, for programs."""
+def records(format: str, sites: Sequence[ArithmeticCallSite]) -> dict[str, Any]:
+    """Return everything for JSON."""
     return {
         "format": format,
-        "places": [
-            asdict(place)
+        "call_sites": [
+            asdict(site)
             | {
                 name: frame and frame._asdict()
-                for name, frame in (("user", place.user), ("library", place.library))
+                for name, frame in (("user", site.user), ("library", site.library))
             }
-            for place in places
+            for site in sites
         ],
         "left_out": _core.arithmetic_left_out(),
-        "not_reached": [{"what": what, "why": why} for what, why in NOT_REACHED],
-        "advice": [asdict(line) for line in advise(format, places)],
+        "not_reached": [{"name": name, "reason": why} for name, why in NOT_REACHED],
+        "advice": [asdict(line) for line in advise(format, sites)],
     }
 
 
-def advise(format: str, places: Sequence[ArithmeticPlace]) -> tuple[Advice, ...]:
-    """Which lines overflow, underflow, make NaN and cancel; what was not reached."""
+def advise(format: str, sites: Sequence[ArithmeticCallSite]) -> tuple[Advice, ...]:
+    """Name the call sites that overflow, underflow, make NaN or cancel."""
     bits = _mantissa_bits(format) + 1
-    if not places:
+    if not sites:
         text = (
-            "No float32 number was computed by a ufunc of NumPy: nothing was rounded"
-            " (float64 numbers are with --float64)."
+            "Nothing was rounded: no NumPy ufunc computed float32 values. Use --float64"
+            " to round float64 values."
         )
-        return (Advice("unmeasured", text), _not_reached())
+        return (Advice("not_measured", text), _not_reached())
     ranges = (
         ("Overflow", "overflows", "results"),
         ("Underflow", "underflows", "results"),
         ("NaN", "nans", "results"),
-        ("Operands overflow", "foreign_overflows", "operands"),
-        ("Operands underflow", "foreign_underflows", "operands"),
+        ("Operands overflow", "operand_overflows", "operands"),
+        ("Operands underflow", "operand_underflows", "operands"),
     )
-    lines = [_out_of_range(places, f"{x} in {format}", y, z) for x, y, z in ranges]
-    lines.append(_canceled(places, bits))
-    return (*(line for line in lines if line), _errors(places), _not_reached())
+    lines = [_out_of_range(sites, f"{x} in {format}", y, z) for x, y, z in ranges]
+    lines.append(_canceled(sites, bits))
+    return (*(line for line in lines if line), _errors(sites), _not_reached())
 
 
 def _mantissa_bits(format: str) -> int:
@@ -172,43 +176,43 @@ def _mantissa_bits(format: str) -> int:
 
 
 def _out_of_range(
-    places: Iterable[ArithmeticPlace], title: str, count: str, of: str
+    sites: Iterable[ArithmeticCallSite], title: str, count: str, of: str
 ) -> Advice | None:
-    """Where there are most of such; `count` and `of` are attributes of places."""
-    found = [(getattr(x, count), getattr(x, of), x) for x in places]
+    """Name the call sites where attribute `count` is largest; `of` is the whole."""
+    found = [(getattr(x, count), getattr(x, of), x) for x in sites]
     those = sorted((one for one in found if one[0]), key=lambda one: -one[0])
     if not those:
         return None
     names = [f"{where(x)} ({part} of {whole})" for part, whole, x in those]
-    return Advice("range", f"{title}: {some(names, _MOST)}")
+    return Advice("out_of_range", f"{title}: {some(names, _MOST)}")
 
 
-def _canceled(places: Iterable[ArithmeticPlace], bits: int) -> Advice | None:
-    those = [x for x in places if x.canceled + x.vanished > _CANCELS * x.sums]
+def _canceled(sites: Iterable[ArithmeticCallSite], bits: int) -> Advice | None:
+    those = [x for x in sites if x.canceled_sums + x.zero_sums > _CANCELS * x.sums]
     if not those:
         return None
-    those.sort(key=lambda x: -(x.canceled + x.vanished) / x.sums)
-    text = f"Sums that lost more than half of {bits} bits, or all, by cancellation"
+    those.sort(key=lambda x: -(x.canceled_sums + x.zero_sums) / x.sums)
+    text = f"Sums that lost more than half of {bits} bits by cancellation"
     names = [
-        f"{where(x)} ({share(x.canceled + x.vanished, x.sums)} % of {x.sums})"
+        f"{where(x)} ({share(x.canceled_sums + x.zero_sums, x.sums)} % of {x.sums})"
         for x in those
     ]
-    return Advice("digits", f"{text}: {some(names, _MOST)}")
+    return Advice("canceled_digits", f"{text}: {some(names, _MOST)}")
 
 
-def _errors(places: Sequence[ArithmeticPlace]) -> Advice:
-    """The greatest error: half an ulp of the rounding, and more if the ufunc's is."""
-    worst = max(places, key=lambda x: x.greatest_ulps)
+def _errors(sites: Sequence[ArithmeticCallSite]) -> Advice:
+    """Name the largest error: half an ulp of rounding, plus the ufunc's own error."""
+    worst = max(sites, key=lambda x: x.largest_ulps)
     return Advice(
-        "digits",
-        f"The greatest error of one operation: {number(worst.greatest_ulps)} ulps,"
-        f" {where(worst)}. What they add up to, the program's own result tells.",
+        "largest_error",
+        f"Largest error of one operation: {number(worst.largest_ulps)} ulps at"
+        f" {where(worst)}",
     )
 
 
 def _not_reached() -> Advice:
     what = ", ".join(name for name, _ in NOT_REACHED)
-    return Advice("elsewhere", f"Not rounded: {what}. See {page('Arithmetic')}.")
+    return Advice("not_reached", f"Not rounded: {what}. See {page('Arithmetic')}.")
 
 
 @dataclass(frozen=True)
@@ -216,19 +220,19 @@ class Arithmetic:
     """NumPy's arithmetic in a format, as it was watched."""
 
     format: str
-    places: tuple[ArithmeticPlace, ...]
+    call_sites: tuple[ArithmeticCallSite, ...]
     advice: tuple[Advice, ...]
 
     @classmethod
     def last(cls, format: str) -> Arithmetic:
-        """What the last watched scope did."""
-        places = arithmetic_places()
-        return cls(format, places, advise(format, places))
+        """Return the effects of the last watched scope."""
+        sites = arithmetic_call_sites()
+        return cls(format, sites, advise(format, sites))
 
     def table(self) -> Table:
-        """For the terminal and the page."""
-        return table(self.format, self.places)
+        """Return the table for the terminal and the page."""
+        return table(self.format, self.call_sites)
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return records(self.format, self.places)
+        """Return everything for JSON."""
+        return records(self.format, self.call_sites)

@@ -1,4 +1,4 @@
-"""The collector: watches a process's products between `start` and `stop`."""
+"""The collector: watches matrix multiplications between `start` and `stop`."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from .. import _core
 from .._measures import UserError
 from .._source_folders import set_folders
 from .._version import __version__
-from .elsewhere import Counts, elsewhere, watch_loops, watch_strided_loops
-from .places import Frame, Place, Run, Sample
+from .call_sites import CallSite, Frame, Run, Sample
+from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
 from .regions import Region
 
-#: Rows and columns of a product that are kept.
+#: Rows and columns of a multiplication that are kept.
 LINES = 8
-#: What samples may take, in bytes; and where everything is kept.
+#: The memory for samples in bytes; the memory if everything is kept.
 ROOM = 1 << 30
 ROOM_FOR_ALL = 4 << 30
 
 
 @dataclass(frozen=True)
 class CollectorOptions:
-    """What a collector watches, and where it looks for places."""
+    """What a collector watches, and where it looks for call sites."""
 
     #: dots and norms too
     dots: bool = False
-    #: the products inside LAPACK too
+    #: matrix multiplications inside LAPACK too
     lapack: bool = False
-    #: keep all rows, columns and products: no sampling
+    #: keep all rows, columns and multiplications: no sampling
     exact: bool = False
-    #: packages whose frames count as the user's code: places inside of them are shown
+    #: packages whose frames count as the user's code: their call sites are shown
     stop_at: tuple[str, ...] = ()
-    #: products of these regions alone; empty: of all
+    #: watch only these regions; empty: watch all
     only: tuple[Region, ...] = ()
-    #: products of these are left out
+    #: regions to exclude
     excepted: tuple[Region, ...] = ()
 
 
 class Collector:
-    """Watches products. One runs at a time.
+    """Watches matrix multiplications. One collector runs at a time.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Collector:
                 _core.set_regions(*pairs, obey=False)
             _core.blas_begin(options.lapack)
             begun.callback(_core.blas_end)
-            _core.watch_places(
+            _core.watch_call_sites(
                 LINES,
                 whole=options.exact,
                 bytes=ROOM_FOR_ALL if options.exact else ROOM,
@@ -98,29 +98,32 @@ class Collector:
                 lapack=options.lapack,
                 regions=regions,
             )
-            begun.pop_all()  # all of it has: it ends with `stop`
+            begun.pop_all()  # `stop` ends everything that has begun
         Collector._at_work = True
         self._began = time.perf_counter()
 
     def stop(self) -> Run:
-        """Cease to watch, in whatever thread; what was seen."""
+        """Stop watching, in any thread, and return the run."""
         seconds = time.perf_counter() - self._began
         _core.stop_watching()
         _core.blas_end()
         if self.options.only or self.options.excepted:
             _core.set_regions([], [], obey=False)
         Collector._at_work = False
-        found = [_place(number, row) for number, row in enumerate(_core.blas_places())]
+        found = [
+            _call_site(number, row)
+            for number, row in enumerate(_core.blas_call_sites())
+        ]
         return Run(
             argv=self.argv,
             seconds=seconds,
-            places=tuple(found),
-            elsewhere=tuple(elsewhere(self._counts, self.options.lapack)),
+            call_sites=tuple(found),
+            not_reached=tuple(not_reached(self._counts, self.options.lapack)),
             python=platform.python_version(),
             numpy=np.__version__,
             tf32dtype=__version__,
             left_out=_core.samples_left_out(),
-            without_place=_core.calls_without_place(),
+            without_call_site=_core.calls_without_call_site(),
         )
 
 
@@ -128,13 +131,13 @@ def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
     return [(region.file, region.function or "") for region in regions]
 
 
-def _place(number: int, row: dict[str, Any]) -> Place:
+def _call_site(number: int, row: dict[str, Any]) -> CallSite:
     user, innermost = (row[name] and Frame(*row[name]) for name in ("user", "library"))
     shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
     samples = []
     for (m, n, k), a, b in _core.take_samples(number):
         samples.append(Sample(a, b, m, n, k, whole=len(a) == m and b.shape[1] == n))
-    return Place(
+    return CallSite(
         user=user,
         library=innermost if innermost != user else None,
         caller=row["object"],

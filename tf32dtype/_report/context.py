@@ -1,4 +1,4 @@
-"""`td.report`: what the products of a block would lose, and where."""
+"""`td.report`: the losses of matrix multiplications in lower precisions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     )
     from .._matmul.precisions import PrecisionName
     from ..tensor_core.device import DeviceInstruction, DeviceName
-    from .advice import Advice, PlaceReport
+    from .advice import Advice, CallSiteReport
+    from .call_sites import NotReached, Run
     from .collect import Collector
     from .options import ReportOptions
-    from .places import Elsewhere, Run
     from .report import Report
 
     Measured: TypeAlias = PrecisionName | BlockFormatNamed
@@ -27,56 +27,55 @@ if TYPE_CHECKING:
 
 
 class report:
-    """Tell what the products of a block would lose in other precisions, and where.
+    """Report how much precision each matrix multiplication of a block needs.
 
-    The block runs as it is. Every matrix product of the process, of NumPy, SciPy and
-    whatever calls BLAS, in all threads, is counted by its place in the source; samples
-    of its operands are multiplied in each precision when the block ends.
+    The block runs unchanged. Every matrix multiplication of the process, by NumPy,
+    SciPy or any other caller of BLAS, in all threads, is counted by call site. When the
+    block ends, samples of the operands are multiplied in each precision.
 
     Parameters
     ----------
     precision : str or sequence of str, optional
-        What to measure, besides "f32": precisions of `matmul_precision` and block
-        formats; all by default.
+        The precisions and block formats to measure besides "f32"; all by default.
     device : str or sequence of str, optional
-        Devices whose tensor cores are measured too, "H100" or "H100:mma.sync".
+        Devices whose tensor cores are measured too, such as "H100" or
+        "H100:mma.sync".
     target_db : float
-        What a place is said to bear: a precision whose SNR reaches so many dB, and
-        whose every error is at most 10^(-target_db/20) of the sum of the magnitudes of
-        the same row's and column's products.
+        The SNR in dB that makes a precision sufficient. Every error must also be at
+        most 10^(-target_db/20) of the sum of the magnitudes of the same row's and
+        column's products.
     exact : bool
-        Keep all operands and measure all, however long it takes.
+        Keep and measure all operands instead of samples, however long it takes.
     dots : bool
-        Watch dots and norms too.
+        Watch dot products and norms too.
     lapack : bool
-        Watch the products inside LAPACK too.
+        Watch the matrix multiplications inside LAPACK too.
     stop_at : str or sequence of str
-        Packages whose lines are shown as if they were the user's.
+        Packages whose lines are shown as if they were yours.
     only, excepted : str or sequence of str
-        Regions of the source, "FILE" or "FILE:FUNCTION", that alone are watched, or
-        that are not.
+        Regions of the source, "FILE" or "FILE:FUNCTION", to watch or to exclude.
     arithmetic : str, optional
-        A format that NumPy's float32 arithmetic is rounded to in the block, and its
-        products if there is a precision of that name: see `tf32dtype.arithmetic`. What
-        that did is part of the report.
+        A format to round NumPy's float32 arithmetic to in the block; matrix
+        multiplications too if a precision has that name. See `tf32dtype.arithmetic`.
+        The report then includes the effects of this rounding.
     float64 : bool
-        Whether float64 numbers are rounded too.
+        Whether float64 values are rounded too.
 
     Attributes
     ----------
-    places : tuple
-        A triple (place, figures, verdict) for each place, the heaviest first.
-    elsewhere : tuple
-        What was not reached.
+    call_sites : tuple
+        A triple (call_site, figures, verdict) for each call site, the heaviest first.
+    not_reached : tuple
+        The work that was not reached.
     advice : tuple
-        What to do.
+        The advice, one line each.
 
     Raises
     ------
     ValueError
         For an unknown precision, device, file or function.
     RuntimeError
-        If it is asked before the block has ended, or entered twice.
+        If a result is read before the block has ended, or the report is entered twice.
 
     See Also
     --------
@@ -85,7 +84,7 @@ class report:
     Notes
     -----
     The command ``tf32dtype report script.py`` does the same for a program.
-    See :doc:`/how_to/report` for what the figures are.
+    See :doc:`/how_to/report` for the measurements.
 
     Examples
     --------
@@ -93,8 +92,8 @@ class report:
     >>> a = np.ones((64, 64), np.float32)
     >>> with td.report() as r:  # doctest: +SKIP
     ...     c = a @ a
-    >>> r.places[0].verdict.text  # doctest: +SKIP
-    'bears fp8_e4m3'
+    >>> r.call_sites[0].verdict.text  # doctest: +SKIP
+    'fp8_e4m3 is enough'
     >>> r.save("report.html")  # doctest: +SKIP
     """
 
@@ -172,47 +171,47 @@ class report:
 
     @property
     def run(self) -> Run:
-        """What was seen."""
+        """The run that was watched."""
         return self._report.run
 
     @property
-    def places(self) -> tuple[PlaceReport, ...]:
-        """Place, figures and verdict of each, the heaviest first."""
-        return self._report.places
+    def call_sites(self) -> tuple[CallSiteReport, ...]:
+        """Each call site with its figures and verdict, the heaviest first."""
+        return self._report.call_sites
 
     @property
-    def elsewhere(self) -> tuple[Elsewhere, ...]:
-        """What was not reached."""
-        return self._report.elsewhere
+    def not_reached(self) -> tuple[NotReached, ...]:
+        """The work that was not reached."""
+        return self._report.not_reached
 
     @property
     def advice(self) -> tuple[Advice, ...]:
-        """What to do."""
+        """The advice, one line each."""
         return self._report.advice
 
     def print(self, stream: TextIO | None = None) -> None:
-        """Write a table and the advice.
+        """Print the table and the advice.
 
         Parameters
         ----------
         stream : text file, optional
-            By default standard output.
+            Where to print; standard output by default.
         """
         self._report.print(stream)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a page, or data for programs.
+        """Write the report as a page or as JSON.
 
         Parameters
         ----------
         path : path
-            It ends in ".html" or ".json".
+            The file, which ends in ".html" or ".json".
         """
         self._report.save(os.fspath(path))
 
 
 def kind_and_message(error: BaseException) -> str:
-    """An exception in one line."""
+    """Return an exception in one line."""
     name = type(error).__name__
     lines = str(error).splitlines()
     return f"{name}: {lines[0]}" if lines else name

@@ -1,4 +1,4 @@
-"""The exponents of numbers: their range, and how many have each."""
+"""The exponents of values: their range, and the count of each."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Array = NDArray[Any]
 
 @dataclass
 class Exponents:
-    """Counts of numbers by exponent, gathered array by array.
+    """Counts of values by exponent, gathered array by array.
 
-    A number of magnitude 2^e up to, but without, 2^(e+1) has the exponent e, also if it
-    is subnormal. Real and imaginary parts are a number each.
+    A value of magnitude 2^e up to, but without, 2^(e+1) has the exponent e, also if it
+    is subnormal. Real and imaginary parts count as one value each.
     """
 
     counts: Counter[int] = field(default_factory=Counter)
@@ -26,22 +26,22 @@ class Exponents:
     nans: int = 0
 
     @property
-    def numbers(self) -> int:
-        """All that were gathered."""
+    def values(self) -> int:
+        """The count of all values."""
         return self.counts.total() + self.zeros + self.infinities + self.nans
 
     @property
-    def least(self) -> int | None:
-        """Of the finite numbers that are not zero; None: there are none."""
+    def smallest(self) -> int | None:
+        """The smallest exponent of finite nonzero values; None: there are none."""
         return min(self.counts, default=None)
 
     @property
-    def greatest(self) -> int | None:
-        """Likewise."""
+    def largest(self) -> int | None:
+        """The largest exponent of finite nonzero values; None: there are none."""
         return max(self.counts, default=None)
 
     def gather(self, x: Array) -> None:
-        """Take in the numbers of an array."""
+        """Add the values of an array."""
         for part in real_parts(x):
             self.zeros += int(np.count_nonzero(part == 0))
             self.infinities += int(np.count_nonzero(np.isinf(part)))
@@ -54,16 +54,16 @@ class Exponents:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "least": self.least,
-            "greatest": self.greatest,
+            "smallest": self.smallest,
+            "largest": self.largest,
             "zeros": self.zeros,
             "infinities": self.infinities,
             "nans": self.nans,
-            "numbers": self.numbers,
+            "values": self.values,
             "counts": {str(e): self.counts[e] for e in sorted(self.counts)},
         }
 
 
 def real_parts(x: Array) -> list[Array]:
-    """The array itself; of complex numbers the real and the imaginary parts."""
+    """Return the array itself, or the real and imaginary parts of a complex one."""
     return [x.real, x.imag] if np.iscomplexobj(x) else [x]

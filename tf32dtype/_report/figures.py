@@ -1,4 +1,4 @@
-"""What the samples of a place tell: ranges, conditions, and errors in each way."""
+"""What the samples of a call site tell: ranges, conditions, and errors in each way."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .._matmul.context import matmul_precision
 from .._measures.error_measures import Distance, underflows
 from .._measures.format_facts import facts
 from .._measures.ways import Way
+from .call_sites import CallSite, Sample
 from .exponents import Exponents, real_parts
 from .multiply import Lost, multiply
-from .places import Place, Sample
 
 Array = NDArray[Any]
 
@@ -97,7 +97,7 @@ class Errors(Distance):
 
 @dataclass
 class Figures:
-    """What the samples of a place tell, gathered sample by sample."""
+    """What the samples of a call site tell, gathered sample by sample."""
 
     a: Exponents = field(default_factory=Exponents)
     b: Exponents = field(default_factory=Exponents)
@@ -111,9 +111,9 @@ class Figures:
     _scale: int | None = None
 
     @property
-    def numbers(self) -> int:
+    def values(self) -> int:
         """Of both operands."""
-        return self.a.numbers + self.b.numbers
+        return self.a.values + self.b.values
 
     @property
     def condition_median(self) -> float:
@@ -122,7 +122,7 @@ class Figures:
         return float(np.median(known)) if known.size else np.nan
 
     @property
-    def condition_greatest(self) -> float:
+    def condition_largest(self) -> float:
         """Likewise."""
         known = self._known()
         return float(np.max(known)) if known.size else np.nan
@@ -178,48 +178,48 @@ class Figures:
             },
             "condition": {
                 "median": self.condition_median,
-                "greatest": self.condition_greatest,
+                "largest": self.condition_largest,
             },
             "precisions": [errors.record() for errors in self.errors.values()],
         }
 
 
 def measure(
-    places: Sequence[Place],
+    sites: Sequence[CallSite],
     ways: Sequence[Way],
     seconds: float | None,
     advance: Callable[[], None] = lambda: None,
 ) -> list[Figures]:
-    """Measure the samples of places.
+    """Measure the samples of call sites.
 
     Parameters
     ----------
-    places : sequence of Place
-        The places.
+    sites : sequence of CallSite
+        The call sites.
     ways : sequence of Way
         What to measure.
     seconds : float or None
-        One sample of each place is measured; then, the heaviest places first, another
-        of each and so on, until so much time is used. None: all samples.
+        One sample of each call site is measured; then, the heaviest call sites first,
+        another of each and so on, until so much time is used. None: all samples.
     advance : callable
         Called after each sample, and for those that time was too short for.
 
     Returns
     -------
     list of Figures
-        In the order of the places.
+        In the order of the call sites.
     """
     start = time.perf_counter()
-    found = [Figures() for _ in places]
-    order = sorted(range(len(places)), key=lambda i: -places[i].multiply_adds)
-    rounds = max((len(place.samples) for place in places), default=0)
+    found = [Figures() for _ in sites]
+    order = sorted(range(len(sites)), key=lambda i: -sites[i].multiply_adds)
+    rounds = max((len(site.samples) for site in sites), default=0)
     for number in range(rounds):
         for i in order:
-            if number >= len(places[i].samples):
+            if number >= len(sites[i].samples):
                 continue
             used = time.perf_counter() - start
             if number == 0 or seconds is None or used < seconds:
-                found[i].take(places[i].samples[number], ways)
+                found[i].take(sites[i].samples[number], ways)
             advance()
     return found
 

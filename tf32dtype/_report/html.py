@@ -1,4 +1,4 @@
-"""The report as one page: no network, no file beside it."""
+"""The report as one HTML page that needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from .._text import decibels, number
-from .advice import PlaceReport, rule
+from .advice import CallSiteReport, rule
+from .call_sites import Frame, NotReached, Run
 from .exponents import Exponents
 from .figures import Errors
 from .html_style import SCRIPT, STYLE
 from .naming import at, exponents, numbered, shape, share, where
-from .places import Elsewhere, Frame, Run
 from .plots import exponent_plot, snr_plot
 from .table import chief, library_of, title
 from .verdict import Verdict, acceptable
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from .report import Report
 
 _AROUND = 4  # lines of the source before and after
-_OPEN = 5  # places whose sections are open
+_OPEN = 5  # call sites whose sections are open
 _SHAPES = 6
-_COLORS = {"bears": "good", "needs": "fair", "float64": "bad", "unmeasured": "dim"}
+_COLORS = {
+    "sufficient": "good",
+    "insufficient": "fair",
+    "float64": "bad",
+    "not_measured": "dim",
+}
 
 
 def to_html(report: Report) -> str:
@@ -36,17 +41,17 @@ def to_html(report: Report) -> str:
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(name)}: what it would lose</title>",
+            f"<title>{escape(name)}: precision report</title>",
             f"<style>{STYLE}</style></head><body>",
             *_header(report, name),
-            "<h2>What to do</h2>",
+            "<h2>Advice</h2>",
             '<ul class="advice">',
             *(f'<li class="{x.kind}">{escape(x.text)}</li>' for x in report.advice),
             "</ul>",
             f'<p class="dim">{escape(rule(report.target_db))}</p>',
             *_overview(report),
             *_arithmetic(report),
-            *_elsewhere(run.elsewhere),
+            *_not_reached(run.not_reached),
             *_sections(report),
             f"<script>{SCRIPT}</script>",
             "</body></html>\n",
@@ -69,33 +74,33 @@ def _header(report: Report, name: str) -> Iterable[str]:
         + "</p>"
     )
     if report.ending:
-        text = f"The program {report.ending}; this is what it did before."
+        text = f"The program {report.ending}; the report covers the run before that."
         yield f'<p class="ending">{escape(text)}</p>'
 
 
-# -- the table of places ------------------------------------------------------------
+# -- the table of call sites -------------------------------------------------------
 
 
 def _overview(report: Report) -> Iterable[str]:
-    if not report.places:
+    if not report.call_sites:
         return
-    columns = chief(report.places)
-    heads = ["place", "verdict", "loses", "routine", "dtype", "calls", "% work"]
+    columns = chief(report.call_sites)
+    heads = ["call site", "verdict", "warning", "routine", "dtype", "calls", "% work"]
     heads += ["% time", "exp. A", "exp. B", *columns, "condition"]
-    yield "<h2>Places</h2>"
+    yield "<h2>Call sites</h2>"
     yield '<p class="dim">SNR in dB against float64, in each precision.</p>'
     yield '<div class="wide"><table><thead><tr>'
     yield "".join(f'<th data-sort="">{escape(head)}</th>' for head in heads)
     yield "</tr></thead><tbody>"
-    for i, one in enumerate(report.places):
+    for i, one in enumerate(report.call_sites):
         cells = "".join(_cells(report, i, one, columns))
         yield f"<tr>{cells}</tr>"
     yield "</tbody></table></div>"
 
 
 def _arithmetic(report: Report) -> Iterable[str]:
-    """The table of the terminal."""
-    if not report.arithmetic or not report.arithmetic.places:
+    """Return the table that the terminal shows."""
+    if not report.arithmetic or not report.arithmetic.call_sites:
         return
     table = report.arithmetic.table()
     yield f"<h2>{escape(table.title)}</h2>"
@@ -108,21 +113,21 @@ def _arithmetic(report: Report) -> Iterable[str]:
 
 
 def _cells(
-    report: Report, i: int, one: PlaceReport, columns: Sequence[str]
+    report: Report, i: int, one: CallSiteReport, columns: Sequence[str]
 ) -> Iterable[str]:
-    (place, figures, verdict), run = one, report.run
-    link = f'<a href="#p{i}">{escape(where(place))}</a>'
+    (site, figures, verdict), run = one, report.run
+    link = f'<a href="#p{i}">{escape(where(site))}</a>'
     library = f'<br><span class="dim">{escape(library_of(one))}</span>'
-    yield f'<td class="place">{link}{library if one.place.library else ""}</td>'
+    yield f'<td class="call-site">{link}{library if one.call_site.library else ""}</td>'
     yield _cell(verdict.text, None, _COLORS[verdict.kind])
-    yield _cell(verdict.losses or "-", None, "bad" if verdict.losses else "dim")
-    yield _cell(place.routine)
-    yield _cell(place.dtype)
-    yield _cell(str(place.calls))
-    yield _share(place.multiply_adds, run.multiply_adds)
-    yield _share(place.seconds, run.seconds)
+    yield _cell(verdict.warning or "-", None, "bad" if verdict.warning else "dim")
+    yield _cell(site.routine)
+    yield _cell(site.dtype)
+    yield _cell(str(site.calls))
+    yield _share(site.multiply_adds, run.multiply_adds)
+    yield _share(site.seconds, run.seconds)
     for of in (figures.a, figures.b):
-        spread = -1 if of.least is None else (of.greatest or 0) - of.least
+        spread = -1 if of.smallest is None else (of.largest or 0) - of.smallest
         yield _cell(exponents(of), spread)
     for name in columns:
         errors = figures.errors.get(name)
@@ -137,13 +142,13 @@ def _cells(
 
 
 def _cell(text: str, value: float | None = None, kind: str = "") -> str:
-    """A cell; what it is sorted by where that is not its text."""
+    """Return a cell, with the value to sort by if that is not its text."""
     key = "" if value is None else f' data-value="{_plain(value)}"'
     return f'<td class="{kind}"{key}>{escape(text)}</td>'
 
 
 def _plain(value: float) -> str:
-    """A number as the script reads it."""
+    """Return a number as the script reads it."""
     return f"{min(max(value, -1e308), 1e308):g}" if value == value else "-1"
 
 
@@ -157,34 +162,35 @@ def _kind(errors: Errors, target_db: float) -> str:
     return "good" if acceptable(errors, target_db) else "bad"
 
 
-def _elsewhere(found: Sequence[Elsewhere]) -> Iterable[str]:
+def _not_reached(found: Sequence[NotReached]) -> Iterable[str]:
     if not found:
         return
     yield "<h2>Not reached</h2>"
     yield '<div class="wide"><table><thead><tr>'
-    yield "".join(f"<th>{x}</th>" for x in ("what", "name", "calls", "seconds"))
-    yield '<th class="text">what would reach it</th></tr></thead><tbody>'
+    yield "".join(f"<th>{x}</th>" for x in ("kind", "name", "calls", "seconds"))
+    yield '<th class="text">remedy</th></tr></thead><tbody>'
     for one in found:
         seconds = "-" if one.seconds is None else number(one.seconds)
         yield (
             f"<tr><td>{escape(one.kind)}</td><td>{escape(one.name)}</td>"
             f"<td>{one.calls}</td><td>{seconds}</td>"
-            f'<td class="text">{escape(one.advice or "-")}</td></tr>'
+            f'<td class="text">{escape(one.remedy or "-")}</td></tr>'
         )
     yield "</tbody></table></div>"
 
 
-# -- a section for each place -------------------------------------------------------
+# -- a section for each call site --------------------------------------------------
 
 
 def _sections(report: Report) -> Iterable[str]:
-    if report.places:
-        yield "<h2>Place by place</h2>"
-    for i, one in enumerate(report.places):
+    if report.call_sites:
+        yield "<h2>Each call site</h2>"
+    for i, one in enumerate(report.call_sites):
         is_open = " open" if i < _OPEN else ""
         yield f'<details id="p{i}"{is_open}><summary>'
         yield (
-            _summary(one.verdict) + f"<code>{escape(where(one.place))}</code></summary>"
+            _summary(one.verdict)
+            + f"<code>{escape(where(one.call_site))}</code></summary>"
         )
         yield from _section(report, one)
         yield "</details>"
@@ -196,16 +202,16 @@ def _summary(verdict: Verdict) -> str:
     )
 
 
-def _section(report: Report, one: PlaceReport) -> Iterable[str]:
-    place, figures, verdict = one
+def _section(report: Report, one: CallSiteReport) -> Iterable[str]:
+    site, figures, verdict = one
     yield f"<p>{escape(_facts(report.run, one))}</p>"
-    yield from _source(place.user)
-    if place.library:
-        yield f'<p class="dim">computed by {escape(at(place.library))}</p>'
-        if place.user is None:
-            yield from _source(place.library)
-    if verdict.losses:
-        yield f'<p class="bad">loses {escape(verdict.losses)}</p>'
+    yield from _source(site.user)
+    if site.library:
+        yield f'<p class="dim">computed by {escape(at(site.library))}</p>'
+        if site.user is None:
+            yield from _source(site.library)
+    if verdict.warning:
+        yield f'<p class="bad">Warning: {escape(verdict.warning)}</p>'
     if not figures.elements:
         yield '<p class="dim">No sample with finite numbers.</p>'
         return
@@ -220,25 +226,25 @@ def _section(report: Report, one: PlaceReport) -> Iterable[str]:
     yield "</div></div>"
 
 
-def _facts(run: Run, one: PlaceReport) -> str:
-    place, figures, _ = one
-    part = share(place.multiply_adds, run.multiply_adds)
+def _facts(run: Run, one: CallSiteReport) -> str:
+    site, figures, _ = one
+    part = share(site.multiply_adds, run.multiply_adds)
     shapes = ", ".join(
         f"{shape(dims)} ({numbered(calls, 'call')})"
-        for dims, calls in list(place.shapes.items())[:_SHAPES]
+        for dims, calls in list(site.shapes.items())[:_SHAPES]
     )
     return (
-        f"{place.routine}, {place.dtype}, {numbered(place.calls, 'call')} from"
-        f" {place.caller or 'unknown'}; {part} % of the multiply-adds,"
-        f" {number(place.seconds)} s. m x n x k: {shapes or '-'}."
+        f"{site.routine}, {site.dtype}, {numbered(site.calls, 'call')} from"
+        f" {site.caller or 'unknown'}; {part} % of the multiply-adds,"
+        f" {number(site.seconds)} s. m x n x k: {shapes or '-'}."
         f" {numbered(figures.samples, 'sample')}, {figures.elements} elements of the"
         f" product; condition {number(figures.condition_median)} (median),"
-        f" {number(figures.condition_greatest)} (greatest)."
+        f" {number(figures.condition_largest)} (largest)."
     )
 
 
 def _source(frame: Frame | None) -> Iterable[str]:
-    """The line and its neighbors, where the file can be read."""
+    """Return the line and its neighbors if the file can be read."""
     if frame is None:
         return
     lines = linecache.getlines(frame.file)
@@ -257,12 +263,12 @@ def _source(frame: Frame | None) -> Iterable[str]:
 def _specials(name: str, of: Exponents) -> str:
     counts = ((of.zeros, "zeros"), (of.infinities, "Inf"), (of.nans, "NaN"))
     found = ", ".join(f"{n} {what}" for n, what in counts if n)
-    return f"{name}: exponents {exponents(of)}, {of.numbers} numbers" + (
+    return f"{name}: exponents {exponents(of)}, {of.values} values" + (
         f", {found} among them" if found else ""
     )
 
 
-def _errors(report: Report, one: PlaceReport) -> Iterable[str]:
+def _errors(report: Report, one: CallSiteReport) -> Iterable[str]:
     heads = ("SNR dB", "max rel. error", "max of |A||B|", "overflows", "underflows")
     yield '<div class="wide"><table><thead><tr><th>precision</th>'
     yield "".join(f"<th>{head}</th>" for head in heads)

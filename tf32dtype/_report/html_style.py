@@ -17,7 +17,7 @@ h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
 h3 { font-size: .95rem; margin: 1.2rem 0 .4rem; }
 p { margin: .4rem 0; } a { color: inherit; }
 .dim { color: var(--dim); }
-code, pre, td.place { font-family: ui-monospace, Menlo, Consolas, monospace;
+code, pre, td.call-site { font-family: ui-monospace, Menlo, Consolas, monospace;
   font-size: .86em; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -30,9 +30,10 @@ th:first-child, td:first-child, td.text, th.text { text-align: left; }
 ul.advice { list-style: none; padding: 0; margin: 0; }
 ul.advice li { background: var(--card); border-left: 4px solid var(--line);
   border-radius: 4px; margin: .4rem 0; padding: .5rem .8rem; overflow-wrap: anywhere; }
-li.bears { border-color: var(--good) !important; }
-li.needs, li.device { border-color: var(--fair) !important; }
-li.float64, li.range, li.digits, p.ending { border-color: var(--bad) !important; }
+li.sufficient { border-color: var(--good) !important; }
+li.insufficient, li.device { border-color: var(--fair) !important; }
+li.float64, li.out_of_range, li.canceled_digits, li.largest_error, p.ending {
+  border-color: var(--bad) !important; }
 p.ending { background: var(--card); border-left: 4px solid; padding: .5rem .8rem; }
 .share { display: inline-block; width: 4.5rem; height: .6rem; margin-right: .4rem;
   background: var(--line); border-radius: 2px; overflow: hidden; }
@@ -56,8 +57,8 @@ svg .good { fill: var(--good); } svg .bad { fill: var(--bad); }
 svg .format { fill: var(--dim); opacity: .45; }
 """
 
-#: A click on a column's head sorts by it, numbers the greatest first; the page says all
-#: without it too.
+#: A click on a column's head sorts by it, the largest numbers first; the page is
+#: complete without the script.
 SCRIPT = """
 for (const head of document.querySelectorAll("th[data-sort]"))
   head.addEventListener("click", () => {

@@ -1,4 +1,4 @@
-"""The report for programs."""
+"""The report as JSON."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .._text import strict_json
-from .advice import PlaceReport
-from .places import Frame, Run
+from .advice import CallSiteReport
+from .call_sites import Frame, Run
 
 if TYPE_CHECKING:
     from .report import Report
 
 
 def to_json(report: Report) -> str:
-    """All of the report, in strict JSON: Inf and NaN are strings."""
+    """Return the whole report in strict JSON; Inf and NaN are strings."""
     run = report.run
     record = {
         "program": list(run.argv),
@@ -29,33 +29,33 @@ def to_json(report: Report) -> str:
         "target_db": report.target_db,
         "exact": report.exact,
         "left_out": run.left_out,
-        "without_place": run.without_place,
-        "places": [_place(run, one) for one in report.places],
+        "without_call_site": run.without_call_site,
+        "call_sites": [_call_site(run, one) for one in report.call_sites],
         "arithmetic": report.arithmetic and report.arithmetic.record(),
-        "elsewhere": [asdict(one) for one in run.elsewhere],
+        "not_reached": [asdict(one) for one in run.not_reached],
         "advice": [asdict(line) for line in report.advice],
     }
     return strict_json(record) + "\n"
 
 
-def _place(run: Run, one: PlaceReport) -> dict[str, Any]:
-    place, figures, verdict = one
+def _call_site(run: Run, one: CallSiteReport) -> dict[str, Any]:
+    site, figures, verdict = one
     return {
-        "user": _frame(place.user),
-        "library": _frame(place.library),
-        "caller": place.caller,
-        "routine": place.routine,
-        "dtype": place.dtype,
-        "calls": place.calls,
-        "multiply_adds": place.multiply_adds,
-        "multiply_adds_share": _ratio(place.multiply_adds, run.multiply_adds),
-        "seconds": place.seconds,
-        "seconds_share": _ratio(place.seconds, run.seconds),
+        "user": _frame(site.user),
+        "library": _frame(site.library),
+        "caller": site.caller,
+        "routine": site.routine,
+        "dtype": site.dtype,
+        "calls": site.calls,
+        "multiply_adds": site.multiply_adds,
+        "multiply_adds_share": _ratio(site.multiply_adds, run.multiply_adds),
+        "seconds": site.seconds,
+        "seconds_share": _ratio(site.seconds, run.seconds),
         "shapes": [
             {"m": m, "n": n, "k": k, "calls": calls}
-            for (m, n, k), calls in place.shapes.items()
+            for (m, n, k), calls in site.shapes.items()
         ],
-        "samples_kept": len(place.samples),
+        "samples_kept": len(site.samples),
         **figures.record(),
         "verdict": verdict.record(),
     }

@@ -1,20 +1,22 @@
-"""How the report calls places, shapes and shares."""
+"""Names of call sites, shapes and shares in the report."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
+from .call_sites import CallSite, Frame, Shape
 from .exponents import Exponents
-from .places import Frame, Place, Shape
 
 _LONGEST = 32  # characters of a file's path
+#: What a report counts.
+MULTIPLICATION = "matrix multiplication"
 
 
-def where(place: Place) -> str:
-    """A place in a table: "solver.py:12 step"; the shared object where no frame is."""
-    frame = place.user or place.library
-    return at(frame) if frame else os.path.basename(place.caller) or "unknown"
+def where(site: CallSite) -> str:
+    """A call site in a table: "solver.py:12 step"; the shared object if no frame is."""
+    frame = site.user or site.library
+    return at(frame) if frame else os.path.basename(site.caller) or "unknown"
 
 
 def at(frame: Frame) -> str:
@@ -49,7 +51,7 @@ def share(part: float, whole: float) -> str:
 
 def exponents(of: Exponents) -> str:
     """The range of exponents: "-12..3"; "-" if there is no number but zero."""
-    return "-" if of.least is None else f"{of.least}..{of.greatest}"
+    return "-" if of.smallest is None else f"{of.smallest}..{of.largest}"
 
 
 def shape(of: Shape) -> str:

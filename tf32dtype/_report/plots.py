@@ -1,4 +1,4 @@
-"""The page's plots, as inline SVG: exponents of an operand, SNR of each candidate."""
+"""The page's plots, as inline SVG: exponents of an operand, SNR of each precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RIGHT = 46
 _HEIGHT = 90  # of the bars of a histogram
 _ROW = 17
 
-#: Formats whose ranges are marked, and whether a scale brings the greatest number to
+#: Formats whose ranges are marked, and whether a scale brings the largest value to
 #: the top of the range.
 _RANGES = (
     ("bf16", "bfloat16", False),
@@ -29,13 +29,13 @@ _RANGES = (
 
 
 def exponent_plot(name: str, of: Exponents) -> str:
-    """How many numbers have each exponent, and below what each format holds.
+    """Draw the count of each exponent, and below it the range of each format.
 
     Heights are logarithms of counts; "" if there is nothing to draw.
     """
-    if of.least is None or of.greatest is None:
+    if of.smallest is None or of.largest is None:
         return ""
-    first, last = of.least - 2, of.greatest + 3
+    first, last = of.smallest - 2, of.largest + 3
     step = (_WIDTH - _LEFT - 8) / (last - first)
     top = math.log10(1 + max(of.counts.values()))
 
@@ -45,7 +45,7 @@ def exponent_plot(name: str, of: Exponents) -> str:
     parts = []
     for exponent, count in sorted(of.counts.items()):
         height = _HEIGHT * math.log10(1 + count) / top
-        title = f"{count} numbers of 2^{exponent} to 2^{exponent + 1}"
+        title = f"{count} values of 2^{exponent} to 2^{exponent + 1}"
         parts.append(
             f'<rect class="{name.lower()}" x="{x(exponent):.1f}"'
             f' y="{_HEIGHT + 4 - height:.1f}" width="{max(step - 0.6, 0.6):.1f}"'
@@ -62,8 +62,8 @@ def exponent_plot(name: str, of: Exponents) -> str:
     y += 20
     for label, form, scaled in _RANGES:
         low, high = _range(form)
-        if scaled:  # the greatest number of the operand becomes the greatest there is
-            low, high = low + of.greatest + 1 - high, of.greatest + 1
+        if scaled:  # the largest value becomes the largest of the format
+            low, high = low + of.largest + 1 - high, of.largest + 1
         shown = label + (" scaled" if scaled else "")
         parts.append(_text(_LEFT - 8, y + 9, shown, "end", "dim"))
         parts.append(
@@ -76,7 +76,7 @@ def exponent_plot(name: str, of: Exponents) -> str:
 
 
 def snr_plot(errors: Sequence[Errors], target_db: float) -> str:
-    """A bar of each candidate's SNR, and the target."""
+    """Draw a bar for each precision's SNR, and the target."""
     finite = [e.snr for e in errors if math.isfinite(e.snr)]
     most = max([*finite, target_db, 1.0]) * 1.05
     room = _WIDTH - _LEFT - _RIGHT
@@ -104,7 +104,7 @@ def snr_plot(errors: Sequence[Errors], target_db: float) -> str:
 
 
 def _range(name: str) -> tuple[int, int]:
-    """The least exponent of a format, of subnormal numbers, and the first beyond."""
+    """Return a format's smallest exponent, and the first above its range."""
     form = facts(name)
     least = math.frexp(form.smallest_subnormal)[1] - 1
     return least, math.frexp(form.max)[1]

@@ -1,4 +1,4 @@
-"""A finished report: figures and verdicts of all places, and how to keep it."""
+"""A finished report: measurements and verdicts of all call sites, and its files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TextIO
 from .._measures import UserError
 from .._whole_files import write_whole
 from .._wording import brief
-from .advice import Advice, PlaceReport, advise
+from .advice import Advice, CallSiteReport, advise
 from .arithmetic import Arithmetic
+from .call_sites import NotReached, Run
 from .figures import measure
 from .html import to_html
 from .json_report import to_json
 from .options import ReportOptions
 from .output import check_folder
-from .places import Elsewhere, Run
 from .table import print_report
 from .verdict import judge
 
@@ -24,29 +24,30 @@ _SHARE = 0.5  # of the run's time, to measure in
 
 
 class Report:
-    """What a run would lose in other precisions, and where.
+    """The losses of a run in other precisions, by call site.
 
     Parameters
     ----------
     run : Run
-        What a collector saw.
+        The run that a collector watched.
     options : ReportOptions
         What to measure.
     ending : str
         How the program ended if not well: "raised ValueError: ...".
     advance : callable
-        Called after each sample: `count` tells how many there are.
+        Called after each sample; `count` returns how many samples there are.
 
     Attributes
     ----------
     run : Run
         As given.
-    places : tuple of PlaceReport
-        place, figures and verdict of each place, what has the most multiply-adds first.
+    call_sites : tuple of CallSiteReport
+        Call site, figures and verdict of each, the one with the most multiply-adds
+        first.
     advice : tuple of Advice
-        What to do.
+        The advice.
     arithmetic : Arithmetic or None
-        What rounding NumPy's arithmetic did, if it was rounded.
+        The effects of rounding NumPy's arithmetic, if it was rounded.
     """
 
     def __init__(
@@ -61,34 +62,34 @@ class Report:
         self.target_db = options.target_db
         self.exact = options.exact
         seconds = None if options.exact else max(_LEAST_SECONDS, _SHARE * run.seconds)
-        places = sorted(run.places, key=lambda place: -place.multiply_adds)
-        figures = measure(places, options.ways, seconds, advance)
-        self.places = tuple(
-            PlaceReport(place, found, judge(place, found, self.target_db))
-            for place, found in zip(places, figures, strict=True)
+        sites = sorted(run.call_sites, key=lambda site: -site.multiply_adds)
+        figures = measure(sites, options.ways, seconds, advance)
+        self.call_sites = tuple(
+            CallSiteReport(site, found, judge(site, found, self.target_db))
+            for site, found in zip(sites, figures, strict=True)
         )
-        self.advice: tuple[Advice, ...] = advise(run, self.places, self.target_db)
+        self.advice: tuple[Advice, ...] = advise(run, self.call_sites, self.target_db)
         self.arithmetic: Arithmetic | None = None
         if options.arithmetic is not None:
             self.arithmetic = Arithmetic.last(options.arithmetic)
-            products = self.advice if places else ()
+            products = self.advice if sites else ()
             self.advice = (*products, *self.arithmetic.advice)
 
     @property
-    def elsewhere(self) -> tuple[Elsewhere, ...]:
-        """What was not reached."""
-        return self.run.elsewhere
+    def not_reached(self) -> tuple[NotReached, ...]:
+        """The work that was not reached."""
+        return self.run.not_reached
 
     def print(self, stream: TextIO | None = None) -> None:
         """Write a table and the advice to a stream; None: standard output."""
         print_report(self, stream)
 
     def to_html(self) -> str:
-        """One page that needs no network."""
+        """Return the report as one HTML page that needs no network."""
         return to_html(self)
 
     def to_json(self) -> str:
-        """Strict JSON; Inf and NaN are strings."""
+        """Return the report as strict JSON; Inf and NaN are strings."""
         return to_json(self)
 
     def save(self, path: str) -> None:
@@ -115,5 +116,5 @@ class Report:
 
 
 def count(run: Run) -> int:
-    """How many samples there are to measure."""
-    return sum(len(place.samples) for place in run.places)
+    """Return how many samples a run has."""
+    return sum(len(site.samples) for site in run.call_sites)

@@ -18,7 +18,7 @@ def read(path: str) -> TensorFile:
     except Exception as error:  # protobuf's, a module of its own
         if isinstance(error, OSError):
             raise
-        raise ValueError(f"{path} is no sound ONNX model: {error}") from None
+        raise ValueError(f"{path} is not a valid ONNX model: {error}") from None
     folder = os.path.dirname(os.path.abspath(path))
     tensors = [_tensor(path, folder, x) for x in model.graph.initializer]
     beside = {

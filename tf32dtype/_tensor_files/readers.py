@@ -50,12 +50,12 @@ def open_file(path: str) -> TensorFile:
     with open(path, "rb") as stream:
         head = stream.read(_file_kinds.HEAD_BYTES)
     if not head:
-        raise ValueError(f"{path} is empty: there is no tensor in it")
+        raise ValueError(f"{path} is empty and does not hold a tensor")
     if _file_kinds.is_numpy(head):
         return numpy_files.read(path)
     what, cure = _file_kinds.kind(head)
     if what not in _READERS:
-        raise ValueError(f"{path} is {what}, of which no tensors are read: {cure}")
+        raise ValueError(f"{path} must be a file of tensors; got {what}; {cure}")
     return _READERS[what](path)
 
 
@@ -66,5 +66,5 @@ def _read_folder(path: str) -> TensorFile:
     if not zarr_files.MARKS.isdisjoint(names):
         return zarr_files.read(path)
     raise ValueError(
-        f"{path} is a folder without tensors: safetensors files or Zarr's are needed"
+        f"{path} must be a folder of safetensors or Zarr files; got neither"
     )

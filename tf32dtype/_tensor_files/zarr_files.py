@@ -36,7 +36,7 @@ def read(path: str) -> TensorFile:
     except Exception as error:
         if isinstance(error, OSError):
             raise
-        raise ValueError(f"{path} is no sound Zarr folder: {error}") from None
+        raise ValueError(f"{path} is not a valid Zarr folder: {error}") from None
     tensors = [
         _tensor(path, name, member, there)
         for name, member in members
@@ -51,8 +51,8 @@ def _check_size(array: Any, there: int) -> None:
     announced = items * array.dtype.itemsize
     if is_absurd(announced, there):
         raise ValueError(
-            f"{announced} bytes are announced, and the folder has {there}. If that is"
-            " right, read parts of it by zarr"
+            f"array must fit its folder of {there} bytes; got {announced} bytes. If the"
+            " size is right, read slices with zarr"
         )
 
 

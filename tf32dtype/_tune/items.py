@@ -1,4 +1,4 @@
-"""The places of a program whose precision is searched, from a report's JSON."""
+"""The call sites of a program whose precision is searched, from a report's JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._matmul.plan_lines import Line, folders, name_line
-from .._matmul.plans import Plan, PlannedPlace
+from .._matmul.plans import Plan, PlannedCallSite
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Item:
         return " > ".join(_name(line, 44 // len(lines)) for line in lines)
 
     def take(self, record: Mapping[str, Any]) -> None:
-        """Take in a place of the report."""
+        """Take in a call site of the report."""
         dtype, adds = record["dtype"], record["multiply_adds"]
         self.multiply_adds[dtype] = self.multiply_adds.get(dtype, 0) + adds
         self.routines.add(record["routine"])
@@ -46,9 +46,9 @@ class Item:
                 snr = -math.inf
             self.snr[name] = min(snr, self.snr.get(name, snr))
 
-    def planned(self, precision: str | None) -> PlannedPlace:
+    def planned(self, precision: str | None) -> PlannedCallSite:
         """As a plan has it."""
-        return PlannedPlace(
+        return PlannedCallSite(
             precision,
             self.user,
             self.library,
@@ -62,7 +62,7 @@ class Items:
     """What can be tuned, the heaviest first, and what cannot."""
 
     items: list[Item] = field(default_factory=list)
-    #: multiply-adds by dtype of places that no plan can name, and of other dtypes
+    #: multiply-adds by dtype of call sites that no plan can name, and of other dtypes
     nameless: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
     found = Items()
     known: dict[tuple[Line | None, Line | None], Item] = {}
     where = folders()
-    for record in report["places"]:
+    for record in report["call_sites"]:
         dtype, adds = record["dtype"], record["multiply_adds"]
         if not _obeys(plan, dtype):
             found.foreign[dtype] = found.foreign.get(dtype, 0) + adds

@@ -1,7 +1,7 @@
 """The search: the lowest level of each item that passes together with the others'.
 
-An item is a place, its level the number of a precision, the cheapest first; the last
-level is that of the unchanged program, which passes by definition.
+An item is a call site, its level the number of a precision, the cheapest first; the
+last level is that of the unchanged program, which passes by definition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tuning found, in a table, and what it would gain by the model of peaks."""
+"""The result of tuning in a table, and its estimated speedup on GPUs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tune import Tuned
 
 
 def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) -> None:
-    """Write the table of places, and the gains; None: standard output."""
+    """Print the table of call sites, and the speedups; None: standard output."""
     found = tuned.items
     others = sum(found.foreign.values()) + sum(found.nameless.values())
     total = sum(item.work for item in found.items) + others
@@ -26,22 +26,24 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
         ]
         for item, name in zip(found.items, tuned.precisions, strict=True)
     ]
-    header = ["place", "precision", "% work", "SNR", "routine", "dtype"]
-    Table("The lowest precision of each place", header, rows).print(stream)
+    header = ["call site", "precision", "% work", "SNR dB", "routine", "dtype"]
+    Table("Lowest sufficient precision of each call site", header, rows).print(stream)
     if found.nameless:
         share = 100 * sum(found.nameless.values()) / max(total, 1)
-        print(f"No source is known of {share:.1f} % of the work: it stays as it is",
-              file=stream)  # fmt: skip
+        print(
+            f"Unchanged: {share:.1f} % of the work, at call sites without source code",
+            file=stream,
+        )
     if found.foreign:
         share = 100 * sum(found.foreign.values()) / max(total, 1)
         print(
-            f"In {', '.join(sorted(found.foreign))} {share:.1f} % of the work stays as"
-            " it is: --float64, --complex64",
+            f"Unchanged: {share:.1f} % of the work, in"
+            f" {', '.join(sorted(found.foreign))}. Use --float64 or --complex64",
             file=stream,
         )
     print(
-        f"The answer is {number(tuned.distance)} from the unchanged program's, of"
-        f" {number(tolerance)} allowed; {tuned.runs} runs",
+        f"Difference from the unchanged program: {number(tuned.distance)} (tolerance"
+        f" {number(tolerance)}); {tuned.runs} runs",
         file=stream,
     )
     for line in gains(tuned):
@@ -49,7 +51,7 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
 
 
 def gains(tuned: Tuned) -> list[str]:
-    """What the products would gain on GPUs."""
+    """Return a line for each GPU with the estimated speedup."""
     adds: Counter[tuple[str | None, str]] = Counter()
     for item, name in zip(tuned.items.items, tuned.precisions, strict=True):
         for dtype, count in item.multiply_adds.items():
@@ -67,5 +69,5 @@ def gains(tuned: Tuned) -> list[str]:
         words = [f"{gain(gpu, shares, 'float32'):.1f} times FP32"]
         if wide:
             words.append(f"{gain(gpu, shares, 'float64'):.1f} times FP64")
-        lines.append(f"{gpu} (a model: products at its peaks): {', '.join(words)}")
+        lines.append(f"Estimated speedup on {gpu} at peak rates: {', '.join(words)}")
     return lines

@@ -47,7 +47,7 @@ class TuneOptions:
     jobs: int = 1
     #: seconds
     time_limit: float = float("inf")
-    #: which products obey: a plan without places
+    #: which products obey: a plan without call sites
     reach: Plan = field(default_factory=Plan)
     resumes: bool = False
 
@@ -212,7 +212,7 @@ class Tuner:
 
     def _find_items(self) -> None:
         options = self.options
-        key = "places " + self._base
+        key = "call sites " + self._base
         if (record := self._journal.find(key)) is None:
             with text_files([""], ".json") as (path,):
                 words = ["-m", "tf32dtype", "report", "--quiet", "--json", path]
@@ -225,7 +225,10 @@ class Tuner:
             if not text:
                 raise UserError(f"no report of the program: {trial.why}")
             report = json.loads(text)
-            record = {"folder": trial.folder, "places": _brief(report["places"])}
+            record = {
+                "folder": trial.folder,
+                "call_sites": _brief(report["call_sites"]),
+            }
             self._journal.write(key, record)
         self._items = read_items(
             record, options.reach, (record["folder"], options.program.folder)
@@ -305,11 +308,11 @@ class Tuner:
         return outcome
 
     def _plan(self, levels: Levels) -> Plan:
-        places = tuple(
+        sites = tuple(
             item.planned(self._name(level))
             for item, level in zip(self._items.items, levels, strict=True)
         )
-        return replace(self.options.reach, places=places)
+        return replace(self.options.reach, call_sites=sites)
 
     def _name(self, level: int) -> str | None:
         names = self.options.precisions
@@ -320,18 +323,18 @@ class Tuner:
         return hashlib.sha256(json.dumps(things).encode()).hexdigest()
 
 
-def _brief(places: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _brief(sites: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the journal keeps of a report."""
     names = ("user", "library", "dtype", "routine", "multiply_adds")
     return [
-        {name: place[name] for name in names}
+        {name: site[name] for name in names}
         | {
             "precisions": [
                 {"precision": one["precision"], "snr_db": one["snr_db"]}
-                for one in place["precisions"]
+                for one in site["precisions"]
             ]
         }
-        for place in places
+        for site in sites
     ]
 
 

@@ -9,15 +9,10 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .. import _core
-from .._formats.aliases import (
-    BlockFormatName,
-    BlockFormatNamed,
-    advice,
-    canonical,
-)
+from .._formats.aliases import BlockFormatName, BlockFormatNamed, canonical
 from .._formats.table import UnknownFormat
 from .._formats.table import formats as number_formats
-from .._wording import brief
+from .._wording import brief, one_of
 
 #: How the scale of a block is found, in the order of `enum tf_block_rule`.
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]
@@ -137,13 +132,12 @@ class BlockFormats(Mapping[str, BlockFormat]):
         try:
             return self._rows[canonical(name)]
         except (KeyError, AttributeError, TypeError):
-            start = name.lower() if isinstance(name, str) else ""
-            help = advice(start, self._rows)
-            if start and (near := [row for row in self._rows if start in row]):
-                help = f"did you mean {' or '.join(near)}?"
+            fix = None
             if isinstance(name, str) and name in number_formats:
-                help = f"td.quantize(x, {name!r}) rounds each number by itself"
-            raise UnknownFormat(f"unknown block format {brief(name)}; {help}") from None
+                fix = f"Use td.quantize(x, {name!r}) to round each number by itself"
+            raise UnknownFormat(
+                one_of("block format", name, self._rows, "td.blocks.formats", fix)
+            ) from None
 
     def __iter__(self) -> Iterator[BlockFormatName]:
         return (row.name for row in self._rows.values())
@@ -189,13 +183,13 @@ def find(which: str | BlockFormat) -> BlockFormat:
     if isinstance(which, BlockFormat):
         if formats[which.name] != which:
             raise UnknownFormat(
-                f"{brief(which)} is not the row of {which.name!r}; known are the rows"
-                f" of {', '.join(formats)}"
+                f"block format must be a name or a row of td.blocks.formats; got"
+                f" {brief(which)}, which differs from the row {which.name!r}"
             )
         return which
     if not isinstance(which, str):
         raise TypeError(
-            f"a block format is named by a string, not {brief(which)}; known are"
-            f" {', '.join(formats)}"
+            "block format must be a name or a row of td.blocks.formats; got"
+            f" {brief(which)}"
         )
     return formats[which]

@@ -81,16 +81,20 @@ def write(
     """
     if not isinstance(group, h5py().Group):
         raise TypeError(
-            f"group is an h5py.Group or h5py.File, not {brief(group)}; td.hdf5.save"
-            " writes files"
+            f"group must be an h5py.Group or h5py.File; got {brief(group)}. Use"
+            " td.hdf5.save to write a file"
         )
     if is_scaled(a):
         if dtype is not None:
-            raise ValueError(f"dtype={brief(dtype)}: blocks are written as they are")
+            raise ValueError(
+                "dtype must be None for an array of blocks or tiles; got"
+                f" {brief(dtype)}"
+            )
         return _write_blocks(group, name, a, **create)
     if isinstance(a, np.ma.MaskedArray):
         raise TypeError(
-            "a dataset has no place for a mask: write a.data and a.mask, each by itself"
+            "a must not have a mask; got a masked array. Write a.data and a.mask as two"
+            " datasets"
         )
     array = own_array(a)
     if dtype is not None:
@@ -100,7 +104,10 @@ def write(
         _check_plain(array.dtype, array.dtype)
         return group.create_dataset(name, data=array, **create)
     if create.get("scaleoffset") is not None:
-        raise ValueError(f"scaleoffset would drop bits of {form.name}: use compression")
+        raise ValueError(
+            f"scaleoffset must be None for {form.name}, because it would drop bits; got"
+            f" {brief(create['scaleoffset'])}. Use compression"
+        )
     kind = storage.type_of(form)
     if create.get("fillvalue") is not None:
         create["fillvalue"] = _fill_value(form, kind, create["fillvalue"])
@@ -159,7 +166,9 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
     facts = storage.attribute(dataset, BLOCKS_ATTRIBUTE)
     if facts is not None:
         if not _is_all(selection) or out is not None:
-            raise TypeError(f"{dataset.name} is an array of blocks: only all is read")
+            raise TypeError(
+                f"{dataset.name} is an array of blocks: use selection=... and out=None"
+            )
         return _read_blocks(dataset, facts)
     form = storage.format_of(dataset)
     if form is None or dataset.shape is None:
@@ -217,7 +226,10 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
     """
     _check_dataset(dataset)
     if storage.attribute(dataset, BLOCKS_ATTRIBUTE) is not None:
-        raise TypeError(f"{dataset.name} is an array of blocks: write it as a whole")
+        raise TypeError(
+            f"{dataset.name} is an array of blocks, which cannot be assigned to: use"
+            " td.hdf5.write"
+        )
     form = storage.format_of(dataset)
     array = own_array(a)
     if form is not None:
@@ -243,8 +255,8 @@ def _place(dataset: Any, selection: Any) -> _Place:
     if dataset.shape == ():
         if not _is_all(selection):
             raise ValueError(
-                f"{dataset.name} is one number: the selection of it is () or ..., not"
-                f" {brief(selection)}"
+                f"selection must be () or ... for {dataset.name}, which is one number;"
+                f" got {brief(selection)}"
             )
         return _Place((), spaces.ALL, spaces.ALL, selection is not ...)
     from h5py._hl.selections import select  # h5py itself has it here since 2.0
@@ -292,8 +304,9 @@ def _fill_value(form: Format, kind: Any, value: Any) -> Any:
         found = read(dataset)[0]
     if found != number and not (np.isnan(found) and np.isnan(number)):
         raise ValueError(
-            f"fillvalue={number:g} of {form.name}: HDF5 makes it {float(found):g}."
-            " Leave it out, and write what the dataset shall hold"
+            f"fillvalue must be a {form.name} number that HDF5 keeps; got {number:g},"
+            f" which HDF5 changes to {float(found):g}. Omit fillvalue and write the"
+            " values"
         )
     return number
 
@@ -301,18 +314,18 @@ def _fill_value(form: Format, kind: Any, value: Any) -> Any:
 def _check_dataset(dataset: Any) -> None:
     if not isinstance(dataset, h5py().Dataset):
         raise TypeError(
-            f"dataset is an h5py.Dataset, not {brief(dataset)}; td.hdf5.load reads"
-            " files"
+            f"dataset must be an h5py.Dataset; got {brief(dataset)}. Use td.hdf5.load"
+            " to read a file"
         )
 
 
 def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not isinstance(out, np.ndarray) or (out.shape, out.dtype) != (shape, dtype):
         raise ValueError(
-            f"out is {brief(out)}; needed is an array of {dtype}, shape {shape}"
+            f"out must be an array of {dtype}, shape {shape}; got {brief(out)}"
         )
     if not out.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError("out must be writable; got a read-only array")
 
 
 def _fill(out: NDArray[Any], found: Any) -> NDArray[Any]:
@@ -330,8 +343,8 @@ def _check_plain(dtype: np.dtype[Any], whole: np.dtype[Any]) -> None:
             _check_plain(item[name], whole)
     elif item.isbuiltin == 2:  # by a package, not by NumPy
         raise TypeError(
-            f"a dataset of {whole} would not give back {item}: write each field, or its"
-            " bytes, as a dataset by itself"
+            f"a must have a dtype that HDF5 keeps; got {item} in {whole}. Write each"
+            " field, or its bytes, as a separate dataset"
         )
 
 
@@ -352,4 +365,4 @@ def _read_blocks(dataset: Any, facts: str) -> Scaled:
     try:
         return restore(from_text(facts), dataset[()])
     except (ValueError, TypeError) as error:
-        raise ValueError(f"the blocks of {dataset.name}: {error}") from None
+        raise ValueError(f"blocks of {dataset.name}: {error}") from None

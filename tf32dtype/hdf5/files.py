@@ -55,7 +55,9 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
     >>> td.hdf5.save("a.h5", {"layer/w": w, "step": 7}, compression="gzip")
     """
     if not isinstance(arrays, Mapping):
-        raise TypeError(f"arrays are a mapping of names to arrays, not {brief(arrays)}")
+        raise TypeError(
+            f"arrays must be a mapping of names to arrays; got {brief(arrays)}"
+        )
     for name in arrays:
         _check_name(name)
     check_name(os.fspath(path), "td.hdf5.save", ".h5", ".hdf5")
@@ -176,8 +178,8 @@ def check_size(found: dict[str, Any], size: int) -> None:
     if is_absurd(sum(announced.values()), size):
         largest = max(announced, key=announced.__getitem__)
         raise ValueError(
-            f"{largest}: {announced[largest]} bytes are announced, and the file has"
-            f" {size}. If that is right, read it by td.hdf5.read(file[{largest!r}])"
+            f"{largest} must fit the file of {size} bytes; got {announced[largest]}"
+            f" bytes. If the size is right, use td.hdf5.read(file[{largest!r}])"
         )
 
 
@@ -191,8 +193,8 @@ def _check_data_is_here(dataset: Any) -> None:
     """Raise ValueError for data in other files, which whoever wrote this one names."""
     if dataset.external or dataset.is_virtual:
         raise ValueError(
-            "its data is in other files, which load does not open: if the file is to be"
-            " trusted, read it by td.hdf5.read"
+            "data is in other files, which td.hdf5.load does not open: if you trust the"
+            " file, use td.hdf5.read"
         )
 
 
@@ -202,12 +204,13 @@ def _check_checksums(dataset: Any) -> None:
     if dataset.fletcher32:
         short = dataset.id.chunk_iter(lambda chunk: True if chunk.size < 4 else None)
         if short:
-            raise ValueError("a chunk is too short for its checksum")
+            raise ValueError("chunks must be at least as long as their checksums")
 
 
 def _check_name(name: object) -> None:
     parts = name.split("/") if isinstance(name, str) else []
     if not parts or "\0" in str(name) or not {"", "."}.isdisjoint(parts):
         raise ValueError(
-            f"name {brief(name)}: needed is a text, with single slashes between groups"
+            "name must be a string with single slashes between groups; got"
+            f" {brief(name)}"
         )

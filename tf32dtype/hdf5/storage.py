@@ -73,14 +73,13 @@ def format_of(dataset: Any) -> Format | None:
     if form is None or form in TYPED:
         known = [form.name for form in formats.values() if form not in TYPED]
         raise ValueError(
-            f"the attribute {ATTRIBUTE!r} of {dataset.name} says {brief(name)}; known"
-            f" are {', '.join(known)}"
+            f"attribute {ATTRIBUTE!r} of {dataset.name} must be one of"
+            f" {', '.join(known)}; got {brief(name)}"
         )
     if not _is_carrier(found, form):
         raise ValueError(
-            f"the attribute {ATTRIBUTE!r} of {dataset.name} says {name}, which is held"
-            f" as {form.carrier}, and its items are {found.dtype} of"
-            f" {8 * found.get_size()} bits"
+            f"{dataset.name} must hold {form.carrier}, as its attribute {ATTRIBUTE!r}"
+            f" is {name}; got {found.dtype} of {8 * found.get_size()} bits"
         )
     return form
 
@@ -113,7 +112,10 @@ def attribute(dataset: Any, name: str) -> str | None:
             text = text.decode(errors="replace")
         if isinstance(text, str):
             return text
-    raise ValueError(f"the attribute {name!r} of {dataset.name} is no short text")
+    raise ValueError(
+        f"attribute {name!r} of {dataset.name} must be a string of at most"
+        f" {_LONGEST_ATTRIBUTE} bytes"
+    )
 
 
 def set_attribute(dataset: Any, name: str, text: str) -> None:
@@ -147,7 +149,7 @@ def _check_fields(dtype: np.dtype[Any], dataset: Any) -> None:
     end = 0
     for place, size in sorted(spans):
         if place < end or place + size > dtype.itemsize:
-            raise ValueError(f"the fields of {dataset.name} overlap: {dtype}")
+            raise ValueError(f"fields of {dataset.name} must not overlap; got {dtype}")
         end = place + size
 
 
@@ -158,9 +160,9 @@ def _check_within(found: Any, dataset: Any) -> None:
             form = _typed(found)
             if form is not None:
                 raise TypeError(
-                    f"{dataset.name} has items with {form.name} within, which HDF5"
-                    " would convert, some numbers wrongly: write each field as a"
-                    " dataset by itself"
+                    f"{dataset.name} must not have {form.name} in a field or array,"
+                    " because HDF5 converts some values wrongly. Write each field as a"
+                    " separate dataset"
                 )
         case types.TypeCompoundID():
             _check_fields(found.dtype, dataset)

@@ -53,14 +53,14 @@ class PackBits(ArrayBytesCodec):
     def __post_init__(self) -> None:
         if self.padding_encoding not in get_args(Padding):
             raise ValueError(
-                f"padding_encoding={self.padding_encoding!r}: known are"
-                f" {', '.join(get_args(Padding))}"
+                f"padding_encoding must be one of {', '.join(get_args(Padding))}; got"
+                f" {self.padding_encoding!r}"
             )
         for name in ("first_bit", "last_bit"):
             bit = getattr(self, name)
             if bit is not None and (type(bit) is not int or bit < 0):
                 raise ValueError(
-                    f"{name}={bit!r}: needed is a number from 0 on, or None"
+                    f"{name} must be an integer of 0 or more, or None; got {bit!r}"
                 )
 
     @classmethod
@@ -73,7 +73,8 @@ class PackBits(ArrayBytesCodec):
             return cls(**facts)
         except TypeError:
             raise ValueError(
-                f"packbits has padding_encoding, first_bit and last_bit, not {facts}"
+                "configuration of packbits must have only padding_encoding, first_bit"
+                f" and last_bit; got {facts}"
             ) from None
 
     def to_dict(self) -> Any:
@@ -147,16 +148,16 @@ class PackBits(ArrayBytesCodec):
         needed = self._packed_size(count, dtype)
         if packed.size != needed:
             raise ValueError(
-                f"{count} numbers of {dtype} take {needed} bytes by the packbits codec,"
-                f" and {packed.size} are there"
+                f"chunk must have {needed} bytes for {count} elements of {dtype} in the"
+                f" packbits codec; got {packed.size}"
             )
         where = {"first_byte": 0, "last_byte": -1}.get(self.padding_encoding)
         if where is not None:
             padding = -count * (end - first) % 8
             if packed[where] != padding:
                 raise ValueError(
-                    f"{count} numbers of {dtype} leave {padding} bits of padding, and"
-                    f" the packbits codec's {self.padding_encoding} is {packed[where]}"
+                    f"{self.padding_encoding} must be {padding}, the bits of padding"
+                    f" after {count} elements of {dtype}; got {packed[where]}"
                 )
             packed = np.delete(packed, where)
         bits = np.zeros((count, 8 * size), np.uint8)
@@ -179,8 +180,8 @@ class PackBits(ArrayBytesCodec):
         """
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
             raise ValueError(
-                f"packbits packs bool, integers and floats of 64 bits or less, not"
-                f" {dtype}"
+                "dtype must be bool, an integer or a float of 64 bits or less for the"
+                f" packbits codec; got {dtype}"
             )
         form = format_of_dtype(dtype)
         if form is not None:
@@ -191,8 +192,8 @@ class PackBits(ArrayBytesCodec):
         last = all_bits - 1 if self.last_bit is None else self.last_bit
         if not first <= last < all_bits:
             raise ValueError(
-                f"first_bit={first}, last_bit={last}: {dtype} has bits 0 to"
-                f" {all_bits - 1}"
+                f"first_bit and last_bit must be within bits 0 to {all_bits - 1} of"
+                f" {dtype}; got {first} and {last}"
             )
         return first, last + 1
 

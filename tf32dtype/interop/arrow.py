@@ -65,8 +65,8 @@ class NumberType(pa.ExtensionType):
         made = cls(formats[serialized.decode()])
         if made.storage_type != storage_type:
             raise ValueError(
-                f"{made.extension_name} is stored as {made.storage_type}, and is "
-                f"{storage_type} here"
+                f"storage type of {made.extension_name} must be {made.storage_type}; "
+                f"got {storage_type}"
             )
         return made
 
@@ -133,7 +133,7 @@ def to_arrow(a: ArrayLike) -> Any:
     array = as_own(np.asanyarray(a))
     form = find(array.dtype)
     if array.ndim == 0:
-        raise ValueError("an Arrow array has an axis, and this is a single number")
+        raise ValueError("a must have at least one axis; got a scalar")
     codes = bits(np.asarray(array).reshape(-1)).astype(f"<u{form.itemsize}", copy=False)
     valid = None
     if np.ma.is_masked(array):
@@ -202,13 +202,16 @@ def from_arrow(
         return result
     if not isinstance(array, pa.Array):
         raise TypeError(
-            "a pyarrow Array or ChunkedArray is needed, not a"
-            f" {type(array).__name__}; a column of a table is one"
+            "array must be a pyarrow Array or ChunkedArray, such as a column of a"
+            f" table; got {brief(array)}"
         )
     shape = [len(array)]
     while pa.types.is_fixed_size_list(array.type):
         if array.null_count:
-            raise ValueError(f"{array.null_count} of {len(array)} lists are null")
+            raise ValueError(
+                "array must not have null lists; got"
+                f" {array.null_count} of {len(array)} null"
+            )
         shape.append(array.type.list_size)
         array = array.flatten()
     form = _format_of(array.type, format)
@@ -220,8 +223,8 @@ def from_arrow(
         return np.ma.MaskedArray(numbers, mask)
     if array.null_count:
         raise ValueError(
-            f"{array.null_count} of {len(array)} numbers are null, which an array does "
-            "not hold: from_arrow(array, masked=True) masks them"
+            f"array must not have nulls; got {array.null_count} of {len(array)} null. "
+            "Use from_arrow(array, masked=True) to mask them"
         )
     return numbers
 
@@ -287,20 +290,22 @@ def _format_of(kind: Any, wanted: object) -> Format:
     if isinstance(kind, NumberType):
         form = kind.format
         if wanted is not None and find(wanted) is not form:
-            raise TypeError(f"the array is of {form.name}, not of {brief(wanted)}")
+            raise TypeError(
+                f"format must be {form.name}, the array's; got {brief(wanted)}"
+            )
         return form
     if wanted is None:
         raise TypeError(
-            f"an Arrow array of {kind} says no format of tf32dtype: from_arrow(array, "
-            "format) says what its codes are"
+            f"array must have a tf32dtype type; got {kind}. Use from_arrow(array, "
+            "format) to name the format of its codes"
         )
     form = find(wanted)
     storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     integer = pa.from_numpy_dtype(np.dtype(f"u{form.itemsize}"))
     if storage not in (pa.binary(form.itemsize), integer):
         raise TypeError(
-            f"codes of {form.name} are {pa.binary(form.itemsize)} or {integer}, and "
-            f"the array is of {kind}"
+            f"array must have type {pa.binary(form.itemsize)} or {integer} for codes "
+            f"of {form.name}; got {kind}"
         )
     return form
 

@@ -60,6 +60,7 @@ def _answer(module: ModuleType) -> None:
         import_module("tf32dtype.interop.dask")
     except ImportError as error:  # the program may do without our arrays
         warn(
-            f"dask rounds the sum of each chunk of tf32dtype's formats: {error}",
+            "tf32dtype cannot change dask, which rounds the sum of each chunk:"
+            f" {error}",
             RuntimeWarning,
         )

@@ -67,7 +67,7 @@ _CPU = (1, 0)
 _HOST = (1, 3, 11, 13)
 _GPUS = {2: "a CUDA GPU", 10: "a ROCm GPU"}
 _NEWEST = (1, 3)
-_OLD = "the consumer asks for DLPack of before 1.0, which"
+_OLD = "the consumer asked for DLPack before 1.0, which"
 
 
 def register(formats: Mapping[str, Format]) -> None:
@@ -133,21 +133,24 @@ def to_dlpack(a: ArrayLike) -> DLPackExporter:
 
 def _refuse_mask(a: object) -> None:
     if isinstance(a, np.ma.MaskedArray):
-        raise TypeError("DLPack has no place for a mask: exchange a.data and a.mask")
+        raise TypeError(
+            "array must not have a mask in DLPack; got a masked array a. Use a.data and"
+            " a.mask"
+        )
 
 
 def _no_type(dtype: np.dtype[Any]) -> str:
     if dtype.name == "tf32":
         return (
-            "DLPack has no type for tf32, whose bits are valid as float32:"
-            " td.to_dlpack(a.view(np.float32))"
+            "dtype must be one that DLPack has; got tf32. Use"
+            " td.to_dlpack(a.view(np.float32)), which has the same bits"
         )
     if not dtype.isnative:
         return (
-            f"DLPack has the byte order of this machine alone, not that of {dtype}:"
+            f"dtype must have native byte order in DLPack; got {dtype}. Use"
             " a.astype(a.dtype.newbyteorder('='))"
         )
-    return f"DLPack has no type for {dtype}"
+    return f"dtype must be one that DLPack has; got {dtype}"
 
 
 class DLPackExporter:
@@ -189,28 +192,25 @@ class DLPackExporter:
             cannot be written, without ``copy=True``.
         """
         if stream is not None:
-            raise BufferError(f"stream={brief(stream)}: memory of the CPU has none")
+            raise BufferError(f"stream must be None on the CPU; got {brief(stream)}")
         if dl_device is not None and tuple(dl_device) != _CPU:
             raise BufferError(
-                f"dl_device={brief(dl_device)}: this is memory of the CPU, {_CPU}"
+                f"dl_device must be the CPU, {_CPU}; got {brief(dl_device)}"
             )
         from .._mapping import is_protected  # it loads mmap and numpy.typing
 
         array = self._array.copy() if copy else self._array
         if is_protected(array):
             raise BufferError(
-                "the array's memory cannot be written (a mapped file, bytes), and some"
-                " libraries (PyTorch) do not heed the flag that says so: exchange"
-                " a.copy()"
+                "array must have writable memory; got a mapped file or bytes, to which"
+                " some libraries (PyTorch) write. Use a.copy()"
             )
         code, bits = _TYPES[array.dtype]
         is_versioned = max_version is not None and max_version[0] >= 1
         if not is_versioned and bits < 8:
-            raise BufferError(f"{_OLD} cannot say that {array.dtype} fills bytes")
+            raise BufferError(f"{_OLD} cannot mark {array.dtype} as unpacked")
         if not is_versioned and not array.flags.writeable:
-            raise BufferError(
-                f"{_OLD} cannot say that an array is read-only: exchange a.copy()"
-            )
+            raise BufferError(f"{_OLD} cannot mark an array as read-only; use a.copy()")
         return _core.dlpack_export(array, code, bits, is_versioned, bool(copy))
 
     def __repr__(self) -> str:
@@ -258,7 +258,7 @@ def from_dlpack(
     array([0, 1, 2], dtype=int8)
     """
     if device not in (None, "cpu"):
-        raise ValueError(f'device={brief(device)}: known are "cpu" and None')
+        raise ValueError(f"device must be 'cpu' or None; got {brief(device)}")
     if isinstance(x, np.ndarray):  # NumPy has no capsules for all of our formats
         _refuse_mask(x)
         own: NDArray[Any] = np.asarray(as_own(x))
@@ -266,7 +266,7 @@ def from_dlpack(
     if type(x).__name__ == "PyCapsule":
         return _array_of(x, copy)
     if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"{brief(x)} has no __dlpack__; np.asarray(x) takes more")
+        raise TypeError(f"x must have __dlpack__; got {brief(x)}. Use np.asarray(x)")
     if device is None and hasattr(x, "__dlpack_device__"):
         _check_device(x.__dlpack_device__())
     return _array_of(_capsule_of(x, device, copy), copy)
@@ -291,16 +291,16 @@ def _check_device(device: Any) -> None:
         kind, _ = map(int, device)
     except (TypeError, ValueError):
         raise BufferError(
-            f"its device is {brief(device)}; a kind and a number are needed"
+            f"device of x must be a kind and a number; got {brief(device)}"
         ) from None
     if kind in _HOST:
         return
-    copies = 'td.from_dlpack(x, device="cpu") copies it to the CPU'
+    copies = 'td.from_dlpack(x, device="cpu") for a copy'
     if kind in _GPUS:
-        copies = f"tf32dtype.cuda.asarray(x) makes a GPU array of it, {copies}"
+        copies = f"tf32dtype.cuda.asarray(x) for a GPU array, {copies}"
     raise BufferError(
-        f"its memory is that of {_GPUS.get(kind, f'a device, DLPack kind {kind}')}:"
-        f" {copies}"
+        "x must be in memory of the CPU; got"
+        f" {_GPUS.get(kind, f'a device of DLPack kind {kind}')}. Use {copies}"
     )
 
 
@@ -314,10 +314,11 @@ def _array_of(capsule: Any, copy: bool | None) -> NDArray[Any]:
     is_pairs = kind == (NARROW_CODES["float4_e2m1fn"], 4, 2)
     if dtype is None or (lanes != 1 and not is_pairs):
         raise BufferError(
-            f"no dtype is of DLPack's type {code} with {bits} bits and {lanes} lanes"
+            f"type of x must be that of a dtype; got DLPack type {code} with"
+            f" {bits} bits and {lanes} lanes"
         )
     if any(length < 0 for length in shape):
-        raise BufferError(f"a tensor of shape {shape}")
+        raise BufferError(f"shape of x must be integers of 0 or more; got {shape}")
     if strides is None:
         strides = _in_order(shape)
     is_packed = bits < 8 and (is_pairs or not is_padded)
@@ -327,7 +328,7 @@ def _array_of(capsule: Any, copy: bool | None) -> NDArray[Any]:
         found = _core.dlpack_take(capsule, dtype, shape, steps, is_writeable)
         return found.copy() if copy else found
     if copy is False:
-        raise BufferError(f"{dtype} is packed there: copy=False forbids to unpack")
+        raise BufferError(f"copy must not be False for packed {dtype}; got False")
     if is_pairs:
         _check_memory(shape, strides, offset, 1)
         pairs = _core.dlpack_take(capsule, np.dtype(np.uint8), shape, strides, False)
@@ -352,9 +353,7 @@ def _unpacked(
         length > 1 and step != wanted
         for length, step, wanted in zip(shape, strides, in_order, strict=True)
     ):
-        raise BufferError(
-            f"packed {dtype} of strides {strides}: make it contiguous there"
-        )
+        raise BufferError(f"packed {dtype} x must be contiguous; got strides {strides}")
     size = -(-count * bits // 8)
     _check_memory((size,), (1,), offset, 1)
     packed = _core.dlpack_take(capsule, np.dtype(np.uint8), (size,), (1,), False)
@@ -380,6 +379,8 @@ def _check_memory(
     ends = [length * abs(step) for length, step in zip(lengths, strides, strict=True)]
     most = max(sum(ends) + 1, math.prod(lengths)) * itemsize + (offset or 0)
     if most > sys.maxsize:
-        raise BufferError(f"a tensor of shape {shape} and strides {strides}: too large")
+        raise BufferError(
+            f"x must fit in memory; got shape {shape} and strides {strides}"
+        )
     if offset is None and 0 not in shape:
-        raise BufferError(f"a tensor of shape {shape} without memory")
+        raise BufferError(f"x must have memory for shape {shape}; got a null pointer")

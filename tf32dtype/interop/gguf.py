@@ -144,7 +144,9 @@ class File(Mapping[str, Held]):
         try:
             header = gguf_header.read(self._data)
         except ValueError as error:
-            raise ValueError(f"{self._path} is no sound GGUF file: {error}") from None
+            raise ValueError(
+                f"{self._path} is not a valid GGUF file: {error}"
+            ) from None
         self.metadata: dict[str, Any] = header.metadata
         self.tensors: dict[str, Tensor] = header.tensors
 
@@ -224,7 +226,7 @@ class File(Mapping[str, Held]):
 
     def _bytes(self, tensor: Tensor) -> NDArray[np.uint8]:
         if self._data is None:
-            raise ValueError(f"{self._path} is closed")
+            raise ValueError(f"{self._path} is closed and cannot be read")
         return self._data[tensor.offset : tensor.offset + tensor.nbytes]
 
     def _kind(self, name: str) -> Kind:
@@ -233,8 +235,8 @@ class File(Mapping[str, Held]):
         tensor = self.tensors[name]
         if tensor.kind is None:
             raise ValueError(
-                f"{self._path}: tensor {brief(name)} is of kind {tensor.number}, which "
-                "is not known here"
+                f"{self._path}: tensor {brief(name)} must be of a kind that this "
+                f"version knows; got kind {tensor.number}"
             )
         return tensor.kind
 
@@ -243,16 +245,16 @@ class File(Mapping[str, Held]):
         if kind in _READERS:
             return _READERS[kind]
         raise ValueError(
-            f"{self._path}: tensor {brief(name)} is of kind {kind}, and "
-            f"{', '.join(_READERS)} are read. With the package gguf "
-            f"({install('gguf')}) its numbers are gguf.dequantize(file.raw({name!r}), "
+            f"{self._path}: tensor {brief(name)} must have one of the "
+            f"kinds {', '.join(_READERS)}; got {kind}. With the package gguf "
+            f"({install('gguf')}) use gguf.dequantize(file.raw({name!r}), "
             f"gguf.GGMLQuantizationType.{kind}), file = td.interop.gguf.open(path)"
         )
 
 
 def _mapped(path: str) -> NDArray[np.uint8]:
     if os.path.getsize(path) == 0:
-        raise ValueError(f"{path} is no sound GGUF file: it is empty")
+        raise ValueError(f"{path} is not a valid GGUF file: the file is empty")
     with builtins.open(path, "rb") as stream:
         return map_file(stream.fileno(), os.fstat(stream.fileno()).st_size)
 

@@ -112,17 +112,17 @@ def read(data: NDArray[np.uint8]) -> Header:
     walk = _Walk(data)
     if walk.take(4, "the magic") != _MAGIC:
         raise ValueError(
-            f"it begins with {bytes(data[:4])!r}, and GGUF files with GGUF"
+            f"the file must begin with {_MAGIC!r}; got {bytes(data[:4])!r}"
         )
     version = walk.number(_U32, "the version")
     if version & 0xFFFF == 0 and version:
         raise ValueError(
-            "its numbers are big-endian: gguf-convert-endian, of the package gguf, "
-            "makes it little-endian"
+            "the file must be little-endian; got big-endian. Use gguf-convert-endian "
+            "of the package gguf"
         )
     if version not in _VERSIONS:
-        known = " and ".join(map(str, _VERSIONS))
-        raise ValueError(f"it is of version {version}, and {known} are read")
+        known = " or ".join(map(str, _VERSIONS))
+        raise ValueError(f"version must be {known}; got {version}")
     tensors = walk.number(_U64, "the number of tensors")
     keys = walk.number(_U64, "the number of keys")
     metadata = _metadata(walk, keys)
@@ -130,7 +130,7 @@ def read(data: NDArray[np.uint8]) -> Header:
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment.bit_count() != 1:
         raise ValueError(
-            f"general.alignment is {brief(alignment)}, and has to be a power of two"
+            f"general.alignment must be a power of two; got {brief(alignment)}"
         )
     start = -(-walk.at // alignment) * alignment
     return Header(metadata, _placed(infos, start, alignment, len(data)))
@@ -148,7 +148,7 @@ class _Walk:
         if end > len(self._data):
             left = len(self._data) - start
             raise ValueError(
-                f"it ends within {what}, which takes {size} bytes where {left} are left"
+                f"the file ends within {what}, which must have {size} bytes; got {left}"
             )
         self.at = end
         return self._data[start:end]
@@ -165,7 +165,7 @@ class _Walk:
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            raise ValueError(f"{what} is {brief(raw)}, which is no UTF-8") from None
+            raise ValueError(f"{what} must be UTF-8; got {brief(raw)}") from None
 
     def value(self, kind: int, what: str) -> Any:
         """A value of one of the types."""
@@ -175,7 +175,7 @@ class _Walk:
         if kind == _ARRAY:
             return self._array(what)
         if kind not in _SCALARS:
-            raise ValueError(f"{what} is of type {kind}, and the types are 0 to 12")
+            raise ValueError(f"{what} must be of type 0 to 12; got {kind}")
         return self._numbers(kind, 1, what)[0].item()
 
     def _array(self, what: str) -> list[str] | NDArray[Any]:
@@ -184,7 +184,7 @@ class _Walk:
         if kind == _TEXT:
             return [self.value(kind, what) for _ in range(count)]
         if kind not in _SCALARS:
-            raise ValueError(f"{what} is an array of type {kind}, which none is")
+            raise ValueError(f"{what} must not be an array of type {kind}")
         return self._numbers(kind, count, what)
 
     def _numbers(self, kind: int, count: int, what: str) -> NDArray[Any]:
@@ -198,7 +198,7 @@ def _metadata(walk: _Walk, count: int) -> dict[str, Any]:
     for i in range(count):
         key = walk.name(f"key {i}")
         if key in metadata:
-            raise ValueError(f"it has the key {brief(key)} twice")
+            raise ValueError(f"keys must be different; got {brief(key)} twice")
         what = f"the value of {brief(key)}"
         metadata[key] = walk.value(walk.number(_U32, what), what)
     return metadata
@@ -211,20 +211,18 @@ def _info(walk: _Walk, i: int) -> Tensor:
     axes = walk.number(_U32, what)
     if axes > _MOST_AXES:
         raise ValueError(
-            f"tensor {brief(name)} has {axes} axes, and {_MOST_AXES} is the most"
+            f"tensor {brief(name)} must have at most {_MOST_AXES} axes; got {axes}"
         )
     shape = tuple(walk.number(_U64, what) for _ in range(axes))[::-1]
     if math.prod(max(length, 1) for length in shape) > _MOST_NUMBERS:
-        raise ValueError(
-            f"tensor {brief(name)} has the shape {shape}, more than memory can be"
-        )
+        raise ValueError(f"tensor {brief(name)} must fit in memory; got shape {shape}")
     number = walk.number(_U32, what)
     kind = KINDS.get(number)
     row = shape[-1] if shape else 1
     if kind is not None and row % kind.block:
         raise ValueError(
-            f"tensor {brief(name)} has rows of {row} numbers, and {kind.name} stores "
-            f"blocks of {kind.block}"
+            f"tensor {brief(name)} must have rows of a multiple of {kind.block} values "
+            f"for {kind.name}; got {row}"
         )
     return Tensor(name, kind, number, shape, walk.number(_U64, what))
 
@@ -237,24 +235,24 @@ def _placed(
     for info in infos:
         name = brief(info.name)
         if info.name in tensors:
-            raise ValueError(f"it has the tensor {name} twice")
+            raise ValueError(f"tensors must have different names; got {name} twice")
         if info.offset % alignment:
             raise ValueError(
-                f"tensor {name} begins at {info.offset}, and tensors at multiples of "
-                f"{alignment}"
+                f"tensor {name} must begin at a multiple of {alignment}; "
+                f"got {info.offset}"
             )
         offset = start + info.offset
         placed = Tensor(info.name, info.kind, info.number, info.shape, offset)
         if offset + placed.nbytes > end:
             raise ValueError(
-                f"tensor {name} of shape {info.shape} takes {placed.nbytes} bytes from "
-                f"byte {offset} on, and the file has {end}"
+                f"tensor {name} of shape {info.shape} must end within the file's {end} "
+                f"bytes; got {placed.nbytes} bytes from byte {offset} on"
             )
         tensors[info.name] = placed
     filled = sorted((t for t in tensors.values() if t.nbytes), key=lambda t: t.offset)
     for first, second in pairwise(filled):
         if first.offset + first.nbytes > second.offset:
             raise ValueError(
-                f"tensors {brief(first.name)} and {brief(second.name)} share bytes"
+                f"tensors {brief(first.name)} and {brief(second.name)} must not overlap"
             )
     return tensors

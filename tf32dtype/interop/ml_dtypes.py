@@ -114,8 +114,7 @@ def _theirs(dtype: _DType) -> _DType:
         return dtype
     if find(dtype).name == "tf32":
         raise TypeError(
-            "ml_dtypes has no type for tf32, whose numbers are float32's too:"
-            " a.view(np.float32)"
+            "dtype must be one that ml_dtypes has; got tf32. Use a.view(np.float32)"
         )
     ml_dtypes = need("td.as_ml_dtypes", "ml-dtypes", "ml_dtypes")
     theirs: _DType = np.dtype(getattr(ml_dtypes, name))

@@ -21,6 +21,7 @@ from .._formats import bit_packing
 from .._formats.codes import bits, from_bits
 from .._formats.table import as_own, format_of_dtype, formats
 from .._requirements import need
+from .._wording import brief
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -90,11 +91,11 @@ def to_array(
     (b'q', array([0.5, 6. ], dtype=float4_e2m1fn))
     """
     if not isinstance(tensor, onnx.TensorProto):
-        raise TypeError(f"an onnx.TensorProto is needed, not {type(tensor).__name__}")
+        raise TypeError(f"tensor must be an onnx.TensorProto; got {brief(tensor)}")
     try:
         return _array(tensor, base_dir)
     except (ValueError, onnx.checker.ValidationError) as error:
-        raise ValueError(f"the tensor {tensor.name!r}: {error}") from error
+        raise ValueError(f"tensor {tensor.name!r}: {error}") from error
 
 
 def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
@@ -127,8 +128,8 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
     known = {held: number for number, held in _numbers(_FORMATS).items()}
     if form.name not in known:
         raise TypeError(
-            f"onnx {onnx.__version__} has no type for {form.name}, but for "
-            f"{', '.join(known)}: a.astype(np.float32) holds its numbers"
+            f"dtype must be one that onnx {onnx.__version__} has "
+            f"({', '.join(known)}); got {form.name}. Use a.astype(np.float32)"
         )
     codes = np.atleast_1d(bits(array)).reshape(-1)
     if form.bits < 8:
@@ -166,9 +167,9 @@ def _array(
 ) -> NDArray[Any]:
     dims = tuple(tensor.dims)
     if any(length < 0 for length in dims):
-        raise ValueError(f"its dimensions are {dims}, and none can be less than 0")
+        raise ValueError(f"dims must be 0 or more; got {dims}")
     if tensor.HasField("segment"):
-        raise ValueError("it is a part of a tensor in segments, which are not read")
+        raise ValueError("tensor must not be a segment of a tensor")
     count = math.prod(dims)
     number = tensor.data_type
     if (name := _numbers(_FORMATS).get(number)) is not None:
@@ -184,7 +185,9 @@ def _array(
         return integers.reshape(dims)
     kind = dtype_of(tensor)
     if kind is None:
-        raise ValueError(f"its type {number} is none that onnx {onnx.__version__} has")
+        raise ValueError(
+            f"data_type must be one that onnx {onnx.__version__} has; got {number}"
+        )
     if number != onnx.TensorProto.STRING:
         dtype = kind.newbyteorder("<")
         raw = _raw(tensor, base_dir, count * dtype.itemsize)
@@ -198,7 +201,7 @@ def _builtin(raw: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Numbers of one of NumPy's own dtypes."""
     if dtype == np.bool_ and (np.frombuffer(raw, np.uint8) > 1).any():
         # NumPy takes it for granted, and writes out of bounds where it is not so.
-        raise ValueError("it holds bools that are neither 0 nor 1")
+        raise ValueError("bools must be 0 or 1; got other bytes")
     return np.frombuffer(raw, dtype)
 
 
@@ -227,14 +230,14 @@ def _codes(
     needed = size if is_packed else count
     if len(entries) != needed:
         raise ValueError(
-            f"{count} numbers of {width} bits take {needed} integers of int32_data, "
-            f"and there are {len(entries)}"
+            f"int32_data must have {needed} integers for {count} elements of {width} "
+            f"bits; got {len(entries)}"
         )
     most = (1 << (8 if is_packed else width)) - 1
     outside = (entries < 0) | (entries > most)
     if outside.any():
         value = int(entries[outside][0])
-        raise ValueError(f"int32_data holds {value}, and codes are 0 to {most}")
+        raise ValueError(f"int32_data must be codes from 0 to {most}; got {value}")
     codes: NDArray[Any] = entries.astype(item)
     return _unpacked(codes, width, count) if is_packed else codes
 
@@ -250,8 +253,8 @@ def _raw(
     raw: bytes = tensor.raw_data  # a copy whenever it is asked for
     if len(raw) != size:
         raise ValueError(
-            f"its dimensions {tuple(tensor.dims)} take {size} bytes, and there are "
-            f"{len(raw)}"
+            f"raw_data must have {size} bytes for dims {tuple(tensor.dims)}; "
+            f"got {len(raw)}"
         )
     return raw
 
@@ -263,13 +266,13 @@ def _loaded(
     where = {entry.key: entry.value for entry in tensor.external_data}
     if base_dir is None:
         raise ValueError(
-            f"its numbers are in the file {where.get('location')!r} beside the model: "
-            "pass base_dir=, the model's folder"
+            "base_dir must be the model's folder, because the data are in the file "
+            f"{where.get('location')!r}; got None"
         )
     if where.setdefault("length", str(size)) != str(size):
         raise ValueError(
-            f"its dimensions {tuple(tensor.dims)} take {size} bytes, and the file is "
-            f"said to have {where['length']}"
+            f"length of the external data must be {size} for dims "
+            f"{tuple(tensor.dims)}; got {where['length']}"
         )
     loaded: TensorProto = onnx.TensorProto(
         dims=tensor.dims,

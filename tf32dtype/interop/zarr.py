@@ -67,9 +67,8 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         order = getattr(self, "endianness", sys.byteorder)
         if order != sys.byteorder:
             raise ValueError(
-                f"{self._format.name} in {order}-endian order cannot be read or written"
-                f" here: arrays of it have the byte order of this machine,"
-                f" {sys.byteorder}, alone. TensorStore reads it"
+                f"byte order of {self._format.name} must be {sys.byteorder}-endian, as"
+                f" on this machine; got {order}-endian. Use TensorStore"
             )
         return self._format.dtype
 
@@ -89,8 +88,7 @@ class FormatType(ZDType[Any, Any], HasItemSize):
     def to_json(self, zarr_format: int) -> Any:
         if zarr_format != 3:
             raise ValueError(
-                f"zarr writes no {self._format.name} with zarr_format={zarr_format},"
-                " whose codecs take NumPy's own dtypes alone: use zarr_format=3"
+                f"zarr_format must be 3 for {self._format.name}; got {zarr_format}"
             )
         return self._format.name
 
@@ -100,7 +98,9 @@ class FormatType(ZDType[Any, Any], HasItemSize):
     def cast_scalar(self, data: object) -> Any:
         """A number of the format, by one rounding; what is of it keeps its bits."""
         if not self._check_scalar(data):
-            raise TypeError(f"{data!r} is no number of {self._format.name}")
+            raise TypeError(
+                f"scalar must be a number of {self._format.name}; got {data!r}"
+            )
         return np.asarray(as_own(data)).astype(self._format.dtype)[()]
 
     def default_scalar(self) -> Any:
@@ -138,8 +138,8 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         except ValueError:
             words = "".join(f', "{word}"' for word, has in known.items() if has)
             raise ValueError(
-                f"fill value {data!r} of {form.name}: allowed are numbers{words} and"
-                f' codes of {digits} hexadecimal digits, "0x..."'
+                f"fill value of {form.name} must be a number{words} or a code of"
+                f' {digits} hexadecimal digits, "0x..."; got {data!r}'
             ) from None
 
     @property

@@ -87,5 +87,6 @@ def stored_kind(dtype: np.dtype[Any], shape: Sequence[int]) -> Kind:
     if dtype in formats:
         return carrier_of(formats[dtype])
     raise TypeError(
-        f"a safetensors file has no dtype for {dtype}; it has {', '.join(KINDS)}"
+        f"dtype must be one that safetensors files have ({', '.join(KINDS)});"
+        f" got {dtype}"
     )

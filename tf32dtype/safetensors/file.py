@@ -60,9 +60,7 @@ class File:
             named = header.parse_object(text.encode())
             found = {name: formats[which] for name, which in named.items()}
         except ValueError as error:
-            raise ValueError(
-                f"{self.path}: {FORMATS_KEY} of its metadata: {error}"
-            ) from None
+            raise ValueError(f"{self.path}: metadata {FORMATS_KEY}: {error}") from None
         return {
             name: form.dtype
             for name, form in found.items()
@@ -94,8 +92,8 @@ class File:
             read = self._stream.readinto(data.data)
         if read < data.size:
             raise ValueError(
-                f"{self.path}: tensor {brief(entry.name)} is cut short: the file "
-                "became shorter since it was opened"
+                f"{self.path}: tensor {brief(entry.name)} cannot be read: the file "
+                "was truncated after it was opened"
             )
         return data
 

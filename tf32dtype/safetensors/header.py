@@ -91,8 +91,10 @@ def parse(stream: IO[bytes], size: int, file: str) -> Header:
         _check_cover(entries, start, size)
     except (ValueError, TypeError) as error:
         if other := foreign(stream):
-            raise ValueError(f"{file} is no safetensors file but {other}") from None
-        raise ValueError(f"{file} is no sound safetensors file: {error}") from None
+            raise ValueError(
+                f"{file} must be a safetensors file; got {'; '.join(other)}"
+            ) from None
+        raise ValueError(f"{file} is not a valid safetensors file: {error}") from None
     return Header({entry.name: entry for entry in entries}, metadata)
 
 
@@ -100,21 +102,23 @@ def _table(stream: IO[bytes], size: int) -> dict[str, Any]:
     """The JSON object; the stream then is where the data begin."""
     head = stream.read(_LENGTH)
     if len(head) < _LENGTH:
-        raise ValueError(f"it has {len(head)} bytes, not even the header's length")
+        raise ValueError(
+            f"the file must have at least {_LENGTH} bytes; got {len(head)}"
+        )
     length = int.from_bytes(head, "little")
-    if length > MAX_HEADER:
-        raise ValueError(f"a header of {length} bytes; {MAX_HEADER} are allowed")
+    _check_length(length)
     if length > size - _LENGTH:
         raise ValueError(
-            f"a header of {length} bytes is announced, and {size - _LENGTH} are there"
+            f"the header must have {length} bytes, as its length says; got only"
+            f" {size - _LENGTH}"
         )
     text = stream.read(length)
     if len(text) < length:
-        raise ValueError("it became shorter while it was read")
+        raise ValueError("the file was truncated while being read")
     try:
         return parse_object(text)
     except ValueError as error:
-        raise ValueError(f"its header: {error}") from None
+        raise ValueError(f"header: {error}") from None
 
 
 def parse_object(text: bytes) -> dict[str, Any]:
@@ -130,13 +134,13 @@ def parse_object(text: bytes) -> dict[str, Any]:
             text.decode(), object_pairs_hook=_unique, parse_constant=_no_constant
         )
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start} is no UTF-8") from None
+        raise ValueError(f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"not valid JSON: {error}") from None
     except RecursionError:
-        raise ValueError("JSON too deeply nested") from None
+        raise ValueError("JSON is nested too deeply") from None
     if not isinstance(found, dict):
-        raise ValueError(f"a JSON object is needed, not {brief(found)}")
+        raise ValueError(f"JSON must be an object; got {brief(found)}")
     return found
 
 
@@ -144,32 +148,32 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise ValueError(f"the key {brief(key)} is there twice")
+            raise ValueError(f"keys must be different; got {brief(key)} twice")
         table[key] = value
     return table
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _entry(name: str, facts: Any, start: int) -> Entry:
     try:
         check_name(name)
         if not isinstance(facts, dict):
-            raise ValueError(f"an object is needed, not {brief(facts)}")
+            raise ValueError(f"entry must be an object; got {brief(facts)}")
         for key in ("dtype", "shape", "data_offsets"):
             if key not in facts:
-                raise ValueError(f"it has no {key}")
+                raise ValueError(f"{key} is missing")
         dtype, shape = facts["dtype"], facts["shape"]
         if not isinstance(shape, list):
-            raise ValueError(f"shape {brief(shape)} is no list")
+            raise ValueError(f"shape must be a list; got {brief(shape)}")
         needed = check_size(dtype, shape)
         begin, end = _offsets(facts["data_offsets"])
         if end - begin != needed:
             raise ValueError(
-                f"data_offsets [{begin}, {end}] are {end - begin} bytes, and {dtype} "
-                f"of shape {brief(shape)} takes {needed}"
+                f"data_offsets must span {needed} bytes for {dtype} of shape "
+                f"{brief(shape)}; got [{begin}, {end}], which span {end - begin}"
             )
     except ValueError as error:
         raise ValueError(f"tensor {brief(name)}: {error}") from None
@@ -179,7 +183,8 @@ def _entry(name: str, facts: Any, start: int) -> Entry:
 def _offsets(pair: Any) -> tuple[int, int]:
     if not (isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair))):
         raise ValueError(
-            f"data_offsets {brief(pair)} are not two integers of 0 to {_MAX_BYTES}"
+            f"data_offsets must be two integers from 0 to {_MAX_BYTES}; "
+            f"got {brief(pair)}"
         )
     begin, end = pair
     return begin, end
@@ -194,25 +199,25 @@ def _check_cover(entries: list[Entry], start: int, size: int) -> None:
     for entry in entries:
         if entry.end > size:
             raise ValueError(
-                f"tensor {brief(entry.name)} ends at byte {entry.end}, and the file "
-                f"has {size}: it is cut short, copy or write it again"
+                f"tensor {brief(entry.name)} ends at byte {entry.end}, but the file "
+                f"has only {size} bytes: copy or write the file again"
             )
     here = start
     for before, entry in zip([None, *entries], entries, strict=False):
         if entry.begin < here:
             assert before is not None
             raise ValueError(
-                f"tensors {brief(before.name)} and {brief(entry.name)} share bytes: "
-                f"{before.begin} to {before.end}, {entry.begin} to {entry.end}"
+                f"tensors {brief(before.name)} and {brief(entry.name)} overlap: bytes "
+                f"{before.begin} to {before.end} and {entry.begin} to {entry.end}"
             )
         if entry.begin > here:
             raise ValueError(
                 f"bytes {here} to {entry.begin}, before tensor {brief(entry.name)}, "
-                "belong to no tensor"
+                "do not belong to any tensor"
             )
         here = entry.end
     if here < size:
-        raise ValueError(f"the last {size - here} bytes belong to no tensor")
+        raise ValueError(f"the last {size - here} bytes do not belong to any tensor")
 
 
 # -- both -------------------------------------------------------------------
@@ -221,9 +226,9 @@ def _check_cover(entries: list[Entry], start: int, size: int) -> None:
 def check_name(name: str) -> None:
     """Raise ValueError for a tensor's name that no file can have."""
     if name == _METADATA:
-        raise ValueError(f"{_METADATA} is no tensor's name")
+        raise ValueError(f"name must not be {_METADATA}")
     if not is_unicode(name):
-        raise ValueError("its name has half a surrogate pair: no Unicode")
+        raise ValueError("name must be valid Unicode; got half a surrogate pair")
 
 
 def is_unicode(text: str) -> bool:
@@ -242,24 +247,35 @@ def check_size(dtype: Any, shape: Sequence[Any]) -> int:
     """
     kind = KINDS.get(dtype) if isinstance(dtype, str) else None
     if kind is None:
-        raise ValueError(f"dtype {brief(dtype)} is none of {', '.join(KINDS)}")
+        raise ValueError(_unknown_dtype(dtype))
     if len(shape) > _MAX_DIMENSIONS:
         raise ValueError(
-            f"{len(shape)} dimensions; an array has {_MAX_DIMENSIONS} at most"
+            f"shape must have at most {_MAX_DIMENSIONS} dimensions; got {len(shape)}"
         )
     if not all(map(_is_count, shape)):
         raise ValueError(
-            f"shape {brief(shape)} is not of integers from 0 to {_MAX_BYTES}"
+            f"shape must be integers from 0 to {_MAX_BYTES}; got {brief(shape)}"
         )
     # NumPy asks this of arrays without items too.
     if math.prod(n for n in shape if n) * kind.dtype.itemsize > _MAX_BYTES:
-        raise ValueError(f"shape {brief(shape)} of {dtype} is beyond any memory")
+        raise ValueError(
+            f"shape must take less than 2**63 bytes; got {brief(shape)} of {dtype}"
+        )
     if not kind.is_whole(shape):
         raise ValueError(
-            f"{math.prod(shape)} items of {dtype}, {kind.bits} bits each, fill no "
-            "whole bytes"
+            f"shape must fill whole bytes; got {math.prod(shape)} elements of {dtype}, "
+            f"{kind.bits} bits each"
         )
     return kind.size(shape)
+
+
+def _unknown_dtype(dtype: Any) -> str:
+    return f"dtype must be one of {', '.join(KINDS)}; got {brief(dtype)}"
+
+
+def _check_length(length: int) -> None:
+    if length > MAX_HEADER:
+        raise ValueError(f"header must have at most {MAX_HEADER} bytes; got {length}")
 
 
 # -- writing ----------------------------------------------------------------
@@ -302,7 +318,9 @@ def write(
     here = 0
     for name, dtype, shape in _in_order(tensors):
         if name in sizes:
-            raise ValueError(f"two tensors are named {brief(name)}")
+            raise ValueError(
+                f"tensors must have different names; got {brief(name)} twice"
+            )
         try:
             check_name(name)
             size = check_size(dtype, shape)
@@ -314,8 +332,7 @@ def write(
         here += size
     text = json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _LENGTH)
-    if len(text) > MAX_HEADER:
-        raise ValueError(f"a header of {len(text)} bytes; {MAX_HEADER} are allowed")
+    _check_length(len(text))
     head = len(text).to_bytes(_LENGTH, "little") + text
     return head, dict(zip(sizes, _starts(sizes.values(), len(head)), strict=True))
 
@@ -324,12 +341,9 @@ def _in_order(tensors: list[Spec]) -> list[Spec]:
     order = {dtype: number for number, dtype in enumerate(reversed(KINDS))}
     for name, dtype, _ in tensors:
         if not isinstance(name, str):
-            raise TypeError(f"a tensor's name is a text, not {brief(name)}")
+            raise TypeError(f"tensor names must be strings; got {brief(name)}")
         if dtype not in order:
-            raise ValueError(
-                f"tensor {brief(name)}: dtype {brief(dtype)} is none of "
-                f"{', '.join(KINDS)}"
-            )
+            raise ValueError(f"tensor {brief(name)}: {_unknown_dtype(dtype)}")
     return sorted(tensors, key=lambda x: (order[x.dtype], x.name))
 
 
@@ -342,15 +356,17 @@ def _starts(sizes: Iterable[int], here: int) -> Iterator[int]:
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
     """Metadata as a file can have it, or a TypeError or ValueError."""
     if not isinstance(metadata, Mapping):
-        raise TypeError(f"metadata is a mapping of texts, not {brief(metadata)}")
+        raise TypeError(f"metadata must be a mapping of strings; got {brief(metadata)}")
     for pair in metadata.items():
         for text in pair:
             if not isinstance(text, str):
                 raise TypeError(
-                    f"metadata is of texts, not {brief(text)} ({brief(pair[0])})"
+                    f"metadata must hold only strings; got {brief(text)} (key "
+                    f"{brief(pair[0])})"
                 )
             if not is_unicode(text):
                 raise ValueError(
-                    f"metadata {brief(pair[0])} has half a surrogate pair: no Unicode"
+                    "metadata must be valid Unicode; got half a surrogate pair (key "
+                    f"{brief(pair[0])})"
                 )
     return dict(metadata)

@@ -58,8 +58,8 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
             file = self._file(path)
             if name not in file.entries:
                 raise ValueError(
-                    f"{self._path} says that tensor {brief(name)} is in {path}, which "
-                    "does not have it"
+                    f"{path} does not have tensor {brief(name)}, which {self._path} "
+                    "places in that file"
                 )
             self._places[name] = file
 
@@ -71,7 +71,7 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
                 if path == self._path:
                     raise
                 raise FileNotFoundError(
-                    f"{path}, which {self._path} names, is not there"
+                    f"{path} does not exist, but {self._path} names that file"
                 ) from None
         return self._files[path]
 
@@ -163,7 +163,7 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         file = self._place(name)
         if file.closed:
-            raise ValueError(f"{self._path} is closed")
+            raise ValueError(f"{self._path} is closed and cannot be read")
         return file.array(name)
 
     def __contains__(self, name: object) -> bool:
@@ -228,7 +228,7 @@ def open(path: Path, *, mmap: bool = True) -> SafeTensors:
     ((2, 3), array([1, 1, 1], dtype=bfloat16))
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is the path of a file or a folder, not {brief(path)}")
+        raise TypeError(f"path must be the path of a file or folder; got {brief(path)}")
     return SafeTensors(os.fspath(path), mmap)
 
 

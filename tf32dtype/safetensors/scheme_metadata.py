@@ -77,7 +77,9 @@ class OwnRow(Row):
             return TileArray.from_codes(element.dtype, codes, scales, facts.tile)
         number = int(arrays["scale_format"][0])
         if number >= len(_SCALE_FORMATS):
-            raise ValueError(f"no format of scales has the number {number}")
+            raise ValueError(
+                f"scale_format must be less than {len(_SCALE_FORMATS)}; got {number}"
+            )
         return BlockArray.from_codes(
             block_formats[facts.format],
             arrays["codes"],

@@ -26,6 +26,8 @@ Arrays = Mapping[str, NDArray[Any]]
 #: Dtypes of scales: of powers of two, which most files have as bytes, and of NVFP4's.
 POWER_SCALES = ("U8", "F8_E8M0")
 UE4M3_SCALES = ("F8_E4M3",)
+#: Why a row cannot store a weight of another row's format.
+OTHER_FORMAT = "the scheme does not have this format"
 #: The dtypes of scales that multiply tiles.
 _TILE_SCALES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 _TILE_SCALES["F8_E8M0"] = "float8_e8m0fnu"
@@ -158,13 +160,16 @@ class BlockRow(Row):
 
     def refusal(self, facts: Facts) -> str | None:
         if facts.tile is not None or facts.format != self.format:
-            return "it has another format"
+            return OTHER_FORMAT
         if facts.axis not in (-1, len(facts.shape) - 1):
-            return "its blocks lie along another axis than the last"
+            return f"blocks must be along the last axis; got axis {facts.axis}"
         if facts.block_size not in (None, self._block):
-            return f"its blocks have {facts.block_size} values, not {self._block}"
+            return f"block_size must be {self._block}; got {facts.block_size}"
         if facts.shape[-1] % self._block:
-            return f"its last axis is no multiple of {self._block}"
+            return (
+                f"the last axis must be a multiple of {self._block}; got"
+                f" {facts.shape[-1]}"
+            )
         return None
 
     def members(self, name: str, facts: Facts) -> dict[str, Member]:
@@ -205,7 +210,7 @@ class BlockRow(Row):
     def write(self, array: BlockArray) -> dict[str, NDArray[Any]]:
         wanted = POWERS if self.scale_kinds is not UE4M3_SCALES else "ue4m3"
         if array.scale_format != wanted:
-            raise ValueError(f"its scales are {array.scale_format}, not {wanted}")
+            raise ValueError(f"scale_format must be {wanted}; got {array.scale_format}")
         found: dict[str, NDArray[Any]] = {"codes": array.codes, "scales": array.scales}
         if self.tensor_scale is not None:
             scale = np.float32(array.tensor_scale)
@@ -231,12 +236,12 @@ class TileRow(Row):
 
     def refusal(self, facts: Facts) -> str | None:
         if facts.tile is None or facts.format not in _TILE_ELEMENTS.values():
-            return "it has another format"
+            return OTHER_FORMAT
         if self._wanted(facts) is None:
             rows, columns = facts.sizes
-            return f"it has tiles of {rows} x {columns}"
+            return f"the scheme does not have tiles of {rows} x {columns}"
         if not any(_TILE_SCALES[x] == facts.scale_format for x in self.scale_kinds):
-            return f"its scales are {facts.scale_format}"
+            return f"the scheme does not have {facts.scale_format} scales"
         return None
 
     def _wanted(self, facts: Facts) -> Tile | None:
@@ -291,14 +296,17 @@ def in_pattern(pattern: str, name: str) -> str:
 
 def _tensor_scale(array: NDArray[Any], divides: bool) -> float:
     value = np.float32(array.reshape(())[()])
-    what = f"its tensor's scale is {value!s}"
     if not 0 < value < np.inf:
-        raise ValueError(f"{what}: a positive number is needed")
+        raise ValueError(f"tensor scale must be positive and finite; got {value!s}")
     with np.errstate(all="ignore"):
         found = np.float32(1) / value if divides else value
     if not 0 < found < np.inf:
-        raise ValueError(f"{what}: what multiplies then is beyond float32")
+        raise ValueError(_without_reciprocal(value))
     return float(found)
+
+
+def _without_reciprocal(scale: np.float32) -> str:
+    return f"tensor scale must have a finite reciprocal in float32; got {scale!s}"
 
 
 def divisor(scale: np.float32) -> np.float32:
@@ -313,7 +321,7 @@ def divisor(scale: np.float32) -> np.float32:
             if np.float32(1) / found == scale:
                 return np.float32(found)
     if not np.isfinite(nearest):
-        raise ValueError(f"its tensor's scale, {scale!s}, has no divisor in float32")
+        raise ValueError(_without_reciprocal(scale))
     return nearest
 
 

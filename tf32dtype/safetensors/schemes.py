@@ -20,7 +20,7 @@ from ..blocks.tiles import TileArray
 from .dtypes import KINDS
 from .scheme_metadata import OWN, OWN_ROWS, Metadata, join, said, what_is_said
 from .scheme_metadata import plain as plain_metadata
-from .scheme_rows import Facts, Form, Row, Scaled, in_pattern
+from .scheme_rows import OTHER_FORMAT, Facts, Form, Row, Scaled, in_pattern
 from .scheme_table import NAMED, TORCHAO
 
 __all__ = [
@@ -170,7 +170,9 @@ def why_not(name: str, entries: Entries) -> str | None:
     ]
     if not there:
         return None
-    return f"{brief(name)} is a weight of no known scheme: there are {', '.join(there)}"
+    return (
+        f"weight {brief(name)} is not in a known scheme; got tensors {', '.join(there)}"
+    )
 
 
 # -- writing --------------------------------------------------------------------
@@ -251,18 +253,19 @@ def _checked_row(name: str, facts: Facts, scheme: str) -> Row:
     row = _row(scheme, facts)
     if row is None:
         reasons = [r.refusal(facts) for r in _rows(scheme)]
-        other = "it has another format"
-        why = next((x for x in reasons if x is not None and x != other), other)
+        others = (x for x in reasons if x is not None and x != OTHER_FORMAT)
+        why = next(others, OTHER_FORMAT)
         raise ValueError(_refused(name, facts, scheme, why))
     if "torchao" in scheme and "." not in name:
         raise ValueError(
-            f"{brief(name)}: torchao needs a name with a point, a module's"
+            f"tensor name must contain a module's name and a dot for scheme 'torchao';"
+            f" got {brief(name)}"
         )
     return row
 
 
 def _refused(name: str, facts: Facts, scheme: str, why: str) -> str:
-    return f"{brief(name)}, {facts}, is nothing for the scheme {brief(scheme)}: {why}"
+    return f"scheme {brief(scheme)} cannot store {brief(name)} ({facts}): {why}"
 
 
 def _rows(scheme: str) -> list[Row]:
@@ -276,4 +279,6 @@ def _row(scheme: str, facts: Facts) -> Row | None:
 
 def _checked_scheme(scheme: str) -> None:
     if scheme not in SCHEMES:
-        raise ValueError(f"scheme={brief(scheme)}: known are {', '.join(SCHEMES)}")
+        raise ValueError(
+            f"scheme must be one of {', '.join(SCHEMES)}; got {brief(scheme)}"
+        )

@@ -44,9 +44,9 @@ def find(path: str) -> str:
         if found:
             raise ValueError(
                 f"{path} has several checkpoints, {', '.join(map(brief, found[:6]))}: "
-                "name one of these files"
+                "use the path of one of these files"
             )
-    raise FileNotFoundError(f"{path} has no file *{SUFFIX} or *{INDEX_SUFFIX}")
+    raise FileNotFoundError(f"{path} does not have a file *{SUFFIX} or *{INDEX_SUFFIX}")
 
 
 def _whole_name(index: str) -> str:
@@ -71,30 +71,31 @@ def read(path: str) -> dict[str, str]:
         text = stream.read() if size <= header.MAX_HEADER else b""
     try:
         if size > header.MAX_HEADER:
-            raise ValueError(f"{size} bytes; {header.MAX_HEADER} are allowed")
+            raise ValueError(
+                f"the file must have at most {header.MAX_HEADER} bytes; got {size}"
+            )
         table = header.parse_object(text)
         places = table.get("weight_map")
         if not isinstance(places, dict):
-            raise ValueError(f"weight_map is {brief(places)}, and no object")
+            raise ValueError(f"weight_map must be an object; got {brief(places)}")
         folder = os.path.dirname(path)
         return {
             name: os.path.join(folder, _checked(name, place))
             for name, place in places.items()
         }
     except ValueError as error:
-        raise ValueError(f"{path} is no sound index of tensors: {error}") from None
+        raise ValueError(f"{path} is not a valid index of tensors: {error}") from None
 
 
 def _checked(name: str, place: Any) -> str:
     """A file's name that stays in the index's folder."""
     if not isinstance(place, str) or not place:
-        raise ValueError(f"tensor {brief(name)} is in {brief(place)}, and in no file")
+        raise ValueError(f"tensor {brief(name)} must be in a file; got {brief(place)}")
     parts = PurePosixPath(place).parts
     plain = set(place).isdisjoint("\\:\0") and header.is_unicode(place)
     if place[0] == "/" or ".." in parts or not plain:
         raise ValueError(
-            f"tensor {brief(name)} is in {brief(place)}, which may lead out of "
-            "the folder"
+            f"tensor {brief(name)} must be in a file of the folder; got {brief(place)}"
         )
     return place
 

@@ -42,8 +42,8 @@ def load_with_weights(
     for name in described(tensors.metadata, entries):
         if name not in weights and (named is None or name in named):
             raise ValueError(
-                f"{path}: the codes and scales of {brief(name)} are not what"
-                f" {OWN_KEY!r} in the file's metadata says of it"
+                f"{path}: the codes and scales of {brief(name)} do not match metadata"
+                f" {OWN_KEY!r}"
             )
     found: dict[str, NDArray[Any] | Scaled] = {}
     for name in select(named, known, path):
@@ -89,7 +89,9 @@ def taken_apart(
             continue
         parts, texts = schemes.tensors_of(name, given, scheme)
         for part in parts.keys() & found.keys():
-            raise ValueError(f"two tensors would be named {brief(part)}")
+            raise ValueError(
+                f"tensors must have different names; got {brief(part)} twice"
+            )
         found |= parts
         said.append(texts)
     if metadata is None and not any(said):

@@ -107,7 +107,7 @@ def save(
     """
     if not isinstance(tensors, Mapping):
         raise TypeError(
-            f"tensors are a mapping of names to arrays, not {brief(tensors)}"
+            f"tensors must be a mapping of names to arrays; got {brief(tensors)}"
         )
     plain, metadata = _taken_apart(tensors, metadata, scheme)
     arrays = {name: _array(name, given) for name, given in plain.items()}
@@ -186,8 +186,8 @@ def _kind(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Kind:
 def _array(name: str, given: ArrayLike) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(
-            f"tensor {brief(name)}: a file has no place for a mask: write a.data and "
-            "a.mask as two tensors"
+            f"tensor {brief(name)} must not have a mask; got a masked array a. Write "
+            "a.data and a.mask as two tensors"
         )
     return own_array(given)
 
@@ -214,8 +214,8 @@ def _bytes(most: int | str) -> int:
         size = most if is_integer else 0
     if size <= 0:
         raise ValueError(
-            f"max_shard_size={brief(most)}: a number of bytes is needed, or a text "
-            'such as "5GB"'
+            "max_shard_size must be a positive number of bytes, or a string such as "
+            f"'5GB'; got {brief(most)}"
         )
     return int(size)
 

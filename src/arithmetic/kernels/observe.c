@@ -63,9 +63,9 @@ static void observe_operands(const struct tf_grid *grid, char type, const void *
         }
     }
     figures->operands += n;
-    figures->foreign += (uint64_t)found.all;
-    figures->foreign_overflows += (uint64_t)found.overflows;
-    figures->foreign_underflows += (uint64_t)found.underflows;
+    figures->rounded_operands += (uint64_t)found.all;
+    figures->operand_overflows += (uint64_t)found.overflows;
+    figures->operand_underflows += (uint64_t)found.underflows;
 }
 
 /* Of each result the greatest magnitude among its operands; NaN if one is NaN. */
@@ -87,7 +87,7 @@ static void observe_sums(const struct tf_grid *grid, const double *truth,
                          const double *greatest, size_t n, struct tf_figures *figures)
 {
     const int64_t more_than_half = (grid->mantissa_bits + 1) / 2 + 1;
-    int64_t sums = 0, vanished = 0, canceled = 0, most = figures->greatest_lost;
+    int64_t sums = 0, vanished = 0, canceled = 0, most = figures->most_bits_lost;
     for (size_t i = 0; i < n; i++) {
         const int64_t counts = (int64_t)(fabs(truth[i]) < INFINITY) &
                                (int64_t)(greatest[i] < INFINITY) &
@@ -101,9 +101,9 @@ static void observe_sums(const struct tf_grid *grid, const double *truth,
         most = lost > most ? lost : most;
     }
     figures->sums += (uint64_t)sums;
-    figures->vanished += (uint64_t)vanished;
-    figures->canceled += (uint64_t)canceled;
-    figures->greatest_lost = (int)most;
+    figures->zero_sums += (uint64_t)vanished;
+    figures->canceled_sums += (uint64_t)canceled;
+    figures->most_bits_lost = (int)most;
 }
 
 static void observe_errors(const struct tf_grid *grid, const double *result,
@@ -130,7 +130,7 @@ static void observe_errors(const struct tf_grid *grid, const double *result,
         const double ulps = fabs(result[i] - truth[i]) * ulps_of(grid, size);
         errors[i] = counts ? ulps : 0;
     }
-    double most = figures->greatest_ulps, sum = 0;
+    double most = figures->largest_ulps, sum = 0;
     for (size_t i = 0; i < n; i++) {
         sum += errors[i];
         most = errors[i] > most ? errors[i] : most;
@@ -142,7 +142,7 @@ static void observe_errors(const struct tf_grid *grid, const double *result,
     figures->nans += (uint64_t)nans;
     figures->measured += (uint64_t)measured;
     figures->sum_of_ulps += sum;
-    figures->greatest_ulps = most;
+    figures->largest_ulps = most;
 }
 
 static void observe(const struct tf_grid *grid, const struct tf_observed *seen,

@@ -32,7 +32,7 @@ static int set_precision(const char *name)
 {
     const struct tf_precision_row *row = tf_find_precision(name);
     if (!row) {
-        snprintf(complaint, sizeof complaint, "no precision is named \"%.40s\"", name);
+        snprintf(complaint, sizeof complaint, "\"%.40s\" is not a precision", name);
         return -1;
     }
     precision_name = row->name;
@@ -84,7 +84,8 @@ static int set_word(const char *word)
             return 0;
         }
     }
-    snprintf(complaint, sizeof complaint, "TF32DTYPE_BLAS has no \"%.40s\" for %s", word,
+    snprintf(complaint, sizeof complaint,
+             "TF32DTYPE_BLAS must not have the option \"%.40s\" with %s", word,
              precision_name);
     return -1;
 }
@@ -136,7 +137,7 @@ __attribute__((constructor)) static void begin(void)
     tf_blas_set_mode_finder(find_mode);
     tf_blas_begin();
     if (precision_name && mode.lapack && tf_blas_enter_lapack() < 0) {
-        snprintf(complaint, sizeof complaint, "the code of LAPACK may not be changed");
+        snprintf(complaint, sizeof complaint, "the system forbids changes to LAPACK's code");
     }
 }
 
@@ -159,10 +160,10 @@ static void add(struct sum *sum, const struct tf_blas_count *count)
     sum->multiply_adds += count->multiply_adds;
 }
 
-/* What is told of a product that did not obey, in the order of enum tf_blas_fate. */
+/* Why a product was not emulated, in the order of enum tf_blas_fate. */
 static const char *const reasons[TF_FATES] = {
     "", "",   "no precision is set",  "float64 is not set", "complex64 is not set",
-    "dots are not set", "below min_size", "outside",            "no memory",
+    "dots is not set", "below min_size", "outside the region",  "memory was short",
 };
 
 static void add_all(struct sum fates[TF_FATES], struct sum *all,
@@ -211,25 +212,23 @@ __attribute__((destructor)) static void tell(void)
     if (complaint[0]) {
         fprintf(stderr, "%s; ", complaint);
     }
-    fprintf(stderr, "%llu of %llu products obeyed %s",
+    fprintf(stderr, "%llu of %llu matrix multiplications ran in %s",
             fates[TF_OBEYED].calls + fates[TF_OBEYED_OTHER].calls, all.calls,
-            other_total      ? "a precision"
-            : precision_name ? precision_name
-                             : "anything");
+            precision_name && !other_total ? precision_name : "a chosen precision");
     if (all.multiply_adds) {
-        const unsigned long long obeyed =
+        const unsigned long long emulated =
             fates[TF_OBEYED].multiply_adds + fates[TF_OBEYED_OTHER].multiply_adds;
-        fprintf(stderr, ", %.1f %% of the multiply-adds",
-                100.0 * (double)obeyed / (double)all.multiply_adds);
-    }
-    if (lapack) {
-        fprintf(stderr, "; %llu calls of LAPACK: %s", lapack,
-                mode.lapack ? "but for the products inside, not reached" : "not reached");
+        fprintf(stderr, " (%.1f %% of all multiply-adds)",
+                100.0 * (double)emulated / (double)all.multiply_adds);
     }
     for (int fate = TF_NO_PRECISION; fate < TF_FATES; fate++) {
         if (fates[fate].calls) {
-            fprintf(stderr, "; %llu not: %s", fates[fate].calls, reasons[fate]);
+            fprintf(stderr, "; unchanged: %llu (%s)", fates[fate].calls, reasons[fate]);
         }
+    }
+    if (lapack) {
+        fprintf(stderr, "; unchanged: %llu calls of LAPACK%s", lapack,
+                mode.lapack ? " except their matrix multiplications" : "");
     }
     fputs("\n", stderr);
 }

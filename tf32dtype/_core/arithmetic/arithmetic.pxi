@@ -68,8 +68,8 @@ def arithmetic_functions():
     return {name: tuple(dict.fromkeys(types)) for name, types in found.items()}
 
 
-def arithmetic_places():
-    """What was computed where: a dictionary a function, dtype and place."""
+def arithmetic_call_sites():
+    """Return a dictionary for each function, dtype and call site."""
     cdef const tf_line *line
     cdef const tf_loop *loop
     found = []
@@ -88,5 +88,5 @@ def arithmetic_places():
 
 
 def arithmetic_left_out():
-    """How many calls are in no place, since there were too many."""
+    """How many calls were not gathered, since there were too many call sites."""
     return tf_lines_left_out()

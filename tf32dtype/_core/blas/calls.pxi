@@ -37,9 +37,9 @@ cdef class BlasCall:
     def __cinit__(self, str symbol, list words, floating=()):
         cdef float single
         if tf_blas_read_name(symbol.encode(), &self.name) < 0:
-            raise LookupError(f"{symbol!r} is no product that can obey")
+            raise LookupError(f"{symbol!r} is not a supported BLAS function")
         if len(words) > MOST_WORDS:
-            raise ValueError(f"{len(words)} arguments; there are {MOST_WORDS} at most")
+            raise ValueError(f"call must have at most {MOST_WORDS} arguments; got {len(words)}")
         for i, word in enumerate(words):
             if isinstance(word, int):
                 self.words[i] = word

@@ -2,9 +2,9 @@
 
 import _signal
 
-#: Why a product obeyed a precision or not, in the order of `enum tf_blas_fate`.
-fates = ("obeyed", "obeyed another", "no precision", "float64", "complex", "dot", "short", "outside",
-         "no memory")
+#: Why a product was emulated or not, in the order of `enum tf_blas_fate`.
+fates = ("emulated", "emulated otherwise", "no precision", "float64", "complex", "dot", "short",
+         "outside", "no memory")
 #: In the order of src/blas/counts.h.
 blas_types = ("float32", "float64", "complex64", "complex128")
 named_kinds = ("lapack", "solve", "loop")
@@ -17,7 +17,7 @@ def blas_available():
 
 
 def frames_are_known():
-    """Whether places in the source can be told on this Python."""
+    """Whether call sites can be found on this Python."""
     return bool(tf_frames_are_known())
 
 
@@ -46,13 +46,14 @@ def blas_begin(bint lapack=False):
         is changed.
     """
     if tf_blas_begin() < 0:
-        raise MemoryError("no memory to catch calls of BLAS")
+        raise MemoryError("cannot allocate memory to intercept calls of BLAS")
     if (PyThread_get_thread_ident() == main_thread
             and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler):
         tf_interrupts_count(is_interrupt_waiting)
     if lapack and tf_blas_enter_lapack() < 0:
         tf_blas_end()
-        raise RuntimeError("lapack=True: the system does not let LAPACK's code be changed")
+        raise RuntimeError(
+            "lapack=True cannot be used: the system forbids changes to LAPACK's code")
 
 
 def blas_end():
@@ -123,7 +124,7 @@ def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True
             cnp.PyUFunc_ReplaceLoopBySignature(ufunc, counting, signature, &found)
 
 
-# -- places ------------------------------------------------------------------------
+# -- call sites ------------------------------------------------------------------------
 
 cdef class _Texts:
     """A list of texts as C has it, which ends with NULL."""
@@ -183,9 +184,9 @@ def count_call(str name):
             tf_named_call(count, 0)
 
 
-def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
+def watch_call_sites(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
                  bint dots=True, bint lapack=False, bint regions=False):
-    """Begin to gather products by place: src/blas/places.h. With `regions` those of
+    """Begin to gather products by call site: src/blas/places.h. With `regions` those of
     `set_regions` alone."""
     cdef tf_places_wanted wanted
     wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
@@ -194,15 +195,15 @@ def watch_places(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
     if regions:
         wanted.is_inside = tf_frames_may_obey
     if tf_places_begin(&tf_frames_finder, &wanted) < 0:
-        raise MemoryError("no memory for the places of products")
+        raise MemoryError("cannot allocate memory to record call sites")
 
 
 def stop_watching():
     tf_places_end()
 
 
-def calls_without_place():
-    """How many calls were not gathered, for want of room in the table of places."""
+def calls_without_call_site():
+    """How many calls were not gathered, for want of room in the table of call sites."""
     return tf_calls_without_place()
 
 
@@ -233,7 +234,7 @@ cdef object _lines(const double *numbers, const double *imaginary, npy_intp coun
 
 
 def take_samples(size_t number):
-    """The samples of a place since the last time: ((m, n, k), rows of A, columns of B)."""
+    """The samples of a call site since the last time: ((m, n, k), rows of A, columns of B)."""
     cdef const tf_place *place = tf_places(number)
     cdef tf_sample *sample = tf_take_samples(place) if place != NULL else NULL
     cdef tf_sample *following
@@ -250,8 +251,8 @@ def take_samples(size_t number):
     return found[::-1]
 
 
-def blas_places():
-    """What was made where: a dictionary a place, without its samples."""
+def blas_call_sites():
+    """Return a dictionary for each call site, without its samples."""
     found = []
     cdef const tf_place *first
     cdef tf_place place

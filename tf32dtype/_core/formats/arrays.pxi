@@ -10,7 +10,8 @@ def bits_of(array):
     """Clean codes of an array of a format, as unsigned integers of its size."""
     cdef int format = tf_format_of_descr(<descr_t *><PyObject *>array.dtype)
     if format < 0:
-        raise TypeError(f"no format of tf32dtype: {array.dtype!r}")
+        raise TypeError(
+            f"array must be of a format of tf32dtype; got {array.dtype}")
     cdef tf_format f = tf_format_rows[format][0]
     unsigned = np.dtype(f"u{f.itemsize}")
     mask = item_mask(f)
@@ -27,9 +28,9 @@ def from_bits_of(codes, int format, bint check):
             place = int(np.flatnonzero(dirty)[0])
             value = int(codes.reshape(-1)[place])
             raise ValueError(
-                f"{value:#0{2 + 2 * f.itemsize}x} is no code of {names[format]}: bits"
-                f" outside {mask:#0{2 + 2 * f.itemsize}x} are set. They are ignored"
-                ' with dirty="ignore".'
+                f"codes of {names[format]} must not have bits outside of"
+                f" {mask:#0{2 + 2 * f.itemsize}x}; got"
+                f" {value:#0{2 + 2 * f.itemsize}x}. Use dirty='ignore' to ignore them"
             )
     return codes.view(scalar_types[format])
 

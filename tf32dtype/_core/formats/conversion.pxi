@@ -111,7 +111,7 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         if hasattr(x, "__float__"):
             raise
         raise TypeError(
-            f"{f.name.decode()} is made from a number or a string, not"
+            f"{f.name.decode()}() argument must be a number or a string; got"
             f" {type(x).__name__}"
         ) from None
 

@@ -159,8 +159,8 @@ cdef object dtype_newbyteorder(object self, object args):
         return self
     swapped = unsigned.newbyteorder().str
     raise ValueError(
-        f"{names[format]} has the byte order of this machine, {sys.byteorder}, alone."
-        f" Read other data as {swapped!r}:"
+        f"byte order of {names[format]} must be that of this machine,"
+        f" {sys.byteorder}-endian; got another. Use"
         f" np.frombuffer(data, {swapped!r}).astype({unsigned.name!r})"
         f".view(td.{names[format]})"
     )

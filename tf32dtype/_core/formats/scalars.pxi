@@ -40,7 +40,7 @@ cdef int format_of_class(object cls) except -1:
     for i, scalar_type in enumerate(scalar_types):
         if issubclass(cls, scalar_type):
             return i
-    raise TypeError(f"{cls!r} is no scalar type of tf32dtype")
+    raise TypeError(f"{cls!r} is not a scalar type of tf32dtype")
 
 
 _ONE_NUMBER = (int, float, str, bytes, np.floating, np.bool_)
@@ -128,7 +128,8 @@ def _scalar_from_item(cls, bytes item):
     cdef tf_format f = tf_format_rows[format][0]
     cdef char native[4]
     if len(item) != f.itemsize:
-        raise ValueError(f"a pickled {names[format]} has {len(item)} bytes")
+        raise ValueError(
+            f"pickled {names[format]} must have {f.itemsize} bytes; got {len(item)}")
     tf_store_code(f, native, int.from_bytes(item, "little") >> f.shift)
     return new_scalar(format, native)
 

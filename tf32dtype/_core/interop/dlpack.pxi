@@ -115,13 +115,13 @@ cdef int dlpack_fill(tf_dlpack_tensor *tensor, cnp.ndarray array, int64_t *sizes
         if length > 1 and not is_empty:
             if step < 0:
                 raise BufferError(
-                    f"its strides are {(<object>array).strides}: negative ones end the"
-                    " process in some libraries. Exchange a.copy()"
+                    "strides must not be negative, because some libraries then end the"
+                    f" process; got {(<object>array).strides}. Use a.copy()"
                 )
             if step % itemsize:
                 raise BufferError(
-                    f"its strides are {(<object>array).strides} bytes, which DLPack"
-                    f" counts in items of {itemsize}. Exchange a.copy()"
+                    f"strides must be multiples of {itemsize} bytes for DLPack; got"
+                    f" {(<object>array).strides}. Use a.copy()"
                 )
             in_order = step // itemsize
         tensor.strides[i] = in_order  # some libraries look at it however few items
@@ -197,17 +197,19 @@ cdef tf_dlpack_tensor *dlpack_tensor(object capsule) except NULL:
                 capsule, DLPACK_VERSIONED)
             if versioned.major != TF_DLPACK_MAJOR:
                 raise BufferError(
-                    f"a tensor of DLPack {versioned.major}.{versioned.minor};"
-                    f" {TF_DLPACK_MAJOR}.x is read here"
+                    f"version of DLPack must be {TF_DLPACK_MAJOR}.x; got"
+                    f" {versioned.major}.{versioned.minor}"
                 )
             return &versioned.tensor
         name = PyCapsule_GetName(capsule)
         called = "" if name == NULL else (<bytes>name).decode("ascii", "replace")
         if called.startswith("used_dltensor"):
             raise BufferError(
-                "this capsule's tensor was taken before: ask its owner for another")
-        raise BufferError(f"no DLPack capsule: it is named {called[:40]!r}")
-    raise BufferError(f"no DLPack capsule: {type(capsule).__name__}")
+                "DLPack capsule must not be used twice. Get another one from its owner")
+        raise BufferError(
+            f"object must be a DLPack capsule; got a capsule named {called[:40]!r}")
+    raise BufferError(
+        f"object must be a DLPack capsule; got {type(capsule).__name__}")
 
 
 def dlpack_describe(capsule):
@@ -225,10 +227,10 @@ def dlpack_describe(capsule):
             capsule, DLPACK_VERSIONED)).flags
     if not 0 <= tensor.ndim <= DLPACK_MOST_AXES:
         raise BufferError(
-            f"a tensor of {tensor.ndim} axes; an array has at most {DLPACK_MOST_AXES}"
+            f"tensor must have 0 to {DLPACK_MOST_AXES} axes; got {tensor.ndim}"
         )
     if tensor.ndim > 0 and tensor.shape == NULL:
-        raise BufferError(f"a tensor of {tensor.ndim} axes without a shape")
+        raise BufferError(f"tensor of {tensor.ndim} axes must have a shape; got none")
     shape = tuple([tensor.shape[i] for i in range(tensor.ndim)])
     strides = None
     if tensor.ndim > 0 and tensor.strides != NULL:

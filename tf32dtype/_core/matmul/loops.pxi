@@ -66,5 +66,5 @@ cdef int real_kind(array) except -1:
     cdef int is_complex = 0
     cdef int kind = kind_of_descr(<descr_t *><PyObject *>array.dtype, &is_complex)
     if is_complex or not (0 <= kind <= TF_FLOAT64):
-        raise TypeError(f"no product of {array.dtype} numbers")
+        raise TypeError(f"cannot multiply matrices of {array.dtype}")
     return kind

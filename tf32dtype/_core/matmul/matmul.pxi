@@ -50,11 +50,11 @@ cdef class MatmulSpec:
         it beside its ufuncs.
     dots, lapack, min_size
         As in `struct tf_blas_mode`.
-    places : sequence, optional
+    call_sites : sequence, optional
         A plan: (file, line) of the user or None, that of a library or None, and the
         `MatmulSpec` that holds there or None. The other arguments say what obeys.
     otherwise : MatmulSpec, optional
-        What holds at all other places of a plan; None: as NumPy computes.
+        What holds at all other call sites of a plan; None: as NumPy computes.
     """
 
     # Of a tensor core; without one, `precision` alone counts.
@@ -71,7 +71,7 @@ cdef class MatmulSpec:
                   bint complex64=False, model=None, int promote=0,
                   bint scales_inside=False, bint continues=False, bint silent=False,
                   bint blas=False, bint dots=True, bint lapack=False,
-                  npy_intp min_size=0, places=None, MatmulSpec otherwise=None):
+                  npy_intp min_size=0, call_sites=None, MatmulSpec otherwise=None):
         cdef tf_blas_mode mode
         cdef MatmulSpec spec
         memset(&self.fields, 0, sizeof(self.fields))
@@ -98,9 +98,9 @@ cdef class MatmulSpec:
         memcpy(&mode.device, &self.fields, sizeof(mode.device))
         mode.float64, mode.complex64 = float64, complex64
         mode.dots, mode.lapack, mode.min_size = dots, lapack, min_size
-        if places is not None:
-            mode.plan = _new_plan(places, otherwise)
-            for spec in [otherwise, *(place[2] for place in places)]:
+        if call_sites is not None:
+            mode.plan = _new_plan(call_sites, otherwise)
+            for spec in [otherwise, *(site[2] for site in call_sites)]:
                 if spec is not None and spec.scales_matrices:
                     self.scales_matrices = True
         self.mode = tf_mode_kept(&mode)
@@ -109,7 +109,7 @@ cdef class MatmulSpec:
 
 
     def obeys_here(self):
-        """Whether the place in the source that calls may obey."""
+        """Whether the call site may use the precision."""
         return tf_blas_mode_here(self.mode, NULL) != NULL
 
 

@@ -67,7 +67,8 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
         return -1
     if common == text_dtypes[0] or common == text_dtypes[1]:
         decref(<PyObject *>common)
-        raise np.exceptions.DTypePromotionError("text is no operand of numbers")
+        raise np.exceptions.DTypePromotionError(
+            "cannot combine strings with a dtype of tf32dtype")
     # A product of two formats of ours has a loop into float32.
     if out != NULL and out != bool_dtype and not (
             is_product and out == float_dtypes[1]
@@ -111,7 +112,7 @@ cdef int refuse_formats(PyObject *ufunc, PyArray_DTypeMeta **given,
             decref(<PyObject *>promoted[i])
             promoted[i] = NULL
     raise TypeError(
-        f"ufunc {(<object>ufunc).__name__!r} is for integers, not for {name}")
+        f"operands of ufunc {(<object>ufunc).__name__!r} must be integers; got {name}")
 
 
 cdef bint is_integer(PyArray_DTypeMeta *dtype) noexcept:
@@ -126,7 +127,7 @@ cdef int promote_ldexp(PyObject *ufunc, PyArray_DTypeMeta **given,
                        PyArray_DTypeMeta **promoted) except -1:
     """The exponent becomes an int64."""
     if given[0] == NULL or not is_integer(given[1]):  # NULL: a reduction's result
-        raise TypeError("ufunc 'ldexp' wants an integer for the exponent")
+        raise TypeError("exponent of ufunc 'ldexp' must be an integer")
     promoted[0] = given[0]
     promoted[1] = long_dtype
     promoted[2] = signature[2]

@@ -53,8 +53,8 @@ def install() -> None:
                 setattr(module, name, found[id(value)])
     if unknown:
         warn(
-            f"This version of tf32dtype does not know dask {dask.__version__}: there,"
-            f" {', '.join(unknown)} of its formats are rounded chunk by chunk. Use a"
-            " newer tf32dtype, or dask 2026.8.",
+            f"this version of tf32dtype does not support dask {dask.__version__}:"
+            f" {', '.join(unknown)} round each chunk. Use a newer tf32dtype, or dask"
+            " 2026.8",
             RuntimeWarning,
         )

@@ -18,10 +18,11 @@ from ... import blocks
 from ..._formats.aliases import BlockFormatName
 from ..._formats.table import find_dtype
 from ..._options import refuse_unknown, shows
+from ..._wording import brief
 from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
-from .chains import as_chunks, only
+from .chains import as_chunks, only, shape_mismatch
 
 sizeof.register(blocks.BlockArray, attrgetter("nbytes"))
 
@@ -161,7 +162,10 @@ def quantize(
     """
     refuse_unknown("quantize", options, Options)
     if options.get("rng") is not None:
-        raise ValueError("rng: chunks would all have the same draws; quantize each")
+        raise ValueError(
+            "rng must be None, because all chunks would use the same draws; got"
+            f" {brief(options['rng'])}. Quantize each chunk"
+        )
     row = find(format)
     x = as_chunks(x, "x")
     axis = checked_axis(axis, x.ndim)
@@ -193,7 +197,7 @@ def from_blocks(x: blocks.BlockArray, chunks: Any = "auto") -> BlockArray:
     BlockArray
     """
     if not isinstance(x, blocks.BlockArray):
-        raise TypeError(f"x is a BlockArray, not {type(x).__name__}")
+        raise TypeError(f"x must be a BlockArray; got {brief(x)}")
     lengths = list(normalize_chunks(chunks, x.shape, dtype=np.float32))
     lengths[x.axis] = (x.shape[x.axis],)
     parts = da.from_array(
@@ -240,9 +244,9 @@ def _joined(parts: Any, shape: tuple[int, ...]) -> blocks.BlockArray:
     facts = {(x.scale_format, float(x.tensor_scale)) for x in parts.flat}
     if len(facts) > 1:
         raise ValueError(
-            f"chunks of {first.format} have scale formats or tensors' scales of their"
-            f" own ({', '.join(map(str, sorted(facts)[:3]))}, ...), an array has one:"
-            " dequantize() takes them all; scale_format='float8_e8m0fnu' has none"
+            f"chunks of {first.format} must have one scale_format and tensor_scale; got"
+            f" {', '.join(map(str, sorted(facts)[:3]))}. Use dequantize(), or quantize"
+            " with scale_format='float8_e8m0fnu'"
         )
     ((scale_format, tensor_scale),) = facts
     axis = first.axis
@@ -278,13 +282,15 @@ def _matmul(a: Any, b: Any) -> da.Array:
     """The product, of which each chunk has all of k."""
     x, y = _factor(a, 0), _factor(b, 1)
     if x.ndim == 0 or y.ndim == 0:
-        raise ValueError("a product of matrices takes no single numbers")
+        raise ValueError(
+            f"a and b must have at least one axis; got shapes {x.shape} and {y.shape}"
+        )
     stack = max(x.ndim, y.ndim, 2) - 2
     *others, m, k, n = range(stack + 3)
     of_x = [*others[stack + 2 - max(x.ndim, 2) :], *[m] * (x.ndim > 1), k]
     of_y = [*others[stack + 2 - max(y.ndim, 2) :], k, *[n] * (y.ndim > 1)]
     if x.shape[-1] != y.shape[of_y.index(k)]:
-        raise ValueError(f"shapes {x.shape} and {y.shape} do not fit: k differs")
+        raise ValueError(shape_mismatch(x.shape, y.shape))
     result = [*others, *[m] * (x.ndim > 1), *[n] * (y.ndim > 1)]
     return da.blockwise(
         _multiply,
@@ -309,8 +315,8 @@ def _factor(x: Any, which: int) -> da.Array:
     along = max(x.ndim - 1 - which, 0)
     if x.axis != along:
         raise ValueError(
-            f"{'ab'[which]} has its blocks along axis {x.axis} of shape {x.shape}; they"
-            f" have to lie along k, which is axis {along}"
+            f"{'ab'[which]} must have its blocks along k, axis {along} of shape"
+            f" {x.shape}; got axis {x.axis}"
         )
     return x._chunks
 

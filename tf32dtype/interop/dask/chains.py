@@ -34,10 +34,15 @@ def as_chunks(x: Any, name: str) -> da.Array:
     """
     if hasattr(x, "dequantize"):
         raise TypeError(
-            f"{name} is a {type(x).__name__}, not an array of numbers: a @ b multiplies"
-            " BlockArrays of dask; others are numbers after dequantize()"
+            f"{name} must be an array of numbers; got a {type(x).__name__}. Use a @ b"
+            " for BlockArrays of dask, dequantize() for other arrays"
         )
     return da.asanyarray(as_own(x))
+
+
+def shape_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+    """Return the message for operands whose lengths along k differ."""
+    return f"shapes of a and b must have equal k; got {a} and {b}"
 
 
 class Operand(NamedTuple):

@@ -12,6 +12,7 @@ from ..._matmul.numpy_patch import lock
 from ..._matmul.precisions import Options, PrecisionName, Settings, resolve
 from ..._options import refuse_unknown, shows
 from ..._requirements import need
+from ..._wording import brief
 
 need("td.interop.dask.matmul_precision", "dask", "distributed")
 
@@ -108,11 +109,11 @@ def matmul_precision(
     """
     refuse_unknown("matmul_precision", options, Options)
     if not isinstance(client, Client):
-        raise TypeError(f"client is a distributed.Client, not {type(client).__name__}")
+        raise TypeError(f"client must be a distributed.Client; got {brief(client)}")
     if client.asynchronous:
         raise ValueError(
-            "an asynchronous client cannot be waited for here: make a Client without"
-            " asynchronous=True"
+            "client must be synchronous; got an asynchronous client. Make a Client"
+            " without asynchronous=True"
         )
     settings = Settings(precision, **options)
     resolve(settings)

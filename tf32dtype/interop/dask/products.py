@@ -25,7 +25,7 @@ from ..._matmul.precisions import (
 )
 from ..._options import refuse_unknown, shows
 from ..._wording import brief
-from .chains import Operand, Order, as_chunks, sum_over_k
+from .chains import Operand, Order, as_chunks, shape_mismatch, sum_over_k
 from .reductions import is_ours, round_to
 
 Function = Callable[..., Any]
@@ -108,7 +108,9 @@ def matmul(
     a, b = as_chunks(a, "a"), as_chunks(b, "b")
     way, target = _way(a, b, precision, dtype, **options)
     if a.ndim == 0 or b.ndim == 0:
-        raise ValueError("a product of matrices takes no single numbers")
+        raise ValueError(
+            f"a and b must have at least one axis; got shapes {a.shape} and {b.shape}"
+        )
     is_row, is_column = a.ndim == 1, b.ndim == 1
     a = a[None] if is_row else a
     b = b[:, None] if is_column else b
@@ -287,15 +289,15 @@ def _way(
     if own in FORMATS:
         if precision is not None:
             raise TypeError(
-                f"products of {own} have one precision, not {precision!r}: a @ b"
+                f"precision must be None for {own}; got {precision!r}. Use a @ b"
             )
         return _Way(_multiply, _CHAIN), target
     if precision is None:
         settings = current_settings() or settings
     if settings.precision is None or own != _SINGLE:
         raise TypeError(
-            f"operands of {a.dtype} and {b.dtype}: products are of formats of tf32dtype"
-            " or, with a precision, of float32; dask.array has all others"
+            "a and b must have formats of tf32dtype or, with a precision, float32; got"
+            f" {a.dtype} and {b.dtype}. Use dask.array for other dtypes"
         )
     return _way_of(settings), target
 
@@ -309,8 +311,8 @@ def _way_of(settings: Settings) -> _Way:
         return _Way(_multiply, _CHAIN, formats[row.format], by_row)
     if is_scaled and settings.scale == "tensor":
         raise ValueError(
-            f"scale='tensor' with device={settings.device!r}: chunks would have scales"
-            " of their own; scale='row' has one for each row of the whole matrix"
+            f"scale must be 'row' with device={settings.device!r}, because each chunk"
+            " would have its own scale; got 'tensor'"
         )
     options = {
         name: getattr(settings, name) for name in ProductOptions.__optional_keys__
@@ -326,17 +328,17 @@ def _checked_order(order: object) -> Order:
         if order == known:
             found: Order = known
             return found
-    raise ValueError(f"order={brief(order)}: known are 'k' and 'any'")
+    raise ValueError(f"order must be 'k' or 'any'; got {brief(order)}")
 
 
 def _check_lengths(one: Any, other: Any, a: da.Array, b: da.Array) -> None:
     if math.isnan(one) or math.isnan(other):
         raise ValueError(
-            f"shapes {a.shape} and {b.shape}: k has chunks of unknown sizes;"
-            " compute_chunk_sizes() finds them"
+            f"k must have chunks of known sizes; got shapes {a.shape} and {b.shape}."
+            " Use compute_chunk_sizes()"
         )
     if one != other:
-        raise ValueError(f"shapes {a.shape} and {b.shape} do not fit: k differs")
+        raise ValueError(shape_mismatch(a.shape, b.shape))
 
 
 def _contracted(a: da.Array, b: da.Array, axes: Any) -> tuple[list[int], list[int]]:
@@ -345,7 +347,10 @@ def _contracted(a: da.Array, b: da.Array, axes: Any) -> tuple[list[int], list[in
         count = int(axes)
         pair: Sequence[Any] = range(a.ndim - count, a.ndim), range(count)
         if not 0 <= count <= min(a.ndim, b.ndim):
-            raise ValueError(f"axes={count} of arrays with {a.ndim} and {b.ndim} axes")
+            raise ValueError(
+                f"axes must be from 0 to {min(a.ndim, b.ndim)} for arrays of {a.ndim}"
+                f" and {b.ndim} axes; got {count}"
+            )
     else:
         pair = axes
     found = []
@@ -353,7 +358,7 @@ def _contracted(a: da.Array, b: da.Array, axes: Any) -> tuple[list[int], list[in
         own = given if isinstance(given, Sequence) else [given]
         found.append(list(np.lib.array_utils.normalize_axis_tuple(own, x.ndim)))
     if len(found[0]) != len(found[1]):
-        raise ValueError(f"axes={brief(axes)}: as many of a as of b are needed")
+        raise ValueError(f"axes must name as many of a as of b; got {brief(axes)}")
     return found[0], found[1]
 
 

@@ -92,11 +92,13 @@ def convert(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(
-            f"model must be a torch.nn.Module, not {brief(model)}: for the numbers of a"
-            " tensor use tf32dtype.interop.torch.fake_quantize"
+            f"model must be a torch.nn.Module; got {brief(model)}. For a tensor use"
+            " tf32dtype.interop.torch.fake_quantize"
         )
     if isinstance(skip, str):
-        raise TypeError(f"skip is a list of names, not {brief(skip)}: [{brief(skip)}]")
+        raise TypeError(
+            f"skip must be a list of names; got {brief(skip)}. Use [{brief(skip)}]"
+        )
     skipped = tuple(skip)
     settings = _Settings(format, error_feedback, activations, options)
     if not inplace:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ... import blocks
 from ..._formats.aliases import BlockFormatNamed
 from ..._formats.table import find_dtype
+from ..._wording import brief
 from ...blocks.quantization import Options
 from .tensors import from_numpy, to_numpy
 
@@ -69,7 +70,7 @@ def dequantize(
         For another dtype.
     """
     if dtype not in _FLOATS:
-        raise TypeError(f"dtype is one of {_names(_FLOATS)}, not {dtype}")
+        raise TypeError(f"dtype must be one of {_names(_FLOATS)}; got {dtype}")
     return from_numpy(x.dequantize(find_dtype(_name(dtype))))
 
 
@@ -180,13 +181,13 @@ def narrowed(numbers: Tensor, out: Tensor) -> Tensor:
 def checked(x: Tensor) -> Tensor:
     """The tensor, if its numbers can be rounded."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"x is a torch.Tensor, not {type(x).__name__}")
+        raise TypeError(f"x must be a torch.Tensor; got {brief(x)}")
     if x.dtype not in _FLOATS:
-        raise TypeError(f"x is of {_names(_FLOATS)}, not {x.dtype}")
+        raise TypeError(f"dtype of x must be one of {_names(_FLOATS)}; got {x.dtype}")
     if x.device.type != "cpu":
         raise ValueError(
-            f"block formats are rounded to on the CPU; this tensor is on {x.device}:"
-            " move it, or the model, by .cpu()"
+            f"x must be on the CPU; got a tensor on {x.device}. Use x.cpu(), or"
+            " model.cpu()"
         )
     return x
 

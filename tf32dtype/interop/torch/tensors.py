@@ -67,7 +67,7 @@ def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
     if x.dtype == _PAIRS:
         if not copy:
             raise TypeError(
-                f"{_PAIRS} has two numbers in a byte, an array one:"
+                f"copy must be True for {_PAIRS}, which is packed; got False. Use"
                 " tf32dtype.interop.torch.to_numpy(x, copy=True)"
             )
         return from_dlpack(x)
@@ -79,7 +79,8 @@ def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
             array = x.numpy()
         except TypeError as error:
             raise TypeError(
-                f"neither NumPy nor tf32dtype has a dtype for {x.dtype} ({error})"
+                f"x must have a dtype that NumPy or tf32dtype has; got {x.dtype}"
+                f" ({error})"
             ) from error
     return array.copy() if copy else array
 
@@ -127,9 +128,11 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
     tensor([1.5000, 2.0000], dtype=torch.bfloat16)
     """
     if not isinstance(a, np.ndarray):
-        raise TypeError(f"a is an array, not {brief(a)}: np.asarray(a) makes one")
+        raise TypeError(f"a must be an array; got {brief(a)}. Use np.asarray(a)")
     if isinstance(a, np.ma.MaskedArray):
-        raise TypeError("a tensor has no place for a mask: take a.data and a.mask")
+        raise TypeError(
+            "a must not have a mask; got a masked array. Use a.data and a.mask"
+        )
     array: NDArray[Any] = as_own(a)
     if array.dtype == _FP4.dtype:
         return _pairs(array, copy)
@@ -137,8 +140,8 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
         array = array.copy()
     elif is_protected(array):
         raise ValueError(
-            "a views memory that cannot be written (a mapped file, bytes), and tensors"
-            " can always be written: tf32dtype.interop.torch.from_numpy(a, copy=True)"
+            "a must have writable memory; got a view of a mapped file or bytes. Use"
+            " tf32dtype.interop.torch.from_numpy(a, copy=True)"
         )
     theirs = _DTYPES.get(array.dtype)
     if theirs is not None:
@@ -148,7 +151,7 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
     if array.dtype.name in formats:
         as_float = "view" if array.dtype.name == "tf32" else "astype"
         raise TypeError(
-            f"torch has no dtype for {array.dtype}, and float32 has its numbers:"
+            f"a must have a dtype that torch has; got {array.dtype}. Use"
             f" torch.from_numpy(a.{as_float}(np.float32))"
         )
     return torch.from_numpy(_writable(array))
@@ -170,13 +173,13 @@ def _writable(array: NDArray[Any]) -> NDArray[Any]:
 def _pairs(array: NDArray[Any], copy: bool) -> Tensor:
     if not copy:
         raise TypeError(
-            f"{_PAIRS} has two numbers in a byte, an array one:"
+            f"copy must be True for {array.dtype}, which {_PAIRS} packs; got False. Use"
             " tf32dtype.interop.torch.from_numpy(a, copy=True)"
         )
     if array.ndim == 0 or array.shape[-1] % 2:
         raise ValueError(
-            f"{_PAIRS} has two numbers in a byte: a's last axis is even, its shape is"
-            f" {array.shape}"
+            f"last axis of a must be even for {_PAIRS}, which has two values per byte;"
+            f" got shape {array.shape}"
         )
     return torch.from_numpy(bit_packing.pack(bits(array), _FP4.bits)).view(_PAIRS)
 
@@ -184,21 +187,21 @@ def _pairs(array: NDArray[Any], copy: bool) -> Tensor:
 def _check(x: Tensor) -> None:
     """Whether NumPy would see all that a tensor is."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"x is a torch.Tensor, not {brief(x)}")
+        raise TypeError(f"x must be a torch.Tensor; got {brief(x)}")
     if x.requires_grad:
-        what, line = "needs a gradient, which arrays do not know", "x.detach()"
+        what, line = "a tensor that requires a gradient", "x.detach()"
     elif x.is_nested:
-        what, line = "is nested", "each of x.unbind()"
+        what, line = "a nested tensor", "each tensor of x.unbind()"
     elif x.layout != torch.strided:
-        what, line = f"has the layout {x.layout}", "x.to_dense()"
+        what, line = f"a tensor of layout {x.layout}", "x.to_dense()"
     elif x.device.type == "meta":
-        what, line = "has no numbers (it is on the device meta)", "one that has"
+        what, line = "a tensor on the device meta", "a tensor with values"
     elif x.device.type != "cpu":
-        what, line = f"is on {x.device}", "x.cpu(), or tf32dtype.cuda.asarray(x)"
+        what, line = f"a tensor on {x.device}", "x.cpu(), or tf32dtype.cuda.asarray(x)"
     elif x.is_conj():
-        what, line = "is yet to be conjugated", "x.resolve_conj()"
+        what, line = "a tensor that is not conjugated yet", "x.resolve_conj()"
     elif x.is_neg():
-        what, line = "is yet to be negated", "x.resolve_neg()"
+        what, line = "a tensor that is not negated yet", "x.resolve_neg()"
     else:
         return
-    raise ValueError(f"this tensor {what}: pass {line}")
+    raise ValueError(f"x must be a plain tensor on the CPU; got {what}. Use {line}")

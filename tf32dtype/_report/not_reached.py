@@ -10,17 +10,17 @@ from numpy._core import einsumfunc
 
 from .. import _core
 from .._imports import when_imported
-from .places import Elsewhere
+from .call_sites import NotReached
 
 
 class Counts:
-    """What had been counted at some moment."""
+    """The counts at one moment."""
 
     def __init__(self) -> None:
         self._then = {row[:2]: row[2:] for row in _core.named_counts()}
 
     def since(self) -> list[tuple[str, str, int, float]]:
-        """What was counted after it: kind, name, calls, seconds."""
+        """Return the counts since that moment: kind, name, calls, seconds."""
         found = []
         for kind, name, calls, seconds in _core.named_counts():
             calls_then, seconds_then = self._then.get((kind, name), (0, 0.0))
@@ -29,20 +29,21 @@ class Counts:
         return found
 
 
-def elsewhere(counts: Counts, lapack: bool) -> list[Elsewhere]:
-    """What was not reached since a moment. LAPACK's routines and solves are told
-    together, loops one by one.
+def not_reached(counts: Counts, lapack: bool) -> list[NotReached]:
+    """Return the work that was not reached since a moment.
+
+    LAPACK's routines are one entry, and so are solves; each loop is an entry.
 
     Parameters
     ----------
     counts : Counts
-        Of that moment.
+        The counts of that moment.
     lapack : bool
-        Whether products inside LAPACK were reached.
+        Whether matrix multiplications inside LAPACK were reached.
     """
     found = []
     rows = counts.since()
-    for kind, what, cure in (
+    for kind, what, remedy in (
         ("lapack", "LAPACK", _INSIDE if lapack else _OUTSIDE),
         ("solve", "triangular solves", ""),
     ):
@@ -54,28 +55,28 @@ def elsewhere(counts: Counts, lapack: bool) -> list[Elsewhere]:
             more = ", ..." if len(slowest) > 4 else ""
             calls = sum(row[2] for row in slowest)
             seconds = sum(row[3] for row in slowest)
-            found.append(Elsewhere(what, names + more, calls, seconds, cure))
+            found.append(NotReached(what, names + more, calls, seconds, remedy))
     for kind, name, calls, seconds in rows:
         if kind == "loop":
             what, _, reason = name.partition(": ")
-            found.append(Elsewhere(what, "", calls, seconds, _CURES[reason]))
+            found.append(NotReached(what, "", calls, seconds, _REMEDIES[reason]))
     return found
 
 
-_OUTSIDE = "--lapack reaches the products inside, no other sums"
-_INSIDE = "The products inside that LAPACK has BLAS make were reached, no other sums"
-_CURES = {
-    "dtype": "Convert to float32 first",
-    "strided": "NumPy calls no BLAS there: np.ascontiguousarray",
-    "own": "They are in a precision of td already",
-    "einsum": "Write optimize=True, or td.einsum",
-    "fft": "No precision reaches an FFT",
+_OUTSIDE = "Use --lapack to include its matrix multiplications"
+_INSIDE = "Only its matrix multiplications by BLAS were included"
+_REMEDIES = {
+    "dtype": "Convert the operands to float32",
+    "strided": "NumPy does not use BLAS for these arrays. Use np.ascontiguousarray",
+    "own": "They already have a precision of td",
+    "einsum": "Use optimize=True, or td.einsum",
+    "fft": "FFTs are not supported",
 }
 
 
 @cache
 def watch_loops() -> None:
-    """Count NumPy's loops that a precision does not reach, and FFTs, from here on."""
+    """Begin to count NumPy's loops that a precision does not reach, and FFTs."""
     for ufunc in (np.matmul, np.matvec, np.vecmat, np.vecdot):
         _core.count_loops(ufunc, f"np.{ufunc.__name__} of {{}}: dtype", "fdFD")
     when_imported("numpy.fft._pocketfft_umath", _count_numpys_ffts)
@@ -89,7 +90,7 @@ def watch_loops() -> None:
 
 @cache
 def watch_strided_loops() -> None:
-    """Count NumPy's products of float32 and the like that it has BLAS not make."""
+    """Begin to count NumPy's matrix multiplications that do not use BLAS."""
     for ufunc in (np.matmul, np.matvec, np.vecmat, np.vecdot):
         name = f"np.{ufunc.__name__} of {{}}, strided: strided"
         _core.count_loops(ufunc, name, only="fdFD", with_blas=False)

@@ -1,4 +1,4 @@
-"""What a collector hands over: a program's products, by their places in the source."""
+"""The result of a collector: a program's matrix multiplications by call site."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sample(NamedTuple):
     m: int
     n: int
     k: int
-    #: all rows and columns are there
+    #: whether all rows and columns are kept
     whole: bool
 
 
@@ -35,8 +35,8 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
-    """All products of one place in the source, by one routine, of one dtype."""
+class CallSite:
+    """All products of one call site in the source, by one routine, of one dtype."""
 
     #: nearest frame of the user's code; None: no Python code below the call
     user: Frame | None
@@ -57,8 +57,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """Work that was not caught as products."""
+class NotReached:
+    """Work that no precision reaches."""
 
     #: "LAPACK", "FFT", "integer matmul", "einsum without optimize", ...
     kind: str
@@ -68,7 +68,7 @@ class Elsewhere:
     #: None: not measured
     seconds: float | None
     #: what would reach it; "" if nothing would
-    advice: str
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ class Run:
     #: the program and its arguments; empty for a block
     argv: tuple[str, ...]
     seconds: float
-    places: tuple[Place, ...]
-    elsewhere: tuple[Elsewhere, ...]
+    call_sites: tuple[CallSite, ...]
+    not_reached: tuple[NotReached, ...]
     python: str
     numpy: str
     tf32dtype: str
     #: products that were to be kept, and were too large for the room there is
     left_out: int = 0
-    #: products that were seen, and of whose place nothing is known: there are too many
-    without_place: int = 0
+    #: products that were seen and have no call site: there are too many call sites
+    without_call_site: int = 0
 
     @property
     def multiply_adds(self) -> int:
-        """Of all places."""
-        return sum(place.multiply_adds for place in self.places)
+        """The multiply-adds of all call sites."""
+        return sum(site.multiply_adds for site in self.call_sites)
