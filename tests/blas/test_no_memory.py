@@ -85,7 +85,7 @@ def test_the_process_tells(refuser: Path) -> None:
     )
     done = python("-c", code, refuser, LD_PRELOAD=str(refuser))
     assert done.returncode == 0
-    assert done.stderr.startswith("tf32dtype: 1 matrix product of BLAS could not be")
+    assert done.stderr.startswith("tf32dtype: cannot allocate memory for 1 matrix")
 
 
 def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:

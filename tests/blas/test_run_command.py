@@ -256,7 +256,7 @@ def test_what_is_wrong_is_one_line(folder: Path) -> None:
         (["--except", "program.py:missing"], "program.py has no function 'missing'"),
         (["--json", "missing/x.json"], "no such folder"),
         (["--json", "."], "."),
-        (["--min-size", "-1"], "min_size=-1"),
+        (["--min-size", "-1"], "min_size must be"),
         (["--min-size", "x"], "--min-size"),
         (["--no-blas", "--lapack"], "--no-blas"),
         (["--rounding", "toward_zero"], "toward_zero"),

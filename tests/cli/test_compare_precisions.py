@@ -198,7 +198,7 @@ def test_members_of_archives(factors, capsys):
         (["A.npy", "--formats", "bf16x9"], "is a precision: --precision bf16x9"),
         (["A.npy", "--target-db", "nan"], "a number of dB"),
         (["A.npy", "B.npy", "--precision", "bf17"], "precision must be one of"),
-        (["A.npy", "B.npy", "--precision", "bf17"], "block formats tcfp8, tcfp12"),
+        (["A.npy", "B.npy", "--precision", "bf17"], "or td.blocks.formats; got"),
         (
             ["A.npy", "B.npy", "--precision", "float8_e3m4"],
             "Use --formats for the format",

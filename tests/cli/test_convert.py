@@ -216,7 +216,7 @@ REFUSED = {
     ("there.safetensors", "--to", "bf16"): "is there: --force replaces it",
     ("m.safetensors.index.json", "--to", "bf16"): "is an index, and in.safetensors is",
     ("o.safetensors", "--to", "bf17"): "format must be one of",
-    ("o.safetensors", "--to", "fp8"): "there are two kinds of fp8",
+    ("o.safetensors", "--to", "fp8"): "Use fp8_e4m3 (float8_e4m3fn",
     ("o.safetensors", "--to", "bf16", "--scheme", "x"): "--scheme x: known are vllm,",
     ("o.safetensors", "--to", "bf16", "--scheme", "vllm"): "does not have bfloat16",
     ("o.safetensors", "--to", "mxfp8", "--scheme", "deepseek"): "does not have mxfp8",

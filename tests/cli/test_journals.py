@@ -72,8 +72,8 @@ def test_files_of_others_stay(name, other, folder, capsys):
     command = COMMANDS[MADE_UP[name]]
     for words in (command, [x for x in command if x != "--resume"]):
         said = complaint(capsys, *words)
-        assert f"{name} exists and is not" in said
-        assert "move it away" in said
+        assert f"{name} already exists and is not" in said
+        assert "Move or remove that file" in said
         assert all_files(folder) == before
 
 

@@ -306,7 +306,7 @@ def test_what_is_no_file(tmp_path):
     (tmp_path / "a.csv").write_text("1,2")
     with (
         open(tmp_path / "a.csv") as stream,
-        pytest.raises(TypeError, match="open it in binary mode"),
+        pytest.raises(TypeError, match="must be open in binary mode"),
     ):
         td.load(stream)
 

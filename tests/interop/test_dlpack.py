@@ -281,7 +281,9 @@ def test_new_numpy_takes_whole_bytes():
 def test_copies():
     a = numbers(td.bfloat16, (4, 6))
     exported = td.to_dlpack(a[:, ::-2])
-    with pytest.raises(BufferError, match=r"strides are \(12, -4\).*a\.copy\(\)"):
+    with pytest.raises(
+        BufferError, match=r"strides must not .*; got \(12, -4\).*a\.copy\(\)"
+    ):
         exported.__dlpack__(**NEW)
     for keywords in ({}, NEW):
         capsule = exported.__dlpack__(copy=True, **keywords)
@@ -328,7 +330,7 @@ def test_what_cannot_be_exported():
     for function in (td.to_dlpack, td.from_dlpack):
         with pytest.raises(TypeError, match="no place for a mask"):
             function(masked)
-    with pytest.raises(BufferError, match=r"strides are \(3,\) bytes.*items of 2"):
+    with pytest.raises(BufferError, match=r"multiples of 2 bytes .*; got \(3,\)"):
         td.to_dlpack(record["b"]).__dlpack__(**NEW)
     exported = td.to_dlpack(numbers("f4"))
     with pytest.raises(BufferError, match="stream=1"):
@@ -625,11 +627,11 @@ def test_no_capsules():
 
 HUGE = 2**62
 BAD = [
-    ({"version": (2, 0)}, r"DLPack 2\.0"),
-    ({"version": (0, 5)}, r"DLPack 0\.5"),
-    ({"ndim": 65}, "65 axes"),
-    ({"ndim": 2**31 - 1}, "2147483647 axes"),
-    ({"ndim": -1}, "-1 axes"),
+    ({"version": (2, 0)}, r"DLPack must be .*; got 2\.0"),
+    ({"version": (0, 5)}, r"DLPack must be .*; got 0\.5"),
+    ({"ndim": 65}, "axes; got 65"),
+    ({"ndim": 2**31 - 1}, "axes; got 2147483647"),
+    ({"ndim": -1}, "axes; got -1"),
     ({"lanes": 2}, "2 lanes"),
     ({"lanes": 0}, "0 lanes"),
     ({"code": 17, "bits": 4, "lanes": 3}, "3 lanes"),
@@ -669,7 +671,7 @@ def test_bad_tensors(changes, said):
 def test_a_shape_that_is_missing():
     foreign = Foreign(range(16), 4, 16, (2, 2))
     foreign.struct.tensor.shape = ctypes.POINTER(ctypes.c_int64)()
-    with pytest.raises(BufferError, match="without a shape"):
+    with pytest.raises(BufferError, match="must have a shape"):
         td.from_dlpack(foreign)
 
 

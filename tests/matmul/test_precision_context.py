@@ -150,7 +150,7 @@ def test_wrong_types_are_told(keyword: str, value: Any, needed: str) -> None:
         for ask in (td.matmul_precision, td.set_matmul_precision):
             with pytest.raises(TypeError) as caught:
                 ask(precision, **{keyword: value})
-            assert str(caught.value) == f"{keyword}={value!r}: {needed}"
+            assert str(caught.value) == f"{keyword} {needed}; got {value!r}"
 
 
 def test_numpys_bools_and_integers() -> None:

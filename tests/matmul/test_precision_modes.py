@@ -261,7 +261,7 @@ def test_wrong_operands() -> None:
         (A > 0, B > 0),
     ):
         names = f"{x.dtype} and {y.dtype}"
-        with pytest.raises(TypeError, match=f"{names} make {np.result_type(x, y)}"):
+        with pytest.raises(TypeError, match=f"got {names}"):
             td.matmul(x, y, precision="bf16")
     for x, y in ((A.astype(td.bfloat16), B), (A, B.astype(td.tf32))):
         with pytest.raises(TypeError, match=r"must be float32 .*; got (bfloat16|tf32)"):
@@ -390,9 +390,9 @@ def test_out_may_be_an_operand(precision: str) -> None:
 
 def test_results_that_are_no_floats() -> None:
     for dtype in ("S3", "U4", "V4", object, np.int32, "M8[s]", bool):
-        with pytest.raises(TypeError, match="floats alone"):
+        with pytest.raises(TypeError, match="must be a floating-point dtype"):
             td.matmul(A, B, precision="bf16", dtype=dtype)
-    with pytest.raises(TypeError, match="out is an array"):
+    with pytest.raises(TypeError, match="out must be an array"):
         td.matmul(A, B, precision="bf16", dtype=np.float16, out=[1])
     out = np.empty((7, 5), np.float16)
     assert td.matmul(A, B, precision="bf16", dtype=np.float16, out=(out,)) is out
@@ -436,5 +436,5 @@ def test_settings_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         precisions.check(*usual)
     assert looked == [usual]
     for _ in range(2):
-        with pytest.raises(TypeError, match="float64=1: True or False"):
+        with pytest.raises(TypeError, match="float64 must be True or False"):
             precisions.check(*usual._replace(float64=1))

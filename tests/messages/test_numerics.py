@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tf32dtype as td
+import tf32dtype
 from tf32dtype._matmul import context
 from tf32dtype._measures import format_facts, units, ways
 from tf32dtype._requirements import need
@@ -19,25 +19,24 @@ from tf32dtype._wording import did_you_mean, one_of
 
 from .shape import faults, provoke
 
-SINGLE = np.ones((3, 4), np.float32)
-BF16 = SINGLE.astype(td.bfloat16)
+#: Without types: the calls are wrong on purpose.
+td: Any = tf32dtype
+SINGLE: Any = np.ones((3, 4), np.float32)
+BF16: Any = SINGLE.astype(td.bfloat16)
 FP8 = SINGLE.astype(td.float8_e4m3fn)
 RNG = np.random.default_rng(0)
 
 
 def multiply(**options: Any) -> object:
-    call: Any = td.matmul
-    return call(SINGLE, SINGLE.T, **{"precision": "bf16"} | options)
+    return td.matmul(SINGLE, SINGLE.T, **{"precision": "bf16"} | options)
 
 
 def quantize(x: Any = SINGLE, dtype: Any = "bf16", **options: Any) -> object:
-    call: Any = td.quantize
-    return call(x, dtype, **options)
+    return td.quantize(x, dtype, **options)
 
 
 def einsum(*operands: Any, **options: Any) -> object:
-    call: Any = td.einsum
-    return call(*operands, **options)
+    return td.einsum(*operands, **options)
 
 
 def path(*steps: Any) -> object:
@@ -46,8 +45,7 @@ def path(*steps: Any) -> object:
 
 
 def set_scope(*precision: Any, **options: Any) -> object:
-    call: Any = td.matmul_precision
-    return call(*precision, **options)
+    return td.matmul_precision(*precision, **options)
 
 
 def leave_scope() -> None:
@@ -56,13 +54,11 @@ def leave_scope() -> None:
 
 
 def load(data: bytes, **options: Any) -> object:
-    call: Any = td.load
-    return call(io.BytesIO(data), **options)
+    return td.load(io.BytesIO(data), **options)
 
 
 def save(x: Any, **options: Any) -> None:
-    call: Any = td.save
-    call(io.BytesIO(), x, **options)
+    td.save(io.BytesIO(), x, **options)
 
 
 def npy(comment: str) -> bytes:
@@ -105,9 +101,10 @@ def import_dlpack(capsule: object) -> None:
 
 
 def decorate() -> None:
-    @td.matmul_precision("bf16")
     def steps() -> Any:
         yield 1
+
+    td.matmul_precision("bf16")(steps)
 
 
 CASES: dict[str, Callable[[], object]] = {
@@ -120,11 +117,11 @@ CASES: dict[str, Callable[[], object]] = {
     "formats.blocks": lambda: td.formats["mxfp4"],
     "formats.kinds": lambda: td.formats["mxfp6"],
     "formats.layout": lambda: td.formats["e4m3"],
-    "formats.dtype": lambda: td.formats[np.dtype("f8")],  # type: ignore[index]
-    "formats.object": lambda: td.formats[3],  # type: ignore[index]
+    "formats.dtype": lambda: td.formats[np.dtype("f8")],
+    "formats.object": lambda: td.formats[3],
     "blocks.formats.near": lambda: td.blocks.formats["mxfp5"],
     "blocks.formats.number": lambda: td.blocks.formats["bf16"],
-    "blocks.formats.object": lambda: td.blocks.formats[3],  # type: ignore[index]
+    "blocks.formats.object": lambda: td.blocks.formats[3],
     "precision.near": lambda: set_scope("bf17"),
     "precision.fp8": lambda: set_scope("fp8"),
     "precision.blocks": lambda: set_scope("mxfp4"),
@@ -137,11 +134,11 @@ CASES: dict[str, Callable[[], object]] = {
     "ways.format": lambda: ways._find("float6_e2m3fn"),
     "units.twice": lambda: units.find(["H100", "H100"]),
     "arithmetic.scales": lambda: td.arithmetic("float8_e8m0fnu"),
-    "arithmetic.name": lambda: td.arithmetic("bf17"),  # type: ignore[arg-type]
+    "arithmetic.name": lambda: td.arithmetic("bf17"),
     "arithmetic.nested": nested_arithmetic,
     "arithmetic.left": lambda: td.arithmetic("bf16").__exit__(None, None, None),
-    "names.owner": lambda: td.names("numpy"),  # type: ignore[arg-type]
-    "show_config.mode": lambda: td.show_config(mode="x"),  # type: ignore[call-overload]
+    "names.owner": lambda: td.names("numpy"),
+    "show_config.mode": lambda: td.show_config(mode="x"),
     "interop.module": lambda: td.interop.nonsense,
     "set_folders": lambda: set_folders(["no_such_package"]),
     "need": lambda: need("td.hdf5", "hdf5", "no_such_module"),
@@ -160,8 +157,8 @@ CASES: dict[str, Callable[[], object]] = {
     "quantize.out.shape": lambda: quantize(out=BF16.T),
     "quantize.objects": lambda: quantize(SINGLE.astype(object)),
     "quantize.complex": lambda: quantize(SINGLE.astype(complex)),
-    "bits.dtype": lambda: td.bits(SINGLE),  # type: ignore[type-var]
-    "from_bits.dirty": lambda: td.from_bits([1], "bf16", dirty="x"),  # type: ignore
+    "bits.dtype": lambda: td.bits(SINGLE),
+    "from_bits.dirty": lambda: td.from_bits([1], "bf16", dirty="x"),
     "from_bits.float": lambda: td.from_bits([1.0], "bf16"),
     "from_bits.large": lambda: td.from_bits([70000], "bf16"),
     "from_bits.negative": lambda: td.from_bits([-1], "fp4"),
@@ -170,21 +167,21 @@ CASES: dict[str, Callable[[], object]] = {
     "unpack.size": lambda: td.unpack(b"1", "fp4", 4),
     "unpack.unused": lambda: td.unpack(b"\1\0\0\0", "tf32", 1),
     "unpack.last": lambda: td.unpack(b"\x11", "fp4", 1),
-    "unpack.order": lambda: td.unpack(b"1", "fp4", 2, order="up"),  # type: ignore
+    "unpack.order": lambda: td.unpack(b"1", "fp4", 2, order="up"),
     "unpack.order high": lambda: td.unpack(b"12", "bf16", 1, order="high"),
-    "unpack.shape": lambda: td.unpack(b"1", "fp4", "x"),  # type: ignore[arg-type]
+    "unpack.shape": lambda: td.unpack(b"1", "fp4", "x"),
     "unpack.negative": lambda: td.unpack(b"1", "fp4", -2),
-    "unpack.packed": lambda: td.unpack(SINGLE, "fp4", 2),  # type: ignore[arg-type]
+    "unpack.packed": lambda: td.unpack(SINGLE, "fp4", 2),
     # dtypes and scalars
     "scalar.text": lambda: td.tf32("x"),
-    "scalar.object": lambda: td.tf32(object()),  # type: ignore[arg-type]
-    "scalar.complex": lambda: td.tf32(1j),  # type: ignore[arg-type]
+    "scalar.object": lambda: td.tf32(object()),
+    "scalar.complex": lambda: td.tf32(1j),
     "dtype.order": lambda: np.dtype(td.bfloat16).newbyteorder(),
-    "scalar.pickle": lambda: td.bf16(1).__reduce__()[0](td.bf16, b"123"),  # type: ignore
+    "scalar.pickle": lambda: td.bf16(1).__reduce__()[0](td.bf16, b"123"),
     "add.text": lambda: BF16 + np.array("x"),
-    "ldexp": lambda: np.ldexp(BF16, 1.5),  # type: ignore[call-overload]
-    "gcd": lambda: np.gcd(BF16, BF16),  # type: ignore[call-overload]
-    "bitwise_and": lambda: BF16 & BF16,  # type: ignore[operator]
+    "ldexp": lambda: np.ldexp(BF16, 1.5),
+    "gcd": lambda: np.gcd(BF16, BF16),
+    "bitwise_and": lambda: BF16 & BF16,
     "einsum.numpy": lambda: np.einsum("ij->j", SINGLE, dtype=td.bf16),
     "dlpack.object": lambda: import_dlpack(5),
     "dlpack.twice": twice_from_dlpack,
@@ -239,8 +236,8 @@ CASES: dict[str, Callable[[], object]] = {
     "einsum.path": lambda: path((0, 1)),
     # files
     "load.mmap_mode": lambda: load(npy("# x"), mmap_mode="w+"),
-    "load.object": lambda: td.load(3),  # type: ignore[arg-type]
-    "load.text": lambda: td.load(io.StringIO("x")),  # type: ignore[arg-type]
+    "load.object": lambda: td.load(3),
+    "load.text": lambda: td.load(io.StringIO("x")),
     "load.format": lambda: load(npy("# tf32dtype: bfloat17")),
     "load.width": lambda: load(npy("# tf32dtype: tf32    ")),
     "archive.name": lambda: archive(weights=BF16)["weight"],

@@ -121,9 +121,9 @@ def test_what_is_no_plan(tmp_path: Path, text: str | None, complaint: str) -> No
 def test_a_plan_goes_with_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text("version = 1\n")
-    with pytest.raises(ValueError, match="float64=True is not for a plan"):
+    with pytest.raises(ValueError, match="float64 must not be given with a plan"):
         td.matmul_precision(plan=path, float64=True)
-    with pytest.raises(ValueError, match="precision='bf16' is not for a plan"):
+    with pytest.raises(ValueError, match="precision must not be given with a plan"):
         td.set_matmul_precision("bf16", plan=path)
     for words in (["--precision", "bf16"], ["--no-blas"], ["--dots"]):
         done = forks.python(

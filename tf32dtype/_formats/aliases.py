@@ -115,6 +115,7 @@ def cure(name: str) -> str | None:
     if re.fullmatch(_BLOCKS, small):
         kinds = [known for known in BLOCK_FORMATS if known.startswith(small)]
         lines = [f"td.blocks.quantize(x, {kind!r})" for kind in kinds]
-        return f"Use {' or '.join(lines) or 'one of td.blocks.formats'}"
+        near = did_you_mean(small, BLOCK_FORMATS)
+        return f"Use {' or '.join(lines) or f'one of td.blocks.formats. {near}'}"
     layout = re.search(_LAYOUT, small)
     return did_you_mean(layout[0], _core.names) or None if layout else None

@@ -105,8 +105,7 @@ def facts(name: str) -> Facts:
     if full in block_formats:
         raise UserError(
             "format must not be a block format, whose values share a scale; got"
-            f" {name!r}. Use tf32dtype inspect, compare or sizes, or"
-            f" td.blocks.quantize(x, {full!r})"
+            f" {name!r}. {cure(name)}, or the commands inspect, compare and sizes"
         )
     names = [*known(), *_short_names()]
     listing = "those that `tf32dtype formats` lists"

@@ -227,7 +227,7 @@ def dlpack_describe(capsule):
             capsule, DLPACK_VERSIONED)).flags
     if not 0 <= tensor.ndim <= DLPACK_MOST_AXES:
         raise BufferError(
-            f"tensor must have at most {DLPACK_MOST_AXES} axes; got {tensor.ndim}"
+            f"tensor must have 0 to {DLPACK_MOST_AXES} axes; got {tensor.ndim}"
         )
     if tensor.ndim > 0 and tensor.shape == NULL:
         raise BufferError(f"tensor of {tensor.ndim} axes must have a shape; got none")

@@ -4,7 +4,7 @@ cdef int fill_model(tf_mma_model *fields, model) except -1:
     if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
             and 1 <= model.kept <= 23
             and 1 <= model.instruction_depth // model.depth <= 64):
-        raise ValueError(f"no such MMA group: {model}")
+        raise ValueError(f"MMA group of the model is not supported: {model}")
     fields.depth, fields.fraction, fields.kept = model.depth, model.fraction, model.kept
     fields.instruction_depth = model.instruction_depth
     fields.half = model.accumulator == "float16"
@@ -32,7 +32,7 @@ cdef int fill_rounded(tf_rounded_model *fields, model) except -1:
             and (model.lanes >= 1 or model.arithmetic != "two stages")
             and not (model.flushes_results and model.arithmetic == "two stages")
             and (model.rounding == "ties_to_even" or model.flushes_results)):
-        raise ValueError(f"no such group: {model}")
+        raise ValueError(f"group of the model is not supported: {model}")
     fields.arithmetic = {"fused": TF_FUSED, "stepwise": TF_STEPWISE,
                          "two stages": TF_TWO_STAGES}[model.arithmetic]
     fields.depth, fields.instruction_depth = model.depth, model.instruction_depth
@@ -56,7 +56,7 @@ cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
     if hasattr(model, "arithmetic"):
         fill_rounded(&fields.rounded, model)
         if 64 % model.instruction_depth or promote < 0:
-            raise ValueError(f"no product of such groups: {model}")
+            raise ValueError(f"group of the model cannot multiply matrices: {model}")
         return 0
     fill_model(&fields.model, model)
     # What the loops are made for, which take 64 k at a time.
@@ -69,7 +69,7 @@ cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
             or max(fields.model.floor, fields.model.zero_c)
             > (-110 if single else -14)
             or promote < 0):
-        raise ValueError(f"no product of such MMA groups: {model}")
+        raise ValueError(f"MMA group of the model cannot multiply matrices: {model}")
     # By which power of two the parts of numbers differ: their significant bits.
     fields.scales_inside = (0 if not scales_inside else
                             -8 if format == "bfloat16" else -11)

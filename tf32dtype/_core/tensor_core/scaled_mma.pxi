@@ -7,7 +7,7 @@ cdef int fill_scaled(tf_scaled_model *fields, model) except -1:
             and model.block_size % model.group == 0
             and (6 if model.group == 1 else 1) <= model.fraction
             and model.fraction <= (25 if model.group == 1 else 35)):
-        raise ValueError(f"no such instruction: {model}")
+        raise ValueError(f"instruction of the model is not supported: {model}")
     fields.depth, fields.block = model.depth, model.block_size
     fields.group, fields.fraction = model.group, model.fraction
     fields.powers = model.scale == "float8_e8m0fnu"
@@ -48,7 +48,7 @@ def scaled_mma_matmul(model, a, scales_a, b, scales_b, out):
     cdef int failed
     fill_scaled(&fields, model)
     if (fields.depth, fields.group) not in ((32, 1), (64, 16)):
-        raise ValueError(f"no product of such instructions: {model}")
+        raise ValueError(f"instruction of the model cannot multiply matrices: {model}")
     m, n = out.shape
     k = a.shape[1]
     if (a.dtype != np.uint8 or b.dtype != np.uint8 or a.shape != (m, k)
