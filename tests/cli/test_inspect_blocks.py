@@ -134,7 +134,7 @@ def test_nan_poisons_a_block(capsys):
         (["1", "--format", "nvfp4", "--scale", "x"], "known are amax, floor, even, nf"),
         (["1", "--format", "mxfp4", "--scale", "published"], "of mxfp4 known are amax"),
         (["1", "--format", "mxfp4", "--block-size", "8"], "allowed are 16, 32, 64, 1"),
-        (["1", "inf", "--format", "nvfp4"], "nvfp4: x[1] is inf"),
+        (["1", "inf", "--format", "nvfp4"], "nvfp4; got inf at x[1]"),
         (["1", "--format", "mxfp4,bf16"], "mxfp4 is a block format and bfloat16 is"),
         (["1", "--format", "mxfp4", "--all"], "--all is of formats of numbers"),
         (["1", "--format", "mxfp5"], "format must be one of"),
