@@ -211,7 +211,9 @@ def test_what_is_no_tile():
         blocks.quantize_tiles(x, "bf16")
     with pytest.raises(ValueError, match="got 'float8_e8m0fnu'"):
         blocks.quantize_tiles(x, td.float8_e8m0fnu)
-    with pytest.raises(ValueError, match="scale_format='float64': known are float32"):
+    with pytest.raises(
+        ValueError, match=r"scale_format must be one of .*; got 'float64'"
+    ):
         blocks.quantize_tiles(x, scale_format="float64")
     with pytest.raises(TypeError, match="complex"):
         blocks.quantize_tiles(x * 1j)
@@ -241,9 +243,7 @@ def test_from_codes():
         TileArray.from_codes("float8_e4m3fn", codes, scales[:2])
     with pytest.raises(TypeError, match=r"one of 'float32', 'bf.*; got 'float64'"):
         TileArray.from_codes("float8_e4m3fn", codes, scales.astype(np.float64))
-    with pytest.raises(
-        TypeError, match=r"an array of float8_e5m2, not of float8_e4m3fn"
-    ):
+    with pytest.raises(TypeError, match=r"array of float8_e4m3fn; got float8_e5m2"):
         TileArray.from_codes("float8_e4m3fn", codes.view(td.float8_e5m2), scales)
     with pytest.raises(ValueError, match="codes of float4_e2m1fn must"):
         TileArray.from_codes("fp4", codes, scales)
@@ -404,15 +404,15 @@ def test_indices():
     for key in [[0], np.array([0]), None, True]:
         with pytest.raises(IndexError, match="must be of integers, slices"):
             t[key]
-    with pytest.raises(IndexError, match="is no index of 3 axes"):
+    with pytest.raises(IndexError, match="at most 3 entries"):
         t[0, :, :, :]
     with pytest.raises(IndexError):
         t[4]
     whole = tiles(tile=(None, None))
     same(whole[2:5, 1:4].dequantize(), whole.dequantize()[2:5, 1:4])
-    with pytest.raises(TypeError, match="iteration"):
+    with pytest.raises(TypeError, match="cannot be iterated"):
         iter(whole)
-    with pytest.raises(TypeError, match="does not look into"):
+    with pytest.raises(TypeError, match="does not search"):
         0 in whole  # noqa: B015
 
 

@@ -48,7 +48,7 @@ BAD = {
     ),
     "blocks": (
         f"{HEADER} # tf32dtype blocks: 3",
-        "a dictionary of format, .*, not '3'",
+        "a dictionary of format, .*; got '3'",
     ),
     "blocks cut": (f"{HEADER} # tf32dtype blocks: {{", "a dictionary of format"),
 }

@@ -575,13 +575,13 @@ def test_side_by_side_errors():
         find_model("V100", None, "float16", "float16", accumulator)
         for accumulator in ("float16", "float32")
     ]
-    with pytest.raises(ValueError, match="different accumulators"):
+    with pytest.raises(ValueError, match="the same accumulator"):
         explain(x, x, device=rows)
     with pytest.raises(ValueError, match=r"device must be one of .*; got 'V99'"):
         explain(x, x, device=["V100", "V99"])
     with pytest.raises(ValueError, match=r"device must be one of .*; got 7"):
         explain(x, x, device=7)
-    with pytest.raises(ValueError, match="promote_every=24"):
+    with pytest.raises(ValueError, match=r"promote_every must .*; got 24"):
         explain(x, x, device=["T4", "A100"], promote_every=24)
 
 
@@ -591,17 +591,17 @@ def test_errors():
         explain(x[None], x, device="V100")
     with pytest.raises(ValueError, match="device must be one of"):
         explain(x, x, device="V99")
-    with pytest.raises(ValueError, match="no model"):
+    with pytest.raises(ValueError, match="cannot multiply"):
         explain(x, x.astype(td.bfloat16), device="V100")
-    with pytest.raises(ValueError, match="vectors of one length"):
+    with pytest.raises(ValueError, match="vectors of the same length"):
         explain(x, x[1:], device="V100")
     with pytest.raises(TypeError, match="float64"):
         explain(x.astype(float), x, device="V100")
-    with pytest.raises(TypeError, match="the accumulators are float32"):
+    with pytest.raises(TypeError, match=r"c must .* float32; got float16"):
         explain(x, x, np.float16(1), device="V100")
-    with pytest.raises(ValueError, match="does not broadcast"):
+    with pytest.raises(ValueError, match="c must broadcast"):
         explain(x, x, np.ones(2, np.float32), device="V100")
-    with pytest.raises(ValueError, match="promote_every=3"):
+    with pytest.raises(ValueError, match=r"promote_every must .*; got 3"):
         explain(x, x, device="V100", promote_every=3)
     with pytest.raises(TypeError):
         explain(x, x)

@@ -172,21 +172,21 @@ def test_errors():
         identify(x, x, None, np.ones((2, 2)))
     with pytest.raises(TypeError, match=r"d must be .*; got int64"):
         identify(x, x, None, np.int64(1))
-    with pytest.raises(TypeError, match="d is float8_e8m0fnu"):
+    with pytest.raises(TypeError, match=r"d must .*; got float8_e8m0fnu"):
         identify(x, x, None, x.astype(td.float8_e8m0fnu))
-    with pytest.raises(ValueError, match=r"\[0.1, 1.0\].*does not have exactly"):
+    with pytest.raises(ValueError, match=r"represents exactly; got \[0\.1, 1\.0\]"):
         identify(x, x[0], None, [0.1, 1.0])
-    with pytest.raises(TypeError, match="b is int64"):
+    with pytest.raises(TypeError, match=r"b must .*; got int64"):
         identify(x, x.astype(np.int64), None, x)
-    with pytest.raises(TypeError, match="c is float16, the accumulators are float32"):
+    with pytest.raises(TypeError, match=r"c must .* float32; got float16"):
         identify(x, x, np.float16(1), x.astype(np.float32))
-    with pytest.raises(ValueError, match=r"d has shape \(2,\), the product \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"d must .* \(2, 2\); got \(2,\)"):
         identify(x, x, None, x[0])
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="must have the same k"):
         identify(x, x[:1], None, x)
-    with pytest.raises(ValueError, match="does not broadcast"):
+    with pytest.raises(ValueError, match="c must broadcast"):
         identify(x, x, np.ones(3, np.float32), x.astype(np.float32))
-    with pytest.raises(ValueError, match="no model multiplies bfloat16 x float16"):
+    with pytest.raises(ValueError, match="got bfloat16 x float16"):
         identify(x.astype(td.bfloat16), x, None, x)
 
 
@@ -392,9 +392,7 @@ def test_what_identify_cannot_read():
     with pytest.raises(TypeError, match=r"dtype=np\.int32"):
         identify(x.astype(np.int8), x.T.astype(np.int8), None, np.ones((2, 2), int))
     y = x.T.astype(td.float8_e4m3b11fnuz)
-    with pytest.raises(
-        ValueError, match=r"into that, with itself or others, are .*tf32"
-    ):
+    with pytest.raises(ValueError, match=r"The formats are .*tf32"):
         identify(x.astype(y.dtype), y, None, np.ones((2, 2), np.float32))
 
 

@@ -238,7 +238,7 @@ def product(
     mode = mode or current_mode()
     wanted = None if dtype is None else find_dtype(dtype)
     if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
-        raise TypeError(f"dtype must be a floating-point dtype; got {brief(dtype)}")
+        raise TypeError(f"dtype must be a floating-point dtype; got {wanted}")
     algorithm = find_algorithm(a.dtype, b.dtype, mode, settings, wanted, strategy)
     matrices = (*_batch(a, b), a.shape[-2], b.shape[-1])
     shape = matrices if shape is None else shape

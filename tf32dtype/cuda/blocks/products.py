@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from ..._formats.table import find_dtype
 from ..._formats.typed import Terms
-from ..._wording import brief, one_of
+from ..._wording import one_of
 from ...blocks.base import Blocks
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into
@@ -116,7 +116,7 @@ def matmul(
     """
     wanted = find_dtype(dtype)
     if not (is_ours(wanted) or wanted.kind == "f"):
-        raise TypeError(f"dtype must be a floating-point dtype; got {brief(dtype)}")
+        raise TypeError(f"dtype must be a floating-point dtype; got {wanted}")
     if terms not in (None, 1, 3, 4):
         raise ValueError(one_of("terms", terms, (1, 3, 4, None)))
     left, right = _operand(a, "a", -1), _operand(b, "b", -2)
