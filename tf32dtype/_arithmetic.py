@@ -57,7 +57,8 @@ class arithmetic:
     what NumPy computes by ufuncs: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
     See :doc:`/how_to/arithmetic` for what is not reached.
 
-    The scope is the process's: ufuncs have one set of loops, so the scope affects all threads.
+    The scope is the process's: ufuncs have one set of loops, so the scope affects all
+    threads.
 
     Parameters
     ----------
