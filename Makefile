@@ -8,7 +8,8 @@
 #
 #   make exhaustive  the tests that take longer                 (ARGS=...)
 #   make docs        the site, in build/docs; a warning is an error
-#   make lint        ruff, mypy, and all C without a warning under gcc and clang
+#   make lint        ruff, mypy, the wording and spelling of all text, and all C without
+#                    a warning under gcc and clang
 #   make sanitize    the plain tests under address and undefined (ARGS=...)
 #   make sanitize-threads    the threaded tests under thread (ARGS=...)
 #   make explorer    docs/explorer/core.js of its C             (needs clang and lld)
@@ -29,8 +30,8 @@ export CC
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test exhaustive docs explorer lint ruff mypy warnings sanitize \
-    sanitize-threads clean
+.PHONY: help demo test exhaustive docs explorer lint ruff mypy prose warnings \
+    sanitize sanitize-threads clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -51,7 +52,7 @@ docs: .venv-docs/installed
 	    --keep-going -d build/doctrees docs build/docs
 	@echo "Open build/docs/index.html"
 
-lint: ruff mypy warnings
+lint: ruff mypy prose warnings
 
 ruff: .venv-test/dev
 	.venv-test/bin/ruff check .
@@ -59,6 +60,10 @@ ruff: .venv-test/dev
 
 mypy: .venv-test/dev
 	.venv-test/bin/mypy
+
+prose: .venv-test/dev
+	.venv-test/bin/python tools/prose.py --check
+	.venv-test/bin/codespell
 
 warnings: .venv-test/dev
 	tools/warnings

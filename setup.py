@@ -175,12 +175,12 @@ if SANITIZE:
         "-DTF_CHECKED",  # preconditions, src/runtime/asserts.h
         "-g",
     ]
-    OPTIMISE = FALLBACK = GLUE = ["-O1", *INSTRUMENT]
+    OPTIMIZE = FALLBACK = GLUE = ["-O1", *INSTRUMENT]
     WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
     # Nothing throws: only debuggers would use the tables that unwind the stack.
     SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
-    OPTIMISE = ["-O3", *SMALL]
+    OPTIMIZE = ["-O3", *SMALL]
     # The baseline's kernels, beside better ones that this machine uses.
     FALLBACK = ["-O1", *SMALL]
     # Cython's C calls NumPy, Python and kernels. -O2 takes more time to compile and
@@ -385,7 +385,7 @@ class BuildExt(build_ext):
         # NumPy's declarations for Cython (numpy.pxd) go into what Cython writes.
         translator = f"{cython_version()}-numpy-{numpy_version}"
         # clang lacks some of gcc's flags.
-        glue = GLUE if self.compiles("int f;", GLUE) else OPTIMISE
+        glue = GLUE if self.compiles("int f;", GLUE) else OPTIMIZE
         steps: list[Step] = []
 
         def add(target: str, label: str, source: Path, flags: list[str], *more: Any):
@@ -403,7 +403,7 @@ class BuildExt(build_ext):
         best = instruction_sets[-1]
         for isa in reversed(instruction_sets):
             fallback = isa is not best and not all_sets_are_wanted()
-            flags = [*COMMON, *(FALLBACK if fallback else OPTIMISE), *WARNINGS]
+            flags = [*COMMON, *(FALLBACK if fallback else OPTIMIZE), *WARNINGS]
             flags += isa.flags
             macros = [("TF_ISA", isa.identifier), ("TF_PLAIN_ISA", isa.plain)]
             for source in sorted(Path("src").glob("*/kernels/*.c")):
@@ -413,7 +413,7 @@ class BuildExt(build_ext):
                 alone = [*macros, ("TF_PRODUCTS_ALONE", "1")]
                 add(PRELOAD, isa.identifier, KERNEL_TABLE, flags, alone)
 
-        flags = [*COMMON, *OPTIMISE, *WARNINGS]
+        flags = [*COMMON, *OPTIMIZE, *WARNINGS]
         built = [(f"TF_HAVE_{isa.identifier.upper()}", "1") for isa in instruction_sets]
         for source in sorted(Path("src").glob("*/*.c")):
             macros = built if source == DISPATCH else []

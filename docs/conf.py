@@ -67,7 +67,7 @@ def link_copies(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 #: Pages that had another address before 0.1.0, by the folder that holds them now.
-MOVED = {
+FOLDERS = {
     "get_started": "tutorial",
     "how_to": """arithmetic blas blocks_training cuda dask explorer files precision
     report terminal tune typing""",
@@ -75,6 +75,12 @@ MOVED = {
     "reference": "command contract libraries numpy platforms tensors",
     "benchmarks": "accuracy applications speed",
     "project": "architecture faq",
+}
+MOVED = {
+    "guide": "how_to/index",
+    "ml_dtypes": "how_to/from_ml_dtypes",
+    "recipes/index": "../how_to/index",
+    **{x: f"{folder}/{x}" for folder, names in FOLDERS.items() for x in names.split()},
 }
 REDIRECT = """<!doctype html>
 <meta charset="utf-8">
@@ -87,10 +93,10 @@ REDIRECT = """<!doctype html>
 
 def write_redirects(app: Sphinx, error: Exception | None) -> None:
     """Write a page to each old address that sends the reader to the new one."""
-    for folder, names in MOVED.items():
-        for name in names.split():
-            to = f"{folder}/{name}.html"
-            (Path(app.outdir) / f"{name}.html").write_text(REDIRECT.format(to))
+    for old, new in MOVED.items():
+        path = Path(app.outdir) / f"{old}.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(REDIRECT.format(f"{new}.html"))
 
 
 def plain_defaults(app: Sphinx, kind: str, name: str, *rest: Any) -> Any:

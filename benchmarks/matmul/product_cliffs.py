@@ -1,7 +1,7 @@
 """Classes of operands that take matrix products many times as long as N(0, 1).
 
     python benchmarks/matmul/product_cliffs.py [--only PATTERN] [--above 10]
-                                               [--size 128] [--json FILE]
+                                               [--size 64] [--json FILE]
 
 A case is a tensor core, or a BLAS routine in a precision, and a class of operands. Its
 factor is its time over that of the same product with N(0, 1), measured in turns, minima
@@ -150,7 +150,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="pattern of cases (all)")
     parser.add_argument("--above", type=float, default=10, help="factor (10)")
-    parser.add_argument("--size", type=int, default=128, help="m, n and k (128)")
+    parser.add_argument("--size", type=int, default=64, help="m, n and k (64)")
     parser.add_argument("--json", type=Path, help="file for all cases")
     options = parser.parse_args()
     wanted = re.compile(options.only).search

@@ -183,7 +183,7 @@ def draw(report: Report, path: Path) -> None:
         axis.set_title(f"{name}: g = {chain['g']:.6g}")
         axis.set_xlabel("sweep; stars: of the last state, in float64")
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("|energy - exact|; grey: 2e-6 to 1e-5")
+    axes[0].set_ylabel("|energy - exact|; gray: 2e-6 to 1e-5")
     handles, labels = axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside right center", fontsize="small")
     drawing.savefig(path, dpi=100)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-RADIUS = 6371229.0  # of the earth, in metres
+RADIUS = 6371229.0  # of the earth, in meters
 
 Array = NDArray[Any]
 

@@ -112,15 +112,18 @@ def test_parts_are_contiguous_copies():
         ((slice(None), [0, 1]), "axis 1 is the block axis"),
         (np.ones((3, 40), bool), "axis 1 is the block axis"),
         ((..., 1, 2), "axis 1 is the block axis"),
-        (None, "no new axis"),
-        ((0, None), "no new axis"),
+        (None, "cannot be indexed with None"),
+        ((0, None), "cannot be indexed with None"),
         ((..., ...), "single ellipsis"),
-        ((0, slice(None), slice(None), 0), "too many indices: 4 for the 3 axes"),
+        (
+            (0, slice(None), slice(None), 0),
+            "too many indices: array must have at least 4 axes; got 3",
+        ),
         (5, "index 5 is out of bounds for axis 0 with size 3"),
         ([0, -4], "out of bounds"),
-        (1.5, "only integers"),
-        ("a", "only integers"),
-        (True, "only integers"),
+        (1.5, "must be an integer, a slice"),
+        ("a", "must be an integer, a slice"),
+        (True, "must be an integer, a slice"),
         (np.ones(4, bool), "boolean index"),
         (([0, 1, 2], slice(None), [0, 1]), "could not be broadcast"),
     ],
@@ -243,16 +246,20 @@ def test_out_of_any_strides(dtype, axis):
         (
             {"dtype": "i4"},
             TypeError,
-            "float32, float64, float16 or a format's, not int32",
+            "float32, float64, float16 or one of td.formats; got int32",
         ),
-        ({"dtype": "c8"}, TypeError, "not complex64"),
-        ({"dtype": np.longdouble}, TypeError, "not "),
-        ({"out": np.empty((2, 40))}, TypeError, "float64, not of float32.*out.dtype"),
-        ({"out": [0.0]}, TypeError, "out is an array"),
+        ({"dtype": "c8"}, TypeError, "got complex64"),
+        ({"dtype": np.longdouble}, TypeError, "td.formats; got "),
+        (
+            {"out": np.empty((2, 40))},
+            TypeError,
+            "array of float32; got float64.*out.dtype",
+        ),
+        ({"out": [0.0]}, TypeError, "out must be an array; got"),
         (
             {"out": np.empty((40, 2), "f4")},
             ValueError,
-            r"\(40, 2\), the array \(2, 40\)",
+            r"\(2, 40\); got \(40, 2\)",
         ),
         ({"out": np.broadcast_to(np.float32(0), (2, 40))}, ValueError, "read-only"),
     ],
@@ -379,7 +386,7 @@ def test_products_are_the_package_s(monkeypatch):
     assert np.matmul(b, x, out=out, dtype="f8") == "product"
     assert calls[0] == (b, x, {})
     assert calls[-1][2] == {"out": out, "dtype": "f8"}
-    with pytest.raises(TypeError, match="out and dtype here, not casting"):
+    with pytest.raises(TypeError, match=r"takes only out and dtype .*; got casting"):
         np.matmul(b, x, casting="no")
 
 
@@ -455,9 +462,9 @@ def test_as_many_axes_as_numpy_has_room_for():
         tensor_scale=b.tensor_scale,
     )
     assert again == b
-    with pytest.raises(ValueError, match=r"63 axes: .* 62 at most"):
+    with pytest.raises(ValueError, match=r"at most 62 axes; got 63"):
         blocks.quantize(x[None], "tcfp12")
-    with pytest.raises(ValueError, match="32 axes at most beside"):
+    with pytest.raises(ValueError, match="at most 32 axes before"):
         b @ normal((40, 2))
 
 
@@ -466,9 +473,9 @@ def test_rows_are_those_of_the_table():
     row = blocks.formats["mxfp4"]
     assert blocks.quantize(x, row) == blocks.quantize(x, "mxfp4")
     other = dataclasses.replace(row, element="float6_e2m3fn")
-    with pytest.raises(ValueError, match="is not the row of 'mxfp4'; known are"):
+    with pytest.raises(ValueError, match="which differs from the row 'mxfp4'"):
         blocks.quantize(x, other)
-    with pytest.raises(ValueError, match=r"block format must be .*; got 'mine'"):
+    with pytest.raises(ValueError, match="got 'mine'"):
         blocks.quantize(x, dataclasses.replace(row, name="mine"))
 
 

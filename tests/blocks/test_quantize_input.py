@@ -166,11 +166,11 @@ def check_overflow(name, rule, number):
             assert np.isnan(poisoned.dequantize()).all(), what
             continue
         with pytest.raises(
-            ValueError, match=r"x\[2\] is .*beyond the range of float32"
+            ValueError, match=r"within the range of float32; got .* at x\[2\]"
         ):
             blocks.quantize(y, name, scale=rule)
         with pytest.raises(
-            ValueError, match=r"x\[2\] is .*beyond the range of float32"
+            ValueError, match=r"within the range of float32; got .* at x\[2\]"
         ):
             blocks.round(y, name, scale=rule)
     # The greatest float32, and what rounds to it.
@@ -194,7 +194,7 @@ def test_ml_dtypes_and_block_arrays_are_numbers_too():
     assert b == blocks.quantize(x.astype(td.bfloat16), "tcfp8")
     again = blocks.quantize(blocks.quantize(x, "mxfp4"), "mxfp4")
     assert again == blocks.quantize(x, "mxfp4")
-    with pytest.raises(TypeError, match=r"int4.*real numbers"):
+    with pytest.raises(TypeError, match=r"real numbers; got int4"):
         blocks.quantize(np.zeros(3, ml_dtypes.int4), "tcfp8")
 
 
@@ -202,7 +202,7 @@ def test_ml_dtypes_and_block_arrays_are_numbers_too():
     "x", [[1j], ["a"], [None], [2**70], np.zeros(2, "M8[s]"), np.zeros(2, "f4,i4")]
 )
 def test_what_is_no_array_of_real_numbers(x):
-    with pytest.raises(TypeError, match="real numbers are needed"):
+    with pytest.raises(TypeError, match="array of real numbers; got"):
         blocks.quantize(x, "tcfp8")
 
 
@@ -240,9 +240,9 @@ def test_the_first_number_that_is_not_finite_is_named(name, value):
     x[1, 3, 0] = x[2, 0, 0] = nan
     for axis in (0, 1, 2):
         for scale_format in (None, "float8_e8m0fnu", "ue4m3"):
-            with pytest.raises(ValueError, match=rf"x\[1, 2, 3\] is {value}: ") as told:
+            with pytest.raises(ValueError, match=rf"{value} at x\[1, 2, 3\]") as told:
                 blocks.quantize(x, name, axis, scale_format=scale_format)
-            assert ("clips Inf" in str(told.value)) == np.isinf(value)
+            assert ("to clip" in str(told.value)) == np.isinf(value)
 
 
 @pytest.mark.parametrize("name", POISONED)
@@ -261,7 +261,7 @@ def test_mx_poisons_the_block(name, value):
 
 
 def test_poison_takes_powers_of_two():
-    with pytest.raises(ValueError, match=r"x\[1\] is inf"):
+    with pytest.raises(ValueError, match=r"got inf at x\[1\]"):
         blocks.quantize([1, inf], "mxfp4", scale_format="ue4m3")
 
 
@@ -287,7 +287,9 @@ def test_saturate_keeps_nan_where_there_is_one(name):
         y = blocks.quantize(x, name, overflow="saturate").dequantize()
         assert np.isnan(y).tolist() == [False, True, False]
     else:
-        with pytest.raises(ValueError, match=r"x\[1\] is nan: .* has no NaN"):
+        with pytest.raises(
+            ValueError, match=r"free of NaN for .* has none; got nan at x\[1\]"
+        ):
             blocks.quantize(x, name, overflow="saturate")
 
 

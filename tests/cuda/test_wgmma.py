@@ -214,9 +214,7 @@ def test_other_architectures(backend, arch, monkeypatch):
         pytest.skip("a GPU has one architecture")
     HOST.arch = arch
     x = on_gpu(np.ones((4, 4), td.bfloat16))
-    with pytest.raises(
-        ValueError, match=f"of compute capability 9.0, and this is {arch}"
-    ):
+    with pytest.raises(ValueError, match=f"compute capability 9.0; got {arch}"):
         tfc.matmul(x, x, mode="native", instruction="wgmma")
     monkeypatch.setattr(wgmma, "ENABLED", True)
     assert not wgmma.leads((1, 4096, 4096))
@@ -311,7 +309,7 @@ def test_too_long(hopper):
     x = View(
         np.dtype(np.uint8), hopper.put(np.zeros(16)).data, (1, 1, 1 << 31), (0, 0, 1)
     )
-    with pytest.raises(ValueError, match="k = 2147483648 is too much for one launch"):
+    with pytest.raises(ValueError, match=r"k must be at most .*; got 2147483648"):
         wgmma.multiply(x, x.swapaxes(1, 2), np.empty((1, 1, 1)), ("float8_e4m3fn",) * 2)
 
 
@@ -342,7 +340,9 @@ def test_no_driver(monkeypatch):
 
     tensor_maps._encode.cache_clear()
     monkeypatch.setattr(tensor_maps.ctypes, "CDLL", library)
-    with pytest.raises(tensor_maps.TensorMapError, match="no maps of tensors: libcuda"):
+    with pytest.raises(
+        tensor_maps.TensorMapError, match="cannot make tensor maps: libcuda"
+    ):
         tensor_maps.tensor_map(1 << 20, 2, (64, 8, 1), (128, 1024), (64, 8, 1), True)
     tensor_maps._encode.cache_clear()
 
@@ -468,7 +468,7 @@ def test_blocks_elsewhere(backend):
     x = gpu.quantize(on_gpu(np.ones((4, 64), np.float32)), "tcfp8")
     with (
         tfc.matmul_mode("native", instruction="wgmma"),
-        pytest.raises(ValueError, match=r"9\.0, and this is sm_89"),
+        pytest.raises(ValueError, match=r"9\.0; got sm_89"),
     ):
         x @ x.T
 

@@ -29,7 +29,7 @@ TEXTS = [*DOCUMENTS, ROOT / "src" / "README.md", ROOT / "CONTRIBUTING.md"]
 #: Whom the documents link to.
 HOSTS = set(
     "arxiv.org cupy.dev docs.nvidia.com github.com pypi.org www.intel.com"
-    " www.opencomputeproject.org".split()
+    " www.opencomputeproject.org scientific-python.org".split()
 )
 
 #: Modules with public names, by the folders and files of tf32dtype/.

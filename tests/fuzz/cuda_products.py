@@ -32,7 +32,7 @@ PAIRS = tuple(
         (td.bfloat16, td.float8_e5m2),
     )
 )  # fmt: skip
-MODELLED = tuple(np.dtype(x) for x in (td.bfloat16, td.tf32, np.float16))
+MODELED = tuple(np.dtype(x) for x in (td.bfloat16, td.tf32, np.float16))
 LENGTHS = (0, 1, 1, 2, 3, 5, 8, 17, 33, 65)
 SUMMED = (0, 1, 2, 7, 32, 64, 255, 256, 257, 511, 512, 513, 700)
 STACKS = ((), (), (1,), (2,), (3, 1), (1, 2), (3, 2), (2, 1, 2))
@@ -146,7 +146,7 @@ class Fuzz:
     def modeled(self) -> tuple[str, Any, Any]:
         """A device, and operands that it multiplies."""
         r = self.random
-        dtype = r.choice(MODELLED)
+        dtype = r.choice(MODELED)
         having = [
             x.name for x in devices.values() if x.name in ("A100", "H100", "L40S")
         ]

@@ -42,7 +42,7 @@ MODELS = {
         lambda s, x: s.cluster.KMeans(2, n_init=1, random_state=0).fit_predict(x) * 1.0,
     ),
 }
-LABELLED = {
+LABELED = {
     "sum": lambda a: a.sum(),
     "mean": lambda a: a.mean("p"),
     "std": lambda a: a.std("q"),
@@ -98,11 +98,11 @@ def test_scikit_learn(what):
     check(call, kind, sklearn)
 
 
-@pytest.mark.parametrize("what", LABELLED)
+@pytest.mark.parametrize("what", LABELED)
 def test_xarray(what):
     xarray = pytest.importorskip("xarray")
 
     def labeled(x):
         return xarray.DataArray(x, dims=("p", "q"), coords={"p": [0, 0, 1, 1, 2, 2]})
 
-    check(LABELLED[what], OWN, wrap=labeled)
+    check(LABELED[what], OWN, wrap=labeled)

@@ -165,7 +165,7 @@ def test_what_is_wrong_is_one_line_and_files_stay(
     for words, said in (
         (["--precision", "bf17"], "precision must be one of"),
         (["--precision", ""], "must name at least one precision"),
-        (["--device", "H900"], "unknown device 'H900'"),
+        (["--device", "H900"], "got 'H900'"),
         (["--target-db", "-3"], "target_db must be more than 0"),
         (["--target-db", "x"], "--target-db"),
         (["--only", "missing.py"], "an existing file; got 'missing.py"),

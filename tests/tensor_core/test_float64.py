@@ -262,7 +262,9 @@ def test_arguments():
     rejects(ValueError, "float64 x float64 -> float32", x, x.T, accumulator=np.float32)
     half = x.astype(np.float16)
     rejects(ValueError, "float16 x float16 -> float64", half, half.T, accumulator="f8")
-    rejects(ValueError, "V100 has no model of .*float64", x, x.T, device="V100")
+    rejects(
+        ValueError, "V100 mma.sync cannot multiply .*float64", x, x.T, device="V100"
+    )
     rejects(TypeError, "c is float32, the accumulators are float64", x, x.T,
             np.ones((2, 2), np.float32))  # fmt: skip
     rejects(TypeError, "out is float32", x, x.T, out=np.empty((2, 2), np.float32))

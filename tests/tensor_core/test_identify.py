@@ -168,9 +168,9 @@ def test_nan_and_zero():
 
 def test_errors():
     x = np.ones((2, 2), np.float16)
-    with pytest.raises(ValueError, match="no model multiplies float16 x float16 -> f"):
+    with pytest.raises(ValueError, match="into float64; got float16 x float16"):
         identify(x, x, None, np.ones((2, 2)))
-    with pytest.raises(TypeError, match="d is int64"):
+    with pytest.raises(TypeError, match=r"d must be .*; got int64"):
         identify(x, x, None, np.int64(1))
     with pytest.raises(TypeError, match="d is float8_e8m0fnu"):
         identify(x, x, None, x.astype(td.float8_e8m0fnu))
@@ -385,9 +385,9 @@ def test_only_float32_is_promoted(accumulator):
 def test_what_identify_cannot_read():
     x = np.ones((2, 3), np.float16)
     d = np.ma.masked_array(np.ones((2, 2), np.float32), [[0, 1], [0, 0]])
-    with pytest.raises(TypeError, match="d is a masked array"):
+    with pytest.raises(TypeError, match="d must not be a masked array"):
         identify(x, x.T, None, d)
-    with pytest.raises(ValueError, match=r"d is \[\[1.*no array"):
+    with pytest.raises(ValueError, match=r"d must be an array; got \[\[1"):
         identify(x, x.T, None, [[1, 2], [3]])
     with pytest.raises(TypeError, match=r"dtype=np\.int32"):
         identify(x.astype(np.int8), x.T.astype(np.int8), None, np.ones((2, 2), int))

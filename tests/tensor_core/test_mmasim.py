@@ -52,7 +52,7 @@ NOT_THERE = {
     "Arm BF16 *": "a CPU's",
 }
 #: Instructions of mmasim without a model, and why.
-NOT_MODELLED = {
+NOT_MODELED = {
     "* m8n8k4.f32.f16.f16.f16": "accumulators are float16 and results float32",
 }
 
@@ -124,7 +124,7 @@ def test_every_model_is_compared_or_named():
 
 def test_every_instruction_is_compared_or_named():
     missing = [str(x) for x in ALL if x.facts not in MODEL_OF]
-    assert [x for x in missing if not named(x, NOT_MODELLED)] == []
+    assert [x for x in missing if not named(x, NOT_MODELED)] == []
 
 
 # -- codes -----------------------------------------------------------------------------

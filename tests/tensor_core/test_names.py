@@ -76,5 +76,8 @@ def test_what_drivers_print(name, board):
     ],
 )  # fmt: skip
 def test_what_has_no_model_is_unknown(name):
-    with pytest.raises(KeyError, match=r"unknown device .*NVIDIA H100 80GB HBM3"):
+    with pytest.raises(
+        KeyError,
+        match=r"device must be one of td\.tensor_core\.devices; got .*\. (Did|Other)",
+    ):
         devices[name]

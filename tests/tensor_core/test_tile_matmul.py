@@ -40,7 +40,7 @@ def test_tiles_are_blocks_of_k(device, left, right, compared):
     a, b = tiles((5, k), left, 1), tiles((4, k), right, 2)
     c = np.random.default_rng(3).standard_normal((5, 4)).astype(np.float32)
     if a.tile[1] != b.tile[1]:
-        with pytest.raises(ValueError, match="a product needs one size"):
+        with pytest.raises(ValueError, match="must have the same block size"):
             matmul(a, b.T, c, device=device)
         return
     model = find_model(device, None, E4M3, E4M3, "float32")
@@ -79,7 +79,9 @@ def test_scales_inside_an_instruction():
     named = matmul(a, b.T, device="B200", instruction="tcgen05.mxf8f6f4")
     np.testing.assert_array_equal(inside, named)
     single = tiles((3, 96), (1, 32), 1)
-    with pytest.raises(ValueError, match="scales float32 of 32; modeled are"):
+    with pytest.raises(
+        ValueError, match="float32 scales and block size 32; its models are"
+    ):
         matmul(single, single.T, device="B200", instruction="tcgen05.mxf8f6f4")
 
 

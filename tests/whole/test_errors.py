@@ -133,7 +133,7 @@ CURES = [
         SINGLE,
         "'T4' does not support precision 'f32'. Use f16",
     ),
-    (products(device="V100"), SINGLE, "Devices that have one: A100, L40S, H100, B200"),
+    (products(device="V100"), SINGLE, "Devices that can: A100, L40S, H100, B200"),
     (
         products(scale="row"),
         SINGLE,
@@ -171,29 +171,34 @@ def test_einsum_takes_numbers():
 def test_a_number_format_is_no_block_format():
     with pytest.raises(ValueError, match=r"td\.quantize\(x, 'bf16'\) to round each"):
         blocks.quantize(SINGLE, "bf16")
-    with pytest.raises(TypeError, match=r"named by a string, not <class .*; known are"):
+    with pytest.raises(TypeError, match=r"a name or a row of .*; got <class"):
         blocks.quantize(SINGLE, td.bfloat16)
 
 
 @pytest.mark.parametrize(
     ("a", "b", "options", "words"),
     [
-        (SINGLE, np.float32(1), {}, r"not single numbers: .* \(3, 4\) and \(\)"),
+        (SINGLE, np.float32(1), {}, r"at least one axis; .* \(3, 4\) and \(\)"),
         (
             np.ones((2, 3, 4), "f2"),
             np.ones((3, 4, 3), "f2"),
             {},
-            r"\(2,\) and \(3,\) do not broadcast: lengths are equal, or 1",
+            r"lengths must be equal or 1; got \(2,\) and \(3,\)",
         ),
         (
             HALF,
             HALF.T,
             {"accumulator": "float17"},
-            "float32, float16 and float64 are known",
+            "'float32', 'float16' or 'float64'; got 'float17'",
         ),
-        (HALF, HALF.T, {"promote_every": "x"}, "promote_every is an integer, not 'x'"),
-        (SINGLE.astype(float), HALF.T, {}, r"Cast it first, a\.astype\(b\.dtype\)"),
-        (HALF, SINGLE.T.astype(int), {}, r"Cast it first, b\.astype\(np\.float32\)"),
+        (
+            HALF,
+            HALF.T,
+            {"promote_every": "x"},
+            "promote_every must be an integer; got 'x'",
+        ),
+        (SINGLE.astype(float), HALF.T, {}, r"Use a\.astype\(b\.dtype\)"),
+        (HALF, SINGLE.T.astype(int), {}, r"Use b\.astype\(np\.float32\)"),
     ],
 )
 def test_a_tensor_core_names_the_cure(a, b, options, words):

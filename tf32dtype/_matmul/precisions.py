@@ -164,7 +164,7 @@ def find_precision(name: object) -> Precision:
     Raises
     ------
     ValueError
-        For an unknown name; it lists the known ones.
+        For an unknown name; the error shows the nearest names.
     """
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))

@@ -42,8 +42,8 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
 
     def __init__(self) -> None:
         raise TypeError(
-            "an array of blocks is made by tf32dtype.blocks.quantize, or of codes that "
-            "exist by BlockArray.from_codes"
+            "cannot create a BlockArray directly; use tf32dtype.blocks.quantize, or"
+            " BlockArray.from_codes for existing codes"
         )
 
     @classmethod

@@ -132,7 +132,8 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
     def __iter__(self) -> Iterator[Self]:
         if self.axis == 0:
             raise TypeError(
-                "iteration would take the block axis apart: iterate over dequantize()"
+                "an array of blocks cannot be iterated along its block axis; use"
+                " dequantize()"
             )
         return (self[i] for i in range(len(self)))
 
@@ -150,7 +151,9 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
     def mT(self) -> Self:
         """The array with its last two axes exchanged."""
         if self.ndim < 2:
-            raise ValueError("a matrix transpose needs two axes or more")
+            raise ValueError(
+                f"mT needs an array with at least two axes; got {self.ndim}"
+            )
         *first, m, n = range(self.ndim)
         return self._transposed((*first, n, m))
 

@@ -63,22 +63,23 @@ def value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
         wanted = find_dtype(dtype).newbyteorder("=")
         if wanted not in (*_BY_CORE, np.float16):
             raise TypeError(
-                f"values are float32, float64, float16 or a format's, not {wanted}"
+                "dtype must be float32, float64, float16 or one of td.formats; got"
+                f" {wanted}"
             ) from None
     return wanted
 
 
 def check_out(out: object, wanted: np.dtype[Any], shape: tuple[int, ...]) -> None:
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is an array, not {brief(out)}")
+        raise TypeError(f"out must be an array; got {brief(out)}")
     if find_dtype(out.dtype).newbyteorder("=") != wanted:
         raise TypeError(
-            f"out is an array of {out.dtype}, not of {wanted}: say dtype=out.dtype"
+            f"out must be an array of {wanted}; got {out.dtype}. Use dtype=out.dtype"
         )
     if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}, the array {shape}")
+        raise ValueError(f"out must have shape {shape}; got {out.shape}")
     if not out.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError("out must be writable; got a read-only array")
 
 
 def _takes_lines(out: NDArray[Any], axis: int) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 import threading
-from inspect import signature
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.aliases import BlockFormatName
-from .._options import shows
+from .._options import refuse_unknown, shows
+from .._wording import brief
 from .array import BlockArray
 from .formats import BlockFormatLike, find
 from .layout import MOST_AXES, checked_axis
@@ -19,7 +19,6 @@ from .lines import checked, to_float32
 from .quantization import Options, Settings, quantize, resolved
 
 _MAX = np.finfo(np.float32).max
-_OPTIONS = tuple(signature(quantize).parameters)[2:]
 
 
 class ErrorFeedback:
@@ -60,11 +59,7 @@ class ErrorFeedback:
         self, format: BlockFormatLike, axis: int = -1, **options: Unpack[Options]
     ) -> None:
         self._row = find(format)
-        for name in options:
-            if name not in _OPTIONS:
-                raise TypeError(
-                    f"{name!r} is no option of quantize: they are {', '.join(_OPTIONS)}"
-                )
+        refuse_unknown("ErrorFeedback", options, Options)
         checked_axis(axis, MOST_AXES)
         resolved(self._row, Settings(**options))
         self._axis = axis
@@ -126,8 +121,8 @@ class ErrorFeedback:
             error = np.zeros(values.shape, np.float32)
         elif error.shape != values.shape:
             raise ValueError(
-                f"x has shape {values.shape}, the error of the step before "
-                f"{error.shape}: reset() forgets it"
+                f"x must have the shape of the previous step, {error.shape}; got"
+                f" {values.shape}. Use reset() for a new shape"
             )
         with np.errstate(over="ignore"):
             total = values + error
@@ -167,16 +162,26 @@ class ErrorFeedback:
             of finite float32.
         """
         if set(state) != {"format", "error", "rng"}:
-            raise ValueError(f"a state has format, error and rng, not {list(state)}")
+            raise ValueError(
+                f"state must have the keys format, error and rng; got {list(state)}"
+            )
         if state["format"] != self.format:
-            raise ValueError(f"the state is of {state['format']}, not of {self.format}")
+            raise ValueError(
+                f"state must be of format {self.format}; got {state['format']}"
+            )
         error, rng = state["error"], self._options.get("rng")
         if error is not None:
             error = np.array(error)
             if error.dtype != np.float32 or not np.isfinite(error).all():
-                raise ValueError("the state's error is no array of finite float32")
+                raise ValueError(
+                    "state['error'] must be an array of finite float32 values; got"
+                    f" {brief(error)}"
+                )
         if (state["rng"] is None) != (rng is None):
-            raise ValueError("the state and the options differ in having an rng")
+            raise ValueError(
+                "state['rng'] must be given exactly if the option rng is; got"
+                f" state['rng'] {'without' if rng is None else 'None with'} rng"
+            )
         if rng is not None:
             rng.bit_generator.state = state["rng"]
         self._error = error

@@ -47,8 +47,8 @@ def from_text(text: str) -> Facts | TileFacts:
         facts = None
     if not isinstance(facts, dict) or list(facts) not in (_KEYS, _TILE_KEYS):
         raise ValueError(
-            f"a dictionary of {', '.join(_KEYS)} (of tiles: {', '.join(_TILE_KEYS)}) "
-            f"is needed, not {brief(text)}"
+            f"block metadata must be a dictionary of {', '.join(_KEYS)} (for tiles:"
+            f" {', '.join(_TILE_KEYS)}); got {brief(text)}"
         )
     found: Facts | TileFacts = tuple(facts.values())
     return found

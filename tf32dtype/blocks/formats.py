@@ -183,13 +183,13 @@ def find(which: str | BlockFormat) -> BlockFormat:
     if isinstance(which, BlockFormat):
         if formats[which.name] != which:
             raise UnknownFormat(
-                f"{brief(which)} is not the row of {which.name!r}; known are the rows"
-                f" of {', '.join(formats)}"
+                f"block format must be a name or a row of td.blocks.formats; got"
+                f" {brief(which)}, which differs from the row {which.name!r}"
             )
         return which
     if not isinstance(which, str):
         raise TypeError(
-            f"a block format is named by a string, not {brief(which)}; known are"
-            f" {', '.join(formats)}"
+            "block format must be a name or a row of td.blocks.formats; got"
+            f" {brief(which)}"
         )
     return formats[which]

@@ -11,6 +11,7 @@ from .. import _core
 from .._formats import bit_packing
 from .._formats.codes import bits, from_bits
 from .._formats.table import find, own_array
+from .._wording import brief
 from .formats import POWERS, Element
 from .layout import Layout
 from .lines import as_lines
@@ -21,8 +22,10 @@ def buffer_of(
 ) -> NDArray[np.uint8]:
     """The buffer of a layout, of its parts as a caller has them."""
     if (residuals is None) != (plan.residual is None):
-        what = "needs residuals" if residuals is None else "has no residuals"
-        raise ValueError(f"{plan.row.name} {what}")
+        raise ValueError(
+            f"residuals must {'not ' * (plan.residual is None)}be given for"
+            f" {plan.row.name}"
+        )
     parts = [
         _packed(plan, own_array(codes), plan.element, plan.shapes[0], "codes"),
         _scales(plan, own_array(scales)),
@@ -39,11 +42,12 @@ def buffer_of(
 def check_buffer(plan: Layout, buffer: NDArray[np.uint8]) -> None:
     """Raise if these bytes are not all of an array of this layout."""
     if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint8:
-        raise TypeError("the bytes of an array of blocks are an array of uint8")
+        raise TypeError(f"buffer must be an array of uint8; got {brief(buffer)}")
     if buffer.shape != (plan.size,):
         raise ValueError(
-            f"{plan.row.name} of shape {plan.shape} takes {plan.size} bytes in blocks "
-            f"of {plan.block_size}, not {buffer.size}"
+            f"buffer must hold {plan.size} bytes along one axis for {plan.row.name} of"
+            f" shape {plan.shape} in blocks of {plan.block_size}; got shape"
+            f" {buffer.shape}"
         )
     codes, scales, residuals = plan.parts(buffer)
     _check_padding(plan, codes, plan.element)
@@ -52,12 +56,12 @@ def check_buffer(plan: Layout, buffer: NDArray[np.uint8]) -> None:
     first = scales if residuals is None else scales[..., 0]
     if plan.scale_format == "ue4m3" and (scales > 0x7F).any():
         code = int(scales[scales > 0x7F].flat[0])
-        raise ValueError(f"0x{code:02x} is no ue4m3 scale: they are 0 to 0x7f")
+        raise ValueError(f"scales must be ue4m3 codes from 0 to 0x7f; got 0x{code:02x}")
     beyond = np.isinf(block_scales(plan)[first])
     if beyond.any():
         raise ValueError(
-            f"the scale 0x{int(first[beyond].flat[0]):02x} times the tensor_scale "
-            f"{plan.tensor_scale!r} is beyond float32"
+            "scales times tensor_scale must be within the range of float32; got"
+            f" 0x{int(first[beyond].flat[0]):02x} and {plan.tensor_scale!r}"
         )
 
 
@@ -91,17 +95,19 @@ def _packed(
         *grid, blocks, size = shape
         if codes.shape not in (shape, (*grid, blocks * size)):
             raise ValueError(
-                f"{name} have shape {codes.shape}; packed they have {shape}, or the "
-                "last two axes as one"
+                f"packed {name} must have shape {shape}, or that with the last two axes"
+                f" merged; got {codes.shape}"
             )
         return np.ascontiguousarray(codes).reshape(shape)
     if codes.dtype != element.dtype:
         raise TypeError(
-            f"{name} are an array of {codes.dtype}: packed ones are uint8, single ones "
-            f"{element.dtype}"
+            f"{name} must be an array of uint8 (packed) or {element.dtype} (unpacked);"
+            f" got {codes.dtype}"
         )
     if codes.shape != plan.shape:
-        raise ValueError(f"{name} have shape {codes.shape}, the array {plan.shape}")
+        raise ValueError(
+            f"{name} must have the shape of the array, {plan.shape}; got {codes.shape}"
+        )
     lines = as_lines(codes, plan.axis)
     if element.is_integer:
         most = 1 << element.width - 1
@@ -109,7 +115,8 @@ def _packed(
         if outside.any():
             value = int(lines[outside].flat[0])
             raise ValueError(
-                f"{value} is no {element.name}: they are {-most} to {most - 1}"
+                f"{name} must be {element.name} values from {-most} to {most - 1}; got"
+                f" {value}"
             )
         item = lines.view(f"u{lines.dtype.itemsize}")
         mask = item.dtype.type((1 << element.width) - 1)
@@ -128,12 +135,12 @@ def _scales(plan: Layout, scales: NDArray[Any]) -> NDArray[np.uint8]:
         if twin is None or scales.dtype != find(twin).dtype:
             also = f" or {twin}" if twin else ""
             raise TypeError(
-                f"scales are an array of {scales.dtype}; {plan.scale_format} ones are "
-                f"uint8{also}"
+                f"scales must be uint8{also} for scale_format {plan.scale_format!r};"
+                f" got {scales.dtype}"
             )
         scales = scales.view(np.uint8)
     if scales.shape != plan.shapes[1]:
-        raise ValueError(f"scales have shape {scales.shape}, not {plan.shapes[1]}")
+        raise ValueError(f"scales must have shape {plan.shapes[1]}; got {scales.shape}")
     return np.ascontiguousarray(scales)
 
 
@@ -144,6 +151,6 @@ def _check_padding(plan: Layout, packed: NDArray[np.uint8], element: Element) ->
     last = bit_packing.unpack(np.ascontiguousarray(packed[..., -1, :]), element.width)
     if last[..., used:].any():
         raise ValueError(
-            f"the last block of a line holds {used} values, and its other "
-            f"{plan.block_size - used} codes are not all zero"
+            f"unused codes of the last block must be 0: the block has {used} values, so"
+            f" its other {plan.block_size - used} codes are padding"
         )

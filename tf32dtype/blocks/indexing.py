@@ -48,7 +48,8 @@ def _with_whole_axis(key: object, shape: tuple[int, ...], axis: int) -> tuple[An
     for entry in key if isinstance(key, tuple) else (key,):
         if entry is None:
             raise IndexError(
-                "an array of blocks takes no new axis: index what dequantize() returns"
+                "an array of blocks cannot be indexed with None (a new axis); use"
+                " dequantize() first"
             )
         is_scalar = entry is Ellipsis or isinstance(entry, slice)
         entries.append(entry if is_scalar else _index_array(entry))
@@ -58,7 +59,7 @@ def _with_whole_axis(key: object, shape: tuple[int, ...], axis: int) -> tuple[An
     given = sum(n for n in takes if n >= 0)
     if given > len(shape):
         raise IndexError(
-            f"too many indices: {given} for the {len(shape)} axes of the array"
+            f"too many indices: array must have at least {given} axes; got {len(shape)}"
         )
     if -1 not in takes:
         entries.append(Ellipsis)
@@ -76,8 +77,8 @@ def _with_whole_axis(key: object, shape: tuple[int, ...], axis: int) -> tuple[An
             length = shape[axis]
             if not isinstance(entry, slice) or not _is_whole(entry, length):
                 raise IndexError(
-                    f"axis {axis} is the block axis, whose values share scales: it can "
-                    "only be taken whole; index what dequantize() returns"
+                    f"axis {axis} is the block axis, whose values share scales, and"
+                    " must be taken whole; to index it, use dequantize() first"
                 )
             entries[i] = slice(None)
         first += count
@@ -91,8 +92,8 @@ def _index_array(entry: object) -> Any:
         array = array.astype(np.intp)  # NumPy's own rule for an empty list
     if array.dtype.kind not in "biu" or (array.dtype.kind == "b" and array.ndim == 0):
         raise IndexError(
-            "only integers, slices (`:`), ellipsis (`...`) and integer or boolean "
-            f"arrays are indices here, not {brief(entry)}"
+            "an index must be an integer, a slice, ... or an array of integers or"
+            f" booleans; got {brief(entry)}"
         )
     return int(array) if array.ndim == 0 else array
 

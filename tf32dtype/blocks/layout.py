@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._formats.aliases import canonical
-from .._wording import brief
+from .._wording import brief, one_of
 from .formats import (
     BLOCK_SIZES,
     POWERS,
@@ -149,8 +149,8 @@ def make(
     chosen = checked_scale_format(scale_format) or row.scale_format
     if chosen is None:
         raise ValueError(
-            f"{row.name} leaves the choice of a scale format to the tensor: say which, "
-            f"scale_format={', '.join(map(repr, scale_formats))}"
+            f"scale_format must be given for {row.name}, which has no default; use one"
+            f" of {', '.join(map(repr, scale_formats))}"
         )
     return Layout(
         row,
@@ -173,13 +173,16 @@ def checked_shape(shape: object) -> tuple[int, ...]:
     try:
         lengths = tuple(map(integer, shape))  # type: ignore[call-overload]
     except TypeError:
-        raise TypeError(f"shape is a tuple of integers, not {brief(shape)}") from None
+        raise TypeError(
+            f"shape must be a tuple of integers; got {brief(shape)}"
+        ) from None
     if not lengths or min(lengths) < 0:
         raise ValueError(
-            f"shape={brief(shape)}: one length or more is needed, none below 0"
+            "shape must have at least one axis and no negative length; got"
+            f" {brief(shape)}"
         )
     if math.prod(max(n, 1) for n in lengths) > np.iinfo(np.intp).max // 4:
-        raise ValueError(f"shape={brief(shape)} is more than memory can be")
+        raise ValueError(f"shape must fit in memory; got {brief(shape)}")
     _check_ndim(len(lengths))
     return tuple(map(int, lengths))
 
@@ -190,30 +193,32 @@ def checked_axis(axis: int, ndim: int) -> int:
     try:
         wanted = integer(axis)
     except TypeError:
-        raise TypeError(f"axis is an integer, not {brief(axis)}") from None
+        raise TypeError(f"axis must be an integer; got {brief(axis)}") from None
     if not -ndim <= wanted < ndim:
-        raise ValueError(f"axis={axis} is none of the {ndim} axes of x")
+        raise ValueError(
+            f"axis must be from {-ndim} to {ndim - 1} for an array of {ndim} axes; got"
+            f" {axis}"
+        )
     return wanted % ndim
 
 
 def _check_ndim(ndim: int) -> None:
     if ndim > MOST_AXES:
-        raise ValueError(f"{ndim} axes: an array of blocks has {MOST_AXES} at most")
+        raise ValueError(
+            f"an array of blocks must have at most {MOST_AXES} axes; got {ndim}"
+        )
 
 
 def checked_block_size(block_size: int | None) -> BlockSize | None:
     if block_size is None:
         return None
-    known = ", ".join(map(str, BLOCK_SIZES))
     # operator.index takes True and 0-d arrays too
     if isinstance(block_size, bool) or not isinstance(block_size, int | np.integer):
-        raise TypeError(
-            f"block_size={brief(block_size)} is no integer: known are {known}"
-        )
+        raise TypeError(f"block_size must be an integer; got {brief(block_size)}")
     for size in BLOCK_SIZES:
         if block_size == size:
             return size
-    raise ValueError(f"block_size={block_size}: known are {known}")
+    raise ValueError(one_of("block_size", block_size, BLOCK_SIZES))
 
 
 def checked_scale_format(scale_format: str | None) -> ScaleFormat | None:
@@ -223,9 +228,7 @@ def checked_scale_format(scale_format: str | None) -> ScaleFormat | None:
     for known in scale_formats:
         if name == known:
             return known
-    raise ValueError(
-        f"scale_format={brief(scale_format)}: known are {', '.join(scale_formats)}"
-    )
+    raise ValueError(one_of("scale_format", scale_format, scale_formats))
 
 
 def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:
@@ -233,17 +236,23 @@ def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:
         value = float(tensor_scale)
     except (TypeError, ValueError):
         raise TypeError(
-            f"tensor_scale is a number, not {brief(tensor_scale)}"
+            f"tensor_scale must be a number; got {brief(tensor_scale)}"
         ) from None
     except OverflowError:  # an integer
         value = math.inf
-    what = f"tensor_scale={value!r}"
     if scale_format == POWERS and value != 1:
-        raise ValueError(f"{what}: {POWERS} scales stand by themselves, with 1")
+        raise ValueError(
+            f"tensor_scale must be 1 for scale_format {POWERS!r}; got {value!r}"
+        )
     if not 0 < value < math.inf or _float32(value) != value:
-        raise ValueError(f"{what} is no positive float32")
+        raise ValueError(
+            f"tensor_scale must be a positive float32 value; got {value!r}"
+        )
     if scale_format != "ue4m3" and math.frexp(value)[0] != 0.5:
-        raise ValueError(f"{what}: with {scale_format} it is a power of two")
+        raise ValueError(
+            f"tensor_scale must be a power of two for scale_format {scale_format!r};"
+            f" got {value!r}"
+        )
     return value
 
 

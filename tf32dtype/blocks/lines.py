@@ -26,9 +26,11 @@ def checked(x: object) -> NDArray[Any]:
     """
     array = own_array(x)
     if not _is_real(array.dtype):
-        raise TypeError(f"x is an array of {array.dtype}; real numbers are needed")
+        raise TypeError(f"x must be an array of real numbers; got {array.dtype}")
     if array.ndim == 0:
-        raise ValueError("x is a single number; blocks lie along an axis")
+        raise ValueError(
+            "x must have at least one axis, which blocks are along; got a scalar"
+        )
     return array
 
 

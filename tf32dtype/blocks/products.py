@@ -12,7 +12,7 @@ from .. import _core
 from .._caller import cast
 from .._formats.table import find, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
-from .._wording import brief
+from .._wording import brief, one_of
 from .base import Blocks
 from .scaled import Scaled
 
@@ -132,9 +132,11 @@ def matmul(
     array([0., 1., 2., 3., 4.], dtype=float32)
     """
     if not isinstance(a, Scaled) and not isinstance(b, Scaled):
-        raise TypeError("neither operand is an array of blocks: call numpy.matmul")
+        raise TypeError(
+            "a or b must be an array of blocks; for other arrays, use numpy.matmul"
+        )
     if terms not in (None, 1, 3, 4) or isinstance(terms, bool):
-        raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4 and None for all")
+        raise ValueError(one_of("terms", terms, (1, 3, 4, None)))
     x, y = _factor(a, 0), _factor(b, 1)
     block, stack = _checked(x, y)
     rows = () if x.is_vector else (x.lines,)
@@ -211,8 +213,8 @@ def _factor(x: Scaled[Any] | ArrayLike, which: int) -> _Factor:
         along = 0 if x.ndim == 1 else x.ndim - 1 - which
         if x.axis != along:
             raise ValueError(
-                f"{name} has its blocks along axis {x.axis} of shape {shape}; they "
-                f"have to lie along k, which is axis {along}"
+                f"{name} must have its blocks along k, which is axis {along}; got"
+                f" blocks along axis {x.axis} of shape {shape}"
             )
         parts = (x.codes, x.scales, x.residuals)
         if x.ndim == 1:
@@ -222,7 +224,7 @@ def _factor(x: Scaled[Any] | ArrayLike, which: int) -> _Factor:
         numbers = _numbers(x, name)
         shape = numbers.shape
         if not shape:
-            raise ValueError(f"{name} is a single number: one axis or more is needed")
+            raise ValueError(f"{name} must have at least one axis; got a scalar")
         if len(shape) == 1:
             parts = (numbers[None],)
         else:
@@ -242,9 +244,8 @@ def _numbers(x: object, name: str) -> NDArray[Any]:
         wanted = np.float16 if array.dtype == np.float16 else np.float32
         return array.astype(wanted, copy=False)
     raise TypeError(
-        f"{name} is an array of {array.dtype}, beside blocks: it has to be float32, "
-        "float16, a format of this package or integers that float32 holds; "
-        ".astype(np.float32) rounds it"
+        f"{name} must be float32, float16, a format of tf32dtype or integers that"
+        f" float32 represents; got {array.dtype}. Use {name}.astype(np.float32)"
     )
 
 
@@ -253,23 +254,25 @@ def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
     sizes = [factor.block for factor in (x, y) if factor.block] or [_BLOCK]
     if sizes[0] != sizes[-1]:
         raise ValueError(
-            f"a is in blocks of {sizes[0]}, b in blocks of {sizes[1]}: a product takes "
-            "one size"
+            f"a and b must have the same block size; got {sizes[0]} and {sizes[1]}"
         )
     shapes = f"shapes {x.shape} and {y.shape}"
     if max(len(x.stack), len(y.stack)) > _MOST_STACK:
         raise ValueError(
-            f"{shapes}: a product has {_MOST_STACK} axes at most beside its last two"
+            f"a and b must have at most {_MOST_STACK} axes before the last two; got"
+            f" {max(len(x.stack), len(y.stack))}"
         )
     if x.k != y.k:
-        raise ValueError(f"{shapes} do not fit: k is {x.k} in a and {y.k} in b")
+        raise ValueError(
+            f"a and b must have the same k; got k = {x.k} and k = {y.k} ({shapes})"
+        )
     if x.stack == y.stack:
         return sizes[0], x.stack
     try:
         return sizes[0], np.broadcast_shapes(x.stack, y.stack)
     except ValueError:
         raise ValueError(
-            f"{shapes} do not fit: the axes {x.stack} and {y.stack} do not broadcast"
+            f"stacks of matrices must broadcast; got {x.stack} and {y.stack} ({shapes})"
         ) from None
 
 
@@ -280,8 +283,8 @@ def _result_dtype(dtype: DTypeLike) -> np.dtype[Any]:
             return find(wanted).dtype
         except TypeError:
             raise TypeError(
-                f"dtype={wanted}: sums in float32 are rounded to float32, float64, "
-                "float16 or a format of this package"
+                "dtype must be float32, float64, float16 or one of td.formats; got"
+                f" {wanted}"
             ) from None
     return wanted
 
@@ -293,13 +296,18 @@ def _checked_out(
 ) -> NDArray[Any]:
     target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if not isinstance(target, np.ndarray):
-        raise TypeError(f"out is an array, not {brief(target)}")
+        raise TypeError(f"out must be an array; got {brief(target)}")
     if target.shape != shape:
-        raise ValueError(f"out has shape {target.shape}, the product {shape}")
+        raise ValueError(
+            f"out must have the shape of the matrix product, {shape}; got"
+            f" {target.shape}"
+        )
     if not target.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError("out must be writable; got a read-only array")
     if not np.can_cast(dtype, target.dtype, "same_kind"):
-        raise TypeError(f"out is an array of {target.dtype}; the product is {dtype}")
+        raise TypeError(
+            f"out must have a dtype that {dtype} can be cast to; got {target.dtype}"
+        )
     return target
 
 

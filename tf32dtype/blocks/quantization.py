@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._formats.quantize import ROUNDINGS, Rounding, check_arguments
 from .._options import refuse_unknown, shows
-from .._wording import brief
+from .._wording import one_of
 from .array import BlockArray
 from .formats import (
     POWERS,
@@ -228,9 +228,11 @@ def _rule(row: BlockFormat, scale: Rule | None) -> Rule:
     if scale is None:
         return row.scale
     if not isinstance(scale, str) or scale not in RULES:
-        raise ValueError(f"scale={brief(scale)}: known are {', '.join(RULES)}")
+        raise ValueError(one_of("scale", scale, RULES))
     if scale == "published" and not row.name.startswith("tcfp"):
-        raise ValueError(f'scale="published" is of the tcfp formats, not of {row.name}')
+        raise ValueError(
+            f"scale='published' is valid only for the tcfp formats; got {row.name}"
+        )
     return scale
 
 
@@ -240,7 +242,9 @@ def _scale_format(
     """None: left to the tensor."""
     named = checked_scale_format(scale_format)
     if rule == "published" and named not in (None, POWERS):
-        raise ValueError(f'scale="published" has {POWERS} scales, not {named}')
+        raise ValueError(
+            f"scale_format must be {POWERS!r} for scale='published'; got {named!r}"
+        )
     if named is not None or row.scale_format is not None:
         return named or row.scale_format
     return None if rule == "mse" else POWERS
@@ -251,17 +255,22 @@ def check_finite(x: NDArray[Any], row: BlockFormat, overflow: Overflow) -> None:
     wide = x if x.dtype.kind == "f" else x.astype(np.float32)
     if overflow == "raise":
         bad = ~np.isfinite(to_float32(x, overflow))
-        why = f"{row.name} has no code for it"
     else:
         bad = np.isnan(wide) & (not holds_nan(row))
-        why = f"{row.element}, the element of {row.name}, has no NaN"
     if bad.any():
         at = tuple(map(int, np.unravel_index(np.argmax(bad), x.shape)))
-        if overflow == "raise" and not np.isnan(wide[at]):
-            why += ' (overflow="saturate" clips Inf)'
-        if np.isfinite(wide[at]):
-            why = 'it is beyond the range of float32 (overflow="saturate" clips it)'
-        raise ValueError(f"x[{', '.join(map(str, at))}] is {wide[at]!s}: {why}")
+        expected = (
+            "within the range of float32"
+            if np.isfinite(wide[at])
+            else f"finite for {row.name}"
+            if overflow == "raise"
+            else f"free of NaN for {row.name}, whose element {row.element} has none"
+        )
+        clips = overflow == "raise" and not np.isnan(wide[at])
+        raise ValueError(
+            f"x must be {expected}; got {wide[at]!s} at x[{', '.join(map(str, at))}]"
+            + ". Use overflow='saturate' to clip" * clips
+        )
 
 
 def holds_nan(row: BlockFormat) -> bool:

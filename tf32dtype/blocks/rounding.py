@@ -80,8 +80,8 @@ def _round(work: Work, lines: NDArray[np.float32]) -> None:
 def _check(out: object, shape: tuple[int, ...]) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != np.dtype(np.float32):
         found = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
-        raise TypeError(f"out is a float32 array, not {found}")
+        raise TypeError(f"out must be a float32 array; got {found}")
     if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}; x has {shape}")
+        raise ValueError(f"out must have the shape of x, {shape}; got {out.shape}")
     if not out.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError("out must be writable; got a read-only array")

@@ -59,7 +59,8 @@ class Scaled(_Operators, Generic[Product]):
         dtype = options.pop("dtype", np.float32)
         if options:
             raise TypeError(
-                f"np.matmul takes out and dtype here, not {', '.join(options)}"
+                "np.matmul takes only out and dtype for arrays of blocks; got"
+                f" {', '.join(options)}"
             )
         return self._product(*inputs, out=out, dtype=dtype)
 
@@ -79,7 +80,7 @@ class Scaled(_Operators, Generic[Product]):
         return product
 
     def __contains__(self, value: object) -> bool:
-        raise TypeError("`in` does not look into arrays of blocks: into dequantize()")
+        raise TypeError("`in` does not search arrays of blocks; use dequantize() first")
 
 
 def as_ndarray(
@@ -87,7 +88,9 @@ def as_ndarray(
 ) -> NDArray[Any]:
     """`__array__` of an array in this machine's memory."""
     if copy is False:
-        raise ValueError("the values of an array of blocks are always a copy")
+        raise ValueError(
+            "copy must not be False: the values of an array of blocks are always a copy"
+        )
     try:
         values: NDArray[Any] = x.dequantize(dtype)
     except TypeError:
@@ -100,6 +103,6 @@ def as_ndarray(
 
 def _no_function(name: str) -> str:
     return (
-        f"np.{name} does not take arrays of blocks (np.matmul does): call dequantize() "
-        "on them first"
+        f"np.{name} does not take arrays of blocks (only np.matmul does); use"
+        " dequantize() first"
     )

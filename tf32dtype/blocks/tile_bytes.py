@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._wording import brief
+from .._wording import one_of
 from .layout import checked_shape
 from .tiles import (
     SCALE_FORMATS,
@@ -45,7 +45,7 @@ def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
     format, given, tile, scale_format = facts
     element, shape = checked_element(format), checked_shape(given)
     if scale_format not in SCALE_FORMATS:
-        raise ValueError(f"scale_format={brief(scale_format)} is no format of scales")
+        raise ValueError(one_of("scale_format", scale_format, SCALE_FORMATS))
     scale = scale_dtype(scale_format)
     sizes = checked_tile(tile, shape)
     of_scales = grid(shape, sizes)
@@ -53,8 +53,8 @@ def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
     needed = codes + math.prod(of_scales) * scale.itemsize
     if buffer.dtype != np.uint8 or buffer.shape != (needed,):
         raise ValueError(
-            f"{element.name} tiles of shape {shape} take {needed} bytes, not "
-            f"{buffer.size}"
+            f"buffer must hold {needed} bytes along one axis for {element.name} tiles"
+            f" of shape {shape}; got shape {buffer.shape}"
         )
     scales = buffer[codes:].view(scale.newbyteorder("<")).reshape(of_scales)
     items = buffer[:codes].reshape(shape)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.quantize import quantize
-from .._wording import brief
+from .._wording import one_of
 from .lines import checked, to_float32
 from .tiles import (
     SCALE_FORMATS,
@@ -79,9 +79,7 @@ def quantize_tiles(
     """
     element = checked_element(format)
     if scale_format not in SCALE_FORMATS:
-        raise ValueError(
-            f"scale_format={brief(scale_format)}: known are {', '.join(SCALE_FORMATS)}"
-        )
+        raise ValueError(one_of("scale_format", scale_format, SCALE_FORMATS))
     source = checked(x)
     sizes = checked_tile(tile, source.shape)
     numbers = to_float32(source, "raise")
@@ -121,7 +119,9 @@ def _check_finite(
         return
     at = np.unravel_index(np.argmax(~np.isfinite(numbers)), x.shape)
     where = ", ".join(str(int(i)) for i in at)
-    raise ValueError(f"x[{where}] is {x[at]!s}: no scale brings it into a tile's range")
+    raise ValueError(
+        f"x must be finite and within the range of float32; got {x[at]!s} at x[{where}]"
+    )
 
 
 def _scales(amax: NDArray[np.float32], most: float, scale_format: str) -> NDArray[Any]:

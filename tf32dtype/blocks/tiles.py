@@ -13,7 +13,7 @@ from .._formats.codes import bits, from_bits
 from .._formats.table import UnknownFormat, formats, own_array
 from .._formats.table import find as find_format
 from .._formats.typed import DTypeOf, FormatLike, Out, Scalar, ValueNamed
-from .._wording import brief
+from .._wording import brief, one_of
 from .dequantization import check_out, value_dtype
 from .formats import Element, elements
 from .layout import integer
@@ -60,8 +60,8 @@ class TileArray(Scaled[NDArray[np.float32]]):
 
     def __init__(self) -> None:
         raise TypeError(
-            "an array of tiles is made by tf32dtype.blocks.quantize_tiles, or of codes "
-            "that exist by TileArray.from_codes"
+            "cannot create a TileArray directly; use tf32dtype.blocks.quantize_tiles,"
+            " or TileArray.from_codes for existing codes"
         )
 
     @classmethod
@@ -113,19 +113,18 @@ class TileArray(Scaled[NDArray[np.float32]]):
             items = from_bits(items, element.dtype)
         if items.dtype != element.dtype:
             raise TypeError(
-                f"codes are an array of {items.dtype}, not of {element.name}"
+                f"codes must be an array of {element.name}; got {items.dtype}"
             )
         if factors.dtype.newbyteorder("=") not in map(scale_dtype, SCALE_FORMATS):
             raise TypeError(
-                f"scales are an array of {factors.dtype}: they are "
-                f"{', '.join(SCALE_FORMATS)}"
+                one_of("dtype of scales", factors.dtype.name, SCALE_FORMATS)
             )
         sizes = checked_tile(tile, items.shape)
         wanted = grid(items.shape, sizes)
         if factors.shape != wanted:
             raise ValueError(
-                f"scales have shape {factors.shape}, not {wanted}: codes of shape "
-                f"{items.shape} have tiles of {sizes[0]} x {sizes[1]}"
+                f"scales must have shape {wanted} for codes of shape {items.shape} in"
+                f" tiles of {sizes[0]} x {sizes[1]}; got {factors.shape}"
             )
         return cls._of(items, factors, sizes)
 
@@ -187,7 +186,8 @@ class TileArray(Scaled[NDArray[np.float32]]):
     def __iter__(self) -> Iterator[Self]:
         if self.ndim == 2:
             raise TypeError(
-                "iteration would take tiles apart: iterate over dequantize()"
+                "an array of tiles cannot be iterated along an axis of tiles; use"
+                " dequantize()"
             )
         return (self[i] for i in range(len(self)))
 
@@ -206,13 +206,16 @@ class TileArray(Scaled[NDArray[np.float32]]):
         entries = list(key) if isinstance(key, tuple) else [key]
         if not all(_is_basic(entry) for entry in entries):
             raise IndexError(
-                f"only integers, slices and ... are indices here, not {brief(key)}"
+                f"an index must be of integers, slices and ...; got {brief(key)}"
             )
         if Ellipsis not in entries:
             entries.append(Ellipsis)
         missing = self.ndim - (len(entries) - 1)
         if missing < 0 or entries.count(Ellipsis) > 1:
-            raise IndexError(f"{brief(key)} is no index of {self.ndim} axes")
+            raise IndexError(
+                f"an index must have at most {self.ndim} entries and one ...; got"
+                f" {brief(key)}"
+            )
         at = entries.index(Ellipsis)
         entries[at : at + 1] = [slice(None)] * missing
         stack, tiled = entries[:-2], entries[-2:]
@@ -228,7 +231,10 @@ class TileArray(Scaled[NDArray[np.float32]]):
     def T(self) -> Self:
         """The matrix with its axes exchanged."""
         if self.ndim != 2:
-            raise ValueError("tiles lie in the last two axes: a stack has .mT")
+            raise ValueError(
+                f"T needs an array of two axes; got {self.ndim}. Use .mT for a stack of"
+                " matrices"
+            )
         return self.mT
 
     @property
@@ -382,17 +388,14 @@ def checked_element(which: object) -> Element:
     row = find_format(which)
     if row.itemsize > 1 or not row.signed:
         known = [r.name for r in formats.values() if r.itemsize == 1 and r.signed]
-        raise UnknownFormat(
-            f"tiles have elements of one byte, with a sign, not {row.name}; known are "
-            f"{', '.join(known)}, int8"
-        )
+        raise UnknownFormat(one_of("format of tiles", row.name, (*known, "int8")))
     return Element(row.name, row.bits)
 
 
 def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
     """Rows and columns of a tile of an array of this shape."""
     if len(shape) < 2:
-        raise ValueError(f"shape {shape} has no two axes for tiles")
+        raise ValueError(f"x must have at least two axes for tiles; got shape {shape}")
     try:
         rows, columns = (
             max(length, 1) if size is None else integer(size)
@@ -400,11 +403,12 @@ def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
         )
     except (TypeError, ValueError):
         raise TypeError(
-            f"a tile is rows and columns, two integers or None, not {brief(tile)}"
+            f"tile must be two integers or None (rows and columns); got {brief(tile)}"
         ) from None
     if not 1 <= min(rows, columns) <= max(rows, columns) <= _LONGEST:
         raise ValueError(
-            f"tile={brief(tile)}: rows and columns must be 1 to {_LONGEST}, or None"
+            f"tile must have rows and columns from 1 to {_LONGEST}, or None; got"
+            f" {brief(tile)}"
         )
     return rows, columns
 
@@ -434,7 +438,8 @@ def _whole_tiles(entry: Any, length: int, size: int) -> tuple[slice, slice]:
             first = 0 if one else start // size
             return slice(start, stop), slice(first, first + last)
     raise IndexError(
-        f"{brief(entry)} takes tiles of {size} apart: index what dequantize() returns"
+        f"an index must take whole tiles of {size}; got {brief(entry)}. To index"
+        " elements, use dequantize() first"
     )
 
 

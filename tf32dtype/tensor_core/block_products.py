@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
 from .._formats.table import find_dtype
-from .._wording import brief
+from .._wording import brief, one_of
 from .block_scaled import BlockScaled
 from .look_up import find_block_scaled, find_device, find_instruction, find_model
 from .models import Aligned, Model
@@ -108,11 +108,14 @@ def read(x: Any, name: str, other: str) -> Operand:
     """
     if not is_blocks(x):
         raise TypeError(
-            f"{name} is {getattr(x, 'dtype', type(x).__name__)} and {other} an array of"
-            " blocks: both have to be, see tf32dtype.blocks.quantize"
+            f"{name} must be an array of blocks because {other} is one; got"
+            f" {getattr(x, 'dtype', type(x).__name__)}. Use tf32dtype.blocks.quantize"
         )
     if not isinstance(x.elements, np.ndarray):
-        raise TypeError(f"{name} is in a GPU's memory: {name}.get() copies it")
+        raise TypeError(
+            f"{name} must be in CPU memory; got an array on a GPU. Copy it with"
+            f" {name}.get()"
+        )
     if hasattr(x, "tile"):
         return _read_tiles(x, name)
     blocks: Blocks = x
@@ -120,8 +123,9 @@ def read(x: Any, name: str, other: str) -> Operand:
     along = ndim - 1 if name == "a" or ndim == 1 else ndim - 2
     if blocks.axis % ndim != along:
         raise ValueError(
-            f"{name}, of shape {blocks.shape}, has its blocks along axis {blocks.axis};"
-            f" in a product they lie along k, axis {along - ndim if ndim > 1 else 0}"
+            f"{name} must have its blocks along k, which is axis"
+            f" {along - ndim if ndim > 1 else 0}; got blocks along axis {blocks.axis}"
+            f" of shape {blocks.shape}"
         )
     levels = []
     for level in _levels(blocks, name):
@@ -159,8 +163,8 @@ def _read_tiles(x: Tiles, name: str) -> Operand:
 def _check_elements(x: Blocks | Tiles, name: str) -> None:
     if x.elements.dtype.name not in _TYPES:
         raise TypeError(
-            f"{name} is {x.format}, whose elements are {x.elements.dtype}: no tensor"
-            " core here multiplies these"
+            f"{name} must have elements that a modeled tensor core multiplies; got"
+            f" {x.format}, whose elements are {x.elements.dtype}"
         )
 
 
@@ -215,14 +219,15 @@ def resolve(
     wanted = np.float32 if accumulator is None else accumulator
     if find_dtype(wanted).newbyteorder("=") != np.float32:
         raise ValueError(
-            f"accumulator={brief(accumulator)}: products of blocks have float32 ones"
+            "accumulator must be float32 for arrays of blocks; got"
+            f" {brief(accumulator)}"
         )
     if terms is not None and (not isinstance(terms, int) or terms not in (1, 3, 4)):
-        raise ValueError(f"terms={brief(terms)}: 1, 3 and 4 are known, and None")
+        raise ValueError(one_of("terms", terms, (1, 3, 4, None)))
     if x.block_size != y.block_size:
         raise ValueError(
-            f"a has blocks of {x.block_size} and b of {y.block_size}: a product needs"
-            " one size"
+            f"a and b must have the same block size; got {x.block_size} and"
+            f" {y.block_size}"
         )
     scaled = _block_scaled(x, y, device, instruction)
     if scaled is not None:
@@ -230,15 +235,18 @@ def resolve(
     found = find_device(device)
     model = find_model(device, instruction, x.format, y.format, "float32")
     if not isinstance(model, Aligned):
-        raise ValueError(f"{model.name} does not multiply blocks; NVIDIA's units do")
+        raise ValueError(
+            "device must be an NVIDIA GPU to multiply arrays of blocks; got"
+            f" {model.name}"
+        )
     depth = 2 * model.depth if model.emulated else model.depth
     # A single block has no next one, so it may end within an instruction.
     if x.block_size % depth and x.block_size < x.shape[-1]:
         name = find_instruction(found, instruction)
         raise ValueError(
-            f"blocks of {x.block_size}: {found.name} {name} is modeled with"
-            f" {depth} products of {x.format} in a sum, so blocks are of {depth} or a"
-            " multiple of that"
+            f"block size must be a multiple of {depth} for {found.name} {name}, which"
+            f" is modeled with {depth} products of {x.format} per sum; got"
+            f" {x.block_size}"
         )
     return Request(x, y, model, terms or 4)
 
@@ -252,23 +260,27 @@ def _block_scaled(
     if instruction in found.instructions:
         return None
     if instruction is not None and instruction not in known:
-        has = ", ".join((*found.instructions, *known))
         raise ValueError(
-            f"{found.name} has no instruction {brief(instruction)}; it has {has}"
+            one_of(
+                f"instruction of {found.name}",
+                instruction,
+                (*found.instructions, *known),
+            )
         )
     for operand in (x, y):
         if len(operand.levels) > 1 or operand.scale_format != x.scale_format:
             if instruction is None:
                 return None
             what = (
-                f"{operand.name} has residuals"
+                f"residuals in {operand.name}"
                 if len(operand.levels) > 1
-                else f"scales are {x.scale_format} and {y.scale_format}"
+                else f"{x.scale_format} and {y.scale_format} scales"
             )
-            others = ", ".join(found.instructions)
+            others = " or ".join(found.instructions)
             raise ValueError(
-                f"{what}: {found.name} {instruction} multiplies elements with one scale"
-                f" each block, of one format; {others} multiply them block by block"
+                f"{found.name} {instruction} needs one scale per block and the same"
+                f" scale format for a and b; got {what}. Use {others}, which multiply"
+                " the arrays block by block"
             )
     return find_block_scaled(
         found, instruction, x.format, y.format, x.scale_format, x.block_size

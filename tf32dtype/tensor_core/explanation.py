@@ -117,17 +117,20 @@ def explain(
             sums = _of_model(one, accumulator)
             if instruction not in (None, which):
                 raise ValueError(
-                    f"instruction={brief(instruction)}: device= is a model, whose"
-                    f" instruction is {which}"
+                    f"instruction must be {which!r}, the instruction of the model given"
+                    f" as device; got {brief(instruction)}"
                 )
         model, x, y, promote = resolve(
             a_row, b_col, named, which, sums, rounding, promote_every
         )
         if isinstance(one, Model) and model != one:
-            raise ValueError(f"{one.name} does not multiply {x.dtype} x {y.dtype}")
+            raise ValueError(
+                f"device must be a model that multiplies {x.dtype} x {y.dtype}; got"
+                f" {one.name}"
+            )
         if x.ndim != 1 or x.shape != y.shape:
             raise ValueError(
-                "a_row and b_col are vectors of one length, not of shapes"
+                "a_row and b_col must be vectors of the same length; got shapes"
                 f" {x.shape} and {y.shape}"
             )
         start = as_accumulators(c, model, ())[()]
@@ -136,8 +139,8 @@ def explain(
     kinds = {course.model.accumulator for course in courses}
     if len(kinds) > 1:
         raise ValueError(
-            "device= are models of different accumulators, which cannot be told side by"
-            f" side: {', '.join(sorted(kinds))}"
+            "device must be models with the same accumulator; got"
+            f" {', '.join(sorted(kinds))}"
         )
     given = {"a_row": as_operand(a_row, "a_row"), "b_col": as_operand(b_col, "b_col")}
     headers = [[*_header(one, given, rounding, promote_every)] for one in courses]
@@ -156,8 +159,8 @@ def _of_model(model: Model, accumulator: Any) -> str:
     """The accumulator of a row of MODELS, which the argument has to agree with."""
     if accumulator_name(accumulator, model.accumulator) != model.accumulator:
         raise ValueError(
-            f"accumulator={brief(accumulator)}: device= is a model, whose accumulator"
-            f" is {model.accumulator}"
+            f"accumulator must be {model.accumulator}, the accumulator of the model"
+            f" given as device; got {brief(accumulator)}"
         )
     return model.accumulator
 
@@ -213,7 +216,8 @@ def _devices(device: Any) -> Sequence[Any]:
         return [device]
     if len(device) < 2:
         raise ValueError(
-            f"device={brief(device)}: a sequence is of two or more; name one without it"
+            "device must be one device or a sequence of at least two; got"
+            f" {brief(device)}"
         )
     return device
 

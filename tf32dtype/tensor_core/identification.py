@@ -134,7 +134,10 @@ def identify(
     problem = Problem(a, b, c, results.dtype)
     known = problem.models()
     if problem.shape != results.shape:
-        raise ValueError(f"d has shape {results.shape}, the product {problem.shape}")
+        raise ValueError(
+            f"d must have the shape of the matrix product, {problem.shape}; got"
+            f" {results.shape}"
+        )
     groups: dict[tuple[Any, ...], list[Model]] = {}
     for model in known:
         groups.setdefault(parameters(model), []).append(model)
@@ -169,21 +172,21 @@ def _results(d: Any) -> Array:
     try:
         results = plain_array(d, "d")
     except ValueError as error:
-        raise ValueError(f"d is {brief(d)}, which is no array: {error}") from None
+        raise ValueError(f"d must be an array; got {brief(d)} ({error})") from None
     is_array = hasattr(d, "dtype") or hasattr(d, "__array__")
     if not is_array and results.dtype.kind in "iuf" and results.dtype.itemsize == 8:
         with np.errstate(all="ignore"):
             narrow = results.astype(np.float64).astype(np.float32)
         if not np.array_equal(narrow, results, equal_nan=results.dtype.kind == "f"):
             raise ValueError(
-                f"d is {brief(d)}, which float32 does not have exactly: give an array"
-                " of the dtype that the results were of"
+                f"d must hold values that float32 represents exactly; got {brief(d)}."
+                " Pass an array of the dtype of the results"
             )
         return narrow
     if not _is_result(results.dtype):
         raise TypeError(
-            f"d is {results.dtype}: results are float32, float16 or float64, as"
-            " accumulators are, or rounded to bfloat16 or an FP8 format"
+            "d must be float32, float16, float64, bfloat16 or an FP8 format; got"
+            f" {results.dtype}"
         )
     return results
 

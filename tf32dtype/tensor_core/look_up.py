@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from .._wording import brief
+from .._wording import brief, did_you_mean, one_of
 from .block_scaled import BlockScaled
 from .device import DEVICES, MODELS, Device
 from .listing import listing
@@ -27,6 +27,12 @@ _REST = (
     r"( (sxm\d?|pcie|nvl|fhhl|dgxs|3e|active|hbm\d?e?|\d+gb?|mig \S+)"
     r"| (oam|mcm|ac|mba|vf)|(?<=\d)[a-z]{0,2} \d+[abcq]"
     r"| ?/ ?mi\d+x?|:(sramecc|xnack)[+ ]?)*"
+)
+#: What else a device may be called; the advice if no name is near.
+_OTHER_NAMES = (
+    "Other names are architectures (Hopper, sm_90, gfx942), boards (H200), names that"
+    " drivers print (NVIDIA H100 80GB HBM3) and CPU cores (Zen 5, Neoverse V2). Use"
+    " instruction= for an instruction"
 )
 
 
@@ -56,6 +62,11 @@ class Devices(Mapping[str, Device]):
             for name in (device.name, *device.aliases)
         }
 
+    def _written(self) -> Iterator[str]:
+        """Yield all names and aliases as they are written."""
+        for device in self._devices.values():
+            yield from (device.name, *device.aliases)
+
     def __getitem__(self, name: str) -> Device:
         """Find a device.
 
@@ -70,11 +81,13 @@ class Devices(Mapping[str, Device]):
             found = names.get(_plain(name)) or names.get(_plain(_printed(name)))
         if found is None:
             raise KeyError(
-                f"unknown device {brief(name)}; known are {', '.join(self)}, and other"
-                " names of these: an architecture (Hopper, sm_90, gfx942), another"
-                " board of it (H200), what drivers print (NVIDIA H100 80GB HBM3), a"
-                " CPU's cores (Sapphire Rapids, Zen 5, Neoverse V2). An instruction is"
-                " named by instruction="
+                one_of(
+                    "device",
+                    name,
+                    self,
+                    "td.tensor_core.devices",
+                    did_you_mean(name, self._written()) or _OTHER_NAMES,
+                )
             )
         return self._devices[found]
 
@@ -106,11 +119,14 @@ def find_device(name: object) -> Device:
     """
     if isinstance(name, Model):
         raise ValueError(
-            f"device={name.name}: matmul takes names, device={name.device!r} and"
-            f" instruction={name.instruction!r}"
+            f"device must be a name here; got the model {name.name}. Use"
+            f" device={name.device!r}, instruction={name.instruction!r}"
         )
     if isinstance(getattr(name, "model", None), Model):
-        raise ValueError(f"device={brief(name)}: give its model, device=found.model")
+        raise ValueError(
+            f"device must be a name or a model; got {brief(name)}. Use"
+            " device=found.model"
+        )
     try:
         return devices[name]  # type: ignore[index]
     except KeyError as error:
@@ -120,7 +136,9 @@ def find_device(name: object) -> Device:
 def check_instruction(instruction: object) -> None:
     """Raise TypeError for what is no name and not None."""
     if instruction is not None and not isinstance(instruction, str):
-        raise TypeError(f"instruction={brief(instruction)}: a name, or None")
+        raise TypeError(
+            f"instruction must be a string or None; got {brief(instruction)}"
+        )
 
 
 def find_instruction(device: Device, instruction: str | None) -> Instruction:
@@ -137,16 +155,14 @@ def find_instruction(device: Device, instruction: str | None) -> Instruction:
     check_instruction(instruction)
     if instruction in {model.instruction for model in device.block_scaled}:
         raise ValueError(
-            f"{instruction} multiplies block-scaled arrays (tf32dtype.blocks) alone;"
-            f" other instructions of {device.name} are {', '.join(known)}"
+            f"instruction {instruction!r} multiplies only block-scaled arrays"
+            f" (tf32dtype.blocks); for other arrays, {device.name} must use one of"
+            f" {', '.join(known)}"
         )
     for name in known:
         if name == instruction:
             return name
-    raise ValueError(
-        f"{device.name} has no instruction {brief(instruction)}; it has"
-        f" {', '.join(known)}"
-    )
+    raise ValueError(one_of(f"instruction of {device.name}", instruction, known))
 
 
 def find_model(
@@ -167,12 +183,16 @@ def find_model(
     chosen = find_instruction(found, instruction)
     model = _table().get((found.name, chosen, *wanted))
     if model is None:
-        those = [m.device for m in MODELS if _formats(m) == wanted]
+        those = [
+            f"{m.device} {m.instruction}" if m.device == found.name else m.device
+            for m in MODELS
+            if _formats(m) == wanted
+        ]
         others = ", ".join(dict.fromkeys(those))
         raise ValueError(
-            f"{found.name} has no model of {chosen} for {a} x {b} -> {accumulator};"
-            f" modeled are: {_modeled(found)}"
-            + f". Devices that have one: {others}"
+            f"{found.name} {chosen} cannot multiply {a} x {b} -> {accumulator}; its"
+            f" models are {_modeled(found, chosen)}"
+            + f". Devices that can: {others}"
             * bool(others)
         )
     return model
@@ -204,21 +224,24 @@ def find_block_scaled(
             return model
     if instruction is None:
         return None
-    has = "; ".join(f"{m.instruction} {m.takes}" for m in device.block_scaled)
+    has = "; ".join(
+        m.takes for m in device.block_scaled if m.instruction == instruction
+    )
     raise ValueError(
-        f"{device.name} has no model of {instruction} for {a} x {b} with scales"
-        f" {scale} of {block_size}; modeled are: {has}"
+        f"{device.name} {instruction} cannot multiply {a} x {b} with {scale} scales and"
+        f" block size {block_size}; its models are {has}"
     )
 
 
-def _modeled(device: Device) -> str:
-    """What a device multiplies, by instruction and accumulator."""
-    ways: dict[tuple[str, str], list[Model]] = {}
+def _modeled(device: Device, instruction: str) -> str:
+    """Return the formats that an instruction multiplies, by accumulator."""
+    by_accumulator: dict[str, list[Model]] = {}
     for m in device.models:
-        ways.setdefault((m.instruction, m.accumulator), []).append(m)
+        if m.instruction == instruction:
+            by_accumulator.setdefault(m.accumulator, []).append(m)
     return "; ".join(
         f"{instruction} -> {accumulator}: {_formats_of(models)}"
-        for (instruction, accumulator), models in ways.items()
+        for accumulator, models in by_accumulator.items()
     )
 
 

@@ -63,8 +63,8 @@ class Problem:
             name = self.results.name
             formats = dict.fromkeys(m.a for m in MODELS if _may_be(m, self.results))
             raise ValueError(
-                f"no model multiplies {left} x {right} -> {name}; what some multiply"
-                f" into that, with itself or others, are {', '.join(formats)}"
+                f"a and b must be formats that a model multiplies into {name}; got"
+                f" {left} x {right}. The formats are {', '.join(formats)}"
             )
         dtype = getattr(self._c, "dtype", None)
         if dtype in (None, self.results):

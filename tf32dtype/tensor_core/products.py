@@ -23,7 +23,7 @@ from .. import _core
 from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Terms
-from .._wording import brief
+from .._wording import brief, one_of
 from . import block_products
 from .block_scaled import BlockInstruction, BlockScaled
 from .device import DeviceName
@@ -223,16 +223,21 @@ def matmul(
     >>> td.tensor_core.matmul(x, y, device="V100")
     Traceback (most recent call last):
         ...
-    ValueError: V100 has no model of mma.sync for tf32 x tf32 -> float32; ...
+    ValueError: V100 mma.sync cannot multiply tf32 x tf32 -> float32; ...
     """
     if block_products.is_blocks(a) or block_products.is_blocks(b):
         for name, value in (("rounding", rounding), ("promote_every", promote_every)):
             if value is not None:
-                raise ValueError(f"{name}={brief(value)} is not for arrays of blocks")
+                raise ValueError(
+                    f"{name} must be None for arrays of blocks; got {brief(value)}"
+                )
         found = block_products.resolve(a, b, device, instruction, accumulator, terms)
         return _of_blocks(found, c, out)
     if terms is not None:
-        raise ValueError(f"terms={brief(terms)} is for arrays of blocks")
+        raise ValueError(
+            "terms must be None unless a and b are arrays of blocks; got"
+            f" {brief(terms)}"
+        )
     model, x, y, promote = resolve(
         a, b, device, instruction, accumulator, rounding, promote_every
     )
@@ -274,7 +279,8 @@ def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
     *batch_b, n, other = y.shape
     if k != other:
         raise ValueError(
-            f"a and b do not fit: k, which blocks lie along, is {k} and {other}"
+            f"a and b must have the same k, the axis of the blocks; got k = {k}"
+            f" and k = {other}"
         )
     batch = _batch(tuple(batch_a), tuple(batch_b))
     shape = batch + (m,) * (not x.is_vector) + (n,) * (not y.is_vector)
@@ -304,13 +310,12 @@ def arranged(
     right = y[:, np.newaxis] if y.ndim == 1 else y
     if left.ndim == 0 or right.ndim == 0:
         raise ValueError(
-            f"a and b are at least vectors, not single numbers: their shapes are"
-            f" {x.shape} and {y.shape}"
+            f"a and b must have at least one axis; got shapes {x.shape} and {y.shape}"
         )
     if left.shape[-1] != right.shape[-2]:
         raise ValueError(
-            f"shapes {x.shape} and {y.shape} do not fit: k is {left.shape[-1]} and"
-            f" {right.shape[-2]}"
+            f"a and b must have the same k; got k = {left.shape[-1]} and k ="
+            f" {right.shape[-2]} (shapes {x.shape} and {y.shape})"
         )
     batch = _batch(left.shape[:-2], right.shape[:-2])
     m, n = left.shape[-2], right.shape[-1]
@@ -322,8 +327,8 @@ def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(
-            f"stacks of matrices of shapes {a} and {b} do not broadcast: lengths are"
-            " equal, or 1"
+            f"stacks of matrices must broadcast: lengths must be equal or 1; got {a}"
+            f" and {b}"
         ) from None
 
 
@@ -351,8 +356,8 @@ def resolve(
         swapped = y.dtype == np.float64
         one, other, dtype = ("b", "a", x.dtype) if swapped else ("a", "b", y.dtype)
         raise TypeError(
-            f"{one} is float64, which is multiplied with float64 alone, and {other} is"
-            f" {dtype}. Cast it first, {one}.astype({other}.dtype)"
+            f"float64 must be multiplied with float64; got {one} of float64 and {other}"
+            f" of {dtype}. Use {one}.astype({other}.dtype)"
         )
     left, right = (format_name(z, device) for z in (x, y))
     chosen = accumulator_name(
@@ -361,12 +366,13 @@ def resolve(
     model = find_model(device, instruction, left, right, chosen)
     if rounding is not None:
         if not isinstance(rounding, str) or rounding not in get_args(Tf32Rounding):
-            known = ", ".join(get_args(Tf32Rounding))
-            raise ValueError(f"rounding={brief(rounding)}: known are {known}, and None")
+            raise ValueError(
+                one_of("rounding", rounding, (*get_args(Tf32Rounding), None))
+            )
         if "tf32" not in (left, right) or np.float32 not in (x.dtype, y.dtype):
             raise ValueError(
-                f"rounding={brief(rounding)} is for float32 operands that become tf32;"
-                f" {x.dtype} and {y.dtype} are multiplied as they are"
+                "rounding must be None unless float32 operands become tf32; got"
+                f" {brief(rounding)} for {x.dtype} x {y.dtype}"
             )
     promote = _promotion(promote_every, model)
     if model.a == "tf32":
@@ -377,7 +383,10 @@ def resolve(
 def as_operand(x: Any, name: str) -> Array:
     """An array of a dtype that has a format, in this machine's byte order."""
     if block_products.is_blocks(x):
-        raise TypeError(f"{name} is an array of blocks: tensor_core.matmul takes these")
+        raise TypeError(
+            f"{name} must not be an array of blocks; only tf32dtype.tensor_core.matmul"
+            " takes arrays of blocks"
+        )
     array: Array = plain_array(x, name)
     dtype = array.dtype
     if dtype.name in _TYPES:
@@ -386,14 +395,12 @@ def as_operand(x: Any, name: str) -> Array:
         return array
     if dtype.name in _INTEGERS:
         raise TypeError(
-            f"{name} is {dtype}: integer units are exact, use np.matmul(a, b,"
-            " dtype=np.int32) of two integer operands"
+            f"{name} must be floating-point; got {dtype}. Integer units are exact: use"
+            " np.matmul(a, b, dtype=np.int32) with two integer arrays"
         )
     raise TypeError(
-        f"{name} is {dtype}: no matrix unit here multiplies that; float16, float32,"
-        " float64 and this package's formats have one"
-        + f". Cast it first, {name}.astype(np.float32)"
-        * (dtype.kind not in "cOSUTMm")
+        f"{name} must be float16, float32, float64 or one of td.formats; got {dtype}"
+        + f". Use {name}.astype(np.float32)" * (dtype.kind not in "cOSUTMm")
     )
 
 
@@ -417,31 +424,33 @@ def as_accumulators(
             try:
                 start = np.asarray(c).astype(np.float64).astype(dtype)
             except (OverflowError, TypeError):
-                raise ValueError(f"c is an integer beyond {dtype}") from None
+                raise ValueError(
+                    f"c must be within the range of {dtype}; got an integer outside it"
+                ) from None
         if np.isfinite(c) and not np.isfinite(start):
-            raise ValueError(f"c={c} is beyond {dtype}")
+            raise ValueError(f"c must be within the range of {dtype}; got {c}")
     else:
         start = plain_array(c, "c")
     if start.dtype != dtype:
         raise TypeError(
-            f"c is {start.dtype}, the accumulators are {dtype}: cast it,"
-            f" np.asarray(c, np.{dtype})"
+            f"c must have the dtype of the accumulators, {dtype}; got {start.dtype}."
+            f" Use np.asarray(c, np.{dtype})"
         )
     try:
         return np.broadcast_to(start, shape)
     except ValueError:
         raise ValueError(
-            f"c has shape {start.shape}, which does not broadcast to {shape}"
+            f"c must broadcast to shape {shape}; got shape {start.shape}"
         ) from None
 
 
 def plain_array(x: Any, name: str) -> Array:
     """An array in this machine's byte order, without a mask."""
     if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array: fill it first ({name}.filled(0))")
+        raise TypeError(f"{name} must not be a masked array; use {name}.filled(0)")
     array = own_array(x)
     if array.ndim > _AXES:
-        raise ValueError(f"{name} has {array.ndim} axes; {_AXES} are the most")
+        raise ValueError(f"{name} must have at most {_AXES} axes; got {array.ndim}")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
@@ -464,7 +473,7 @@ def accumulator_name(dtype: DTypeLike | None, default: str) -> str:
         found = None
     if found not in (np.float32, np.float16, np.float64):
         raise ValueError(
-            f"accumulator={brief(dtype)}: float32, float16 and float64 are known"
+            one_of("accumulator", dtype, ("float32", "float16", "float64"))
         )
     return found.name
 
@@ -476,16 +485,18 @@ def _promotion(promote_every: int | None, model: Model) -> int:
         every = operator.index(promote_every)
     except TypeError:
         raise TypeError(
-            f"promote_every is an integer, not {brief(promote_every)}"
+            f"promote_every must be an integer; got {brief(promote_every)}"
         ) from None
     depth = model.instruction_depth
     if every < 1 or every % depth:
         raise ValueError(
-            f"promote_every={every}: a positive multiple of {depth}, which is the k of"
-            f" an instruction of {model.name}"
+            f"promote_every must be a positive multiple of {depth} (the K of"
+            f" {model.name}); got {every}"
         )
     if model.accumulator != "float32":
-        raise ValueError(f"promote_every={every} is for float32 accumulators")
+        raise ValueError(
+            f"promote_every must be None unless the accumulator is float32; got {every}"
+        )
     return min(every, 1 << 30)  # more than any k
 
 
@@ -494,11 +505,16 @@ def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array 
     if target is None:
         return None
     if not isinstance(target, np.ndarray):
-        raise TypeError(f"out is an array, not {brief(target)}")
+        raise TypeError(f"out must be an array; got {brief(target)}")
     if target.dtype.newbyteorder("=") != dtype:
-        raise TypeError(f"out is {target.dtype}, the accumulators are {dtype}")
+        raise TypeError(
+            f"out must have the dtype of the accumulators, {dtype}; got {target.dtype}"
+        )
     if target.shape != shape:
-        raise ValueError(f"out has shape {target.shape}, the product {shape}")
+        raise ValueError(
+            f"out must have the shape of the matrix product, {shape}; got"
+            f" {target.shape}"
+        )
     if not target.flags.writeable:
-        raise ValueError("out is read-only")
+        raise ValueError("out must be writable; got a read-only array")
     return target

@@ -573,7 +573,9 @@ def _grid(padded: int, *operands: _Lines) -> tuple[int]:
     tiles = sum(each) * -(-padded // depth)
     if tiles >= 1 << 31:
         shapes = " and ".join(str(shape) for shape, _ in operands)
-        raise ValueError(f"operands of shape {shapes} are too large for one launch")
+        raise ValueError(
+            f"a and b must be small enough for one launch; got shapes {shapes}"
+        )
     return (tiles,)
 
 

@@ -1,19 +1,19 @@
-"""Write the messages of docs/how_to/troubleshooting.md: those that its code provokes.
+"""Write the outputs that the pages for beginners show: those of this version.
 
-    python -m tests.docs.errors_page [--check]
+    python -m tests.docs.outputs [--check]
 
-A block of Python (`py`) or of commands (`console`) runs in a folder of its own, and the
-block of text after it is the message. Other blocks of text, where `...` stands for
-anything, quote the sources.
+A block of commands (`console`), or on the page of errors one of Python (`py`), runs in
+a folder of its own, and the block of text after it is the output or the message. The
+page of errors also quotes the sources in blocks of text, with `...` for anything.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 
 import tf32dtype as td
-from tests.support.documents import HOW_TO
+from tests.support.documents import DOCS, HOW_TO
 from tests.support.paths import ROOT
-from tf32dtype._cli.main import main as command_line
 
-PAGE = HOW_TO / "troubleshooting.md"
-PROVOKED = re.compile(
+ERRORS = HOW_TO / "troubleshooting.md"
+START = DOCS / "get_started" / "quick_start.md"
+SHOWN = re.compile(
     r"(^```(py|console)\n((?:(?!```).)*)```\n\n```text\n).*?```", re.M | re.S
 )
 CODE = re.compile(r"^```py\n(.*?)^```", re.M | re.S)
-QUOTED = re.compile(r"(?<!```\n\n)^```text\n(.*?)^```", re.M | re.S)
+QUOTED = re.compile(r"^```text\n(.*?)^```", re.M | re.S)
 
 
 def prepare(folder: Path) -> None:
@@ -61,35 +61,40 @@ def error_of_code(code: str, names: dict[str, Any]) -> str:
     raise AssertionError(f"nothing was raised by {code}")
 
 
-def error_of_command(line: str) -> str:
-    """The text that a command prints to standard error."""
-    printed = io.StringIO()
-    with contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
-        command_line(shlex.split(line)[1:])
-    return printed.getvalue().strip()
+def output_of_command(line: str) -> str:
+    """The text that a command prints, without the name of the current folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(line)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "88"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.replace(f"{Path.cwd()}/", "").splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip()
 
 
-def rewritten(page: str, folder: Path) -> str:
-    """The page with the messages of this version; `folder` is the current one."""
-    first = CODE.search(page)
-    assert first is not None
+def rewritten(page: str) -> str:
+    """The page with the outputs of this version, made in the current folder."""
+    [first, *_] = CODE.findall(page)
     names: dict[str, Any] = {}
-    exec(first[1], names)
+    if "import tf32dtype" in first:
+        exec(first, names)
+    else:
+        Path("solver.py").write_text(first)
 
-    def message(found: re.Match[str]) -> str:
+    def output(found: re.Match[str]) -> str:
         begin, language, code = found.groups()
-        if language == "py":
-            said = error_of_code(code, names)
-        else:
-            said = error_of_command(code).replace(f"{folder.resolve()}/", "")
-        return f"{begin}{said}\n```"
+        shown = error_of_code(code, names) if language == "py" else None
+        return f"{begin}{shown or output_of_command(code)}\n```"
 
-    return PROVOKED.sub(message, page)
+    return SHOWN.sub(output, page)
 
 
 def quoted_pieces(page: str) -> list[str]:
     """The pieces of messages that need other machines to be provoked."""
-    text = PROVOKED.sub("", page)
+    text = SHOWN.sub("", page)
     lines = [line for block in QUOTED.findall(text) for line in block.splitlines()]
     pieces = [x.strip() for line in lines for x in re.split(r"\.\.\.|\. ", line)]
     return [x.removeprefix("ImportError: ") for x in pieces if x]
@@ -103,16 +108,18 @@ def sources() -> str:
 
 
 def main() -> int:
-    page = PAGE.read_text()
-    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
-        prepare(Path(name))
-        new = rewritten(page, Path(name))
-    if "--check" not in sys.argv:
-        PAGE.write_text(new)
-    elif new != page:
-        print(f"other messages: {os.path.relpath(PAGE)}", file=sys.stderr)
-        return 1
-    return 0
+    changed = []
+    for path in (ERRORS, START):
+        page = path.read_text()
+        with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+            prepare(Path(name))
+            new = rewritten(page)
+        if new != page:
+            changed.append(str(path.relative_to(ROOT)))
+            if "--check" not in sys.argv:
+                path.write_text(new)
+    print("changed:", ", ".join(changed) or "nothing")
+    return int(bool(changed) and "--check" in sys.argv)
 
 
 if __name__ == "__main__":
