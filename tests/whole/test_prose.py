@@ -17,7 +17,10 @@ pytestmark = pytest.mark.once
 
 #: For each rule a text that it flags, and one that it does not.
 RULES = {
-    "alone": ("It reads floats alone.", "It reads only floats, let alone integers."),
+    "alone": (
+        "It reads floats alone.",
+        "It reads [only](a.md#alone) floats, let alone integers.",
+    ),
     "is-no": ("0 is no code.", "There is no code. It is no longer one, is no faster."),
     "opens": ("It ends. Of each, 4 bits are kept.", "Of course. What is a code?"),
     "what": (
@@ -89,7 +92,7 @@ def test_where_prose_is(path: str) -> None:
 
 
 def test_a_page_is_named_only_in_comments() -> None:
-    text = '"""See docs/page.md."""\n# docs/page.md\n'
+    text = '"""See docs/index.md."""\n# docs/index.md\n'
     assert found("tf32dtype/a.py", text) == [(1, "page")]
     assert not found("tests/a.py", text)
 
