@@ -57,7 +57,8 @@ class arithmetic:
     what NumPy computes by ufuncs: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
     See :doc:`/how_to/arithmetic` for what is not reached.
 
-    The scope is the process's: ufuncs have one set of loops, so that all threads obey.
+    The scope is the process's: ufuncs have one set of loops, so the scope affects all
+    threads.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ class arithmetic:
 
     @staticmethod
     def call_sites() -> list[dict[str, Any]]:
-        """Figures of the last scope with `watch`, by line, function and dtype.
+        """Return the measurements of the last scope with `watch`, by call site.
 
         Each is a dictionary, whose entries :doc:`/how_to/arithmetic` explains.
         """
@@ -150,6 +151,6 @@ class arithmetic:
 
     @staticmethod
     def functions() -> tuple[str, ...]:
-        """The ufuncs that obey."""
+        """Return the names of the ufuncs that round."""
         with _lock:
             return tuple(sorted(_core.arithmetic_functions()))

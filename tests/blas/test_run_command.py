@@ -255,9 +255,9 @@ def test_a_program_that_raises(folder: Path) -> None:
 def test_what_is_wrong_is_one_line(folder: Path) -> None:
     """Nothing ran, and files are as they were."""
     for options, part in (
-        (["--only", "missing.py"], "no such file: 'missing.py'"),
-        (["--except", "program.py:missing"], "program.py has no function 'missing'"),
-        (["--json", "missing/x.json"], "no such folder"),
+        (["--only", "missing.py"], "an existing file; got 'missing.py'"),
+        (["--except", "program.py:missing"], "got 'missing'"),
+        (["--json", "missing/x.json"], "missing does not exist"),
         (["--json", "."], "."),
         (["--min-size", "-1"], "min_size must be"),
         (["--min-size", "x"], "--min-size"),

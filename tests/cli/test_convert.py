@@ -94,7 +94,7 @@ def test_rounding_and_overflow_are_those_of_quantize(
     else:
         with np.errstate(all="ignore"):
             assert same(out, td.quantize(x, "fp8_e4m3", **options))
-    assert found["tensors"][0]["beyond_range"] == np.count_nonzero(np.abs(x) > 448)
+    assert found["tensors"][0]["out_of_range"] == np.count_nonzero(np.abs(x) > 448)
 
 
 @pytest.mark.parametrize("name", [*td.formats, "float16", "float32"])
@@ -125,7 +125,7 @@ def test_losses_against_numpy_by_hand(checkpoint, capsys, monkeypatch):
     assert row["to_zero"] == np.count_nonzero(got == 0) > 0
     assert (row["from"], row["to"]) == ("float32", "float8_e4m3fn")
     assert (row["bytes_in"], row["bytes_out"]) == (4 * W.size, W.size)
-    assert (row["beyond_range"], row["not_finite"]) == (0, 0)
+    assert (row["out_of_range"], row["not_finite"]) == (0, 0)
     assert (
         found["bytes_out"]
         == sum(x["bytes_out"] for x in found["tensors"]) + 4 * W[0].size + 48 + 4
@@ -141,14 +141,14 @@ def test_numbers_that_are_not_finite(tmp_path, monkeypatch, capsys):
     found, told = report(capsys, "in.safetensors", "1.safetensors", "--to", "fp8_e5m2")
     assert told == ""
     a, b = found["tensors"]
-    assert (a["snr_db"], a["not_finite"], a["beyond_range"]) == ("inf", 0, 0)
-    assert (b["snr_db"], b["not_finite"], b["beyond_range"]) == ("-inf", 2, 1)
+    assert (a["snr_db"], a["not_finite"], a["out_of_range"]) == ("inf", 0, 0)
+    assert (b["snr_db"], b["not_finite"], b["out_of_range"]) == ("-inf", 2, 1)
     argv = "in.safetensors", "2.safetensors", "--to", "fp4"
     found, told = report(capsys, *argv, code=1)
     assert [x["name"] for x in found["tensors"]] == ["a"]
     assert found["not_converted"] == {"b": "1 NaN, which float4_e2m1fn does not have"}
     assert told.count("\n") == 1
-    assert "b stays as it is: 1 NaN" in told
+    assert "b is copied unchanged: 1 NaN" in told
     assert same(td.safetensors.load("2.safetensors")["b"], bad)
 
 
@@ -234,8 +234,20 @@ REFUSED = {
         *("o.safetensors", "--to", "bf16", "--rounding", "stochastic"),
         *("--seed", "-1"),
     ): "--seed must be 0 or more; got -1",
-    ("o.safetensors", "--to", "mxfp4", "--scale", "published"): "of the tcfp formats",
-    ("o.safetensors", "--to", "bf16", "--tile", "4x4"): "--to bf16: tiles have",
+    (
+        "o.safetensors",
+        "--to",
+        "mxfp4",
+        "--scale",
+        "published",
+    ): "only for the tcfp formats",
+    (
+        "o.safetensors",
+        "--to",
+        "bf16",
+        "--tile",
+        "4x4",
+    ): "--to bf16: format of tiles must be one of",
     ("o.safetensors", "--to", "float64", "--overflow", "saturate"): "float64",
 }
 
@@ -341,7 +353,7 @@ def test_a_run_that_ends_early_is_gone_on_with(end, code, large, capsys, monkeyp
     done = run(END.format(end), *large)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    assert ("stopped; the same command goes on" in done.stderr) == (code == 130)
+    assert ("stopped; run the same command again" in done.stderr) == (code == 130)
     assert not os.path.exists("out.safetensors")
     written = []
     write = convert._write
@@ -352,7 +364,7 @@ def test_a_run_that_ends_early_is_gone_on_with(end, code, large, capsys, monkeyp
 
     monkeypatch.setattr(convert, "_write", noted)
     found, told = report(capsys, *large)
-    assert "goes on after 4 tensors" in told
+    assert "resuming after 4 finished tensors" in told
     assert written == [*LARGE][4:]
     assert [x["name"] for x in found["tensors"]] == [*LARGE]
     assert len({x["snr_db"] for x in found["tensors"]}) == 8
@@ -364,18 +376,18 @@ def test_a_change_begins_anew(change, large, capsys):
     assert run(END.format("os.kill(os.getpid(), 9)"), *large).returncode == -9
     if change == "options":
         large = *large, "--overflow", "saturate"
-        words = "begins anew, as it was with --overflow None"
+        words = "starting over: the earlier run had --overflow None"
     elif change == "input":
         td.safetensors.save("in.safetensors", LARGE)
-        words = "begins anew, as the input has changed"
+        words = "starting over: the input has changed"
     elif change == "journal":
         with open("out.safetensors.part.journal", "r+b") as file:
             file.seek(-9, os.SEEK_END)
             file.write(b"x")
-        words = "begins anew, as its journal is damaged"
+        words = "starting over: the journal is damaged"
     else:
         os.truncate("out.safetensors.part", 100)
-        words = "begins anew, as work files are missing"
+        words = "starting over: the work files are missing"
     _, told = report(capsys, *large)
     assert words in told
     check_done()
@@ -386,7 +398,7 @@ def test_a_line_of_the_journal_that_is_cut_off_counts_for_nothing(large, capsys)
     name = "out.safetensors.part.journal"
     os.truncate(name, os.path.getsize(name) - 9)
     _, told = report(capsys, *large)
-    assert "goes on after 3 tensors" in told
+    assert "resuming after 3 finished tensors" in told
     check_done()
 
 

@@ -190,7 +190,7 @@ def test_tune_begins_again(tmp_path):
     assert told == []
     damaged(path)
     trials = Trials(str(path), True, told.append)
-    assert told == ["begins anew, as its journal is damaged"]
+    assert told == ["begins again, since its journal is damaged"]
     assert trials.find("a") is None
     trials.close()
     assert not path.exists()

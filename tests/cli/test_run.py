@@ -141,7 +141,7 @@ def test_a_program_on_standard_input_is_as_python_runs_it(folder: Path) -> None:
     words = ("tune", "--check", "regex:.", "--tolerance", "1", "-")
     done = forks.python("-m", "tf32dtype", *words, cwd=folder, input=PRODUCTS)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "name a file" in done.stderr
+    assert "must be a file" in done.stderr
 
 
 def test_a_module_is_as_python_runs_it(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Messages of reports, plans, tuning and of the commands that run programs."""
 
-import os
-import sys
+import io
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,10 @@ def command(*words: str) -> Callable[[], object]:
     """Return a call of a command that raises the line after "tf32dtype NAME: "."""
 
     def call() -> None:
-        lines: list[str] = []
-        write, sys.stderr.write = sys.stderr.write, lines.append  # type: ignore[method-assign,assignment]
-        try:
+        with redirect_stderr(io.StringIO()) as told:
             code = main.main(words)
-        finally:
-            sys.stderr.write = write  # type: ignore[method-assign]
         if code:
-            raise _Refused("".join(lines).strip().partition(": ")[2])
+            raise _Refused(told.getvalue().strip().partition(": ")[2])
 
     return call
 
@@ -105,7 +101,6 @@ CHECKED = ("--check", "regex:x", "--tolerance")
 CASES: dict[str, Callable[[], object]] = {
     "report.precision": report(precision="bf17"),
     "report.precision none": report(precision=" "),
-    "report.device": report(device="H900"),
     "report.device without": report(precision="fp8_e4m3", device="A100"),
     "report.target_db": report(target_db=-3),
     "report.target_db infinite": report(target_db=float("inf")),
@@ -180,7 +175,6 @@ CASES: dict[str, Callable[[], object]] = {
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", os.environ["PATH"])
     (tmp_path / SCRIPT).write_text("")
 
 
@@ -188,11 +182,6 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_messages_have_the_shape(name: str) -> None:
     message = provoke(CASES[name])
     assert not faults(message), message
-    assert (
-        name.split()[0] != "plan"
-        or message.startswith("plan.toml")
-        or "missing" in name
-    )
 
 
 def test_there_are_many() -> None:

@@ -164,16 +164,16 @@ def test_what_is_wrong_is_one_line_and_files_stay(
     monkeypatch.chdir(folder)
     for words, said in (
         (["--precision", "bf17"], "precision must be one of"),
-        (["--precision", ""], "no precision is named"),
+        (["--precision", ""], "must name at least one precision"),
         (["--device", "H900"], "got 'H900'"),
-        (["--target-db", "-3"], "a target is more than 0 dB"),
+        (["--target-db", "-3"], "target_db must be more than 0"),
         (["--target-db", "x"], "--target-db"),
-        (["--only", "missing.py"], "no such file: 'missing.py'"),
-        (["--only", "products.py:stop"], "has no function 'stop'; it has step"),
-        (["--except", "missing.py:f"], "no such file: 'missing.py'"),
-        (["--html", "missing/r.html"], "no such folder: missing"),
-        (["--json", "."], "is a folder"),
-        (["--json", "old.html"], "the same file"),
+        (["--only", "missing.py"], "an existing file; got 'missing.py"),
+        (["--only", "products.py:stop"], "such as step; got 'stop'"),
+        (["--except", "missing.py:f"], "an existing file; got 'missing.py"),
+        (["--html", "missing/r.html"], "missing does not exist"),
+        (["--json", "."], "got the folder"),
+        (["--json", "old.html"], "must be different files"),
         (["--bogus"], "--bogus"),
     ):
         argv = "report", *files, *words, "products.py"

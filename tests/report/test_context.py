@@ -84,11 +84,11 @@ def test_what_cannot_begin_leaves_nothing_begun(
 def test_the_order_of_things() -> None:
     r = td.report()
     for what in ("call_sites", "advice", "not_reached", "run"):
-        with pytest.raises(RuntimeError, match="when the block ends"):
+        with pytest.raises(RuntimeError, match="before its block ends"):
             getattr(r, what)
-    with r, pytest.raises(RuntimeError, match="made once"):
+    with r, pytest.raises(RuntimeError, match="entered twice"):
         r.__enter__()
-    with pytest.raises(RuntimeError, match="made once"), r:
+    with pytest.raises(RuntimeError, match="entered twice"), r:
         pass
 
 

@@ -181,8 +181,8 @@ def test_save(report: Report, tmp_path: Path) -> None:
     report.save(str(tmp_path / "x.json"))
     assert (tmp_path / "x.html").read_text(encoding="utf-8") == report.to_html()
     assert (tmp_path / "x.json").read_text() == report.to_json()
-    with pytest.raises(UserError, match=r"saved as \.html or \.json, not 'x\.txt'"):
+    with pytest.raises(UserError, match=r"must end in \.html or \.json; got 'x\.txt'"):
         report.save("x.txt")
-    with pytest.raises(UserError, match="no such folder"):
+    with pytest.raises(UserError, match="must be in an existing folder"):
         report.save(str(tmp_path / "missing" / "x.html"))
     assert not [x for x in tmp_path.iterdir() if x.suffix == ".part"]

@@ -72,7 +72,7 @@ def test_a_format_without_a_precision_needs_one(program: Path) -> None:
     words = ["-m", "tf32dtype", "run", "--arithmetic", "float8_e3m4"]
     done = forks.python(*words, "squares.py", cwd=program)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "add --precision NAME" in done.stderr
+    assert "Use --precision to name one" in done.stderr
     done = forks.python(*words, "--precision", "f32", "squares.py", cwd=program)
     assert (done.returncode, done.stdout.count("[")) == (0, 2)
 

@@ -49,12 +49,12 @@ def test_no_numbers(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("none")
     (tmp_path / "f.py").write_text(FUNCTION)
     for text, complaint in {
-        "file:missing.npy": "the program wrote no missing.npy",
+        "file:missing.npy": "the program must write missing.npy",
         "file:nan.npy": "NaN or Inf",
-        "file:text.npy": "no numbers",
-        "file:empty.txt": "found no number",
-        "regex:E=(.*)": "the check failed: .*could not convert",
-        f"python:{tmp_path}/f.py:wrong": "the check failed",
+        "file:text.npy": "must return numbers",
+        "file:empty.txt": "must find at least one number",
+        "regex:E=(.*)": "the check cannot read its numbers: .*could not convert",
+        f"python:{tmp_path}/f.py:wrong": "the check cannot read its numbers",
     }.items():
         with pytest.raises(CheckError, match=complaint):
             Check(text).numbers(str(tmp_path), "E=one")

@@ -245,12 +245,12 @@ def test_failures_and_nan_are_trials_that_fail(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        ("import random; print(random.random())", "not deterministic"),
-        ("print(1); raise SystemExit(3)", "no answer: exit code 3"),
-        ("print('nan')", "no answer: the answer has NaN or Inf"),
-        ("print(1)", "no product that could be tuned"),
+        ("import random; print(random.random())", "must be deterministic"),
+        ("print(1); raise SystemExit(3)", "got none: exit code 3"),
+        ("print('nan')", "the result must be finite; got NaN or Inf"),
+        ("print(1)", "must make matrix multiplications to tune"),
         ("import numpy as np; x = np.ones((9, 9)); x @ x; print(1)",
-         "those in float64 need --float64"),
+         "Use --float64 or --complex64 to include float64"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_tuned(tmp_path: Path, program: str, told: str) -> None:
@@ -272,7 +272,7 @@ def test_its_trials_are_processes_of_their_own(tmp_path: Path) -> None:
     words = "program.py", "--check", "regex:.+", "--tolerance", "1e-3", "--", "x"
     done = interpreters.python("-m", "tf32dtype", "tune", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no product that could be tuned" in done.stderr
+    assert "must make matrix multiplications to tune" in done.stderr
     runs = [json.loads(line) for line in log.read_text().splitlines()]
     assert runs[:2] == 2 * [[["program.py", "x"], True, ""]]
     (report,) = runs[2:]
@@ -285,13 +285,19 @@ def test_wrong_words(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("")
     check = ["--check", "regex:.+"]
     for words, told in (
-        (["x.py"], "--check and --tolerance are needed"),
-        (["x.py", *check, "--tolerance", "-1"], "--tolerance -1"),
-        (["y.py", *check, "--tolerance", "1"], "y.py: no such file"),
-        (["x.py", "--check", "out", "--tolerance", "1"], "a check is file:PATH"),
+        (["x.py"], "--check and --tolerance must be given"),
+        (
+            ["x.py", *check, "--tolerance", "-1"],
+            "--tolerance must be 0 or more; got -1",
+        ),
+        (["y.py", *check, "--tolerance", "1"], "an existing file; got y.py"),
+        (["x.py", "--check", "out", "--tolerance", "1"], "--check must be file:PATH"),
         (["x.py", *check, "--tolerance", "1", "--precisions", "bf17"], "'bf17'"),
-        (["x.py", *check, "--tolerance", "1", "--out", "a/b.toml"], "no such folder"),
-        (["x.py", *check, "--tolerance", "1", "--resume"], "nothing to resume"),
+        (["x.py", *check, "--tolerance", "1", "--out", "a/b.toml"], "a does not exist"),
+        (
+            ["x.py", *check, "--tolerance", "1", "--resume"],
+            "--resume must find a journal",
+        ),
         (["x.py", *check, "--tolerance", "1", "--color"], "--color"),
     ):
         assert told in complaint(tmp_path, *words)
@@ -317,4 +323,4 @@ def test_words_of_the_program(tmp_path: Path) -> None:
         "--check", "-1",
     )  # fmt: skip
     assert done.returncode == 2  # float64 alone: there is nothing to tune
-    assert "no product" in done.stderr
+    assert "must make matrix multiplications" in done.stderr

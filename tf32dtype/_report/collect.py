@@ -72,7 +72,7 @@ class Collector:
         """
         if not _core.blas_available():
             raise UserError(
-                "reports are not available on this system; use Linux on x86-64 or AArch64"
+                "reports are not available on this system; use Linux (x86-64, AArch64)"
             )
         if Collector._at_work:
             raise UserError("a second report cannot begin while another one runs")
