@@ -166,5 +166,5 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_context = {"default_mode": "auto"}
-#: The home page has no pages beside it in its section.
+#: The home page does not have a sidebar.
 html_sidebars = {"index": []}

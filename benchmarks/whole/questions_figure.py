@@ -23,7 +23,7 @@ BRANCHES = {
     "a program": {
         "Which lines lose digits?": "tf32dtype report script.py",
         "How does its result change?": "tf32dtype run --precision bf16 script.py",
-        "Which precision is enough?": "tf32dtype tune script.py",
+        "Which precision is enough?": "tf32dtype tune script.py --check ...",
         "It is not Python?": "tf32dtype blas --precision bf16 program",
     },
     "a result of a GPU": {
