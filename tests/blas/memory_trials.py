@@ -110,6 +110,10 @@ def large_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     special[rng.random(a.shape) < 0.01] = np.inf
     yield "ztrmm of Inf", lambda: blas.ztrmm(1, c, special)
     yield "ztrmv", lambda: blas.ztrmv(c, a[:, 0])
+    # The copy of `wide` fills the reserve: only sums without NaN fit beside it.
+    triangle, wide = matrix("z", 300, 300), matrix("z", 300, 7828)
+    wide[150, ::3] = np.inf
+    yield "ztrmm of Inf in a full reserve", lambda: blas.ztrmm(1, triangle, wide)
 
 
 def try_large(trials: Trials, precision: Any) -> None:
