@@ -1,6 +1,7 @@
 /* Computes a product of a call: straight into C where that holds the sums as they are,
  * else by way of scratch. */
 #include <fenv.h>
+#include <math.h>
 
 #include "blas/blas_triangle.h"
 #include "blas/blas_update.h"
@@ -91,11 +92,12 @@ static int c_is_finite(const struct tf_blas_product *p)
 }
 
 /* Whether C holds nothing but the sums, or what tf_gemm_strided makes of them: that would
- * take Inf and NaN of C for its own, and raise flags. */
+ * take Inf and NaN of alpha, beta and C for its own, and raise flags. */
 static int goes_straight(const struct tf_blas_product *p, const struct tf_blas_pair *x)
 {
     if (p->triangle || x->a.shape != TF_FULL || x->b.shape != TF_FULL ||
-        overlaps(p, &x->a) || overlaps(p, &x->b)) {
+        overlaps(p, &x->a) || overlaps(p, &x->b) || !isfinite(p->alpha[0]) ||
+        !isfinite(p->beta[0])) {
         return 0;
     }
     if (is_real(p->beta, 0)) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/fp_environment.h"
 
 static int is_single(char type) { return type == 's' || type == 'c'; }
 
@@ -64,6 +65,7 @@ float tf_blas_number_at(const char *place, char type)
 
 void tf_blas_find_greatest(const struct tf_blas_matrix *x, char type, float greatest[2])
 {
+    const struct tf_fp saved = tf_fp_begin();
     for (ptrdiff_t i = 0; i < x->rows; i++) {
         for (ptrdiff_t j = 0; j < x->columns; j++) {
             const char *item = x->data + i * x->strides[0] + j * x->strides[1];
@@ -75,4 +77,5 @@ void tf_blas_find_greatest(const struct tf_blas_matrix *x, char type, float grea
             }
         }
     }
+    tf_fp_end(saved, 0);
 }

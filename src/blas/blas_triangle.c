@@ -29,7 +29,7 @@ struct triangle_product {
     uint64_t *bits;  /* of `words` words: see enum map */
     ptrdiff_t words;
     ptrdiff_t *doubtful; /* as find_doubtful has it */
-    char *gathered, *sums;
+    char *copy, *gathered, *sums;
 };
 
 static char *sum_at(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t q)
@@ -305,56 +305,67 @@ static int is_invalid(const struct triangle_product *t)
     return 0;
 }
 
-/* Computes doubtful sums again. Returns -1 if memory is short or it was stopped; else whether
- * a NaN is left that comes from no NaN, so that it raises FE_INVALID. */
-static int mend(const struct tf_precision *precision, struct tf_blas_pair x,
-                struct tf_matrix c)
+static struct triangle_product product_of(const struct tf_precision *precision,
+                                         struct tf_blas_pair x, struct tf_matrix c)
 {
     const int axis = x.a.shape == TF_TRIANGULAR ? 0 : 1;
-    const struct tf_blas_matrix given = axis ? x.a : x.b;
     struct triangle_product t = {.precision = precision, .of = x, .c = c, .axis = axis};
-    struct tf_greatest greatest = {{{0}}};
-    t.triangle = axis ? &t.of.b : &t.of.a;
-    t.other = axis ? &t.of.a : &t.of.b;
     t.lines = axis ? x.b.columns : x.a.rows;
     t.others = axis ? x.a.rows : x.b.columns;
     t.k = x.a.columns;
-    t.first = t.triangle->first;
-    t.ends_with_zeros = t.triangle->upper == axis;
-    if (precision->scaling == TF_SCALED_MATRIX && !x.greatest) {
-        tf_blas_find_greatest(&x.a, x.type, greatest.of[0]);
-        tf_blas_find_greatest(&x.b, x.type, greatest.of[1]);
-        t.of.greatest = &greatest;
-    }
-    t.cleared = t.ends_with_zeros ? t.k : 0;
-    const ptrdiff_t item = tf_blas_item_size(x.type);
-    const struct tf_blas_matrix by_position = axis ? tf_blas_transposed(given) : given;
-    char *copy = tf_blas_copy_rows(&by_position, x.type, 0, t.k);
-    t.gathered = tf_blas_room(t.k, t.others, (size_t)item);
-    t.nan = tf_blas_room(2, t.others, sizeof *t.nan);
-    t.line_nans = tf_blas_room(1, t.lines, 1);
-    t.sums = tf_blas_room(MOST_LINES, t.others, (size_t)item);
     t.words = (t.k + 63) / 64;
-    t.bits = tf_blas_room(2 * MAPS * (t.lines > t.others ? t.lines : t.others), t.words,
-                          sizeof *t.bits);
-    int status = -1;
-    if (copy && t.gathered && t.nan && t.line_nans && t.sums && t.bits) {
-        t.doubtful = t.nan + t.others;
-        t.other->data = copy;
-        t.other->strides[axis] = t.others * item;
-        t.other->strides[1 - axis] = item;
-        find_nans(&t);
-        fill_maps(&t);
-        status = sum_block(&t, 0, t.lines);
-        status = status < 0 ? -1 : is_invalid(&t);
+    t.first = axis ? x.b.first : x.a.first;
+    t.ends_with_zeros = (axis ? x.b.upper : x.a.upper) == axis;
+    t.cleared = t.ends_with_zeros ? t.k : 0;
+    return t;
+}
+
+/* Takes all memory that mend needs, but for that of products. */
+static int take_rooms(struct triangle_product *t)
+{
+    const ptrdiff_t item = tf_blas_item_size(t->of.type);
+    const struct tf_blas_matrix by_position =
+        t->axis ? tf_blas_transposed(t->of.a) : t->of.b;
+    t->copy = tf_blas_copy_rows(&by_position, t->of.type, 0, t->k);
+    t->gathered = tf_blas_room(t->k, t->others, (size_t)item);
+    t->nan = tf_blas_room(2, t->others, sizeof *t->nan);
+    t->line_nans = tf_blas_room(1, t->lines, 1);
+    t->sums = tf_blas_room(MOST_LINES, t->others, (size_t)item);
+    t->bits = tf_blas_room(2 * MAPS * (t->lines > t->others ? t->lines : t->others),
+                           t->words, sizeof *t->bits);
+    return t->copy && t->gathered && t->nan && t->line_nans && t->sums && t->bits ? 0 : -1;
+}
+
+static void free_rooms(const struct triangle_product *t)
+{
+    tf_room_free(t->copy);
+    tf_room_free(t->gathered);
+    tf_room_free(t->nan);
+    tf_room_free(t->line_nans);
+    tf_room_free(t->sums);
+    tf_room_free(t->bits);
+}
+
+/* Computes doubtful sums again. Returns -1 if memory is short or it was stopped; else whether
+ * a NaN is left that comes from no NaN, so that it raises FE_INVALID. */
+static int mend(struct triangle_product *t)
+{
+    const ptrdiff_t item = tf_blas_item_size(t->of.type);
+    struct tf_greatest greatest = {{{0}}};
+    if (t->precision->scaling == TF_SCALED_MATRIX && !t->of.greatest) {
+        tf_blas_find_greatest(&t->of.a, t->of.type, greatest.of[0]);
+        tf_blas_find_greatest(&t->of.b, t->of.type, greatest.of[1]);
+        t->of.greatest = &greatest;
     }
-    tf_room_free(copy);
-    tf_room_free(t.gathered);
-    tf_room_free(t.nan);
-    tf_room_free(t.line_nans);
-    tf_room_free(t.sums);
-    tf_room_free(t.bits);
-    return status;
+    t->triangle = t->axis ? &t->of.b : &t->of.a;
+    t->other = t->axis ? &t->of.a : &t->of.b;
+    t->other->data = t->copy;
+    t->other->strides[t->axis] = t->others * item;
+    t->other->strides[1 - t->axis] = item;
+    t->doubtful = t->nan + t->others;
+    find_nans(t);
+    fill_maps(t);
+    return sum_block(t, 0, t->lines) < 0 ? -1 : is_invalid(t);
 }
 
 static int holds_nan(struct tf_blas_pair x, struct tf_matrix c)
@@ -373,21 +384,27 @@ static int holds_nan(struct tf_blas_pair x, struct tf_matrix c)
 int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x,
                      struct tf_matrix c)
 {
+    if (x.a.shape != TF_TRIANGULAR && x.b.shape != TF_TRIANGULAR) {
+        return tf_blas_multiply_full(precision, x, c);
+    }
+    struct triangle_product t = product_of(precision, x, c);
     fexcept_t before;
     fegetexceptflag(&before, FE_INVALID);
     const int was_invalid = fetestexcept(FE_INVALID);
-    if (tf_blas_multiply_full(precision, x, c) < 0) {
-        return -1;
+    /* In the reserve, the memory for what NaN would need is taken without a NaN too: where
+     * a block has fitted, all blocks fit, whatever their numbers are. */
+    const int early = tf_in_reserve();
+    int failed = (early && take_rooms(&t) < 0) || tf_blas_multiply_full(precision, x, c) < 0;
+    if (!failed && holds_nan(x, c)) {
+        const int status = !early && take_rooms(&t) < 0 ? -1 : mend(&t);
+        failed = status < 0;
+        feclearexcept(FE_INVALID); /* what zeros have raised does not count */
+        if (was_invalid) {
+            fesetexceptflag(&before, FE_INVALID);
+        } else if (status > 0 && !precision->silent) {
+            feraiseexcept(FE_INVALID);
+        }
     }
-    if ((x.a.shape != TF_TRIANGULAR && x.b.shape != TF_TRIANGULAR) || !holds_nan(x, c)) {
-        return 0;
-    }
-    const int status = mend(precision, x, c);
-    feclearexcept(FE_INVALID); /* what zeros have raised does not count */
-    if (was_invalid) {
-        fesetexceptflag(&before, FE_INVALID);
-    } else if (status > 0 && !precision->silent) {
-        feraiseexcept(FE_INVALID);
-    }
-    return status < 0 ? -1 : 0;
+    free_rooms(&t);
+    return failed ? -1 : 0;
 }

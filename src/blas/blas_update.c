@@ -151,8 +151,8 @@ TF_INLINE void update_element(const struct update *u, int single, int complex,
             result.real = fused(single, u->beta[0], old.real, result.real);
         }
     }
-    if (is_real) {
-        result.imaginary = 0;
+    if (is_real || !complex) {
+        result.imaginary = 0; /* Inf times no imaginary part is NaN */
     }
     if (!isfinite(result.real) || !isfinite(result.imaginary)) {
         *flags |= flags_of(u, sum, more, old, result);

@@ -27,7 +27,7 @@ static int is_main_thread(void) { return 0; }
 
 static struct sigaction before;
 static atomic_int count;
-static int counts;
+static int counts, is_installed; /* the latter until it was taken away here */
 static pthread_t main_thread;
 
 static void on_signal(int number, siginfo_t *information, void *context)
@@ -45,28 +45,42 @@ static int is_ours(const struct sigaction *action)
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
+static int are_same(const struct sigaction *a, const struct sigaction *b)
+{
+    if ((a->sa_flags & SA_SIGINFO) != (b->sa_flags & SA_SIGINFO)) {
+        return 0;
+    }
+    return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction
+                                    : a->sa_handler == b->sa_handler;
+}
+
 void tf_interrupts_count(int (*is_waiting)(void))
 {
     struct sigaction found;
     ask_whether_waiting = is_waiting;
-    if (sigaction(SIGINT, NULL, &found) || is_ours(&found) ||
+    if (sigaction(SIGINT, NULL, &found) ||
         (!(found.sa_flags & SA_SIGINFO) &&
          (found.sa_handler == SIG_IGN || found.sa_handler == SIG_DFL))) {
         return;
     }
-    before = found;
     main_thread = pthread_self();
+    counts = 1;
+    /* A handler that came after ours may call ours, which must not call it in turn. */
+    if (is_ours(&found) || (is_installed && !are_same(&found, &before))) {
+        return;
+    }
+    before = found;
     struct sigaction own = found;
     own.sa_flags |= SA_SIGINFO;
     own.sa_sigaction = on_signal;
-    counts = sigaction(SIGINT, &own, NULL) == 0;
+    counts = is_installed = sigaction(SIGINT, &own, NULL) == 0;
 }
 
 void tf_interrupts_forget(void)
 {
     struct sigaction found;
     if (counts && !sigaction(SIGINT, NULL, &found) && is_ours(&found)) {
-        sigaction(SIGINT, &before, NULL);
+        is_installed = sigaction(SIGINT, &before, NULL) != 0;
     }
     counts = 0;
 }

@@ -8,6 +8,7 @@
 #include "runtime/asserts.h"
 #include "runtime/platform.h"
 #include "runtime/sizes.h"
+#include "runtime/stops.h"
 
 /* A workspace takes about 10 MB of it. Pages that nobody touches take no memory. */
 enum { RESERVE = 48 << 20, ALIGNMENT = 4096, NAP = 100000 /* ns */ };
@@ -15,7 +16,7 @@ enum { RESERVE = 48 << 20, ALIGNMENT = 4096, NAP = 100000 /* ns */ };
 static char *reserve;
 static size_t used;
 static int users;
-static atomic_flag taken = ATOMIC_FLAG_INIT; /* of all of these */
+static atomic_flag taken = ATOMIC_FLAG_INIT; /* of the reserve, and what is used of it */
 static _Thread_local int is_inside;
 
 static void lock(void)
@@ -39,33 +40,38 @@ static void forget_others(void)
 int tf_reserve_begin(void)
 {
     static int prepared;
-    lock();
     if (!prepared) {
         tf_at_fork(forget_others);
         prepared = 1;
     }
-    if (!reserve) {
+    if (users == 0) {
+        lock();
         reserve = tf_pages_take(RESERVE);
+        unlock();
     }
-    const int failed = !reserve;
-    users += !failed;
-    unlock();
-    return failed ? -1 : 0;
+    users += reserve != NULL;
+    return reserve ? 0 : -1;
 }
 
 void tf_reserve_end(void)
 {
-    lock();
     if (--users == 0) {
+        lock();
         tf_pages_give(reserve, RESERVE);
         reserve = NULL;
+        unlock();
     }
-    unlock();
 }
 
 int tf_reserve_enter(void)
 {
-    lock();
+    struct tf_watch watch = {0};
+    while (atomic_flag_test_and_set(&taken)) {
+        if (tf_is_stopped(&watch, 1)) {
+            return -1;
+        }
+        tf_nap(NAP);
+    }
     if (!reserve) {
         unlock();
         return -1;

@@ -4,14 +4,15 @@
 
 #include <stddef.h>
 
-/* Allocates the reserve, as often as it was begun and not yet ended. Returns -1 if memory
- * is short. */
+/* Allocates the reserve, as often as it was begun and not yet ended: by one thread at a time.
+ * Waits for who is inside only where there is no other user. Returns -1 if memory is
+ * short. */
 int tf_reserve_begin(void);
 void tf_reserve_end(void);
 
 /* From here to tf_reserve_leave, all room and workspaces that this thread takes are parts
  * of the reserve, and this thread computes without help. One thread at a time may be
- * inside; others wait. Returns -1 if there is no reserve. */
+ * inside; others wait. Returns -1 if there is no reserve, or if it was stopped (stops.h). */
 int tf_reserve_enter(void);
 void tf_reserve_leave(void);
 int tf_in_reserve(void);

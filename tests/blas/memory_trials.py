@@ -89,6 +89,28 @@ def try_call(trials: Trials, precision: dict[str, Any], name: str, call: Call) -
                 break
 
 
+def try_flags(trials: Trials, name: str, call: Call) -> None:
+    """In the reserve, NaN in a matrix with one scale raises no further flag."""
+    libm, invalid = ctypes.CDLL("libm.so.6"), 1  # on x86-64 and AArch64
+    made, spec = call.made(), spec_of(precision="fp8_e4m3")
+    arrays = [x for x in call.words if isinstance(x, np.ndarray) and x.size > 1]
+    for x in arrays:
+        x.flat[::3] = np.nan
+    given = [x.copy() for x in arrays]
+    raised = []
+
+    def compute() -> None:
+        for x, y in zip(arrays, given, strict=True):
+            x[...] = y
+        libm.feclearexcept(invalid)
+        assert made.compute(spec)[0] == 0, name
+        raised.append(libm.fetestexcept(invalid))
+
+    compute()
+    trials.compute(compute, 0, False)
+    assert raised[0] == raised[1], name
+
+
 def large_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     import scipy.linalg.blas as blas
 
@@ -110,6 +132,10 @@ def large_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     special[rng.random(a.shape) < 0.01] = np.inf
     yield "ztrmm of Inf", lambda: blas.ztrmm(1, c, special)
     yield "ztrmv", lambda: blas.ztrmv(c, a[:, 0])
+    # The copy of `wide` fills the reserve: only sums without NaN fit beside it.
+    triangle, wide = matrix("z", 300, 300), matrix("z", 300, 7828)
+    wide[150, ::3] = np.inf
+    yield "ztrmm of Inf in a full reserve", lambda: blas.ztrmm(1, triangle, wide)
 
 
 def try_large(trials: Trials, precision: Any) -> None:
@@ -130,6 +156,8 @@ if __name__ == "__main__":
         trials = Trials(sys.argv[1])
         if sys.argv[2] == "small":
             try_small(trials)
+            for name, call in small_calls():
+                try_flags(trials, name, call)
         else:
             try_large(trials, sys.argv[2])
     assert not _core.blas_lost()

@@ -320,11 +320,14 @@ def test_flags(kind: str) -> None:
         (inf, one(0, kind), one(0, kind), 1, 0, {"invalid"}),
         (one(np.nan, kind), one(0, kind), one(0, kind), 1, 0, set()),
         (one(1, kind), one(1, kind), one(np.nan, kind), 1, 1, set()),
+        (one(1, kind), one(1, kind), one(1, kind), np.inf, 1, set()),
+        (one(1, kind), one(1, kind), one(1, kind), 1, np.inf, set()),
+        (one(0, kind), one(1, kind), one(1, kind), np.inf, 1, {"invalid"}),
     ]
     most = np.finfo(DTYPES[kind]).max
     cases.append((one(1, kind), one(1, kind), one(most, kind), 1, 2, {"over"}))
     for a, b, c, alpha, beta, want in cases:
-        if kind in "cz" and np.isinf(a).any():
+        if kind in "cz" and np.isinf([a.item(), alpha, beta]).any():
             continue  # Inf + 0j times anything is NaN, and invalid
         call, _ = gemm(kind, a, b, c, alpha, beta)
         assert raised(call, F32) == want, (a, b, c)

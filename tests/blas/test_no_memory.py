@@ -45,7 +45,7 @@ def test_every_allocation_of_every_routine(refuser: Path) -> None:
     "precision", ["bf16", pytest.param("fp8_e4m3", marks=pytest.mark.exhaustive)]
 )
 def test_results_that_do_not_fit(refuser: Path, precision: str) -> None:
-    assert trials(refuser, precision) == 8
+    assert trials(refuser, precision) == 9
 
 
 #: The conjugated operand needs a copy of 52 MB, more than the reserve has.
@@ -94,3 +94,47 @@ def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:
     done = python(*words, tmp_path / "p.py", refuser, LD_PRELOAD=str(refuser))
     assert done.returncode == 3, done.stderr
     assert "no memory for what the precision needs" in done.stderr
+
+
+#: One thread's product is in the reserve for seconds, while the main thread goes on.
+WAITING = """
+import os, signal, sys, threading, time
+import numpy as np, tf32dtype as td
+from tests.blas.memory_trials import Trials
+signal.signal(signal.SIGINT, signal.default_int_handler)
+trials = Trials(sys.argv[1])
+precision = td.matmul_precision("bf16x9", blas=True)
+a, few = (np.full((n, n), 0.5, np.float32) for n in (4000, 20))
+
+ready, go = threading.Event(), threading.Event()
+
+def product():
+    with precision:
+        ready.set()
+        go.wait()
+        a.dot(a)
+
+def waiting():
+    began = time.monotonic()
+    with precision:
+        print("entered", time.monotonic() - began < 1)
+        main = threading.get_ident()
+        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+        try:
+            few.dot(few)
+        except KeyboardInterrupt:
+            print("interrupted", worker.is_alive(), flush=True)
+            os._exit(0)
+
+worker = threading.Thread(target=product)
+worker.start()
+ready.wait()
+trials.compute(lambda: (go.set(), time.sleep(0.5), waiting()), 0, False)
+"""
+
+
+def test_others_do_not_wait(refuser: Path) -> None:
+    """A scope begins while another thread is in the reserve; Ctrl-C ends a product that
+    waits for it."""
+    told = run("-c", WAITING, refuser, LD_PRELOAD=str(refuser), OMP_NUM_THREADS="1")
+    assert told.split() == ["entered", "True", "interrupted", "True"]
