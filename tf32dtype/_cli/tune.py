@@ -98,8 +98,11 @@ def run(arguments: Namespace) -> int:
 
 
 def _all_arguments(arguments: Namespace) -> Namespace:
-    """With the options after the program; what follows -- is the program's own. Where
-    the check stands before the program, all words are that follow."""
+    """Add the options that follow the program.
+
+    The arguments after -- are the program's own. If --check precedes the program, all
+    arguments that follow are.
+    """
     words: list[str] = arguments.arguments
     if arguments.check is not None:
         arguments.arguments = words[words[:1] == ["--"] :]
