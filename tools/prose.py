@@ -30,11 +30,11 @@ ERRORS = {
     r"|doubt|(?:long|furth|bett|fast|slow|wid|larg|small|low|high|near)er)\b)[\w`]",
     "opens": r"^[\s\"'(*]*(?:Of (?!course)|What\b(?!.*\?))",
     "what": r"\b(?:of|by|for|with|in|to|than|as|on|from|at|into) what\b(?!.*\?)",
-    "per": r"\b(?:bits?|bytes?|(?<!to )scale|values?|codes?|[num]s|lines?|rows?|[MG]B"
+    "per": r"(?<!many )\b(?:bits?|bytes?|(?<!to )scale|values?|codes?|[num]s|lines?|\d+"
     r"|files?|elements?|multiply-adds?|instructions?|threads?|products?|tiles?|one|words?"
-    r"|kernels?|\d+) an? (?:value|block|second|time|item|call|file|thread|line|row|byte"
-    r"|chunk|tensor|code|process|piece|element|function|format|group|core|product|tile"
-    r"|matrix|step|launch|instruction|lane|dataset|subject|column|dtype|kernel)\b",
+    r"|rows?|kernels?|[MG]B) an? (?:value|block|second|time|item|call|file|thread|line"
+    r"|row|byte|chunk|tensor|code|process|piece|element|function|format|group|core|dtype"
+    r"|product|tile|matrix|step|launch|instruction|lane|dataset|column|kernel)\b",
     "word": r"(?i)\b(?:(?:mend|obey)(?:s|ed|ing)?|anew|beside|lesser|for ever|nobody"
     r"|whoever|h[eo]lds? (?:\w+ )?against|go(?:es|ing)? on|greatest(?! common))\b",
 }
