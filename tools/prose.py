@@ -31,10 +31,10 @@ ERRORS = {
     "opens": r"^[\s\"'(*]*(?:Of (?!course)|What\b(?!.*\?))",
     "what": r"\b(?:of|by|for|with|in|to|than|as|on|from|at|into) what\b(?!.*\?)",
     "per": r"(?<!many )\b(?:bits?|bytes?|(?<!to )scale|values?|codes?|[num]s|lines?|\d+"
-    r"|files?|elements?|multiply-adds?|instructions?|threads?|products?|tiles?|one|words?"
-    r"|rows?|kernels?|[MG]B) an? (?:value|block|second|time|item|call|file|thread|line"
-    r"|row|byte|chunk|tensor|code|process|piece|element|function|format|group|core|dtype"
-    r"|product|tile|matrix|step|launch|instruction|lane|dataset|column|kernel)\b",
+    r"|files?|elements?|multiply-adds?|instructions?|threads?|products?|tiles?|words?"
+    r"|one|rows?|kernels?|[MG]B) an? (?:value|block|second|time|item|call|file|thread"
+    r"|line|row|byte|chunk|tensor|code|process|piece|element|function|format|group|core"
+    r"|product|tile|matrix|step|launch|instruction|lane|dataset|column|kernel|dtype)\b",
     "word": r"(?i)\b(?:(?:mend|obey)(?:s|ed|ing)?|anew|beside|lesser|for ever|nobody"
     r"|whoever|h[eo]lds? (?:\w+ )?against|go(?:es|ing)? on|greatest(?! common))\b",
 }
