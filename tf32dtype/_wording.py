@@ -120,15 +120,14 @@ def one_of(
     "format must be one of td.formats; got 'tf23'. Did you mean tf32?"
     """
     names = [*choices]
-    few = f"{'one of ' * (len(names) > 2)}{joined([*map(brief, names)])}"
+    allowed = listing or joined([*map(brief, names)])
+    several = "one of " if listing or len(names) > 2 else ""
     if listing and fix is None:
         fix = did_you_mean(value, names)
         if names and not fix:
             fix = f"For example, use {joined([*map(str, names[:3])])}"
     end = f". {fix}" if fix else ""
-    return f"{argument} must be {f'one of {listing}' if listing else few}" + (
-        f"; got {brief(value)}{end}"
-    )
+    return f"{argument} must be {several}{allowed}; got {brief(value)}{end}"
 
 
 def did_you_mean(value: object, choices: Iterable[object]) -> str:

@@ -34,7 +34,7 @@ PUBLISHED: dict[str, tuple[float, float, float]] = {
     "tcfp12": (2.48e-05, 46.0, 3.12e-02),
     "tcfp16": (3.93e-07, 64.1, 7.81e-03),
 }
-MUST = {"tcfp8": 34.5, "tcfp12": 57, "tcfp16": 71, "int8": 45.5, "int12": 68.5,
+MINIMUM = {"tcfp8": 34.5, "tcfp12": 57, "tcfp16": 71, "int8": 45.5, "int12": 68.5,
         "int16": 92}  # fmt: skip
 STORED = ("int8", "int12", "int16")  # no unit multiplies them as they are
 DESCRIBED = ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp4", "mxint8",
@@ -87,7 +87,7 @@ def normal(shape: tuple[int, int]) -> Iterator[dict[str, Any]]:
             and dict(zip(("mse", "snr", "max"), published, strict=True)),
             "rule": rule,
             "best": best,
-            "must": MUST.get(name),
+            "minimum": MINIMUM.get(name),
         }
 
     yield row("bfloat16", 16, errors(x, x.astype(td.bfloat16)), None)
@@ -105,7 +105,7 @@ def normal(shape: tuple[int, int]) -> Iterator[dict[str, Any]]:
 
 def holds(row: dict[str, Any]) -> bool:
     """Whether a row of normal numbers is as published, and as good as it must be."""
-    good = row["must"] is None or row["best"]["snr"] >= row["must"]
+    good = row["minimum"] is None or row["best"]["snr"] >= row["minimum"]
     if row["published"] is not None:
         rule, published = row["rule"], row["published"]
         good &= abs(rule["mse"] / published["mse"] - 1) <= 0.01
@@ -173,16 +173,16 @@ def failures(shape: tuple[int, int], steps: int, size: int) -> Iterator[dict[str
     x = rng.standard_normal((64, shape[1]), np.float32)
 
     def row(case: str, unit: str, *figures: float | None) -> dict[str, Any]:
-        names = ("published", "rule", "best", "must")
+        names = ("published", "rule", "best", "minimum")
         print(f"  {case}", file=sys.stderr)
         return {"case": case, "unit": unit, **dict(zip(names, figures, strict=True))}
 
-    for case, numbers, published, must in (
+    for case, numbers, published, minimum in (
         ("tcfp8, weights 1 +- 0.02", weights, 0.84, 34),
         ("tcfp8, Student's t with 2 degrees", heavy, 11.1, 32),
     ):
         both = ratio(numbers, "published"), ratio(numbers, "mse")
-        yield row(case, "dB", published, *both, must)
+        yield row(case, "dB", published, *both, minimum)
     yield row(
         f"tcfp8, mean error of {steps} steps with feedback",
         "rms",
@@ -221,10 +221,10 @@ def products(a: np.ndarray, b: np.ndarray, row: Any) -> Iterator[dict[str, Any]]
 
 def passes(row: dict[str, Any]) -> bool:
     """Whether a case is as good as it must be; dB is better where more."""
-    best, must = row["best"], row["must"]
-    if must is None:
+    best, minimum = row["best"], row["minimum"]
+    if minimum is None:
         return True
-    return bool(best >= must if row["unit"] == "dB" else best <= must)
+    return bool(best >= minimum if row["unit"] == "dB" else best <= minimum)
 
 
 # -- the report ----------------------------------------------------------------------
@@ -245,7 +245,7 @@ def measure(quick: bool) -> Report:
 NORMAL = ("format", "bits a value",
           *(f"{figure}, {who}" for who in ("published", "its rule", "best")
             for figure in ("MSE", "SNR", "max")))  # fmt: skip
-FAILURES = ("case", "published", "its rule", "best", "must")
+FAILURES = ("case", "published", "its rule", "best", "minimum")
 
 
 def normal_lines(report: Report) -> list[tuple[str, ...]]:
@@ -278,7 +278,7 @@ def failure_lines(report: Report) -> list[tuple[str, ...]]:
         (
             row["case"],
             *(cell(row, name) for name in ("published", "rule", "best")),
-            cell(row, "must", ">= " if row["unit"] == "dB" else "<= "),
+            cell(row, "minimum", ">= " if row["unit"] == "dB" else "<= "),
         )
         for row in report["failures"]
     ]

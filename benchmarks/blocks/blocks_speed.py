@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import MEGABYTE, Functions, data, medians, memcpy, pin
-from promises import Case, Row, blocks, measure_rows, run_children
+from measuring import Case, Row, blocks, measure_rows, run_children
 from report import quote
 
 WIDTH = 4096  # of arrays

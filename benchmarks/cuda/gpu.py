@@ -33,7 +33,7 @@ import gpu_clock  # noqa: E402
 import gpu_products as products  # noqa: E402
 from common import machine, restart_as_usual  # noqa: E402
 from gpu_report import file_name  # noqa: E402
-from promises import measure_rows  # noqa: E402
+from measuring import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
 from tf32dtype._nvrtc import CudaError  # noqa: E402
@@ -107,7 +107,7 @@ def tabled(
 
 
 def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
-    """Into the cells: how `performant` does, measured again beside both."""
+    """Into the cases: how `performant` does, measured again beside both."""
     for cell in cells:
         shape = cell["mn"], cell["mn"], cell["k"]
         both = products.products(shape, precision)
@@ -152,7 +152,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
 
 
 #: energy needs NVML's counters, figures need matplotlib.
-PARTS = ("promises", "accuracy", "crossover", "energy", "figures")
+PARTS = ("cases", "accuracy", "crossover", "energy", "figures")
 
 # -- parts -----------------------------------------------------------------------------
 
@@ -200,11 +200,11 @@ def measure_accuracy(report: Report, sizes: Any) -> None:
 def measure_crossover(
     report: Report, clock: Any, grid: tuple[int, ...], tables: Path | None
 ) -> None:
-    """The cells and the table of them; then how `performant` does by it."""
+    """The cases and the table of them; then how `performant` does by it."""
     from tf32dtype.cuda._matmul import crossover as strategy
 
     cells: list[dict[str, Any]] = []
-    report.facts["crossover"] = {"precision": "bf16x9", "cells": cells}
+    report.facts["crossover"] = {"precision": "bf16x9", "cases": cells}
     for cell in crossover(clock, "bf16x9", grid):
         cells.append(cell)
         report.save()
@@ -253,7 +253,7 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     path = options.json or HERE.parent / "results" / name
     report = Report(path, device)
     parts = {
-        "promises": partial(measure_promises, report, clock, sizes, repeats, budget),
+        "cases": partial(measure_promises, report, clock, sizes, repeats, budget),
         "accuracy": partial(measure_accuracy, report, sizes),
         "crossover": partial(
             measure_crossover, report, clock, sizes.grid, options.tables

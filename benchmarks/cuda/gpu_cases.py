@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import gpu_products as products
 import gpu_streams as streams
-from promises import Case, Row
+from measuring import Case, Row
 
 
 class Sizes(NamedTuple):
@@ -37,7 +37,7 @@ FLOATS = ("tf32", "bfloat16", "float16")
 
 
 def rows(sizes: Sizes) -> list[Row]:
-    """All promises that are ratios."""
+    """All rows that are ratios."""
 
     def against_copy(name: str, cases: Callable[[int], Iterator[Case]]) -> Row:
         return Row(name, "of a copy", 0.8, 0.95, partial(cases, sizes.elements))
@@ -46,9 +46,9 @@ def rows(sizes: Sizes) -> list[Row]:
         names = "tf32", "bfloat16"
         return partial(products.native, sizes.native, names, instruction=instruction)
 
-    def emulated(precision: str, must: float, aim: float) -> Row:
+    def emulated(precision: str, minimum: float, target: float) -> Row:
         cases = partial(products.emulated, sizes.emulated, precision)
-        return Row(precision, "of SGEMM", must, aim, cases)
+        return Row(precision, "of SGEMM", minimum, target, cases)
 
     native = partial(products.native, sizes.native, (*FLOATS, "float8_e4m3fn"))
     return [
@@ -78,8 +78,8 @@ def rates(
 ) -> list[tuple[Row, Callable[[], Iterator[products.Rate]]]]:
     """Promises that are a speed, with what is timed; `peak` is float32's."""
 
-    def row(name: str, unit: str, must: float, aim: float) -> Row:
-        return Row(name, unit, must, aim, lambda: iter(()))
+    def row(name: str, unit: str, minimum: float, target: float) -> Row:
+        return Row(name, unit, minimum, target, lambda: iter(()))
 
     return [
         (

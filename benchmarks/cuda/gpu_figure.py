@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 
 Report = dict[str, Any]
-#: whose seconds these are in a cell of the crossover
+#: whose seconds these are in a case of the crossover
 WHO = {"native": "SGEMM", "emulated": "bf16x9"}
 
 
 def tflops(cell: Report, name: str) -> float:
-    """The speed that a cell says."""
+    """The speed that a case says."""
     speed: float = 2e-12 * cell["mn"] ** 2 * cell["k"] / cell[name]
     return speed
 
 
 def draw(report: Report, path: Path) -> None:
     """All of it; nothing where no shape was measured."""
-    cells = report.get("crossover", {}).get("cells")
+    cells = report.get("crossover", {}).get("cases")
     if not cells:
         return
     import matplotlib

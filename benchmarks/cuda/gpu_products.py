@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from gpu_arrays import normal, operands
-from promises import Case
+from measuring import Case
 
 #: formats by the name that cuBLAS' product has here, and the type of their storage
 KINDS = {

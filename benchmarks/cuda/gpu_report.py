@@ -49,11 +49,13 @@ def markdown(rows: list[list[str]]) -> list[str]:
     return ["", head, f"|{'---|' * len(rows[0])}", *others]
 
 
-def verdict(row: Report, cells: list[Cell]) -> str:
-    """What came of a promise, in words; all rows are speeds."""
-    if missed := [cell.column for cell in cells if cell.ratio < row["must"]]:
-        return "missed" if len(missed) == len(cells) else f"missed: {', '.join(missed)}"
-    return "aim reached" if all(x.ratio >= row["aim"] for x in cells) else "kept"
+def status(row: Report, cells: list[Cell]) -> str:
+    """Return the status of a row in words; all rows are speeds."""
+    if below := [cell.column for cell in cells if cell.ratio < row["minimum"]]:
+        names = "" if len(below) == len(cells) else f": {', '.join(below)}"
+        return f"below minimum{names}"
+    reached = all(x.ratio >= row["target"] for x in cells)
+    return "target reached" if reached else "minimum reached"
 
 
 def lines(row: Report) -> Iterator[tuple[str, list[Cell]]]:
@@ -71,16 +73,16 @@ def table(first: str, rows: list[Report]) -> list[str]:
     if not made:
         return []
     columns = list(dict.fromkeys(cell.column for *_, cells in made for cell in cells))
-    shown = [[first, "must", "aim", *columns, "promise"]]
+    shown = [[first, "minimum", "target", *columns, "status"]]
     for row, name, cells in made:
         ratios = {cell.column: f"{int(cell.ratio * 100) / 100:.2f}" for cell in cells}
-        limits = [f"{row[x]:.2g}" for x in ("must", "aim")]
+        limits = [f"{row[x]:.2g}" for x in ("minimum", "target")]
         values = [ratios.get(x, "-") for x in columns]
-        shown.append([name, *limits, *values, verdict(row, cells)])
+        shown.append([name, *limits, *values, status(row, cells)])
     return markdown(shown)
 
 
-def promises(report: Report) -> list[str]:
+def ratio_tables(report: Report) -> list[str]:
     """All rows, in three tables."""
     rows = [row for result in report.get("results", ()) for row in result["rows"]]
     blocks = [row for row in rows if row["name"] == "blocks"]
@@ -121,7 +123,7 @@ def joules(report: Report) -> list[str]:
 def crossover(report: Report) -> list[str]:
     """Where bf16x9 is faster, and what `performant` makes of that."""
     found = report.get("crossover", {})
-    cells = found.get("cells", ())
+    cells = found.get("cases", ())
     if not cells:
         return []
     precision = found["precision"]
@@ -188,7 +190,7 @@ def block(report: Report) -> str:
     return "\n".join(
         [
             device(report),
-            *promises(report),
+            *ratio_tables(report),
             *joules(report),
             *crossover(report),
             *(["", f"Not measured to the end: {', '.join(failed)}."] if failed else []),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from gpu_arrays import normal
-from promises import Case
+from measuring import Case
 
 import tf32dtype as td
 

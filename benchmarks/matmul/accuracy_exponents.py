@@ -95,7 +95,7 @@ class Reference:
 
 
 def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Six products of bfloat16 parts that are not scaled."""
+    """Six products of bfloat16 components that are not scaled."""
     import tf32dtype as td
 
     def parts(x: np.ndarray) -> list[np.ndarray]:
@@ -203,11 +203,11 @@ KINDS: dict[str, Callable[[Cell], bool]] = {
     "normal, subnormal": lambda c: normal_operands(c) and not normal_result(c),
     "subnormal, subnormal": lambda c: not (normal_operands(c) or normal_result(c)),
 }
-HEADINGS = ("operands, result", "cells", *DRAWN, BEST)
+HEADINGS = ("operands, result", "cases", *DRAWN, BEST)
 
 
 def lines(report: Report) -> list[tuple[str, ...]]:
-    """The median and lowest ratio of each kind of cell, under `HEADINGS`."""
+    """The median and lowest ratio of each kind of case, under `HEADINGS`."""
     rows = []
     for kind, belongs in KINDS.items():
         chosen = [cell for cell in cells(report) if belongs(cell)]
@@ -227,7 +227,7 @@ def show(report: Report) -> str:
 
 
 def block(report: Report) -> str:
-    """A Markdown table of the kinds of cells."""
+    """A Markdown table of the kinds of cases."""
     found = cells(report)
     ahead = [c["bf16x9"] - c[NUMPY] for c in found]
     behind = [cell for cell, more in zip(found, ahead, strict=True) if more < 0]
@@ -235,12 +235,12 @@ def block(report: Report) -> str:
     lost = sum(cell[UNSCALED] < cell[NUMPY] - 20 for cell in found)
     equal = ", ".join(f"{n} {report['equal'][n]:.1f}" for n in (*DRAWN, BEST))
     return "\n".join([
-        f"{measured_on(report)}; SNR in dB, the median and (the lowest) cell.",
+        f"{measured_on(report)}; SNR in dB, the median and (the lowest) case.",
         "",
         markdown(HEADINGS, lines(report)),
         "",
         f"bf16x9 differs from {NUMPY} by {span(ahead, '+.1f')} dB. Of the {len(found)}",
-        f"cells it is lower in {len(behind)} ({subnormal} with subnormal results),",
+        f"cases it is lower in {len(behind)} ({subnormal} with subnormal results),",
         f"unscaled x6 by more than 20 dB in {lost}.",
         "",
         f"With one exponent in all of A and one in all of B: {equal} dB.",

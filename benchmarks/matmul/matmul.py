@@ -34,7 +34,7 @@ from common import (
     torch_tensor,
     with_torch,
 )
-from promises import (
+from measuring import (
     Case,
     Row,
     blocks,
@@ -223,9 +223,9 @@ def one_thread(sizes: list[int]) -> list[Row]:
           for name, names in (("bf16, fp8", NARROW), ("tf32", ["tf32"]))],
         Row(f"fp8 @ {large}, NaN in 1 % of the rows", "x the time of none", 1.15, 1.05,
             lambda: with_nan(large)),
-        *[Row(f"{precision} @ {large}", FASTER, must, aim,
+        *[Row(f"{precision} @ {large}", FASTER, minimum, target,
               partial(emulated, precision, large))
-          for precision, must, aim in EMULATED],
+          for precision, minimum, target in EMULATED],
     ]  # fmt: skip
 
 

@@ -3,9 +3,9 @@
     python benchmarks/matmul/product_cliffs.py [--only PATTERN] [--above 10]
                                                [--size 64] [--json FILE]
 
-A cell is a tensor core, or a BLAS routine in a precision, and a class of operands. Its
+A case is a tensor core, or a BLAS routine in a precision, and a class of operands. Its
 factor is its time over that of the same product with N(0, 1), measured in turns, minima
-of repeats. Cells above `--above` are printed, the worst first; all go to the JSON. One
+of repeats. Cases above `--above` are printed, the worst first; all go to the JSON. One
 thread, one core; elementwise functions are in benchmarks/ufuncs/cliffs.py.
 """
 
@@ -148,10 +148,10 @@ def main() -> int:
     import tf32dtype as td
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="pattern of cells (all)")
+    parser.add_argument("--only", default="", help="pattern of cases (all)")
     parser.add_argument("--above", type=float, default=10, help="factor (10)")
     parser.add_argument("--size", type=int, default=64, help="m, n and k (64)")
-    parser.add_argument("--json", type=Path, help="file for all cells")
+    parser.add_argument("--json", type=Path, help="file for all cases")
     options = parser.parse_args()
     wanted = re.compile(options.only).search
     pin()
@@ -169,9 +169,9 @@ def main() -> int:
     for cell in found:
         if cell["factor"] > options.above:
             print(f"{cell['factor']:7.1f}  {cell['product']}: {cell['data']}")
-    print(f"{len(found)} cells")
+    print(f"{len(found)} cases")
     if options.json:
-        result = {"machine": machine(), "size": options.size, "cells": found}
+        result = {"machine": machine(), "size": options.size, "cases": found}
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0
 

@@ -72,8 +72,10 @@ def runs_said(count: int) -> str:
     return said.get(count, f"the worst of {count} runs")
 
 
+BELOW = "below minimum"
 PEERS = ("ml_dtypes", "torch", "jax")
-HEADINGS = ("operation", "must", "aim", "measured", "ok", "slowest case", "of peak",
+HEADINGS = ("operation", "minimum", "target", "measured", "status", "slowest case",
+            "of peak",
             *PEERS)  # fmt: skip
 
 
@@ -87,18 +89,22 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
         less = row["unit"] not in MORE
         unit = row["unit"]
         sign = ">=" if unit in MORE and unit not in SPEEDS else "<="
-        must, aim = (
+        minimum, target = (
             found["ratio"] <= row[b] if less else found["ratio"] >= row[b]
-            for b in ("must", "aim")
+            for b in ("minimum", "target")
         )
-        verdict = "aim" if must and aim else "yes" if must else "NO"
+        status = BELOW
+        if minimum:
+            status = "target reached" if target else "minimum reached"
         case = f"{found['case']} {found['data']}".strip()
         peers = [quote(row, who) for who in PEERS]
         share = f"{found['of peak']:.0%}" if "of peak" in found else "-"
-        limits = [f"{as_shown(unit, row[bound]):.3g}" for bound in ("must", "aim")]
+        limits = [
+            f"{as_shown(unit, row[bound]):.3g}" for bound in ("minimum", "target")
+        ]
         bounds = f"{sign} {limits[0]} {said(unit)}", limits[1]
         lines.append(
-            (row["name"], *bounds, quote(row, "ours"), verdict, case, share, *peers)
+            (row["name"], *bounds, quote(row, "ours"), status, case, share, *peers)
         )
     return lines
 
@@ -118,7 +124,7 @@ def show(result: dict[str, Any]) -> None:
 
             pretty = Table(*HEADINGS, title=title)
             for line in lines:
-                pretty.add_row(*line, style="bold red" if line[4] == "NO" else "")
+                pretty.add_row(*line, style="bold red" if line[4] == BELOW else "")
             Console().print(pretty)
             return
     widths = [max(map(len, column)) for column in zip(HEADINGS, *lines, strict=True)]

@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import medians, pin
-from promises import Row, blocks, measure_rows, run_children
+from measuring import Row, blocks, measure_rows, run_children
 
 from tensor_core import SETTINGS, against_numpy, against_one_thread
 

@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import data, medians, pin
-from promises import (
+from measuring import (
     Case,
     Row,
     blocks,

@@ -3,12 +3,12 @@
     python benchmarks/ufuncs/cliffs.py [--only PATTERN] [--formats NAMES] [--above 10]
                                        [--size 16384] [--json FILE]
 
-A cell is a function, a class of data, a layout and a format. Its neighbors are the
+A case is a function, a class of data, a layout and a format. Its neighbors are the
 same function, layout and format with N(0, 1), and the same function, data and layout
 in NumPy's float32. Its factor is the larger of its times over theirs, each a minimum of
-repeats. Cells above `--above` are timed again, in turns with their neighbors, and
+repeats. Cases above `--above` are timed again, in turns with their neighbors, and
 printed if they stay above it, unless NumPy's float32 takes about as long. `--only`
-takes the cells whose name matches a regular expression. One thread, one core; products
+takes the cases whose name matches a regular expression. One thread, one core; products
 of matrices are in benchmarks/matmul.
 """
 
@@ -141,7 +141,7 @@ def axis_of(layout: str) -> Any:
 
 
 class Side:
-    """The operands of a cell: `x` and `y` of its type, `wide` in float64."""
+    """The operands of a case: `x` and `y` of its type, `wide` in float64."""
 
     def __init__(self, name: str, kind: str, layout: str, count: int) -> None:
         self.name, self.kind, self.layout = name, kind, layout
@@ -307,14 +307,14 @@ Cell = tuple[str, str, str]  # format, data, layout
 
 
 class Timer:
-    """Times of the cells of a function."""
+    """Times of the cases of a function."""
 
     def __init__(self, make: Callable[[Side], Call], count: int) -> None:
         self.make, self.count = make, count
         self.known: dict[Cell, float | None] = {}
 
     def built(self, cell: Cell) -> Call | None:
-        """The call of a cell, made once, if the type has it."""
+        """The call of a case, made once, if the type has it."""
         try:
             call = self.make(Side(*cell, self.count))
             call()
@@ -335,7 +335,7 @@ class Timer:
         return self.known[cell]
 
     def factors(self, cell: Cell) -> dict[str, float]:
-        """A cell's times over its neighbors', measured in turns."""
+        """A case's times over its neighbors', measured in turns."""
         beside = {k: n for k, n in neighbors(cell).items() if self.time(n)}
         calls = [self.built(n) for n in (cell, *beside.values())]
         seconds, *others = least_times([c for c in calls if c], 9)
@@ -349,7 +349,7 @@ def neighbors(cell: Cell) -> dict[str, Cell]:
 
 
 def cells_of(function: Function, options: argparse.Namespace) -> Iterator[Found]:
-    """The cells of a function that are above the limit, with their factors."""
+    """The cases of a function that are above the limit, with their factors."""
     title, layouts, make = function
     matches = re.compile(options.only).search
     timer = Timer(make, options.size)
@@ -375,7 +375,7 @@ def cells_of(function: Function, options: argparse.Namespace) -> Iterator[Found]
 
 
 def show(found: list[Found]) -> None:
-    """Print the worst cell of each function, layout and format, and how many it has."""
+    """Print the worst case of each function, layout and format, and how many it has."""
     groups: dict[tuple[str, ...], list[Found]] = {}
     for cell in sorted(found, key=lambda cell: -max(cell["over"].values())):
         key = tuple(cell[k] for k in ("function", "layout", "format"))
@@ -389,11 +389,11 @@ def show(found: list[Found]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="pattern of cells (all)")
+    parser.add_argument("--only", default="", help="pattern of cases (all)")
     parser.add_argument("--formats", type=str.split, default=FORMATS)
     parser.add_argument("--above", type=float, default=10, help="factor (10)")
     parser.add_argument("--size", type=int, default=1 << 14, help="elements (16384)")
-    parser.add_argument("--json", type=Path, help="file for the cells found")
+    parser.add_argument("--json", type=Path, help="file for the cases found")
     options = parser.parse_args()
     pin()
     np.seterr(all="ignore")
@@ -407,7 +407,7 @@ def main() -> int:
             print(f"{function[0]}: {len(some)}, {worst:.0f}", file=sys.stderr)
     show(found)
     if options.json:
-        result = {"machine": machine(), "size": options.size, "cells": found}
+        result = {"machine": machine(), "size": options.size, "cases": found}
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0
 

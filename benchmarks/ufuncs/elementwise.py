@@ -2,7 +2,7 @@
 
     python benchmarks/ufuncs/elementwise.py [--quick] [--isas] [--runs 3] [--json FILE]
 
-Each row holds one promise: the slowest of its operations and data is quoted, over all
+Each row has a minimum and a target. The slowest operation and data is quoted, over all
 runs. Casts are held against a copy that moves half of the bytes that they read and
 write: tables have our time over its own, the JSON the inverse, under "of memcpy". "x"
 is the operation's time over NumPy's on float32 of the same length and, for unary
@@ -35,7 +35,7 @@ from common import (
     torch_tensor,
     with_torch,
 )
-from promises import (
+from measuring import (
     Case,
     Row,
     command_line,
@@ -235,7 +235,7 @@ BOTH_WAYS = [("float32", n) for n in PACKED] + [(n, "float32") for n in PACKED]
 
 
 def rows(large: int) -> list[Row]:
-    """The promises; `large` is the size of the wider array in bytes."""
+    """Yield the rows; `large` is the size of the wider array in bytes."""
     name = f"{large // MEGABYTE} MB"
     small = MEGABYTE
     small_casts = [p for p in BOTH_WAYS if "float8_e4m3fn" not in p]

@@ -3,13 +3,13 @@
     python benchmarks/whole/surface.py [--quick] [--only PATTERN] [--runs 3]
                                        [--json FILE]
 
-A cell is a call, how it is made (layout, elements, data) and a format. Its figure is
+A case is a call, how it is made (layout, elements, data) and a format. Its figure is
 the time over that of the same call on float32, both in turns, on one thread, medians;
 over ml_dtypes' too where that has the call, up to 1 Mi elements. What each kind of call
-may cost is in surface_limits.py; printed are the cells above that, the worst first, and
+may cost is in surface_limits.py; printed are the cases above that, the worst first, and
 a summary a kind and a format. Of several runs the worst counts. `--quick` takes four
 formats, of each call two variants, and 256 Ki elements for 1 Mi; `--only` what matches
-a regular expression (`--list` shows which); `--cells FILE` repeats those of a JSON that
+a regular expression (`--list` shows which); `--cases FILE` repeats those of a JSON that
 are above their limit or slower than ml_dtypes.
 """
 
@@ -33,7 +33,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import machine, peer_type, pin
-from promises import run_child
+from measuring import run_child
 from surface_calls import Call, every_call
 from surface_limits import PEER, limit
 from surface_operands import MEBI, SINGLE, Operands, Variant
@@ -42,7 +42,7 @@ from surface_report import measured_cells, show
 Cell = tuple[Call, Variant, str]
 QUICK_FORMATS = ("tf32", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
 QUICK_SIZE = 1 << 18  # instead of 1 Mi
-TURNS, FEW_TURNS = 15, 3  # of a cell; few where it is well below its limits
+TURNS, FEW_TURNS = 15, 3  # of a case; few where it is well below its limits
 SECONDS, QUICK_SECONDS = 0.03, 0.005  # that end the turns of another
 NEAR, FAR = 1.4, 10  # below a limit, above it: two turns where it is far away
 LONG, ENDLESS = 0.05, 1  # seconds of a call that is sampled once, not at all
@@ -120,7 +120,7 @@ def built(call: Call, side: Operands) -> Timed | None:
 def measured(
     cell: Cell, single: Timed, budget: float
 ) -> tuple[float, float | None] | None:
-    """The cell's time over float32's, and over ml_dtypes' if that has the call."""
+    """The case's time over float32's, and over ml_dtypes' if that has the call."""
     call, variant, name = cell
     ours = built(call, Operands(name, variant))
     if ours is None:
@@ -209,7 +209,7 @@ def rounded(x: float | None) -> float | None:
 
 
 def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The worst figures of some runs of the same cells."""
+    """The worst figures of some runs of the same cases."""
     merged = runs[0]["rows"]
     for run in runs[1:]:
         for call, rows in run["rows"].items():
@@ -226,16 +226,16 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a few cells of each call")
+    parser.add_argument("--quick", action="store_true", help="a few cases of each call")
     parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="cells that match this expression"
+        "--only", default="", metavar="PATTERN", help="cases that match this expression"
     )
-    parser.add_argument("--list", action="store_true", help="name the cells; no more")
+    parser.add_argument("--list", action="store_true", help="name the cases; no more")
     parser.add_argument(
-        "--cells", type=Path, metavar="FILE", help="those above their limit in a JSON"
+        "--cases", type=Path, metavar="FILE", help="those above their limit in a JSON"
     )
     parser.add_argument("--runs", type=int, default=1, help="runs; the worst counts")
-    parser.add_argument("--worst", type=int, default=60, help="how many cells to print")
+    parser.add_argument("--worst", type=int, default=60, help="how many cases to print")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write all figures here"
     )
@@ -245,8 +245,8 @@ def arguments() -> argparse.ArgumentParser:
 
 def chosen_cells(options: argparse.Namespace) -> list[Cell]:
     found = list(cells(options.quick, options.only))
-    if options.cells:
-        report = json.loads(options.cells.read_text())
+    if options.cases:
+        report = json.loads(options.cases.read_text())
         above = {c.name for c in measured_cells(report) if c.above or c.behind}
         found = [cell for cell in found if cell_name(cell) in above]
     return found
@@ -268,8 +268,8 @@ def main() -> int:
         json.dump({**facts, "rows": rows}, sys.stdout)
         return 0
     passed = ["--only", options.only, *(["--quick"] if options.quick else [])]
-    if options.cells:
-        passed += ["--cells", str(options.cells)]
+    if options.cases:
+        passed += ["--cases", str(options.cases)]
     started = time.monotonic()
     runs = [run_child(__file__, passed, ALONE) for _ in range(options.runs)]
     report = merge(runs) | {"runs": options.runs, "quick": options.quick}

@@ -44,6 +44,6 @@ LIMITS = {
 
 
 def limit(kind: str, size: int, name: str) -> float:
-    """The limit of a cell of so many elements in the named format."""
+    """The limit of a case of so many elements in the named format."""
     found = LIMITS[kind].of(name)
     return max(found, CALL) if size <= SMALL else found

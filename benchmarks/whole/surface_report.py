@@ -1,4 +1,4 @@
-"""The figures of surface.py as texts: cells above their limits, summaries."""
+"""The figures of surface.py as texts: cases above their limits, summaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surface_limits import LIMITS, PEER, limit
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell: its time over float32's, over ml_dtypes' if that has the call."""
+    """A case: its time over float32's, over ml_dtypes' if that has the call."""
 
     call: str
     variant: str
@@ -38,7 +38,7 @@ class Measured:
 
 
 def measured_cells(report: dict[str, Any]) -> list[Measured]:
-    """All cells of a report that the formats have."""
+    """All cases of a report that the formats have."""
     found = []
     for call, rows in report["rows"].items():
         for variant, row in rows.items():
@@ -99,7 +99,7 @@ def of_formats(report: dict[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-FORMAT_HEADINGS = ("format", "cells", "within the limit", "at or below float32", "mean",
+FORMAT_HEADINGS = ("format", "cases", "within the limit", "at or below float32", "mean",
                    "worst", "behind ml_dtypes")  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def of_kinds(report: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def slowest(report: dict[str, Any], count: int) -> list[tuple[str, ...]]:
-    """The worst cell of each call and group of formats, for `SLOWEST_HEADINGS`."""
+    """The worst case of each call and group of formats, for `SLOWEST_HEADINGS`."""
     worst: dict[tuple[str, str], Measured] = {}
     for cell in measured_cells(report):
         key = cell.call, group(cell)
@@ -150,13 +150,13 @@ PEER_HEADING = "x the time of ml_dtypes"
 
 
 def above(report: dict[str, Any]) -> list[Measured]:
-    """The cells above their limit, the worst in proportion to it first."""
+    """The cases above their limit, the worst in proportion to it first."""
     cells = [cell for cell in measured_cells(report) if cell.above]
     return sorted(cells, key=lambda cell: -cell.ratio / cell.limit)
 
 
 def behind(report: dict[str, Any]) -> list[Measured]:
-    """The cells in which ml_dtypes is faster, the worst first."""
+    """The cases in which ml_dtypes is faster, the worst first."""
     cells = [cell for cell in measured_cells(report) if cell.behind]
     return sorted(cells, key=lambda cell: -(cell.over_peer or 0))
 
@@ -170,7 +170,7 @@ def origin(report: dict[str, Any]) -> str:
 
 
 def show(report: dict[str, Any], count: int) -> str:
-    """What is printed: at most `count` cells a list."""
+    """What is printed: at most `count` cases a list."""
     lines = [origin(report)]
     for title, cells in (
         ("above their limit", above(report)),
@@ -186,10 +186,10 @@ def show(report: dict[str, Any], count: int) -> str:
             for cell in cells[:count]
         ]
         left = f", the worst {len(rows)}" if len(rows) < len(cells) else ""
-        lines += ["", f"{len(cells)} cells {title}{left}:"]
+        lines += ["", f"{len(cells)} cases {title}{left}:"]
         if rows:
             lines.append(
-                columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "cell"), rows)
+                columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "case"), rows)
             )
     for call, names in missing(report).items():
         lines.append(f"not there: {call} of {', '.join(names)}")
@@ -204,12 +204,12 @@ def show(report: dict[str, Any], count: int) -> str:
 def measured_on(report: dict[str, Any]) -> str:
     text = f"Measured on {origin(report)}."
     if report["quick"]:
-        text += " A quick selection of the cells (`--quick`)."
+        text += " A quick selection of the cases (`--quick`)."
     return text
 
 
 def summary(report: dict[str, Any]) -> str:
-    """What stands first: a table of kinds, and what the cells come to."""
+    """What stands first: a table of kinds, and what the cases come to."""
     cells = measured_cells(report)
     peers = [cell for cell in cells if cell.over_peer is not None]
     faster = share(cells, lambda cell: cell.ratio <= 1)
@@ -225,15 +225,15 @@ def summary(report: dict[str, Any]) -> str:
             "",
             markdown(KIND_HEADINGS, of_kinds(report)),
             "",
-            f"Of {len(cells)} cells {faster} take no longer than float32. The slowest "
-            f"calls, each in its worst cell: {named}. ml_dtypes is faster in {ahead} "
-            f"of the {len(peers)} cells that it has.",
+            f"Of {len(cells)} cases {faster} take no longer than float32. The slowest "
+            f"calls, each in its worst case: {named}. ml_dtypes is faster in {ahead} "
+            f"of the {len(peers)} cases that it has.",
         ]
     )
 
 
 def details(report: dict[str, Any]) -> str:
-    """The rest: a table of formats, and the slowest cells."""
+    """The rest: a table of formats, and the slowest cases."""
     lost = behind(report)
     rows = [
         (cell.call, cell.variant, f"`{cell.format}`", ratio(cell.over_peer or 0))
@@ -243,8 +243,8 @@ def details(report: dict[str, Any]) -> str:
     parts = [
         measured_on(report),
         markdown(FORMAT_HEADINGS, of_formats(report)),
-        "The slowest cells against float32, one of a call and a group of formats:",
+        "The slowest cases against float32, one of a call and a group of formats:",
         markdown(SLOWEST_HEADINGS, slowest(report, 40)),
-        f"Cells in which ml_dtypes is faster: {len(lost)}.",
+        f"Cases in which ml_dtypes is faster: {len(lost)}.",
     ]
     return "\n\n".join([*parts, *([markdown(headings, rows)] if rows else [])])

@@ -1,4 +1,4 @@
-"""A transformer's forward pass: what each of its products bears, and a plan for them.
+"""A transformer's forward pass: the precision that each product needs, and a plan.
 
     python examples/applications/transformer.py [--quick] [--json FILE] [--plot FILE]
 
@@ -7,11 +7,11 @@ minute; --quick, which has fewer images and precisions, some seconds. The model 
 weights are those of digits_transformer.py.
 
 First the whole pass in each precision: the error of the logits against float64, and how
-many unseen images are told right. Then `td.report` of training images says what each
-line bears at several targets, and each product is made in what the report says: a plan
-by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the report,
-whose figures are those of one product, cannot know; and plans by that: first the
-products whose work is the most for the error.
+many unseen images are told right. Then `td.report` of training images names, for each
+line, the precision that is enough at several targets, and each product is made in it: a
+plan by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the
+report, whose figures are those of one product, cannot know; and plans by that: first
+the products whose work is the most for the error.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from scripts import COLORS, Report, figure, main, markdown, measured_on, say
 import tf32dtype as td
 
 #: Each by the bits that a multiplication takes: an operand's, times the products of
-#: parts, as the report counts them. float32 by its time: the paper's GB200 makes 28
-#: products of bf16 meanwhile (section 7).
+#: components, as the report counts them. float32 by its time: the paper's GB200 makes
+#: 28 products of bf16 meanwhile (section 7).
 BITS = {
     "f32": 28 * 16, "bf16x9": 144, "bf16x6": 96, "bf16x3": 48, "tf32": 19, "bf16": 16,
     "f16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8,
@@ -198,7 +198,7 @@ def block(report: Report) -> str:
         ),
         "",
         f"By the report of {report['watched']} training images: SNR in dB in each"
-        " precision, and what the product bears or needs at each target. The last"
+        " precision, and the precision that is enough at each target. The last"
         " column is the error of these images' logits when this product alone is in"
         f" {ALONE}, the others in f32; the root of the sum of their squares is"
         f" {squares:.1e}.",

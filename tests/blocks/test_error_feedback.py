@@ -171,7 +171,7 @@ def test_the_sum_stays_finite():
         ),
         (["tcfp8"], {"axis": 1.5}, TypeError, "axis must be an integer"),
         (["tcfp8"], {"bits": 8}, TypeError, "unexpected keyword argument 'bits'"),
-        (["tcfp8"], {"rounding": "stochastic"}, ValueError, "needs rng"),
+        (["tcfp8"], {"rounding": "stochastic"}, ValueError, "must be given with rng"),
     ],
 )
 def test_options_are_checked_at_once(arguments, options, error, text):

@@ -92,7 +92,7 @@ def test_an_out_that_cannot_be():
     for out, error, text in (
         (np.empty((2, 32)), TypeError, "float32 array; got float64"),
         ([[0.0] * 32] * 2, TypeError, "float32 array; got list"),
-        (np.empty((32, 2), np.float32), ValueError, r"\(32, 2\); x has \(2, 32\)"),
+        (np.empty((32, 2), np.float32), ValueError, r"\(2, 32\); got \(32, 2\)"),
         (np.broadcast_to(np.float32(0), (2, 32)), ValueError, "read-only"),
     ):
         with pytest.raises(error, match=text):

@@ -179,7 +179,7 @@ def test_numbers_at_the_ends():
     for bad, name in [(math.nan, "nan"), (math.inf, "inf"), (1e300, "1e\\+300")]:
         y = np.ones((2, 3, 4))
         y[1, 2, 3] = bad
-        with pytest.raises(ValueError, match=rf"x\[1, 2, 3\] is {name}: no scale"):
+        with pytest.raises(ValueError, match=rf"got {name} at x\[1, 2, 3\]"):
             blocks.quantize_tiles(y)
 
 
@@ -209,7 +209,7 @@ def test_what_is_no_tile():
         ValueError, match=r"format of tiles must be one of .*; got 'bfloat16'"
     ):
         blocks.quantize_tiles(x, "bf16")
-    with pytest.raises(ValueError, match="not float8_e8m0fnu"):
+    with pytest.raises(ValueError, match="got 'float8_e8m0fnu'"):
         blocks.quantize_tiles(x, td.float8_e8m0fnu)
     with pytest.raises(ValueError, match="scale_format='float64': known are float32"):
         blocks.quantize_tiles(x, scale_format="float64")
@@ -239,7 +239,7 @@ def test_from_codes():
     )
     with pytest.raises(ValueError, match=r"\(3, 2\) for .*128 x 128; got \(2, 2\)"):
         TileArray.from_codes("float8_e4m3fn", codes, scales[:2])
-    with pytest.raises(TypeError, match="array of float64: they are float32, bf"):
+    with pytest.raises(TypeError, match=r"one of 'float32', 'bf.*; got 'float64'"):
         TileArray.from_codes("float8_e4m3fn", codes, scales.astype(np.float64))
     with pytest.raises(
         TypeError, match=r"an array of float8_e5m2, not of float8_e4m3fn"
@@ -349,7 +349,7 @@ def npy(facts: dict[str, Any]) -> bytes:
     [
         (
             {"tile": (1, 5)},
-            "115 bytes along one axis for float8_e4m3fn tiles of shape (5, 11); got shape (79,)",
+            "115 bytes along one axis for float8_e4m3fn tiles",
         ),
         ({"tile": (0, 5)}, "rows and columns from 1 to"),
         ({"tile": None}, "two integers"),
@@ -402,7 +402,7 @@ def test_indices():
         with pytest.raises(IndexError, match="whole tiles"):
             t[key]
     for key in [[0], np.array([0]), None, True]:
-        with pytest.raises(IndexError, match="only integers"):
+        with pytest.raises(IndexError, match="must be of integers, slices"):
             t[key]
     with pytest.raises(IndexError, match="is no index of 3 axes"):
         t[0, :, :, :]
@@ -476,5 +476,7 @@ def test_no_other_functions():
     with pytest.raises(ValueError, match="always a copy"):
         np.asarray(t, copy=False)
     assert np.asarray(t, np.int32).dtype == np.int32
-    with pytest.raises(ValueError, match="rounding=an array of float8_e4m3fn tiles"):
+    with pytest.raises(
+        ValueError, match=r"rounding must be .*; got an array of float8_e4m3fn tiles"
+    ):
         td.quantize([1.0], "bf16", rounding=t)

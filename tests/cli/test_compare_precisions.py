@@ -43,7 +43,7 @@ def test_a_precision_against_numpy_by_hand(name, factors, capsys):
         product = td.matmul(a, b, precision=name)
         mode = next(mode for mode in PRECISIONS if mode.short == name)
         itemsize = 4 if mode.format == "float32" else np.dtype(mode.format).itemsize
-        count = mode.parts * itemsize * (a.size + b.size)
+        count = mode.components * itemsize * (a.size + b.size)
     else:
         x, y = blocks.quantize(a, name), blocks.quantize(b, name, axis=0)
         product = x @ y

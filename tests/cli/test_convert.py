@@ -234,8 +234,20 @@ REFUSED = {
         *("o.safetensors", "--to", "bf16", "--rounding", "stochastic"),
         *("--seed", "-1"),
     ): "--seed must be 0 or more; got -1",
-    ("o.safetensors", "--to", "mxfp4", "--scale", "published"): "of the tcfp formats",
-    ("o.safetensors", "--to", "bf16", "--tile", "4x4"): "--to bf16: tiles have",
+    (
+        "o.safetensors",
+        "--to",
+        "mxfp4",
+        "--scale",
+        "published",
+    ): "only for the tcfp formats",
+    (
+        "o.safetensors",
+        "--to",
+        "bf16",
+        "--tile",
+        "4x4",
+    ): "--to bf16: format of tiles must be one of",
     ("o.safetensors", "--to", "float64", "--overflow", "saturate"): "float64",
 }
 

@@ -146,7 +146,7 @@ def test_nan_poisons_a_block(capsys):
             ["1", "--format", "mxfp4", "--block-size", "8"],
             "must be one of 16, 32, 64, 1",
         ),
-        (["1", "inf", "--format", "nvfp4"], "nvfp4: x[1] is inf"),
+        (["1", "inf", "--format", "nvfp4"], "nvfp4; got inf at x[1]"),
         (["1", "--format", "mxfp4,bf16"], "got mxfp4 and bfloat16"),
         (["1", "--format", "mxfp4", "--all"], "--all must not be given with a block"),
         (["1", "--format", "mxfp5"], "format must be one of"),

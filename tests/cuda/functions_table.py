@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from tests.ufuncs.numpy_surface_table import CHAINED, LIKE, MOVES, ROUNDED
 
-NO_KERNEL = "error: has no kernel for arrays of"
+NO_KERNEL = "error: has no GPU kernel for"
 NOT_CUPYS = "error: Unsupported dtype"
 
 #: Where the calls of `surface_table` do not fit, or have none.
@@ -167,7 +167,7 @@ REFUSED = {
         "where": ("f(mask, a, np.ones(6))", "asarray"),
         "add": ("f(a, np.ones(6))", "asarray"),
         "copyto": ("f(np.ones(6), a)", "x.get() is a NumPy"),
-        "linalg.norm": ("f(m, 'nuc')", "has no kernel"),
+        "linalg.norm": ("f(m, 'nuc')", "has no GPU kernel"),
     },
 }
 

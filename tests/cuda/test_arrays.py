@@ -111,12 +111,12 @@ def test_dtype_is_asked_for(backend: Any) -> None:  # noqa: F811
     same(tfc.asarray(np.float32([1, 2])), np.float32([1, 2]))
     same(tfc.asarray([1.1], "bf16"), np.array([1.1], td.bfloat16))
     for given in ([1.5], [1], np.longdouble([1]), np.array([1.5], "O"), put([1.5])):
-        with pytest.raises(TypeError, match=r"needs a dtype=.*float32, or one of tf32"):
+        with pytest.raises(TypeError, match=r"dtype must be given .*float32 or one of"):
             tfc.asarray(given)
     for wrong in (np.float64, int, "float64", "bf17"):
         with pytest.raises((TypeError, ValueError), match=r"tf32, bfloat16"):
             tfc.asarray([1.5], wrong)
-    with pytest.raises(TypeError, match="complex numbers"):
+    with pytest.raises(TypeError, match="real numbers"):
         tfc.asarray([1j], td.tf32)
 
 
@@ -221,7 +221,7 @@ def test_from_nothing(backend: Any, d: Any) -> None:  # noqa: F811
 
 
 def test_full_without_a_dtype(backend: Any) -> None:  # noqa: F811
-    with pytest.raises(TypeError, match="needs a dtype="):
+    with pytest.raises(TypeError, match="dtype must be given"):
         tfc.full(3, 1.5)
 
 
@@ -250,9 +250,9 @@ def test_dirty_codes(backend: Any) -> None:  # noqa: F811
     same(np.isinf(x), [False, True, False])
     # Copies keep what lies in memory.
     assert x.copy().get().view(np.uint32).tolist() == dirty.tolist()
-    with pytest.raises(TypeError, match="codes of tf32 are of uint32, not uint16"):
+    with pytest.raises(TypeError, match="codes must be uint32 for tf32; got uint16"):
         tfc.from_bits(put(np.uint16([1])), td.tf32)
-    with pytest.raises(TypeError, match="bits takes an array on a GPU"):
+    with pytest.raises(TypeError, match="x must be an array on a GPU"):
         tfc.bits(dirty)
 
 
@@ -300,9 +300,9 @@ def test_astype(backend: Any, f: Any) -> None:  # noqa: F811
     assert y.astype(np.float32).flags.f_contiguous
     assert y.astype(np.float32, order="C").flags.c_contiguous
     same(y.astype(np.float32), b.astype(np.float32))
-    with pytest.raises(TypeError, match="'safe' casting has none from"):
+    with pytest.raises(TypeError, match="casting='safe'; got uint8"):
         x.astype(np.uint8, casting="safe")
-    with pytest.raises(ValueError, match="order='X': known are \"C\""):
+    with pytest.raises(ValueError, match=r"order must be one of .*; got 'X'"):
         x.copy("X")
 
 
@@ -322,10 +322,10 @@ def test_get(backend: Any) -> None:  # noqa: F811
     assert cupy.asnumpy(x).tobytes() == a.tobytes()
     assert cupy.asnumpy(x, order="F").flags.f_contiguous
     with pytest.raises(
-        TypeError, match="out is a NumPy array of bfloat16, not float32"
+        TypeError, match="out must be a NumPy array of bfloat16; got float32"
     ):
         x.get(out=np.empty((4, 6), np.float32))
-    with pytest.raises(ValueError, match=r"out has shape \(6, 4\)"):
+    with pytest.raises(ValueError, match=r"out must have .*; got \(6, 4\)"):
         x.get(out=np.empty((6, 4), td.bfloat16))
     for convert in (np.asarray, memoryview):
         with pytest.raises(TypeError):
@@ -358,9 +358,9 @@ def test_set(backend: Any) -> None:  # noqa: F811
     same(x, a[::-1])
     x[:, ::2].set(a[:, ::2])
     same(x[:, ::2], a[:, ::2])
-    with pytest.raises(TypeError, match="a NumPy array of tf32"):
+    with pytest.raises(TypeError, match="arr must be a NumPy array of tf32"):
         x.set(a.astype(np.float32))
-    with pytest.raises(ValueError, match=r"shape \(4, 6\)"):
+    with pytest.raises(ValueError, match=r"arr must .*\(4, 6\)"):
         x.set(a[0])
 
 
@@ -783,11 +783,11 @@ def test_dlpack_import_from_the_host(backend: Any, form: str) -> None:  # noqa: 
 def test_dlpack_import_of_other_types(backend: Any) -> None:  # noqa: F811
     a = np.arange(6, dtype=np.float64).reshape(2, 3)
     same(tfc.asarray(Foreign(a, 2), td.bfloat16), a.astype(td.bfloat16))
-    with pytest.raises(TypeError, match="needs a dtype="):
+    with pytest.raises(TypeError, match="dtype must be given"):
         tfc.asarray(Foreign(a, 2))
     with pytest.raises(BufferError):
         tfc.asarray(Foreign(a, 77), td.tf32)
-    with pytest.raises(BufferError, match="must be a DLPack capsule"):
+    with pytest.raises(BufferError, match="DLPack capsule"):
         interchange.type_code(a)
 
 

@@ -20,7 +20,7 @@ from tests.support.simulator.dry_run import Clock, sizes
 from tf32dtype import _nvrtc
 from tf32dtype.cuda._matmul import crossover, cublaslt
 
-NO_ENERGY = ["--parts", "promises", "accuracy", "crossover", "figures"]
+NO_ENERGY = ["--parts", "cases", "accuracy", "crossover", "figures"]
 DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
 
 
@@ -32,7 +32,7 @@ def gpu(backend, monkeypatch, tmp_path):
     for folder in GPU_BENCHMARKS:
         monkeypatch.syspath_prepend(folder)
     ours = "gpu_arrays", "gpu_streams", "gpu_products", "gpu_cases", "gpu_clock"
-    for name in (*ours, "common", "promises", "report"):
+    for name in (*ours, "common", "measuring", "report"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     spec = importlib.util.spec_from_file_location(
         "benchmarks_gpu", BENCHMARKS / "cuda" / "gpu.py"
@@ -85,7 +85,7 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
     assert len(fp8) == 3  # ours, and the library's, twice
     for ratio in report["snr"]["32"].values():
         assert 120 < ratio < 200
-    cells = report["crossover"]["cells"]
+    cells = report["crossover"]["cases"]
     assert [(c["mn"], c["k"]) for c in cells] == [
         (16, 16),
         (16, 32),
@@ -108,11 +108,13 @@ def test_a_row_that_raises_is_an_error_and_the_others_go_on(
 ):
     """What was measured before is in the file when the next row begins."""
     path = tmp_path / "gpu.json"
-    promises = importlib.import_module("promises")
+    measuring = importlib.import_module("measuring")
     saved = []
 
     def good():
-        yield promises.Case("good", "N(0,1)", dict.fromkeys(("ours", "reference"), int))
+        yield measuring.Case(
+            "good", "N(0,1)", dict.fromkeys(("ours", "reference"), int)
+        )
 
     def bad():
         saved.extend(json.loads(path.read_text())["results"][0]["rows"])
@@ -120,7 +122,7 @@ def test_a_row_that_raises_is_an_error_and_the_others_go_on(
         raise RuntimeError("an illegal address")
 
     made = {"first": good, "second": bad, "third": good}
-    rows = [promises.Row(x, "of a copy", 1, 1, call) for x, call in made.items()]
+    rows = [measuring.Row(x, "of a copy", 1, 1, call) for x, call in made.items()]
     monkeypatch.setattr(gpu.cases, "rows", lambda sizes: rows)
     arguments = ["--quick", *NO_ENERGY, "--json", str(path)]
     assert gpu.main(arguments, Clock()) == 1
@@ -130,7 +132,7 @@ def test_a_row_that_raises_is_an_error_and_the_others_go_on(
     found = {row["name"]: row for row in report["results"][0]["rows"]}
     assert list(found) == [*made, "chain", "A100 emulated", "H100 emulated"]
     assert [len(found[x]["measured"]) for x in made] == [1, 1, 1]
-    assert report["crossover"]["cells"]
+    assert report["crossover"]["cases"]
     assert "ERROR second: RuntimeError: an illegal" in capsys.readouterr().err
 
 
@@ -139,7 +141,7 @@ def test_cells_are_kept_before_performant_is_measured(gpu, monkeypatch, tmp_path
     kept = []
 
     def performant(*_):
-        kept.extend(json.loads(path.read_text())["crossover"]["cells"])
+        kept.extend(json.loads(path.read_text())["crossover"]["cases"])
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(gpu, "performant", performant)
@@ -148,7 +150,7 @@ def test_cells_are_kept_before_performant_is_measured(gpu, monkeypatch, tmp_path
     report.attempt("crossover", measure)
     assert len(kept) == 4
     saved = json.loads(path.read_text())
-    assert saved["crossover"]["cells"] == kept
+    assert saved["crossover"]["cases"] == kept
     assert saved["errors"] == {"crossover": "RuntimeError: out of memory"}
     assert crossover.read("the host").sides == [16, 32]
 
@@ -167,18 +169,21 @@ def test_it_starts_from_another_folder(tmp_path):
 
 
 def test_every_row_is_judged_the_right_way_round(gpu):
-    """Half the speed that a row must have fails, twice what it aims at does not."""
+    """Half the speed that a row must have fails, twice its target does not."""
     report = importlib.import_module("report")
     names = [row.name for row in gpu.cases.rows(gpu.cases.QUICK)]
-    for factor, verdict in ((0.5, "NO"), (2, "aim")):
+    for factor, status in ((0.5, "below minimum"), (2, "target reached")):
         rows = []
         for row in gpu.cases.rows(gpu.cases.QUICK):
             row.take(
-                "case", "data", "ours", factor * (row.must if factor < 1 else row.aim)
+                "case",
+                "data",
+                "ours",
+                factor * (row.minimum if factor < 1 else row.target),
             )
             rows.append(row.record())
         lines = report.table({"rows": rows})
-        assert [(line[0], line[4]) for line in lines] == [(n, verdict) for n in names]
+        assert [(line[0], line[4]) for line in lines] == [(n, status) for n in names]
 
 
 def test_fp8_lies_along_k(gpu):
@@ -228,11 +233,11 @@ def test_clock(gpu, monkeypatch):
 
 
 def test_figure(gpu, tmp_path):
-    """Of the crossover's cells, with energy where it was measured; else none."""
+    """Of the crossover's cases, with energy where it was measured; else none."""
     pytest.importorskip("matplotlib")
     draw = importlib.import_module("gpu_figure").draw
     cells = [{"mn": 64, "k": 64, "native": 1e-3, "emulated": np.inf}]
-    report = {"device": DEVICE, "crossover": {"cells": cells}}
+    report = {"device": DEVICE, "crossover": {"cases": cells}}
     line = {"n": 64, "bf16x9 GFLOP/J": 2.0, "SGEMM GFLOP/J": 1.0}
     sizes = []
     for more in ({}, {"energy": [line]}):

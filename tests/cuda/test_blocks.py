@@ -216,13 +216,15 @@ def test_errors(backend, name, options):
 
 
 def test_errors_of_operands(backend):
-    with pytest.raises(TypeError, match=r"numpy\.ndarray, not an array on a GPU"):
+    with pytest.raises(
+        TypeError, match=r"must be an array on a GPU; got numpy\.ndarray"
+    ):
         gpu.quantize(np.ones(32, np.float32), "tcfp8")
-    with pytest.raises(TypeError, match="complex64; real numbers"):
+    with pytest.raises(TypeError, match="real numbers; got complex64"):
         gpu.quantize(on_gpu(np.ones(32, np.complex64)), "tcfp8")
-    with pytest.raises(TypeError, match="no array of blocks"):
+    with pytest.raises(TypeError, match="must be an array of blocks"):
         gpu.asarray(np.ones(3))
-    with pytest.raises(TypeError, match="made by"):
+    with pytest.raises(TypeError, match="cannot create a BlockArray"):
         gpu.BlockArray()
     mine = gpu.quantize(on_gpu(np.ones(32, np.float32)), "tcfp8")
     with pytest.raises(TypeError, match=r"get\(\)"):
@@ -289,11 +291,11 @@ def test_dequantize_into(backend):
             assert_bits(out, cpu.dequantize(dtype))
     back = on_gpu(np.zeros((70, 8), np.float32))
     assert_bits(mine.T.dequantize(out=back), cpu.T.dequantize())
-    with pytest.raises(TypeError, match="out is an array of float32, not of float64"):
+    with pytest.raises(TypeError, match="out must be an array of float64; got float32"):
         mine.dequantize(np.float64, back)
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(ValueError, match="out must have shape"):
         mine.dequantize(out=back)
-    with pytest.raises(TypeError, match="not int32"):
+    with pytest.raises(TypeError, match="got int32"):
         mine.dequantize(np.int32)
 
 
@@ -481,5 +483,5 @@ def test_numbers_beyond_float32(backend, name):
         assert_same(mine, cpu)
         assert np.isnan(cpu.dequantize()).all()
         return
-    with pytest.raises(ValueError, match=r"x\[2\] is 1e\+300: .*range of float32"):
+    with pytest.raises(ValueError, match=r"range of float32; got 1e\+300 at x\[2\]"):
         gpu.quantize(on_gpu(x), name)

@@ -376,11 +376,15 @@ def test_errors(backend: Any) -> None:
     x = put(backend, np.arange(4, dtype=np.float32))
     with pytest.raises(ValueError, match="on the CPU"):
         casts.cast(x, td.tf32, rounding="stochastic")
-    with pytest.raises(ValueError, match="rounding='up': known are ties_to_even"):
+    with pytest.raises(
+        ValueError, match=r"rounding must be one of 'ties_to_even'.*; got 'up'"
+    ):
         casts.cast(x, td.tf32, rounding="up")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="overflow='wrap': known are ieee, saturate"):
+    with pytest.raises(
+        ValueError, match=r"overflow must be .*'ieee'.*'saturate'.*; got 'wrap'"
+    ):
         casts.cast(x, td.tf32, overflow="wrap")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="float32, not for int32"):
+    with pytest.raises(ValueError, match="; got int32"):
         casts.cast(x, np.int32, rounding="toward_zero")
     with pytest.raises(TypeError, match="datetime64"):
         casts.cast(x, "M8[s]")

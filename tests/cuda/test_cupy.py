@@ -85,7 +85,7 @@ def test_each_thread_has_a_context(device: Any) -> None:
 
 
 def test_function_that_cupy_has_not(device: Any) -> None:
-    with pytest.raises(TypeError, match=r"CuPy has no spacing: x\.get\(\) is NumPy's"):
+    with pytest.raises(TypeError, match=r"CuPy has no spacing; use x\.get\(\)"):
         device.call("spacing", 1)
 
 
@@ -118,7 +118,7 @@ def test_where_of_a_number(backend: Any, dtype: Any) -> None:  # noqa: F811
     for condition in (True, np.False_, np.array(True)):
         found = np.where(condition, tfc.asarray(x), tfc.asarray(y))
         same(found, np.where(condition, x, y))
-    with pytest.raises(TypeError, match="NumPy array as the condition"):
+    with pytest.raises(TypeError, match="condition must be on the GPU"):
         np.where(x > 1, tfc.asarray(x), tfc.asarray(y))
 
 
@@ -144,7 +144,7 @@ def test_take_modes(backend: Any, dtype: Any, axis: Any, mode: Any) -> None:  # 
 
 
 def test_take_of_an_unknown_mode(backend: Any) -> None:  # noqa: F811
-    with pytest.raises(ValueError, match="mode='other': known are"):
+    with pytest.raises(ValueError, match=r"mode must be one of .*; got 'other'"):
         np.take(tfc.asarray(numbers(td.tf32)), [0], mode="other")
 
 
@@ -210,7 +210,7 @@ def test_searchsorted_arguments(backend: Any, dtype: Any) -> None:  # noqa: F811
     if dtype is np.float32:
         pytest.skip("CuPy's own")
     x = tfc.asarray(numbers(dtype, 6)[::-1])
-    with pytest.raises(ValueError, match="side='middle': known are"):
+    with pytest.raises(ValueError, match=r"side must be .*; got 'middle'"):
         np.searchsorted(x, x, "middle")
     found = np.searchsorted(x, x[:2], sorter=[5, 4, 3, 2, 1, 0])
     assert backends.current().get(found).tolist() == [5, 4]
@@ -302,7 +302,7 @@ def test_reduction_without_axes(backend: Any, axis: int) -> None:  # noqa: F811
 
 def test_complex_numbers_of_cupy(backend: Any) -> None:  # noqa: F811
     x = backends.current().put(np.ones(3, complex))
-    with pytest.raises(TypeError, match="complex numbers"):
+    with pytest.raises(TypeError, match="real numbers"):
         tfc.asarray(x, td.tf32)
 
 

@@ -91,7 +91,9 @@ def test_arrays_of_another_device(monkeypatch):
     monkeypatch.setattr(machine, "_bind", lambda device: None)
     kernel = Kernel("cuda/matmul/patch_specials.cu", "patch")
     here, there = on_device(0, 4), on_device(1, 4)
-    with pytest.raises(ValueError, match=r"on device 1, .* within cupy.cuda.Device\(1"):
+    with pytest.raises(
+        ValueError, match=r"on device 1\. .* within cupy\.cuda\.Device\(1"
+    ):
         machine.launch(kernel, (1,), (1,), here, there, np.int64(4))
     with pytest.raises(ValueError, match="on device 1"):
         machine.gemm(here, here, there, "float32")

@@ -167,7 +167,7 @@ def test_what_a_launch_gives_to_cupy(device):
     assert arguments[3].value == struct
     assert arguments[4] is given[4]
     for refused in (3, 2.0, True):
-        with pytest.raises(TypeError, match="unsaid width"):
+        with pytest.raises(TypeError, match="known width"):
             device.launch(kernel, (5,), (256,), refused)
 
 

@@ -221,7 +221,7 @@ def test_sums_are_rounded_once(backend):
 @pytest.mark.parametrize("dtype", [np.float64, np.int8])
 def test_operands_that_no_unit_has(backend, dtype):
     x = on_gpu(np.ones((4, 4), dtype))
-    with pytest.raises(TypeError, match=f"a is {np.dtype(dtype)}: no tensor core here"):
+    with pytest.raises(TypeError, match=f"a must .*; got {np.dtype(dtype)}"):
         matmul(x, x, mode="model", device="A100")
 
 

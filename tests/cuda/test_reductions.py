@@ -250,9 +250,9 @@ def test_dtypes(backend: Any) -> None:
     got = reductions.reduce("sum", ndarray.wrap(put(backend, single), np.float32), 0)
     assert type(got) is ndarray.ndarray
     same(get(backend, got), oracle.exact_sum(x, 0).astype(np.float32), single)
-    with pytest.raises(TypeError, match="an array of float64"):
+    with pytest.raises(TypeError, match="got float64"):
         reductions.reduce("sum", put(backend, x.astype(float)))
-    with pytest.raises(TypeError, match="mean with dtype=int32"):
+    with pytest.raises(TypeError, match=r"dtype of mean must .*; got int32"):
         reductions.reduce("mean", put(backend, x), dtype=np.int32)
 
 
@@ -271,13 +271,15 @@ def test_out(backend: Any) -> None:
     index = put(backend, np.zeros(3, np.int64))
     reductions.reduce("argmax", there, 0, out=index)
     assert np.array_equal(get(backend, index), x.argmax(0))
-    with pytest.raises(ValueError, match=r"shape \(1, 3\), not \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(3,\) for sum; got \(1, 3\)"):
         reductions.reduce("sum", there, 0, out=wide)
 
 
 def test_errors(backend: Any) -> None:
     x = put(backend, random(td.bfloat16, (4, 3)))
-    with pytest.raises(ValueError, match="'total': known are sum, prod"):
+    with pytest.raises(
+        ValueError, match=r"name must be one of 'sum', 'prod'.*; got 'total'"
+    ):
         reductions.reduce("total", x)
     with pytest.raises(np.exceptions.AxisError):
         reductions.reduce("sum", x, 2)
@@ -285,15 +287,17 @@ def test_errors(backend: Any) -> None:
         reductions.reduce("sum", x, (0, 0))
     with pytest.raises(ValueError, match="attempt to get argmax of an empty"):
         reductions.reduce("argmax", x[:0])
-    with pytest.raises(TypeError, match="along one axis"):
+    with pytest.raises(TypeError, match="axis must be an integer or None"):
         reductions.reduce("argmax", x.reshape(2, 2, 3), (0, 1))
     with pytest.raises(ValueError, match="to use a where mask"):
         reductions.reduce("max", x, where=put(backend, np.ones((4, 3), bool)))
-    with pytest.raises(TypeError, match="of bool, or True, not ndarray of bfloat16"):
+    with pytest.raises(TypeError, match="of bool; got ndarray of bfloat16"):
         reductions.reduce("sum", x, where=x)
-    with pytest.raises(TypeError, match="initial is a number on the host"):
+    with pytest.raises(TypeError, match="initial must be a number on the CPU"):
         reductions.reduce("sum", x, initial=x)
-    with pytest.raises(ValueError, match="'cummax': known are cumsum"):
+    with pytest.raises(
+        ValueError, match=r"name must be one of 'cumsum'.*; got 'cummax'"
+    ):
         reductions.accumulate("cummax", x)
 
 

@@ -30,30 +30,30 @@ NO_DRIVER = "raise CUDARuntimeError('cudaErrorInsufficientDriver: too old')"
 CASES = {
     "no CuPy": (
         "raise ImportError('No module named cupy')",
-        "tf32dtype.cuda needs CuPy, which cannot be imported (No module named cupy):"
-        " pip install 'cupy-cuda13x>=14.0.1' 'nvidia-cuda-nvrtc>=13' (CUDA 12:",
+        "tf32dtype.cuda needs CuPy, which cannot be imported (No module named cupy)."
+        " Use pip install 'cupy-cuda13x>=14.0.1' 'nvidia-cuda-nvrtc>=13' (CUDA 12:",
     ),
     "an old CuPy": (
         CUPY.replace("VERSION", "13.6.0").replace("COUNT", "return 1"),
-        "tf32dtype.cuda needs CuPy 14.0.1 or newer, whose arrays may have dtypes that"
-        " are not NumPy's; this is CuPy 13.6.0: pip install 'cupy-cuda13x",
+        "tf32dtype.cuda needs CuPy 14.0.1 or newer, whose arrays support dtypes of"
+        " other libraries; got CuPy 13.6.0. Use pip install 'cupy-cuda13x",
     ),
     "CuPy 14.0.0": (
         CUPY.replace("VERSION", "14.0.0").replace("COUNT", "return 1"),
-        "this is CuPy 14.0.0",
+        "got CuPy 14.0.0",
     ),
     "AMD": (
         CUPY.replace("VERSION", "14.2.0").replace("HIP", "True"),
-        "tf32dtype.cuda needs an NVIDIA GPU; this CuPy is for AMD's",
+        "tf32dtype.cuda needs an NVIDIA GPU; got a CuPy for AMD GPUs",
     ),
     "no driver": (
         CUPY.replace("VERSION", "14.2.0").replace("COUNT", NO_DRIVER),
-        "tf32dtype.cuda needs an NVIDIA GPU and its driver:"
+        "tf32dtype.cuda cannot use an NVIDIA GPU and its driver:"
         " cudaErrorInsufficientDriver: too old",
     ),
     "no GPU": (
         CUPY.replace("VERSION", "15.0.0rc1").replace("COUNT", "return 0"),
-        "tf32dtype.cuda needs an NVIDIA GPU; there is none",
+        "tf32dtype.cuda needs an NVIDIA GPU; got none",
     ),
 }
 
@@ -86,7 +86,7 @@ except ImportError as error:
 @pytest.mark.parametrize("case", ["no CuPy", "no driver", "no GPU"])
 def test_the_recorder(tmp_path: Path, case: str) -> None:
     words = {
-        "no CuPy": "CuPy is not installed (No module named cupy): pip install",
+        "no CuPy": "CuPy is not installed (No module named cupy). pip install",
         "no driver": "there is no NVIDIA GPU, or no driver for it: cudaError",
         "no GPU": "there is no NVIDIA GPU",
     }[case]

@@ -96,7 +96,7 @@ def split(
     """(parts, lines, k) numbers, by the kernel; the zeros after each part are none."""
     lines, k = x.shape
     padded = -(-k // 8) * 8
-    row = next(y for y in PRECISIONS if (y.format, y.parts) == (format, parts))
+    row = next(y for y in PRECISIONS if (y.format, y.components) == (format, parts))
     both = View.of(machine.put(x)), View.of(machine.put(x[::-1]))
     made = split_emulation.split(
         machine, *both[:: -1 if reversed else 1], row, padded, saturates
@@ -154,13 +154,13 @@ def test_steps_are_all_products_of_parts(precision):
                     i, k = divmod(step.in_a + r, depth)
                     reversed_j, same_k = divmod(step.in_b + r, depth)
                     assert k == same_k
-                    out[i, mode.parts - 1 - reversed_j, k] += 1
+                    out[i, mode.components - 1 - reversed_j, k] += 1
                 assert step.in_a % 8 == step.in_b % 8 == step.depth % 8 == 0
                 assert step.depth <= chunk or step.leading
             assert out == {
                 (i, j, k): 2.0 ** (-p * (i + j))
-                for i in range(mode.parts)
-                for j in range(mode.parts)
+                for i in range(mode.components)
+                for j in range(mode.components)
                 for k in range(depth)
                 if i + j < mode.split_orders
             }
@@ -524,7 +524,7 @@ SHIPPED = [
             split_emulation.narrow_options(mode.format),
         )
         for mode in PRECISIONS
-        if mode.parts == 1 and mode.format != "float32"
+        if mode.components == 1 and mode.format != "float32"
     ),
 ]
 

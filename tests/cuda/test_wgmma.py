@@ -214,9 +214,7 @@ def test_other_architectures(backend, arch, monkeypatch):
         pytest.skip("a GPU has one architecture")
     HOST.arch = arch
     x = on_gpu(np.ones((4, 4), td.bfloat16))
-    with pytest.raises(
-        ValueError, match=f"of compute capability 9.0, and this is {arch}"
-    ):
+    with pytest.raises(ValueError, match=f"compute capability 9.0; got {arch}"):
         tfc.matmul(x, x, mode="native", instruction="wgmma")
     monkeypatch.setattr(wgmma, "ENABLED", True)
     assert not wgmma.leads((1, 4096, 4096))
@@ -248,7 +246,9 @@ def test_split_products(hopper, precision, monkeypatch):
     assert kernels == ["split_operands.cu", "wgmma.cu", "patch_specials.cu"]
     row = find_precision(precision)
     a, b = (
-        split_on_cpu(z, row.parts, row.format).astype(getattr(td, row.format))[:, None]
+        split_on_cpu(z, row.components, row.format).astype(getattr(td, row.format))[
+            :, None
+        ]
         for z in (x, np.ascontiguousarray(y.T))
     )
     depth = 64 if row.format == "bfloat16" else 32
@@ -309,7 +309,7 @@ def test_too_long(hopper):
     x = View(
         np.dtype(np.uint8), hopper.put(np.zeros(16)).data, (1, 1, 1 << 31), (0, 0, 1)
     )
-    with pytest.raises(ValueError, match="k = 2147483648 is too much for one launch"):
+    with pytest.raises(ValueError, match=r"k must be at most .*; got 2147483648"):
         wgmma.multiply(x, x.swapaxes(1, 2), np.empty((1, 1, 1)), ("float8_e4m3fn",) * 2)
 
 
@@ -340,7 +340,9 @@ def test_no_driver(monkeypatch):
 
     tensor_maps._encode.cache_clear()
     monkeypatch.setattr(tensor_maps.ctypes, "CDLL", library)
-    with pytest.raises(tensor_maps.TensorMapError, match="no maps of tensors: libcuda"):
+    with pytest.raises(
+        tensor_maps.TensorMapError, match="cannot make tensor maps: libcuda"
+    ):
         tensor_maps.tensor_map(1 << 20, 2, (64, 8, 1), (128, 1024), (64, 8, 1), True)
     tensor_maps._encode.cache_clear()
 
@@ -466,7 +468,7 @@ def test_blocks_elsewhere(backend):
     x = gpu.quantize(on_gpu(np.ones((4, 64), np.float32)), "tcfp8")
     with (
         tfc.matmul_mode("native", instruction="wgmma"),
-        pytest.raises(ValueError, match=r"9\.0, and this is sm_89"),
+        pytest.raises(ValueError, match=r"9\.0; got sm_89"),
     ):
         x @ x.T
 
@@ -493,7 +495,13 @@ def test_sass_of_parts(precision):
     row = find_precision(precision)
     size, unit = (2, "16.F32.BF16") if row.format == "bfloat16" else (4, "8.F32.TF32")
     kernel = wgmma.kernel(
-        (row.format,) * 2, size, wgmma.WIDE, True, True, row.parts, row.split_orders
+        (row.format,) * 2,
+        size,
+        wgmma.WIDE,
+        True,
+        True,
+        row.components,
+        row.split_orders,
     )
     needs = f"HGMMA.64x256x{unit}", f"HGMMA.64x64x{unit}"
     found = made_well(kernel, needs, 4 + 16, 2 + 16)

@@ -226,7 +226,7 @@ def test_names_of_formats(name: str, capsys: Any) -> None:
 
 def test_names_of_precisions() -> None:
     for mode in PRECISIONS:
-        more = [mode.format] if mode.parts == 1 else []
+        more = [mode.format] if mode.components == 1 else []
         more += [alias for alias, name in SHORT.items() if name in more]
         more += {"float16": ["fp16", "half"], "float32": ["fp32"]}.get(mode.format, [])
         for name in (mode.preset, mode.short, *more):

@@ -480,7 +480,7 @@ def test_what_blocks_refuse() -> None:
         q @ x
     with pytest.raises(ValueError, match="block format must be"):
         td.interop.dask.quantize(x, "mxfp9")
-    with pytest.raises(ValueError, match="axis=5"):
+    with pytest.raises(ValueError, match=r"axis must be .*got 5"):
         td.interop.dask.quantize(x, "mxfp4", 5)
     with pytest.raises(ValueError, match="rng"):
         td.interop.dask.quantize(x, "mxfp4", rng=np.random.default_rng())

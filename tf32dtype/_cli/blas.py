@@ -1,15 +1,17 @@
-"""A program that is not Python, with its products of BLAS in a chosen precision.
+"""Run a program that is not Python with its BLAS calls in a lower precision.
 
-`tf32dtype blas --precision bf16 octave script.m` starts the program with a library that
-catches its matrix products: those that it, and the libraries it loads, have any BLAS
-make by a call from object to object. At the end one line on standard error tells how
-many obeyed. The same by hand:
+  tf32dtype blas --precision bf16 octave script.m
 
-    LD_PRELOAD=$(tf32dtype blas --path) TF32DTYPE_MATMUL_PRECISION=bf16 octave script.m
+The program starts with a preloaded library that intercepts its matrix multiplications:
+calls of any BLAS by the program and by the libraries that it loads. At the end, a line
+on standard error says how many used the precision. You can also preload the library
+yourself:
 
-TF32DTYPE_BLAS takes words with commas between: float64, complex64, dots, lapack,
-min_size=K, rounding=..., scale=..., special_values=... Without a precision products are
-counted.
+  LD_PRELOAD=$(tf32dtype blas --path) TF32DTYPE_MATMUL_PRECISION=bf16 octave script.m
+
+TF32DTYPE_BLAS holds options separated by commas: float64, complex64, dots, lapack,
+min_size=K, rounding=..., scale=..., special_values=..., quiet. Without a precision,
+calls are only counted.
 """
 
 import os
@@ -22,21 +24,28 @@ from .precision_options import add_precision, settings_of
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype blas`."""
-    parser.add_argument(
-        "--path", action="store_true", help="print the library's path, and end"
-    )
     add_precision(parser)
-    parser.add_argument("program", metavar="PROGRAM", nargs="?", help="what to start")
-    parser.add_argument("arguments", nargs=REMAINDER, metavar="...", help="its own")
+    group = parser.add_argument_group("Output")
+    group.add_argument(
+        "--path", action="store_true", help="print the library's path and exit"
+    )
+    parser.add_argument(
+        "program", metavar="PROGRAM", nargs="?", help="start this program"
+    )
+    parser.add_argument(
+        "arguments", nargs=REMAINDER, metavar="...", help="pass these to the program"
+    )
 
 
 def run(arguments: Namespace) -> int:
-    """Become the program."""
+    """Replace this process by the program."""
     if arguments.path:
         print(preload.library())
         return 0
     if arguments.program is None:
-        raise CommandError("a program is needed, or --path")
+        raise CommandError(
+            "PROGRAM must be given; use --path to print only the library's path"
+        )
     settings = settings_of(arguments)
     try:
         resolve(settings)
@@ -47,4 +56,6 @@ def run(arguments: Namespace) -> int:
     try:
         os.execvpe(arguments.program, words, variables)
     except OSError as error:
-        raise CommandError(f"{arguments.program}: {error.strerror}") from None
+        raise CommandError(
+            f"{arguments.program} cannot be started: {error.strerror}"
+        ) from None

@@ -22,9 +22,8 @@ def library() -> str:
     path = Path(_core.__file__).with_name("tf32dtype_blas.so")
     if not _core.blas_available() or not path.exists():
         raise CommandError(
-            "catching products of BLAS needs Linux on x86-64 or AArch64: macOS would"
-            " need rebound symbol pointers (as fishhook does), Windows patched import"
-            " tables; neither is there"
+            "the library that intercepts BLAS is not available on this system; use"
+            " Linux on x86-64 or AArch64"
         )
     return str(path)
 

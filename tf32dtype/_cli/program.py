@@ -1,6 +1,6 @@
 """A program, run as `python script.py ...` or `python -m module ...` runs it.
 
-`tf32dtype run` and `tf32dtype report` do so, with arguments of their own before it.
+`tf32dtype run` and `tf32dtype report` take their own arguments before the program.
 """
 
 import builtins
@@ -29,16 +29,21 @@ class Failed(SystemExit):
 
 
 def add_program(parser: ArgumentParser) -> None:
-    """The arguments that name a program; all words after its name are its own."""
+    """Add the arguments that name a program; all arguments after its name go to it."""
     parser.add_argument(
-        "-m", dest="is_module", action="store_true", help="the program is a module"
+        "-m",
+        dest="is_module",
+        action="store_true",
+        help="run a module instead of a script (default: script)",
     )
     parser.add_argument(
         "program",
         metavar="script.py",
-        help="or a module's name, or - for standard input",
+        help="run this script; a module with -m; - reads standard input",
     )
-    parser.add_argument("arguments", nargs=REMAINDER, metavar="...", help="its own")
+    parser.add_argument(
+        "arguments", nargs=REMAINDER, metavar="...", help="pass these to the program"
+    )
 
 
 def run_program(arguments: Namespace) -> NoReturn:
@@ -64,7 +69,7 @@ def end_of_program(arguments: Namespace) -> SystemExit:
     """Run the program, wait for its threads, and return how it ended.
 
     In a process that the program has forked this does not return, but ends as the
-    program does: what is to be told is its parent's to tell.
+    program does: its parent prints the summary.
 
     Raises
     ------

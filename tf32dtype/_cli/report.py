@@ -1,20 +1,24 @@
-"""What a program would lose in other precisions, and at which line.
+"""Report how much precision each matrix multiplication of a program needs.
 
-It runs once, as it is, as `python script.py ...` or `python -m module ...` runs it:
-all words after its name are its own, and so is its exit code. Its matrix products, of
-NumPy, SciPy and whatever calls BLAS, are counted by call site; samples of their
-operands are multiplied in each precision when it has ended, and compared with
-the float64 product. What os._exit or a signal ends leaves no report.
+  tf32dtype report script.py
 
-SNR           -20 log10 of the relative error, in dB, over all samples of a call site
-bears NAME    the cheapest precision (the fewest bits to multiply) whose SNR reaches
-              --target-db, and none of whose errors is more than 10^(-target/20) of
-              |A||B|, the sum of the magnitudes of its row's and column's products
-needs NAME    the same, where it takes several products of parts (bf16x3), or f32
-needs float64 float32 is not enough
-loses range   numbers became Inf or NaN, or vanished and that shows in an error
-digits        that cancel: log10 of how far the median condition |A||B| / |AB| is
-              beyond sqrt(k), which sums of k products with random signs have
+The program runs once, unchanged, as `python script.py ...` or `python -m module ...`
+runs it. Arguments after its name go to the program, and its exit code is kept. Matrix
+multiplications by NumPy, SciPy and any other caller of BLAS are counted by call site.
+When the program has ended, samples of the operands are multiplied in each precision and
+compared with the float64 product. A program that ends by os._exit or a signal leaves no
+report.
+
+Columns:
+SNR              -20 log10 of the relative error, in dB, over all samples of a call site
+NAME is enough   the cheapest precision (fewest bits to multiply) whose SNR reaches
+                 --target-db and whose errors are at most 10^(-target/20) of |A||B|, the
+                 sum of the magnitudes of the same row's and column's products
+needs NAME       the same for a precision of several components (bf16x3), or float32
+needs float64    float32 is not enough
+out of range     values became Inf or NaN, or vanished at a cost above that of rounding
+digits canceled  log10 of the median condition |A||B| / |AB| over sqrt(k), the condition
+                 of sums of k products with random signs
 """
 
 import os
@@ -38,52 +42,69 @@ from .streams import complain, flush_own, is_open, keep, tell
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype report`."""
-    parser.add_argument("--html", metavar="FILE", help="write a page, with plots")
-    parser.add_argument("--json", metavar="FILE", help="write all figures as JSON")
-    parser.add_argument(
-        "--quiet", action="store_true", help="no table, no progress; files alone"
-    )
     shorts = ", ".join(row.short for row in PRECISIONS)
-    parser.add_argument(
+    group = parser.add_argument_group("Precision")
+    group.add_argument(
         "--precision",
         metavar="NAMES",
-        help=f"what to measure besides f32: {shorts}, block formats; all by default",
+        help="measure these besides f32, separated by commas (default: all): "
+        f"{shorts}, block formats",
     )
-    parser.add_argument(
+    group.add_argument(
+        "--device",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="measure the tensor core of a device too, such as H100 or H100:mma.sync"
+        " (default: none; repeatable)",
+    )
+    group.add_argument(
         "--target-db",
         type=float,
         default=TARGET_DB,
         metavar="DB",
-        help=f"the SNR that a call site needs ({TARGET_DB:g})",
+        help=f"set the required SNR in dB (default: {TARGET_DB:g})",
     )
-    parser.add_argument(
-        "--exact", action="store_true", help="all operands, however long it takes"
+    group.add_argument(
+        "--exact",
+        action="store_true",
+        help="measure all operands, however long it takes (default: samples)",
     )
+    group.add_argument(
+        "--arithmetic",
+        metavar="FORMAT",
+        help="run the program with NumPy's float32 arithmetic rounded to a format, and"
+        " report the effects (default: not rounded)",
+    )
+    group = parser.add_argument_group("Scope")
     for name, metavar, what in (
-        ("--device", "NAME", "measure its tensor core too: H100, H100:mma.sync"),
-        ("--stop-at", "PACKAGE", "show the lines inside of a library as if yours"),
-        ("--only", "FILE[:FUNCTION]", "products of this region"),
-        ("--except", "FILE[:FUNCTION]", "no products of this region"),
+        ("--only", "FILE[:FUNCTION]", "watch only this region (default: everything"),
+        ("--except", "FILE[:FUNCTION]", "exclude this region (default: none"),
+        ("--stop-at", "PACKAGE", "show a package's lines as yours (default: none"),
     ):
-        parser.add_argument(
+        group.add_argument(
             name,
             dest=name.strip("-").replace("-", "_").replace("except", "excepted"),
             action="append",
             default=[],
             metavar=metavar,
-            help=f"{what}; may be repeated",
+            help=f"{what}; repeatable)",
         )
-    parser.add_argument(
-        "--arithmetic",
-        metavar="FORMAT",
-        help="run it with NumPy's arithmetic in this format, and tell what that did",
+    for name, what in (
+        ("--dots", "watch dot products and norms too (default: no)"),
+        ("--lapack", "watch matrix multiplications inside LAPACK too (default: no)"),
+        ("--float64", "round float64 arithmetic too, with --arithmetic (default: no)"),
+    ):
+        group.add_argument(name, action="store_true", help=what)
+    group = parser.add_argument_group("Output")
+    group.add_argument(
+        "--html", metavar="FILE", help="write a page with plots (default: none)"
     )
-    parser.add_argument(
-        "--float64", action="store_true", help="float64 arithmetic is rounded too"
+    group.add_argument(
+        "--json", metavar="FILE", help="write all measurements as JSON (default: none)"
     )
-    parser.add_argument("--dots", action="store_true", help="dots and norms too")
-    parser.add_argument(
-        "--lapack", action="store_true", help="the products inside LAPACK too"
+    group.add_argument(
+        "--quiet", action="store_true", help="print no table and no progress bar"
     )
     add_program(parser)
 
@@ -105,7 +126,9 @@ def run(arguments: Namespace) -> NoReturn:
     )
     html, json = map(_checked_path, (arguments.html, arguments.json))
     if html and html == json:
-        raise CommandError(f"--html and --json are the same file: {html}")
+        raise CommandError(
+            f"--html and --json must be different files; got {html} for both"
+        )
     argv = (arguments.program, *arguments.arguments)
     import_all()
     collector = collect.Collector(chosen.collector, argv)
@@ -133,7 +156,7 @@ def run(arguments: Namespace) -> NoReturn:
 
 
 def _checked_path(path: str | None) -> str | None:
-    """Of a file to write, wherever the program goes."""
+    """Return the absolute path of a file to write, checked before the program runs."""
     if path is None:
         return None
     check_folder(path)
@@ -141,7 +164,7 @@ def _checked_path(path: str | None) -> str | None:
 
 
 def _how(ending: SystemExit) -> str:
-    """How it ended, where that is not well."""
+    """Return how the program ended; "" after success."""
     if isinstance(ending, Failed):
         return f"raised {kind_and_message(ending.error)}"
     if ending.code in (None, 0):

@@ -1,20 +1,16 @@
-"""A program, unchanged, with its matrix products in a chosen precision.
+"""Run an unmodified program with its matrix multiplications in a lower precision.
 
-It runs as `python script.py ...` or `python -m module ...` runs it: all words after its
-name are its own, and so are its exit code and its traceback. The precision is that of
-the whole process, as td.set_matmul_precision sets it: of NumPy's products, and of all
-that a library has BLAS make. At the end standard error tells how many products obeyed,
-and what would reach the others.
+  tf32dtype run --precision bf16 script.py
 
---only, --except    where products obey: in code of a file, or of a function in it, and
-                    in what that calls (repeatable); programs that it starts are left
-                    alone then
---plan FILE         a precision for each call site, as `tf32dtype tune` writes it,
-                    instead of one for all
---no-blas           NumPy's functions alone: no other library's, none of its methods
---no-children       programs that it starts are left alone; else their products obey too
---strict            exit code 3 if no product obeyed
-Exit code 3 also means that memory was too short for the precision of some products.
+The program runs as `python script.py ...` or `python -m module ...` runs it: arguments
+after its name go to the program, and its exit code and traceback are kept. The
+precision applies to the whole process: to NumPy's multiplications and to those that any
+library computes by BLAS. At the end, a summary on standard error says how many
+multiplications used the precision, and how to include the others.
+
+Regions (--only, --except) include the code that they call, not child processes.
+Exit code 3: memory was too short for the precision of some multiplications; with
+--strict also if no multiplication used the precision.
 """
 
 import os
@@ -43,71 +39,99 @@ from .streams import keep, say
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype run`."""
-    add_precision(parser)
-    parser.add_argument(
+    group, scope = add_precision(parser)
+    group.add_argument(
         "--plan",
         metavar="FILE",
-        help="a precision for each call site, instead of --precision",
+        help="use a plan of `tf32dtype tune`, with a precision for each call site,"
+        " instead of --precision (default: none)",
     )
-    parser.add_argument("--device", metavar="NAME", help="with this one's tensor core")
-    parser.add_argument(
-        "--instruction", metavar="NAME", help="mma.sync, wgmma or tcgen05"
+    group.add_argument(
+        "--device",
+        metavar="NAME",
+        help="add as the tensor core of a device does, such as H100 (default: none)",
     )
-    for name, where in (("only", "here"), ("except", "elsewhere than here")):
-        parser.add_argument(
+    group.add_argument(
+        "--instruction",
+        metavar="NAME",
+        help="use this instruction of the device: mma.sync, wgmma or tcgen05 (default:"
+        " that of its libraries)",
+    )
+    group.add_argument(
+        "--arithmetic",
+        metavar="FORMAT",
+        help="round NumPy's float32 arithmetic to this format too; without --precision"
+        " use the precision of that name (default: not rounded)",
+    )
+    for name, what in (
+        ("only", "include only (default: all)"),
+        ("except", "exclude (default: none)"),
+    ):
+        scope.add_argument(
             f"--{name}",
             dest={"except": "but"}.get(name, name),
             action="append",
             default=[],
             metavar="FILE[:FUNCTION]",
-            help=f"products obey {where}",
+            help=f"{what} multiplications in this region; repeatable",
         )
-    parser.add_argument(
-        "--arithmetic",
-        metavar="FORMAT",
-        help="NumPy's float32 arithmetic is in this format too, and float64 with"
-        " --float64; by itself with the precision of that name",
+    scope.add_argument(
+        "--no-blas",
+        action="store_true",
+        help="change only NumPy's functions, not its methods or other libraries"
+        " (default: all callers of BLAS)",
     )
-    parser.add_argument(
-        "--no-blas", action="store_true", help="NumPy's functions alone"
+    scope.add_argument(
+        "--no-children",
+        action="store_true",
+        help="exclude child processes (default: included)",
     )
-    parser.add_argument("--no-children", action="store_true", help="this process alone")
-    parser.add_argument(
-        "--strict", action="store_true", help="exit code 3 if none obeyed"
+    group = parser.add_argument_group("Output")
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit with code 3 if no multiplication used the precision (default: no)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no summary at the end")
-    parser.add_argument("--json", metavar="FILE", help="write the summary as JSON")
+    group.add_argument("--quiet", action="store_true", help="print no summary")
+    group.add_argument(
+        "--json", metavar="FILE", help="write the summary as JSON (default: none)"
+    )
     add_program(parser)
 
 
 def run(arguments: Namespace) -> NoReturn:
-    """Run the program, tell what obeyed, and exit as the program does."""
+    """Run the program, print the summary, and exit as the program does."""
     format = arithmetic_format(arguments.arithmetic)
     planned = arguments.plan is not None
     if arguments.precision is None and format is not None and not planned:
         arguments.precision = precision_of_format(format)
         if arguments.precision is None:
             raise CommandError(
-                f"no precision is named {format}: add --precision NAME for the matrix"
-                " products, f32 for those of float32"
+                f"--arithmetic must be a format with a precision of that name; got"
+                f" {format}. Use --precision to name one, such as f32"
             )
     if arguments.precision is None and not planned:
         raise CommandError(
-            "--precision is needed, before the program, as all words after that are its"
-            f" own: tf32dtype run --precision NAME {arguments.program}"
+            "--precision or --plan must be given before the program, since later"
+            " arguments go to the program. Use tf32dtype run --precision NAME"
+            f" {arguments.program}"
         )
     if planned and (arguments.precision or arguments.no_blas):
         other = "--precision" if arguments.precision else "--no-blas"
-        raise CommandError(f"--plan says what obeys: leave out {other}")
+        raise CommandError(
+            f"{other} cannot be combined with --plan, which names the precisions"
+        )
     if arguments.lapack and arguments.no_blas:
-        raise CommandError("--lapack is for products of BLAS: leave out --no-blas")
+        raise CommandError(
+            "--lapack cannot be combined with --no-blas, since LAPACK uses BLAS"
+        )
     blas = not arguments.no_blas and _core.blas_available()
     settings = settings_of(arguments, blas and not planned)
     only, but = (
         [find_region(text) for text in x] for x in (arguments.only, arguments.but)
     )
     if (only or but) and not _core.frames_are_known():
-        raise CommandError("--only and --except need CPython 3.11, 3.12 or 3.13")
+        raise CommandError("--only and --except must run on CPython 3.11, 3.12 or 3.13")
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)
@@ -124,7 +148,7 @@ def run(arguments: Namespace) -> NoReturn:
     with arithmetic(format, float64=arguments.float64) if format else nullcontext():
         ending = end_of_program(arguments)
     with suppress(RuntimeError):  # memory was short, as the summary says
-        set_matmul_precision(None)  # what ends after the program is no part of it
+        set_matmul_precision(None)  # later work is not part of the program
     _core.set_outer_precision(False)
     label = (
         "the plan's precisions"
@@ -144,7 +168,7 @@ def run(arguments: Namespace) -> NoReturn:
 
 
 def _set_precision(settings: Settings, arguments: Namespace) -> None:
-    """What is not found in the source of a plan is a line on standard error."""
+    """Set the precision; print call sites of a plan that are not found."""
     if not arguments.is_module:
         search_first(os.path.dirname(os.path.realpath(arguments.program)))
     with warnings.catch_warnings(record=True) as caught:

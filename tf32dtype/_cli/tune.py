@@ -1,20 +1,18 @@
-"""The cheapest precision of each call site that keeps a program's answer.
-
-It runs the program again and again: unchanged, watched, and then with a precision for
-each line that multiplies matrices, until none can be lowered further. The result is a
-plan, which `tf32dtype run --plan plan.toml script.py` and
-td.matmul_precision(plan="plan.toml") obey.
+"""Find the lowest precision of each call site that keeps a program's result.
 
   tf32dtype tune script.py --check file:out.npy --tolerance 1e-6
-  tf32dtype tune script.py --check 'regex:energy = (\\S+)' --tolerance 1e-5 -- its words
+  tf32dtype tune script.py --check 'regex:energy = (\\S+)' --tolerance 1e-5 -- arguments
 
---check       file:PATH             numbers that the program writes: .npy, .npz, or text
-              regex:PATTERN         in its output; the groups are numbers
-              python:FILE:FUNCTION  a function(folder, output) that returns numbers
---tolerance   how far a number may be from the unchanged program's, as a share of the
-              greatest one; with --absolute as it is
+The program runs many times: first unchanged, then with lower precisions for single call
+sites, until none can be lowered further. The result is a plan for
+`tf32dtype run --plan plan.toml script.py` and td.matmul_precision(plan="plan.toml").
 
-Exit code 4: time was up, or Ctrl-C; the plan is the best so far.
+--check reads the numbers to compare:
+  file:PATH             from a file that the program writes: .npy, .npz, or text
+  regex:PATTERN         from its output; each group is a number
+  python:FILE:FUNCTION  from a function(folder, output)
+
+Exit code 4: the time limit or Ctrl-C ended the search; the plan is the best so far.
 """
 
 import os
@@ -47,39 +45,69 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--check", metavar="CHECK", help="what the answer is")
-    parser.add_argument(
-        "--tolerance", type=float, metavar="T", help="how far it may move"
+    group = parser.add_argument_group("Result")
+    group.add_argument(
+        "--check", metavar="CHECK", help="say where the numbers are (required)"
     )
-    parser.add_argument(
-        "--absolute", action="store_true", help="T is no share of the greatest number"
+    group.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="allow differences from the unchanged program of up to T times the largest"
+        " number (required)",
     )
-    parser.add_argument("--out", default="plan.toml", metavar="FILE", help="plan.toml")
-    parser.add_argument(
+    group.add_argument(
+        "--absolute",
+        action="store_true",
+        help="allow absolute differences of up to T (default: relative)",
+    )
+    group = parser.add_argument_group("Precision")
+    group.add_argument(
         "--precisions",
         default=PRECISIONS,
         metavar="NAMES",
-        help=f"what to try ({PRECISIONS})",
+        help=f"try these, separated by commas (default: {PRECISIONS})",
     )
-    parser.add_argument("--float64", action="store_true", help="float64 products too")
-    parser.add_argument(
-        "--complex64", action="store_true", help="complex64 too; with both complex128"
+    for name, what in (
+        ("--float64", "include float64 multiplications (default: no)"),
+        (
+            "--complex64",
+            "include complex64 multiplications, with --float64 also complex128"
+            " (default: no)",
+        ),
+        ("--dots", "include dot products and norms (default: no)"),
+    ):
+        group.add_argument(name, action="store_true", help=what)
+    group = parser.add_argument_group("Search")
+    group.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="run N at a time (default: 1)"
     )
-    parser.add_argument("--dots", action="store_true", help="dots and norms too")
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs at a time (1)"
+    group.add_argument(
+        "--time-limit",
+        type=float,
+        default=float("inf"),
+        metavar="S",
+        help="stop the search after S seconds (default: no limit)",
     )
-    parser.add_argument(
-        "--time-limit", type=float, default=float("inf"), metavar="S", help="seconds"
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="resume an interrupted search from its journal (default: start again)",
     )
-    parser.add_argument(
-        "--resume", action="store_true", help="go on with what the journal has"
+    group = parser.add_argument_group("Output")
+    group.add_argument(
+        "--out",
+        default="plan.toml",
+        metavar="FILE",
+        help="write the plan to FILE (default: plan.toml)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no table, no progress")
+    group.add_argument(
+        "--quiet", action="store_true", help="print no table and no progress bar"
+    )
 
 
 def run(arguments: Namespace) -> int:
-    """Tune, write the plan, and tell."""
+    """Tune, write the plan, and print the summary."""
     options = _options(_all_arguments(arguments))
     total = 4 + 2 * len(options.precisions) ** 2  # a guess
     try:
@@ -92,16 +120,18 @@ def run(arguments: Namespace) -> int:
     if not arguments.quiet:
         print_summary(tuned, options.tolerance)
     if not tuned.final:
-        _tell(f"{options.out} is not final, but the best so far; go on with --resume")
+        _tell(
+            f"{options.out} is not final, but the best so far; use --resume to continue"
+        )
         return NOT_FINAL
     return 0
 
 
 def _all_arguments(arguments: Namespace) -> Namespace:
-    """Add the options that follow the program.
+    """Return the arguments with the options that follow the program.
 
-    The arguments after -- are the program's own. If --check precedes the program, all
-    arguments that follow are.
+    Arguments after -- go to the program. If --check comes before the program, all
+    arguments after the program go to it.
     """
     words: list[str] = arguments.arguments
     if arguments.check is not None:
@@ -119,25 +149,31 @@ def _all_arguments(arguments: Namespace) -> Namespace:
 def _options(arguments: Namespace) -> TuneOptions:
     if arguments.check is None or arguments.tolerance is None:
         raise CommandError(
-            "--check and --tolerance are needed: --help tells what they are"
+            "--check and --tolerance must be given; use --help to see how"
         )
     if not 0 <= arguments.tolerance < float("inf"):
-        raise CommandError(f"--tolerance {arguments.tolerance:g}: 0 or more is needed")
+        raise CommandError(
+            f"--tolerance must be 0 or more; got {arguments.tolerance:g}"
+        )
     if not arguments.time_limit > 0:
-        raise CommandError(f"--time-limit {arguments.time_limit:g}: seconds are needed")
+        raise CommandError(
+            f"--time-limit must be more than 0 seconds; got {arguments.time_limit:g}"
+        )
     if arguments.jobs < 1:
-        raise CommandError(f"--jobs {arguments.jobs}: 1 or more is needed")
+        raise CommandError(f"--jobs must be 1 or more; got {arguments.jobs}")
     check_folder(arguments.out)
     program = arguments.program
     script: str | None = None
     if not arguments.is_module:
         if program == "-":
-            raise CommandError("-: tune runs the program many times: name a file")
+            raise CommandError(
+                "the program must be a file, since it runs many times; got -"
+            )
         if not os.path.isfile(program):
-            raise CommandError(f"{program}: no such file")
+            raise CommandError(f"the program must be an existing file; got {program}")
         script = os.path.realpath(program)
         search_first(os.path.dirname(script))
-        # In a copy of this folder it is the copy's.
+        # In a copy of this folder, the copied script is meant.
         here = os.path.join(os.path.realpath(os.getcwd()), "")
         program = script.removeprefix(here)
     return TuneOptions(
@@ -163,13 +199,13 @@ def _options(arguments: Namespace) -> TuneOptions:
 
 
 def _precisions(text: str) -> tuple[str, ...]:
-    """The cheapest first."""
+    """Return the names of precisions, the cheapest first."""
     try:
         names = {find_precision(word).short for word in text.replace(",", " ").split()}
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not names:
-        raise CommandError("no precision is named")
+        raise CommandError("--precisions must name at least one precision; got none")
     ways = sorted(select(sorted(names)), key=lambda way: (way.name == "f32", way.bits))
     return tuple(way.name for way in ways)
 

@@ -228,7 +228,7 @@ def find(which: object) -> Format:
     Raises
     ------
     ValueError
-        For an unknown name; it lists the known ones.
+        For an unknown name; the error shows the nearest names.
     TypeError
         For a dtype that is none of these formats.
     """

@@ -14,7 +14,9 @@ from .._wording import brief
 from .plan_lines import Line, LineError, find_line, folders
 
 VERSION = 1
-#: What a plan calls products as NumPy and BLAS compute them.
+#: The names of types in TOML.
+_KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
+#: The name in a plan of computing as NumPy and BLAS do.
 NONE = "none"
 
 
@@ -62,9 +64,9 @@ def read_plan(path: str) -> Plan:
         with open(path, "rb") as file:
             found = tomllib.load(file)
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: no TOML: {error}") from None
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
     try:
         return _plan(found)
     except ValueError as error:
@@ -73,10 +75,10 @@ def read_plan(path: str) -> Plan:
 
 def _plan(found: dict[str, Any]) -> Plan:
     if (version := found.pop("version", None)) != VERSION:
-        raise ValueError(f"version = {VERSION} is needed, not {brief(version)}")
+        raise ValueError(f"version must be {VERSION}; got {brief(version)}")
     sites = found.pop("call_site", [])
     if not isinstance(sites, list):
-        raise ValueError("a call site is written [[call_site]]")
+        raise ValueError("call_site must be written as tables [[call_site]]")
     default = _taken(found, "default", str, NONE)
     flags = {
         name: _taken(found, name, bool, False)
@@ -91,13 +93,13 @@ def _plan(found: dict[str, Any]) -> Plan:
 
 def _call_site(found: Any) -> PlannedCallSite:
     if not isinstance(found, dict):
-        raise ValueError("a call site is written [[call_site]]")
+        raise ValueError("call_site must be written as tables [[call_site]]")
     user, library = (
         _line(found.pop(name)) if name in found else None
         for name in ("user", "library")
     )
     if user is None and library is None:
-        raise ValueError("a call site needs user = {...} or library = {...}")
+        raise ValueError("a call site must have user = {...} or library = {...}")
     site = PlannedCallSite(
         _precision(_taken(found, "precision", str, None)),
         user,
@@ -111,14 +113,14 @@ def _call_site(found: Any) -> PlannedCallSite:
 
 def _line(found: Any) -> Line:
     if not isinstance(found, dict):
-        raise ValueError("a line is written {file = ..., function = ..., text = ...}")
+        raise ValueError("a line must be {file = ..., function = ..., text = ...}")
     file, function, text = (
         _taken(found, name, str, None) for name in ("file", "function", "text")
     )
     count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
     _refuse(found, "a line")
     if not 1 <= count <= of:
-        raise ValueError(f"count = {count} is none of 1 to {of}")
+        raise ValueError(f"count must be from 1 to of = {of}; got {count}")
     return Line(file, function, text, count, of)
 
 
@@ -129,15 +131,15 @@ def _precision(name: str) -> str | None:
 def _taken(found: dict[str, Any], name: str, kind: type, usual: Any) -> Any:
     value = found.pop(name, usual)
     if value is None:
-        raise ValueError(f"{name} is missing")
+        raise ValueError(f"{name} must be given")
     if type(value) is not kind:
-        raise ValueError(f"{name} = {brief(value)}: a {kind.__name__} is needed")
+        raise ValueError(f"{name} must be a {_KINDS[kind]}; got {brief(value)}")
     return value
 
 
 def _refuse(rest: Mapping[str, Any], what: str) -> None:
     for name in rest:
-        raise ValueError(f"{brief(name)} is nothing that {what} has")
+        raise ValueError(f"{what} cannot have the key {brief(name)}")
 
 
 def plan_text(plan: Plan) -> str:
@@ -221,7 +223,7 @@ def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
                 for line in (site.user, site.library)
             )
         except LineError as error:
-            rest = f"{plan.default or NONE} holds there"
+            rest = f"{plan.default or NONE} is used instead"
             warn(f"{path}: {error}; {rest}", PlanWarning)
             continue
         found.append(FoundCallSite(user, library, site.precision))

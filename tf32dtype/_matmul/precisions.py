@@ -135,8 +135,8 @@ class Precision(NamedTuple):
     #: what operands are rounded to
     format: str
     #: how many numbers of the format stand for one of an operand
-    parts: int = 1
-    #: how many orders of magnitude the products of parts that are summed have
+    components: int = 1
+    #: how many orders of magnitude the summed products of components have
     split_orders: int = 1
 
 
@@ -145,10 +145,10 @@ PRECISIONS = tuple(Precision(*row) for row in _core.precisions())
 _BY_NAME = {row.preset.lower(): row for row in PRECISIONS}
 _BY_NAME |= {row.short: row for row in PRECISIONS}
 #: What operands are rounded to names a precision too.
-_BY_FORMAT = {row.format: row for row in PRECISIONS if row.parts == 1}
+_BY_FORMAT = {row.format: row for row in PRECISIONS if row.components == 1}
 
 _SCALED = ["fp8_e4m3", "fp8_e5m2"]
-_SPLIT = [row.short for row in PRECISIONS if row.parts > 1]
+_SPLIT = [row.short for row in PRECISIONS if row.components > 1]
 #: In the order of `enum tf_scaling`, whose first is for those that need no scale.
 _SCALINGS = (None, *get_args(Scale))
 
@@ -164,7 +164,7 @@ def find_precision(name: object) -> Precision:
     Raises
     ------
     ValueError
-        For an unknown name; it lists the known ones.
+        For an unknown name; the error shows the nearest names.
     """
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
@@ -212,7 +212,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
         row.format,
         rounding=ROUNDINGS.index(rounding_of(settings, row, model)),
         scaling=_SCALINGS.index(settings.scale if short in _SCALED else None),
-        parts=row.parts,
+        parts=row.components,
         split_orders=row.split_orders,
         saturates=settings.special_values == "saturate",
         float64=settings.float64,
@@ -373,10 +373,10 @@ def _find_model(
     from ..tensor_core.look_up import find_model
 
     model = find_model(device, instruction, row.format, row.format, "float32")
-    if row.parts > 1 and not model.adds_parts:
+    if row.components > 1 and not model.adds_components:
         raise ValueError(
-            f"{model.device} does not support precision {row.short!r}, which adds parts"
-            " as NVIDIA's libraries do"
+            f"{model.device} does not support precision {row.short!r}, which adds"
+            " components as NVIDIA's libraries do"
         )
     return model
 
@@ -391,7 +391,8 @@ def _shorts(device: object) -> str:
         [
             row.short
             for row in PRECISIONS
-            if row.format in has and (row.parts == 1 or has[row.format].adds_parts)
+            if row.format in has
+            and (row.components == 1 or has[row.format].adds_components)
         ]
     )
 

@@ -48,9 +48,10 @@ class Unit(NamedTuple):
         return [*dict.fromkeys(model.a for model in self.models)]
 
     def has(self, precision: Precision) -> bool:
-        """Whether it multiplies a precision's operands, or adds products of parts."""
+        """Whether the unit multiplies a precision's operands or components."""
         return any(
-            model.a == precision.format and (precision.parts == 1 or model.adds_parts)
+            model.a == precision.format
+            and (precision.components == 1 or model.adds_components)
             for model in self.models
         )
 

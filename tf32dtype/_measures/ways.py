@@ -29,15 +29,17 @@ class Way(NamedTuple):
 
     @property
     def products(self) -> int:
-        """How many products of parts there are for one of the operands."""
+        """How many products of components there are for one of the operands."""
         if self.precision is None:
             return block_formats[self.name].levels ** 2
-        parts = range(self.precision.parts)
-        return sum(i + j < self.precision.split_orders for i in parts for j in parts)
+        components = range(self.precision.components)
+        return sum(
+            i + j < self.precision.split_orders for i in components for j in components
+        )
 
     @property
     def bits(self) -> float:
-        """The bits that stand for one number of an operand, in all products of parts.
+        """The bits that stand for one operand value, in all products of components.
 
         How much a tensor core has to multiply: the order of what is cheap.
         """
@@ -85,7 +87,7 @@ class Way(NamedTuple):
         if self.precision is None:
             return self.product(x, y), x.nbytes + y.nbytes
         itemsize = facts(self.precision.format).dtype.itemsize
-        count = self.precision.parts * itemsize * (a.size + b.size)
+        count = self.precision.components * itemsize * (a.size + b.size)
         return self.product(x, y), count
 
 
@@ -115,7 +117,7 @@ def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
     Returns
     -------
     list of Way
-        Splits too, as their parts are of a format that it has.
+        Splits too, as their components are of a format that it has.
     """
     return [
         way._replace(name=f"{way.name}@{name}", unit=unit)

@@ -71,9 +71,11 @@ class Collector:
             If products cannot be watched here, or a collector is at work.
         """
         if not _core.blas_available():
-            raise UserError("products are watched on Linux alone (x86-64 or AArch64)")
+            raise UserError(
+                "reports are not available on this system; use Linux (x86-64, AArch64)"
+            )
         if Collector._at_work:
-            raise UserError("a report is being made already: one at a time")
+            raise UserError("a second report cannot begin while another one runs")
         options = self.options
         try:
             set_folders(options.stop_at)

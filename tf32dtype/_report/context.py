@@ -135,7 +135,9 @@ class report:
         from .rounded import rounded
 
         if self._collector is not None:
-            raise RuntimeError("a report is made once: td.report() for each block")
+            raise RuntimeError(
+                "a report cannot be entered twice; use a new td.report() for each block"
+            )
         collector = collect.Collector(self._options.collector)
         collector.start()
         self._rounded = rounded(self._options)
@@ -166,7 +168,7 @@ class report:
     @property
     def _report(self) -> Report:
         if self._made is None:
-            raise RuntimeError("the report is made when the block ends")
+            raise RuntimeError("the report is not available before its block ends")
         return self._made
 
     @property

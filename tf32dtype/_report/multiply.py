@@ -93,8 +93,8 @@ class _Operand:
             kept = np.asarray(self.prepared)
             beyond = int(np.count_nonzero(np.abs(exact) > _FLOAT32))
             return _lost(beyond, exact, kept, (exact != 0) & (kept == 0))
-        # Parts hold what float32 holds, Inf apart.
-        form = facts(precision.format if precision.parts == 1 else "float32")
+        # Components hold all finite values of float32.
+        form = facts(precision.format if precision.components == 1 else "float32")
         x = self.prepared
         scale = _scale(x, form.max) if form.bits == 8 else np.float32(1)
         if form.bits == 8:

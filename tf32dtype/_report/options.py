@@ -55,7 +55,7 @@ def options(
         number of dB.
     """
     if not 0 < target_db < float("inf"):
-        raise UserError(f"a target is more than 0 dB, not {target_db:g}")
+        raise UserError(f"target_db must be more than 0 and finite; got {target_db:g}")
     return ReportOptions(
         _ways(precision, _devices(device)),
         float(target_db),
@@ -84,7 +84,7 @@ def _ways(
     if precision is None:
         names = [*(row.short for row in PRECISIONS), *block_formats]
     elif not (named := _words(precision)):
-        raise UserError("no precision is named")
+        raise UserError("precision must name at least one precision; got none")
     else:
         names = ["f32", *named]
     ways = {way.name: way for way in select(names)}
@@ -93,7 +93,10 @@ def _ways(
         label = unit.device + (f":{unit.instruction}" if ":" in name else "")
         found = on_unit(chosen, unit, label)
         if not found:
-            raise UserError(f"{unit.name} has none of {', '.join(ways)}")
+            raise UserError(
+                f"device must support one of the precisions {', '.join(ways)}; got"
+                f" {unit.name}"
+            )
         ways |= {way.name: way for way in found}
     return tuple(ways.values())
 

@@ -1,4 +1,4 @@
-"""Whether what is asked for can be written, before it is computed."""
+"""Checks of output files before anything is computed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._wording import brief
 
 
 def check_folder(path: str) -> None:
-    """Whether a file can be written there, before anything is done for it.
+    """Check that a file can be written.
 
     Raises
     ------
@@ -19,12 +19,17 @@ def check_folder(path: str) -> None:
     """
     folder = os.path.dirname(path) or "."
     if not os.path.basename(path) or os.path.isdir(path):
-        raise UserError(f"{brief(path)} is a folder, not a file")
+        raise UserError(f"the output must be a file; got the folder {brief(path)}")
     if not is_replaced(path):
         if not os.access(path, os.W_OK):
             raise UserError(f"{brief(path)} cannot be written")
         return
     if not os.path.isdir(folder):
-        raise UserError(f"{brief(path)}: no such folder: {folder}")
+        raise UserError(
+            f"the output must be in an existing folder; got {brief(path)}, and {folder}"
+            " does not exist"
+        )
     if not os.access(folder, os.W_OK):
-        raise UserError(f"{brief(path)}: the folder cannot be written: {folder}")
+        raise UserError(
+            f"{brief(path)} cannot be written: the folder {folder} is not writable"
+        )

@@ -35,13 +35,17 @@ def find_region(text: str) -> Region:
         path, colon, function = text.rpartition(":")
     if not os.path.isfile(path):
         raise UserError(
-            f"no such file: {brief(path or text)}; a region is FILE:FUNCTION"
+            "a region must be FILE or FILE:FUNCTION of an existing file; got"
+            f" {brief(text)}"
         )
     if colon:
         known = _functions(path)
         if known is not None and function not in known:
-            some = ", ".join(sorted(known)[:10]) or "none"
-            raise UserError(f"{path} has no function {brief(function)}; it has {some}")
+            some = ", ".join(sorted(known)[:3]) or "(it has none)"
+            raise UserError(
+                f"a region must name a function of {path}, such as {some}; got"
+                f" {brief(function)}"
+            )
     return Region(os.path.realpath(path), function or None)
 
 

@@ -110,7 +110,7 @@ class Report:
         text = str(path)
         make = {".html": self.to_html, ".json": self.to_json}.get(text[-5:].lower())
         if make is None:
-            raise UserError(f"a report is saved as .html or .json, not {brief(text)}")
+            raise UserError(f"path must end in .html or .json; got {brief(text)}")
         check_folder(text)
         write_whole(text, make())
 

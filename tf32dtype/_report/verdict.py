@@ -162,7 +162,7 @@ def is_out_of_range(errors: Errors) -> bool:
     if precision is None:
         return False
     digits = 24
-    if precision.parts == 1:
+    if precision.components == 1:
         digits = facts(precision.format).mantissa_bits + 1
     return errors.vanished > 2.0 ** (1 - digits)
 

@@ -1,4 +1,4 @@
-"""Checks: the numbers of a program's answer, and how far two answers are apart."""
+"""Checks: the numbers of a program's result, and the distance of two results."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Check:
         }
         if not colon or kind not in readers or not self._what:
             raise UserError(
-                f"check {brief(text)}: a check is file:PATH, regex:PATTERN or"
-                " python:FILE:FUNCTION"
+                "--check must be file:PATH, regex:PATTERN or python:FILE:FUNCTION; got"
+                f" {brief(text)}"
             )
         self._read = readers[kind]
         #: it looks at files that the program writes
@@ -60,7 +60,9 @@ class Check:
             try:
                 self._pattern = re.compile(self._what, re.MULTILINE)
             except re.error as error:
-                raise UserError(f"check {brief(text)}: {error}") from None
+                raise UserError(
+                    f"--check must have a valid pattern; got {brief(text)}: {error}"
+                ) from None
         if kind == "python":
             self._function = _function(self._what)
 
@@ -84,21 +86,23 @@ class Check:
         except CheckError:
             raise
         except Exception as error:
-            raise CheckError(f"the check failed: {brief(str(error))}") from None
+            raise CheckError(
+                f"the check cannot read its numbers: {brief(str(error))}"
+            ) from None
         if found.dtype.kind not in "biufc":
-            raise CheckError(f"the check has no numbers, but {found.dtype}")
+            raise CheckError(f"the check must return numbers; got {found.dtype}")
         wide = np.complex128 if found.dtype.kind == "c" else np.float64
         found = found.astype(wide)
         if not found.size:
-            raise CheckError("the check found no number")
+            raise CheckError("the check must find at least one number; got none")
         if not np.isfinite(found).all():
-            raise CheckError("the answer has NaN or Inf")
+            raise CheckError("the result must be finite; got NaN or Inf")
         return found
 
     def _file(self, folder: str, output: str) -> Numbers:
         path = os.path.join(folder, self._what)
         if not os.path.isfile(path):
-            raise CheckError(f"the program wrote no {self._what}")
+            raise CheckError(f"the program must write {self._what}; got no such file")
         if path.endswith((".npy", ".npz")):
             loaded = np.load(path, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
@@ -122,7 +126,8 @@ def _function(text: str) -> Callable[[str, str], Any]:
     where, colon, name = text.rpartition(":")
     if not colon:
         raise UserError(
-            f"check python:{text}: FILE:FUNCTION or MODULE:FUNCTION is needed"
+            f"--check must be python:FILE:FUNCTION or python:MODULE:FUNCTION; got"
+            f" python:{text}"
         )
     try:
         if where.endswith(".py"):
@@ -136,7 +141,9 @@ def _function(text: str) -> Callable[[str, str], Any]:
             module = importlib.import_module(where)
         function: Callable[[str, str], Any] = getattr(module, name)
     except Exception as error:
-        raise UserError(f"check python:{text}: {brief(str(error))}") from None
+        raise UserError(
+            f"--check python:{text} cannot be loaded: {brief(str(error))}"
+        ) from None
     return function
 
 

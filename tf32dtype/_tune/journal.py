@@ -32,10 +32,10 @@ class Trials:
 
     def __init__(self, path: str, resumes: bool, tell: Callable[[str], None]) -> None:
         if resumes and not os.path.lexists(path):
-            raise UserError(f"nothing to resume: {path} does not exist")
+            raise UserError(f"--resume must find a journal; got none at {path}")
         self._journal = Journal(path, "tune")
         if self._journal.is_damaged:
-            tell("begins anew, as its journal is damaged")
+            tell("begins again, since its journal is damaged")
         if not resumes or self._journal.is_damaged:
             self._journal.begin()
         self._records = {record["key"]: record for record in self._journal.records}

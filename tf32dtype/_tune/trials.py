@@ -95,7 +95,7 @@ class Runner:
         if code is None:
             if time.monotonic() >= self.deadline:
                 raise OutOfTime
-            return Trial(None, f"it had not ended after {seconds:.3g} s", seconds)
+            return Trial(None, f"the program ran longer than {seconds:.3g} s", seconds)
         output, errors = run.texts()
         if code:
             last = (errors.strip().splitlines() or [""])[-1][:200]

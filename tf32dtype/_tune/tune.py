@@ -186,8 +186,8 @@ class Tuner:
         if (before := self._journal.find(key)) is not None:
             if before["answer"] != record["answer"]:
                 raise UserError(
-                    "the unchanged program's answer is another than before: start anew,"
-                    " without --resume"
+                    "the unchanged program must give the same result as before; got"
+                    " another one. Start again without --resume"
                 )
             return
         second = self._unchanged()
@@ -195,9 +195,8 @@ class Tuner:
         noise = distance(second.numbers, first.numbers, self.options.absolute)
         if noise > NOISE * self.options.tolerance:
             raise UserError(
-                "the check is not deterministic: two runs of the unchanged program"
-                f" differ by {noise:.3g}, and the tolerance is"
-                f" {self.options.tolerance:g}"
+                "the check must be deterministic: two runs of the unchanged program may"
+                f" differ by {NOISE * self.options.tolerance:.3g}; got {noise:.3g}"
             )
         if noise:
             self._tell(f"two runs of the unchanged program differ by {noise:.3g}")
@@ -207,7 +206,9 @@ class Tuner:
         (trial,) = self._runner.run([()], float("inf"))
         self._advance()
         if trial.numbers is None:
-            raise UserError(f"the unchanged program has no answer: {trial.why}")
+            raise UserError(
+                f"the unchanged program must give a result; got none: {trial.why}"
+            )
         return trial
 
     def _find_items(self) -> None:
@@ -223,7 +224,9 @@ class Tuner:
                 with open(path, encoding="utf-8") as file:
                     text = file.read()
             if not text:
-                raise UserError(f"no report of the program: {trial.why}")
+                raise UserError(
+                    f"the report of the program cannot be read: {trial.why}"
+                )
             report = json.loads(text)
             record = {
                 "folder": trial.folder,
@@ -236,8 +239,8 @@ class Tuner:
         if not self._items.items:
             others = ", ".join(sorted(self._items.foreign))
             raise UserError(
-                "the program makes no product that could be tuned"
-                + (f"; those in {others} need --float64 or --complex64" * bool(others))
+                "the program must make matrix multiplications to tune; got none"
+                + f". Use --float64 or --complex64 to include {others}" * bool(others)
             )
         where = folders()
         lines = [
@@ -302,8 +305,8 @@ class Tuner:
         if not self._passes(outcome) or (before and before.digest != outcome.digest):
             why = trial.why or f"{outcome.distance:.3g} from the reference's"
             raise UserError(
-                f"the plan's last run has another answer than before: {why}; the"
-                " program is not deterministic"
+                "the program must be deterministic; got another result in the plan's"
+                f" last run: {why}"
             )
         return outcome
 

@@ -42,7 +42,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
 
     def __init__(self) -> None:
         raise TypeError(
-            "BlockArray cannot be created directly; use tf32dtype.blocks.quantize, or"
+            "cannot create a BlockArray directly; use tf32dtype.blocks.quantize, or"
             " BlockArray.from_codes for existing codes"
         )
 

@@ -60,7 +60,7 @@ class TileArray(Scaled[NDArray[np.float32]]):
 
     def __init__(self) -> None:
         raise TypeError(
-            "TileArray cannot be created directly; use tf32dtype.blocks.quantize_tiles,"
+            "cannot create a TileArray directly; use tf32dtype.blocks.quantize_tiles,"
             " or TileArray.from_codes for existing codes"
         )
 

@@ -16,23 +16,24 @@ def check() -> None:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
         raise ImportError(
-            f"tf32dtype.cuda needs CuPy, which cannot be imported ({error}): {EXTRA}"
+            f"tf32dtype.cuda needs CuPy, which cannot be imported ({error}). Use"
+            f" {EXTRA}"
         ) from error
     release = tuple(map(int, re.findall(r"\d+", cupy.__version__)[:3]))
     if release < OLDEST:
         needed = ".".join(map(str, OLDEST))
         raise ImportError(
-            f"tf32dtype.cuda needs CuPy {needed} or newer, whose arrays may have"
-            f" dtypes that are not NumPy's; this is CuPy {cupy.__version__}: {EXTRA}"
+            f"tf32dtype.cuda needs CuPy {needed} or newer, whose arrays support dtypes"
+            f" of other libraries; got CuPy {cupy.__version__}. Use {EXTRA}"
         )
     runtime = cupy.cuda.runtime
     if runtime.is_hip:
-        raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; this CuPy is for AMD's")
+        raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; got a CuPy for AMD GPUs")
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
         raise ImportError(
-            f"tf32dtype.cuda needs an NVIDIA GPU and its driver: {error}"
+            f"tf32dtype.cuda cannot use an NVIDIA GPU and its driver: {error}"
         ) from error
     if count == 0:
-        raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; there is none")
+        raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; got none")

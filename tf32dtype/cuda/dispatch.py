@@ -20,7 +20,7 @@ from ._functions import numpy_formulas, reductions, sorting, statistics, ufuncs
 from ._functions.shape import MOVES, WRITES, check_out, condition, leaves, move, write
 from ._matmul import numpy_products
 from ._runtime import backend
-from ._runtime.storage import is_ours
+from ._runtime.storage import is_ours, no_kernel
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -107,13 +107,6 @@ def _formats(*given: Any) -> list[Any]:
     ]
 
 
-def _refuse(name: str, dtype: Any) -> TypeError:
-    return TypeError(
-        f"{name} has no kernel for arrays of {dtype}: x.astype(np.float32) is CuPy's"
-        " own array, x.get() NumPy's"
-    )
-
-
 def _plain(x: Any) -> Any:
     """float32 arrays of this class as CuPy's own."""
     if isinstance(x, tuple | list):
@@ -181,8 +174,8 @@ def _operand(ufunc: np.ufunc, x: Any) -> Any:
         x = x[()]
     if isinstance(x, np.ndarray):
         raise TypeError(
-            f"{ufunc.__name__} of a NumPy array and one on a GPU:"
-            " tf32dtype.cuda.asarray(...) moves it there"
+            f"operands of {ufunc.__name__} must all be on the GPU; got a NumPy array."
+            " Use tf32dtype.cuda.asarray"
         )
     known = cupy.ndarray | np.generic | int | float | complex
     return x if isinstance(x, known) else NotImplemented
@@ -207,7 +200,7 @@ def ufunc_method(
     check_out(out)
     for name, usual in (("subok", True), ("order", "K"), ("signature", None)):
         if keywords.pop(name, usual) not in (usual, None):
-            raise TypeError(f"{ufunc.__name__} on a GPU takes no {name}=")
+            raise TypeError(f"{name} is not supported for {ufunc.__name__} on a GPU")
     if ufunc.__name__ in PRODUCT_UFUNCS:
         if method != "__call__":
             return NotImplemented
@@ -232,9 +225,7 @@ def ufunc_method(
     if method == "accumulate" and ufunc in (np.add, np.multiply):
         name = "cumsum" if ufunc is np.add else "cumprod"
         return accumulation(name, given[0], out=out, **{"axis": 0} | keywords)
-    raise TypeError(
-        f"{ufunc.__name__}.{method} has no kernel on a GPU: x.get() is NumPy's array"
-    )
+    raise TypeError(f"{ufunc.__name__}.{method} has no GPU kernel; use x.get()")
 
 
 # -- reductions ------------------------------------------------------------------------
@@ -311,7 +302,7 @@ def numpy_function(func: Any, args: Any, kwargs: Any) -> Any:
         return COMPOSITIONS[name](*args, **kwargs)
     if not found:
         return _by_cupy(name, args, kwargs)
-    raise _refuse(f"np.{name}", found[0])
+    raise no_kernel(f"np.{name}", found[0])
 
 
 # -- CuPy's kernels --------------------------------------------------------------------
@@ -365,7 +356,7 @@ def cupy_kernel(kernel: Any, args: Any, kwargs: Any) -> Any:
     if name in _CUPYS:
         keywords = {k: v for k, v in kwargs.items() if v is not None}
         return getattr(np, _CUPYS[name])(*args, **keywords)
-    raise _refuse(f"{name}, a kernel of CuPy's,", found[0])
+    raise no_kernel(f"CuPy's {name}", found[0])
 
 
 def cupy_reduction(
@@ -380,7 +371,7 @@ def cupy_reduction(
     if name in REDUCTIONS:
         keywords = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
         return reduction(REDUCTIONS[name], x, **keywords)
-    raise _refuse(f"{kernel.name}, a kernel of CuPy's,", x.dtype)
+    raise no_kernel(f"CuPy's {kernel.name}", x.dtype)
 
 
 # -- what arrays' methods call ---------------------------------------------------------

@@ -213,8 +213,8 @@ class Model:
         return False
 
     @property
-    def adds_parts(self) -> bool:
-        """Whether libraries add products of parts of float32 numbers on it (bf16x9)."""
+    def adds_components(self) -> bool:
+        """Whether libraries emulate float32 by components on the unit (bf16x9)."""
         return False
 
     @property
@@ -262,8 +262,8 @@ class Aligned(Model):
         return self.instruction == "tcgen05" and point.value == "inside"
 
     @property
-    def adds_parts(self) -> bool:
-        """Whether libraries add products of parts of float32 numbers on it (bf16x9)."""
+    def adds_components(self) -> bool:
+        """Whether libraries emulate float32 by components on the unit (bf16x9)."""
         return True
 
     @property

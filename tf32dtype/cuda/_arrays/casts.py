@@ -15,7 +15,7 @@ from ... import _core
 from ..._caller import warn
 from ..._formats.quantize import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from ..._formats.table import find_dtype
-from ..._wording import brief
+from ..._wording import brief, one_of
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel, int32
 from .._runtime.storage import is_ours, plain
@@ -47,9 +47,8 @@ def kind(dtype: Any) -> str:
         return _KINDS[dtype.kind, dtype.itemsize]
     except KeyError:
         raise TypeError(
-            f"an array of {dtype} on a GPU: known are this package's formats, and"
-            " NumPy's booleans, integers, float16, float32, float64, complex64 and"
-            " complex128"
+            "dtype of an array on a GPU must be a format of tf32dtype, bool, an"
+            f" integer, float16, float32, float64, complex64 or complex128; got {dtype}"
         ) from None
 
 
@@ -164,20 +163,18 @@ def _manner(
     known = [name for name in ROUNDINGS if name != "stochastic"]
     if rounding == "stochastic":
         raise ValueError(
-            'rounding="stochastic" needs random numbers, which are drawn on the CPU:'
-            f" use tf32dtype.quantize there; a GPU has {', '.join(known)}"
+            f"rounding must be one of {', '.join(known)} on a GPU; got 'stochastic'."
+            " Use tf32dtype.quantize on the CPU, where random numbers are drawn"
         )
     if rounding not in known:
-        raise ValueError(f"rounding={brief(rounding)}: known are {', '.join(known)}")
+        raise ValueError(one_of("rounding", rounding, known))
     if overflow not in OVERFLOWS:
-        raise ValueError(
-            f"overflow={brief(overflow)}: known are {', '.join(OVERFLOWS)}"
-        )
+        raise ValueError(one_of("overflow", overflow, OVERFLOWS))
     if not is_ours(dtype) and dtype not in (np.float16, np.float32):
         raise ValueError(
-            f"rounding={brief(rounding)}, overflow={brief(overflow)} are for this"
-            f" package's formats, float16 and float32, not for {dtype}: that is rounded"
-            " to nearest alone"
+            "dtype must be a format of tf32dtype, float16 or float32 with"
+            f" rounding={brief(rounding)}, overflow={brief(overflow)}; got {dtype},"
+            " which is only rounded to nearest"
         )
     return int32(ROUNDINGS.index(rounding)), int32(OVERFLOWS.index(overflow))
 

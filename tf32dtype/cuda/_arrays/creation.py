@@ -10,9 +10,9 @@ import numpy as np
 from ..._formats.codes import from_bits as host_from_bits
 from ..._formats.quantize import Overflow, Rounding, target_dtype
 from ..._formats.quantize import quantize as host_quantize
-from ..._formats.table import find, find_dtype, formats
+from ..._formats.table import find, find_dtype
 from ..._formats.typed import TargetLike
-from ..._wording import brief
+from ..._wording import one_of
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw
 from . import casts, interchange
@@ -112,13 +112,12 @@ def _of_dtype(
 
 def _unnamed(dtype: np.dtype[Any]) -> TypeError:
     return TypeError(
-        f"an array of {dtype} needs a dtype= to be cast to: float32, or one of"
-        f" {', '.join(formats)}"
+        f"dtype must be given for an array of {dtype}; use float32 or one of td.formats"
     )
 
 
 def _complex(dtype: np.dtype[Any]) -> TypeError:
-    return TypeError(f"complex numbers ({dtype}) are none of these formats'")
+    return TypeError(f"x must hold real numbers; got {dtype}")
 
 
 def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> Any:
@@ -145,8 +144,8 @@ def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> A
             if array.dtype.kind not in "fiu":
                 if (rounding, overflow) != ("ties_to_even", "ieee"):
                     raise TypeError(
-                        f"rounding={rounding!r} and overflow={overflow!r} are for"
-                        f" numbers of a dtype that CuPy has, not of {array.dtype}"
+                        f"x must have a numeric dtype for rounding={rounding!r},"
+                        f" overflow={overflow!r}; got {array.dtype}"
                     )
                 array = array.astype(wanted)
             else:
@@ -353,7 +352,7 @@ def bits(x: Any) -> Any:
         If `x` is no CuPy array of one of the formats.
     """
     if not isinstance(x, cupy.ndarray):
-        raise TypeError(f"bits takes an array on a GPU, not {type(x).__name__}")
+        raise TypeError(f"x must be an array on a GPU; got {type(x).__name__}")
     form = find(x.dtype)
     used = ((1 << form.bits) - 1) << form.unused_low_bits
     mask = STORAGE[form.itemsize].type(used)
@@ -384,10 +383,10 @@ def from_bits(
     if not isinstance(codes, cupy.ndarray):
         return asarray(host_from_bits(codes, form.dtype, dirty=dirty))
     if dirty not in ("raise", "ignore"):
-        raise ValueError(f'dirty={brief(dirty)}: known are "raise" and "ignore"')
+        raise ValueError(one_of("dirty", dirty, ("raise", "ignore")))
     storage = STORAGE[form.itemsize]
     if codes.dtype != storage:
-        raise TypeError(f"codes of {form.name} are of {storage}, not {codes.dtype}")
+        raise TypeError(f"codes must be {storage} for {form.name}; got {codes.dtype}")
     result = wrap(codes, form.dtype)
     if dirty == "raise" and form.bits != 8 * form.itemsize:
         host = backend.current().get(codes.view(storage, cupy.ndarray))

@@ -97,8 +97,8 @@ def as_elements(value: Any, dtype: Any) -> Any:
         return raw(value) if stored else value.view(dtype, cupy.ndarray)
     if isinstance(value, np.ndarray) and value.ndim:
         raise TypeError(
-            f"a NumPy array of shape {value.shape} among arrays on a GPU:"
-            " tf32dtype.cuda.asarray(...) moves it there"
+            f"value must be on the GPU; got a NumPy array of shape {value.shape}. Use"
+            " tf32dtype.cuda.asarray"
         )
     number = _cast_on_host(value, dtype)
     if number.ndim:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._formats.table import formats
-from ..._wording import brief
+from ..._wording import brief, one_of
 from ...interop.dlpack import CODES
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw
@@ -33,12 +33,14 @@ def get(
     if out is not None:
         if not isinstance(out, np.ndarray) or out.dtype != x.dtype:
             found = getattr(out, "dtype", type(out).__name__)
-            raise TypeError(f"out is a NumPy array of {x.dtype}, not {found}")
+            raise TypeError(f"out must be a NumPy array of {x.dtype}; got {found}")
         if out.shape != x.shape:
-            raise ValueError(f"out has shape {out.shape}, the array {x.shape}")
+            raise ValueError(
+                f"out must have the shape of the array, {x.shape}; got {out.shape}"
+            )
     letter = str(order)[:1].upper()
     if letter not in ("C", "F", "A"):
-        raise ValueError(f'order={order!r}: known are "C", "F" and "A"')
+        raise ValueError(one_of("order", order, ("C", "F", "A")))
     if letter == "A":
         letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
     storage = STORAGE[x.dtype.itemsize]
@@ -62,11 +64,11 @@ def set(x: Any, arr: NDArray[Any], stream: Any) -> None:
     """As `ndarray.set` says."""
     if not isinstance(arr, np.ndarray) or arr.dtype != x.dtype:
         found = getattr(arr, "dtype", type(arr).__name__)
-        raise TypeError(
-            f"a NumPy array of {x.dtype} is what can be copied here, not {found}"
-        )
+        raise TypeError(f"arr must be a NumPy array of {x.dtype}; got {found}")
     if arr.shape != x.shape:
-        raise ValueError(f"the array has shape {x.shape}, what is copied {arr.shape}")
+        raise ValueError(
+            f"arr must have the shape of the array, {x.shape}; got {arr.shape}"
+        )
     codes = np.ascontiguousarray(arr).view(STORAGE[x.dtype.itemsize]).reshape(x.shape)
     if stream is not None:
         backend.check_elements(x)
@@ -117,7 +119,9 @@ def type_code(capsule: Any) -> Any:
     """The type code of a DLPack capsule's tensor, a byte that can be written to."""
     name = _get_name(capsule) if type(capsule).__name__ == "PyCapsule" else None
     if name not in _TENSOR_IN:
-        raise BufferError(f"no DLPack capsule, or one that was used: {brief(capsule)}")
+        raise BufferError(
+            f"capsule must be an unused DLPack capsule; got {brief(capsule)}"
+        )
     start = _get_pointer(capsule, name) + _TENSOR_IN[name] + _TYPE_IN_TENSOR
     return ctypes.c_uint8.from_address(start)
 
@@ -137,8 +141,8 @@ def to_dlpack(x: Any, **keywords: Any) -> Any:
         shown, code = raw(x), CODES[name]
     else:
         raise BufferError(
-            f"DLPack packs what it calls {name}, an element here takes a byte:"
-            " exchange tf32dtype.cuda.bits(x)"
+            f"DLPack packs {name} more tightly than one byte per element, which"
+            " tf32dtype does not; use tf32dtype.cuda.bits(x)"
         )
     capsule = backend.current().call("ndarray.__dlpack__", shown, **keywords)
     type_code(capsule).value = code

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._formats.table import find_dtype
+from ..._wording import one_of
 from .._runtime.backend import KEPT, current
-from .._runtime.storage import STORAGE, is_ours, raw
+from .._runtime.storage import STORAGE, is_ours, no_kernel, raw
 
 
 class Operations:
@@ -134,7 +135,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         """
         if not self.flags.c_contiguous:
             raise TypeError(
-                "flat is for contiguous arrays of these dtypes; to read, x.ravel()"
+                "flat needs a contiguous array of this dtype; use x.ravel() to read"
             )
         return self.reshape(-1)
 
@@ -170,7 +171,8 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         wanted = find_dtype(dtype)
         if casting is not None and not np.can_cast(self.dtype, wanted, casting):
             raise TypeError(
-                f"{casting!r} casting has none from {self.dtype} to {wanted}"
+                f"dtype must be one that {self.dtype} can be cast to with"
+                f" casting={casting!r}; got {wanted}"
             )
         if wanted == self.dtype:
             kept = _keeps(self, order)
@@ -246,7 +248,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         np.put(self, indices, values, mode)
 
     def choose(self, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
-        raise TypeError(f"choose takes indices, which {self.dtype} numbers are not")
+        raise TypeError(f"choose needs an array of indices; got {self.dtype}")
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
         return np.compress(condition, self, axis, out)
@@ -399,19 +401,22 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         return np.cumprod(self, axis, dtype, out)
 
     def byteswap(self, inplace: bool = False) -> Any:
-        raise TypeError("there is no byteswap here: bytes are those of the machine")
+        raise TypeError(
+            "byteswap is not supported on a GPU; arrays use the byte order of the"
+            " machine"
+        )
 
     def scatter_add(self, slices: Any, value: Any) -> None:
-        raise TypeError(f"scatter_add has no kernel for arrays of {self.dtype}")
+        raise no_kernel("scatter_add", self.dtype)
 
     def scatter_max(self, slices: Any, value: Any) -> None:
-        raise TypeError(f"scatter_max has no kernel for arrays of {self.dtype}")
+        raise no_kernel("scatter_max", self.dtype)
 
     def scatter_min(self, slices: Any, value: Any) -> None:
-        raise TypeError(f"scatter_min has no kernel for arrays of {self.dtype}")
+        raise no_kernel("scatter_min", self.dtype)
 
     def _add_reduceat(self, *args: Any) -> None:  # CuPy's, for add.reduceat
-        raise TypeError(f"add.reduceat has no kernel for arrays of {self.dtype}")
+        raise no_kernel("add.reduceat", self.dtype)
 
     # -- operators: CuPy's own reach the hooks below, except for products
 
@@ -471,7 +476,7 @@ def _keeps(x: Any, order: Any) -> bool:
 def _order(order: Any) -> str:
     letter = "K" if order is None else str(order)[:1].upper()
     if letter not in ("C", "F", "A", "K"):
-        raise ValueError(f'order={order!r}: known are "C", "F", "A" and "K"')
+        raise ValueError(one_of("order", order, ("C", "F", "A", "K")))
     return letter
 
 

@@ -87,7 +87,9 @@ def _compare(
         call("copyto", target, call(ufunc.__name__, x, _odd(b)))
         return
     if not isinstance(a, cupy.ndarray):
-        raise TypeError(f"np.{ufunc.__name__} has no operand on the GPU")
+        raise TypeError(
+            f"np.{ufunc.__name__} must have an operand on the GPU; got none"
+        )
     b = b.item() if isinstance(b, np.generic) else b
     found = _comparison(ufunc, dtype, b)
     if found is None:

@@ -11,6 +11,7 @@ from typing import Any
 import cupy
 import numpy
 
+from ..._wording import one_of
 from .._arrays import creation, interchange
 from .._arrays.ndarray import ndarray
 from .._runtime import backend
@@ -61,7 +62,9 @@ def into(result: Any, out: Any) -> Any:
     if out is None:
         return result
     if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
+        raise ValueError(
+            f"out must have the shape of the result, {result.shape}; got {out.shape}"
+        )
     np.copyto(out, result)
     return out
 
@@ -104,7 +107,7 @@ def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> Any:
     if indexing not in ("xy", "ij"):
-        raise ValueError(f'indexing={indexing!r}: known are "xy" and "ij"')
+        raise ValueError(one_of("indexing", indexing, ("xy", "ij")))
     made = []
     for i, x in enumerate(xi):
         place = 1 - i if indexing == "xy" and len(xi) > 1 and i < 2 else i
@@ -143,7 +146,10 @@ def block(arrays: Any) -> Any:
 @composed("diag_indices_from")
 def diag_indices_from(arr: Any) -> Any:
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
-        raise ValueError(f"all axes must have one length, at least two: {arr.shape}")
+        raise ValueError(
+            "arr must have at least two axes, all of the same length; got shape"
+            f" {arr.shape}"
+        )
     return call("diag_indices", arr.shape[0], arr.ndim)
 
 
@@ -367,7 +373,7 @@ def diff(
     append: Any = np._NoValue,
 ) -> Any:
     if n < 0:
-        raise ValueError(f"n={n}: the order is not negative")
+        raise ValueError(f"n must not be negative; got {n}")
     if n == 0:
         return a
     axis = np.lib.array_utils.normalize_axis_index(axis, a.ndim)

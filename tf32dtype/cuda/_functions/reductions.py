@@ -18,7 +18,7 @@ import cupy
 import numpy as np
 
 from ..._formats.table import find_dtype
-from ..._wording import brief
+from ..._wording import brief, one_of
 from .._arrays import casts, ndarray
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel
@@ -154,18 +154,18 @@ def _mask(where: Any, x: Any) -> Any:
     if not isinstance(where, cupy.ndarray) or where.dtype != np.bool_:
         # The array itself would have to be waited for.
         given = f"{type(where).__name__} of {getattr(where, 'dtype', 'no dtype')}"
-        raise TypeError(f"where is a CuPy array of bool, or True, not {given}")
+        raise TypeError(f"where must be True or a CuPy array of bool; got {given}")
     return cupy.broadcast_to(where, x.shape)
 
 
 def _scalar(initial: Any, dtype: Any) -> float:
     """An initial value, rounded to the dtype as NumPy does."""
     if isinstance(initial, cupy.ndarray):
-        raise TypeError("initial is a number on the host, not an array on a GPU")
+        raise TypeError("initial must be a number on the CPU; got an array on a GPU")
     with np.errstate(all="ignore"):
         value = np.asarray(initial)
         if value.ndim:
-            raise ValueError(f"initial is one number, not {brief(initial)}")
+            raise ValueError(f"initial must be one number; got {brief(initial)}")
         return float(value.astype(dtype))
 
 
@@ -182,9 +182,11 @@ def _check_out(out: Any, axes: _Axes, name: str) -> None:
     if out is None:
         return
     if not isinstance(out, cupy.ndarray):
-        raise TypeError(f"out is a CuPy array, not {type(out).__name__}")
+        raise TypeError(f"out must be a CuPy array; got {type(out).__name__}")
     if out.shape != axes.shape:
-        raise ValueError(f"out of {name} has shape {out.shape}, not {axes.shape}")
+        raise ValueError(
+            f"out must have shape {axes.shape} for {name}; got {out.shape}"
+        )
 
 
 # -- the two passes --------------------------------------------------------------------
@@ -482,7 +484,7 @@ def reduce(
     wait for the GPU.
     """
     if name not in NAMES:
-        raise ValueError(f"{name!r}: known are {', '.join(NAMES)}")
+        raise ValueError(one_of("name", name, NAMES))
     axes = _axes(x, axis, keepdims)
     _check_out(out, axes, name)
     mask = _mask(where, x)
@@ -499,7 +501,7 @@ def reduce(
     dtype = x.dtype if dtype is None else find_dtype(dtype)
     if name in QUOTIENTS or name == _NORM:
         if initial is not NO_VALUE:
-            raise TypeError(f"{name} takes no initial value")
+            raise TypeError(f"initial must not be given for {name}")
         result = _mean(name, x, axes, dtype, mask, ddof)
     else:
         result = _number(name, x, axes, dtype, initial, mask)
@@ -518,14 +520,22 @@ def _wide(dtype: Any) -> bool:
     return is_ours(dtype) or dtype in (np.float32, np.float64)
 
 
+def _check_wide(name: str, dtype: Any) -> None:
+    if not _wide(dtype):
+        raise TypeError(
+            f"dtype of {name} must be a format of tf32dtype, float32 or float64 on a"
+            f" GPU; got {dtype}"
+        )
+
+
 def _exact(x: Any, dtype: Any) -> Any:
     """The elements as a reduction reads them: of a format, or float32."""
     if is_ours(dtype):
         return x if x.dtype == dtype else casts.cast(x, dtype)
     if not is_ours(x.dtype) and x.dtype != np.float32:
         raise TypeError(
-            f"an array of {x.dtype}: reductions here are of this package's formats and"
-            " float32; CuPy has its own for others"
+            "x must be an array of a format of tf32dtype or float32 here; got"
+            f" {x.dtype}. Use CuPy's own functions for other dtypes"
         )
     return x
 
@@ -571,8 +581,8 @@ def _by_numpy(
     """In another of NumPy's dtypes: CuPy's own, on the elements cast to it."""
     if initial is not NO_VALUE or mask is not None:
         raise TypeError(
-            f"{name} with dtype={dtype} takes neither initial nor where on a GPU:"
-            " known for them are this package's formats, float32 and float64"
+            f"dtype of {name} must be a format of tf32dtype, float32 or float64 on a"
+            f" GPU if initial or where is given; got {dtype}"
         )
     call = backend.current().call
     return call(name, casts.cast(x, dtype), axis=axes.reduced, dtype=dtype)
@@ -580,9 +590,9 @@ def _by_numpy(
 
 def _index(name: str, x: Any, axes: _Axes, out: Any, given: tuple[Any, ...]) -> Any:
     if given != (None, NO_VALUE, None):
-        raise TypeError(f"{name} takes neither dtype, initial nor where")
+        raise TypeError(f"dtype, initial and where must not be given for {name}")
     if len(axes.reduced) not in (1, x.ndim):
-        raise TypeError(f"{name} goes along one axis, or None for all of them")
+        raise TypeError(f"axis must be an integer or None for {name}")
     if axes.elements == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
     operation = _INDICES[name]
@@ -593,7 +603,7 @@ def _count(
     name: str, x: Any, axes: _Axes, out: Any, mask: Any, dtype: Any, initial: Any
 ) -> Any:
     if dtype is not None or initial is not NO_VALUE:
-        raise TypeError(f"{name} takes neither dtype nor initial")
+        raise TypeError(f"dtype and initial must not be given for {name}")
     operation = _COUNTS[name]
     kind = np.int64 if name == "count_nonzero" else np.bool_
     result = _reduce(operation, x, mask, axes, kind, nothing=name == "all")
@@ -602,11 +612,7 @@ def _count(
 
 def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> Any:
     """A mean, or what is made of squares of differences: from means, or from zero."""
-    if not _wide(dtype):
-        raise TypeError(
-            f"{name} with dtype={dtype} on a GPU: known are this package's formats,"
-            " float32 and float64"
-        )
+    _check_wide(name, dtype)
     x = _exact(x, dtype)
     skips = _SKIP_NANS if name.startswith("nan") else 0
     sums = _Operation("sums", skips)
@@ -655,15 +661,11 @@ def accumulate(
         Where the result is written.
     """
     if name not in _SCANS:
-        raise ValueError(f"{name!r}: known are {', '.join(_SCANS)}")
+        raise ValueError(one_of("name", name, _SCANS))
     if dtype is None and out is not None:
         dtype = out.dtype
     dtype = x.dtype if dtype is None else find_dtype(dtype)
-    if not _wide(dtype):
-        raise TypeError(
-            f"{name} with dtype={dtype} on a GPU: known are this package's formats,"
-            " float32 and float64"
-        )
+    _check_wide(name, dtype)
     x = _exact(x, dtype)
     kind = casts.kind(x.dtype)
     given = plain(x)
@@ -675,7 +677,10 @@ def accumulate(
     if out is not None and (
         not isinstance(out, cupy.ndarray) or out.shape != given.shape
     ):
-        raise ValueError(f"out of {name} is a CuPy array of shape {given.shape}")
+        raise ValueError(
+            f"out of {name} must be a CuPy array of shape {given.shape}; got"
+            f" {brief(out)}"
+        )
     result = casts.empty(given.shape, dtype)
     if result.size:
         _scan(_SCANS[name], given, kind, plain(result), dtype, axis)

@@ -12,6 +12,7 @@ import cupy
 import numpy as np
 
 from ..._formats.table import find_dtype
+from ..._wording import one_of
 from .._arrays import casts
 from .._arrays.indexing import apart, as_elements, on_host
 from .._arrays.ndarray import ndarray, wrap
@@ -83,7 +84,7 @@ def leaves(x: Any) -> Iterator[Any]:
 def check_out(out: Any) -> None:
     for x in leaves((out,)):
         if x is not None and not isinstance(x, cupy.ndarray):
-            raise TypeError(f"out is an array on the GPU, not {type(x).__name__}")
+            raise TypeError(f"out must be an array on the GPU; got {type(x).__name__}")
 
 
 def _parameters(
@@ -127,7 +128,10 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
     into = target if out is None else out.dtype
     for found in (target, into):
         if not np.can_cast(common, found, casting):
-            raise TypeError(f"{casting!r} casting has none from {common} to {found}")
+            raise TypeError(
+                f"dtype must be one that {common} can be cast to with"
+                f" casting={casting!r}; got {found}"
+            )
     for x in elements:
         named[x] = _as_storage(named[x], target)
     if name in _ADAPTED:
@@ -141,7 +145,9 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
     if out is None:
         return result
     if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
+        raise ValueError(
+            f"out must have the shape of the result, {result.shape}; got {out.shape}"
+        )
     casts.cast_into(result, out)
     return out
 
@@ -153,21 +159,21 @@ def _check_pad(named: dict[str, Any]) -> None:
     mode = named.get("mode", "constant")
     if mode not in PADS:
         raise TypeError(
-            f"np.pad(mode={mode!r}) has no kernel on a GPU: there"
-            f" {', '.join(sorted(PADS))}"
+            f"mode of np.pad must be one of {', '.join(sorted(PADS))} on a GPU; got"
+            f" {mode!r}"
         )
     if mode == "constant":  # pairs of numbers, which CuPy wants on the host
         given = named.get("constant_values", 0)
         named["constant_values"] = on_host(given, named["array"].dtype)
     if named.get("reflect_type", "even") != "even":
-        raise TypeError("np.pad(reflect_type='odd') has no kernel on a GPU")
+        raise TypeError("reflect_type of np.pad must be 'even' on a GPU")
 
 
 def _bounded(named: dict[str, Any]) -> Any:
     """Indices for CuPy's take, which knows no mode: what is out of range wraps."""
     mode, indices = named.pop("mode", "raise"), named["indices"]
     if mode not in ("clip", "raise", "wrap"):
-        raise ValueError(f'mode={mode!r}: known are "clip", "raise" and "wrap"')
+        raise ValueError(one_of("mode", mode, ("clip", "raise", "wrap")))
     if mode == "raise":
         return indices
     x, axis = named["a"], named.get("axis")
@@ -209,8 +215,7 @@ def condition(x: Any) -> Any:
     """A condition as an array there, which CuPy wants; one number is moved."""
     if isinstance(x, np.ndarray) and x.ndim:
         raise TypeError(
-            "a NumPy array as the condition of arrays on a GPU: cupy.asarray(...) moves"
-            " it there"
+            "condition must be on the GPU; got a NumPy array. Use cupy.asarray"
         )
     return x if isinstance(x, cupy.ndarray) else backend.current().put(np.asarray(x))
 
@@ -239,15 +244,16 @@ def write(name: str, args: Any, kwargs: Any) -> None:
     target = named[elements[0]]
     if not isinstance(target, cupy.ndarray):
         raise TypeError(
-            f"np.{name} into a {type(target).__name__} from a GPU: x.get() is a NumPy"
-            " array"
+            f"np.{name} must write to an array on the GPU; got {type(target).__name__}."
+            " Use x.get() for a NumPy array"
         )
     if name == "copyto":
         casting = named.pop("casting", "same_kind")
         found = _common([named["src"]])
         if not np.can_cast(found, target.dtype, casting):
             raise TypeError(
-                f"{casting!r} casting has none from {found} to {target.dtype}"
+                f"destination must have a dtype that {found} can be cast to with"
+                f" casting={casting!r}; got {target.dtype}"
             )
         if named.get("where", True) is True:
             named.pop("where", None)

@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 
 from ..._formats.table import formats
+from ..._wording import one_of
 from .._arrays.indexing import as_elements
 from .._arrays.ndarray import wrap
 from .._runtime import backend
@@ -85,7 +86,7 @@ def _comparable(*given: Any) -> list[Any]:
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """As NumPy's, of an array that is sorted."""
     if side not in ("left", "right"):
-        raise ValueError(f'side={side!r}: known are "left" and "right"')
+        raise ValueError(one_of("side", side, ("left", "right")))
     if sorter is not None and not isinstance(sorter, cupy.ndarray):
         sorter = backend.current().put(np.asarray(sorter))
     both = [keys(x) for x in _comparable(a, v)]
@@ -112,7 +113,7 @@ def isin(
 def lexsort(keys_: Any, axis: int = -1) -> Any:
     """As NumPy's, of arrays of one dtype."""
     if axis != -1:
-        raise TypeError("np.lexsort on a GPU is along the last axis")
+        raise TypeError(f"axis of np.lexsort must be -1 on a GPU; got {axis!r}")
     made = backend.current().call("stack", [keys(x) for x in _comparable(*keys_)])
     return backend.current().call("lexsort", made)
 
@@ -130,8 +131,8 @@ def unique(
     """As NumPy's, of all elements."""
     if axis is not None or not equal_nan:
         raise TypeError(
-            f"unique of {x.dtype} takes neither axis= nor equal_nan=False on a GPU:"
-            " x.get() is NumPy's array"
+            f"axis and equal_nan=False are not supported for unique of {x.dtype} on a"
+            " GPU; use x.get()"
         )
     call = backend.current().call
     flat = x.reshape(-1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from .._runtime.storage import no_kernel
 from .numpy_formulas import entering, into
 from .reductions import reduce
 
@@ -50,7 +51,10 @@ def average(
     keepdims: Any = False,
 ) -> Any:
     if weights is not None or returned:
-        raise TypeError("np.average with weights= or returned= has no kernel on a GPU")
+        raise TypeError(
+            "weights and returned are not supported for np.average on a GPU; use"
+            " x.get()"
+        )
     return np.mean(a, axis=axis, keepdims=keepdims)
 
 
@@ -79,7 +83,7 @@ def _cumulative(function: Any, identity: int) -> Any:
         include_initial: bool = False,
     ) -> Any:
         if axis is None and x.ndim > 1:
-            raise ValueError(f"axis= is needed for an array of {x.ndim} axes")
+            raise ValueError(f"axis must be given for an array of {x.ndim} axes")
         axis = -1 if axis is None else axis
         if not include_initial:
             return function(x, axis, dtype, out)
@@ -107,7 +111,4 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return np.max(np.abs(x), axis=axis, keepdims=keepdims, initial=0)
     if is_vectors and ord == -np.inf:
         return np.min(np.abs(x), axis=axis, keepdims=keepdims)
-    raise TypeError(
-        f"np.linalg.norm(ord={ord!r}, axis={axis!r}) has no kernel for arrays of"
-        f" {x.dtype}: x.astype(np.float32) is CuPy's own array, x.get() NumPy's"
-    )
+    raise no_kernel(f"np.linalg.norm(ord={ord!r}, axis={axis!r})", x.dtype)

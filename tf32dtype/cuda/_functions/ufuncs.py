@@ -93,7 +93,7 @@ def call(
         if found is not None:
             return found
     if ufunc.signature is not None:
-        raise TypeError(f"np.{ufunc.__name__} is no function of single elements")
+        raise TypeError(f"np.{ufunc.__name__} is not an elementwise function")
     for x in inputs:
         _check_operand(ufunc, x)
     outputs = _outputs_of(ufunc, out)
@@ -221,8 +221,8 @@ def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
 def _check_operand(ufunc: np.ufunc, x: Any) -> None:
     if not isinstance(x, cupy.ndarray | np.generic | int | float | complex):
         raise TypeError(
-            f"np.{ufunc.__name__} on a GPU takes arrays there and scalars, not"
-            f" {type(x).__module__}.{type(x).__name__}: use tf32dtype.cuda.asarray(x)"
+            f"operands of np.{ufunc.__name__} must be arrays on the GPU or scalars; got"
+            f" {type(x).__module__}.{type(x).__name__}. Use tf32dtype.cuda.asarray(x)"
         )
 
 
@@ -232,11 +232,12 @@ def _outputs_of(ufunc: np.ufunc, out: Any) -> tuple[Any, ...]:
     outputs = out if isinstance(out, tuple) else (out,)
     if len(outputs) != ufunc.nout:
         raise ValueError(
-            f"np.{ufunc.__name__} has {ufunc.nout} results; out= has {len(outputs)}"
+            f"out must have {ufunc.nout} arrays for np.{ufunc.__name__}; got"
+            f" {len(outputs)}"
         )
     for x in outputs:
         if x is not None and not isinstance(x, cupy.ndarray):
-            raise TypeError(f"out= takes arrays on the GPU, not {type(x).__name__}")
+            raise TypeError(f"out must be an array on the GPU; got {type(x).__name__}")
     return outputs
 
 
@@ -247,7 +248,7 @@ def _mask_of(where: Any) -> Any:
     if isinstance(where, cupy.ndarray) and where.dtype == np.bool:
         return where.view(cupy.ndarray)
     kind = getattr(where, "dtype", None) or type(where).__name__
-    raise TypeError(f"where= takes True, False or a CuPy array of bool, not {kind}")
+    raise TypeError(f"where must be True, False or a CuPy array of bool; got {kind}")
 
 
 def _kind_of(x: Any) -> Any:
@@ -267,7 +268,9 @@ def _loop_of(
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes that the CPU's loop has, or NumPy's error."""
     if len(given) != ufunc.nin:
-        raise TypeError(f"np.{ufunc.__name__} takes {ufunc.nin} inputs")
+        raise TypeError(
+            f"np.{ufunc.__name__} must have {ufunc.nin} inputs; got {len(given)}"
+        )
     fixed: dict[str, Any] = {}
     if dtype is not None:
         fixed["signature"] = (None,) * ufunc.nin + (dtype,) * ufunc.nout
@@ -280,7 +283,7 @@ def _loop_of(
         ):
             raise TypeError(
                 f"np.{ufunc.__name__} of {', '.join(map(_name, given))} computes in"
-                f" {x}, which is not for a GPU: use NumPy on x.get()"
+                f" {x}, which a GPU does not support; use x.get()"
             )
     return loop
 
@@ -392,7 +395,7 @@ def _by_cupy(
     ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], operands: list[Any]
 ) -> tuple[Any, ...]:
     if not hasattr(cupy, ufunc.__name__):
-        raise TypeError(f"CuPy has no {ufunc.__name__}, for {loop[0]}")
+        raise TypeError(f"CuPy has no {ufunc.__name__} for {loop[0]}; use x.get()")
     given = [plain(x) if isinstance(x, cupy.ndarray) else x for x in operands]
     call = backend.current().call
     made = call(ufunc.__name__, *given)
@@ -476,7 +479,7 @@ def _route(ufunc: np.ufunc, dtype: np.dtype[Any]) -> _Route | None:
     if name in FUNCTIONS:
         kernel = Kernel("cuda/ufuncs/binary_exact.cu", "function", _options(dtype))
         return _Route(kernel, int32(FUNCTIONS.index(name)), 1)
-    raise TypeError(f"np.{name} of {dtype} has no kernel")
+    raise TypeError(f"np.{name} has no GPU kernel for {dtype}; use x.get()")
 
 
 @lru_cache(maxsize=KEPT)

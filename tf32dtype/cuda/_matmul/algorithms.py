@@ -69,8 +69,8 @@ def find_algorithm(
         model = find_model(mode.device, mode.instruction, x.name, y.name, sums)
         if not isinstance(model, Aligned):
             raise ValueError(
-                f"{model.name} is modeled on the CPU alone: multiply NumPy arrays by"
-                " tf32dtype.tensor_core.matmul"
+                f"{model.name} is modeled only on the CPU; use"
+                " tf32dtype.tensor_core.matmul with NumPy arrays"
             )
         write = partial(mma_model.product, model=model)
         return Algorithm(
@@ -98,8 +98,8 @@ def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     if is_ours(dtype) or dtype == FLOAT16:
         return dtype
     raise TypeError(
-        f"{name} is {dtype}: no tensor core here multiplies that; float16, float32"
-        " (as tf32) and this package's formats have one. Cast it first"
+        f"{name} must be float16, float32 (multiplied as tf32) or a format of"
+        f" tf32dtype; got {dtype}. Use {name}.astype(np.float32)"
     )
 
 
@@ -107,8 +107,9 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
     """What multiplies float32 numbers in a precision."""
     if settings.device is not None:
         raise ValueError(
-            f"a precision with device={settings.device!r} is for the CPU; on a GPU"
-            " mode='model' computes products of formats as that device does"
+            "precision must not have a device on a GPU; got"
+            f" device={settings.device!r}. Use mode='model' to multiply formats as that"
+            " device does"
         )
     options: RoundingOptions = {
         "rounding": settings.rounding,

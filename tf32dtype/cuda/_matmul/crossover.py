@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..._matmul.precisions import find_precision
 from ..._whole_files import write_whole
+from ..._wording import one_of
 from .._runtime.backend import current
 
 Strategy = Literal["performant", "eager"]
@@ -47,13 +48,15 @@ def _check(table: Crossover) -> None:
     for name in ("sides", "depths"):
         values = getattr(table, name)
         if not values or values != sorted(set(values)) or values[0] < 1:
-            raise ValueError(f"{name}={values!r}: positive numbers that ascend")
+            raise ValueError(
+                f"{name} must be positive numbers in ascending order; got {values!r}"
+            )
     for precision, rows in table.speedup.items():
         find_precision(precision)
         if [len(row) for row in rows] != [len(table.depths)] * len(table.sides):
             raise ValueError(
-                f"the speedup of {precision} is no {len(table.sides)} rows of"
-                f" {len(table.depths)}"
+                f"speedup of {precision} must be {len(table.sides)} rows of"
+                f" {len(table.depths)} values"
             )
 
 
@@ -96,7 +99,7 @@ def read(device: str) -> Crossover | None:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
     if table.device != device:
-        raise ValueError(f"{path} is of {table.device}, not of {device}")
+        raise ValueError(f"{path} must be for {device}; got a table of {table.device}")
     return table
 
 
@@ -138,9 +141,8 @@ def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool
     """
     row = find_precision(precision)
     if strategy not in _KNOWN:
-        known = ", ".join(_KNOWN)
-        raise ValueError(f"strategy={strategy!r}: known are {known}")
-    if row.parts == 1:
+        raise ValueError(one_of("strategy", strategy, _KNOWN))
+    if row.components == 1:
         return False
     if strategy == "eager":
         return True

@@ -214,8 +214,8 @@ def _plan(
         if best is None:
             a, b = formats
             raise CudaError(
-                f"cublasLt has no way to multiply {a} ({s}, {m}, {k}) by {b} ({s}, {k},"
-                f" {n}) on this GPU: instruction='mma.sync' does"
+                f"cublasLt cannot multiply {a} ({s}, {m}, {k}) by {b} ({s}, {k}, {n})"
+                " on this GPU; use instruction='mma.sync'"
             )
         plan = _Plan(operation, layouts, best)
         # At exit the library may be gone.

@@ -16,7 +16,7 @@ from ..._matmul.context import current_settings
 from ..._matmul.precisions import PrecisionName, RoundingOptions, Settings
 from ..._matmul.precisions import check as check_precision
 from ..._options import refuse_unknown, shows
-from ..._wording import brief
+from ..._wording import brief, one_of
 from ...tensor_core.device import DeviceName
 from ...tensor_core.models import Instruction
 from .._arrays import casts
@@ -107,8 +107,8 @@ def matmul(
                 else f"instruction={brief(instruction)}"
             )
             raise ValueError(
-                f"{given} is for a mode: add mode='model', the bits of that device, or"
-                " mode='native', this GPU's own tensor cores"
+                f"{given} must be given with mode='model' (the bits of that device) or"
+                " mode='native' (the tensor cores of this GPU)"
             )
         chosen = current_mode()
     else:
@@ -118,8 +118,8 @@ def matmul(
     if precision is not None:
         if mode is not None:
             raise ValueError(
-                f"precision={precision!r} is for float32 operands, mode={brief(mode)}"
-                " for formats: leave one of them out"
+                "precision (for float32) and mode (for formats) must not both be given;"
+                f" got precision={precision!r}, mode={brief(mode)}"
             )
         _check_precise(a, b, precision)
         settings = asked
@@ -127,7 +127,7 @@ def matmul(
         settings = current_settings()
     check_precision(*asked)
     if strategy not in ("performant", "eager"):
-        raise ValueError(f"strategy={brief(strategy)}: known are performant, eager")
+        raise ValueError(one_of("strategy", strategy, ("performant", "eager")))
     x, y, shape = as_matrices(a, b)
     return product(
         x, y, dtype, out, shape=shape, mode=chosen, settings=settings, strategy=strategy
@@ -138,8 +138,8 @@ def _operand(x: Any, name: str) -> Any:
     if isinstance(x, cupy.ndarray):
         return as_own(x)
     raise TypeError(
-        f"{name} is a {type(x).__module__}.{type(x).__name__}, not an array on a GPU:"
-        " tf32dtype.cuda.asarray(...) moves it there"
+        f"{name} must be an array on a GPU; got"
+        f" {type(x).__module__}.{type(x).__name__}. Use tf32dtype.cuda.asarray"
     )
 
 
@@ -147,15 +147,14 @@ def _check_precise(a: Any, b: Any, precision: str) -> None:
     formats = [x.dtype.name for x in (a, b) if is_ours(x.dtype)]
     if formats:
         raise TypeError(
-            f"precision={precision!r} rounds float32 operands; {formats[0]} has its own"
-            " precision: leave precision= out, or cast to float32,"
-            " x.astype(np.float32)"
+            f"operands must be float32 with precision={precision!r}; got {formats[0]}."
+            " Omit precision, or use x.astype(np.float32)"
         )
     common = np.result_type(a.dtype, b.dtype)
     if common != FLOAT32:
         raise TypeError(
-            f"precision={precision!r} is for products in float32; {a.dtype} and"
-            f" {b.dtype} make {common}: cast them, x.astype(np.float32)"
+            f"operands must be float32 with precision={precision!r}; got {a.dtype} and"
+            f" {b.dtype}, which promote to {common}. Use x.astype(np.float32)"
         )
 
 
@@ -168,20 +167,20 @@ def as_matrices(a: Any, b: Any) -> tuple[Any, Any, Shape]:
         For shapes that do not fit.
     """
     if a.ndim == 0 or b.ndim == 0:
-        raise ValueError("a and b are at least vectors, not single numbers")
+        raise ValueError("a and b must have at least one axis; got a scalar")
     x = a[np.newaxis] if a.ndim == 1 else a
     y = b[:, np.newaxis] if b.ndim == 1 else b
     if x.shape[-1] != y.shape[-2]:
         raise ValueError(
-            f"shapes {a.shape} and {b.shape} do not fit: k is {x.shape[-1]} and"
-            f" {y.shape[-2]}"
+            f"a and b must have the same k; got k = {x.shape[-1]} and k = {y.shape[-2]}"
+            f" (shapes {a.shape} and {b.shape})"
         )
     try:
         batch = _batch(x, y)
     except ValueError:
         raise ValueError(
-            f"shapes {a.shape} and {b.shape} do not fit: stacks {x.shape[:-2]} and"
-            f" {y.shape[:-2]} do not broadcast"
+            f"stacks of matrices must broadcast; got {x.shape[:-2]} and {y.shape[:-2]}"
+            f" (shapes {a.shape} and {b.shape})"
         ) from None
     rows, columns = (x.shape[-2],) * (a.ndim > 1), (y.shape[-1],) * (b.ndim > 1)
     return x, y, batch + rows + columns
@@ -239,7 +238,7 @@ def product(
     mode = mode or current_mode()
     wanted = None if dtype is None else find_dtype(dtype)
     if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
-        raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
+        raise TypeError(f"dtype must be a floating-point dtype; got {brief(dtype)}")
     algorithm = find_algorithm(a.dtype, b.dtype, mode, settings, wanted, strategy)
     matrices = (*_batch(a, b), a.shape[-2], b.shape[-1])
     shape = matrices if shape is None else shape
@@ -318,17 +317,19 @@ def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     if not isinstance(out, cupy.ndarray):
-        raise TypeError(f"out is a CuPy array, not {type(out).__name__}")
+        raise TypeError(f"out must be a CuPy array; got {type(out).__name__}")
     try:
         fits = np.broadcast_shapes(out.shape, shape) == out.shape
     except ValueError:
         fits = False
     if not fits or out.shape[out.ndim - len(shape) :] != shape:
-        raise ValueError(f"out has shape {out.shape}, the product {shape}")
+        raise ValueError(
+            f"out must have the shape of the matrix product, {shape}; got {out.shape}"
+        )
     if not np.can_cast(made, out.dtype, "same_kind"):
         raise TypeError(
-            f"cannot cast the product from {made} to {out.dtype}, the dtype of out, by"
-            ' casting "same_kind"'
+            f"out must have a dtype that {made} can be cast to with"
+            f" casting='same_kind'; got {out.dtype}"
         )
     return out
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ..._matmul.context import leave, mark_context
 from ..._matmul.precisions import kept_for_names
-from ..._wording import brief
+from ..._wording import brief, one_of
 from ...tensor_core.device import DeviceName
-from ...tensor_core.look_up import devices, find_device, find_instruction
+from ...tensor_core.look_up import find_device, find_instruction
 from ...tensor_core.models import Instruction
 
 ModeName = Literal["chain", "model", "native"]
@@ -43,23 +43,28 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
         For an unknown name, or a keyword that the mode has no use for.
     """
     if mode not in MODES:
-        raise ValueError(f"unknown mode {brief(mode)}; known are {', '.join(MODES)}")
+        raise ValueError(one_of("mode", mode, MODES))
     if mode == "model":
         if device is None:
-            known = ", ".join(devices)
-            raise ValueError(f"mode='model' needs a device; known are {known}")
+            raise ValueError(
+                "device must be given with mode='model'; use one of"
+                " td.tensor_core.devices"
+            )
         found = find_device(device)
         return Mode("model", found.name, find_instruction(found, instruction))
     if device is not None:
-        raise ValueError(f"device={brief(device)} is for mode='model' alone")
+        raise ValueError(
+            f"device must be None unless mode is 'model'; got {brief(device)}"
+        )
     if instruction is not None and mode == "chain":
         raise ValueError(
-            f"instruction={brief(instruction)} is for 'model' and 'native'"
+            "instruction must be None unless mode is 'model' or 'native'; got"
+            f" {brief(instruction)}"
         )
     if instruction not in (None, *OWN):
         raise ValueError(
-            f"mode='native' has no instruction {brief(instruction)}; it has"
-            f" {', '.join(OWN)}, and None for what cuBLAS chooses"
+            f"instruction must be one of {', '.join(map(repr, OWN))} or None (cuBLAS)"
+            f" with mode='native'; got {brief(instruction)}"
         )
     return Mode(str(mode), None, instruction)
 
@@ -145,7 +150,7 @@ class matmul_mode(contextlib.ContextDecorator):
         if any(is_one(function) for is_one in later):
             raise TypeError(
                 "matmul_mode cannot decorate a generator or coroutine function, whose"
-                " body runs after the call: use `with` in it"
+                " body runs after the call; use `with` inside the function"
             )
         return super().__call__(function)
 

@@ -123,7 +123,7 @@ def device_of(arch: str) -> str:
     except KeyError:
         known = [x for d in tensor_core.devices.values() for x in d.aliases]
         raise ValueError(
-            f"the tensor cores of {arch} are not modeled; known are"
+            f"the tensor cores of {arch} are not modeled; modeled architectures are"
             f" {', '.join(x for x in known if x.startswith('sm_'))}"
         ) from None
 
@@ -159,7 +159,10 @@ def multiply(
         tile = choose_tile(s, m, n, size, x.along_k, y.along_k, sums.promote)
     blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
-        raise ValueError(f"a product of shape {(s, m, n)} is too large for one launch")
+        raise ValueError(
+            "a and b must be small enough for one launch; got a matrix multiplication"
+            f" of shape {(s, m, n)}"
+        )
     if blocks == 0:
         return
     current().launch(

@@ -43,7 +43,8 @@ def _ufunc(
     for i, x in enumerate((a, b)):
         if not isinstance(x, cupy.ndarray):
             raise TypeError(
-                f"{name}: operand {i} is {type(x).__name__}, not an array on a GPU"
+                f"operand {i} of {name} must be an array on a GPU; got"
+                f" {type(x).__name__}. Use tf32dtype.cuda.asarray"
             )
     if dtype is None:
         return a, b, None
@@ -159,15 +160,16 @@ def vecmat(
 def _check_dimensions(name: str, a: Any, of_a: int, b: Any, of_b: int) -> None:
     if a.ndim < of_a or b.ndim < of_b:
         raise ValueError(
-            f"{name} takes at least {of_a} and {of_b} dimensions, not {a.ndim} and"
-            f" {b.ndim}"
+            f"operands of {name} must have at least {of_a} and {of_b} axes; got"
+            f" {a.ndim} and {b.ndim}"
         )
 
 
 def _check_vectors(name: str, a: Any, b: Any, k: int, other: int) -> None:
     if k != other:
         raise ValueError(
-            f"{name}: shapes {a.shape} and {b.shape} do not fit: k is {k} and {other}"
+            f"operands of {name} must have the same k; got k = {k} and k = {other}"
+            f" (shapes {a.shape} and {b.shape})"
         )
 
 
@@ -175,7 +177,9 @@ def _batch(name: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]
     try:
         return np.broadcast_shapes(a, b)
     except ValueError:
-        raise ValueError(f"{name}: stacks {a} and {b} do not broadcast") from None
+        raise ValueError(
+            f"stacks of operands of {name} must broadcast; got {a} and {b}"
+        ) from None
 
 
 def _by_axes(
@@ -189,10 +193,13 @@ def _by_axes(
 
     if len(axes) != 3:
         raise ValueError(
-            f"axes={brief(axes)}: one entry for each operand and the result"
+            "axes must have three entries, for both operands and the result; got"
+            f" {brief(axes)}"
         )
     if out is not None:
-        raise TypeError("axes with out is not for arrays on a GPU: move the axes first")
+        raise TypeError(
+            "axes and out must not both be given on a GPU; use moveaxis first"
+        )
     result = function(moved(a, axes[0]), moved(b, axes[1]), dtype=dtype)
     chosen = (axes[2],) if isinstance(axes[2], int) else tuple(axes[2])
     return cupy.moveaxis(result, tuple(range(-len(chosen), 0)), chosen)
@@ -249,7 +256,10 @@ def _contract_last(a: Any, b: Any, axis: int, out: Any) -> Any:
     """Sums over the last axis of a and one of b."""
     for x in (a, b):
         if not isinstance(x, cupy.ndarray):
-            raise TypeError(f"{type(x).__name__} is no array on a GPU")
+            raise TypeError(
+                f"a and b must be arrays on a GPU; got {type(x).__name__}. Use"
+                " tf32dtype.cuda.asarray"
+            )
     k = a.shape[-1]
     if b.shape[axis] != k:
         raise ValueError(
@@ -272,8 +282,8 @@ def _contract_last(a: Any, b: Any, axis: int, out: Any) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     if a.size != b.size:
         raise ValueError(
-            f"shapes {a.shape} and {b.shape} do not fit: vdot takes as many elements"
-            " of both"
+            "a and b must have the same number of elements for vdot; got shapes"
+            f" {a.shape} and {b.shape}"
         )
     return _multiply(reshape(a, (1, a.size)), reshape(b, (b.size, 1)), None, None, ())
 
@@ -360,8 +370,8 @@ class _CuPy:
     def asarray(self, x: Any) -> Any:
         if not isinstance(x, cupy.ndarray):
             raise TypeError(
-                f"einsum of {type(x).__name__} and an array on a GPU:"
-                " tf32dtype.cuda.asarray(...) moves it there"
+                f"operands of einsum must be arrays on a GPU; got {type(x).__name__}."
+                " Use tf32dtype.cuda.asarray"
             )
         return as_own(x)
 

@@ -141,7 +141,7 @@ def choose_precision(
         For unknown names.
     """
     row = find_precision("f32" if precision is None else precision)
-    if strategies.emulates(row.short, strategy, m, n, k) or row.parts == 1:
+    if strategies.emulates(row.short, strategy, m, n, k) or row.components == 1:
         return row.short
     return "f32"
 
@@ -198,7 +198,7 @@ def product(
         stacks = (x if x.ndim == 3 else stack_of_one(x) for x in (a, b))
         x, y = (cublas.arranged(operand) for operand in stacks)
         machine.gemm(x, y, out, "float32")
-    elif row.parts == 1:
+    elif row.components == 1:
         own = None if not row.short.startswith("fp8") else settings.scale == "row"
         x, y = View.of(a), View.of(b)
         rounding = ROUNDINGS.index(rounding_of(settings, row))
@@ -250,9 +250,9 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
     counts = between(precision.format)
     found = []
     for order in range(precision.split_orders - 1, -1, -1):
-        least = max(0, order - precision.parts + 1)
+        least = max(0, order - precision.components + 1)
         greatest = order - least
-        in_a, in_b = least * depth, (precision.parts - 1 - greatest) * depth
+        in_a, in_b = least * depth, (precision.components - 1 - greatest) * depth
         length = (greatest - least + 1) * depth
         most = chunk if order else length
         for first in range(0, length, most):
@@ -390,11 +390,11 @@ def _splitting(precision: Precision, depth: int, a: _Lines, b: _Lines) -> _Split
     itemsize = STORED[precision.format][0].itemsize
     lines, sizes = [], []
     for shape, strides in (a, b):
-        made = _distinct(shape, strides), shape[1], precision.parts * depth
+        made = _distinct(shape, strides), shape[1], precision.components * depth
         lines.append((made, lying(made, itemsize)))
         sizes.append(_aligned(math.prod(made) * itemsize, BEGINS))
     return _Split(
-        split_kernel(precision.format, precision.parts),
+        split_kernel(precision.format, precision.components),
         _grid(depth, a, b),
         (lines[0], lines[1]),
         sizes[0],
@@ -415,7 +415,9 @@ def plan_of_parts(
     size = STORED[kind][0].itemsize
     in_slice = wgmma.SLICE // size
     stretch = LONGER.get(precision.short, STRETCH) // in_slice
-    parts = wgmma.Parts(precision.parts, precision.split_orders, between(kind), stretch)
+    parts = wgmma.Parts(
+        precision.components, precision.split_orders, between(kind), stretch
+    )
     slices = -(-k // in_slice)
     if not wgmma.suits(shape, slices, parts, size):
         return None
@@ -578,7 +580,9 @@ def _grid(padded: int, *operands: _Lines) -> tuple[int]:
     tiles = sum(each) * -(-padded // depth)
     if tiles >= 1 << 31:
         shapes = " and ".join(str(shape) for shape, _ in operands)
-        raise ValueError(f"operands of shape {shapes} are too large for one launch")
+        raise ValueError(
+            f"a and b must be small enough for one launch; got shapes {shapes}"
+        )
     return (tiles,)
 
 

@@ -57,13 +57,14 @@ def check_instruction(instruction: str | None) -> None:
     """Raise a ValueError for one that this GPU does not have here."""
     if instruction not in (None, *OWN):
         raise ValueError(
-            f"instruction={brief(instruction)}: products on this GPU's tensor cores"
-            " know None (cuBLAS), 'mma.sync' and 'wgmma'; mode='model' computes others"
+            "instruction must be None (cuBLAS), 'mma.sync' or 'wgmma' for the tensor"
+            f" cores of this GPU; got {brief(instruction)}. Use mode='model' for other"
+            " instructions"
         )
     if instruction == "wgmma" and not wgmma.is_here():
         raise ValueError(
-            "instruction='wgmma' is of compute capability 9.0, and this is"
-            f" {current().architecture()}: 'mma.sync' is there"
+            "instruction 'wgmma' needs compute capability 9.0; got"
+            f" {current().architecture()}. Use 'mma.sync'"
         )
 
 
@@ -84,13 +85,15 @@ def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> N
     if a in has and (a == b or (a in eight and b in eight)):
         if instruction is None and a == b == "float8_e5m2":
             raise ValueError(
-                "cublasLt does not multiply float8_e5m2 by float8_e5m2:"
-                " instruction='mma.sync' does, or cast one to float8_e4m3fn"
+                "cublasLt cannot multiply float8_e5m2 by float8_e5m2; use"
+                " instruction='mma.sync', or cast one to float8_e4m3fn"
             )
         return
     mixed = f", {' x '.join(eight)}" if eight else ""
-    allowed = f"{', '.join(has)}, each by itself{mixed}" if has else "none of these"
+    allowed = "no format of tf32dtype"
+    if has:
+        allowed = f"{', '.join(has)}, each by itself{mixed}"
     raise ValueError(
-        f"the tensor cores of {arch} do not multiply {a} by {b} here: they have"
-        f" {allowed}. Cast them, or take mode='chain' or mode='model'"
+        f"the tensor cores of {arch} cannot multiply {a} by {b}; they multiply"
+        f" {allowed}. Cast a and b, or use mode='chain' or mode='model'"
     )

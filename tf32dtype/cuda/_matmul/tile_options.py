@@ -57,8 +57,8 @@ def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:
     (count, m, k), n = a.shape, b.shape[2]
     if max(m, k, n) > LARGEST:
         raise ValueError(
-            f"matrices of {m} x {k} and {k} x {n}: kernels of products count to"
-            f" {LARGEST} along an axis"
+            f"a and b must have at most {LARGEST} elements along an axis; got matrices"
+            f" of {m} x {k} and {k} x {n}"
         )
     x["a"], x["b"], x["c"] = a.strides, b.flipped.strides, c.strides
     x["m"], x["n"], x["k"], x["count"] = m, n, k, count

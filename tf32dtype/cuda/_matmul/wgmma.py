@@ -162,7 +162,10 @@ def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
     s, m, n = shape
     count = s * pieces(m, tile.rows) * pieces(n, tile.columns)
     if count >= 1 << 31 or max(m, n, s) > LARGEST:
-        raise ValueError(f"a product of shape {shape} is too large for one launch")
+        raise ValueError(
+            "a and b must be small enough for one launch; got a matrix multiplication"
+            f" of shape {shape}"
+        )
     return count
 
 
@@ -287,7 +290,7 @@ def _planned(
     """Of stacks, m, n and k of a product."""
     s, m, n, k = shape
     if k > LARGEST:
-        raise ValueError(f"k = {k} is too much for one launch: at most {LARGEST}")
+        raise ValueError(f"k must be at most {LARGEST} for one launch; got {k}")
     tiled = tiles((count * s, m, n), tile)
     stacks = a.stack > 0, b.stack > 0
     numbers = (

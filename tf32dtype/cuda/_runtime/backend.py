@@ -212,7 +212,7 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
         elif isinstance(x, np.generic | np.ndarray):
             value = np.array(x, order="C")
         else:
-            raise TypeError(f"a kernel's argument of unsaid width: {x!r}")
+            raise TypeError(f"kernel arguments must have a known width; got {x!r}")
         values.append(value)
     return np.array([x.ctypes.data for x in values], np.uintp), values
 
@@ -252,9 +252,9 @@ def check_elements(x: Any) -> None:
         return
     if x.size:
         raise ValueError(
-            f"an array of {x.dtype} whose elements do not begin at multiples"
-            f" of {size} bytes, which a GPU cannot read: copy the bytes before"
-            " they are viewed as numbers, x[1:].copy().view(...)"
+            f"elements of an array of {x.dtype} must begin at multiples of {size} bytes"
+            " on a GPU; copy the bytes before you view them as numbers,"
+            " x[1:].copy().view(...)"
         )
 
 

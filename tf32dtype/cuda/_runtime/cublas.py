@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from ..._nvrtc import CUBLAS, CudaError
+from ..._wording import one_of
 from .backend import KEPT, Constant, current
 from .strides import Layout
 
@@ -78,7 +79,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("cupy_backends.cuda.libs.cublas")
     except ImportError as error:
-        raise CudaError(f"cuBLAS cannot be loaded ({error}): {CUBLAS}") from error
+        raise CudaError(f"cuBLAS cannot be loaded ({error}). Use {CUBLAS}") from error
 
 
 def _handle() -> int:
@@ -97,7 +98,7 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
         If cuBLAS is missing.
     """
     if kind not in _KINDS:
-        raise ValueError(f"kind={kind!r}: known are {', '.join(_KINDS)}")
+        raise ValueError(one_of("kind", kind, _KINDS))
     shape = _shape_of(_layout(a), _layout(b), _layout(c))
     if shape.m == 0 or shape.n == 0 or shape.stacks == 0:
         return
@@ -161,12 +162,14 @@ def _shape_of(a: Layout, b: Layout, c: Layout) -> _Shape:
     of_a, of_b, of_c = (_matrix(*x) for x in (a, b, c))
     if of_a is None or of_b is None or of_c is None or of_c.flipped:
         raise ValueError(
-            "cuBLAS takes a and b that are contiguous along one of their last two axes,"
-            " c along the last; not strides of"
+            "a and b must be contiguous along one of their last two axes for cuBLAS,"
+            " and c along the last; got strides of"
             f" {', '.join(str(strides) for _, strides, _ in (a, b, c))} bytes"
         )
     if max(m, n, k, stacks, of_a.leading, of_b.leading, of_c.leading) > _MOST:
-        raise ValueError(f"cuBLAS takes sizes below 2^31, not {(stacks, m, k, n)}")
+        raise ValueError(
+            f"sizes must be below 2^31 for cuBLAS; got {(stacks, m, k, n)}"
+        )
     each = [
         strides[0] // size if len(own) == 3 else 0 for own, strides, size in (b, a, c)
     ]

@@ -31,7 +31,7 @@ def packed(x: Any) -> Any:
         return x.data
     if isinstance(x, np.ndarray):
         return Constant(x)
-    raise TypeError(f"a kernel's argument of unsaid width: {x!r}")
+    raise TypeError(f"kernel arguments must have a known width; got {x!r}")
 
 
 class _Facts(NamedTuple):
@@ -76,8 +76,8 @@ class Device:
             there = x.data.device_id
             if there != here and x.size:
                 raise ValueError(
-                    f"an array on device {there}, while device {here} is the current"
-                    f" one: compute within cupy.cuda.Device({there})"
+                    f"arrays must be on the current device, {here}; got an array on"
+                    f" device {there}. Compute within cupy.cuda.Device({there})"
                 )
 
     def architecture(self) -> str:
@@ -148,7 +148,7 @@ class Device:
             found = getattr(found, name, None)
         if found is None:
             raise TypeError(
-                f"CuPy has no {function}: x.get() is NumPy's array, which has one"
+                f"CuPy has no {function}; use x.get() for a NumPy array, which has one"
             )
         given = [x.array if isinstance(x, View) else x for x in arguments]
         return found(*given, **keywords)

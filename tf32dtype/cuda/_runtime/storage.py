@@ -21,6 +21,14 @@ def is_ours(dtype: Any) -> bool:
     return found.type in _TYPES
 
 
+def no_kernel(name: str, dtype: Any) -> TypeError:
+    """Return the error of a function that has no kernel for arrays of a dtype."""
+    return TypeError(
+        f"{name} has no GPU kernel for {dtype}; use x.astype(np.float32) (CuPy) or"
+        " x.get() (NumPy)"
+    )
+
+
 def raw(x: Any) -> Any:
     """The elements' storage: a plain CuPy array of unsigned integers, a view."""
     return x.view(STORAGE[x.dtype.itemsize], cupy.ndarray)

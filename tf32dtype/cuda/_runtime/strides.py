@@ -171,7 +171,7 @@ def spread(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
     if own == shape:
         return strides
     if np.broadcast_shapes(own, shape) != shape:
-        raise ValueError(f"an array of shape {own} does not broadcast to {shape}")
+        raise ValueError(f"array of shape {own} cannot be broadcast to {shape}")
     steps = (0 if n == 1 else step for n, step in zip(own, strides, strict=True))
     return (*(0,) * (len(shape) - len(own)), *steps)
 

@@ -32,7 +32,7 @@ def _encode() -> Any:
     try:
         return ctypes.CDLL(name).cuTensorMapEncodeTiled
     except (OSError, AttributeError) as error:
-        raise TensorMapError(f"the driver makes no maps of tensors: {error}") from error
+        raise TensorMapError(f"the driver cannot make tensor maps: {error}") from error
 
 
 @lru_cache(256)

@@ -43,8 +43,8 @@ class BlockArray(Blocks[Any, Any]):
 
     def __init__(self) -> None:
         raise TypeError(
-            "an array of blocks on a GPU is made by tf32dtype.cuda.blocks.quantize, or"
-            " by asarray of one of tf32dtype.blocks"
+            "cannot create a BlockArray directly; use tf32dtype.cuda.blocks.quantize,"
+            " or tf32dtype.cuda.blocks.asarray of a CPU array of blocks"
         )
 
     @classmethod
@@ -163,8 +163,8 @@ class BlockArray(Blocks[Any, Any]):
         self, dtype: DTypeLike | None = None, copy: bool | None = None
     ) -> Any:
         raise TypeError(
-            "an array of blocks on a GPU does not become NumPy's by itself: get() or"
-            " dequantize().get()"
+            "an array of blocks on a GPU cannot be converted to NumPy implicitly; use"
+            " get() or dequantize().get()"
         )
 
     # -- as an object ----------------------------------------------------------
@@ -210,18 +210,19 @@ def asarray(x: blocks.BlockArray | BlockArray) -> BlockArray:
         return x
     if not isinstance(x, blocks.BlockArray):
         raise TypeError(
-            f"{type(x).__module__}.{type(x).__name__} is no array of blocks:"
-            " tf32dtype.cuda.blocks.quantize makes one of numbers"
+            "x must be an array of blocks; got"
+            f" {type(x).__module__}.{type(x).__name__}. Use"
+            " tf32dtype.cuda.blocks.quantize for numbers"
         )
     return BlockArray._of(x._layout, backend.current().put(x.buffer))
 
 
 def _check_out(out: Any, wanted: np.dtype[Any], shape: tuple[int, ...]) -> None:
     if not isinstance(out, cupy.ndarray):
-        raise TypeError(f"out is a CuPy array, not {type(out).__name__}")
+        raise TypeError(f"out must be a CuPy array; got {type(out).__name__}")
     if out.dtype != wanted:
         raise TypeError(
-            f"out is an array of {out.dtype}, not of {wanted}: say dtype=out.dtype"
+            f"out must be an array of {wanted}; got {out.dtype}. Use dtype=out.dtype"
         )
     if out.shape != shape:
-        raise ValueError(f"out has shape {out.shape}, the array {shape}")
+        raise ValueError(f"out must have shape {shape}; got {out.shape}")

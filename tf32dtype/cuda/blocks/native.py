@@ -54,26 +54,26 @@ def check(a: Any, b: Any) -> None:
     arch = backend.current().architecture()
     if native.number(arch) < 89:
         raise ValueError(
-            f"the tensor cores of {arch} have no FP8: blocks are multiplied there in"
-            " mode='chain'"
+            f"the tensor cores of {arch} do not support FP8; use mode='chain' for"
+            " arrays of blocks"
         )
     for name, x in (("a", a), ("b", b)):
         if x.layout is None:
             raise ValueError(
-                f"{name} is an array of numbers: mode='native' multiplies two arrays of"
-                " blocks"
+                f"{name} must be an array of blocks with mode='native'; got an array of"
+                " numbers"
             )
         known = (*FORMATS, *SMALLER)
         odd = [y for y in x.names if y is not None and y not in known]
         if odd:
             raise ValueError(
-                f"{name} has {odd[0]} elements: mode='native' multiplies those of"
-                f" {', '.join(known)}"
+                f"elements of {name} must be one of {', '.join(known)} with"
+                f" mode='native'; got {odd[0]}"
             )
         if x.layout.block_size < LEAST:
             raise ValueError(
-                f"{name} has blocks of {x.layout.block_size}: an instruction takes"
-                f" {LEAST} of k"
+                f"block size of {name} must be at least {LEAST}, the K of an"
+                f" instruction; got {x.layout.block_size}"
             )
 
 
@@ -170,7 +170,10 @@ def _plan(
     tile = tile or _choose_tile(arch, processors, shape, a.block, terms)
     blocks = count * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
-        raise ValueError(f"a product of shape {shape} is too large for one launch")
+        raise ValueError(
+            "a and b must be small enough for one launch; got a matrix multiplication"
+            f" of shape {shape}"
+        )
     names = str(a.names[0]), str(b.names[0])  # `check` saw them
     return _Plan(
         Kernel(

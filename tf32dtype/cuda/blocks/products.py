@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from ..._formats.table import find_dtype
 from ..._formats.typed import Terms
-from ..._wording import brief
+from ..._wording import brief, one_of
 from ...blocks.base import Blocks
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into
@@ -116,16 +116,16 @@ def matmul(
     """
     wanted = find_dtype(dtype)
     if not (is_ours(wanted) or wanted.kind == "f"):
-        raise TypeError(f"dtype={dtype!r}: sums in float32 are cast to floats alone")
+        raise TypeError(f"dtype must be a floating-point dtype; got {brief(dtype)}")
     if terms not in (None, 1, 3, 4):
-        raise ValueError(f"terms={brief(terms)}: known are 1, 3, 4, and None for all")
+        raise ValueError(one_of("terms", terms, (1, 3, 4, None)))
     left, right = _operand(a, "a", -1), _operand(b, "b", -2)
     shape, batch = _fit(a, b, left, right)
     mode, _, instruction = current_mode()
     if mode == "model":
         raise ValueError(
-            "mode='model' has no products of blocks on a GPU:"
-            " tf32dtype.tensor_core computes them on the CPU, of x.get()"
+            "mode='model' does not multiply arrays of blocks on a GPU; use"
+            " tf32dtype.tensor_core.matmul on the CPU, with x.get()"
         )
     if mode == "native":
         native.check(left, right)
@@ -170,8 +170,8 @@ def _operand(x: Any, name: str, axis: int) -> Operand:
         axis = max(axis, -x.ndim)
         if x.axis - x.ndim != axis:
             raise ValueError(
-                f"blocks of {name} lie along axis {x.axis} of its {x.ndim}; in a"
-                f" product they lie along k, its axis {axis}"
+                f"{name} must have its blocks along k, which is axis {axis}; got blocks"
+                f" along axis {x.axis} of shape {x.shape}"
             )
         plan = x._layout
         found = places_of(
@@ -185,17 +185,17 @@ def _operand(x: Any, name: str, axis: int) -> Operand:
         return Operand(hi, lo, kernels.scale_numbers(plan, scales), plan, plan.length)
     if not isinstance(x, cupy.ndarray):
         raise TypeError(
-            f"{name} is a {type(x).__module__}.{type(x).__name__}, not an array on a"
-            " GPU: tf32dtype.cuda.asarray and tf32dtype.cuda.blocks.asarray move it"
-            " there"
+            f"{name} must be an array on a GPU; got"
+            f" {type(x).__module__}.{type(x).__name__}. Use tf32dtype.cuda.asarray or"
+            " tf32dtype.cuda.blocks.asarray"
         )
     if not (is_ours(x.dtype) or np.can_cast(x.dtype, FLOAT32)):
         raise TypeError(
-            f"{name} is an array of {x.dtype}, which float32 does not hold: cast it"
-            " first"
+            f"{name} must have a dtype that float32 represents; got {x.dtype}. Use"
+            f" {name}.astype(np.float32)"
         )
     if x.ndim == 0:
-        raise ValueError(f"{name} is at least a vector, not a single number")
+        raise ValueError(f"{name} must have at least one axis; got a scalar")
     numbers = plain(cast(x, FLOAT32))
     if x.ndim == 1:
         numbers = numbers[np.newaxis]
@@ -209,29 +209,33 @@ def _fit(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The result's shape, and that of its stack."""
     if left.layout is None and right.layout is None:
-        raise TypeError("neither a nor b is an array of blocks: tf32dtype.cuda.matmul")
+        raise TypeError(
+            "a or b must be an array of blocks; for other arrays, use"
+            " tf32dtype.cuda.matmul"
+        )
     if left.k != right.k:
         raise ValueError(
-            f"shapes {a.shape} and {b.shape} do not fit: k is {left.k} and {right.k}"
+            f"a and b must have the same k; got k = {left.k} and k = {right.k} (shapes"
+            f" {a.shape} and {b.shape})"
         )
     sizes = {x.layout.block_size for x in (left, right) if x.layout is not None}
     if len(sizes) > 1:
         raise ValueError(
-            f"blocks of a have {left.layout.block_size} values, those of b"
-            f" {right.layout.block_size}: a product needs one block size"
+            f"a and b must have the same block size; got {left.layout.block_size} and"
+            f" {right.layout.block_size}"
         )
     try:
         same = left.batch == right.batch
         batch = left.batch if same else np.broadcast_shapes(left.batch, right.batch)
     except ValueError:
         raise ValueError(
-            f"shapes {a.shape} and {b.shape} do not fit: stacks {left.batch} and"
-            f" {right.batch} do not broadcast"
+            f"stacks of matrices must broadcast; got {left.batch} and {right.batch}"
+            f" (shapes {a.shape} and {b.shape})"
         ) from None
     if max(left.lines, right.lines, left.k) > LARGEST:
         raise ValueError(
-            f"shapes {a.shape} and {b.shape}: kernels of products count to {LARGEST}"
-            " along an axis"
+            f"a and b must have at most {LARGEST} elements along an axis; got shapes"
+            f" {a.shape} and {b.shape}"
         )
     rows, columns = (left.lines,) * (a.ndim > 1), (right.lines,) * (b.ndim > 1)
     return (*batch, *rows, *columns), batch

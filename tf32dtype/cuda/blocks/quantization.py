@@ -98,13 +98,15 @@ def quantize(
 def _check(x: Any) -> None:
     if not isinstance(x, cupy.ndarray):
         raise TypeError(
-            f"x is a {type(x).__module__}.{type(x).__name__}, not an array on a GPU:"
-            " tf32dtype.cuda.asarray(...) moves it there"
+            f"x must be an array on a GPU; got {type(x).__module__}.{type(x).__name__}."
+            " Use tf32dtype.cuda.asarray"
         )
     if not is_ours(x.dtype) and x.dtype.kind not in "biuf":
-        raise TypeError(f"x is an array of {x.dtype}; real numbers are needed")
+        raise TypeError(f"x must be an array of real numbers; got {x.dtype}")
     if x.ndim == 0:
-        raise ValueError("x is a single number; blocks lie along an axis")
+        raise ValueError(
+            "x must have at least one axis, which blocks are along; got a scalar"
+        )
 
 
 def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:

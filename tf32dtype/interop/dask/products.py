@@ -71,8 +71,8 @@ def matmul(
         Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
         other axes broadcast; a vector of length k is a row, or a column. Of formats of
         this package, or, with a precision, of dtypes that promote to float32. Chunks
-        along k are made multiples of 256, with parts (bf16x9, ...) of 4096; one chunk
-        with a `device`.
+        along k are made multiples of 256, for several components (bf16x9, ...) of
+        4096; one chunk with a `device`.
     precision : str or None
         As for `tf32dtype.matmul`. None: that of the scope that is open now; it goes
         with the tasks, and is not asked for again when they run.
@@ -320,7 +320,7 @@ def _way_of(settings: Settings) -> _Way:
     multiply = partial(multiply_matrices, precision=row.short, **options)
     if settings.device is not None:
         return _Way(multiply, None)
-    return _Way(multiply, _CHAIN if row.parts == 1 else _CHAIN_OF_PARTS)
+    return _Way(multiply, _CHAIN if row.components == 1 else _CHAIN_OF_PARTS)
 
 
 def _checked_order(order: object) -> Order:

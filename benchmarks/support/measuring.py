@@ -1,4 +1,4 @@
-"""Promises and how they are measured: what every benchmark's file has in common."""
+"""Rows of benchmarks and how they are measured; all benchmark scripts share this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from common import Functions, machine, medians, usual_environment
-from report import MORE, merge, quote, show, show_all, table
+from report import BELOW, MORE, merge, quote, show, show_all, table
 
 
 @dataclass
@@ -33,12 +33,12 @@ class Case:
 
 @dataclass
 class Row:
-    """A promise: `must` and `aim` are ratios (milliseconds for import)."""
+    """A row: `minimum` and `target` are ratios (milliseconds for import)."""
 
     name: str
     unit: str  # one of report.MORE (more is better), "x" or "ms" (less is better)
-    must: float
-    aim: float
+    minimum: float
+    target: float
     cases: Callable[[], Iterator[Case]]
     measured: list[dict[str, Any]] = field(default_factory=list)
 
@@ -53,8 +53,8 @@ class Row:
         return {
             "name": self.name,
             "unit": self.unit,
-            "must": self.must,
-            "aim": self.aim,
+            "minimum": self.minimum,
+            "target": self.target,
             "measured": self.measured,
         }
 
@@ -158,7 +158,7 @@ def run_settings(
     settings: list[tuple[list[str], dict[str, str]]],
 ) -> int:
     """Run, show and write each setting, which is arguments and environment
-    variables; whether the first misses a promise."""
+    variables; whether the first is below a minimum."""
     results = []
     started = time.monotonic()
     quick = ["--quick"] if options.quick else []
@@ -176,7 +176,7 @@ def run_settings(
         options.json.parent.mkdir(parents=True, exist_ok=True)
         written = {"runs": options.runs, "results": results}
         options.json.write_text(json.dumps(written, indent=1))
-    return int(any(line[4] == "NO" for line in table(results[0])))
+    return int(any(line[4] == BELOW for line in table(results[0])))
 
 
 def run_children(
