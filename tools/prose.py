@@ -33,8 +33,8 @@ ERRORS = {
     "per": r"(?<!many )\b(?:bits?|bytes?|(?<!to )scale|values?|codes?|[num]s|lines?|\d+"
     r"|files?|elements?|multiply-adds?|instructions?|threads?|products?|tiles?|words?"
     r"|one|rows?|kernels?|[MG]B) an? (?:value|block|second|time|item|call|file|thread"
-    r"|line|row|byte|chunk|tensor|code|process|piece|element|function|format|group|core"
-    r"|product|tile|matrix|step|launch|instruction|lane|dataset|column|kernel|dtype)\b",
+    r"|line|row|byte|chunk|tensor|code|process|element|function|format|core|tile|matrix"
+    r"|product|step|launch|instruction|lane|column|kernel)\b(?! has| takes| moves|')",
     "word": r"(?i)\b(?:(?:mend|obey)(?:s|ed|ing)?|anew|beside|lesser|for ever|nobody"
     r"|whoever|h[eo]lds? (?:\w+ )?against|go(?:es|ing)? on|greatest(?! common))\b",
 }
