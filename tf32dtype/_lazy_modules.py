@@ -1,5 +1,4 @@
-"""What is imported when a program first names it: modules of a package, and what they
-have.
+"""Import modules of a package, and their names, when a program first uses them.
 
 A child that is forked while another thread imports a module could never import it: the
 thread that has begun does not live there. So a fork waits until such an import is done.

@@ -56,9 +56,11 @@ def _base(array: Any) -> Any:
 
 
 def is_protected(array: NDArray[Any]) -> bool:
-    """Whether nobody may write to an array's memory: that of a file that is mapped to
-    be read, of bytes, of an Arrow buffer. A write would end the process, or change an
-    object that is taken for constant."""
+    """Say whether an array's memory is read-only.
+
+    That is the memory of a file that is mapped to be read, of bytes or of an Arrow
+    buffer. A write would end the process, or change an object that counts as constant.
+    """
     if array.flags.writeable:
         return False
     owner = exporter(array)

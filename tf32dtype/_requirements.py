@@ -66,8 +66,10 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def check() -> None:
-    """Raise ImportError in a subinterpreter, or if NumPy is too old for the DType API
-    in use."""
+    """Raise ImportError in a subinterpreter or with an old NumPy.
+
+    That is a NumPy that is too old for the DType API in use.
+    """
     # First: importing NumPy in a subinterpreter would keep it from the main one.
     if not _is_main_interpreter():
         raise ImportError(

@@ -86,8 +86,10 @@ class Table:
             print((" " * _GAP).join(cells).rstrip(), file=stream)
 
     def _shortened(self, width: int) -> "Table":
-        """The same with names of at most half of the width, and shorter ones where
-        that makes each column fit beside them."""
+        """Return the same table with shorter names.
+
+        Names have at most half of the width, and less where each column then fits.
+        """
         names, *others = self._widths()
         beside = width - max(others, default=0) - _GAP
         room = max(min(beside, width // 2), _SHORTEST)
@@ -135,8 +137,11 @@ class Table:
 
 
 def shortened(name: str, room: int) -> str:
-    """A tensor's name, or a path, with so many of its first parts cut to a letter that
-    it fits, numbers and the last part kept: m.l.10.q_proj.weight."""
+    """Shorten the name of a tensor, or a path, to a width.
+
+    As many of its first components as needed become one letter. Numbers and the last
+    component are kept: m.l.10.q_proj.weight.
+    """
     parts = [*_PARTS.finditer(name)][:-1]
     for part in [part for part in parts if not part[0].isdigit()]:
         if len(name) <= room:
@@ -188,8 +193,10 @@ def _has_rich() -> bool:
 
 
 def import_all() -> None:
-    """Import what drawing takes, where it is to be drawn: what is imported after a
-    program has run might be a file of the program's."""
+    """Import the modules that drawing needs, if tables are drawn.
+
+    A module that is imported after a program has run might be a file of the program's.
+    """
     if not any(stream and draws(stream) for stream in (sys.stdout, sys.stderr)):
         return
     nowhere = io.StringIO()
@@ -250,8 +257,10 @@ def _bar(what: str, total: int, stream: TextIO | None) -> Iterator[Callable[[], 
 
 
 def printable(text: str) -> str:
-    """A name of a file's, in which what moves the cursor, or is half of a letter, is
-    written as Python does."""
+    """Return a name of a file with escapes as Python writes them.
+
+    Characters that move the cursor, and halves of letters, are escaped.
+    """
     return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
 
 
@@ -313,8 +322,11 @@ _MOST_BARS = 24
 
 
 def bars(counts: Sequence[int]) -> str:
-    """A line of bars, a few numbers in each if there are many: a blank for none, and
-    heights that grow with the logarithm, so that few among many are seen."""
+    """Draw counts as a line of bars, several counts in each if there are many.
+
+    A blank is for none. Heights grow with the logarithm, so that few among many are
+    visible.
+    """
     most = min(_MOST_BARS, shutil.get_terminal_size().columns // 4 or 1)
     step = -(-len(counts) // (most if draws() else _MOST_BARS)) or 1
     sums = [sum(counts[i : i + step]) for i in range(0, len(counts), step)]

@@ -30,11 +30,11 @@ ERRORS = {
     r"|doubt|(?:long|furth|bett|fast|slow|wid|larg|small|low|high|near)er)\b)[\w`]",
     "opens": r"^[\s\"'(*]*(?:Of (?!course)|What\b(?!.*\?))",
     "what": r"\b(?:of|by|for|with|in|to|than|as|on|from|at|into) what\b(?!.*\?)",
-    "per": r"\b(?:bits?|bytes?|(?<!to )scale|values?|codes?|[num]s|lines?|rows?|[MG]B"
-    r"|files?|elements?|multiply-adds?|instructions?|threads?|products?|tiles?|one|words?"
-    r"|kernels?|\d+) an? (?:value|block|second|time|item|call|file|thread|line|row|byte"
-    r"|chunk|tensor|code|process|piece|element|function|format|group|core|product|tile"
-    r"|matrix|step|launch|instruction|lane|dataset|subject|column|dtype|kernel)\b",
+    "per": r"(?<!many )\b(?:bits?|bytes?|(?<!to )scale|values?|codes?|[num]s|lines?|\d+"
+    r"|files?|elements?|multiply-adds?|instructions?|threads?|products?|tiles?|words?"
+    r"|one|rows?|kernels?|[MG]B) an? (?:value|block|second|time|item|call|file|thread"
+    r"|line|row|byte|chunk|tensor|code|process|element|function|format|core|tile|matrix"
+    r"|product|step|launch|instruction|lane|column|kernel)\b(?! has| takes| moves|')",
     "word": r"(?i)\b(?:(?:mend|obey)(?:s|ed|ing)?|anew|beside|lesser|for ever|nobody"
     r"|whoever|h[eo]lds? (?:\w+ )?against|go(?:es|ing)? on|greatest(?! common))\b",
 }

@@ -29,7 +29,7 @@ RULES = {
     ),
     "per": (
         "It takes 3 bits a value.",
-        "It takes 3 bits per value and calls a function.",
+        "How many bits a value has, and which tile a block has.",
     ),
     "word": ("The greatest number obeys.", "The greatest common divisor."),
     "vague": ("The texts are here.", "There is a way to begin in place."),

@@ -189,6 +189,19 @@ def test_workflows_are_yaml_that_runs_what_is_there():
     assert (ROOT / ".ci" / "run").exists()
 
 
+def test_citation_and_templates_are_yaml():
+    yaml = pytest.importorskip("yaml")
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == td.__version__
+    assert cited["license"] == PROJECT["license"]
+    assert cited["abstract"] == PROJECT["description"]
+    forms = [*(ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
+    assert len(forms) == 3
+    for form in map(yaml.safe_load, (path.read_text() for path in forms)):
+        assert form.keys() == {"name", "description", "labels", "body"}
+        assert {x["type"] for x in form["body"]} <= {"textarea", "checkboxes"}
+
+
 def test_cibuildwheel_copies_what_the_tests_read():
     """All of the checkout but the package, so that the installed one is tested."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

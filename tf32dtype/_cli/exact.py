@@ -92,8 +92,12 @@ def to_float(x: Number) -> float:
 
 
 def to_odd_float(x: Number) -> float:
-    """The float64 that has all that a later rounding asks for: of a number between two
-    of them the one whose last bit is set; what is beyond its range is infinite."""
+    """Round a number to odd in float64.
+
+    Such a float64 has all that a later rounding needs. Between two of its numbers, x
+    becomes the one whose last bit is set. A number that is out of range becomes
+    infinite.
+    """
     nearest = to_float(x)
     if not math.isfinite(nearest) or not isinstance(x, Fraction) or nearest == x:
         return nearest

@@ -118,8 +118,10 @@ def _near(form: Facts, x: Fraction) -> list[Fraction]:
 
 
 def _short(form: Facts, point: Fraction) -> str:
-    """A number: exactly, or in digits that tell it from its neighbors and from what is
-    typed near it."""
+    """Format a number exactly or with few digits.
+
+    The digits distinguish it from its neighbors and from a typed point near it.
+    """
     exactly = repr(float(point))
     if len(exactly) <= _LONGEST_LABEL:
         return exactly

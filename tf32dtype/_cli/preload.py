@@ -48,8 +48,10 @@ def words(settings: Settings) -> str:
 
 
 def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
-    """The variables of a process whose products are to obey; `quiet`: it is not to tell
-    of them."""
+    """Return the variables of a process whose products use the settings.
+
+    With `quiet`, that process prints no report.
+    """
     others = os.environ.get("LD_PRELOAD", "")
     found = {"LD_PRELOAD": ":".join(filter(None, [library(), others]))}
     if settings.precision is not None:

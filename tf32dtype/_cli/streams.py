@@ -30,8 +30,11 @@ def open_closed() -> None:
 
 
 def is_open(stream: TextIO | None) -> bool:
-    """Whether it can be written: a program may close it or its descriptor, or detach
-    it. What is in it already is written."""
+    """Say whether a stream can be written.
+
+    A program may close the stream or its descriptor, or detach it. Its contents are
+    then already written.
+    """
     try:
         if stream is None:
             return False
@@ -45,9 +48,11 @@ def is_open(stream: TextIO | None) -> bool:
 
 
 def tell(stream: TextIO | None, write: Callable[[TextIO], None]) -> OSError | None:
-    """Write to a stream of the process. Where that fails nothing more goes to it, so
-    that Python's own end does not fail; the error, if it tells more than that nobody
-    reads."""
+    """Write to a stream of the process, and return the error if that fails.
+
+    After a failure nothing more is written to the stream, so that Python's own end does
+    not fail. A broken pipe is not returned.
+    """
     if stream is None or not is_open(stream):
         return None
     try:

@@ -139,8 +139,11 @@ def record(form: Facts, order: str = "code") -> dict[str, Any]:
 
 
 def binades(form: Facts) -> list[dict[str, Any]]:
-    """Of each binade above zero with normal numbers: from 2^exponent to the next power
-    of two, how far numbers are apart, and how many there are."""
+    """List the binades above zero with normal numbers.
+
+    Each extends from 2^exponent to the next power of two. The entry has the spacing of
+    its numbers and their count.
+    """
     last = floor_log2(Fraction(form.max))
     found = []
     for exponent in range(floor_log2(Fraction(form.smallest_normal)), last + 1):

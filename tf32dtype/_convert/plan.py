@@ -160,8 +160,10 @@ def _is_floating(tensor: Tensor) -> bool:
 def not_convertible(
     tensors: list[Tensor], target: Target, advance: Callable[[], None]
 ) -> dict[str, str]:
-    """Why some of the tensors cannot be converted: their scales are not understood,
-    their shapes have no place in the scheme, or they hold NaN or Inf.
+    """Say why some of the tensors cannot be converted.
+
+    Their scales are not understood, their shapes do not suit the scheme, or they hold
+    NaN or Inf.
 
     Reads weights with scales, and all tensors where the format asks for it.
 

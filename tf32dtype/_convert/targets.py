@@ -195,8 +195,11 @@ def generator(seed: int | None, name: str) -> np.random.Generator | None:
 
 
 def numbers(array: Any, size: int = PIECE) -> Iterator[Array]:
-    """The numbers of an array in C order, so many at a time and of one axis; those of
-    blocks in float64, which holds them exactly."""
+    """Yield the numbers of an array in C order, at most `size` at a time.
+
+    Each piece has one axis. The numbers of blocks are in float64, which holds them
+    exactly.
+    """
     if isinstance(array, np.ndarray):
         flat = np.ascontiguousarray(array).reshape(-1)
         for start in range(0, flat.size, size):

@@ -91,8 +91,11 @@ _LAYOUT = r"e\d+m\d+|float4"
 
 
 def canonical(name: str) -> str:
-    """The full name of a format of this package or of NumPy's floats, in small letters;
-    other names in small letters too."""
+    """Return the full name of a format in small letters.
+
+    These are the formats of this package and NumPy's floats. Other names are only put
+    into small letters.
+    """
     small = name.lower()
     return _CANONICAL.get(small, small)
 
@@ -105,8 +108,10 @@ def meanings(name: str) -> tuple[str, ...]:
 
 
 def cure(name: str) -> str | None:
-    """Return a sentence on what to write in place of a name that is not a format's, or
-    None if there is no such advice."""
+    """Advise on a name that is not a format's; None if there is no advice.
+
+    The sentence says which name to write instead.
+    """
     small = name.lower()
     if small in _AMBIGUOUS:
         return _AMBIGUOUS[small]

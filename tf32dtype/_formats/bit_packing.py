@@ -114,8 +114,11 @@ def _pulled(packed: NDArray[np.uint8], width: int, high_first: bool) -> Codes:
 
 
 def _places(of_group: int, high_first: bool) -> range:
-    """Where the bytes of a group are in a little-endian word, which NumPy's loops take
-    one of all words at a time: faster than a few of each."""
+    """Return where the bytes of a group are in a little-endian word.
+
+    NumPy's loops take one byte of all words at a time, which is faster than a few of
+    each.
+    """
     return range(of_group)[::-1] if high_first else range(of_group)
 
 

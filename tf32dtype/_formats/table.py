@@ -273,8 +273,11 @@ def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
 
 
 def as_own(x: Any) -> Any:
-    """Arrays of ml_dtypes' types under this package's, in fields too, and tensors of
-    PyTorch as arrays; what else there is as it is."""
+    """Return arrays of others under this package's dtypes.
+
+    These are arrays of ml_dtypes' types, in fields too, and PyTorch tensors, which
+    become arrays. Anything else is returned unchanged.
+    """
     if not isinstance(x, np.ndarray | np.generic):
         return _core.viewed(x)
     own = _own_dtype(x.dtype)
@@ -282,8 +285,10 @@ def as_own(x: Any) -> Any:
 
 
 def own_array(x: Any) -> NDArray[Any]:
-    """The array that an array_like stands for, under this package's dtypes as
-    `as_own` has them: of lists too, and of what makes an array by ``__array__``."""
+    """Return the array of an array_like, under this package's dtypes.
+
+    The dtypes are those of `as_own`, also for lists and for objects with ``__array__``.
+    """
     array: NDArray[Any] = as_own(np.asarray(as_own(x)))
     return array
 
@@ -291,8 +296,10 @@ def own_array(x: Any) -> NDArray[Any]:
 def with_items(
     dtype: np.dtype[Any], change: Callable[[np.dtype[Any]], np.dtype[Any]]
 ) -> np.dtype[Any]:
-    """A dtype whose items are changed, in fields and subarrays too; the same if none
-    is."""
+    """Change the items of a dtype, in fields and subarrays too.
+
+    If nothing changes, the same dtype is returned.
+    """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         item = with_items(base, change)

@@ -21,7 +21,7 @@ from .averages import FORMATS, Function
 
 
 def _is_dot(*operands: Any) -> bool:
-    """Are they "i,i", with some letter, and two vectors of one dtype?
+    """Say whether operands are "i,i", with some letter, and two vectors of one dtype.
 
     Most of the time of a short one would be that of a plan.
     """
@@ -109,7 +109,7 @@ def _isclose(own: Function) -> Function:
         return x.astype(np.float64) if is_ours else x
 
     def is_tolerance(x: Any) -> bool:
-        """Is it a number, of which float64 has all products with ours?"""
+        """Say whether float64 has all products of x with our numbers."""
         return type(x) in (int, float) and (x == 0 or 1e-200 < abs(x) < 1e200)
 
     def isclose(
@@ -130,8 +130,11 @@ def _isclose(own: Function) -> Function:
 
 
 def _index(own: Function) -> Function:
-    """That of the method without NaN, if it finds none; else in float32, which has the
-    infinities that stand for NaN."""
+    """Return a handler for `nanargmax` or `nanargmin`.
+
+    The index is that of the plain method if it finds no NaN. Otherwise the search is in
+    float32, which has the infinities that replace NaN.
+    """
     method = "argmax" if own.__name__ == "nanargmax" else "argmin"
 
     def index(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:

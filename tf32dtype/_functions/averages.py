@@ -105,9 +105,11 @@ def _rounded_elements(a: Any, dtype: np.dtype[Any]) -> Any:
 def _mean(
     own: Function, statistic: int | None, wide: bool, casting: str = "same_kind"
 ) -> Function:
-    """Of the functions with axis=, dtype= and out=; `wide` if NumPy's function puts
-    zeros in the array, which not all formats have, and computes there, whatever the
-    dtype; `casting` as its own to `out`."""
+    """Return a handler for functions with axis=, dtype= and out=.
+
+    `wide` says that NumPy's function puts zeros into the array, which not all formats
+    have, and computes there, whatever the dtype. `casting` is that to `out`.
+    """
 
     def mean(
         a: Any,
@@ -154,8 +156,11 @@ def _lacks_zero(dtype: Any) -> bool:
 
 
 def _sum(own: Function, statistic: int | None, nans: bool) -> Function:
-    """Of what NumPy has a right sum or product, but for NaN where a format has no zero
-    that NumPy could put in its place: in float64 there is one."""
+    """Return a handler for functions of which NumPy has the right sum or product.
+
+    The exception is NaN in a format without a zero that NumPy could put in its place.
+    Float64 has one, so that the result is computed in float64.
+    """
     wide = _mean(own, None, True)
 
     def sum(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -191,8 +196,11 @@ def _is_beyond(number: float, form: Format) -> bool:
 
 
 def _extreme(own: Function, nans: bool = False) -> Function:
-    """With a number to begin with that is beyond the range, unless NaN is passed over;
-    or with a mask: then that number takes the place of what does not count."""
+    """Return a handler for extremes with an `initial` number.
+
+    If that number is out of range, the result is computed in float64, unless NaN is
+    passed over. With a mask, the number replaces the elements that do not count.
+    """
     wide = _median(own, "same_kind")
 
     def extreme(

@@ -30,17 +30,22 @@ def _negative_nans(form: Format) -> int:
 
 @functools.cache
 def _order(dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """All items of one byte in their order, and the place of each: as integers that
-    NumPy partitions quickly."""
+    """Return all items of one byte in their order, and the position of each.
+
+    Both are integers that NumPy partitions quickly.
+    """
     items = np.arange(256, dtype=np.uint8)
     order = items.view(dtype).argsort(kind="stable").astype(np.uint8)
     return order, order.argsort().astype(np.uint32)
 
 
 def _keys(items: Array, form: Format) -> Array:
-    """Integers in the order of items, each another one. Wider formats are as IEEE 754
-    has them: negative numbers have all bits inverted, others the sign's; and the least
-    integers, which are NaN, pass below zero, to the top."""
+    """Map items to different integers in the same order.
+
+    Wider formats are as IEEE 754 has them. Negative numbers have all bits inverted,
+    others the sign bit. The smallest integers, which are NaN, move from below zero to
+    the top.
+    """
     if form.itemsize == 1:
         return _order(form.dtype)[1][items]
     last = 8 * items.itemsize - 1

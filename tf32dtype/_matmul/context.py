@@ -26,8 +26,10 @@ _R = TypeVar("_R")
 
 
 def current_settings() -> Settings | None:
-    """What the precision in force was asked for with, for products that are not
-    NumPy's; None: no precision."""
+    """Return the settings of the precision in force, for products not of NumPy.
+
+    None means that there is no precision.
+    """
     scopes = _core.precision_variable.get()
     owner = scopes[-1].owner if scopes else None
     settings = owner.settings if isinstance(owner, matmul_precision) else _settings

@@ -1,5 +1,7 @@
-"""What is replaced in NumPy: its ufuncs' loops, the names dot, inner and vdot, and
-what `numpy.einsum` makes of two operands.
+"""Replace names and loops in NumPy.
+
+These are its ufuncs' loops, the names dot, inner and vdot, and how `numpy.einsum`
+computes with two operands.
 
 Loops are replaced at the first use, for good. Names are replaced while a precision is
 in force in any thread. Our functions and loops ask for the precision where they are

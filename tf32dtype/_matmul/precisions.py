@@ -324,8 +324,11 @@ R = TypeVar("R")
 
 
 def kept_for_names(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which is asked once for the same names (`_NAMES`). Other
-    arguments may be equal though it tells them apart, or have no hash."""
+    """Return a function that is called only once for the same names (`_NAMES`).
+
+    Other arguments may be equal although the function distinguishes them, or have no
+    hash.
+    """
     kept = lru_cache(maxsize=256, typed=True)(function)
 
     @wraps(function)

@@ -71,8 +71,10 @@ class Unit(NamedTuple):
         return product
 
     def multiply_blocks(self, a: Any, b: Any) -> Array:
-        """a @ b of arrays of blocks: by the device's block-scaled instruction, if this
-        is its usual unit, or by this one block after block.
+        """Return a @ b of arrays of blocks.
+
+        If this is the usual unit of the device, its block-scaled instruction multiplies
+        them. Otherwise this unit does, block after block.
         """
         usual = self.instruction in (None, find_device(self.device).instructions[0])
         product: Array = tensor_core.matmul(

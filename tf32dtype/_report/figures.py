@@ -159,8 +159,11 @@ class Figures:
         self.elements += exact.size
 
     def _common_scale(self, truth: Array) -> int:
-        """The power of two that keeps squares in float64's range: of the first sample
-        that has a number, since squares of all samples are added."""
+        """Return the power of two that keeps squares in float64's range.
+
+        It is that of the first sample that has a number, since squares of all samples
+        are added.
+        """
         greatest = float(np.max(np.abs(truth), initial=0.0))
         if self._scale is None and 0 < greatest < np.inf:
             self._scale = -int(np.frexp(greatest)[1])

@@ -115,8 +115,11 @@ def _lost(
 
 
 def _for_blocks(x: Array, axis: int) -> Array:
-    """Lines with Inf and NaN, which are not measured, become zeros; what is beyond
-    float32, for which blocks have no codes either, its greatest number."""
+    """Replace the values that blocks cannot hold.
+
+    Lines with Inf and NaN, which are not measured, become zeros. Values outside the
+    range of float32, for which blocks have no codes either, become its largest number.
+    """
     finite = np.isfinite(x).all(axis=axis, keepdims=True)
     return np.where(finite, np.clip(x, -_FLOAT32, _FLOAT32), 0)
 

@@ -76,8 +76,11 @@ def options(
 def _ways(
     precision: str | Iterable[str] | None, devices: Sequence[str]
 ) -> tuple[Way, ...]:
-    """float32, which others are compared with; what is named, by default everything;
-    and the same on devices."""
+    """Return the ways to multiply that a report compares.
+
+    These are float32, to which others are compared, the named ones (default: all), and
+    the same on devices.
+    """
     if precision is None:
         names = [*(row.short for row in PRECISIONS), *block_formats]
     elif not (named := _words(precision)):

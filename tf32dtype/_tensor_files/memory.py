@@ -21,8 +21,10 @@ def release(array: Any) -> None:
 
 
 def lines(array: Any, size: int) -> Iterator[tuple[slice, ...]]:
-    """Indices of an array of blocks or tiles that part it: about so many numbers each,
-    blocks and tiles whole."""
+    """Yield indices that divide an array of blocks or tiles.
+
+    Each piece has about so many numbers, in whole blocks and tiles.
+    """
     if array.ndim == 1:
         yield (slice(None),)
         return

@@ -148,8 +148,11 @@ def _function(text: str) -> Callable[[str, str], Any]:
 
 
 def distance(found: Numbers, reference: Numbers, absolute: bool) -> float:
-    """The greatest error of a number: over the reference's greatest magnitude, or as it
-    is. Infinite if there are more numbers, or fewer."""
+    """Return the largest error of a number.
+
+    It is relative to the largest magnitude of the reference, or absolute. It is
+    infinite if the count of numbers differs.
+    """
     if found.shape != reference.shape:
         return float("inf")
     greatest = float(np.max(np.abs(found - reference)))

@@ -35,8 +35,10 @@ def checked(x: object) -> NDArray[Any]:
 
 
 def as_lines(x: NDArray[Any], axis: int) -> NDArray[Any]:
-    """A matrix with the axis moved last, of x's dtype: C-contiguous and aligned, as C's
-    loops need it."""
+    """Return a matrix of x's dtype with the axis moved last.
+
+    It is C-contiguous and aligned, as C's loops need it.
+    """
     moved = np.moveaxis(x, axis, -1)
     *others, length = moved.shape
     return np.require(moved.reshape(math.prod(others), length), requirements=["C", "A"])

@@ -1,5 +1,7 @@
-"""Where calls of NumPy's and CuPy's functions go: to a kernel of this package, to
-CuPy's functions on the elements' storage, or to an error that says what to call.
+"""Dispatch calls of NumPy's and CuPy's functions.
+
+A call goes to a kernel of this package, to CuPy's functions on the elements' storage,
+or to an error that names the alternative.
 
 Nothing else is let through, so that nothing computes on codes or in another format.
 """

@@ -199,8 +199,10 @@ def _check_data_is_here(dataset: Any) -> None:
 
 
 def _check_checksums(dataset: Any) -> None:
-    """Raise ValueError for chunks too short for their checksums: libhdf5 2.0 reads on
-    beyond them."""
+    """Raise ValueError for chunks that are too short for their checksums.
+
+    libhdf5 2.0 reads past their end.
+    """
     if dataset.fletcher32:
         short = dataset.id.chunk_iter(lambda chunk: True if chunk.size < 4 else None)
         if short:

@@ -85,8 +85,10 @@ def format_of(dataset: Any) -> Format | None:
 
 
 def _is_carrier(found: Any, form: Format) -> bool:
-    """Whether a type is that of a format's codes, in any byte order. h5py's dtype does
-    not tell: a float of 8 bytes is float32 if its numbers are."""
+    """Say whether a type is that of a format's codes, in any byte order.
+
+    h5py's dtype does not suffice: a float of 8 bytes is float32 if its numbers are.
+    """
     wanted = type_of(form)
     if not isinstance(found, type(wanted)):
         return False
@@ -141,8 +143,10 @@ def _typed(found: Any) -> Format | None:
 
 
 def _check_fields(dtype: np.dtype[Any], dataset: Any) -> None:
-    """Raise ValueError where fields overlap as NumPy has them, which some have wider
-    than HDF5 does: h5py writes beyond the array."""
+    """Raise ValueError if fields overlap in NumPy's layout.
+
+    Some fields are wider in NumPy than in HDF5: h5py writes past the end of the array.
+    """
     spans = [
         (place, kind.itemsize) for kind, place, *_ in (dtype.fields or {}).values()
     ]

@@ -266,8 +266,11 @@ def _listed(values: Any) -> NDArray[Any]:
 
 
 def _convert_nested(pandas_compat: ModuleType) -> None:
-    """Have pyarrow make columns of what holds numbers: it has none of lists of
-    extension types, and takes the codes of those in structs and maps."""
+    """Have pyarrow make columns of nested types with numbers.
+
+    It makes none of lists of extension types, and takes the codes of those in structs
+    and maps.
+    """
     own = getattr(pandas_compat, "_get_extension_dtypes", None)
     if own is None:
         return

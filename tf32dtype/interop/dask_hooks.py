@@ -37,8 +37,10 @@ def _named(name: str) -> Callable[[Any], tuple[str, str]]:
 
 
 def _send_dtypes(module: ModuleType) -> None:
-    """Send our dtypes as dask sends void ones, pickled: whoever gets them imports this
-    package."""
+    """Send our dtypes as dask sends void ones, pickled.
+
+    A process that receives them imports this package.
+    """
     own = module.serialize_numpy_ndarray
 
     @wraps(own)

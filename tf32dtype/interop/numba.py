@@ -169,8 +169,11 @@ def _encoder(form: Format) -> Any:
 
 
 def _sizes(form: Format) -> tuple[int, int, int, int]:
-    """Unused low bits of an item, the mask of a code, the bits of it that are no sign,
-    and those of the largest number."""
+    """Return the sizes of bit fields of an item.
+
+    These are the unused low bits, the mask of a code, its bits without the sign, and
+    those of the largest number.
+    """
     unused = form.unused_low_bits
     greatest = int(bits(form.type(form.max))) >> unused
     return unused, (1 << form.bits) - 1, form.bits - form.signed, greatest

@@ -208,8 +208,11 @@ def _widened_for_nan(own: _Function) -> _Function:
 
 
 def _no_nan_held(own: _Function) -> _Function:
-    """pandas looks whether an element of a list changes in a column of integers, but
-    not of floats."""
+    """Have pandas check a list that has NaN as it checks an array.
+
+    pandas looks whether an element of a list changes in a column of integers, but not
+    of floats.
+    """
 
     def hold(dtype: Any, element: Any) -> Any:
         if not _lacks_nan(dtype):

@@ -101,8 +101,10 @@ def write_digits(
 
 
 class _Numbers(np.ndarray[Any, np.dtype[np.float32]]):
-    """Numbers of a format as float32, by which NumPy decides on a layout, that turn
-    into scalars of the format when it takes one after the other to write it."""
+    """Hold numbers of a format as float32, by which NumPy decides on a layout.
+
+    They become scalars of the format when NumPy takes one after the other to write it.
+    """
 
     scalar: type[np.floating[Any]] | None = None
 

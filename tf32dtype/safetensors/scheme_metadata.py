@@ -145,8 +145,10 @@ def said(
 
 
 def described(metadata: Metadata, entries: Mapping[str, Form]) -> list[str]:
-    """Names of weights that this package's metadata describes, rightly or not, and of
-    which a tensor exists."""
+    """Return the names of weights that this package's metadata describes.
+
+    The description may be wrong, but a tensor of the name exists.
+    """
     return [
         name
         for name in _object(metadata.get(OWN_KEY))

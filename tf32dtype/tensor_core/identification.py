@@ -1,4 +1,4 @@
-"""Which tensor core computed this, and how did the library add?"""
+"""Identify the tensor core that computed a product, and how the library added."""
 
 from __future__ import annotations
 

@@ -51,8 +51,11 @@ def _printed(name: str) -> str:
 
 
 class Devices(Mapping[str, Device]):
-    """The devices by name; aliases are found too, and what drivers print of a board:
-    "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X". Case is ignored."""
+    """Find devices by name, alias, or the board name that drivers print.
+
+    Board names are, for example, "NVIDIA H100 80GB HBM3" and "AMD Instinct MI300X".
+    Case is ignored.
+    """
 
     def __init__(self, devices: tuple[Device, ...]) -> None:
         self._devices: dict[str, Device] = {device.name: device for device in devices}

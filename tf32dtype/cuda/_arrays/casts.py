@@ -113,8 +113,10 @@ def cast(
 
 
 def converted(x: Any, dtype: np.dtype[Any], strides: tuple[int, ...]) -> Any:
-    """An array of another dtype, whose strides leave no gaps: of this package's class
-    if the dtype is a format, else a plain one."""
+    """Return an array of another dtype, whose strides leave no gaps.
+
+    It is of this package's class if the dtype is a format, otherwise a plain array.
+    """
     _check(x.dtype)
     _check(dtype)
     result = ndarray.allocate(x.shape, dtype, strides)

@@ -56,8 +56,11 @@ def set(x: Any, key: Any, value: Any) -> None:
 
 
 def apart(x: Any, target: Any, *, in_place: bool = False) -> Any:
-    """An array, or a copy of it where it shares memory with what is to be written: CuPy
-    copies as memory lies. `in_place`: each element is written where it is read."""
+    """Return an array, or a copy if it shares memory with the target of a write.
+
+    CuPy copies in the order of memory. With `in_place`, each element is written where
+    it is read.
+    """
     if not isinstance(x, cupy.ndarray) or not cupy.may_share_memory(x, target):
         return x
     same = x.data.ptr == target.data.ptr and x.strides == target.strides

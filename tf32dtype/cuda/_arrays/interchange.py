@@ -173,8 +173,10 @@ class _Producer:
 
 
 def from_dlpack(x: Any) -> Any:
-    """A CuPy array of another library's array, or a NumPy array if it is on the host;
-    the memory is shared. Of one of the formats if its type code is one's.
+    """Return another library's array as a CuPy array that shares its memory.
+
+    An array on the host becomes a NumPy array. If the type code is that of a format,
+    the array has that format.
 
     Raises
     ------

@@ -72,8 +72,10 @@ def empty(shape: Any, dtype: Any) -> ndarray:
 def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]
 ) -> Any:
-    """Memory as it is, for axes that lie in it without gaps, in any order; a plain
-    CuPy array if the dtype is NumPy's own."""
+    """Allocate uninitialized memory for axes without gaps, in any order.
+
+    The array is a plain CuPy array if the dtype is NumPy's own.
+    """
     memory = cupy.cuda.alloc(math.prod(shape) * dtype.itemsize)
     kind = ndarray if is_ours(dtype) else cupy.ndarray
     return kind(shape, dtype, memory, strides)
@@ -83,8 +85,10 @@ def allocate(
 def lying(
     shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Strides without gaps, of axes that follow each other as others do; None: in C
-    order."""
+    """Return strides without gaps, with the axes in the order of others.
+
+    Without others the order is C order.
+    """
     order = sorted(range(len(shape)), key=lambda i: -abs(like[i]) if like else i)
     strides = [0] * len(shape)
     for axis in reversed(order):
@@ -125,8 +129,10 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     @property
     def flat(self) -> Any:
-        """The elements in C order: a view where the array is contiguous, and there
-        alone, as what is written to a copy would be lost."""
+        """Return a view of the elements in C order.
+
+        The array must be contiguous, as a write to a copy would be lost.
+        """
         if not self.flags.c_contiguous:
             raise TypeError(
                 "flat needs a contiguous array of this dtype; use x.ravel() to read"

@@ -100,8 +100,10 @@ def _compare(
 
 
 def _comparison(ufunc: Any, dtype: np.dtype[Any], b: Any) -> tuple[Any, Any] | None:
-    """The comparison with a number of the format that says the same of all its numbers;
-    None: they all are unequal."""
+    """Return the comparison with a number of the format that has the same results.
+
+    None means that all numbers are unequal.
+    """
     if b != b:
         return None
     nearest = _rounded(dtype, b)
@@ -162,8 +164,10 @@ def _double(x: Any) -> Any:
 
 
 def _odd(x: Any) -> Any:
-    """An array of integers or booleans as float64, rounded to odd: no format has a
-    number between the two."""
+    """Return integers or booleans as float64, rounded to odd.
+
+    No format has a number between the two.
+    """
     call = backend.current().call
     if x.dtype.itemsize < 8:
         return call("ndarray.astype", plain(x), np.float64)

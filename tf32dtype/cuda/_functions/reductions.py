@@ -252,8 +252,10 @@ def _neighbors(
     masked: bool,
     squares: bool,
 ) -> tuple[int, bool]:
-    """How many neighbors in memory a thread reads at once; and whether they are of
-    neighboring outputs."""
+    """Return how many neighbors in memory a thread reads at once.
+
+    The second result says whether they are of neighboring outputs.
+    """
     (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
     steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
     across = bool(kept) and outputs >= 4 and steps[0] < steps[1]
@@ -292,8 +294,10 @@ def _gathering(
     squares: bool,
     processors: int,
 ) -> _Gathering | None:
-    """`steps` are the strides of the array and of its mask, if it has one. None: there
-    are too many axes."""
+    """Plan how the kernel walks an array; None if it has too many axes.
+
+    `steps` are the strides of the array and of its mask, if it has one.
+    """
     ordered = bool(operation.elements & _EQUAL_ZEROS)  # indices count in C order
     each = [
         strides.collapse(
@@ -380,9 +384,12 @@ def _reduce(
     divisors: Any = None,
     **ending: int,
 ) -> Any:
-    """Both passes, or one that is enough: results of a dtype, in the shape that is
-    asked for. Squares are those of the differences from float64 means, or from zero.
-    `ending` are fields of `_ENDING`; `divisors` an array."""
+    """Reduce in two passes, or in one if that is enough.
+
+    The results have a dtype, in the requested shape. Squares are those of the
+    differences from float64 means, or from zero. `ending` are fields of `_ENDING`;
+    `divisors` is an array.
+    """
     dtype = np.dtype(dtype)
     result = casts.empty(axes.shape, dtype)
     outputs = math.prod(axes.outputs)

@@ -1,5 +1,7 @@
-"""NumPy's functions that move elements and know nothing of numbers: CuPy's own, on the
-elements' storage."""
+"""Provide NumPy's functions that move elements and need no values.
+
+They are CuPy's own, on the storage of the elements.
+"""
 
 from __future__ import annotations
 

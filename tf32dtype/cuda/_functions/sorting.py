@@ -16,8 +16,11 @@ from .._runtime.storage import STORAGE, is_ours, raw
 
 
 def keys(x: Any) -> Any:
-    """Unsigned integers in the order of the numbers: equal for equal numbers and for
-    all NaN, which come last. Those of other dtypes are their own."""
+    """Map numbers to unsigned integers in the same order.
+
+    Equal numbers, and all NaN, which come last, have equal keys. Other dtypes are their
+    own keys.
+    """
     if not is_ours(x.dtype):
         return x.view(x.dtype, cupy.ndarray)
     form = formats[x.dtype.name]

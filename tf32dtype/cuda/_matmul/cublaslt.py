@@ -166,8 +166,10 @@ def _alignment(x: Any) -> int:
 
 
 class _Plan:
-    """What the library is told of a product, wherever its operands are: a description
-    of it and of three matrices, and how it chose to multiply them."""
+    """Hold the descriptions of a product for the library, wherever its operands are.
+
+    They are of the product and of three matrices, with the algorithm that it chose.
+    """
 
     def __init__(self, operation: Any, layouts: list[Any], best: Heuristic) -> None:
         self.operation = operation

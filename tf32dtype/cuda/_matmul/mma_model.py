@@ -63,8 +63,9 @@ def product(
     continues: bool = False,
     exactly: bool = False,
 ) -> None:
-    """Write a @ b to `out` as the model has it: (s, m, k), (s, k, n) and (s, m, n),
-    or without s.
+    """Write a @ b to `out` as the model computes it.
+
+    Shapes are (s, m, k), (s, k, n) and (s, m, n), or without s.
 
     Parameters
     ----------

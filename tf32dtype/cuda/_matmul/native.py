@@ -235,8 +235,10 @@ def tiles(
 
 
 def with_totals(tile: Tile, arch: str) -> Tile:
-    """The same with totals in shared memory, or as it is where they have no room: at
-    most one stage is given up for them."""
+    """Return the tile with totals in shared memory, or unchanged if they do not fit.
+
+    At most one stage is given up for them.
+    """
     version = number(arch)
     room = 100 if version in LITTLE else 164 if version < 90 else 228  # KiB, of all
     for stages in (tile.stages, tile.stages - 1):

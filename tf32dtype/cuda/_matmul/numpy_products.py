@@ -309,8 +309,10 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 class _StandIn(np.ndarray):
-    """A NumPy array of the shape of one on the GPU: NumPy says in which order many are
-    multiplied."""
+    """Stand in for a GPU array as a NumPy array of the same shape.
+
+    NumPy decides in which order several of them are multiplied.
+    """
 
     on_gpu: Any = None
 

@@ -100,8 +100,10 @@ LONGER = {"bf16x3": 2048}
 
 @lru_cache(maxsize=KEPT)
 def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
-    """What `product` cuts sums of k products into; on an unknown device as on Ampere,
-    whose tensor cores cut the most."""
+    """Return the lengths into which `product` divides sums of k products.
+
+    An unknown device uses those of Ampere, whose tensor cores truncate the most.
+    """
     table = LEADING.get(architecture.rstrip("a"), _AMPERE)
     format = find_precision(precision).format
     leading = SHORTEST if k <= SHORT else table[format]
@@ -238,8 +240,9 @@ class Step(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
-    """All products of parts of `depth` k each, in order, of at most so many k; that of
-    the greatest parts, which is last, of all.
+    """List all products of parts in order, with at most so many k each.
+
+    Parts have `depth` k. The product of the largest parts is last, and has all k.
 
     Parts i of A and j of B make the split order i + j, which counts 2^(-p (i + j)). The
     smallest order is first.
@@ -349,8 +352,10 @@ def split(
     depth: int,
     saturates: bool,
 ) -> tuple[View, View]:
-    """Both operands in parts of `depth` k, an even number: lines (s, lines, parts *
-    depth), the greatest part first in those of a, and last in those of b.
+    """Split both operands into parts of `depth` k, an even number.
+
+    The results are lines (s, lines, parts * depth). The largest part is first in the
+    lines of a, and last in those of b.
 
     Parameters
     ----------
@@ -402,8 +407,10 @@ def _splitting(precision: Precision, depth: int, a: _Lines, b: _Lines) -> _Split
 def plan_of_parts(
     precision: Precision, shape: tuple[int, int, int], k: int
 ) -> tuple[wgmma.Parts, int, int] | None:
-    """How wgmma sums products of parts, in how many pieces, and k in whole slices;
-    None: cuBLAS does."""
+    """Plan how wgmma sums products of parts; None if cuBLAS does.
+
+    The plan has the number of pieces, and k in whole slices.
+    """
     kind = precision.format
     size = STORED[kind][0].itemsize
     in_slice = wgmma.SLICE // size

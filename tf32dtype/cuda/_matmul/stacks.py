@@ -66,8 +66,7 @@ Axis = tuple[int, Shape]
 def joined(
     lengths: Shape, strides: tuple[Shape, ...]
 ) -> tuple[int, Shape, tuple[Axis, ...]]:
-    """The length of the axis that is the stack's and its strides, and the axes that are
-    left."""
+    """Return the length of the stack's axis, its strides, and the other axes."""
     axes: list[Axis] = []
     for length, steps in zip(lengths, zip(*strides, strict=True), strict=True):
         if length == 1:

@@ -26,8 +26,10 @@ MOST = 65535
 
 
 class Matrices(NamedTuple):
-    """How a matrix, or a stack of them, lies in memory: strides of (s, rows, columns),
-    in bytes."""
+    """Describe the memory layout of a matrix or a stack of matrices.
+
+    Strides are those of (s, rows, columns), in bytes.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

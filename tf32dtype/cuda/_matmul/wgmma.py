@@ -99,7 +99,9 @@ CHAINS = WIDE, SQUARE
 
 
 class Parts(NamedTuple):
-    """Operands in parts, and how products of parts are summed: for each piece of k ::
+    """Describe operands in parts, and the order of the sums of their products.
+
+    For each piece of k ::
 
         t = +0
         for order from the last to 1:
@@ -141,8 +143,11 @@ def is_here() -> bool:
 
 
 def leads(shape: tuple[int, ...]) -> bool:
-    """Whether a product (s, m, n) of blocks whose bits are mma.sync's too is to be by
-    this instruction: it has large tiles alone, of which few leave the device idle."""
+    """Say whether this instruction computes a block product (s, m, n).
+
+    The bits are those of mma.sync, too. It has only large tiles, and few of them leave
+    the device idle.
+    """
     return ENABLED and is_here() and 2 * tiles(shape) >= current().processors()
 
 
@@ -166,8 +171,10 @@ def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
 
 @lru_cache(maxsize=KEPT)
 def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
-    """For chains, that which is estimated to take the least time. All give the same
-    bits."""
+    """Choose the tile for chains that should take the least time.
+
+    All tiles give the same bits.
+    """
 
     def time(tile: Tile) -> float:
         rounds = pieces(tiles(shape, tile), processors)
@@ -334,9 +341,11 @@ def _start(machine: Backend, launch: _Launch, a: Any, b: Any, out: Any) -> None:
 
 @lru_cache(maxsize=KEPT)
 def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int:
-    """Into how many pieces of k a product of parts is cut: that which is estimated to
-    take the least time, in steps of a slice of a tile, on `PROCESSORS`: the bits are
-    the same on all devices."""
+    """Choose into how many pieces of k a product of parts is divided.
+
+    The choice should take the least time, in steps of a slice of a tile, on
+    `PROCESSORS`: the bits are the same on all devices.
+    """
     tiled = tiles(shape, WIDE)
 
     def time(count: int) -> float:
@@ -349,8 +358,10 @@ def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int
 
 
 def suits(shape: tuple[int, int, int], slices: int, parts: Parts, size: int) -> bool:
-    """Whether the kernel can multiply parts of so many slices, of elements of `size`
-    bytes, and no other way is known to be faster."""
+    """Say whether the kernel can multiply parts, and no other way is faster.
+
+    Parts have so many slices, with elements of `size` bytes.
+    """
     tiled = tiles(shape, WIDE)
     filled = math.prod(shape) / (tiled * WIDE.rows * WIDE.columns)
     return not (
@@ -396,8 +407,10 @@ def kernel(
     parts: int = 1,
     orders: int = 0,
 ) -> Kernel:
-    """The kernel for elements of `size` bytes, contiguous as said: of one chain, or of
-    so many split orders."""
+    """Return the kernel for elements of `size` bytes, contiguous as said.
+
+    It computes one chain, or so many split orders.
+    """
     along_k = a_along_k, b_along_k
     macros = options(formats, size, tile.stages, tile, along_k)
     macros |= {"PARTS": parts, "ORDERS": max(orders, 1), "PROMOTE": int(orders > 0)}
@@ -409,8 +422,10 @@ def kernel(
 
 
 def operand(x: Any) -> native.Operand:
-    """Storage (s, lines, k), copied if there is no map of it where it is. The
-    instruction has 2-byte elements across k, too."""
+    """Return storage (s, lines, k), copied if its memory cannot be mapped.
+
+    The instruction has 2-byte elements across k, too.
+    """
     mixed = x.dtype.itemsize == 2
     found = native.operand(x, mixed)
     if has_map(found.pitch, found.stack):
@@ -425,8 +440,10 @@ def has_map(pitch: int, stack: int) -> bool:
 
 
 def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
-    """A map of (k, rows, stacks) by boxes of a slice of so many lines, or across k of
-    (rows, k, stacks) by boxes of 64 lines of a slice."""
+    """Return a map of (k, rows, stacks) by boxes of a slice of so many lines.
+
+    Across k it is of (rows, k, stacks), by boxes of 64 lines of a slice.
+    """
     size = x.storage.dtype.itemsize
     told = _map(lines_of(x), size, rows, k, lines)
     return current().tensor_map(x.storage, size, *told, True)

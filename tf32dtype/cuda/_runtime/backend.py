@@ -30,8 +30,10 @@ class Kernel(NamedTuple):
 
 
 class Constant(cupy.cuda.function.CPointer):  # type: ignore[misc]
-    """An argument that goes by value, for many launches: CuPy takes the address of it
-    as it is, where it would look at a NumPy array anew each time."""
+    """Hold an argument that is passed by value, for many launches.
+
+    CuPy takes its address as it is. It would examine a NumPy array each time.
+    """
 
     value: NDArray[Any]
 
@@ -72,8 +74,11 @@ Shape = tuple[int, ...]
 
 
 class View:
-    """Matrices in an array's memory, a stack of them, where only their place and layout
-    is asked for: quicker to make than an array."""
+    """Describe a stack of matrices in an array's memory.
+
+    It serves where only address and layout are needed, and is quicker to make than an
+    array.
+    """
 
     __slots__ = "data", "dtype", "itemsize", "shape", "strides"
     ndim = 3
@@ -158,13 +163,18 @@ class Backend(Protocol):
         box: tuple[int, ...],
         swizzled: bool,
     ) -> NDArray[Any]:
-        """A kernel's argument by which it copies boxes of a tensor that begins where an
-        array does: see `tensor_maps.tensor_map`."""
+        """Return the argument by which a kernel copies boxes of a tensor.
+
+        The tensor begins where an array does: see `tensor_maps.tensor_map`.
+        """
         ...
 
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
-        """A function of CuPy, on arrays of NumPy's dtypes: "concatenate", or of arrays,
-        "ndarray.copy". Instead of an array it may be given a `View`."""
+        """Call a function of CuPy on arrays of NumPy's dtypes.
+
+        Names are "concatenate", or of arrays "ndarray.copy". Instead of an array you
+        may pass a `View`.
+        """
         ...
 
     def get(self, x: Any) -> NDArray[Any]:

@@ -37,8 +37,11 @@ _MOST = (1 << 31) - 1
 
 
 class _Matrix(NamedTuple):
-    """A row-major matrix in cuBLAS's eyes: the column-major one that is its transpose,
-    or (`flipped`) that is the matrix itself."""
+    """Describe a row-major matrix for cuBLAS.
+
+    It is the column-major matrix that is its transpose, or (`flipped`) the matrix
+    itself.
+    """
 
     flipped: int
     leading: int

@@ -23,8 +23,10 @@ PACKED = cupy.ndarray, cupy.cuda.function.CPointer, np.generic
 
 
 def packed(x: Any) -> Any:
-    """Another argument as CuPy's launch takes it, which has a width for Python numbers
-    and looks long at structured arrays."""
+    """Pack another argument for CuPy's launch.
+
+    CuPy gives Python numbers a width, and examines structured arrays for a long time.
+    """
     if isinstance(x, View):
         return x.data
     if isinstance(x, np.ndarray):
@@ -62,8 +64,10 @@ class Device:
         return device
 
     def _check(self, arguments: tuple[Any, ...], here: int | None = None) -> None:
-        """What cannot be read, or lies in another GPU's memory, would end all use of
-        CUDA here."""
+        """Reject arrays that cannot be read, or are in another GPU's memory.
+
+        An access to them would end all use of CUDA in the process.
+        """
         here = self._device() if here is None else here
         for x in arguments:
             if not isinstance(x, ARRAYS):
@@ -116,8 +120,10 @@ class Device:
         return function
 
     def _bind(self, device: int) -> None:
-        """Give the thread the device's context: the driver's calls need it, and only
-        those of the runtime make it."""
+        """Give the thread the device's context.
+
+        The driver's calls need it, and only those of the runtime make it.
+        """
         known = self._bound.__dict__.setdefault("devices", set())
         if device not in known:
             cupy.cuda.runtime.memGetInfo()

@@ -35,6 +35,9 @@ def raw(x: Any) -> Any:
 
 
 def plain(x: Any) -> Any:
-    """The elements as CuPy's own functions take them: a plain array of a dtype that
-    NumPy has, storage if that of `x` is ours; a view."""
+    """Return the elements as CuPy's own functions take them.
+
+    The result is a view: a plain array of a NumPy dtype, or storage if the dtype of `x`
+    is ours.
+    """
     return raw(x) if is_ours(x.dtype) else cupy.ndarray.view(x, x.dtype, cupy.ndarray)

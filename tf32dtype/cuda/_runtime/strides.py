@@ -118,8 +118,10 @@ def blocks(
     processors: int | None = None,
     launch: Launch = LAUNCH,
 ) -> int:
-    """How many blocks share that many elements, on the current device or one of so many
-    multiprocessors."""
+    """Return how many blocks share so many elements.
+
+    The device is the current one, or one of so many multiprocessors.
+    """
     needed = -(-elements // (launch.threads * per_thread))
     processors = processors or backend.current().processors()
     return max(1, min(needed, launch.blocks * processors))

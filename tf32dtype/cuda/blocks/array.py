@@ -178,8 +178,10 @@ class BlockArray(Blocks[Any, Any]):
         return self.get().tobytes()
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same: formats, shape, axis, scales and all bytes; waits
-        for them."""
+        """Compare formats, shape, axis, scales and all bytes.
+
+        The comparison waits for them.
+        """
         if not isinstance(other, BlockArray):
             return NotImplemented
         if self._layout != other._layout:

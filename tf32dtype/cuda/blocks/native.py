@@ -203,8 +203,10 @@ def _side(x: Lines) -> Constant:
 def product(
     a: Any, b: Any, c: Any, levels: list[tuple[int, int]], tile: Tile | None = None
 ) -> None:
-    """Write a @ b to c, (s, m, n), float32 in C order; a and b are operands of
-    `products`."""
+    """Write a @ b to c, (s, m, n), float32 in C order.
+
+    a and b are operands of `products`.
+    """
     machine = backend.current()
     a, b = _readable(a), _readable(b)
     plan = _plan(
@@ -227,8 +229,11 @@ def _readable(x: Operand) -> Operand:
 
 
 def aligned(first: Any, x: Any) -> Any:
-    """Codes (stack, lines, blocks), of each block the first, or a copy of them all that
-    begins where 16 bytes can be read at a time: residuals begin where scales end."""
+    """Return the first codes of blocks, or a copy of all codes that is aligned.
+
+    The codes are (stack, lines, blocks). A copy begins where 16 bytes can be read at a
+    time: residuals begin where scales end.
+    """
     return first if first.data.ptr % 16 == 0 else copied(first, x)
 
 

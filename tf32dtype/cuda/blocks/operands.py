@@ -69,8 +69,11 @@ def places_of(
     block: BlockSize,
     scale_format: ScaleFormat,
 ) -> tuple[tuple[int, Shape, Shape], ...]:
-    """Where a buffer has the first code of each block, scales, and the first residuals:
-    from which byte on, shape and strides. A vector is one line."""
+    """Return where a buffer has the first codes, the scales and the first residuals.
+
+    Each has its first byte, shape and strides, of one code in each block. A vector is
+    one line.
+    """
     found, first = [], 0
     plan = Layout(row, shape, axis, block, scale_format, 1)
     for part, whole in enumerate(plan.shapes):

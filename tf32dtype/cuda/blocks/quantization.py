@@ -110,8 +110,10 @@ def _check(x: Any) -> None:
 
 
 def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:
-    """The numbers as float32, a matrix in C order whose rows lie along the axis; what
-    float32 does not hold is rounded to odd, or infinite, as on the CPU."""
+    """Return the numbers as a float32 matrix in C order, with rows along the axis.
+
+    Values that float32 does not hold are rounded to odd, or infinite, as on the CPU.
+    """
     moved = cupy.moveaxis(plain(x), axis, -1)
     shape = (-1 if x.size else moved.size, x.shape[axis])
     if x.dtype == np.float32:

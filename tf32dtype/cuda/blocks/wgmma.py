@@ -33,8 +33,10 @@ SIDE = np.dtype([(name, MAP) for name in ("codes", "residuals", "scales")])
 
 
 def stages(block: int, levels: list[tuple[int, int]], size: int = 1) -> tuple[int, int]:
-    """How many stages of codes of `size` bytes, and of scales, there are, and bytes of
-    shared memory."""
+    """Return the stages of codes and scales, and the bytes of shared memory.
+
+    Codes have `size` bytes.
+    """
     lines = ROWS * (1 + max(i for i, _ in levels))
     lines += COLUMNS * (1 + max(j for _, j in levels))
     filled = lines * (SLICE + SLICE // size // block * 4)

@@ -139,8 +139,10 @@ def _close(name: str) -> None:
 
 
 class _Stack:
-    """The precisions of this process, the one in force last; several workers may share
-    it."""
+    """Hold the precisions of this process, with the one in force last.
+
+    Several workers may share it.
+    """
 
     def __init__(self) -> None:
         self._own: Settings | None = None

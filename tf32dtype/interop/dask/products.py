@@ -385,8 +385,10 @@ def _multiply_flat(a: Any, b: Any, multiply: Function) -> Any:
 def _scaled(
     x: da.Array, form: Format, axes: tuple[int, ...]
 ) -> tuple[da.Array, da.Array]:
-    """Numbers of a format, and what they are to be multiplied by, which all along some
-    axes share."""
+    """Return the numbers of a format, and the factors to multiply them by.
+
+    All numbers along some axes share a factor.
+    """
     x = x.astype(_SINGLE)
     most = da.reduction(x, _most, _most, axis=axes, keepdims=True, dtype=_SINGLE)
     scale = da.core.elemwise(partial(_scale, form=form), most, dtype=_SINGLE)

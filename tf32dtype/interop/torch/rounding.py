@@ -167,8 +167,11 @@ def round_rows(x: Tensor, format: BlockFormatNamed, options: Options) -> Tensor:
 
 
 def narrowed(numbers: Tensor, out: Tensor) -> Tensor:
-    """Written to `out`, whose range float32 may leave by rounding; as they are if they
-    are of its dtype."""
+    """Write float32 numbers to `out`, and keep them within its range.
+
+    Rounding may leave that range. If `out` has the same dtype, return the numbers
+    unchanged.
+    """
     if out.dtype == numbers.dtype:
         return numbers
     out.copy_(numbers)

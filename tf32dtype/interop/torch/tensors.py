@@ -86,8 +86,9 @@ def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
 
 
 def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
-    """An array's memory as a tensor, of a format that torch has, or as
-    `torch.from_numpy` makes it.
+    """Return an array's memory as a tensor.
+
+    The tensor has a format of torch, or is that of `torch.from_numpy`.
 
     Parameters
     ----------
