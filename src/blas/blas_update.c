@@ -105,11 +105,11 @@ static unsigned flags_of(const struct update *u, struct number sum, struct numbe
 
 /* -- elements ---------------------------------------------------------------------- */
 
-/* A NaN is the sum's where that is one, as some devices have their own. */
+/* A NaN is the sum's where that is one, as some devices have their own in float32. */
 TF_INLINE void write_number(char *place, int single, double x, double sum)
 {
     if (isnan(x)) {
-        x = isnan(sum) ? sum : (double)NAN;
+        x = single && isnan(sum) ? sum : (double)NAN;
     }
     if (single) {
         *(float *)place = (float)x;

@@ -15,7 +15,7 @@
 
 /* -- libraries that come later ------------------------------------------------------ */
 
-/* Returns -1 if another thread looks. */
+/* Returns -1 if another thread looks, or memory is short. */
 static int look_again(void);
 
 /* How many calls of dlsym are still to look for a library that dlopen may have brought. */
@@ -61,6 +61,7 @@ static struct made {
     tf_handler_fn *handler;
 } *made;
 static int made_count, made_room;
+static int is_short; /* memory, for one of them */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
 
 /* One that was made before, or NULL. */
@@ -89,6 +90,7 @@ static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
         const int room = made_room ? 2 * made_room : 512;
         struct made *more = realloc(made, (size_t)room * sizeof *more);
         if (!more) {
+            is_short = 1;
             return NULL;
         }
         made = more;
@@ -156,6 +158,7 @@ static struct tf_blas_target *target_of(const struct tf_blas_name *name, int inn
     if (target) {
         *target = (struct tf_blas_target){.name = *name, .inner = inner, .caller = caller};
     }
+    is_short |= !target;
     return target;
 }
 
@@ -275,7 +278,7 @@ int tf_blas_enter_lapack(void)
 
 /* -- all of it ---------------------------------------------------------------------- */
 
-static void *redirect(const struct tf_slot *slot)
+static void *stub_for(const struct tf_slot *slot)
 {
     struct tf_blas_name name;
     char plain[16];
@@ -309,12 +312,19 @@ static void *redirect(const struct tf_slot *slot)
     return stub_before(slot->original, tf_handle_named, tf_named_count(kind, plain));
 }
 
-static void look(void)
+static int redirect(const struct tf_slot *slot, void **value)
 {
-    if (tf_objects_changed()) {
-        tf_redirect_slots(is_wanted, redirect);
-    }
+    is_short = 0;
+    *value = stub_for(slot);
+    return is_short ? -1 : 0;
+}
+
+static int look(void)
+{
+    const int failed =
+        tf_objects_changed() && tf_redirect_slots(is_wanted, redirect) < 0;
     redirect_entries();
+    return failed ? -1 : 0;
 }
 
 static int look_again(void)
@@ -322,9 +332,9 @@ static int look_again(void)
     if (pthread_mutex_trylock(&lock)) {
         return -1; /* another thread is at it, which may wait for a lock that this holds */
     }
-    look();
+    const int status = look();
     pthread_mutex_unlock(&lock);
-    return 0;
+    return status;
 }
 
 void *tf_blas_counting(void *original, int kind, const char *name, int with_blas)
@@ -353,6 +363,15 @@ static void switch_all(int on)
 
 int tf_blas_is_available(void) { return TF_HAVE_STUBS; }
 
+static void end(void)
+{
+    tf_reserve_end();
+    if (atomic_fetch_sub(&tf_blas_users, 1) == 1) {
+        switch_all(0);
+        tf_interrupts_forget();
+    }
+}
+
 int tf_blas_begin(void)
 {
     static int prepared;
@@ -368,20 +387,19 @@ int tf_blas_begin(void)
     if (atomic_fetch_add(&tf_blas_users, 1) == 0) {
         switch_all(1);
     }
-    look();
+    const int status = look();
+    if (status < 0) {
+        end();
+    }
     pthread_mutex_unlock(&lock);
-    return 0;
+    return status;
 }
 
 void tf_blas_end(void)
 {
     pthread_mutex_lock(&lock);
     if (tf_blas_users > 0) {
-        tf_reserve_end();
-        if (atomic_fetch_sub(&tf_blas_users, 1) == 1) {
-            switch_all(0);
-            tf_interrupts_forget();
-        }
+        end();
     }
     pthread_mutex_unlock(&lock);
 }

@@ -138,8 +138,12 @@ static void prepare(void)
 
 int tf_counts_prepare(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!shared) {
+        prepare(); /* again, if memory was short before */
+    }
+    pthread_mutex_unlock(&lock);
     return shared ? 0 : -1;
 }
 

@@ -208,37 +208,42 @@ static int store(const struct object *object, void **slot, void *value)
     return 1;
 }
 
-static void redirect_object(struct object *object, tf_wanted_fn *wanted,
-                            tf_redirect_fn *redirect)
+static int redirect_object(struct object *object, tf_wanted_fn *wanted,
+                           tf_redirect_fn *redirect)
 {
+    int failed = 0;
     const struct tables tables = tables_of(object);
     struct tf_slot found = {.object = object->name};
     if (!tables.symbols || !tables.strings) {
-        return;
+        return 0;
     }
     for (int list = 0; list < 2; list++) {
-        for (size_t i = 0; i < tables.relocations[list].count; i++) {
+        for (size_t i = 0; i < tables.relocations[list].count && !failed; i++) {
             const ElfW(Rela) *relocation = &tables.relocations[list].all[i];
             const int type = (int)ELF64_R_TYPE(relocation->r_info);
             const size_t number = ELF64_R_SYM(relocation->r_info);
             const char *symbol = tables.strings + tables.symbols[number].st_name;
             void **slot = (void **)(object->base + relocation->r_offset);
             if ((type != SLOT_OF_CALL && type != SLOT_OF_DATA && type != POINTER) ||
-                number == 0 || relocation->r_addend != 0 || !wanted(symbol) ||
-                tf_is_stub(*slot)) {
+                number == 0 || relocation->r_addend != 0 || !wanted(symbol)) {
+                continue;
+            }
+            if (tf_is_stub(*slot)) {
+                object->redirected = slot;
                 continue;
             }
             if (!found.handle) {
                 const char *name = *object->name ? object->name : NULL;
                 found.handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
                 if (!found.handle) {
-                    return; /* it has gone meanwhile */
+                    return 0; /* it has gone meanwhile */
                 }
             }
             found.symbol = symbol;
             found.own = tables.symbols[number].st_shndx != SHN_UNDEF;
             found.original = original_of(object, found.handle, symbol, slot);
-            void *value = found.original ? redirect(&found) : NULL;
+            void *value = NULL;
+            failed = found.original && redirect(&found, &value) < 0;
             if (value && store(object, slot, value)) {
                 object->redirected = slot;
             }
@@ -247,25 +252,27 @@ static void redirect_object(struct object *object, tf_wanted_fn *wanted,
     if (found.handle) {
         dlclose(found.handle);
     }
+    return failed ? -1 : 0;
 }
 
-void tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
+int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
 {
     /* First a list, then the work: dl_iterate_phdr holds a lock that dlopen needs. */
     struct objects now = {0};
     dl_iterate_phdr(collect, &now);
+    const int any_has_gone = now.removed != known.removed;
+    for (size_t i = 0; i < now.count && !now.failed; i++) {
+        if (!is_done(&now.all[i], any_has_gone) && !is_left_alone(&now.all[i])) {
+            now.failed = redirect_object(&now.all[i], wanted, redirect) < 0;
+        }
+    }
     if (now.failed) {
         free(now.all);
-        return;
-    }
-    const int any_has_gone = now.removed != known.removed;
-    for (size_t i = 0; i < now.count; i++) {
-        if (!is_done(&now.all[i], any_has_gone) && !is_left_alone(&now.all[i])) {
-            redirect_object(&now.all[i], wanted, redirect);
-        }
+        return -1;
     }
     free(known.all);
     known = now;
+    return 0;
 }
 
 int tf_are_of_one_object(const void *a, const void *b)
@@ -290,10 +297,11 @@ int tf_defines(const struct tf_slot *slot, const char *symbol)
 
 #else
 
-void tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
+int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
 {
     (void)wanted;
     (void)redirect;
+    return 0;
 }
 
 int tf_objects_changed(void) { return 0; }

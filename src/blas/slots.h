@@ -14,16 +14,17 @@ struct tf_slot {
     int own;            /* the object defines the name itself */
 };
 
-/* Returns what is to stand in a slot, or NULL to leave it. */
-typedef void *tf_redirect_fn(const struct tf_slot *slot);
+/* Writes what is to stand in a slot, or NULL to leave it. Returns -1 if memory is short. */
+typedef int tf_redirect_fn(const struct tf_slot *slot, void **value);
 
 /* Returns whether a name is of interest at all. To be quick: asked for every import. */
 typedef int tf_wanted_fn(const char *symbol);
 
 /* Looks at the objects that no call has looked at before. Slots of our own, of the
  * dynamic linker, of the kernel's object, and those that hold a stub already, stay. To be
- * called by one thread at a time. */
-void tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect);
+ * called by one thread at a time. Returns -1 if memory is short: the next call looks at the
+ * same objects again. */
+int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect);
 
 /* Whether objects have come or gone since. */
 int tf_objects_changed(void);

@@ -16,7 +16,7 @@ enum { RESERVE = 48 << 20, ALIGNMENT = 4096, NAP = 100000 /* ns */ };
 static char *reserve;
 static size_t used;
 static int users;
-static atomic_flag taken = ATOMIC_FLAG_INIT; /* of the reserve, and what is used of it */
+static atomic_flag taken = ATOMIC_FLAG_INIT; /* of the reserve */
 static _Thread_local int is_inside;
 
 static void lock(void)

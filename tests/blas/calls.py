@@ -176,7 +176,10 @@ def real_sums(a: Array, b: Array, precision: dict[str, Any]) -> Array:
 def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Array:
     """A B; of complex operands as they are stored, `flips` names what is conjugated."""
     if a.dtype.kind != "c":
-        return real_sums(a, b, precision).astype(a.dtype)
+        result = real_sums(a, b, precision).astype(a.dtype)
+        if a.dtype == np.float64:  # devices have a NaN of their own in float32 only
+            result[np.isnan(result)] = np.nan
+        return result
     a, b = (x.conj() if name in flips else x for x, name in ((a, "a"), (b, "b")))
     with np.errstate(all="ignore"):
         rr, ii, ri, ir = (

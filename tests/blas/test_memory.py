@@ -160,6 +160,17 @@ def test_vector_is_result_too(kind: str) -> None:
     where.expect(sums(a, x[:, None], BF16)[:, 0])
 
 
+@pytest.mark.parametrize("kind", "sdcz")
+def test_bits_of_nan(kind: str) -> None:
+    """They are the same by way of scratch, as for this alpha."""
+    a, b = one(np.nan, kind), one(1, kind)
+    for precision in PRECISIONS:
+        for alpha in (1, 2):
+            call, where = gemm(kind, a, b, one(0, kind), alpha)
+            assert call.compute(precision) == 0
+            where.expect(sums(a, b, precision))
+
+
 # -- a triangle's zeros ----------------------------------------------------------------
 
 LARGE = [np.inf, -np.inf, np.nan]

@@ -138,3 +138,26 @@ def test_others_do_not_wait(refuser: Path) -> None:
     waits for it."""
     told = run("-c", WAITING, refuser, LD_PRELOAD=str(refuser), OMP_NUM_THREADS="1")
     assert told.split() == ["entered", "True", "interrupted", "True"]
+
+
+#: Each attempt to begin a scope is refused one allocation later than the one before.
+BEGINS = """
+import sys
+import numpy as np, scipy.linalg.blas as blas, tf32dtype as td
+from tests.blas.memory_trials import Trials
+trials, precision = Trials(sys.argv[1]), td.matmul_precision("bf16", blas=True)
+a = np.asfortranarray(np.random.default_rng(1).normal(size=(9, 9)), np.float32)
+want = td.matmul(a, a, precision="bf16")
+for calls in range(1000):
+    try:
+        trials.compute(precision.__enter__, calls, False)
+    except MemoryError:
+        continue
+    print(calls > 2, all((x == want).all() for x in (a.dot(a), blas.sgemm(1, a, a))))
+    break
+"""
+
+
+def test_a_scope_begins_whole_or_not_at_all(refuser: Path) -> None:
+    told = run("-c", BEGINS, refuser, LD_PRELOAD=str(refuser))
+    assert told.split() == ["True", "True"]
