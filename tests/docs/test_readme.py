@@ -21,6 +21,7 @@ from tests.support.documents import (
     run,
     table,
 )
+from tests.support.paths import ROOT
 from tf32dtype._cli.main import main
 from tf32dtype._text import number, power_of_two
 
@@ -55,8 +56,9 @@ def test_the_readme_claims_results():
 
 
 def commands():
-    """The lines of all documents but for the demo, which test_demo.py runs."""
-    lines = [x for path in DOCUMENTS for x in "".join(blocks(path, "sh")).splitlines()]
+    """The lines of all documents, without those of the quick start and the demo."""
+    paths = [path for path in DOCUMENTS if path.name != "quick_start.md"]
+    lines = [x for path in paths for x in "".join(blocks(path, "sh")).splitlines()]
     commands = [line for line in lines if line.startswith("tf32dtype")]
     return [line for line in commands if "demo" not in line]
 
@@ -73,6 +75,17 @@ def test_commands(line, capsys):
     out, err = capsys.readouterr()
     assert out
     assert err == ""
+
+
+def test_the_quick_start_works_with_its_own_files(capsys):
+    path = ROOT / "docs/get_started/quick_start.md"
+    names = {}
+    for block in blocks(path, "python"):
+        run(block, names)
+    lines = "".join(blocks(path, "sh")).splitlines()
+    codes = [main(shlex.split(line, comments=True)[1:]) for line in lines]
+    assert codes == [0] * len(lines)
+    assert "1 tensor converted, 1 copied" in capsys.readouterr().out
 
 
 def _write_checkpoints(x):
@@ -133,6 +146,6 @@ def test_the_readme_shows_a_part_of_the_other_list():
 
 def test_the_readme_is_a_screen():
     text = README.read_text()
-    assert len(text.splitlines()) <= 110
+    assert len(text.splitlines()) <= 115
     assert "make test" in text
     assert "make demo" in text

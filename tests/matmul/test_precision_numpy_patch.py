@@ -159,22 +159,20 @@ def values(expression: str, **options: Any) -> tuple[Any, Any]:
         return outside, run(expression, names)
 
 
-@pytest.mark.parametrize("row", table(DOCUMENT, "obeys"), ids=lambda row: row[0])
-def test_what_the_document_says_obeys(row: list[str]) -> None:
+@pytest.mark.parametrize("row", table(DOCUMENT, "included"), ids=lambda row: row[0])
+def test_calls_that_the_document_includes(row: list[str]) -> None:
     assert not same(*values(row[0]))
 
 
-@pytest.mark.parametrize(
-    "row", table(DOCUMENT, "does not obey"), ids=lambda row: row[0]
-)
-def test_what_the_document_says_does_not_obey(row: list[str]) -> None:
+@pytest.mark.parametrize("row", table(DOCUMENT, "not included"), ids=lambda row: row[0])
+def test_calls_that_the_document_excludes(row: list[str]) -> None:
     assert same(*values(row[0]))
     if row[2]:
         assert not same(*values(row[2].strip("`")))
     if _core.blas_available():
         with_blas = row[3].replace("`", "")
-        assert with_blas in ("", "obeys", "obeys with dots=True")
-        assert same(*values(row[0], blas=True)) == (with_blas != "obeys")
+        assert with_blas in ("", "included", "included with dots=True")
+        assert same(*values(row[0], blas=True)) == (with_blas != "included")
         assert same(*values(row[0], blas=True, dots=True)) == (with_blas == "")
 
 

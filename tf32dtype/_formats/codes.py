@@ -68,7 +68,11 @@ def bits(a: ArrayLike) -> Any:
     '0xbfc00000'
     """
     array = own_array(a)
-    find(array.dtype)
+    if array.dtype.type not in _core.scalar_types:
+        raise TypeError(
+            f"a must have a dtype of td.formats; got {array.dtype}. Use a.view with an"
+            " unsigned integer for the bits of NumPy's dtypes"
+        )
     return _core.bits_of(array)[()]
 
 

@@ -16,7 +16,8 @@ from .._options import refuse_unknown, shows
 from .._wording import brief
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
 
-_CURES = {
+_REMEDIES = {
+    "float16": "Cast them, x.astype(np.float32), or call td.tensor_core.matmul",
     "float64": "Cast them, x.astype(np.float32), or multiply in the scope of"
     " td.matmul_precision({}, float64=True)",
     "complex64": "Multiply in the scope of td.matmul_precision({}, complex64=True)",
@@ -196,10 +197,10 @@ def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> 
         )
     common = np.result_type(a, b)
     if common != np.float32:
-        cure = _CURES.get(common.name, "Cast them, x.astype(np.float32)")
+        remedy = _REMEDIES.get(common.name, "Cast them, x.astype(np.float32)")
         raise TypeError(
             f"operands must be float32 with precision={precision!r}; got {a.dtype} and"
-            f" {b.dtype}. {cure.format(repr(precision))}"
+            f" {b.dtype}. {remedy.format(repr(precision))}"
         )
 
 

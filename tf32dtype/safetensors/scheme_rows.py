@@ -168,7 +168,7 @@ class BlockRow(Row):
         if facts.shape[-1] % self._block:
             return (
                 f"the last axis must be a multiple of {self._block}; got"
-                f" {facts.shape[-1]}"
+                f" {facts.shape[-1]}. The scheme tf32dtype stores any length"
             )
         return None
 
