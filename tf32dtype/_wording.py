@@ -12,20 +12,20 @@ from ._caller import warn
 _LONGEST = 100  # characters of a text, or of one thing's repr
 _MOST = 6  # things in a list
 
-#: The pages that messages name, by their paths on the site.
+#: The pages that messages name: the titles by the paths on the site.
 PAGES = {
-    "Accuracy": "benchmarks/accuracy",
-    "Arithmetic": "how_to/arithmetic",
-    "BLAS": "how_to/blas",
-    "Blocks": "concepts/blocks",
-    "Command line": "reference/command",
-    "Files": "how_to/files",
-    "Formats": "concepts/formats",
-    "Precision": "how_to/precision",
-    "Report": "how_to/report",
-    "Tensor cores": "concepts/tensor_cores",
-    "Terminal": "how_to/terminal",
-    "Tune": "how_to/tune",
+    "benchmarks/accuracy": "Accuracy of reduced precision",
+    "concepts/blocks": "Block formats: TCFP, OCP MX and NVFP4",
+    "concepts/formats": "Number formats",
+    "concepts/tensor_cores": "Tensor core emulation",
+    "how_to/arithmetic": "NumPy arithmetic in reduced precision",
+    "how_to/blas": "BLAS calls in reduced precision",
+    "how_to/files": "Read and write model and array files",
+    "how_to/precision": "Matrix multiplication in reduced precision",
+    "how_to/report": "Find the lines that lose accuracy",
+    "how_to/terminal": "Inspect numbers in the terminal",
+    "how_to/tune": "Find the lowest sufficient precision",
+    "reference/command": "Command line",
 }
 
 _short = reprlib.Repr()
@@ -64,12 +64,12 @@ def brief(value: Any) -> str:
     return " ".join(_short.repr(value).split())
 
 
-def page(name: str) -> str:
+def page(path: str) -> str:
     """Return the address of a page of the documentation, or words that name the page.
 
     Parameters
     ----------
-    name : str
+    path : str
         One of `PAGES`.
 
     Returns
@@ -79,13 +79,12 @@ def page(name: str) -> str:
 
     Examples
     --------
-    >>> page("Precision")
-    'the page "Precision" of the documentation'
+    >>> page("concepts/formats")
+    'the page "Number formats" of the documentation'
     """
-    path = PAGES[name]
     if _version.DOCUMENTATION:
         return f"{_version.DOCUMENTATION.rstrip('/')}/{path}.html"
-    return f'the page "{name}" of the documentation'
+    return f'the page "{PAGES[path]}" of the documentation'
 
 
 def one_of(

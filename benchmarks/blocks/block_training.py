@@ -70,12 +70,12 @@ def child(setting: str, quick: bool) -> list[dict[str, Any]]:
     rows, width, repeats, budget = ROWS, 1024, 11, 20.0
     if quick:
         rows, width, repeats, budget = 64, 64, 3, 0.2
-    promised = [
+    rows_of_formats = [
         Row(f"{name}, published {published:g}", "x", minimum, target,
             partial(steps, name, rows, width))
         for name, published, minimum, target in PUBLISHED
     ]  # fmt: skip
-    return measure_rows(promised, repeats, budget)
+    return measure_rows(rows_of_formats, repeats, budget)
 
 
 SETTINGS: list[tuple[list[str], dict[str, str]]] = [

@@ -148,20 +148,20 @@ def published_mean_error(x: np.ndarray, steps: int) -> float:
 
 
 def published_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """TCFP-16's product as published: both parts rounded again, with a scale each.
+    """TCFP-16's product as published: both components rounded again, with a scale each.
 
-    The products of parts are float64's here: nothing is lost but by that.
+    The products of components are float64's here: nothing else loses bits.
     """
     import tf32dtype as td
 
-    def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def components(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         array = td.blocks.quantize(x, "tcfp16", scale="published")
         scales = np.repeat(array.block_scales, array.block_size, axis=-1)
         high = array.elements.astype(np.float32) * scales
         low = array.dequantize() - high
         return naive(high).astype(np.float64), naive(low).astype(np.float64)
 
-    (high, low), (right, below) = parts(a), parts(np.ascontiguousarray(b.T))
+    (high, low), (right, below) = components(a), components(np.ascontiguousarray(b.T))
     return high @ right.T + high @ below.T + low @ right.T
 
 
@@ -251,14 +251,14 @@ FAILURES = ("case", "published", "its rule", "best", "minimum")
 def normal_lines(report: Report) -> list[tuple[str, ...]]:
     """Under `NORMAL`."""
 
-    def cells(found: Errors | None) -> tuple[str, ...]:
+    def figures_of(found: Errors | None) -> tuple[str, ...]:
         if found is None:
             return ("-", "-", "-")
         return f"{found['mse']:.2e}", f"{found['snr']:.1f}", f"{found['max']:.2e}"
 
     return [
-        (row["format"], f"{row['bits']:.4g}", *cells(row["published"]),
-         *cells(row["rule"]), *cells(row["best"]))
+        (row["format"], f"{row['bits']:.4g}", *figures_of(row["published"]),
+         *figures_of(row["rule"]), *figures_of(row["best"]))
         for row in report["normal"]
     ]  # fmt: skip
 
@@ -266,7 +266,7 @@ def normal_lines(report: Report) -> list[tuple[str, ...]]:
 def failure_lines(report: Report) -> list[tuple[str, ...]]:
     """Under `FAILURES`."""
 
-    def cell(row: dict[str, Any], name: str, sign: str = "") -> str:
+    def figure_of(row: dict[str, Any], name: str, sign: str = "") -> str:
         value = row[name]
         if value is None:
             return "-"
@@ -277,8 +277,8 @@ def failure_lines(report: Report) -> list[tuple[str, ...]]:
     return [
         (
             row["case"],
-            *(cell(row, name) for name in ("published", "rule", "best")),
-            cell(row, "minimum", ">= " if row["unit"] == "dB" else "<= "),
+            *(figure_of(row, name) for name in ("published", "rule", "best")),
+            figure_of(row, "minimum", ">= " if row["unit"] == "dB" else "<= "),
         )
         for row in report["failures"]
     ]

@@ -91,11 +91,11 @@ def crossover(
 
 
 def tabled(
-    device: dict[str, str], precision: str, cells: list[dict[str, Any]]
+    device: dict[str, str], precision: str, measured: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """The fields of `strategy.Crossover`."""
-    speedup = {(c["mn"], c["k"]): c["native"] / c["emulated"] for c in cells}
-    sides, depths = (sorted({cell[name] for cell in cells}) for name in ("mn", "k"))
+    speedup = {(c["mn"], c["k"]): c["native"] / c["emulated"] for c in measured}
+    sides, depths = (sorted({case[name] for case in measured}) for name in ("mn", "k"))
     rows = [[round(speedup[side, depth], 3) for depth in depths] for side in sides]
     return {
         "device": device["gpu"],
@@ -106,10 +106,10 @@ def tabled(
     }
 
 
-def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
+def performant(clock: Any, precision: str, measured: list[dict[str, Any]]) -> None:
     """Into the cases: how `performant` does, measured again beside both."""
-    for cell in cells:
-        shape = cell["mn"], cell["mn"], cell["k"]
+    for case in measured:
+        shape = case["mn"], case["mn"], case["k"]
         both = products.products(shape, precision)
         functions = {
             "performant": products.products(shape, precision, "performant")["ours"],
@@ -118,7 +118,7 @@ def performant(clock: Any, precision: str, cells: list[dict[str, Any]]) -> None:
         }
         times = clock.medians(functions, 15, 2.0, host=True)
         better = min(times["emulated"], times["native"])
-        cell["performant over the better"] = times["performant"] / better
+        case["performant over the better"] = times["performant"] / better
 
 
 def energy(sizes: tuple[int, ...]) -> Iterator[dict[str, float]]:
@@ -157,10 +157,10 @@ PARTS = ("cases", "accuracy", "crossover", "energy", "figures")
 # -- parts -----------------------------------------------------------------------------
 
 
-def measure_promises(
+def measure_cases(
     report: Report, clock: Any, sizes: Any, repeats: int, budget: float
 ) -> None:
-    """Every row, one after the other."""
+    """Measure every row of cases, one after the other."""
     rows = [
         (row, partial(measure_rows, [row], repeats, budget, clock.medians))
         for row in cases.rows(sizes)
@@ -203,18 +203,18 @@ def measure_crossover(
     """The cases and the table of them; then how `performant` does by it."""
     from tf32dtype.cuda._matmul import crossover as strategy
 
-    cells: list[dict[str, Any]] = []
-    report.facts["crossover"] = {"precision": "bf16x9", "cases": cells}
-    for cell in crossover(clock, "bf16x9", grid):
-        cells.append(cell)
+    measured: list[dict[str, Any]] = []
+    report.facts["crossover"] = {"precision": "bf16x9", "cases": measured}
+    for case in crossover(clock, "bf16x9", grid):
+        measured.append(case)
         report.save()
-    facts = tabled(report.facts["device"], "bf16x9", cells)
+    facts = tabled(report.facts["device"], "bf16x9", measured)
     table = strategy.write(strategy.Crossover(**facts))
     if tables:
         tables.mkdir(parents=True, exist_ok=True)
         shutil.copy(table, tables)
-    performant(clock, "bf16x9", cells)
-    slowest = max(cell["performant over the better"] for cell in cells)
+    performant(clock, "bf16x9", measured)
+    slowest = max(case["performant over the better"] for case in measured)
     print(f"performant takes at most {slowest:.3f} times the better of its two")
 
 
@@ -253,7 +253,7 @@ def main(arguments: list[str] | None = None, clock: Any = None) -> int:
     path = options.json or HERE.parent / "results" / name
     report = Report(path, device)
     parts = {
-        "cases": partial(measure_promises, report, clock, sizes, repeats, budget),
+        "cases": partial(measure_cases, report, clock, sizes, repeats, budget),
         "accuracy": partial(measure_accuracy, report, sizes),
         "crossover": partial(
             measure_crossover, report, clock, sizes.grid, options.tables

@@ -1,4 +1,4 @@
-"""What is promised of a GPU: the rows, and how large their cases are."""
+"""The minimum and target speeds of a GPU: the rows, and the sizes of their cases."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def rows(sizes: Sizes) -> list[Row]:
 def rates(
     sizes: Sizes, peak: float
 ) -> list[tuple[Row, Callable[[], Iterator[products.Rate]]]]:
-    """Promises that are a speed, with what is timed; `peak` is float32's."""
+    """Minimum and target speeds, with the timed calls; `peak` is float32's."""
 
     def row(name: str, unit: str, minimum: float, target: float) -> Row:
         return Row(name, unit, minimum, target, lambda: iter(()))

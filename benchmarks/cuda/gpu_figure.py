@@ -20,16 +20,16 @@ Report = dict[str, Any]
 WHO = {"native": "SGEMM", "emulated": "bf16x9"}
 
 
-def tflops(cell: Report, name: str) -> float:
+def tflops(case: Report, name: str) -> float:
     """The speed that a case says."""
-    speed: float = 2e-12 * cell["mn"] ** 2 * cell["k"] / cell[name]
+    speed: float = 2e-12 * case["mn"] ** 2 * case["k"] / case[name]
     return speed
 
 
 def draw(report: Report, path: Path) -> None:
     """All of it; nothing where no shape was measured."""
-    cells = report.get("crossover", {}).get("cases")
-    if not cells:
+    cases = report.get("crossover", {}).get("cases")
+    if not cases:
         return
     import matplotlib
 
@@ -42,11 +42,11 @@ def draw(report: Report, path: Path) -> None:
         layout, figsize=(13, 9), width_ratios=(3, 2), layout="constrained"
     )
     maps = [axes["native"], axes["emulated"]]
-    figure.colorbar(draw_maps(maps, cells), ax=maps)
-    cubes = [cell for cell in cells if cell["mn"] == cell["k"]]
+    figure.colorbar(draw_maps(maps, cases), ax=maps)
+    cubes = [case for case in cases if case["mn"] == case["k"]]
     for name, who in WHO.items():
-        sizes = [cell["k"] for cell in cubes]
-        speeds = [tflops(cell, name) for cell in cubes]
+        sizes = [case["k"] for case in cubes]
+        speeds = [tflops(case, name) for case in cubes]
         axes["speed"].semilogx(sizes, speeds, marker="o", label=who)
     axes["speed"].set(title="M = N = K = n", ylabel="TFLOP/s", ylim=(0, None))
     if energy:
@@ -67,15 +67,15 @@ def draw(report: Report, path: Path) -> None:
     pyplot.close(figure)
 
 
-def draw_maps(axes: list[Any], cells: list[Report]) -> Any:
+def draw_maps(axes: list[Any], cases: list[Report]) -> Any:
     """Both heat maps, with one scale of colors, which is returned."""
-    sides = sorted({cell["mn"] for cell in cells})
-    depths = sorted({cell["k"] for cell in cells})
+    sides = sorted({case["mn"] for case in cases})
+    depths = sorted({case["k"] for case in cases})
     speeds = {name: np.full((len(depths), len(sides)), np.nan) for name in WHO}
-    for cell in cells:
-        at = depths.index(cell["k"]), sides.index(cell["mn"])
+    for case in cases:
+        at = depths.index(case["k"]), sides.index(case["mn"])
         for name in WHO:
-            speeds[name][at] = tflops(cell, name)
+            speeds[name][at] = tflops(case, name)
     most = max(float(np.nanmax(x)) for x in speeds.values())
     for name, axis in zip(WHO, axes, strict=True):
         image = axis.imshow(

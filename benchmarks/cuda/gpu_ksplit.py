@@ -10,9 +10,9 @@ all k, mma.sync one of the instruction. It needs CuPy and g++, but no GPU.
 For each device, precision, data and length: the signal-to-noise ratio against float64
 in dB, the mean of some draws, and the mean error in units of 2^-24 of |A| |B|; beside
 it NumPy's float32 product, and a chain of fused multiply-adds over all k, as a simple
-SGEMM sums. One of three numbers varies at a time: the chunk of the greatest parts'
-products, that of the others, and the stretch (see `split_emulation.Chunks`). What an
-H100 has as chosen is the kernel of wgmma, in pieces of k, as these results are small.
+SGEMM sums. One of three numbers varies at a time: the chunk of the products of the
+largest components, that of the others, and the stretch (see `split_emulation.Chunks`).
+As chosen, an H100 uses the kernel of wgmma, in pieces of k, as these results are small.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ UNITS = {"of peak": "of float32's peak", "of FP8": "of one FP8 product"}
 PRODUCT = re.compile(r"(\S+) (\d+)(?: by \S+)?")
 
 
-class Cell(NamedTuple):
+class Measured(NamedTuple):
     """A measurement's place in a table, and what was measured."""
 
     line: str
@@ -27,20 +27,20 @@ class Cell(NamedTuple):
     ratio: float
 
 
-def place(row: str, unit: str, case: str) -> Cell:
+def place(row: str, unit: str, case: str) -> Measured:
     """Where a case is: products by size, all others by format."""
     if found := PRODUCT.fullmatch(case):
         name, size = found.groups()
         shown = ROWS.get(row, row)
         line = shown if name == row or row == "TCFP-16" else f"{shown}, {name}"
-        return Cell(f"{line}, {UNITS.get(unit, unit)}", size, 0)
+        return Measured(f"{line}, {UNITS.get(unit, unit)}", size, 0)
     if " -> " in case:
         source, target = case.split(" -> ")
         wide = source == "float32"
         line = "cast from float32" if wide else "cast to float32"
-        return Cell(line, target if wide else source, 0)
+        return Measured(line, target if wide else source, 0)
     call, _, name = case.rpartition(" ")
-    return Cell(f"blocks, {call}" if row == "blocks" else call, name, 0)
+    return Measured(f"blocks, {call}" if row == "blocks" else call, name, 0)
 
 
 def markdown(rows: list[list[str]]) -> list[str]:
@@ -49,21 +49,21 @@ def markdown(rows: list[list[str]]) -> list[str]:
     return ["", head, f"|{'---|' * len(rows[0])}", *others]
 
 
-def status(row: Report, cells: list[Cell]) -> str:
+def status(row: Report, cases: list[Measured]) -> str:
     """Return the status of a row in words; all rows are speeds."""
-    if below := [cell.column for cell in cells if cell.ratio < row["minimum"]]:
-        names = "" if len(below) == len(cells) else f": {', '.join(below)}"
+    if below := [case.column for case in cases if case.ratio < row["minimum"]]:
+        names = "" if len(below) == len(cases) else f": {', '.join(below)}"
         return f"below minimum{names}"
-    reached = all(x.ratio >= row["target"] for x in cells)
+    reached = all(x.ratio >= row["target"] for x in cases)
     return "target reached" if reached else "minimum reached"
 
 
-def lines(row: Report) -> Iterator[tuple[str, list[Cell]]]:
+def lines(row: Report) -> Iterator[tuple[str, list[Measured]]]:
     """The lines that a row has in a table."""
-    found: dict[str, list[Cell]] = {}
+    found: dict[str, list[Measured]] = {}
     for x in row["measured"]:
-        cell = place(row["name"], row["unit"], x["case"])._replace(ratio=x["ratio"])
-        found.setdefault(cell.line, []).append(cell)
+        case = place(row["name"], row["unit"], x["case"])._replace(ratio=x["ratio"])
+        found.setdefault(case.line, []).append(case)
     yield from found.items()
 
 
@@ -72,13 +72,13 @@ def table(first: str, rows: list[Report]) -> list[str]:
     made = [(row, *line) for row in rows for line in lines(row)]
     if not made:
         return []
-    columns = list(dict.fromkeys(cell.column for *_, cells in made for cell in cells))
+    columns = list(dict.fromkeys(case.column for *_, cases in made for case in cases))
     shown = [[first, "minimum", "target", *columns, "status"]]
-    for row, name, cells in made:
-        ratios = {cell.column: f"{int(cell.ratio * 100) / 100:.2f}" for cell in cells}
+    for row, name, cases in made:
+        ratios = {case.column: f"{int(case.ratio * 100) / 100:.2f}" for case in cases}
         limits = [f"{row[x]:.2g}" for x in ("minimum", "target")]
         values = [ratios.get(x, "-") for x in columns]
-        shown.append([name, *limits, *values, status(row, cells)])
+        shown.append([name, *limits, *values, status(row, cases)])
     return markdown(shown)
 
 
@@ -123,24 +123,24 @@ def joules(report: Report) -> list[str]:
 def crossover(report: Report) -> list[str]:
     """Where bf16x9 is faster, and what `performant` makes of that."""
     found = report.get("crossover", {})
-    cells = found.get("cases", ())
-    if not cells:
+    cases = found.get("cases", ())
+    if not cases:
         return []
     precision = found["precision"]
-    speedup = {(x["mn"], x["k"]): x["native"] / x["emulated"] for x in cells}
+    speedup = {(x["mn"], x["k"]): x["native"] / x["emulated"] for x in cases}
     faster = [place for place, ratio in speedup.items() if ratio > 1]
     picture = (
         f"![Speed over shapes; speed and energy over n](../figures/{figure(report)})"
     )
     (mn, k), most = max(speedup.items(), key=lambda x: x[1])
     said = (
-        f"{precision} is faster than SGEMM in {len(faster)} of {len(cells)} shapes,"
+        f"{precision} is faster than SGEMM in {len(faster)} of {len(cases)} shapes,"
         f" from {min(map(min, speedup))} to {max(map(max, speedup))}, the host's time"
         f" counted; most at M = N = {mn}, K = {k}: {most:.2f} times."
     )
     if square := [m for m, k in faster if m == k]:
         said += f" The smallest cube of these is {min(square)}."
-    if over := {(x["mn"], x["k"]): x[OVER] for x in cells if OVER in x}:
+    if over := {(x["mn"], x["k"]): x[OVER] for x in cases if OVER in x}:
         said += f' "performant" takes at most {max(over.values()):.2f} times the better'
         said += " of both, which is a bare call of cuBLAS where it is SGEMM"
         large = [ratio for place, ratio in over.items() if min(place) >= LARGE]

@@ -13,15 +13,15 @@ says that nothing is left, as of zeros, Inf or NaN.
 "all" is a grid over every exponent of A and B. "border" has normal and subnormal A that
 give normal and subnormal results. Subnormal A and B together give zeros.
 
-unscaled x6  what compilers make of float32 products on bfloat16 units: parts that are
-             not scaled, hi = bf16(a), mid = bf16(a - hi), lo = bf16(a - hi - mid), and
-             six products of them, smallest first. Here the parts are widened to float32
-             and multiplied by NumPy.
+unscaled x6  what compilers make of float32 products on bfloat16 units: components that
+             are not scaled, hi = bf16(a), mid = bf16(a - hi), lo = bf16(a - hi - mid),
+             and six products of them, smallest first. Here the components are widened
+             to float32 and multiplied by NumPy.
 best         the float64 product rounded to float32.
 
-Where all elements of a matrix have one exponent, sums of products of the leading parts
-need so few bits that float32 holds them exactly, and unscaled x6 is nearly the best:
-"equal" in the JSON, at the exponent 0.
+Where all elements of a matrix have one exponent, sums of products of the leading
+components need so few bits that float32 holds them exactly, and unscaled x6 is nearly
+the best: "equal" in the JSON, at the exponent 0.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Six products of bfloat16 components that are not scaled."""
     import tf32dtype as td
 
-    def parts(x: np.ndarray) -> list[np.ndarray]:
+    def components(x: np.ndarray) -> list[np.ndarray]:
         found = []
         for _ in range(3):
             found.append(x.astype(td.bfloat16).astype(np.float32))
@@ -106,12 +106,12 @@ def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return found
 
     with np.errstate(all="ignore"):
-        (a0, a1, a2), (b0, b1, b2) = parts(a), parts(b)
+        (a0, a1, a2), (b0, b1, b2) = components(a), components(b)
         small = a1 @ b1 + a2 @ b0 + a0 @ b2
         return small + (a1 @ b0 + a0 @ b1) + a0 @ b0
 
 
-def measure_cell(a: np.ndarray, b: np.ndarray, reference: np.ndarray) -> Report | None:
+def measure_case(a: np.ndarray, b: np.ndarray, reference: np.ndarray) -> Report | None:
     """The ratio of every method, if float32 has the result."""
     with np.errstate(all="ignore"):
         rounded = reference.astype(np.float32)
@@ -135,11 +135,11 @@ def measure_map(
         magnitudes.append([])
         for j in second:
             wanted = reference(i, j)
-            row.append(measure_cell(a(i), b(j), wanted))
+            row.append(measure_case(a(i), b(j), wanted))
             root = float(np.log2(np.sqrt(np.mean(wanted**2))))
             magnitudes[-1].append(round(root, 1))
         for name in names:
-            found[name].append([cell[name] if cell else None for cell in row])
+            found[name].append([case[name] if case else None for case in row])
         print(f"  exponent {i} of A", file=sys.stderr)
     return {
         "a": list(first),
@@ -167,17 +167,17 @@ def measure(quick: bool) -> Report:
     return {
         "shape": [m, k, n],
         "maps": maps,
-        "equal": measure_cell(x, y, exact(x, y)),
+        "equal": measure_case(x, y, exact(x, y)),
         "seconds": round(time.monotonic() - started),
     }
 
 
 # -- what is shown -----------------------------------------------------------------
 
-Cell = dict[str, Any]
+Case = dict[str, Any]
 
 
-def cells(report: Report) -> list[Cell]:
+def cases(report: Report) -> list[Case]:
     """All that have a ratio: exponents, the result's exponent, ratios."""
     return [
         {"a": i, "b": j, "result": grid["result"][x][y]}
@@ -189,15 +189,15 @@ def cells(report: Report) -> list[Cell]:
     ]
 
 
-def normal_operands(cell: Cell) -> bool:
-    return not (has_subnormal(cell["a"]) or has_subnormal(cell["b"]))
+def normal_operands(case: Case) -> bool:
+    return not (has_subnormal(case["a"]) or has_subnormal(case["b"]))
 
 
-def normal_result(cell: Cell) -> bool:
-    return cell["result"] >= SMALLEST_NORMAL
+def normal_result(case: Case) -> bool:
+    return case["result"] >= SMALLEST_NORMAL
 
 
-KINDS: dict[str, Callable[[Cell], bool]] = {
+KINDS: dict[str, Callable[[Case], bool]] = {
     "normal, normal": lambda c: normal_operands(c) and normal_result(c),
     "subnormal, normal": lambda c: not normal_operands(c) and normal_result(c),
     "normal, subnormal": lambda c: normal_operands(c) and not normal_result(c),
@@ -210,10 +210,10 @@ def lines(report: Report) -> list[tuple[str, ...]]:
     """The median and lowest ratio of each kind of case, under `HEADINGS`."""
     rows = []
     for kind, belongs in KINDS.items():
-        chosen = [cell for cell in cells(report) if belongs(cell)]
+        chosen = [case for case in cases(report) if belongs(case)]
         ratios = []
         for name in HEADINGS[2:]:
-            found = [cell[name] for cell in chosen]
+            found = [case[name] for case in chosen]
             ratios.append(f"{median(found):.1f} ({min(found):.1f})" if found else "-")
         rows.append((kind, str(len(chosen)), *ratios))
     return rows
@@ -228,11 +228,11 @@ def show(report: Report) -> str:
 
 def block(report: Report) -> str:
     """A Markdown table of the kinds of cases."""
-    found = cells(report)
+    found = cases(report)
     ahead = [c["bf16x9"] - c[NUMPY] for c in found]
-    behind = [cell for cell, more in zip(found, ahead, strict=True) if more < 0]
-    subnormal = sum(not normal_result(cell) for cell in behind)
-    lost = sum(cell[UNSCALED] < cell[NUMPY] - 20 for cell in found)
+    behind = [case for case, more in zip(found, ahead, strict=True) if more < 0]
+    subnormal = sum(not normal_result(case) for case in behind)
+    lost = sum(case[UNSCALED] < case[NUMPY] - 20 for case in found)
     equal = ", ".join(f"{n} {report['equal'][n]:.1f}" for n in (*DRAWN, BEST))
     return "\n".join([
         f"{measured_on(report)}; SNR in dB, the median and (the lowest) case.",

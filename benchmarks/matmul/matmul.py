@@ -152,7 +152,7 @@ def against_one_thread(
 
 
 def emulated(precision: str, n: int) -> Iterator[Case]:
-    """Products of float32 numbers that are split into parts."""
+    """Products of float32 numbers that are split into components."""
     import tf32dtype as td
 
     for kind in ("normal", "octaves"):

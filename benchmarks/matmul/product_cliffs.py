@@ -131,7 +131,7 @@ def least_times(calls: list[Call], repeats: int) -> list[float]:
     return found
 
 
-def cells(
+def cases(
     name: str, calls: dict[str, Call], wanted: Callable[[str], Any]
 ) -> Iterator[dict[str, Any]]:
     ordinary = calls.pop(ORDINARY)
@@ -159,16 +159,16 @@ def main() -> int:
     warnings.simplefilter("ignore")
     found = []
     for name, calls in units(options.size):
-        found += cells(name, calls, wanted)
+        found += cases(name, calls, wanted)
     for precision in ("bf16", "bf16x9"):
         with td.matmul_precision(precision, blas=True):
             for size in (options.size, 8 * options.size):
                 for name, calls in routines(size):
-                    found += cells(f"{name} of {size} in {precision}", calls, wanted)
-    found.sort(key=lambda cell: -cell["factor"])
-    for cell in found:
-        if cell["factor"] > options.above:
-            print(f"{cell['factor']:7.1f}  {cell['product']}: {cell['data']}")
+                    found += cases(f"{name} of {size} in {precision}", calls, wanted)
+    found.sort(key=lambda case: -case["factor"])
+    for case in found:
+        if case["factor"] > options.above:
+            print(f"{case['factor']:7.1f}  {case['product']}: {case['data']}")
     print(f"{len(found)} cases")
     if options.json:
         result = {"machine": machine(), "size": options.size, "cases": found}

@@ -303,7 +303,7 @@ def least_times(calls: list[Call], repeats: int) -> list[float]:
     return [max(seconds, LEAST) for seconds in found]
 
 
-Cell = tuple[str, str, str]  # format, data, layout
+Case = tuple[str, str, str]  # format, data, layout
 
 
 class Timer:
@@ -311,12 +311,12 @@ class Timer:
 
     def __init__(self, make: Callable[[Side], Call], count: int) -> None:
         self.make, self.count = make, count
-        self.known: dict[Cell, float | None] = {}
+        self.known: dict[Case, float | None] = {}
 
-    def built(self, cell: Cell) -> Call | None:
+    def built(self, case: Case) -> Call | None:
         """The call of a case, made once, if the type has it."""
         try:
-            call = self.make(Side(*cell, self.count))
+            call = self.make(Side(*case, self.count))
             call()
         except (
             TypeError,
@@ -328,48 +328,48 @@ class Timer:
             return None
         return call
 
-    def time(self, cell: Cell) -> float | None:
-        if cell not in self.known:
-            call = self.built(cell)
-            self.known[cell] = least_times([call], 3)[0] if call else None
-        return self.known[cell]
+    def time(self, case: Case) -> float | None:
+        if case not in self.known:
+            call = self.built(case)
+            self.known[case] = least_times([call], 3)[0] if call else None
+        return self.known[case]
 
-    def factors(self, cell: Cell) -> dict[str, float]:
+    def factors(self, case: Case) -> dict[str, float]:
         """A case's times over its neighbors', measured in turns."""
-        beside = {k: n for k, n in neighbors(cell).items() if self.time(n)}
-        calls = [self.built(n) for n in (cell, *beside.values())]
+        beside = {k: n for k, n in neighbors(case).items() if self.time(n)}
+        calls = [self.built(n) for n in (case, *beside.values())]
         seconds, *others = least_times([c for c in calls if c], 9)
-        self.known[cell] = seconds
+        self.known[case] = seconds
         return {k: seconds / t for k, t in zip(beside, others, strict=True)}
 
 
-def neighbors(cell: Cell) -> dict[str, Cell]:
-    name, kind, layout = cell
+def neighbors(case: Case) -> dict[str, Case]:
+    name, kind, layout = case
     return {"normal": (name, ORDINARY, layout), "float32": ("float32", kind, layout)}
 
 
-def cells_of(function: Function, options: argparse.Namespace) -> Iterator[Found]:
+def cases_of(function: Function, options: argparse.Namespace) -> Iterator[Found]:
     """The cases of a function that are above the limit, with their factors."""
     title, layouts, make = function
     matches = re.compile(options.only).search
     timer = Timer(make, options.size)
     kinds = wide("float32", options.size)
     for name, kind, layout in product(options.formats, kinds, layouts):
-        cell = name, kind, layout
+        case = name, kind, layout
         if not matches(", ".join((title, kind, layout, name))):
             continue
-        seconds, *others = (timer.time(n) for n in (cell, *neighbors(cell).values()))
+        seconds, *others = (timer.time(n) for n in (case, *neighbors(case).values()))
         if seconds and seconds > options.above * min(
             (t for t in others if t), default=seconds
         ):
-            over = timer.factors(cell)
+            over = timer.factors(case)
             if max(over.values()) > options.above and over.get("float32", 9) > ALIKE:
                 yield {
                     "function": title,
                     "data": kind,
                     "layout": layout,
                     "format": name,
-                    "seconds": timer.time(cell),
+                    "seconds": timer.time(case),
                     "over": over,
                 }
 
@@ -377,9 +377,9 @@ def cells_of(function: Function, options: argparse.Namespace) -> Iterator[Found]
 def show(found: list[Found]) -> None:
     """Print the worst case of each function, layout and format, and how many it has."""
     groups: dict[tuple[str, ...], list[Found]] = {}
-    for cell in sorted(found, key=lambda cell: -max(cell["over"].values())):
-        key = tuple(cell[k] for k in ("function", "layout", "format"))
-        groups.setdefault(key, []).append(cell)
+    for case in sorted(found, key=lambda case: -max(case["over"].values())):
+        key = tuple(case[k] for k in ("function", "layout", "format"))
+        groups.setdefault(key, []).append(case)
     for key, (worst, *others) in groups.items():
         over = "  ".join(f"{value:6.1f} x {k}" for k, value in worst["over"].items())
         more = f" and {len(others)} more" if others else ""
@@ -400,10 +400,10 @@ def main() -> int:
     warnings.simplefilter("ignore")
     found = []
     for function in functions():
-        some = [*cells_of(function, options)]
+        some = [*cases_of(function, options)]
         found += some
         if some:
-            worst = max(max(cell["over"].values()) for cell in some)
+            worst = max(max(case["over"].values()) for case in some)
             print(f"{function[0]}: {len(some)}, {worst:.0f}", file=sys.stderr)
     show(found)
     if options.json:

@@ -39,7 +39,7 @@ from surface_limits import PEER, limit
 from surface_operands import MEBI, SINGLE, Operands, Variant
 from surface_report import measured_cells, show
 
-Cell = tuple[Call, Variant, str]
+Case = tuple[Call, Variant, str]
 QUICK_FORMATS = ("tf32", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
 QUICK_SIZE = 1 << 18  # instead of 1 Mi
 TURNS, FEW_TURNS = 15, 3  # of a case; few where it is well below its limits
@@ -50,12 +50,12 @@ NOT_THEIRS = "nan"  # NaN is a number to these functions in ml_dtypes' types
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def cell_name(cell: Cell) -> str:
-    call, variant, name = cell
+def case_name(case: Case) -> str:
+    call, variant, name = case
     return f"{call.name}, {variant.name}, {name}"
 
 
-def cells(quick: bool, pattern: str) -> Iterator[Cell]:
+def cases(quick: bool, pattern: str) -> Iterator[Case]:
     """All, or of each call the first variant and one more, another for each call."""
     import tf32dtype as td
 
@@ -72,7 +72,7 @@ def cells(quick: bool, pattern: str) -> Iterator[Cell]:
         for variant in chosen:
             for name in formats:
                 found = call, variant, name
-                if call.formats(name) and matches(cell_name(found)):
+                if call.formats(name) and matches(case_name(found)):
                     yield found
 
 
@@ -118,10 +118,10 @@ def built(call: Call, side: Operands) -> Timed | None:
 
 
 def measured(
-    cell: Cell, single: Timed, budget: float
+    case: Case, single: Timed, budget: float
 ) -> tuple[float, float | None] | None:
     """The case's time over float32's, and over ml_dtypes' if that has the call."""
-    call, variant, name = cell
+    call, variant, name = case
     ours = built(call, Operands(name, variant))
     if ours is None:
         return None
@@ -154,7 +154,7 @@ class Progress:
         self.total, self.done, self.start = total, 0, time.monotonic()
         self.last = 0.0
 
-    def __call__(self, cell: Cell) -> None:
+    def __call__(self, case: Case) -> None:
         self.done += 1
         passed = time.monotonic() - self.start
         often = 0.2 if sys.stderr.isatty() else 15
@@ -162,12 +162,12 @@ class Progress:
             return
         self.last = passed
         left = passed / self.done * (self.total - self.done)
-        text = f"{self.done}/{self.total}, {left:.0f} s left: {cell_name(cell)}"
+        text = f"{self.done}/{self.total}, {left:.0f} s left: {case_name(case)}"
         ends = ("\r", "") if sys.stderr.isatty() else ("", "\n")
         print(ends[0] + text[:78].ljust(78), end=ends[1], file=sys.stderr, flush=True)
 
 
-def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, Any]:
+def measure(chosen: list[Case], formats: list[str], budget: float) -> dict[str, Any]:
     """{call: {variant: row}}; the lists of a row are in the order of the formats.
 
     A row has its "kind" and "size", "microseconds" of float32 (beside the last format
@@ -178,15 +178,15 @@ def measure(chosen: list[Cell], formats: list[str], budget: float) -> dict[str, 
     progress = Progress(len(chosen))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for (call, variant), group in groupby(chosen, key=lambda cell: cell[:2]):
+        for (call, variant), group in groupby(chosen, key=lambda case: case[:2]):
             single = built(call, Operands(SINGLE, variant))
             ratios: dict[str, tuple[float, float | None] | None] = {}
-            for cell in group:
-                progress(cell)
+            for case in group:
+                progress(case)
                 if single and variant.data == "codes":
-                    single = built(call, Operands(SINGLE, variant, beside=cell[2]))
+                    single = built(call, Operands(SINGLE, variant, beside=case[2]))
                 if single:
-                    ratios[cell[2]] = measured(cell, single, budget)
+                    ratios[case[2]] = measured(case, single, budget)
             if not single:
                 continue
             pairs = [ratios.get(name) or (None, None) for name in formats]
@@ -243,12 +243,12 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def chosen_cells(options: argparse.Namespace) -> list[Cell]:
-    found = list(cells(options.quick, options.only))
+def chosen_cells(options: argparse.Namespace) -> list[Case]:
+    found = list(cases(options.quick, options.only))
     if options.cases:
         report = json.loads(options.cases.read_text())
         above = {c.name for c in measured_cells(report) if c.above or c.behind}
-        found = [cell for cell in found if cell_name(cell) in above]
+        found = [case for case in found if case_name(case) in above]
     return found
 
 
@@ -257,7 +257,7 @@ def main() -> int:
 
     options = arguments().parse_args()
     if options.list:
-        print("\n".join(map(cell_name, chosen_cells(options))))
+        print("\n".join(map(case_name, chosen_cells(options))))
         return 0
     if options.child:
         pin()

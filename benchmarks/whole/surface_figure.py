@@ -26,8 +26,8 @@ def place(value: float) -> float:
 def picture(theme: str) -> str:
     """The file for a theme."""
     colors = THEMES[theme]
-    cells = measured_cells(json.loads(RESULTS.read_text()))
-    kinds = [kind for kind in LIMITS if any(cell.kind == kind for cell in cells)]
+    cases = measured_cells(json.loads(RESULTS.read_text()))
+    kinds = [kind for kind in LIMITS if any(case.kind == kind for case in cases)]
     bottom = 82 + ROW * len(kinds)
     title = "Time of a call over that of float32: left of 1 is faster"
     drawn = [text(0, 22, title, colors.text, "title")]
@@ -43,7 +43,7 @@ def picture(theme: str) -> str:
         y = 84 + ROW * row
         drawn.append(text(0, y + 5, kind, colors.text))
         for at, name in enumerate(GROUPS):
-            own = [cell for cell in cells if cell.kind == kind and group(cell) == name]
+            own = [case for case in cases if case.kind == kind and group(case) == name]
             if own:
                 drawn.append(dot(place(mean(own)), y, colors.groups[at]))
     return page(880, bottom + 30, drawn)

@@ -46,8 +46,8 @@ def measured_cells(report: dict[str, Any]) -> list[Measured]:
             for name, ratio, over in zip(report["formats"], *overs, strict=True):
                 if ratio is not None:
                     most = limit(kind, row["size"], name)
-                    cell = Measured(call, variant, name, kind, most, ratio, over)
-                    found.append(cell)
+                    case = Measured(call, variant, name, kind, most, ratio, over)
+                    found.append(case)
     return found
 
 
@@ -61,9 +61,9 @@ def missing(report: dict[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def mean(cells: Iterable[Measured]) -> float:
+def mean(cases: Iterable[Measured]) -> float:
     """The geometric mean of the ratios."""
-    logs = [math.log(cell.ratio) for cell in cells]
+    logs = [math.log(case.ratio) for case in cases]
     return math.exp(sum(logs) / len(logs))
 
 
@@ -71,29 +71,29 @@ def ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def share(cells: list[Measured], test: Callable[[Measured], bool]) -> str:
+def share(cases: list[Measured], test: Callable[[Measured], bool]) -> str:
     """Rounded downward: 100 % are all."""
-    percent = 100 * sum(map(test, cells)) / len(cells)
+    percent = 100 * sum(map(test, cases)) / len(cases)
     return f"{math.floor(10 * percent) / 10:.1f} %"
 
 
 def of_formats(report: dict[str, Any]) -> list[tuple[str, ...]]:
     """A row a format, for `FORMAT_HEADINGS`."""
     by_format: dict[str, list[Measured]] = {}
-    for cell in measured_cells(report):
-        by_format.setdefault(cell.format, []).append(cell)
+    for case in measured_cells(report):
+        by_format.setdefault(case.format, []).append(case)
     rows = []
-    for name, cells in by_format.items():
-        worst = max(cells, key=lambda cell: cell.ratio)
+    for name, cases in by_format.items():
+        worst = max(cases, key=lambda case: case.ratio)
         rows.append(
             (
                 f"`{name}`",
-                str(len(cells)),
-                share(cells, lambda cell: not cell.above),
-                share(cells, lambda cell: cell.ratio <= 1),
-                ratio(mean(cells)),
+                str(len(cases)),
+                share(cases, lambda case: not case.above),
+                share(cases, lambda case: case.ratio <= 1),
+                ratio(mean(cases)),
                 f"{ratio(worst.ratio)}: {worst.call}, {worst.variant}",
-                str(sum(cell.behind for cell in cells)),
+                str(sum(case.behind for case in cases)),
             )
         )
     return rows
@@ -103,9 +103,9 @@ FORMAT_HEADINGS = ("format", "cases", "within the limit", "at or below float32",
                    "worst", "behind ml_dtypes")  # fmt: skip
 
 
-def group(cell: Measured) -> str:
+def group(case: Measured) -> str:
     names = {"tf32": "tf32", "bfloat16": "bf16"}
-    return names.get(cell.format, "8 bits and less")
+    return names.get(case.format, "8 bits and less")
 
 
 GROUPS = ("bf16", "8 bits and less", "tf32")
@@ -115,14 +115,14 @@ KIND_HEADINGS = ("calls", *GROUPS)
 def of_kinds(report: dict[str, Any]) -> list[tuple[str, ...]]:
     """A row a kind of call: the mean ratio and the worst, of each group of formats."""
     found: dict[str, dict[str, list[Measured]]] = {kind: {} for kind in LIMITS}
-    for cell in measured_cells(report):
-        found[cell.kind].setdefault(group(cell), []).append(cell)
+    for case in measured_cells(report):
+        found[case.kind].setdefault(group(case), []).append(case)
     rows = []
     for kind, groups in found.items():
         if groups:
             texts = [
-                f"{ratio(mean(cells))}, up to {ratio(max(c.ratio for c in cells))}"
-                if (cells := groups.get(name))
+                f"{ratio(mean(cases))}, up to {ratio(max(c.ratio for c in cases))}"
+                if (cases := groups.get(name))
                 else "-"
                 for name in GROUPS
             ]
@@ -133,15 +133,15 @@ def of_kinds(report: dict[str, Any]) -> list[tuple[str, ...]]:
 def slowest(report: dict[str, Any], count: int) -> list[tuple[str, ...]]:
     """The worst case of each call and group of formats, for `SLOWEST_HEADINGS`."""
     worst: dict[tuple[str, str], Measured] = {}
-    for cell in measured_cells(report):
-        key = cell.call, group(cell)
-        if key not in worst or cell.ratio > worst[key].ratio:
-            worst[key] = cell
-    order = sorted(worst.values(), key=lambda cell: -cell.ratio)
+    for case in measured_cells(report):
+        key = case.call, group(case)
+        if key not in worst or case.ratio > worst[key].ratio:
+            worst[key] = case
+    order = sorted(worst.values(), key=lambda case: -case.ratio)
     return [
-        (cell.call, cell.variant, f"`{cell.format}`", ratio(cell.ratio))
-        for cell in order[:count]
-        if cell.ratio > 1
+        (case.call, case.variant, f"`{case.format}`", ratio(case.ratio))
+        for case in order[:count]
+        if case.ratio > 1
     ]
 
 
@@ -151,14 +151,14 @@ PEER_HEADING = "x the time of ml_dtypes"
 
 def above(report: dict[str, Any]) -> list[Measured]:
     """The cases above their limit, the worst in proportion to it first."""
-    cells = [cell for cell in measured_cells(report) if cell.above]
-    return sorted(cells, key=lambda cell: -cell.ratio / cell.limit)
+    cases = [case for case in measured_cells(report) if case.above]
+    return sorted(cases, key=lambda case: -case.ratio / case.limit)
 
 
 def behind(report: dict[str, Any]) -> list[Measured]:
     """The cases in which ml_dtypes is faster, the worst first."""
-    cells = [cell for cell in measured_cells(report) if cell.behind]
-    return sorted(cells, key=lambda cell: -(cell.over_peer or 0))
+    cases = [case for case in measured_cells(report) if case.behind]
+    return sorted(cases, key=lambda case: -(case.over_peer or 0))
 
 
 def origin(report: dict[str, Any]) -> str:
@@ -172,21 +172,21 @@ def origin(report: dict[str, Any]) -> str:
 def show(report: dict[str, Any], count: int) -> str:
     """What is printed: at most `count` cases a list."""
     lines = [origin(report)]
-    for title, cells in (
+    for title, cases in (
         ("above their limit", above(report)),
         ("slower than ml_dtypes", behind(report)),
     ):
         rows = [
             (
-                ratio(cell.ratio),
-                ratio(cell.limit),
-                "-" if cell.over_peer is None else ratio(cell.over_peer),
-                cell.name,
+                ratio(case.ratio),
+                ratio(case.limit),
+                "-" if case.over_peer is None else ratio(case.over_peer),
+                case.name,
             )
-            for cell in cells[:count]
+            for case in cases[:count]
         ]
-        left = f", the worst {len(rows)}" if len(rows) < len(cells) else ""
-        lines += ["", f"{len(cells)} cases {title}{left}:"]
+        left = f", the worst {len(rows)}" if len(rows) < len(cases) else ""
+        lines += ["", f"{len(cases)} cases {title}{left}:"]
         if rows:
             lines.append(
                 columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "case"), rows)
@@ -210,13 +210,13 @@ def measured_on(report: dict[str, Any]) -> str:
 
 def summary(report: dict[str, Any]) -> str:
     """What stands first: a table of kinds, and what the cases come to."""
-    cells = measured_cells(report)
-    peers = [cell for cell in cells if cell.over_peer is not None]
-    faster = share(cells, lambda cell: cell.ratio <= 1)
-    ahead = sum(cell.behind for cell in peers)
+    cases = measured_cells(report)
+    peers = [case for case in cases if case.over_peer is not None]
+    faster = share(cases, lambda case: case.ratio <= 1)
+    ahead = sum(case.behind for case in peers)
     calls: dict[str, float] = {}
-    for cell in cells:
-        calls[cell.call] = max(calls.get(cell.call, 0), cell.ratio)
+    for case in cases:
+        calls[case.call] = max(calls.get(case.call, 0), case.ratio)
     worst = sorted(calls, key=lambda call: -calls[call])[:6]
     named = ", ".join(f"{call} ({ratio(calls[call])})" for call in worst)
     return "\n".join(
@@ -225,7 +225,7 @@ def summary(report: dict[str, Any]) -> str:
             "",
             markdown(KIND_HEADINGS, of_kinds(report)),
             "",
-            f"Of {len(cells)} cases {faster} take no longer than float32. The slowest "
+            f"Of {len(cases)} cases {faster} take no longer than float32. The slowest "
             f"calls, each in its worst case: {named}. ml_dtypes is faster in {ahead} "
             f"of the {len(peers)} cases that it has.",
         ]
@@ -236,8 +236,8 @@ def details(report: dict[str, Any]) -> str:
     """The rest: a table of formats, and the slowest cases."""
     lost = behind(report)
     rows = [
-        (cell.call, cell.variant, f"`{cell.format}`", ratio(cell.over_peer or 0))
-        for cell in lost[:20]
+        (case.call, case.variant, f"`{case.format}`", ratio(case.over_peer or 0))
+        for case in lost[:20]
     ]
     headings = (*SLOWEST_HEADINGS[:3], PEER_HEADING)
     parts = [

@@ -51,7 +51,7 @@ explorer.tensorPicture = (() => {
     /** What the picture shows, in words. @param {Group} group */
     function inWords({ terms, greatest, unit }) {
         const cut = terms.filter((term) => term.cut).map(({ ks }) => termName(ks));
-        return `The greatest exponent is ${greatest}; bits below 2^${unit} are cut off: ${
+        return `The largest exponent is ${greatest}; bits below 2^${unit} are truncated: ${
             cut.length ? `of ${cut.join(", ")}` : "of no term"}. The table has the same.`;
     }
 
@@ -122,7 +122,7 @@ explorer.tensorPicture = (() => {
                 height: end - TOP + 4 }),
             s("line", { class: "mark", x1: x(greatest), x2: x(greatest), y1: 18, y2: end }),
             s("text", { class: "mark-name", x: Math.min(x(greatest), width - 175), y: 12 },
-                `greatest exponent: ${raisedText(greatest)}`),
+                `largest exponent: ${raisedText(greatest)}`),
             s("line", { class: "mark unit", x1: x(unit - 1), x2: x(unit - 1), y1: 36, y2: end }),
             s("text", { class: "mark-name unit", x: x(unit - 1), y: 32 },
                 `last bit kept: ${raisedText(unit)}`),

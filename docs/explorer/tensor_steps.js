@@ -50,7 +50,7 @@ explorer.tensorSteps = (() => {
             { title: unit === null ? "kept" : `kept, in units of ${
                 explorer.wording.raisedText(unit)}`, kind: "figure code",
             cell: cell(({ keptUnits }) => minus(keptUnits), minus(totalUnits ?? "")) },
-            { title: "cut off", cell: cell(({ cut }) => (cut ? exactly(cut) : "")) },
+            { title: "truncated", cell: cell(({ cut }) => (cut ? exactly(cut) : "")) },
         ], rows, { className: ({ term }) => (term === null ? "total" : term.cut ? "cut" : "") });
     }
 
@@ -58,7 +58,7 @@ explorer.tensorSteps = (() => {
     function alignment({ greatest, sources, unit, terms }) {
         const cut = terms.filter((term) => term.cut).length;
         return greatest === null || unit === null ? h("p", {}, "All terms are zero.")
-            : h("p", {}, "All are aligned to the greatest exponent, ", twoTo(greatest), `, which ${
+            : h("p", {}, "All are aligned to the largest exponent, ", twoTo(greatest), `, which ${
                 sources.join(", ")} ${sources.length > 1 ? "have" : "has"}. The last bit kept is `, twoTo(unit), "; ",
             cut === 0 ? "no term has bits below it." : [h("strong", {},
                 `${cut} ${cut === 1 ? "term loses" : "terms lose"} bits below it`),

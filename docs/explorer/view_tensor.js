@@ -59,7 +59,7 @@
         ];
         return [
             ["Products of a group", model.depth],
-            ["Bits below the greatest exponent", model.fraction],
+            ["Bits below the largest exponent", model.fraction],
             ...some,
             ["Known how", `${model.verified}: ${model.verifiedText}`],
         ];
@@ -116,8 +116,8 @@
     explorer.shell.register({
         name: "tensor",
         title: "Tensor core",
-        summary: "Multiply and add a few pairs as a tensor core does: products aligned, what is "
-            + "cut off, the sum, its rounding; and what other devices return.",
+        summary: "Multiply and add a few pairs as a tensor core does: products aligned, the "
+            + "truncated bits, the sum, its rounding; and what other devices return.",
         keys: {
             model: { initial: MODEL, allowed: (name) => named(name) !== undefined },
             left: { initial: EXAMPLE.left },

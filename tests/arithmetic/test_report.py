@@ -78,7 +78,7 @@ def test_advice(sites: tuple[report.ArithmeticCallSite, ...]) -> None:
         "largest_error",
         "not_reached",
     ]
-    assert page("Arithmetic") in texts[-1]
+    assert page("how_to/arithmetic") in texts[-1]
 
 
 def test_advice_of_operands() -> None:

@@ -42,7 +42,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, A
     return printed, report
 
 
-def test_cells_are_measured(measured: tuple[str, dict[str, Any]]) -> None:
+def test_cases_are_measured(measured: tuple[str, dict[str, Any]]) -> None:
     printed, report = measured
     assert list(report["rows"]) == ["add", "sum", "cast to int8", "sort"]
     assert report["formats"] == list(td.formats)

@@ -47,14 +47,22 @@ def test_pages_of_docstrings_exist():
     assert [x for x in cited if not (x.startswith("/") and exists(x[1:]))] == []
 
 
-def test_pages_of_messages_exist():
-    assert [name for name, path in PAGES.items() if not exists(path)] == []
+@pytest.mark.parametrize("path", PAGES)
+def test_a_message_names_a_page_by_its_title_and_its_entry_in_the_menu(path):
+    folder, name = path.split("/")
+    title = (ROOT / "docs" / f"{path}.md").read_text().partition("\n")[0]
+    menu = (ROOT / "docs" / folder / "index.md").read_text()
+    assert title == f"# {PAGES[path]}"
+    assert re.findall(rf"^(.+) <{name}>$", menu, re.M) == [PAGES[path]]
+    assert f"[{PAGES[path]}]({name}.md)" in menu
 
 
 def test_a_page_is_named_until_the_site_has_an_address(monkeypatch):
-    words = 'the page "Precision" of the documentation'
+    words = 'the page "Number formats" of the documentation'
     monkeypatch.setattr(_version, "DOCUMENTATION", "")
-    assert page("Precision") == words
+    assert page("concepts/formats") == words
     for address in ("https://example.org/td", "https://example.org/td/"):
         monkeypatch.setattr(_version, "DOCUMENTATION", address)
-        assert page("Precision") == "https://example.org/td/how_to/precision.html"
+        assert (
+            page("concepts/formats") == "https://example.org/td/concepts/formats.html"
+        )

@@ -75,8 +75,8 @@ def test_lines_and_columns(texts: Any) -> None:
 
 
 def test_minimum_reached_is_below_target(texts: Any) -> None:
-    cells = [texts.Cell("", "tf32", 0.8), texts.Cell("", "bf16", 0.96)]
-    assert texts.status(row("", ""), cells) == "minimum reached"
+    cases = [texts.Measured("", "tf32", 0.8), texts.Measured("", "bf16", 0.96)]
+    assert texts.status(row("", ""), cases) == "minimum reached"
 
 
 def test_energy_and_accuracy(texts: Any) -> None:
@@ -97,22 +97,22 @@ def test_energy_and_accuracy(texts: Any) -> None:
 
 
 def test_crossover(texts: Any) -> None:
-    cells = [
+    cases = [
         {"mn": mn, "k": k, "native": mn * k, "emulated": 4096.0 * 128}
         for mn in (64, 4096)
         for k in (64, 4096)
     ]
-    report = REPORT | {"crossover": {"precision": "bf16x9", "cases": cells}}
+    report = REPORT | {"crossover": {"precision": "bf16x9", "cases": cases}}
     said = texts.block(report)
     assert "in 1 of 4 shapes, from 64 to 4096" in said
     assert "at M = N = 4096, K = 4096: 32.00 times. The smallest cube" in said
     assert "these is 4096." in said
     assert "performant" not in said
-    cells[0][texts.OVER] = 1.25
+    cases[0][texts.OVER] = 1.25
     said = texts.block(report)
     assert '"performant" takes at most 1.25 times' in said
     assert "where it is SGEMM." in said
-    cells[3][texts.OVER] = 1.01
+    cases[3][texts.OVER] = 1.01
     assert "where it is SGEMM; from 4096 on 1.01." in texts.block(report)
 
 

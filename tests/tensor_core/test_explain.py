@@ -300,8 +300,8 @@ def test_a_block():
         "c = 0x33000000  2.9802322e-08",
         """\
 k 0-3
-  greatest exponent 2, of k 2
-   k           a           b       a * b          exactly      * 2^-21  cut
+  largest exponent 2, of k 2
+   k           a           b       a * b          exactly      * 2^-21  truncated
    0         1.5        1.75       2.625         0x2.Ap+0     0x540000
    2           3          -2          -6        -0x1.8p+2    -0xC00000
    3  5.9605e-08           1  5.9605e-08      0x0.004p-14          0x0  0x1p-24
@@ -321,19 +321,19 @@ def test_a_group_in_two_stages():
         paragraphs(a, b, -(2.0**-30), device="MI300X")[2]
         == """\
 k 0-3
-  greatest exponent of products 2, of k 2
-   k           a           b       a * b          exactly      * 2^-22  cut
+  largest exponent of products 2, of k 2
+   k           a           b       a * b          exactly      * 2^-22  truncated
    0           1        1.75        1.75         0x1.Cp+0     0x700000
    2           3          -2          -6        -0x1.8p+2   -0x1800000
    3  0.00012207 -0.00024414 -2.9802e-08         -0x1p-25          0x0  -0x1p-25
  sum                               -4.25                    -0x1100000
   zero: k 1
-  with the accumulator: greatest exponent 2
-                                                  exactly      * 2^-30  cut
+  with the accumulator: largest exponent 2
+                                                  exactly      * 2^-30  truncated
  sum                               -4.25        -0x1.1p+2 -0x110000000
    c                         -9.3132e-10         -0x1p-30       -0x100  0x1.FEp-23
  all                               -4.25                  -0x110000100
-  rounded to nearest, a tie to even: -0x1p-22 is cut off
+  rounded to nearest, a tie to even: -0x1p-22 is truncated
   accumulator 0xC0880000  -4.25"""
     )
 
@@ -389,10 +389,10 @@ def test_chains_of_fused_multiply_adds():
 @pytest.mark.parametrize(
     ("a", "words"),
     [
-        ([2, 2**-10], "to nearest, a tie to even: 0x1p-10 is cut off"),
+        ([2, 2**-10], "to nearest, a tie to even: 0x1p-10 is truncated"),
         ([2, 3 * 2**-10], "to nearest, a tie to even: 0x1p-10 is added"),
         ([-2, -0.75 * 2**-9], "to nearest: -0x1p-11 is added"),
-        ([2, 2**-11], "to nearest: 0x1p-11 is cut off"),
+        ([2, 2**-11], "to nearest: 0x1p-11 is truncated"),
         ([2, 1], "to nearest: exact"),
         ([60000, 60000], "to nearest: beyond the range"),
     ],
@@ -511,7 +511,8 @@ def test_side_by_side(form, devices, k):
 
     found = [re.findall(r"^= (\S+)  (\S+)", x) for x in lines if x.startswith("= ")]
     assert [x[0][0] for x in found] == after(k)
-    first = next((x for x in lines if x.startswith("They part at k ")), None)
+    words = "The accumulators differ at k "
+    first = next((x for x in lines if x.startswith(words)), None)
     rows = [re.fullmatch(r" *(\d+)-(\d+) (0x.*)", x) for x in lines]
     ends = [0]
     for row in filter(None, rows):

@@ -130,7 +130,7 @@ def test_the_steps_of_explain(kind, compared):
 def test_explain_side_by_side():
     a, b = np.random.default_rng(8).standard_normal((2, 30))
     text = td.tensor_core.explain(a, b, device=["H100", "MI300X"])
-    assert "Their accumulators are equal after all k" in text
+    assert "The accumulators are equal after all k" in text
     assert max(map(len, text.splitlines())) <= 88
 
 

@@ -35,42 +35,58 @@ from .streams import open_closed, say, tell
 class _Command(NamedTuple):
     module: ModuleType
     summary: str
-    pages: tuple[str, ...]  # of the documentation
+    pages: tuple[str, ...]  # paths of `PAGES`
 
 
 _COMMANDS = {
     "demo": _Command(
-        demo, "classify images of digits in formats of 32 to 4 bits", ("Command line",)
+        demo,
+        "classify images of digits in formats of 32 to 4 bits",
+        ("reference/command",),
     ),
     "formats": _Command(
-        formats, "list the range and precision of every format", ("Formats",)
+        formats, "list the range and precision of every format", ("concepts/formats",)
     ),
     "values": _Command(
-        values, "list all values of a format, or count them per binade", ("Terminal",)
+        values,
+        "list all values of a format, or count them per binade",
+        ("how_to/terminal",),
     ),
     "inspect": _Command(
-        inspect, "show the bits of numbers, or summarize a file", ("Terminal", "Files")
+        inspect,
+        "show the bits of numbers, or summarize a file",
+        ("how_to/terminal", "how_to/files"),
     ),
     "sizes": _Command(
-        sizes, "compute the bytes of so many values in every format", ("Blocks",)
+        sizes,
+        "compute the bytes of so many values in every format",
+        ("concepts/blocks",),
     ),
     "compare": _Command(
         compare,
         "measure the error of an array, or of A @ B, in each format",
-        ("Accuracy", "Tensor cores"),
+        ("benchmarks/accuracy", "concepts/tensor_cores"),
     ),
-    "convert": _Command(convert, "convert a checkpoint to another format", ("Files",)),
+    "convert": _Command(
+        convert, "convert a checkpoint to another format", ("how_to/files",)
+    ),
     "report": _Command(
-        report, "measure what each line would lose in each precision", ("Report",)
+        report,
+        "measure what each line would lose in each precision",
+        ("how_to/report",),
     ),
     "tune": _Command(
-        tune, "search the lowest precision of each line that is enough", ("Tune",)
+        tune,
+        "search the lowest precision of each line that is enough",
+        ("how_to/tune",),
     ),
     "run": _Command(
-        run, "run a Python program in reduced precision", ("Precision", "BLAS")
+        run,
+        "run a Python program in reduced precision",
+        ("how_to/precision", "how_to/blas"),
     ),
     "blas": _Command(
-        blas, "run a program that is not Python in reduced precision", ("BLAS",)
+        blas, "run a program that is not Python in reduced precision", ("how_to/blas",)
     ),
 }
 
@@ -181,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             description=row.module.__doc__,
-            epilog="\n".join(f"More: {page(name)}" for name in row.pages),
+            epilog="\n".join(f"More: {page(path)}" for path in row.pages),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         row.module.add_arguments(command)

@@ -212,7 +212,9 @@ def _errors(sites: Sequence[ArithmeticCallSite]) -> Advice:
 
 def _not_reached() -> Advice:
     what = ", ".join(name for name, _ in NOT_REACHED)
-    return Advice("not_reached", f"Not rounded: {what}. See {page('Arithmetic')}")
+    return Advice(
+        "not_reached", f"Not rounded: {what}. See {page('how_to/arithmetic')}"
+    )
 
 
 @dataclass(frozen=True)

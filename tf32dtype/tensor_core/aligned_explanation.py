@@ -26,14 +26,14 @@ def header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
     """What the model does with products."""
     yield model.name
     yield f"  MMA group    {model.depth} products (K) and the accumulator in one sum"
-    floor = "" if model.floor is None else f", {model.floor} at least"
-    yield f"  alignment    to the greatest exponent{floor}"
-    yield f"  kept         {model.fraction} bits (F) below it; the rest is cut off"
+    floor = "" if model.floor is None else f", minimum exponent {model.floor}"
+    yield f"  alignment    to the largest exponent{floor}"
+    yield f"  kept         {model.fraction} bits (F) below it; the rest is truncated"
     nearest = model.rounding == "ties_to_even"
     direction = "to nearest, ties to even," if nearest else "toward zero"
     yield f"  sum          rounded {direction} to {model.kept} fraction bits"
     if model.cut_first is not None:
-        yield f"               cut to {model.cut_first} fraction bits before that"
+        yield f"               truncated to {model.cut_first} fraction bits before that"
     zeros = -k % model.instruction_depth
     filled = f"; the last one is filled up with {count(zeros, 'zero')}" * bool(zeros)
     yield f"  instruction  {model.instruction_depth} k{filled}"
@@ -85,8 +85,8 @@ def _terms(group: Group, a: Sequence[float], b: Sequence[float]) -> Iterator[str
         yield f"{_title(group)}: all is zero"
         return
     yield _title(group)
-    yield f"  greatest exponent {group.greatest}, of {some(group.sources, 4)}"
-    yield row("k", "a", "b", "a * b", "exactly", f"* 2^{group.unit}", "cut")
+    yield f"  largest exponent {group.greatest}, of {some(group.sources, 4)}"
+    yield row("k", "a", "b", "a * b", "exactly", f"* 2^{group.unit}", "truncated")
     for term in there:
         assert term.k is not None
         x, y = a[term.k], b[term.k]
@@ -116,7 +116,8 @@ def _rounding(model: Aligned, step: Step) -> str:
     if rounded.overflow:
         what = "beyond the range"
     elif rounded.off.magnitude:
-        what = f"{hexadecimal(rounded.off)} is {'added' if rounded.up else 'cut off'}"
+        verb = "added" if rounded.up else "truncated"
+        what = f"{hexadecimal(rounded.off)} is {verb}"
     else:
         what = "exact"
     return f"rounded {direction}: {what}"
@@ -124,15 +125,15 @@ def _rounding(model: Aligned, step: Step) -> str:
 
 # -- a line for each step --------------------------------------------------------------
 
-_LINE = (9, 4, 7, 3, 15, 16)
+_LINE = (9, 4, 6, 4, 15, 16)
 
 
 def _in_lines(model: Aligned, found: Sequence[Step]) -> Iterator[str]:
-    yield _line("k", "exp", "of", "cut", "sum", "rounding") + "  accumulator"
+    yield _line("k", "exp", "of", "lost", "sum", "rounding") + "  accumulator"
     for step in found:
         yield f"{_cells(step)}  {shown(model, step.result)}"
     yield ""
-    yield "exp: the greatest exponent; of: what has it; cut: how many terms lost bits;"
+    yield "exp: the largest exponent; of: its term; lost: number of truncated terms;"
     yield "rounding: the accumulator minus the sum"
     if any(isinstance(step, Addition) for step in found):
         yield "+: an addition to the accumulator, to nearest, ties to even"

@@ -47,7 +47,8 @@ def explain(
         is +0.
     device : str, Model, or a sequence of these
         As for `matmul`; or a row of `MODELS`, such as `identify` finds, which names an
-        instruction and an accumulator, too. Of two or more it tells where they part.
+        instruction and an accumulator, too. For two or more devices
+        it reports where their accumulators differ.
     instruction, accumulator, rounding, promote_every
         As for `matmul`.
 
@@ -55,12 +56,13 @@ def explain(
     -------
     str
         Lines of up to 88 characters (more where k is 10000 or above): the model; for
-        each group the greatest exponent and what has it, every product that is not
-        zero, what of it is kept and what is cut, their exact sum, its rounding, and the
-        accumulator after it; additions between the groups; in the last line the result,
-        its bits first. If there are more than 8 groups, each is one line. Of several
-        devices: all of that for the first k after which their accumulators differ; then
-        the accumulators side by side, where those that are equal are one line.
+        each group the largest exponent and its terms, every product that is not zero,
+        the part that is kept and the part that is truncated, their exact sum, its
+        rounding, and the accumulator after it; additions between the groups; in the
+        last line the result, its bits first. If there are more than 8 groups, each is
+        one line. Of several devices: all of that for the first k after which their
+        accumulators differ; then the accumulators side by side, where those that are
+        equal are one line.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def explain(
     A number such as -0x3.8p-12 is exact, in hexadecimal, as `float.fromhex` reads it.
     In the column "exactly" the power of two is that of the product's two exponents; its
     significand is not normalized and is below 4. What is kept counts the group's unit,
-    which lies F bits below the greatest exponent. All is computed in Python's integers,
+    which lies F bits below the largest exponent. All is computed in Python's integers,
     and nothing by `matmul`.
 
     Examples
@@ -87,8 +89,8 @@ def explain(
     >>> print(td.tensor_core.explain(x, y, device="V100"))
     V100 mma.sync float16 -> float32
       MMA group    4 products (K) and the accumulator in one sum
-      alignment    to the greatest exponent
-      kept         23 bits (F) below it; the rest is cut off
+      alignment    to the largest exponent
+      kept         23 bits (F) below it; the rest is truncated
       sum          rounded toward zero to 23 fraction bits
       instruction  4 k; the last one is filled up with 1 zero
       verified     recorded: equal to results that were recorded on the device
@@ -96,8 +98,8 @@ def explain(
     c = 0x00000000  0.0
     <BLANKLINE>
     k 0-2
-      greatest exponent 0, of k 0
-       k           a           b       a * b          exactly      * 2^-23  cut
+      largest exponent 0, of k 0
+       k           a           b       a * b          exactly      * 2^-23  truncated
        0         1.5           1         1.5         0x1.8p+0     0xC00000
        1  0.00024414  0.00024414  5.9605e-08          0x1p-24          0x0  0x1p-24
        2          -1        0.75       -0.75        -0x1.8p-1    -0x600000
@@ -232,10 +234,10 @@ def _side_by_side(
     found = side_by_side.blocks(courses)
     where = side_by_side.parting(found)
     if where is None:
-        yield "Their accumulators are equal after all k"
+        yield "The accumulators are equal after all k"
         yield ""
     else:
-        yield f"They part at k {where.first}-{where.last - 1}"
+        yield f"The accumulators differ at k {where.first}-{where.last - 1}"
         yield ""
         for course in courses:
             yield f"{course.name}, from {bits_and_value(course.after[where.first])}"

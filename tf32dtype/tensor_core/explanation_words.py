@@ -23,7 +23,7 @@ _WIDTHS = (4, 11, 11, 11, 16, 12)
 
 
 def row(*cells: str) -> str:
-    """All flush right but for what is cut."""
+    """All flush right but for the truncated bits."""
     aligned = [cell.rjust(n) for cell, n in zip(cells, _WIDTHS, strict=False)]
     return "  ".join([" ".join(aligned), *cells[len(_WIDTHS) :]]).rstrip()
 

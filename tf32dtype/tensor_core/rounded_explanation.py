@@ -86,12 +86,12 @@ def _stepwise_header(model: Model) -> Iterator[str]:
 
 def _two_stages_header(model: Model) -> Iterator[str]:
     yield f"  group        {model.depth} products (K), then the accumulator"
-    yield f"  products     cut to {FRACTION} bits below the greatest exponent of them"
+    yield f"  products     truncated to {FRACTION} bits below their largest exponent"
     if model.lanes > 1:
         yield "               even and odd k apart; both sums are brought to the"
-        yield "               greater exponent, downward, and added"
+        yield "               larger exponent, downward, and added"
     bits = f"{SUM_FRACTION} and {FRACTION} bits"
-    yield "  sum          it and the accumulator are brought to the greater exponent,"
+    yield "  sum          it and the accumulator are brought to the larger exponent,"
     yield f"               downward: {bits} below it are kept"
     if model.lanes > 1:
         yield f"               (an accumulator {FAR + 1} or more below it is dropped)"
@@ -202,8 +202,8 @@ def _two_stages(
     yield f"k {ranges(there)}"
     for part in step.products:
         sources = some([f"k {k}" for k in part.sources], 4)
-        yield f"  greatest exponent of products {part.greatest}, of {sources}"
-        yield row("k", "a", "b", "a * b", "exactly", f"* 2^{part.unit}", "cut")
+        yield f"  largest exponent of products {part.greatest}, of {sources}"
+        yield row("k", "a", "b", "a * b", "exactly", f"* 2^{part.unit}", "truncated")
         for k, term in part.terms:
             yield row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *_cells(term))
         total = Exact(part.total < 0, abs(part.total), part.unit)
@@ -215,18 +215,18 @@ def _two_stages(
         if len(summed) < len(there):
             yield f"  zero: k {ranges([k for k in there if k not in summed])}"
     if len(step.together) > 1:
-        unit = step.greatest_product - FRACTION
-        yield f"  both, in units of 2^{unit}"
+        yield f"  both, in units of 2^{step.greatest_product - FRACTION}"
         yield from (_brought(term) for term in step.together)
-    yield f"  with the accumulator: greatest exponent {step.greatest}"
-    yield row("", "", "", "", "exactly", f"* 2^{step.greatest - SUM_FRACTION}", "cut")
+    yield f"  with the accumulator: largest exponent {step.greatest}"
+    unit = f"* 2^{step.greatest - SUM_FRACTION}"
+    yield row("", "", "", "", "exactly", unit, "truncated")
     for term in step.terms:
         yield _brought(term)
     if step.dropped:
         yield f"  c is more than {FAR} exponents below that: it is dropped"
     yield row("all", "", "", f"{value_of(step.total):.5g}", "", _signed(step.total))
     if step.down.magnitude:
-        yield f"  rounded downward: {_short(step.down)} is cut off"
+        yield f"  rounded downward: {_short(step.down)} is truncated"
     yield f"  {_how(model, step.rounded)}"
 
 
@@ -263,7 +263,7 @@ def _how(model: Model, rounded: Rounded, nearest: bool = False) -> str:
     """How a sum is rounded."""
     odd = model.rounding == "to_odd" and not nearest
     if rounded.off.magnitude and rounded.value == 0:
-        return f"flushed: {_short(rounded.off)} is cut off"
+        return f"flushed to zero: {_short(rounded.off)} is lost"
     direction = "to odd" if odd else "to nearest"
     if rounded.tie and not odd:
         direction += ", a tie to even"
@@ -271,12 +271,12 @@ def _how(model: Model, rounded: Rounded, nearest: bool = False) -> str:
 
 
 def _off(rounded: Rounded) -> str:
-    """What a rounding adds or cuts off."""
+    """The bits that a rounding adds or truncates."""
     if rounded.overflow:
         return "beyond the range"
     if not rounded.off.magnitude:
         return "exact"
-    return f"{_short(rounded.off)} is {'added' if rounded.up else 'cut off'}"
+    return f"{_short(rounded.off)} is {'added' if rounded.up else 'truncated'}"
 
 
 def _short(x: Exact) -> str:

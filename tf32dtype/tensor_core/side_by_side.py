@@ -1,4 +1,4 @@
-"""One element on several tensor cores, as text: where they part, and how far."""
+"""One element on several tensor cores, as text: where they differ, and by how much."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .models import Aligned, Model
 
 #: Lines of a table; with more blocks, several are one.
 MOST_LINES = 48
-#: With more devices there are bits alone.
+#: With more devices the table has only bits.
 _WITH_NUMBERS = 2
 
 
@@ -59,7 +59,7 @@ class Block(NamedTuple):
     first: int
     last: int
     accumulators: tuple[Any, ...]
-    #: the greatest distance of two, in numbers of the dtype; None: NaN and others
+    #: the largest distance of two, in numbers of the dtype; None: NaN and others
     ulps: int | None
 
 
@@ -95,17 +95,17 @@ def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
         ulps = "" if block.ulps == 0 else "-" if block.ulps is None else str(block.ulps)
         yield _line([f"{block.first}-{block.last - 1}", *cells, ulps], wide)
     yield ""
-    yield "The accumulators after these k; ulps: the greatest distance of two, in"
+    yield "The accumulators after these k; ulps: the largest distance of two, in"
     yield f"{courses[0].model.accumulator} numbers"
     if any(line.ulps != 0 and line not in found for line in lines):
-        yield "Of many k: the accumulators after the last; the greatest ulps on the way"
+        yield "A line of many steps shows the last accumulators and the largest ulps"
 
 
 def _together(found: Sequence[Block]) -> list[Block]:
     """Equal blocks that follow each other as one; of many others, some at a time."""
     where = parting(found)
     equal = len(found) if where is None else found.index(where)
-    alone = found[: equal + 1]  # where they part, too
+    alone = found[: equal + 1]  # the first difference, too
     size = -(-(len(found) - len(alone)) // MOST_LINES) or 1
     some = [found[i : i + size] for i in range(len(alone), len(found), size)]
     lines: list[Block] = []
