@@ -268,10 +268,10 @@ def test_messages_have_the_shape(name: str) -> None:
 
 
 NEW = {
-    "formats.near": "td.formats; got 'bf17'. Did you mean bf16 or bfloat16?",
+    "formats.near": "td.formats; got 'bf17'. Did you mean bf16?",
     "precision.near": "td.typing.PrecisionName; got 'bf17'. Did you mean bf16, ",
     "blocks.formats.near": "td.blocks.formats; got 'mxfp5'. Did you mean mxfp4",
-    "facts.near": "`tf32dtype formats` lists; got 'tf23'. Did you mean tf32",
+    "facts.near": "td.formats; got 'tf23'. Did you mean tf32",
     "archive.name": "got 'weight'. Did you mean weights?",
 }
 
@@ -279,6 +279,19 @@ NEW = {
 @pytest.mark.parametrize("name", NEW)
 def test_unknown_names_show_the_nearest_and_the_list(name: str) -> None:
     assert NEW[name] in provoke(CASES[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("quantise", "td.quantize"), ("matmull", "td.matmul")]
+)
+def test_unknown_attributes_show_the_nearest(name: str, near: str) -> None:
+    message = provoke(lambda: getattr(td, name))
+    assert message.endswith(f". Did you mean {near}?")
+
+
+def test_names_that_are_near_to_none() -> None:
+    assert "use bf16, tf32 or f16" in provoke(lambda: multiply(precision="foo"))
+    assert "Did you mean" not in provoke(lambda: td.tensor_core.devices["K80"])
 
 
 def test_choices() -> None:
