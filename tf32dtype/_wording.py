@@ -72,28 +72,33 @@ def brief(value: Any) -> str:
     return " ".join(_short.repr(value).split())
 
 
-def page(name: str) -> str:
-    """Return the address of a page of the documentation, or words that name the page.
+def page(*names: str) -> str:
+    """Return the addresses of pages of the documentation, or words that name them.
 
     Parameters
     ----------
-    name : str
-        One of `PAGES`.
+    *names : str
+        One or two of `PAGES`.
 
     Returns
     -------
     str
-        An address once `DOCUMENTATION` of _version.py holds that of the site.
+        Addresses once `DOCUMENTATION` of _version.py holds that of the site.
 
     Examples
     --------
     >>> page("Precision")
     'the page "Precision" of the documentation'
+    >>> page("Precision", "BLAS")
+    'the pages "Precision" and "BLAS" of the documentation'
     """
-    path = PAGES[name]
+    paths = [PAGES[name] for name in names]
     if _version.DOCUMENTATION:
-        return f"{_version.DOCUMENTATION.rstrip('/')}/{path}.html"
-    return f'the page "{name}" of the documentation'
+        site = _version.DOCUMENTATION.rstrip("/")
+        return " and ".join(f"{site}/{path}.html" for path in paths)
+    pages = "page" if len(names) == 1 else "pages"
+    quoted = " and ".join(f'"{name}"' for name in names)
+    return f"the {pages} {quoted} of the documentation"
 
 
 def one_of(

@@ -189,7 +189,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             description=row.module.__doc__,
-            epilog="\n".join(f"More: {page(name)}" for name in row.pages),
+            epilog=f"More: {page(*row.pages)}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         row.module.add_arguments(command)
