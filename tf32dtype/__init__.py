@@ -164,16 +164,21 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
             return _submodule(__name__, name, _MODULES)
         if name in _LATER:
             return globals().setdefault(name, _attribute(__name__, _LATER[name], name))
-        help = _cure(name)
+        from ._wording import did_you_mean
+
+        private = name.startswith("_")
+        help = _cure(name) or ("" if private else did_you_mean(name, __dir__(), "td."))
         spelled = name.lower().replace("_", "")
         same = [x for x in __dir__() if x.replace("_", "").lower() == spelled]
         if same:
             help = f"Did you mean td.{same[0]}?"
         if name in interop.__all__:
             help = f"Use td.interop.{name}"
-        elif not name.startswith("_") and name in dir(_numpy):
+        elif not private and name in dir(_numpy):
             help = f"Use NumPy's np.{name}"
+        # With `name`, Python adds no suggestion of its own to the message.
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}"
-            + (f". {help}" if help else "")
+            + (f". {help}" if help else ""),
+            name=name,
         )

@@ -28,6 +28,14 @@ PAGES = {
     "reference/command": "Command line",
 }
 
+#: The commands that list the same names as attributes do.
+_COMMANDS = {
+    "td.typing.PrecisionName": "`tf32dtype run --help`",
+    "td.tensor_core.devices": "`tf32dtype compare --help`",
+    "td.blocks.formats": "`tf32dtype sizes 1`",
+    "td.formats": "`tf32dtype formats`",
+}
+
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _LONGEST
 _short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = _MOST
@@ -64,27 +72,32 @@ def brief(value: Any) -> str:
     return " ".join(_short.repr(value).split())
 
 
-def page(path: str) -> str:
-    """Return the address of a page of the documentation, or words that name the page.
+def page(*paths: str) -> str:
+    """Return the addresses of pages of the documentation, or words that name them.
 
     Parameters
     ----------
-    path : str
-        One of `PAGES`.
+    *paths : str
+        One or two of `PAGES`.
 
     Returns
     -------
     str
-        An address once `DOCUMENTATION` of _version.py holds that of the site.
+        Addresses once `DOCUMENTATION` of _version.py holds that of the site.
 
     Examples
     --------
     >>> page("concepts/formats")
     'the page "Number formats" of the documentation'
+    >>> page("concepts/formats", "reference/command")
+    'the pages "Number formats" and "Command line" of the documentation'
     """
     if _version.DOCUMENTATION:
-        return f"{_version.DOCUMENTATION.rstrip('/')}/{path}.html"
-    return f'the page "{PAGES[path]}" of the documentation'
+        site = _version.DOCUMENTATION.rstrip("/")
+        return " and ".join(f"{site}/{path}.html" for path in paths)
+    pages = "page" if len(paths) == 1 else "pages"
+    quoted = " and ".join(f'"{PAGES[path]}"' for path in paths)
+    return f"the {pages} {quoted} of the documentation"
 
 
 def one_of(
@@ -129,8 +142,25 @@ def one_of(
     return f"{argument} must be {several}{allowed}; got {brief(value)}{end}"
 
 
-def did_you_mean(value: object, choices: Iterable[object]) -> str:
-    """Return a question with the at most three choices nearest to a value, or ""."""
+def in_terminal(message: str) -> str:
+    """Return a message of `one_of` with commands in place of attributes.
+
+    Examples
+    --------
+    >>> in_terminal("format must be one of td.formats; got 'tf23'")
+    "format must be one of those in `tf32dtype formats`; got 'tf23'"
+    """
+    for attribute, command in _COMMANDS.items():
+        message = message.replace(f"one of {attribute}", f"one of those in {command}")
+        message = message.replace(attribute, command)
+    return message
+
+
+def did_you_mean(value: object, choices: Iterable[object], module: str = "") -> str:
+    """Return a question with the at most three choices nearest to a value, or "".
+
+    `module`, such as "td.", is put before each.
+    """
     import difflib  # here: only errors need it
 
     if not isinstance(value, str):
@@ -138,8 +168,8 @@ def did_you_mean(value: object, choices: Iterable[object]) -> str:
     small = value.lower()
     names = {str(name).lower(): str(name) for name in choices}
     within = [name for name in names if small and small in name]
-    near = (within or difflib.get_close_matches(small, names, 3, 0.5))[:3]
-    return f"Did you mean {joined([names[x] for x in near])}?" if near else ""
+    near = (within or difflib.get_close_matches(small, names, 3))[:3]
+    return f"Did you mean {joined([module + names[x] for x in near])}?" if near else ""
 
 
 def joined(words: Sequence[str]) -> str:

@@ -93,7 +93,7 @@ def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:
     words = ["-m", "tf32dtype", "run", "--precision", "bf16", "--complex64", "--dots"]
     done = python(*words, tmp_path / "p.py", refuser, LD_PRELOAD=str(refuser))
     assert done.returncode == 3, done.stderr
-    assert "no memory for what the precision needs" in done.stderr
+    assert "for which memory was short" in done.stderr
 
 
 #: One thread's product is in the reserve for seconds, while the main thread goes on.

@@ -308,14 +308,14 @@ def test_unaligned_lines(compared):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"layout": (99, -1, 0, 32)}, "no such blocks"),
-        ({"layout": (0, 5, 0, 32)}, "no such blocks"),
-        ({"layout": (0, -1, 0, 33)}, "no such blocks"),
-        ({"rule": 6}, "no such blocks"),
-        ({"rounding": 7}, "no such blocks"),
-        ({"tensor_scale": 0.0}, "no such blocks"),
+        ({"layout": (99, -1, 0, 32)}, "must be those of a block"),
+        ({"layout": (0, 5, 0, 32)}, "must be those of a block"),
+        ({"layout": (0, -1, 0, 33)}, "must be those of a block"),
+        ({"rule": 6}, "must be those of a block"),
+        ({"rounding": 7}, "must be those of a block"),
+        ({"tensor_scale": 0.0}, "must be those of a block"),
         ({"layout": (0, -1, 1, 32), "poison": True}, "which ue4m3 does not have"),
-        ({"draws": np.zeros((1, 31), np.uint64)}, "shape of the lines"),
+        ({"draws": np.zeros((1, 31), np.uint64)}, "draws must be uint64"),
     ],
 )
 def test_what_does_not_fit_raises(change, error):

@@ -490,7 +490,7 @@ def test_blocks_of_no_size_there_is(block: int) -> None:
     rows = (np.zeros((1, 2, 1, 6 * block // 8), "u1"), np.zeros((1, 2, 1), "u1"), None)
     names = [name for name, _ in _core.block_elements]
     operand = (*rows, names.index("float6_e2m3fn"), -1, 0, 1.0)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="block 16, 32, 64 or 128"):
         _core.block_matmul(operand, operand, np.empty((1, 2, 2), "f4"), block, block, 4)
 
 

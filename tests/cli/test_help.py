@@ -11,17 +11,14 @@ import pytest
 import tf32dtype as td
 from tests.support.command_line import plain
 from tf32dtype._cli import main as program
-from tf32dtype._cli.precision_options import add_precision
 
 pytestmark = pytest.mark.once
 
-#: Their programs take the arguments; another test looks at their options.
-RUN_PROGRAMS = ("report", "tune", "run", "blas")
-
 VERBS = set(
-    """choose classify compare compute convert copy count include keep leave list
-    measure multiply name print read replace round run scale search seed show sort store
-    use write""".split()
+    """add allow change choose classify compare compute convert copy count exclude exit
+    find include keep leave list measure multiply name pass print read replace report
+    resume round run say scale search seed set show sort start stop store try use watch
+    write""".split()
 )
 
 
@@ -36,14 +33,11 @@ def parsers():
 
 
 def options():
-    """The options of all commands, and those that `run` and `blas` share."""
-    shared = argparse.ArgumentParser()
-    add_precision(shared)
-    for command, parser in {**parsers(), "shared": shared}.items():
-        if command not in RUN_PROGRAMS:
-            for action in parser._actions:
-                if "-h" not in action.option_strings:
-                    yield pytest.param(action, id=f"{command} {action.dest}")
+    """The options of all commands."""
+    for command, parser in parsers().items():
+        for action in parser._actions:
+            if "-h" not in action.option_strings:
+                yield pytest.param(action, id=f"{command} {action.dest}")
 
 
 def test_every_command_is_listed_once_by_its_question():
@@ -68,19 +62,21 @@ def test_the_list_of_commands(capsys):
 def test_an_option_has_a_verb_and_a_default(option):
     assert option.help.partition(" ")[0] in VERBS
     if option.option_strings and not option.required:
-        assert "default:" in option.help
+        # The options of `tune` that must be given may also follow its program.
+        assert "default:" in option.help or option.help.endswith("(required)")
     if option.nargs in (None, 1) and not option.choices:
         assert option.metavar
 
 
-@pytest.mark.parametrize("command", [x for x in parsers() if x not in RUN_PROGRAMS])
+@pytest.mark.parametrize("command", parsers())
 def test_options_are_in_groups(command):
     parser = parsers()[command]
     groups = {x.title: x._group_actions for x in parser._action_groups}
     assert {x.dest for x in groups["options"]} == {"help"}
     assert groups["positional arguments"] == []
     assert {title for title, actions in groups.items() if actions} <= {
-        *("options", "Input", "Precision", "Scope", "Output")
+        *("options", "Input", "Program", "Result", "Precision", "Scope", "Search"),
+        "Output",
     }
 
 
@@ -93,8 +89,7 @@ def examples_of(text):
 
 def examples():
     for command, row in program._COMMANDS.items():
-        # The programs have tests of their own, the demo has test_demo.py.
-        if command not in (*RUN_PROGRAMS, "demo"):
+        if command != "demo":  # test_demo.py looks at its example
             for line, shown in examples_of(row.module.__doc__):
                 if shown:
                     yield pytest.param(line, shown, id=line)
@@ -135,9 +130,8 @@ def test_every_command_shows_an_example():
     for name, row in program._COMMANDS.items():
         purpose, _, rest = row.module.__doc__.partition("\n\n")
         assert len(purpose.splitlines()) == 1, name
-        if name not in RUN_PROGRAMS:
-            assert rest.startswith("Example")
-            assert purpose.partition(" ")[0].lower() in VERBS
+        assert rest.startswith("Example")
+        assert purpose.partition(" ")[0].lower() in VERBS
 
 
 @pytest.mark.parametrize(("line", "shown"), [*examples()])

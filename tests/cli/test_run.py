@@ -231,7 +231,7 @@ def test_what_is_wrong_is_one_line(
     for words, said in (
         (
             ("--precision", "bogus", "world.py"),
-            "precision must be one of td.typing.PrecisionName; got 'bogus'",
+            "precision must be one of those in `tf32dtype run --help`; got 'bogus'",
         ),
         ((*bf16, "--rounding", "toward_zero", "world.py"), "toward_zero"),
         ((*bf16, "--scale", "column", "world.py"), "column"),

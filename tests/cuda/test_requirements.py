@@ -86,7 +86,7 @@ except ImportError as error:
 @pytest.mark.parametrize("case", ["no CuPy", "no driver", "no GPU"])
 def test_the_recorder(tmp_path: Path, case: str) -> None:
     words = {
-        "no CuPy": "CuPy is not installed (No module named cupy). pip install",
+        "no CuPy": "CuPy is not installed (No module named cupy). Use pip install",
         "no driver": "there is no NVIDIA GPU, or no driver for it: cudaError",
         "no GPU": "there is no NVIDIA GPU",
     }[case]

@@ -48,7 +48,7 @@ BAD = {
     "NUL after it": (framed("{}\0"), "not valid JSON: Extra data"),
     "a number": (framed("3"), "must be an object; got 3"),
     "a list": (framed("[]"), r"must be an object; got \[\]"),
-    "deep": (framed(NESTED), "nested too deeply"),
+    "deep": (framed(NESTED), "JSON must have few levels"),
     "NaN": (framed('{"__metadata__": NaN}'), "NaN is not valid JSON"),
     "a huge number": (framed('{"a": %s}' % ("9" * 5000)), "4300 digits"),
     "twice": (framed(TWICE), "keys must be different; got 'a' twice"),
@@ -63,13 +63,13 @@ BAD = {
     "no object": (of({"a": [1]}), r"tensor 'a': entry must be an object; got \[1\]"),
     "no dtype": (
         of({"a": {"shape": [], "data_offsets": [0, 0]}}),
-        "'a': dtype is missing",
+        "'a': entry must have dtype",
     ),
     "no shape": (
         of({"a": {"dtype": "U8", "data_offsets": [0, 0]}}),
-        "shape is missing",
+        "entry must have shape",
     ),
-    "no offsets": (of({"a": {"dtype": "U8", "shape": [0]}}), "data_offsets is missing"),
+    "no offsets": (of({"a": {"dtype": "U8", "shape": [0]}}), "must have data_offsets"),
     "an unknown dtype": (
         of({"a": tensor("F5", [1], 0, 1)}, b"1"),
         "'a': dtype must be one of BOOL, F4, .*U64; got 'F5'",
@@ -95,7 +95,7 @@ BAD = {
         r"got \[True\]",
     ),
     "a text": (of({"a": tensor("U8", ["1"], 0, 1)}, b"1"), "got .'1'."),
-    "huge": (of({"a": tensor("U8", [2**40], 0, 2**40)}), "ends at byte 1099511627"),
+    "huge": (of({"a": tensor("U8", [2**40], 0, 2**40)}), "got end 1099511627"),
     "overflow": (
         of({"a": tensor("U8", [2**32, 2**32], 0, 0)}),
         "less than 2..63 bytes",
@@ -133,18 +133,18 @@ BAD = {
     ),
     "overlap": (
         of({**TWO, "b": tensor("U8", [4], 2, 6)}, b"123456"),
-        "tensors 'a' and 'b' overlap: bytes",
+        "tensors 'a' and 'b' must not overlap; got bytes",
     ),
     "the same bytes": (
         of({"a": U8, "b": U8}, b"1"),
-        "tensors 'a' and 'b' overlap: bytes",
+        "tensors 'a' and 'b' must not overlap; got bytes",
     ),
     "a hole": (
         of({**TWO, "b": tensor("U8", [4], 5, 9)}, b"123456789"),
         "bytes .* before tensor 'b', do not belong to any tensor",
     ),
     "a hole first": (of({"a": tensor("U8", [1], 1, 2)}, b"12"), "before tensor 'a'"),
-    "cut short": (of(TWO, b"1234567"), "tensor 'b' ends at byte .* only"),
+    "cut short": (of(TWO, b"1234567"), "tensor 'b' must end within .*; got end "),
     "more": (of(TWO, b"123456789"), "the last 1 bytes do not belong to any"),
     "more, and no tensor": (of({}, b"1"), "the last 1 bytes do not belong to any"),
 }
@@ -183,7 +183,7 @@ def test_nothing_is_allocated_for_an_unchecked_header(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(of({"a": tensor("U8", [2**33], 0, 2**33)}))
     tracemalloc.start()
-    with pytest.raises(ValueError, match="ends at byte"):
+    with pytest.raises(ValueError, match="must end within"):
         td.safetensors.load(path, mmap=False)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -327,7 +327,7 @@ def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     (tmp_path / "s.safetensors").write_bytes(of(TWO, b"1234"))
     (tmp_path / INDEX).write_text('{"weight_map": {"a": "s.safetensors"}}')
     with pytest.raises(
-        ValueError, match=r"s\.safetensors is not a valid .* 'b' ends at"
+        ValueError, match=r"s\.safetensors is not a valid .* 'b' must end"
     ):
         td.safetensors.open(tmp_path)
 

@@ -540,7 +540,7 @@ def test_names(tmp_path):
         ("nvfp4, vllm", "a.weight_global_scale", [1e-40], "a finite reciprocal"),
         ("nvfp4, modelopt", "a.weight_scale_2", np.inf, "must be positive"),
         ("nvfp4, modelopt", "a.weight_scale_2", -1, "must be positive"),
-        ("nvfp4, modelopt", "a.weight_scale_2", 3e38, "range of float32"),
+        ("nvfp4, modelopt", "a.weight_scale_2", 3e38, "within the range of float32"),
     ],
 )
 def test_damaged_scales(case, name, value, text, tmp_path):
@@ -557,7 +557,7 @@ def test_negative_scales(tmp_path):
     tensors = CASES["nvfp4, modelopt"]().tensors
     scales = np.full((5, 6), -1, td.float8_e4m3fn)
     td.safetensors.save(tmp_path / "a", tensors | {"a.weight_scale": scales})
-    with pytest.raises(ValueError, match=r"weight 'a\.weight': scales must be ue4m3 codes from 0 to 0x7f; got 0xb8"):
+    with pytest.raises(ValueError, match=r"'a\.weight': scales must be ue4m3 .* 0xb8"):
         td.safetensors.load(tmp_path / "a", blocks=True)
 
 

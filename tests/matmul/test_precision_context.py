@@ -461,7 +461,8 @@ def test_environment() -> None:
     *_, last = done.stderr.splitlines()
     assert last.startswith(
         "ImportError: TF32DTYPE_MATMUL_PRECISION: precision must be one of "
-        "td.typing.PrecisionName; got 'bogus'. "
+        "those in `tf32dtype run --help`; got 'bogus'. "
+        "For example, use bf16, tf32 or f16"
     )
 
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,9 @@ WORDS = {
     "sizes.block_size": ["sizes", "1", "--block-size", "8"],
     "values.grid": ["values", "bf16", "--grid"],
     "values.integers": ["values", "mxint8"],
+    "main.command": ["frmats"],
+    "main.no_near_command": ["x"],
+    "convert.choice": ["convert", "a", "b", "--to", "mxfp8", "--block-size", "8"],
     "main.option": ["sizes", "7B", "--no-such-option"],
 }
 
@@ -113,6 +117,24 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     td.safetensors.save("b.safetensors", weights)
     for name in ("b2.safetensors", "w.safetensors.part", "zero"):
         Path(name).touch()
+
+
+LISTED = {
+    "main.command": "`tf32dtype --help`; got 'frmats'. Did you mean formats",
+    "convert.choice": "--block-size must be one of 16, 32, 64 or 128; got 8",
+    "compare.unknown_format": "`tf32dtype formats`; got 'bf17'. Did you mean bf16?",
+    "compare.unknown_precision": "`tf32dtype run --help` or `tf32dtype sizes 1`; got",
+}
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("name", LISTED)
+def test_names_are_listed_by_commands(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(SystemExit):
+        main(WORDS[name])
+    assert LISTED[name] in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("files")

@@ -135,6 +135,8 @@ CASES: dict[str, Callable[[], object]] = {
     "units.twice": lambda: units.find(["H100", "H100"]),
     "arithmetic.scales": lambda: td.arithmetic("float8_e8m0fnu"),
     "arithmetic.name": lambda: td.arithmetic("bf17"),
+    "arithmetic.core": lambda: td._core.begin_arithmetic("bf16", False, False),
+    "arithmetic.end": lambda: td._core.end_arithmetic(),
     "arithmetic.nested": nested_arithmetic,
     "arithmetic.left": lambda: td.arithmetic("bf16").__exit__(None, None, None),
     "names.owner": lambda: td.names("numpy"),
@@ -156,6 +158,11 @@ CASES: dict[str, Callable[[], object]] = {
     "quantize.out.dtype": lambda: quantize(out=SINGLE),
     "quantize.out.shape": lambda: quantize(out=BF16.T),
     "quantize.objects": lambda: quantize(SINGLE.astype(object)),
+    "core.scale": lambda: td._core.scale_values("x"),
+    "core.block": lambda: td._core.block_bounds(SINGLE, 0),
+    "core.lines": lambda: td._core.block_bounds(np.ones((2, 3)), 32),
+    "core.sums": lambda: td._core.promote_block(*4 * [np.ones(3)]),
+    "quantize.strings": lambda: quantize("a"),
     "quantize.complex": lambda: quantize(SINGLE.astype(complex)),
     "bits.dtype": lambda: td.bits(SINGLE),
     "from_bits.dirty": lambda: td.from_bits([1], "bf16", dirty="x"),
@@ -261,10 +268,10 @@ def test_messages_have_the_shape(name: str) -> None:
 
 
 NEW = {
-    "formats.near": "td.formats; got 'bf17'. Did you mean bf16 or bfloat16?",
+    "formats.near": "td.formats; got 'bf17'. Did you mean bf16?",
     "precision.near": "td.typing.PrecisionName; got 'bf17'. Did you mean bf16, ",
     "blocks.formats.near": "td.blocks.formats; got 'mxfp5'. Did you mean mxfp4",
-    "facts.near": "`tf32dtype formats` lists; got 'tf23'. Did you mean tf32",
+    "facts.near": "td.formats; got 'tf23'. Did you mean tf32",
     "archive.name": "got 'weight'. Did you mean weights?",
 }
 
@@ -272,6 +279,19 @@ NEW = {
 @pytest.mark.parametrize("name", NEW)
 def test_unknown_names_show_the_nearest_and_the_list(name: str) -> None:
     assert NEW[name] in provoke(CASES[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("quantise", "td.quantize"), ("matmull", "td.matmul")]
+)
+def test_unknown_attributes_show_the_nearest(name: str, near: str) -> None:
+    message = provoke(lambda: getattr(td, name))
+    assert message.endswith(f". Did you mean {near}?")
+
+
+def test_names_that_are_near_to_none() -> None:
+    assert "use bf16, tf32 or f16" in provoke(lambda: multiply(precision="foo"))
+    assert "Did you mean" not in provoke(lambda: td.tensor_core.devices["K80"])
 
 
 def test_choices() -> None:

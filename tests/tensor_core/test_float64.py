@@ -272,9 +272,9 @@ def test_arguments():
     )
     assert matmul(x, x.T, device="H100", accumulator=np.float64).dtype == np.float64
     model = next(m for m in MODELS if m.a == "float32")
-    with pytest.raises(ValueError, match="no chain of float64"):
+    with pytest.raises(ValueError, match="model must be a chain of float64"):
         _core.fma_matmul(model, x[None], x.T[None], np.ones((1, 2, 2)))
-    with pytest.raises(TypeError, match="float64 is needed, not float32"):
+    with pytest.raises(TypeError, match="must be float64; got float32"):
         _core.fma_matmul(ROWS[0], x[None].astype(np.float32), x.T[None],
                          np.ones((1, 2, 2)))  # fmt: skip
 

@@ -33,7 +33,7 @@ def test_einsums_keywords() -> None:
     assert np.einsum("ij,kj->ik", x, x, dtype=np.float32).dtype == np.float32
     assert np.einsum("ij,kj->ik", x, x, order="F").flags.f_contiguous
     assert np.einsum("ij,kj->ik", x, x.astype(np.float32)).dtype == np.float32
-    with pytest.raises(TypeError, match="'safe'; casting='same_kind'"):
+    with pytest.raises(TypeError, match="'safe'. Use casting='same_kind'"):
         np.einsum("ij->j", x, dtype=td.float8_e4m3fn)
     same_kind = {"dtype": td.float8_e4m3fn, "casting": "same_kind"}
     assert np.einsum("ij->j", x, **same_kind).dtype == td.float8_e4m3fn
@@ -111,7 +111,7 @@ def test_another_numpy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this version of NumPy has is found; what is not there makes a warning."""
     answers.register()
     monkeypatch.setitem(answers.ANSWERS, "numpy.no_such_function", answers._index)
-    with pytest.warns(RuntimeWarning, match="numpy.no_such_function of its formats"):
+    with pytest.warns(RuntimeWarning, match="numpy.no_such_function of its dtypes"):
         answers.register()
 
 

@@ -1,13 +1,15 @@
 """Run a program that is not Python with its BLAS calls in a lower precision.
 
-  tf32dtype blas --precision bf16 octave script.m
+Example:
+
+  $ tf32dtype blas --precision bf16 octave script.m
 
 The program starts with a preloaded library that intercepts its matrix multiplications:
 calls of any BLAS by the program and by the libraries that it loads. At the end, a line
 on standard error says how many used the precision. You can also preload the library
 yourself:
 
-  LD_PRELOAD=$(tf32dtype blas --path) TF32DTYPE_MATMUL_PRECISION=bf16 octave script.m
+  $ LD_PRELOAD=$(tf32dtype blas --path) TF32DTYPE_MATMUL_PRECISION=bf16 octave script.m
 
 TF32DTYPE_BLAS holds options separated by commas: float64, complex64, dots, lapack,
 min_size=K, rounding=..., scale=..., special_values=..., quiet. Without a precision,
@@ -24,16 +26,19 @@ from .precision_options import add_precision, settings_of
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype blas`."""
+    group = parser.add_argument_group("Program")
+    group.add_argument(
+        "program", metavar="PROGRAM", nargs="?", help="start this program"
+    )
+    group.add_argument(
+        "arguments", nargs=REMAINDER, metavar="...", help="pass these to the program"
+    )
     add_precision(parser)
     group = parser.add_argument_group("Output")
     group.add_argument(
-        "--path", action="store_true", help="print the library's path and exit"
-    )
-    parser.add_argument(
-        "program", metavar="PROGRAM", nargs="?", help="start this program"
-    )
-    parser.add_argument(
-        "arguments", nargs=REMAINDER, metavar="...", help="pass these to the program"
+        "--path",
+        action="store_true",
+        help="print the library's path and exit (default: start the program)",
     )
 
 

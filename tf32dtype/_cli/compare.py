@@ -70,6 +70,7 @@ from .._measures.ways import Way
 from .._measures.ways import select as ways_of
 from .._text import Table, number, print_json, progress
 from ..blocks.formats import formats as block_formats
+from ..tensor_core import devices
 from . import (
     CommandError,
     add_output,
@@ -123,9 +124,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--device",
         action="append",
         metavar="NAME",
-        help="multiply on the tensor core of this device, with float32 accumulators:"
-        " H100, A100, H100:mma.sync, ... Repeat it to compare devices pairwise"
-        " (default: none)",
+        help="multiply on the tensor core of this device, or on one instruction such as"
+        f" H100:mma.sync, with float32 accumulators: {', '.join(devices)}. Repeat it to"
+        " compare devices pairwise (default: none)",
     )
     output = add_output(parser)
     output.add_argument(

@@ -9,13 +9,14 @@ import errno
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
 from .._measures import UserError
-from .._wording import page
+from .._wording import in_terminal, one_of, page
 from . import (
     blas,
     compare,
@@ -109,6 +110,14 @@ class _Parser(argparse.ArgumentParser):
             message += f"; use {self.prog} COMMAND --help to list all options"
         self.exit(2, f"{self.prog}: {message}\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise an error for a value that is not one of the choices."""
+        if action.choices is not None and value not in action.choices:
+            name = action.option_strings[0] if action.option_strings else action.metavar
+            listing = f"those in `{self.prog} --help`" if name == "COMMAND" else ""
+            message = one_of(str(name), value, action.choices, listing)
+            raise argparse.ArgumentError(None, message)
+
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write a message; unlike argparse, let errors of standard output through."""
         if file is not None and file is sys.stdout:
@@ -155,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _COMMANDS[command].module.run(arguments) or 0
         _flush()
     except UserError as error:
-        say(command, str(error))
+        say(command, in_terminal(str(error)))
         return 2
     except OSError as error:
         # What is still to be written must not be tried again at exit.
@@ -197,7 +206,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             description=row.module.__doc__,
-            epilog="\n".join(f"More: {page(path)}" for path in row.pages),
+            epilog=textwrap.fill(f"More: {page(*row.pages)}", 79),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         row.module.add_arguments(command)

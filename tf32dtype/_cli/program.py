@@ -30,18 +30,19 @@ class Failed(SystemExit):
 
 def add_program(parser: ArgumentParser) -> None:
     """Add the arguments that name a program; all arguments after its name go to it."""
-    parser.add_argument(
+    group = parser.add_argument_group("Program")
+    group.add_argument(
         "-m",
         dest="is_module",
         action="store_true",
         help="run a module instead of a script (default: script)",
     )
-    parser.add_argument(
+    group.add_argument(
         "program",
         metavar="script.py",
         help="run this script; a module with -m; - reads standard input",
     )
-    parser.add_argument(
+    group.add_argument(
         "arguments", nargs=REMAINDER, metavar="...", help="pass these to the program"
     )
 

@@ -1,6 +1,8 @@
 """Report how much precision each matrix multiplication of a program needs.
 
-  tf32dtype report script.py
+Example:
+
+  $ tf32dtype report script.py
 
 The program runs once, unchanged, as `python script.py ...` or `python -m module ...`
 runs it. Arguments after its name go to the program, and its exit code is kept. Matrix
@@ -42,6 +44,7 @@ from .streams import complain, flush_own, is_open, keep, tell
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype report`."""
+    add_program(parser)
     shorts = ", ".join(row.short for row in PRECISIONS)
     group = parser.add_argument_group("Precision")
     group.add_argument(
@@ -104,9 +107,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--json", metavar="FILE", help="write all measurements as JSON (default: none)"
     )
     group.add_argument(
-        "--quiet", action="store_true", help="print no table and no progress bar"
+        "--quiet",
+        action="store_true",
+        help="print no table and no progress bar (default: print both)",
     )
-    add_program(parser)
 
 
 def run(arguments: Namespace) -> NoReturn:

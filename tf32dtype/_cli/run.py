@@ -1,6 +1,8 @@
 """Run an unmodified program with its matrix multiplications in a lower precision.
 
-  tf32dtype run --precision bf16 script.py
+Example:
+
+  $ tf32dtype run --precision bf16 script.py
 
 The program runs as `python script.py ...` or `python -m module ...` runs it: arguments
 after its name go to the program, and its exit code and traceback are kept. The
@@ -39,6 +41,7 @@ from .streams import keep, say
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype run`."""
+    add_program(parser)
     group, scope = add_precision(parser)
     group.add_argument(
         "--plan",
@@ -64,8 +67,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         " use the precision of that name (default: not rounded)",
     )
     for name, what in (
-        ("only", "include only (default: all)"),
-        ("except", "exclude (default: none)"),
+        ("only", "include only {} (default: all; repeatable)"),
+        ("except", "exclude {} (default: none; repeatable)"),
     ):
         scope.add_argument(
             f"--{name}",
@@ -73,7 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="FILE[:FUNCTION]",
-            help=f"{what} multiplications in this region; repeatable",
+            help=what.format("multiplications in this region"),
         )
     scope.add_argument(
         "--no-blas",
@@ -92,11 +95,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="exit with code 3 if no multiplication used the precision (default: no)",
     )
-    group.add_argument("--quiet", action="store_true", help="print no summary")
+    group.add_argument(
+        "--quiet",
+        action="store_true",
+        help="print no summary (default: print it at the end)",
+    )
     group.add_argument(
         "--json", metavar="FILE", help="write the summary as JSON (default: none)"
     )
-    add_program(parser)
 
 
 def run(arguments: Namespace) -> NoReturn:

@@ -1,7 +1,12 @@
 """Find the lowest precision of each call site that keeps a program's result.
 
-  tf32dtype tune script.py --check file:out.npy --tolerance 1e-6
-  tf32dtype tune script.py --check 'regex:energy = (\\S+)' --tolerance 1e-5 -- arguments
+Example: with a file that the script writes
+
+  $ tf32dtype tune script.py --check file:out.npy --tolerance 1e-6
+
+Example: with a number that the script prints, and arguments for the script
+
+  $ tf32dtype tune script.py --check 'regex:E = (\\S+)' --tolerance 1e-5 -- arguments
 
 The program runs many times: first unchanged, then with lower precisions for single call
 sites, until none can be lowered further. The result is a plan for
@@ -39,9 +44,9 @@ NOT_FINAL = 4
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Arguments of `tf32dtype tune`."""
+    add_program(parser)
     _add_options(parser)
     parser.set_defaults(parser=parser)
-    add_program(parser)
 
 
 def _add_options(parser: ArgumentParser) -> None:
@@ -102,7 +107,9 @@ def _add_options(parser: ArgumentParser) -> None:
         help="write the plan to FILE (default: plan.toml)",
     )
     group.add_argument(
-        "--quiet", action="store_true", help="print no table and no progress bar"
+        "--quiet",
+        action="store_true",
+        help="print no table and no progress bar (default: print both)",
     )
 
 

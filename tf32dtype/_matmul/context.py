@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 from .. import _core
 from .._options import refuse_unknown, shows
 from .._scopes import decorated
-from .._wording import brief, one_of
+from .._wording import brief, in_terminal, one_of
 from . import numpy_patch
 from .precisions import FLAGS, Options, PrecisionName, Settings, resolve
 from .variables import BLAS_VARIABLE, VARIABLE
@@ -350,7 +350,7 @@ def read_environment() -> None:
         set_matmul_precision(cast(Any, name), **_options(os.environ.get(BLAS_VARIABLE)))
     except ValueError as error:
         also = f" and {BLAS_VARIABLE}" if BLAS_VARIABLE in os.environ else ""
-        raise ImportError(f"{VARIABLE}{also}: {error}") from None
+        raise ImportError(f"{VARIABLE}{also}: {in_terminal(str(error))}") from None
 
 
 def _options(words: str | None) -> Options:

@@ -153,6 +153,10 @@ _SPLIT = [row.short for row in PRECISIONS if row.components > 1]
 _SCALINGS = (None, *get_args(Scale))
 
 
+#: The names that an error offers if none is near.
+COMMON = ("bf16", "tf32", "f16")
+
+
 def known() -> list[str]:
     """All names, the short ones last."""
     return [*(row.preset for row in PRECISIONS), *(row.short for row in PRECISIONS)]
@@ -172,8 +176,9 @@ def find_precision(name: object) -> Precision:
         fix = cure(text) or ""
         use = text.lower() in ("fp8", "float8") or "td.blocks" in fix
         listing = "td.typing.PrecisionName"
+        names = [*COMMON, *known()]
         raise ValueError(
-            one_of("precision", name, known(), listing, fix if use else None)
+            one_of("precision", name, names, listing, fix if use else None)
         )
     return row
 

@@ -108,8 +108,7 @@ def facts(name: str) -> Facts:
             f" {name!r}. {cure(name)}, or the commands inspect, compare and sizes"
         )
     names = [*known(), *_short_names()]
-    listing = "those that `tf32dtype formats` lists"
-    raise UserError(one_of("format", name, names, listing, cure(name)))
+    raise UserError(one_of("format", name, names, "td.formats", cure(name)))
 
 
 def meant(names: str) -> list[str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import blocks as arrays_of_blocks
 from .._matmul.matmul import matmul
-from .._matmul.precisions import PRECISIONS, Precision, find_precision
+from .._matmul.precisions import COMMON, PRECISIONS, Precision, find_precision
 from .._wording import one_of
 from ..blocks.formats import formats as block_formats
 from . import UserError
@@ -132,7 +132,8 @@ def _find(name: str) -> Way:
     try:
         precision = find_precision(name)
     except ValueError:
-        names = [*(precision.short for precision in PRECISIONS), *block_formats]
+        shorts = (precision.short for precision in PRECISIONS)
+        names = [*COMMON, *shorts, *block_formats]
         fix = f"Use --formats for the format {name}" if name in known() else None
         listing = "td.typing.PrecisionName or td.blocks.formats"
         raise UserError(one_of("precision", name, names, listing, fix)) from None

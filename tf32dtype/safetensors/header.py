@@ -138,7 +138,9 @@ def parse_object(text: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"not valid JSON: {error}") from None
     except RecursionError:
-        raise ValueError("JSON is nested too deeply") from None
+        raise ValueError(
+            "JSON must have few levels; got more than Python can read"
+        ) from None
     if not isinstance(found, dict):
         raise ValueError(f"JSON must be an object; got {brief(found)}")
     return found
@@ -164,7 +166,7 @@ def _entry(name: str, facts: Any, start: int) -> Entry:
             raise ValueError(f"entry must be an object; got {brief(facts)}")
         for key in ("dtype", "shape", "data_offsets"):
             if key not in facts:
-                raise ValueError(f"{key} is missing")
+                raise ValueError(f"entry must have {key}; got {brief(facts)}")
         dtype, shape = facts["dtype"], facts["shape"]
         if not isinstance(shape, list):
             raise ValueError(f"shape must be a list; got {brief(shape)}")
@@ -199,16 +201,17 @@ def _check_cover(entries: list[Entry], start: int, size: int) -> None:
     for entry in entries:
         if entry.end > size:
             raise ValueError(
-                f"tensor {brief(entry.name)} ends at byte {entry.end}, but the file "
-                f"has only {size} bytes: copy or write the file again"
+                f"tensor {brief(entry.name)} must end within the file's {size} bytes; "
+                f"got end {entry.end}. Copy or write the file again"
             )
     here = start
     for before, entry in zip([None, *entries], entries, strict=False):
         if entry.begin < here:
             assert before is not None
             raise ValueError(
-                f"tensors {brief(before.name)} and {brief(entry.name)} overlap: bytes "
-                f"{before.begin} to {before.end} and {entry.begin} to {entry.end}"
+                f"tensors {brief(before.name)} and {brief(entry.name)} must not "
+                f"overlap; got bytes {before.begin} to {before.end} and {entry.begin} "
+                f"to {entry.end}"
             )
         if entry.begin > here:
             raise ValueError(

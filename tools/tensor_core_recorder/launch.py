@@ -22,7 +22,7 @@ def _cupy() -> Any:
     try:
         return importlib.import_module("cupy")
     except ImportError as error:
-        raise CudaError(f"CuPy is not installed ({error}): {EXTRA}") from error
+        raise CudaError(f"CuPy is not installed ({error}). Use {EXTRA}") from error
 
 
 def _driver() -> str | None:

@@ -20,18 +20,19 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
     global loops_round, rounds_float64
     cdef int i, number
     if loops_round:
-        raise RuntimeError("NumPy's loops round already")
+        raise RuntimeError("arithmetic must not begin twice: NumPy's loops round")
     if format_name in names:
         number = names.index(format_name)
     elif format_name in ("float16", "float32"):
         number = TF_FLOAT16 if format_name == "float16" else TF_FLOAT32
     else:
-        raise ValueError(f"format_name={format_name!r}: known are"
-                         f" {', '.join([*names, 'float16', 'float32'])}")
+        raise ValueError("format_name must be one of"
+                         f" {', '.join([*names, 'float16', 'float32'])};"
+                         f" got {format_name!r}")
     if rounding_loops == NULL:
         _find_loops()
     if watches and tf_lines_begin(&tf_frames_finder) < 0:
-        raise MemoryError("no memory for figures by line")
+        raise MemoryError("memory for figures by line cannot be allocated")
     tf_arithmetic_set(number, watches)
     rounds_float64 = float64
     _exchange_methods(True)
@@ -47,7 +48,7 @@ def end_arithmetic():
     global loops_round
     cdef int i
     if not loops_round:
-        raise RuntimeError("NumPy's loops do not round")
+        raise RuntimeError("arithmetic must begin before it ends")
     for i in range(rounding_loop_count):
         if rounds_float64 or not _is_wide(&rounding_loops[i]):
             _use_rounding(&rounding_loops[i], False)

@@ -63,7 +63,8 @@ cdef bint _describe_loop(ufunc_object *ufunc, int number, int kind,
         <void *>ufunc.functions[number], &loop.stub)
     if loop.ours == NULL:
         raise RuntimeError(
-            "NumPy's loops can be replaced on Linux on x86-64 and AArch64 alone")
+            "arithmetic cannot replace NumPy's loops on this platform; use Linux on"
+            " x86-64 or AArch64")
     loop.stub.facts = &loop.facts
     return True
 
@@ -77,7 +78,7 @@ cdef _find_loops():
     ufuncs = {id(x): x for x in vars(umath).values() if isinstance(x, np.ufunc)}.values()
     found = <rounding_loop *>malloc(sum(x.ntypes for x in ufuncs) * sizeof(rounding_loop))
     if found == NULL:
-        raise MemoryError("no memory for NumPy's loops")
+        raise MemoryError("memory for NumPy's loops cannot be allocated")
     for ufunc in ufuncs:
         fields = <ufunc_object *><PyObject *>ufunc
         if (ufunc.signature is not None or ufunc.__name__ in about_the_grid

@@ -138,7 +138,7 @@ cdef _exchange_methods(bint ours):
         place = <tf_raising_method *>tf_method_place(<PyObject *>method)
         if place == NULL:
             raise RuntimeError(
-                f"NumPy {np.__version__} has numpy.ufunc.{name} in another form")
+                f"arithmetic cannot use numpy.ufunc.{name} of NumPy {np.__version__}")
         if ours:
             rounded_originals[i] = place[0]
         place[0] = rounded_replacements[i] if ours else rounded_originals[i]

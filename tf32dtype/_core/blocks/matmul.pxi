@@ -5,17 +5,19 @@ cdef int check_packed(cnp.ndarray x, npy_intp inside, str what) except -1:
     cdef npy_intp size = 1, axis
     cdef int ndim = cnp.PyArray_NDIM(x)
     if cnp.PyArray_TYPE(x) != cnp.NPY_UINT8 or ndim < inside + 2:
-        raise ValueError(f"{what} do not fit: {ndim} axes of {x.dtype}")
+        raise ValueError(f"{what} must be uint8 with {inside + 2} axes or more; got"
+                         f" {x.dtype} with {ndim}")
     for axis in range(ndim - 1, ndim - 1 - inside, -1):
         if cnp.PyArray_DIM(x, axis) > 1 and cnp.PyArray_STRIDE(x, axis) != size:
-            raise ValueError(f"{what} of a line are contiguous")
+            raise ValueError(f"{what} of a line must be contiguous; got strides"
+                             f" {(<object>x).strides}")
         size *= cnp.PyArray_DIM(x, axis)
     return 0
 
 
 cdef int check_size(size_t found, size_t needed, str what) except -1:
     if found != needed:
-        raise ValueError(f"{what} do not fit: {found}, not {needed}")
+        raise ValueError(f"number of {what} must be {needed}; got {found}")
     return 0
 
 
@@ -23,7 +25,8 @@ cdef int fill_level(tf_block_level *level, cnp.ndarray codes, int element,
                     npy_intp blocks, npy_intp block) except -1:
     cdef int ndim = cnp.PyArray_NDIM(codes)
     if not 0 <= element < TF_ELEMENT_COUNT:
-        raise ValueError(f"no elements of number {element}")
+        raise ValueError(f"element must be from 0 to {TF_ELEMENT_COUNT - 1}; got"
+                         f" {element}")
     check_packed(codes, 2, "codes")
     check_size(cnp.PyArray_DIM(codes, ndim - 2), blocks, "blocks")
     check_size(cnp.PyArray_DIM(codes, ndim - 1), block * tf_elements[element].width // 8,
@@ -48,7 +51,8 @@ cdef int fill_factor(tf_block_operand *x, operand, tuple lines, npy_intp k,
         ndim = cnp.PyArray_NDIM(numbers)
         x.kind = real_kind(numbers)
         if x.kind > TF_FLOAT32 or operand.shape != (*lines, k):
-            raise ValueError(f"{operand.dtype} of shape {operand.shape} does not fit")
+            raise ValueError(f"operand must be float32 or narrower, of shape"
+                             f" {(*lines, k)}; got {operand.dtype}, {operand.shape}")
         x.numbers = cnp.PyArray_BYTES(numbers)
         x.stride = cnp.PyArray_STRIDE(numbers, ndim - 2)
         x.along = cnp.PyArray_STRIDE(numbers, ndim - 1)
@@ -56,13 +60,14 @@ cdef int fill_factor(tf_block_operand *x, operand, tuple lines, npy_intp k,
         return 0
     codes, scales, residuals, element, residual, x.scale, x.tensor_scale = operand
     if not 0 <= x.scale < TF_SCALE_COUNT:
-        raise ValueError(f"no scales of number {x.scale}")
+        raise ValueError(f"scale must be from 0 to {TF_SCALE_COUNT - 1}; got {x.scale}")
     x.levels = 1 if residuals is None else 2
     if codes.shape[:-2] != lines or (x.levels == 2 and residuals.shape[:-2] != lines):
-        raise ValueError(f"codes of shape {codes.shape} do not fit")
+        raise ValueError(f"codes must have a shape that begins with {lines}; got"
+                         f" {codes.shape}")
     grid = (*lines, blocks, 2) if x.levels == 2 else (*lines, blocks)
     if np.shape(scales) != grid:
-        raise ValueError(f"scales of shape {np.shape(scales)} do not fit")
+        raise ValueError(f"scales must have shape {grid}; got {np.shape(scales)}")
     fill_level(&x.level[0], codes, element, blocks, block)
     if x.levels == 2:
         fill_level(&x.level[1], residuals, residual, blocks, block)
@@ -107,7 +112,8 @@ def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
     cdef int failed, kind = real_kind(out)
     if (out.ndim < 3 or not out.flags.writeable or k < 0
             or block not in (16, 32, 64, 128)):
-        raise ValueError("operands do not fit")
+        raise ValueError("out must be writable with 3 axes or more, k from 0 and block"
+                         f" 16, 32, 64 or 128; got shape {out.shape}, {k} and {block}")
     count, m, n = out.shape[-3:]
     for index in np.ndindex(out.shape[:-3]):
         fill_factor(&x, part_of(a, index), (count, m), k, block)

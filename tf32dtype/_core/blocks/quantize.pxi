@@ -19,8 +19,9 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor_scale,
             and fields.block in (16, 32, 64, 128)
             and 0 <= rule < TF_RULE_COUNT and 0 <= rounding < TF_ROUNDING_COUNT
             and 0 < tensor_scale < float("inf")):
-        raise ValueError(f"no such blocks: {layout}, rule {rule}, tensor scale"
-                         f" {tensor_scale}, rounding {rounding}")
+        raise ValueError("layout, rule, tensor_scale and rounding must be those of a"
+                         f" block format; got {layout}, {rule}, {tensor_scale} and"
+                         f" {rounding}")
     if poison and tf_scales[fields.scale].kind != TF_SCALE_POWERS:
         raise ValueError("blocks are poisoned by the NaN of float8_e8m0fnu, which"
                          f" {tf_scales[fields.scale].name.decode()} does not have")
@@ -33,14 +34,15 @@ cdef tf_block_lines block_lines_of(cnp.ndarray lines) except *:
     cdef tf_block_lines shape
     if lines.ndim != 2 or not cnp.PyArray_ISCARRAY_RO(lines):
         raise ValueError(
-            f"contiguous, aligned lines are needed, not shape {np.shape(lines)}")
+            "lines must be contiguous and aligned, with 2 axes; got shape"
+            f" {np.shape(lines)}")
     shape.count, shape.length = np.shape(lines)
     return shape
 
 
 cdef cnp.ndarray floats_of(array):
     if array.dtype != np.float32:
-        raise TypeError(f"float32 is needed, not {array.dtype}")
+        raise TypeError(f"lines must be float32; got {array.dtype}")
     return array
 
 
@@ -49,7 +51,8 @@ cdef const uint64_t *draws_of(draws, cnp.ndarray lines) except? NULL:
         return NULL
     if (draws.dtype != np.uint64 or draws.shape != np.shape(lines)
             or not draws.flags.c_contiguous):
-        raise ValueError("draws are uint64 and have the shape of the lines")
+        raise ValueError("draws must be uint64 and have the shape of the lines,"
+                         f" {np.shape(lines)}; got {draws.dtype}, {draws.shape}")
     return <const uint64_t *>cnp.PyArray_BYTES(draws)
 
 
@@ -70,8 +73,8 @@ cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
     given = [codes, scales] if residuals is None else [codes, scales, residuals]
     for part, size in zip(given, part_sizes(layout, blocks), strict=True):
         if part.dtype != np.uint8 or part.size != size or not part.flags.c_contiguous:
-            raise ValueError(f"{size} contiguous bytes are needed, not {part.size} of"
-                             f" {part.dtype}")
+            raise ValueError("codes, scales and residuals must be contiguous bytes, here"
+                             f" {size}; got {part.size} of {part.dtype}")
     parts.codes = <uint8_t *>cnp.PyArray_BYTES(codes)
     parts.scales = <uint8_t *>cnp.PyArray_BYTES(scales)
     parts.residuals = NULL
@@ -149,7 +152,8 @@ def block_round(lines, layout, int rule, float tensor_scale, int rounding,
     cdef const uint64_t *random = draws_of(draws, array)
     block_lines_of(target)
     if np.shape(array) != np.shape(target) or not target.flags.writeable:
-        raise ValueError(f"shapes {np.shape(array)} and {np.shape(target)} do not fit")
+        raise ValueError(f"out must be writable and have shape {np.shape(array)}; got"
+                         f" {np.shape(target)}")
     cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
     cdef float *y = <float *>cnp.PyArray_BYTES(target)
     cdef int failed
@@ -205,7 +209,7 @@ def block_bounds(lines, int block):
     cdef const float *x = <const float *>cnp.PyArray_BYTES(array)
     cdef tf_block_bounds bounds
     if block < 1 or block > TF_BLOCK_MOST:
-        raise ValueError(f"no blocks of {block}")
+        raise ValueError(f"block must be from 1 to {TF_BLOCK_MOST}; got {block}")
     with nogil:
         bounds = tf_blocks_bounds(x, shape, block)
     return bounds.greatest, bounds.least, bounds.special

@@ -50,9 +50,10 @@ def quantize_items(source, target, int rounding, int overflow, draws):
     cdef npy_intp count = cnp.PyArray_SIZE(from_array)
     if (from_kind < 0 or is_complex or not 0 <= to_kind <= TF_FLOAT32 or to_complex
             or not target.dtype.isnative):
-        raise TypeError(f"cannot round {source.dtype} to {target.dtype}")
+        raise TypeError(f"x must hold real numbers; got {source.dtype}, which cannot be"
+                        f" rounded to {target.dtype}")
     if cnp.PyArray_SIZE(to_array) != count:
-        raise ValueError("source and target differ in size")
+        raise ValueError(f"target must have {count} items, as source; got {target.size}")
     if draws is not None:
         draw_array = draws
         draw_items = <const uint64_t *>cnp.PyArray_BYTES(draw_array)

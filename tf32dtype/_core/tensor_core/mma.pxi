@@ -111,7 +111,8 @@ def mma_accumulate(model, a, b, c):
     cdef cnp.ndarray x = words_of(a, 2, model.a), y = words_of(b, 2, model.b)
     cdef cnp.ndarray z = words_of(c, 1)
     if np.shape(x) != np.shape(y) or len(x) != len(z):
-        raise ValueError(f"shapes {a.shape}, {b.shape} and {c.shape} do not fit")
+        raise ValueError("a, b and c must have shapes (n, k), (n, k) and (n,); got"
+                         f" {a.shape}, {b.shape} and {c.shape}")
     cdef cnp.ndarray out = np.empty(len(z), np.uint32)
     cdef npy_intp n = len(z), k = np.shape(x)[1], i
     cdef tf_watch watch
@@ -158,10 +159,11 @@ def fma_matmul(model, a, b, out):
             and model.depth == 1 and model.lanes == 0
             and model.rounding == "ties_to_even" and model.flushed == "kept"
             and not model.flushes_results and model.instruction_depth >= 1):
-        raise ValueError(f"no chain of float64 fused multiply-adds: {model}")
+        raise ValueError("model must be a chain of float64 fused multiply-adds; got"
+                         f" {model}")
     for array in (a, b, out):
         if array.dtype != np.float64:
-            raise TypeError(f"float64 is needed, not {array.dtype}")
+            raise TypeError(f"a, b and out must be float64; got {array.dtype}")
     add_products(NULL, model.instruction_depth, a, b, out)
 
 
@@ -173,12 +175,14 @@ cdef int add_products(const tf_precision *precision, npy_intp instruction_depth,
     cdef tf_matrix x, y, z
     kinds = [real_kind(array) for array in (a, b, out)]
     if not (a.ndim == b.ndim == out.ndim >= 3) or not out.flags.writeable:
-        raise ValueError("operands do not fit")
+        raise ValueError("a, b and out must have as many axes, 3 or more, and out be"
+                         f" writable; got {a.shape}, {b.shape} and {out.shape}")
     count, m, n = out.shape[-3:]
     k = a.shape[-1]
     if (a.shape != (*out.shape[:-1], k)
             or b.shape != (*out.shape[:-2], k, n)):
-        raise ValueError(f"shapes {a.shape}, {b.shape} and {out.shape} do not fit")
+        raise ValueError("a, b and out must have shapes (..., m, k), (..., k, n) and"
+                         f" (..., m, n); got {a.shape}, {b.shape} and {out.shape}")
     for index in np.ndindex(out.shape[:-3]):
         x = matrix_of(a[index], kinds[0])
         y = matrix_of(b[index], kinds[1])

@@ -54,7 +54,9 @@ def scaled_mma_matmul(model, a, scales_a, b, scales_b, out):
     if (a.dtype != np.uint8 or b.dtype != np.uint8 or a.shape != (m, k)
             or b.shape != (n, k) or out.dtype != np.float32
             or not out.flags.carray):
-        raise ValueError("operands do not fit")
+        raise ValueError("a, b and out must be uint8 (m, k), uint8 (n, k) and float32"
+                         f" (m, n); got {a.dtype} {a.shape}, {b.dtype} {b.shape} and"
+                         f" {out.dtype} {out.shape}")
     cdef cnp.ndarray s = scales_of(scales_a, model, m, k)
     cdef cnp.ndarray t = scales_of(scales_b, model, n, k)
     cdef cnp.ndarray target = out
@@ -75,10 +77,13 @@ def promote_block(sums, block, scales_a, scales_b):
     """
     arrays = sums, block, scales_a, scales_b
     if not all(x.dtype == np.float32 and x.flags.c_contiguous for x in arrays):
-        raise TypeError("C-contiguous float32 is needed")
+        raise TypeError("sums, block, scales_a and scales_b must be C-contiguous"
+                        f" float32; got {', '.join(str(x.dtype) for x in arrays)}")
     if (sums.shape != (len(scales_a), len(scales_b)) or block.shape != sums.shape
             or not sums.flags.writeable):
-        raise ValueError("operands do not fit")
+        raise ValueError("sums and block must have shape"
+                         f" {(len(scales_a), len(scales_b))}, and sums be writable; got"
+                         f" {sums.shape} and {block.shape}")
     cdef npy_intp m = len(scales_a), n = len(scales_b)
     cdef float *to = <float *>cnp.PyArray_BYTES(sums)
     cdef const float *added = <const float *>cnp.PyArray_BYTES(block)
@@ -96,5 +101,6 @@ def scale_values(str scale, str residual=""):
     cdef cnp.ndarray out = np.empty(256, np.float32)
     if tf_scale_values(scale.encode(), residual.encode(),
                        <float *>cnp.PyArray_BYTES(out)):
-        raise ValueError(f"unknown scale format {scale!r}, or element {residual!r}")
+        raise ValueError("scale must be a scale format, residual an element; got"
+                         f" {scale!r} and {residual!r}")
     return out
