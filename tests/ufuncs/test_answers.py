@@ -33,7 +33,7 @@ def test_einsums_keywords() -> None:
     assert np.einsum("ij,kj->ik", x, x, dtype=np.float32).dtype == np.float32
     assert np.einsum("ij,kj->ik", x, x, order="F").flags.f_contiguous
     assert np.einsum("ij,kj->ik", x, x.astype(np.float32)).dtype == np.float32
-    with pytest.raises(TypeError, match="'safe'. Use casting='same_kind'"):
+    with pytest.raises(TypeError, match=r"'safe'\. Use casting='same_kind'"):
         np.einsum("ij->j", x, dtype=td.float8_e4m3fn)
     same_kind = {"dtype": td.float8_e4m3fn, "casting": "same_kind"}
     assert np.einsum("ij->j", x, **same_kind).dtype == td.float8_e4m3fn
