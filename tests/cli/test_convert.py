@@ -485,7 +485,7 @@ def test_a_weight_that_cannot_be_read_ends_it_before_it_begins(
     path.write_bytes(data)
     argv = checkpoint, "o.safetensors", "--to", "bf16"
     said = complaint(capsys, "convert", *argv)
-    assert "Use --exclude 'w' to keep the tensor" in said
+    assert "use --exclude 'w' to keep the tensor" in said
     assert os.listdir() == [checkpoint]
     report(capsys, *argv, "--exclude", "w$")
 

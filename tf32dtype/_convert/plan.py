@@ -194,7 +194,7 @@ def _why_not(tensor: Tensor, target: Target) -> str:
         array = tensor.get()  # of a weight, checks its codes and scales
     except UserError as error:
         raise UserError(
-            f"{error}. Use --exclude {tensor.name!r} to keep the tensor unchanged"
+            f"{error} (use --exclude {tensor.name!r} to keep the tensor unchanged)"
         ) from None
     if not target.is_picky:
         release(array)
@@ -219,7 +219,7 @@ def left_out(source: TensorFile, options: Options) -> dict[str, str]:
     found = {name: x.problem for name, x in source.items() if x.problem}
     for name, problem in found.items():
         if not any(pattern.search(name) for pattern in exclude):
-            raise UserError(f"{problem}. Use --exclude {name!r} to omit the tensor")
+            raise UserError(f"{problem} (use --exclude {name!r} to omit the tensor)")
     return found
 
 
