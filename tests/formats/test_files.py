@@ -439,4 +439,6 @@ def test_raw_items_are_told_where_they_are_read(form, tmp_path):
     ):
         with pytest.warns(UserWarning, match=r"array\.view\(td\.") as caught:
             assert read().view(form.dtype).dtype == form.dtype
-        assert caught[0].filename == __file__
+        # The garbage collector may warn of other tests' files meanwhile.
+        lines = {x.filename for x in caught if x.category is UserWarning}
+        assert lines == {__file__}

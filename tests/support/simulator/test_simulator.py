@@ -122,7 +122,7 @@ def test_arguments_by_value(host):
     pair = np.array((2, 0.5), np.dtype([("a", "i4"), ("b", "f8")], align=True))
     host.launch(Kernel("sample.cu", "values"), (1,), (3,), pair, np.uint8(10), out)
     np.testing.assert_array_equal(numpy_view(out), [7, 7, 7])
-    with pytest.raises(TypeError, match="unsaid width: 3"):
+    with pytest.raises(TypeError, match="a known width; got 3"):
         host.launch(Kernel("sample.cu", "values"), (1,), (3,), pair, 3, out)
 
 
