@@ -160,11 +160,12 @@ def main() -> int:
     found = []
     for name, calls in units(options.size):
         found += cases(name, calls, wanted)
-    for precision in ("bf16", "bf16x9"):
-        with td.matmul_precision(precision, blas=True):
-            for size in (options.size, 8 * options.size):
+    for precision in (None, "bf16", "bf16x9"):
+        with td.matmul_precision(precision, blas=precision is not None):
+            for size in (options.size, 4 * options.size):
                 for name, calls in routines(size):
-                    found += cases(f"{name} of {size} in {precision}", calls, wanted)
+                    label = f"{name} of {size} in {precision or 'float32 of the library'}"
+                    found += cases(label, calls, wanted)
     found.sort(key=lambda case: -case["factor"])
     for case in found:
         if case["factor"] > options.above:
