@@ -161,11 +161,11 @@ def main() -> int:
     for name, calls in units(options.size):
         found += cases(name, calls, wanted)
     for precision in (None, "bf16", "bf16x9"):
+        used = precision or "float32 of the library"
         with td.matmul_precision(precision, blas=precision is not None):
             for size in (options.size, 4 * options.size):
                 for name, calls in routines(size):
-                    label = f"{name} of {size} in {precision or 'float32 of the library'}"
-                    found += cases(label, calls, wanted)
+                    found += cases(f"{name} of {size} in {used}", calls, wanted)
     found.sort(key=lambda case: -case["factor"])
     for case in found:
         if case["factor"] > options.above:
