@@ -190,13 +190,17 @@ def test_integers_with_every_float16_scale(
 
 def test_a_row_alone_has_no_tiles(write: Callable[..., str]) -> None:
     path = write(w=(np.zeros(34, np.uint8), KIND.Q8_0))
-    with pytest.raises(ValueError, match=r"file.gguf: tensor 'w': .* got shape \(32,\)"):
+    with pytest.raises(
+        ValueError, match=r"file.gguf: tensor 'w': .* got shape \(32,\)"
+    ):
         reader.load(path)
 
 
 def test_a_negative_scale_is_none(write: Callable[..., str]) -> None:
     raw = np.full((1, 36), 0x80, np.uint8)
-    with pytest.raises(ValueError, match=r"file.gguf: tensor 'w': scales must be ue4m3"):
+    with pytest.raises(
+        ValueError, match=r"file.gguf: tensor 'w': scales must be ue4m3"
+    ):
         reader.load(write(w=(raw, KIND.NVFP4)))
 
 
