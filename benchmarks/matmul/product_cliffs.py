@@ -15,7 +15,6 @@ import argparse
 import json
 import re
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from common import machine, pin
+from common import least_times, machine, pin, restart_as_usual
 
 Call = Callable[[], Any]
 ORDINARY = "N(0, 1)"
@@ -121,16 +120,6 @@ def routines(n: int) -> Iterator[tuple[str, dict[str, Call]]]:
     yield "sgemm", {k: partial(blas.sgemm, 1, a, b) for k, (a, b) in data.items()}
 
 
-def least_times(calls: list[Call], repeats: int) -> list[float]:
-    found = [float("inf")] * len(calls)
-    for _ in range(repeats):
-        for i, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            found[i] = min(found[i], time.perf_counter() - start)
-    return found
-
-
 def cases(
     name: str, calls: dict[str, Call], wanted: Callable[[str], Any]
 ) -> Iterator[dict[str, Any]]:
@@ -154,6 +143,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="file for all cases")
     options = parser.parse_args()
     wanted = re.compile(options.only).search
+    restart_as_usual()
     pin()
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")

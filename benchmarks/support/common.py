@@ -106,6 +106,17 @@ def _clock(function: Callable[[], Any], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
+def least_times(
+    calls: list[Callable[[], Any]], repeats: int, floor: float = 0.0
+) -> list[float]:
+    """Return the smallest seconds of each call, or `floor`; the calls take turns."""
+    found = [float("inf")] * len(calls)
+    for _ in range(repeats):
+        for i, call in enumerate(calls):
+            found[i] = min(found[i], _clock(call, 1))
+    return [max(seconds, floor) for seconds in found]
+
+
 def memcpy(count: int) -> Callable[[], None]:
     """A copy that moves `count` bytes (reads as many, writes as many)."""
     source, target = np.ones(count, np.uint8), np.zeros(count, np.uint8)

@@ -18,7 +18,6 @@ import argparse
 import json
 import re
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
@@ -31,7 +30,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "whole"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from common import machine, pin
+from common import least_times, machine, pin, restart_as_usual
 from surface_calls import ufuncs
 
 Call = Callable[[], Any]
@@ -288,21 +287,6 @@ def functions() -> Iterator[Function]:
 # -- times -------------------------------------------------------------------------
 
 
-def once(call: Call) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def least_times(calls: list[Call], repeats: int) -> list[float]:
-    """The least seconds of each call, the calls taking turns."""
-    found = [float("inf")] * len(calls)
-    for _ in range(repeats):
-        for i, call in enumerate(calls):
-            found[i] = min(found[i], once(call))
-    return [max(seconds, LEAST) for seconds in found]
-
-
 Case = tuple[str, str, str]  # format, data, layout
 
 
@@ -331,14 +315,14 @@ class Timer:
     def time(self, case: Case) -> float | None:
         if case not in self.known:
             call = self.built(case)
-            self.known[case] = least_times([call], 3)[0] if call else None
+            self.known[case] = least_times([call], 3, LEAST)[0] if call else None
         return self.known[case]
 
     def factors(self, case: Case) -> dict[str, float]:
         """A case's times over its neighbors', measured in turns."""
         beside = {k: n for k, n in neighbors(case).items() if self.time(n)}
         calls = [self.built(n) for n in (case, *beside.values())]
-        seconds, *others = least_times([c for c in calls if c], 9)
+        seconds, *others = least_times([c for c in calls if c], 9, LEAST)
         self.known[case] = seconds
         return {k: seconds / t for k, t in zip(beside, others, strict=True)}
 
@@ -395,6 +379,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=1 << 14, help="elements (16384)")
     parser.add_argument("--json", type=Path, help="file for the cases found")
     options = parser.parse_args()
+    restart_as_usual()
     pin()
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
