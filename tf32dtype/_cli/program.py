@@ -13,7 +13,7 @@ import threading
 from argparse import REMAINDER, ArgumentParser, Namespace
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from . import CommandError
 
@@ -45,6 +45,22 @@ def add_program(parser: ArgumentParser) -> None:
     group.add_argument(
         "arguments", nargs=REMAINDER, metavar="...", help="pass these to the program"
     )
+
+
+def add_regions(group: Any) -> None:
+    """Add `--only` and `--except`, which include and exclude regions of the program."""
+    for name, dest, what in (
+        ("--only", "only", "include only this region (default: all"),
+        ("--except", "excepted", "exclude this region (default: none"),
+    ):
+        group.add_argument(
+            name,
+            dest=dest,
+            action="append",
+            default=[],
+            metavar="FILE[:FUNCTION]",
+            help=f"{what}; repeatable)",
+        )
 
 
 def run_program(arguments: Namespace) -> NoReturn:

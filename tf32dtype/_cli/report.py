@@ -38,7 +38,7 @@ from .._report.report import Report, count
 from .._report.rounded import rounded
 from .._text import import_all, progress
 from . import CommandError
-from .program import Failed, add_program, end_of_program
+from .program import Failed, add_program, add_regions, end_of_program
 from .streams import complain, flush_own, is_open, keep, tell
 
 
@@ -80,19 +80,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         " report the effects (default: not rounded)",
     )
     group = parser.add_argument_group("Scope")
-    for name, metavar, what in (
-        ("--only", "FILE[:FUNCTION]", "watch only this region (default: everything"),
-        ("--except", "FILE[:FUNCTION]", "exclude this region (default: none"),
-        ("--stop-at", "PACKAGE", "show a package's lines as yours (default: none"),
-    ):
-        group.add_argument(
-            name,
-            dest=name.strip("-").replace("-", "_").replace("except", "excepted"),
-            action="append",
-            default=[],
-            metavar=metavar,
-            help=f"{what}; repeatable)",
-        )
+    add_regions(group)
+    group.add_argument(
+        "--stop-at",
+        action="append",
+        default=[],
+        metavar="PACKAGE",
+        help="show a package's lines as yours (default: none; repeatable)",
+    )
     for name, what in (
         ("--dots", "watch dot products and norms too (default: no)"),
         ("--lapack", "watch matrix multiplications inside LAPACK too (default: no)"),

@@ -34,7 +34,7 @@ from .._source_folders import set_folders
 from .._text import strict_json
 from . import CommandError, preload
 from .precision_options import add_precision, settings_of
-from .program import add_program, end_of_program
+from .program import add_program, add_regions, end_of_program
 from .reached import print_reached, reached
 from .streams import keep, say
 
@@ -66,18 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="round NumPy's float32 arithmetic to this format too; without --precision"
         " use the precision of that name (default: not rounded)",
     )
-    for name, what in (
-        ("only", "include only {} (default: all; repeatable)"),
-        ("except", "exclude {} (default: none; repeatable)"),
-    ):
-        scope.add_argument(
-            f"--{name}",
-            dest={"except": "but"}.get(name, name),
-            action="append",
-            default=[],
-            metavar="FILE[:FUNCTION]",
-            help=what.format("multiplications in this region"),
-        )
+    add_regions(scope)
     scope.add_argument(
         "--no-blas",
         action="store_true",
@@ -134,7 +123,7 @@ def run(arguments: Namespace) -> NoReturn:
     blas = not arguments.no_blas and _core.blas_available()
     settings = settings_of(arguments, blas and not planned)
     only, but = (
-        [find_region(text) for text in x] for x in (arguments.only, arguments.but)
+        [find_region(text) for text in x] for x in (arguments.only, arguments.excepted)
     )
     if (only or but) and not _core.frames_are_known():
         raise CommandError("--only and --except must run on CPython 3.11, 3.12 or 3.13")
