@@ -48,7 +48,7 @@ CASES = {
     ),
     "no driver": (
         CUPY.replace("VERSION", "14.2.0").replace("COUNT", NO_DRIVER),
-        "tf32dtype.cuda cannot use an NVIDIA GPU and its driver:"
+        "tf32dtype.cuda needs an NVIDIA GPU and its driver; got"
         " cudaErrorInsufficientDriver: too old",
     ),
     "no GPU": (

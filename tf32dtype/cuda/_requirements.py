@@ -33,7 +33,7 @@ def check() -> None:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
         raise ImportError(
-            f"tf32dtype.cuda cannot use an NVIDIA GPU and its driver: {error}"
+            f"tf32dtype.cuda needs an NVIDIA GPU and its driver; got {error}"
         ) from error
     if count == 0:
         raise ImportError("tf32dtype.cuda needs an NVIDIA GPU; got none")

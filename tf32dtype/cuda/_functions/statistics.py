@@ -52,7 +52,7 @@ def average(
 ) -> Any:
     if weights is not None or returned:
         raise TypeError(
-            "weights and returned are not supported for np.average on a GPU; use"
+            "weights= and returned= are not supported for np.average on a GPU; use"
             " x.get()"
         )
     return np.mean(a, axis=axis, keepdims=keepdims)
