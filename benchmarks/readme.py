@@ -274,8 +274,10 @@ def made(root: Path) -> Iterator[tuple[Path, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--root", type=Path, default=HERE.parent, help="of documents")
-    parser.add_argument("--check", action="store_true", help="say if it would change")
+    parser.add_argument(
+        "--root", type=Path, default=HERE.parent, help="read documents here"
+    )
+    parser.add_argument("--check", action="store_true", help="fail if it would change")
     options = parser.parse_args()
     changed = []
     for path, new in made(options.root):

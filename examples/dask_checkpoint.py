@@ -132,11 +132,17 @@ def make(path: Path, width: int, layers: int) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("checkpoint", nargs="?", help="a safetensors file")
-    parser.add_argument("--workers", type=int, default=2, help="processes (2)")
-    parser.add_argument("--memory", default="1GB", help="what each may take (1GB)")
-    parser.add_argument("--width", type=int, default=256, help="of what is made")
-    parser.add_argument("--layers", type=int, default=3, help="of what is made")
+    parser.add_argument(
+        "checkpoint", nargs="?", help="read this safetensors file (default: make one)"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="start N processes (2)")
+    parser.add_argument(
+        "--memory", default="1GB", help="limit each process to this (1GB)"
+    )
+    parser.add_argument(
+        "--width", type=int, default=256, help="make tensors of this width (256)"
+    )
+    parser.add_argument("--layers", type=int, default=3, help="make N layers (3)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = options.checkpoint

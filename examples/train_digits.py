@@ -180,9 +180,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--plot", type=Path, help="draw the losses into this file")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--numpy", action="store_true", help="without PyTorch")
+    parser.add_argument("--numpy", action="store_true", help="use NumPy, not PyTorch")
     parser.add_argument(
-        "--quick", action="store_true", help="3 epochs of one seed: 10 seconds"
+        "--quick", action="store_true", help="train 3 epochs of one seed (10 s)"
     )
     options = parser.parse_args(arguments)
     if options.quick:

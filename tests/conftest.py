@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
         metavar="N/M",
-        help="of the tests the N-th of M parts, counted from 0, drawn by their names",
+        help="run the N-th of M parts of the tests, counted from 0, chosen by name",
     )
 
 

@@ -100,8 +100,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="a few repeats")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--quick", action="store_true", help="repeat less often")
+    parser.add_argument("--json", type=Path, help="write the figures here")
     arguments = parser.parse_args()
     restart_as_usual()
     core = pin()

@@ -140,10 +140,10 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
         description=(__doc__ or "").partition("\n")[0],
         prog="python benchmarks/cuda/gpu.py",
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
+    parser.add_argument("--quick", action="store_true", help="measure small sizes only")
     parser.add_argument(
         "--parts", nargs="*", choices=PARTS, default=PARTS, metavar="NAME",
-        help=f"these alone: {', '.join(PARTS)}",
+        help=f"measure only these (all): {', '.join(PARTS)}",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write all measurements here")
     parser.add_argument("--tables", type=Path, help="copy the crossover table here")

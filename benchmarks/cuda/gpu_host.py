@@ -353,8 +353,10 @@ def measure(chosen: list[Case], launches: Launches, repeats: int) -> dict[str, A
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="calls whose names have this")
-    parser.add_argument("--json", type=Path, help="where figures are saved")
+    parser.add_argument(
+        "--only", default="", help="measure calls whose names contain this"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--repeats", type=int, default=101)
     options = parser.parse_args(arguments)
     pin()

@@ -187,9 +187,11 @@ def show(report: Report) -> str:
 def main() -> int:
     restart_as_usual()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few and small matrices")
+    parser.add_argument(
+        "--quick", action="store_true", help="use few and small matrices"
+    )
     parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
-    parser.add_argument("--json", type=Path, help="write what was measured here")
+    parser.add_argument("--json", type=Path, help="write the measurements here")
     options = parser.parse_args()
     if options.read:
         report = json.loads(options.read.read_text())

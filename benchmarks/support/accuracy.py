@@ -150,10 +150,12 @@ def main(
     """The command line of an accuracy benchmark."""
     restart_as_usual()
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few and small matrices")
+    parser.add_argument(
+        "--quick", action="store_true", help="use few and small matrices"
+    )
     parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
-    parser.add_argument("--json", type=Path, help="write what was measured here")
-    parser.add_argument("--plot", type=Path, help="draw it into this file (matplotlib)")
+    parser.add_argument("--json", type=Path, help="write the measurements here")
+    parser.add_argument("--plot", type=Path, help="draw the errors into this file")
     options = parser.parse_args()
     if options.read:
         report = json.loads(options.read.read_text())

@@ -373,11 +373,15 @@ def show(found: list[Found]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="pattern of cases (all)")
+    parser.add_argument("--only", default="", help="measure cases that match (all)")
     parser.add_argument("--formats", type=str.split, default=FORMATS)
-    parser.add_argument("--above", type=float, default=10, help="factor (10)")
-    parser.add_argument("--size", type=int, default=1 << 14, help="elements (16384)")
-    parser.add_argument("--json", type=Path, help="file for the cases found")
+    parser.add_argument(
+        "--above", type=float, default=10, help="print ratios above (10)"
+    )
+    parser.add_argument(
+        "--size", type=int, default=1 << 14, help="use N elements (16384)"
+    )
+    parser.add_argument("--json", type=Path, help="write the cases found here")
     options = parser.parse_args()
     restart_as_usual()
     pin()

@@ -288,7 +288,7 @@ def measure(large: int, repeats: int, budget: float) -> list[dict[str, Any]]:
 
 def main() -> int:
     parser = command_line(__doc__, "4 MB arrays, few repeats")
-    parser.add_argument("--isas", action="store_true", help=f"also {BASELINES}")
+    parser.add_argument("--isas", action="store_true", help=f"measure {BASELINES}, too")
     options = parser.parse_args()
     if options.child:
         pin()

@@ -226,16 +226,25 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a few cases of each call")
     parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="cases that match this expression"
+        "--quick", action="store_true", help="measure few cases of each call"
     )
-    parser.add_argument("--list", action="store_true", help="name the cases; no more")
     parser.add_argument(
-        "--cases", type=Path, metavar="FILE", help="those above their limit in a JSON"
+        "--only", default="", metavar="PATTERN", help="measure cases that match (all)"
     )
-    parser.add_argument("--runs", type=int, default=1, help="runs; the worst counts")
-    parser.add_argument("--worst", type=int, default=60, help="how many cases to print")
+    parser.add_argument(
+        "--list", action="store_true", help="print the names of the cases"
+    )
+    parser.add_argument(
+        "--cases",
+        type=Path,
+        metavar="FILE",
+        help="measure cases above their limit in FILE",
+    )
+    parser.add_argument(
+        "--runs", type=int, default=1, help="take the worst of N runs (1)"
+    )
+    parser.add_argument("--worst", type=int, default=60, help="print N cases (60)")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write all figures here"
     )

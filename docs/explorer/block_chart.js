@@ -23,7 +23,7 @@ explorer.blockChart = (() => {
     /** @param {Block} block @param {number} first */
     function inWords({ elements, amax, worst }, first) {
         const saturated = elements.flatMap((e, i) => (isSaturated(e) ? [first + i] : []));
-        return `${elements.length} numbers, the greatest of magnitude ${amax}; greatest error ${
+        return `${elements.length} numbers, largest magnitude ${amax}; largest error ${
             worst || "not finite"}; ${saturated.length ? `saturated: ${saturated.join(", ")}`
             : "none saturated"}. The table has each.`;
     }

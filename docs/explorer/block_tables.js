@@ -7,13 +7,13 @@ explorer.blockTables = (() => {
 
     /** How a rule finds the scale from A, the greatest magnitude. @type {Object<string, string>} */
     const RULES = {
-        amax: "The least scale that holds A: nothing saturates.",
-        floor: "2 to the difference of exponents (A's and the greatest element's), or the "
-            + "scale nearest to A / the greatest element; what is beyond saturates.",
-        even: "As floor, of A rounded to the element's bits.",
-        nf: "As amax, of three standard deviations where the block looks normal.",
-        mse: "That of the least squared error of a few that are tried.",
-        published: "As TCFP was first published.",
+        amax: "The smallest scale with which A does not saturate.",
+        floor: "2 to the exponent of A minus that of the element's maximum, or the scale "
+            + "nearest to A / that maximum. Larger numbers saturate.",
+        even: "As floor, after A is rounded to the element's bits.",
+        nf: "As amax, with three standard deviations for A where the block looks normal.",
+        mse: "Tries a few scales and takes the one with the least squared error.",
+        published: "The rule of the first publication of TCFP.",
     };
 
     /** "0.5 (0x7E)". @param {BlockScale} scale */
@@ -34,7 +34,7 @@ explorer.blockTables = (() => {
         const scales = (/** @type {Quantized} */ { blocks }) => [
             blocks.slice(0, MOST).map(({ scale }, i) => [i ? ", " : "", scaleText(scale)]),
             blocks.length > MOST && ", \u2026"];
-        return explorer.tables.table("Rules beside each other", [
+        return explorer.tables.table("The rules compared", [
             { title: "Rule", cell: ({ rule }) => (rule === chosen ? rule
                 : h("a", { href: link(rule) }, rule)) },
             { title: all.some(({ blocks }) => blocks.length > 1) ? "Scales of the blocks" : "Scale",

@@ -58,7 +58,7 @@ explorer.numberTables = (() => {
             { title: "Format", cell: (/** @type {any} */ { cast }) =>
                 h("a", { href: explorer.shell.link("number", { format: cast.value.format,
                     x: parsed.text }) }, cast.value.format) },
-            ...parsed.isCode ? [] : [{ title: "What was typed, rounded to it",
+            ...parsed.isCode ? [] : [{ title: "The input rounded to it",
                 cell: (/** @type {any} */ { direct }) => withLoss(direct) }],
             { title: `${valueText(value)} of ${format.short}, cast to it`,
                 cell: (/** @type {any} */ { cast }) => withLoss(cast) },

@@ -7,7 +7,7 @@ explorer.roundingControls = (() => {
     /** Those whose outcome is one number. */
     const { stochastic: _, ...FIXED } = ROUNDINGS;
     /** @type {Object<string, string>} */
-    const OVERFLOWS = { ieee: "as IEEE 754 has it", saturate: "to the greatest number" };
+    const OVERFLOWS = { ieee: "as IEEE 754 has it", saturate: "to the largest finite number" };
 
     /** What a view puts into its keys. */
     const keys = () => ({

@@ -92,7 +92,7 @@ explorer.shell = (() => {
         const moved = now?.view !== view;
         now = { view, state };
         explorer.state.remember(state);
-        tell(refused.length ? `The link asks for what is not here: ${refused.join(", ")}` : "");
+        tell(refused.length ? `This page does not know these parts of the link: ${refused.join(", ")}` : "");
         guarded(() => show(view, state));
         history.replaceState(null, "", explorer.state.write(view.name, state));
         drawTabs();

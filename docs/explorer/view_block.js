@@ -32,7 +32,7 @@
     /** @param {BlockFormat} format @param {Quantized} found */
     const about = (format, found) => h("section", { class: "card" }, h("h2", {}, format.name),
         factList([
-            ["Elements", `${format.element}, ${format.elementBits} bits; greatest ${
+            ["Elements", `${format.element}, ${format.elementBits} bits; maximum ${
                 short(format.max)}`],
             ...format.residual ? [["Second level", format.residual]] : [],
             ["Scales", found.scaleFormat],

@@ -137,7 +137,7 @@
             const some = "1 to 64 numbers or codes with spaces or commas between them";
             const left = explorer.controls.input("a", typed("left"), some);
             const right = explorer.controls.input("b", typed("right"), "As many");
-            const c = explorer.controls.input("c", typed("c"), "What the sum begins with");
+            const c = explorer.controls.input("c", typed("c"), "The initial value of the sum");
             const promotion = explorer.controls.input("Promote every", typed("promoteEvery"),
                 "So many products are summed from 0, and added in float32; empty: never");
             const scalesLeft = explorer.controls.input("Scales of a", typed("scalesLeft"),

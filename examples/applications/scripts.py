@@ -93,10 +93,10 @@ def main(
     `packages` has the name of each package that it needs, by that of its module.
     """
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="less, in some seconds")
+    parser.add_argument("--quick", action="store_true", help="compute less, in seconds")
     parser.add_argument("--read", type=Path, help="take this JSON; compute nothing")
-    parser.add_argument("--json", type=Path, help="write what was found here")
-    parser.add_argument("--plot", type=Path, help="draw it into this file")
+    parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--plot", type=Path, help="draw the results into this file")
     options = parser.parse_args()
     needed = {} if options.read else packages
     needed = needed | ({"matplotlib": "matplotlib"} if options.plot else {})

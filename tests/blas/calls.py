@@ -80,7 +80,9 @@ class Stored:
         np.copyto(self.where(wanted), values, where=mask)
         if wanted.tobytes() != self.memory.tobytes():
             np.testing.assert_array_equal(self.where(self.memory), self.where(wanted))
-            raise AssertionError("written beside, or a zero's sign, or a NaN's bits")
+            raise AssertionError(
+                "bytes outside the result, a zero's sign or a NaN's bits differ"
+            )
 
 
 class Call:

@@ -442,9 +442,16 @@ def checked_apart(name: str) -> tuple[bool, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CHECKS))
-    parser.add_argument("--here", action="store_true", help="in this process")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="at a time")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"run only these (all): {', '.join(CHECKS)}",
+    )
+    parser.add_argument("--here", action="store_true", help="run in this process")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="run N at a time (1)"
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(CHECKS):
         parser.error(f"no check is called {', '.join(unknown)}")

@@ -72,7 +72,7 @@ def test_rules_beside_each_other(explorer):
     """A scale, its errors and what saturates, of each rule."""
     one = explorer().open("#block")
     x = given(one)
-    rows = one.run(CELLS, "Rules beside each other")
+    rows = one.run(CELLS, "The rules compared")
     assert [row[0] for row in rows] == ["amax", "floor", "even", "nf", "mse"]
     for rule, scale, rms, worst, saturated, _ in rows:
         want = td.blocks.quantize(x, "mxfp4", scale=rule)

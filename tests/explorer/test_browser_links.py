@@ -76,7 +76,7 @@ def test_what_is_chosen_goes_with_the_tabs(explorer):
 def test_short_names_in_a_link(explorer, link, full):
     one = explorer().open(link)
     assert one.link.startswith(full)
-    assert "asks for what is not here" not in one.text
+    assert "does not know these parts" not in one.text
 
 
 @pytest.mark.parametrize(

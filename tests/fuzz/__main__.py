@@ -173,7 +173,9 @@ def attempt(call: Call, operands: Sequence[Any]) -> tuple[Any, int]:
     except EXPECTED as error:
         return error, flags
     except Exception as error:
-        raise Failure(f"{type(error).__name__} is no answer: {error}") from error
+        raise Failure(
+            f"{type(error).__name__} is not a documented error: {error}"
+        ) from error
 
 
 # -- the long form -----------------------------------------------------------------
@@ -208,8 +210,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=0, help="number of the first call")
-    parser.add_argument("--kinds", nargs="+", metavar="NAME", help="only such calls")
+    parser.add_argument("--start", type=int, default=0, help="begin with call N (0)")
+    parser.add_argument(
+        "--kinds",
+        nargs="+",
+        metavar="NAME",
+        help="make only calls of these kinds (all)",
+    )
     options = parser.parse_args()
     repeat = f"--seed {options.seed} --start {{}} --calls 1"
     if options.kinds:

@@ -614,8 +614,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=0, help="number of the first call")
-    parser.add_argument("--kinds", nargs="+", metavar="NAME", help="only such calls")
+    parser.add_argument("--start", type=int, default=0, help="begin with call N (0)")
+    parser.add_argument(
+        "--kinds",
+        nargs="+",
+        metavar="NAME",
+        help="make only calls of these kinds (all)",
+    )
     options = parser.parse_args()
     cupy.cuda.set_allocator(backend.allocate)
     backends.use(backend.Host())

@@ -83,7 +83,9 @@ class Fuzzer:
         except Failure:
             raise
         except Exception as error:
-            raise Failure(f"{type(error).__name__} is no answer: {error}") from error
+            raise Failure(
+                f"{type(error).__name__} is not a documented error: {error}"
+            ) from error
         else:
             self.answers["read"] += 1
 
@@ -170,17 +172,19 @@ def fuzz(reader: Reader, options: Any, folder: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--files", type=int, default=10_000, help="for each reader")
+    parser.add_argument(
+        "--files", type=int, default=10_000, help="try N files for each reader (10,000)"
+    )
     parser.add_argument("--reader", nargs="+", choices=READERS, default=list(READERS))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=0, help="number of the first file")
+    parser.add_argument("--start", type=int, default=0, help="begin with file N (0)")
     parser.add_argument(
-        "--memory", type=int, default=1024, help="MB that reading may use"
+        "--memory", type=int, default=1024, help="limit memory to N MB (1024)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=20, help="that reading may take"
+        "--seconds", type=float, default=20, help="limit a read to N seconds (20)"
     )
-    parser.add_argument("--answers", action="store_true", help="list them")
+    parser.add_argument("--answers", action="store_true", help="list the answers")
     parser.add_argument(
         "--keep", type=Path, help="write the first file here; read none"
     )

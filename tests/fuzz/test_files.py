@@ -50,7 +50,7 @@ def fails(tmp_path: Path, answer: Exception) -> str:
 
 def test_failures_are_found(tmp_path: Path) -> None:
     assert "no file is named" in fails(tmp_path, ValueError("bad"))
-    assert "KeyError is no answer" in fails(tmp_path, KeyError("a.bin"))
+    assert "KeyError is not a documented error" in fails(tmp_path, KeyError("a.bin"))
     assert "MemoryError" in fails(tmp_path, MemoryError("a.bin"))
 
 

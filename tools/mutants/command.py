@@ -36,12 +36,27 @@ def summary(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(about_all or "").partition("\n")[0])
     add = parser.add_argument
-    add("--former", metavar="REVISION", help="whose tests find what today's do not")
-    add("--count", type=int, default=200, help="of faults that are planted (200)")
-    add("--seed", type=int, default=1, help="of the draw (1)")
-    add("--subjects", nargs="+", help=f"of {', '.join(C_SUBJECTS)}, Cython, Python")
-    add("--tests", nargs="+", default=[], metavar="PATH", help="run these alone")
-    add("--work", type=Path, default=ROOT / "build/mutants", help="(build/mutants)")
+    add("--former", metavar="REVISION", help="compare with the tests of REVISION")
+    add("--count", type=int, default=200, help="plant N faults (200)")
+    add("--seed", type=int, default=1, help="seed the choice of faults (1)")
+    add(
+        "--subjects",
+        nargs="+",
+        help=f"choose from {', '.join(C_SUBJECTS)}, Cython, Python (all)",
+    )
+    add(
+        "--tests",
+        nargs="+",
+        default=[],
+        metavar="PATH",
+        help="run only these tests (all)",
+    )
+    add(
+        "--work",
+        type=Path,
+        default=ROOT / "build/mutants",
+        help="build here (build/mutants)",
+    )
     options = parser.parse_args()
     folder = options.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)

@@ -191,9 +191,15 @@ def main(arguments: list[str] | None = None) -> int:
     )
     where = parser.add_mutually_exclusive_group(required=True)
     folder: dict[str, Any] = {"type": Path, "metavar": "DIR"}
-    where.add_argument("--out", help="record, and write there", **folder)
-    where.add_argument("--replay", help="judge what was recorded there", **folder)
-    parser.add_argument("--unit", metavar="TEXT", help="only units whose name has it")
+    where.add_argument("--out", help="record results in this folder", **folder)
+    where.add_argument(
+        "--replay",
+        help="compare the results recorded in this folder with the models",
+        **folder,
+    )
+    parser.add_argument(
+        "--unit", metavar="TEXT", help="take only units whose names contain TEXT"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.replay is not None:
