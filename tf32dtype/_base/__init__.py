@@ -1,0 +1,1 @@
+"""Helpers of the whole package: errors, wording, options, scopes, lazy imports."""
