@@ -9,7 +9,7 @@ array([2.1992188, 4.3984375], dtype=tf32)
 import os as _os
 import typing as _typing
 
-from ._requirements import check as _check
+from ._base.requirements import check as _check
 
 _check()
 del _check
@@ -17,6 +17,7 @@ del _check
 import numpy as _numpy  # noqa: E402
 
 from . import interop  # noqa: E402
+from ._base.version import __version__  # noqa: E402
 from ._core import (  # noqa: E402
     bfloat16,
     float4_e2m1fn,
@@ -40,11 +41,10 @@ from ._formats.naming import names  # noqa: E402
 from ._formats.naming import register as _register_names  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
-from ._lazy_modules import attribute as _attribute  # noqa: E402
-from ._lazy_modules import submodule as _submodule  # noqa: E402
 from ._matmul.variables import VARIABLE as _VARIABLE  # noqa: E402
-from ._version import __version__  # noqa: E402
 from .interop import hooks as _hooks  # noqa: E402
+from .interop.lazy_modules import attribute as _attribute  # noqa: E402
+from .interop.lazy_modules import submodule as _submodule  # noqa: E402
 
 if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core
@@ -164,7 +164,7 @@ if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
             return _submodule(__name__, name, _MODULES)
         if name in _LATER:
             return globals().setdefault(name, _attribute(__name__, _LATER[name], name))
-        from ._wording import did_you_mean
+        from ._base.wording import did_you_mean
 
         private = name.startswith("_")
         help = _cure(name) or ("" if private else did_you_mean(name, __dir__(), "td."))

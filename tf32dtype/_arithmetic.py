@@ -7,11 +7,11 @@ from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from . import _core
+from ._base.scopes import decorated
 from ._formats.aliases import FormatName, NumPyName
 from ._formats.quantize import target_dtype
 from ._formats.table import formats
 from ._formats.typed import TargetLike
-from ._scopes import decorated
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -6,8 +6,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from . import _core
-from ._version import __version__
-from ._wording import one_of
+from ._base.version import __version__
+from ._base.wording import one_of
 
 
 @overload

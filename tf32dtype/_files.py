@@ -11,12 +11,13 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_a
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _file_kinds, _npy
+from . import _npy
+from ._base import file_kinds
+from ._base.whole_files import replacing
+from ._base.wording import brief, one_of, warn_of_raw_bytes
 from ._formats.table import format_of_dtype, own_array
 from ._npy import Header
 from ._scaled_arrays import is_scaled
-from ._whole_files import replacing
-from ._wording import brief, one_of, warn_of_raw_bytes
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -186,8 +187,8 @@ def load(
     """
     if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
         raise ValueError(one_of("mmap_mode", mmap_mode, ("r", "r+", "c")))
-    name = _file_kinds.name_of(file)
-    with _file_kinds.naming(name):
+    name = file_kinds.name_of(file)
+    with file_kinds.naming(name):
         if isinstance(file, str | os.PathLike):
             with open(file, "rb") as stream:
                 return _load(stream, file, name, mmap_mode)
@@ -199,10 +200,10 @@ def _begin(stream: IO[bytes], name: str) -> Form | None:
     if not hasattr(stream, "seek"):
         raise TypeError(f"file must be a path or a binary file; got {brief(stream)}")
     start = stream.tell()
-    head = stream.read(_file_kinds.HEAD_BYTES)
+    head = stream.read(file_kinds.HEAD_BYTES)
     if not isinstance(head, bytes):
         raise TypeError(f"{name} must be open in binary mode, 'rb'; got a text file")
-    _file_kinds.check(head, name)
+    file_kinds.check(head, name)
     stream.seek(start)
     form = _npy.read_name(stream)
     stream.seek(start)
@@ -214,12 +215,12 @@ def _load(
 ) -> Held | Archive:
     """What a file holds, once its header is known to be sound."""
     form = _begin(stream, name)
-    _file_kinds.check_npy(stream, name)
+    file_kinds.check_npy(stream, name)
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         warn_of_raw_bytes(loaded, name)
         return _npy.as_format(loaded, form)
-    _file_kinds.check_members(loaded, name)
+    file_kinds.check_members(loaded, name)
     return Archive(loaded, name)
 
 
@@ -240,8 +241,8 @@ class Archive(Mapping[str, "Held"]):
             raise KeyError(one_of("name", name, self.files, f"`files` of {self._name}"))
         archive, member = self._member(name)
         named = f"{name} in {self._name}"
-        with _file_kinds.naming(named):
-            _file_kinds.check_member(archive, member, named)
+        with file_kinds.naming(named):
+            file_kinds.check_member(archive, member, named)
             array: Any = self._npz[name]
             if not isinstance(array, np.ndarray):
                 return array  # type: ignore[no-any-return]  # bytes of another file
@@ -295,13 +296,13 @@ def outline(archive: Archive, name: str) -> Outline | None:
     """
     zipped, member = archive._member(name)
     named = f"{name} in {archive._name}"
-    with _file_kinds.naming(named), zipped.open(member) as stream:
-        if not _file_kinds.is_npy(stream.read(_file_kinds.HEAD_BYTES)):
+    with file_kinds.naming(named), zipped.open(member) as stream:
+        if not file_kinds.is_npy(stream.read(file_kinds.HEAD_BYTES)):
             return None
         stream.seek(0)
         form = _npy.read_name(stream)
         stream.seek(0)
-        dtype, shape = _file_kinds.header(stream)
+        dtype, shape = file_kinds.header(stream)
     nbytes = math.prod(shape) * dtype.itemsize
     if isinstance(form, tuple):
         return Outline(None, form[0], form[1], nbytes)
@@ -344,7 +345,7 @@ def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[by
     if not isinstance(file, str | os.PathLike):
         return nullcontext(file)
     path = os.fspath(file)
-    _file_kinds.check_name(path, "td.savez" if suffix == ".npz" else "td.save", suffix)
+    file_kinds.check_name(path, "td.savez" if suffix == ".npz" else "td.save", suffix)
     return replacing(path if path.endswith(suffix) else path + suffix)
 
 

@@ -36,7 +36,7 @@ from gpu_report import file_name  # noqa: E402
 from measuring import measure_rows  # noqa: E402
 from report import show  # noqa: E402
 
-from tf32dtype._nvrtc import CudaError  # noqa: E402
+from tf32dtype._base.nvrtc import CudaError  # noqa: E402
 from tools.tensor_core_recorder.launch import Gpu  # noqa: E402
 
 

@@ -27,7 +27,7 @@ import cupy
 import numpy as np
 
 import tf32dtype as td
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu_bounds.json"
 ARCH = "sm_90a"
@@ -153,11 +153,11 @@ def rows() -> Iterator[Row]:
 
 def listing(kernel: Any) -> str:
     """What nvdisasm prints of a kernel's file."""
-    cubin = _nvrtc.compile_cuda(kernel.file, kernel.options, ARCH)
+    cubin = nvrtc.compile_cuda(kernel.file, kernel.options, ARCH)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        for program in _nvrtc.disassemblers():
+        for program in nvrtc.disassemblers():
             done = subprocess.run(
                 [program, "-c", file.name], capture_output=True, text=True
             )
@@ -248,7 +248,7 @@ def bound(row: Row, loop: Counter[str], gpu: Gpu = H100) -> dict[str, Any]:
     }
 
 
-def nvrtc() -> str:
+def nvrtc_version() -> str:
     """The compiler's version: another one may make other machine code."""
     return ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
 
@@ -271,7 +271,7 @@ def main() -> None:
             f" issued {x['issued']:8} {x['unit']}"
         )
     if options.json:
-        report = {"gpu": H100._asdict(), "arch": ARCH, "nvrtc": nvrtc()}
+        report = {"gpu": H100._asdict(), "arch": ARCH, "nvrtc": nvrtc_version()}
         report["kernels"] = found
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 

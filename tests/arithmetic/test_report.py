@@ -11,9 +11,9 @@ import pytest
 
 import tf32dtype as td
 from tests.arithmetic.operands import quiet
+from tf32dtype._base.text import strict_json
+from tf32dtype._base.wording import page
 from tf32dtype._report import arithmetic as report
-from tf32dtype._text import strict_json
-from tf32dtype._wording import page
 
 
 def overflow(x: Any) -> Any:

@@ -12,9 +12,9 @@ import tf32dtype as td
 from tests.support.command_line import SIGNED, on_a_terminal
 from tests.support.documents import COMMAND, blocks_of, section, table
 from tests.support.interpreters import python, run_code
+from tf32dtype._base.text import decibels, number, size
 from tf32dtype._cli import demo, main
 from tf32dtype._measures import error_measures, format_facts
-from tf32dtype._text import decibels, number, size
 
 CLAIMS = ("Blocks ", "GPUs: ", "Losses: ")
 

@@ -10,7 +10,7 @@ import pytest
 import tf32dtype as td
 from tests.support import forks
 from tests.support.command_line import complaint, on_a_terminal, plain, report
-from tf32dtype import _text as text
+from tf32dtype._base import text
 
 pytestmark = pytest.mark.once
 

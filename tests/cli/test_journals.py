@@ -10,10 +10,10 @@ import pytest
 
 import tf32dtype as td
 from tests.support.command_line import complaint
+from tf32dtype._base.errors import UserError
+from tf32dtype._base.journal import Journal
 from tf32dtype._cli.main import main
 from tf32dtype._convert.journal import Notes
-from tf32dtype._journal import Journal
-from tf32dtype._measures import UserError
 from tf32dtype._tune.journal import Trials
 
 pytestmark = pytest.mark.once
@@ -202,11 +202,11 @@ PACKAGE = Path(td.__file__).parent
 #: Functions that make files, by the modules that may call them. `replacing` writes all
 #: other files, under the name that the user gave.
 WRITERS = {
-    "_journal.py": {"os.open"},
-    "_whole_files.py": {"open", "tempfile.mkstemp"},
+    "_base/journal.py": {"os.open"},
+    "_base/whole_files.py": {"open", "tempfile.mkstemp"},
     "_convert/output.py": {"os.open"},
     "_tune/trials.py": {"open", "tempfile.TemporaryDirectory"},
-    "_nvrtc.py": {"tempfile.TemporaryDirectory", "path.write_bytes"},  # inside it
+    "_base/nvrtc.py": {"tempfile.TemporaryDirectory", "path.write_bytes"},  # inside it
     "_cli/streams.py": {"os.open"},  # /dev/null
     "_cli/main.py": {"os.open"},  # /dev/null
 }

@@ -13,7 +13,7 @@ import pytest
 import tf32dtype as td
 from tests.support import forks
 from tests.support.command_line import ALL, complaint, on_a_terminal, plain, report
-from tf32dtype import _text as text
+from tf32dtype._base import text
 from tf32dtype._cli.main import main
 
 

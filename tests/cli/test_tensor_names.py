@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf32dtype._text import printable
+from tf32dtype._base.text import printable
 
 pytestmark = pytest.mark.once
 

@@ -17,7 +17,7 @@ import pytest
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.paths import BENCHMARKS, GPU_BENCHMARKS
 from tests.support.simulator.dry_run import Clock, sizes
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype.cuda._matmul import crossover, cublaslt
 
 NO_ENERGY = ["--parts", "cases", "accuracy", "crossover", "figures"]
@@ -275,7 +275,7 @@ def test_energy(gpu, monkeypatch):
 
 def test_no_gpu_is_said(gpu, monkeypatch, capsys):
     def none():
-        raise _nvrtc.CudaError("there is no NVIDIA GPU")
+        raise nvrtc.CudaError("there is no NVIDIA GPU")
 
     monkeypatch.setattr(gpu, "versions", none)
     assert gpu.main(["--quick"], Clock()) == 1

@@ -18,7 +18,7 @@ import pytest
 import tf32dtype as td
 from tests.cuda.native_cases import lay, ours
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype.cuda._matmul import cublaslt, native, tensor_cores
 from tf32dtype.cuda._runtime import cublas
 
@@ -196,7 +196,7 @@ def test_library_that_is_missing(monkeypatch):
         raise ImportError("no libcublas.so.13")
 
     monkeypatch.setattr(cublas.importlib, "import_module", fail)
-    with pytest.raises(_nvrtc.CudaError, match=r"libcublas.so.13.*nvidia-cublas"):
+    with pytest.raises(nvrtc.CudaError, match=r"libcublas.so.13.*nvidia-cublas"):
         cublas._library()
 
 
@@ -412,7 +412,7 @@ def test_fp8_errors(backend, monkeypatch, made, message):
         HOST.put(np.zeros((1, 16, 16), np.uint8)),
         HOST.put(np.ones((1, 16, 16), "f4")),
     )
-    with pytest.raises(_nvrtc.CudaError, match=message):
+    with pytest.raises(nvrtc.CudaError, match=message):
         cublaslt.gemm(a, a, out, ("float8_e4m3fn", "float8_e4m3fn"))
     cublaslt._plan.cache_clear()
     assert len(made.objects) <= 1  # the handle
@@ -425,9 +425,7 @@ def test_cublaslt_that_is_missing(monkeypatch):
 
     monkeypatch.setattr(cublaslt.importlib, "import_module", fail)
     monkeypatch.setattr(cublaslt.ctypes, "CDLL", fail)
-    with pytest.raises(
-        _nvrtc.CudaError, match=r"no libcublasLt.so.12\).*nvidia-cublas"
-    ):
+    with pytest.raises(nvrtc.CudaError, match=r"no libcublasLt.so.12\).*nvidia-cublas"):
         cublaslt._library.__wrapped__()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.cuda import cupy
 from tests.support.paths import ROOT
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype.cuda._runtime import device
 from tf32dtype.cuda._runtime.backend import Kernel
 
@@ -68,7 +68,7 @@ def test_machine_code_is_kept(tmp_path, monkeypatch):
         made.append((file, options, arch))
         return b"machine code of " + arch.encode()
 
-    monkeypatch.setattr(_nvrtc, "compile_cuda", compile_cuda)
+    monkeypatch.setattr(nvrtc, "compile_cuda", compile_cuda)
     for arch in ("sm_80", "sm_90a", "sm_80"):
         expected = b"machine code of " + arch.encode()
         assert device.cubin("cuda/matmul/patch_specials.cu", (), arch) == expected

@@ -12,7 +12,7 @@ pytest.importorskip("cupy")
 
 from tests.support.cuda import HOST
 from tests.support.simulator.backend import Fault
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 
 pytestmark = pytest.mark.once
 
@@ -35,7 +35,7 @@ def test_faults_fit_their_lines(place: tuple[str, str]) -> None:
     for name, (before, after, *_) in TABLES[place].items():
         (text,) = (
             path.read_text()
-            for folder in _nvrtc.FOLDERS
+            for folder in nvrtc.FOLDERS
             if (path := Path(folder, files[name])).is_file()
         )
         assert Fault(name, before, after)(text) != text

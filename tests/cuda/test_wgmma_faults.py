@@ -26,7 +26,7 @@ from tests.cuda.wgmma_cases import (
 from tests.support.cuda import HOST, backend, tfc  # noqa: F401
 from tests.support.cuda_operands import on_host
 from tests.support.simulator.backend import LINE, KernelError, numpy_view
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype.cuda._matmul import wgmma
 from tf32dtype.cuda._runtime.backend import Kernel
 
@@ -105,7 +105,7 @@ def test_layouts(backend, tmp_path, monkeypatch):
     if backend is not HOST:
         pytest.skip("of the host")
     (tmp_path / "probe.cu").write_text(PROBE)
-    monkeypatch.setattr(_nvrtc, "FOLDERS", [*_nvrtc.FOLDERS, tmp_path])
+    monkeypatch.setattr(nvrtc, "FOLDERS", [*nvrtc.FOLDERS, tmp_path])
     rng = np.random.default_rng(11)
     numbers = rng.integers(1, 1 << 16, (2, 70, 104), np.uint16)
     x = HOST.put(numbers)

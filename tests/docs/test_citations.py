@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tests.support.paths import ROOT
-from tf32dtype import _version
-from tf32dtype._wording import PAGES, page
+from tf32dtype._base import version
+from tf32dtype._base.wording import PAGES, page
 
 pytestmark = pytest.mark.once
 
@@ -59,10 +59,10 @@ def test_a_message_names_a_page_by_its_title_and_its_entry_in_the_menu(path):
 
 def test_a_page_is_named_until_the_site_has_an_address(monkeypatch):
     words = 'the page "Number formats" of the documentation'
-    monkeypatch.setattr(_version, "DOCUMENTATION", "")
+    monkeypatch.setattr(version, "DOCUMENTATION", "")
     assert page("concepts/formats") == words
     for address in ("https://example.org/td", "https://example.org/td/"):
-        monkeypatch.setattr(_version, "DOCUMENTATION", address)
+        monkeypatch.setattr(version, "DOCUMENTATION", address)
         assert (
             page("concepts/formats") == "https://example.org/td/concepts/formats.html"
         )

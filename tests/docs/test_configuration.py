@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.documents import DOCS, REFERENCE
 from tests.support.paths import ROOT
-from tf32dtype._requirements import EXTRAS
+from tf32dtype._base.requirements import EXTRAS
 
 pytestmark = pytest.mark.once
 

@@ -22,8 +22,8 @@ from tests.support.documents import (
     table,
 )
 from tests.support.paths import ROOT
+from tf32dtype._base.text import number, power_of_two
 from tf32dtype._cli.main import main
-from tf32dtype._text import number, power_of_two
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from tests.support.paths import ROOT
-from tf32dtype._requirements import EXTRAS, install
+from tf32dtype._base.requirements import EXTRAS, install
 
 FOLDERS = ["benchmarks", "docs", "examples", "src", "tests", "tf32dtype", "tools"]
 FILES = [

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype import _file_kinds, _npy
+from tf32dtype import _npy
+from tf32dtype._base import file_kinds
 
 FORMATS = list(td.formats.values())
 IDS = list(td.formats)
@@ -399,7 +400,7 @@ def test_names_of_other_kinds_are_errors(writer, tmp_path):
     if writer == "td.hdf5.save":
         pytest.importorskip("h5py")
     write, own = WRITERS[writer]
-    for suffix, (what, cure) in _file_kinds._SUFFIXES.items():
+    for suffix, (what, cure) in file_kinds._SUFFIXES.items():
         for name in (f"a{suffix}", f"b.c{suffix.upper()}"):
             path = tmp_path / name
             if suffix in own:

@@ -10,11 +10,11 @@ import pytest
 
 import tf32dtype as td
 from tests.support.interpreters import python, run_code
+from tf32dtype._base.errors import UserError
 from tf32dtype._cli.main import main
 from tf32dtype._formats.aliases import BLOCK_FORMATS, meanings
 from tf32dtype._formats.table import find, find_dtype
 from tf32dtype._matmul.precisions import PRECISIONS, find_precision
-from tf32dtype._measures import UserError
 from tf32dtype._measures.format_facts import facts
 
 ALL = list(td.formats)

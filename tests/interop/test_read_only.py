@@ -16,7 +16,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support import forks
-from tf32dtype import _mapping
+from tf32dtype._base import mapping
 
 pytestmark = pytest.mark.once
 
@@ -190,18 +190,18 @@ def test_a_checkpoint_is_a_tensor_that_can_be_trained(folder: Path) -> None:
 def test_what_is_protected(folder: Path) -> None:
     with open(folder / "x.npy", "rb") as stream:
         size = stream.seek(0, 2)
-        ours = _mapping.map_file(stream.fileno(), size)
+        ours = mapping.map_file(stream.fileno(), size)
         theirs = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     with pytest.raises(ValueError, match="WRITEABLE"):
         ours.flags.writeable = True
-    assert not _mapping.is_protected(ours[4:].view("u2"))
-    assert isinstance(_mapping.exporter(ours[4:].view("u2")), mmap.mmap)
+    assert not mapping.is_protected(ours[4:].view("u2"))
+    assert isinstance(mapping.exporter(ours[4:].view("u2")), mmap.mmap)
     frozen = np.ones(3)
     frozen.flags.writeable = False
-    assert not _mapping.is_protected(frozen)
+    assert not mapping.is_protected(frozen)
     for array in (np.frombuffer(theirs, "u1"), np.frombuffer(b"abc", "u1")[1:]):
-        assert _mapping.is_protected(array)
-        assert not _mapping.is_protected(array.copy())
+        assert mapping.is_protected(array)
+        assert not mapping.is_protected(array.copy())
 
 
 def test_files_larger_than_memory_can_be_mapped(tmp_path: Path) -> None:
@@ -209,5 +209,5 @@ def test_files_larger_than_memory_can_be_mapped(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(1 << 43)
     with path.open("rb") as stream:
-        array = _mapping.map_file(stream.fileno(), 1 << 43)
+        array = mapping.map_file(stream.fileno(), 1 << 43)
     assert array[-1] == 0

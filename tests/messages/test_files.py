@@ -13,7 +13,8 @@ import pytest
 
 import tf32dtype as td
 from tests.support.gguf_bytes import ARRAY, MANY, MXFP4, TEXT, key, tensor, text, whole
-from tf32dtype import _file_kinds, _source_folders
+from tf32dtype import _source_folders
+from tf32dtype._base import file_kinds
 from tf32dtype._tensor_files import open_file
 from tf32dtype.interop import gguf
 from tf32dtype.safetensors import header, schemes
@@ -314,7 +315,7 @@ CASES: dict[str, Callable[[], object]] = {
 
 
 def _naming(error: Exception) -> None:
-    with _file_kinds.naming("a.npy"):
+    with file_kinds.naming("a.npy"):
         raise error
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.support.paths import ROOT
-from tf32dtype import _nvrtc as compiler
-from tf32dtype._nvrtc import CudaError
+from tf32dtype._base import nvrtc as compiler
+from tf32dtype._base.nvrtc import CudaError
 from tools.tensor_core_recorder import bulk_inputs, instructions, launch, tiles
 from tools.tensor_core_recorder.probes import probes
 

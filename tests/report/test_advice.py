@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.report.samples import HERE, gaussian, run, sample, site
-from tf32dtype._measures import UserError
+from tf32dtype._base.errors import UserError
 from tf32dtype._report.call_sites import CallSite, Frame
 from tf32dtype._report.options import options
 from tf32dtype._report.report import Report

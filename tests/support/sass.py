@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype.cuda._runtime.backend import Kernel
 
 ARCHITECTURES = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
@@ -15,8 +15,8 @@ ARCHITECTURES = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
 @cache
 def _compiled(file: str, options: tuple[str, ...], arch: str) -> tuple[bytes, str]:
     try:
-        return _nvrtc.compile_and_log(file, options, arch)
-    except _nvrtc.CudaError as error:
+        return nvrtc.compile_and_log(file, options, arch)
+    except nvrtc.CudaError as error:
         if "cannot be loaded" in str(error):
             pytest.skip(str(error))
         raise
@@ -24,7 +24,7 @@ def _compiled(file: str, options: tuple[str, ...], arch: str) -> tuple[bytes, st
 
 @cache
 def _counts(file: str, options: tuple[str, ...], arch: str) -> dict[str, int]:
-    found = _nvrtc.opcodes(_compiled(file, options, arch)[0])
+    found = nvrtc.opcodes(_compiled(file, options, arch)[0])
     if found is None:
         pytest.skip("no nvdisasm")
     return found

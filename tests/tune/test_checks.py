@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tf32dtype._measures import UserError
+from tf32dtype._base.errors import UserError
 from tf32dtype._tune.checks import Check, CheckError, digest, distance
 from tf32dtype._tune.peaks import PEAKS, gain
 

@@ -18,7 +18,7 @@ import pytest
 import tf32dtype as td
 from tests.support import forks, interpreters
 from tf32dtype import _core
-from tf32dtype._journal import Journal
+from tf32dtype._base.journal import Journal
 from tf32dtype._matmul.plans import read_plan
 
 if not (_core.blas_available() and _core.frames_are_known()):

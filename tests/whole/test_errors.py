@@ -5,7 +5,7 @@ import pytest
 
 import tf32dtype as td
 from tf32dtype import blocks, tensor_core
-from tf32dtype._wording import brief
+from tf32dtype._base.wording import brief
 
 LONG = 600  # characters; the longest lists of what is known take 575
 

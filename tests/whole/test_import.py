@@ -19,13 +19,15 @@ print(*sorted(set(sys.modules) - before))
 OTHERS = {"_interpreters", "_xxsubinterpreters", "cython_runtime", "_cython"}
 #: The package's; each costs what finding and reading a file does.
 OWN = """
-    _caller _core _core._core _imports _lazy_modules _requirements _version _wording
+    _base _base.caller _base.imports _base.requirements _base.version _base.wording
+    _core _core._core
     _formats _formats.aliases _formats.bit_packing _formats.codes _formats.naming
     _formats.table
     _functions _functions.answers _functions.averages _functions.sorting
     _matmul _matmul.variables
     interop interop.dask_hooks interop.dlpack interop.finfo interop.hooks
-    interop.isdtype interop.known_to_zarr interop.masked interop.pandas
+    interop.isdtype interop.known_to_zarr interop.lazy_modules
+    interop.masked interop.pandas
     interop.printing interop.scipy interop.tensors interop.text
 """.split()
 

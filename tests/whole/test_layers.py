@@ -16,17 +16,16 @@ pytestmark = pytest.mark.once
 #: docs/project/architecture.md describes them; `__init__` is the package's own file.
 LAYERS = {
     "tf32dtype": """
-        _caller _version
-        _wording _options _scopes _imports _requirements _file_kinds _text
-        _whole_files _tensor_names _scaled_arrays _mapping
-        _core _nvrtc
+        _base
+        _scaled_arrays
+        _core
         _formats _source_folders _config
-        tensor_core blocks _lazy_modules
+        tensor_core blocks
         _npy
         _matmul _files _arithmetic safetensors hdf5
         _functions
         interop _measures
-        _tensor_files _journal
+        _tensor_files
         _convert _report
         _tune
         cuda typing __init__

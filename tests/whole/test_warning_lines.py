@@ -204,5 +204,5 @@ def test_only_one_function_warns() -> None:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
             and node.value.id == "warnings"
         }  # fmt: skip
-        own = {"warn", "warn_explicit"} if path.name != "_caller.py" else {"warn"}
+        own = {"warn", "warn_explicit"} if path.name != "caller.py" else {"warn"}
         assert not names & own, path.relative_to(ROOT)

@@ -16,7 +16,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.paths import ROOT, SRC
-from tf32dtype._nvrtc import sources
+from tf32dtype._base.nvrtc import sources
 
 pytestmark = pytest.mark.once
 
@@ -142,12 +142,12 @@ TRIED = """
 import sys
 import tarfile
 import numpy as np, tf32dtype as td
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype._cli.main import main
 
 print(td.__file__)
 assert td.isa() and float((np.ones(4, td.bf16) @ np.ones(4, td.bf16))) == 4
-assert all(_nvrtc.sources(kernel) for kernel in sys.argv[1:])
+assert all(nvrtc.sources(kernel) for kernel in sys.argv[1:])
 main(["formats"])
 main(["run", "--precision", "tf32", "--quiet", "multiply.py"])
 """

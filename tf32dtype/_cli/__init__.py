@@ -1,18 +1,12 @@
 """The commands of `tf32dtype`, one a file.
 
 A command's module has `add_arguments(parser)` and `run(arguments)`; `run` prints
-its report, and raises `CommandError` for what the user has to put right. The module's
+its report, and raises `UserError` for what the user has to put right. The module's
 docstring is the text of `--help`: the purpose, an example with its output, the rules.
 """
 
 from argparse import ArgumentParser
 from typing import Any
-
-from .._measures import UserError
-
-
-class CommandError(UserError):
-    """What the user typed cannot be done; the message is one line."""
 
 
 def add_output(parser: ArgumentParser) -> Any:

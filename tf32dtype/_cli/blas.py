@@ -19,8 +19,9 @@ calls are only counted.
 import os
 from argparse import REMAINDER, ArgumentParser, Namespace
 
+from .._base.errors import UserError
 from .._matmul.precisions import resolve
-from . import CommandError, preload
+from . import preload
 from .precision_options import add_precision, settings_of
 
 
@@ -48,19 +49,19 @@ def run(arguments: Namespace) -> int:
         print(preload.library())
         return 0
     if arguments.program is None:
-        raise CommandError(
+        raise UserError(
             "PROGRAM must be given; use --path to print only the library's path"
         )
     settings = settings_of(arguments)
     try:
         resolve(settings)
     except ValueError as error:
-        raise CommandError(str(error)) from None
+        raise UserError(str(error)) from None
     variables = {**os.environ, **preload.environment(settings)}
     words = [arguments.program, *arguments.arguments]
     try:
         os.execvpe(arguments.program, words, variables)
     except OSError as error:
-        raise CommandError(
+        raise UserError(
             f"{arguments.program} cannot be started: {error.strerror}"
         ) from None

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import UserError
+from .._base.text import Painted, Table
 from .._measures.format_facts import Facts
-from .._text import Painted, Table
-from . import CommandError
 from .exact import (
     Number,
     decimal_digits,
@@ -38,14 +38,14 @@ def code(text: str, form: Facts) -> int:
 
     Raises
     ------
-    CommandError
+    UserError
         If the format's codes are shorter.
     """
     typed = int(text, 16)
     # The codes of fp6 and fp4 are shorter than their byte.
     width = form.bits + form.unused_low_bits
     if typed >> width:
-        raise CommandError(
+        raise UserError(
             f"code of {form.name} must have at most {width} bits; got {text}"
         )
     return typed

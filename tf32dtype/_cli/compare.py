@@ -60,6 +60,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.errors import UserError
+from .._base.text import Table, number, print_json, progress
 from .._formats.table import formats
 from .._matmul.context import matmul_precision
 from .._matmul.precisions import known as precision_names
@@ -68,11 +70,9 @@ from .._measures.format_facts import NUMPY_NAMES, Facts, known, select, signed
 from .._measures.units import find as find_units
 from .._measures.ways import Way
 from .._measures.ways import select as ways_of
-from .._text import Table, number, print_json, progress
 from ..blocks.formats import formats as block_formats
 from ..tensor_core import devices
 from . import (
-    CommandError,
     add_output,
     compare_devices,
     compare_precisions,
@@ -142,7 +142,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the report; 1 if nothing reaches the target."""
     if arguments.target_db is not None and np.isnan(arguments.target_db):
-        raise CommandError("--target-db must be a number of dB; got nan")
+        raise UserError("--target-db must be a number of dB; got nan")
     if arguments.b is None:
         report, tables = _stored(arguments)
     elif arguments.device:
@@ -162,7 +162,7 @@ Report = tuple[dict[str, Any], list[Table]]
 def _stored(arguments: Namespace) -> Report:
     for option in ("precision", "device"):
         if getattr(arguments, option):
-            raise CommandError(
+            raise UserError(
                 f"--{option} must only be given with two files; got only {arguments.a}"
             )
     named, in_blocks = _names(arguments.formats)
@@ -205,7 +205,7 @@ def _products(arguments: Namespace) -> Report:
 
 def _on_devices(arguments: Namespace) -> Report:
     if arguments.target_db is not None:
-        raise CommandError(
+        raise UserError(
             "--target-db and --device must not be given together; use --target-db to"
             " choose among formats, --device to compare tensor cores"
         )
@@ -238,10 +238,10 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
     """Names of formats, and of block formats."""
     words = _words(names)
     if names is not None and not words:
-        raise CommandError("--formats must name at least one format; got an empty list")
+        raise UserError("--formats must name at least one format; got an empty list")
     for word in words:
         if word in precision_names() and word not in (*known(), *formats.known()):
-            raise CommandError(
+            raise UserError(
                 f"--formats must not name precisions; use --precision {word}"
             )
     in_blocks: list[str] = [
@@ -255,7 +255,7 @@ def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
     named, in_blocks = _names(arguments.formats)
     wanted = [*in_blocks, *_words(arguments.precision)]
     if arguments.precision is not None and not _words(arguments.precision):
-        raise CommandError(
+        raise UserError(
             "--precision must name at least one precision; got an empty list"
         )
     return named, ways_of([*dict.fromkeys(wanted)])
@@ -273,14 +273,14 @@ def _factors(arguments: Namespace) -> tuple[Array, Array]:
     a, b = (read(name) for name in names)
     for name, x in zip(names, (a, b), strict=True):
         if x.ndim not in (1, 2):
-            raise CommandError(
+            raise UserError(
                 f"{name} must be a matrix or a vector; got shape {x.shape}. To compare"
                 f" storage formats use: tf32dtype compare {name}"
             )
     a = a[np.newaxis] if a.ndim == 1 else a
     b = b[:, np.newaxis] if b.ndim == 1 else b
     if a.shape[1] != b.shape[0]:
-        raise CommandError(
+        raise UserError(
             f"{names[0]} must have as many columns as {names[1]} has rows; "
             f"got {a.shape[1]} and {b.shape[0]}"
         )

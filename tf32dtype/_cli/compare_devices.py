@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.errors import UserError
+from .._base.text import Table, decibels, number
 from .._measures.error_measures import (
     Distance,
     blocks,
@@ -24,8 +26,6 @@ from .._measures.error_measures import (
 from .._measures.format_facts import Facts, known
 from .._measures.units import ACCUMULATOR, Unit
 from .._measures.ways import Way
-from .._text import Table, decibels, number
-from . import CommandError
 
 Array = NDArray[Any]
 
@@ -147,14 +147,14 @@ def check(units: Sequence[Unit], subjects: Sequence[Subject]) -> None:
 
     Raises
     ------
-    CommandError
+    UserError
         If not; it lists the formats that they have.
     """
     for subject in subjects:
         if not any(subject.has(unit) for unit in units):
             names = ", ".join(unit.name for unit in units)
             has = ", ".join(formats(units))
-            raise CommandError(
+            raise UserError(
                 f"{names} does not support {subject.name}; use one of {has}"
             )
 

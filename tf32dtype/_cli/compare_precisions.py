@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.text import Table, decibels, number, size
 from .._measures.error_measures import Distance, blocks
 from .._measures.ways import Way
-from .._text import Table, decibels, number, size
 
 Array = NDArray[Any]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.text import Table, decibels, number, size
 from .._measures.error_measures import (
     Distance,
     blocks,
@@ -20,7 +21,6 @@ from .._measures.error_measures import (
     underflows,
 )
 from .._measures.format_facts import Facts
-from .._text import Table, decibels, number, size
 
 Array = NDArray[Any]
 

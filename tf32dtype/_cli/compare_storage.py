@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import blocks as arrays_of_blocks
+from .._base.text import Table, decibels, number, size
 from .._measures.error_measures import (
     BLOCK_ELEMENTS,
     Distance,
@@ -17,7 +18,6 @@ from .._measures.error_measures import (
     underflows,
 )
 from .._measures.format_facts import Facts
-from .._text import Table, decibels, number, size
 from ..blocks.formats import formats as block_formats
 
 Array = NDArray[Any]

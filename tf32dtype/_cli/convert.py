@@ -41,11 +41,8 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 
-from .._convert.convert import Result, convert
-from .._convert.options import Options
-from .._convert.targets import find
-from .._formats.quantize import ROUNDINGS
-from .._text import (
+from .._base.errors import UserError
+from .._base.text import (
     Table,
     counted,
     decibels,
@@ -55,8 +52,12 @@ from .._text import (
     progress,
     size,
 )
+from .._convert.convert import Result, convert
+from .._convert.options import Options
+from .._convert.targets import find
+from .._formats.quantize import ROUNDINGS
 from ..blocks.formats import BLOCK_SIZES, RULES
-from . import CommandError, add_output
+from . import add_output
 from .operands import opened
 from .streams import say
 
@@ -207,7 +208,7 @@ def _tile(text: str | None) -> tuple[int | None, int | None] | None:
         return None
     found = re.fullmatch(r"(all|[1-9]\d*)x(all|[1-9]\d*)", text)
     if found is None:
-        raise CommandError(
+        raise UserError(
             f"--tile must be such as 128x128, 1x128, 1xall or allxall; got {text}"
         )
     rows, columns = (None if x == "all" else int(x) for x in found.groups())

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import UserError
 from .._measures.format_facts import floor_log2
-from . import CommandError
 
 _HEX_FLOAT = re.compile(r"([+-]?)0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)", re.IGNORECASE)
 _CODE = re.compile(r"0x[0-9a-f_]+", re.IGNORECASE)
@@ -32,11 +32,11 @@ def parse(text: str) -> Number:
 
     Raises
     ------
-    CommandError
+    UserError
         If it is no number, or too long to be kept exactly.
     """
     if len(text) > _LONGEST_INPUT:
-        raise CommandError(
+        raise UserError(
             f"number must have at most {_LONGEST_INPUT} characters; got {len(text)}"
         )
     if re.fullmatch(r"[+-]?(inf|infinity|nan)", text, re.IGNORECASE):
@@ -46,7 +46,7 @@ def parse(text: str) -> Number:
     if decimal := _DECIMAL_EXPONENT.search(text):
         exponent = decimal[1]
     if len(exponent) > 6 or abs(int(exponent or 0)) > _LARGEST_EXPONENT:
-        raise CommandError(
+        raise UserError(
             f"exponent must be at most {_LARGEST_EXPONENT} in size; got {text}"
         )
     try:
@@ -57,14 +57,14 @@ def parse(text: str) -> Number:
         value = Fraction(text)
         return -0.0 if value == 0 and text.startswith("-") else value
     except ZeroDivisionError:
-        raise CommandError(f"number must not divide by zero; got {text}") from None
+        raise UserError(f"number must not divide by zero; got {text}") from None
     except ValueError:
         if os.sep in text or os.path.splitext(text.partition(":")[0])[1]:
-            raise CommandError(
+            raise UserError(
                 f"{text} is not an existing file and not a number"
                 + ("; use FILE:NAME for a tensor of a file" if ":" in text else "")
             ) from None
-        raise CommandError(
+        raise UserError(
             "argument must be a file or a number such as 3.14159, 1e-40, 1/3, 0x1.8p-3,"
             f" inf or nan; got {text!r}"
         ) from None

@@ -23,8 +23,8 @@ from argparse import ArgumentParser, Namespace
 from fractions import Fraction
 from typing import Any
 
+from .._base.text import Table, number, power_of_two, print_json
 from .._measures.format_facts import Facts, facts, known
-from .._text import Table, number, power_of_two, print_json
 from . import add_output
 
 _OCTAVES = {"[0.5,1)": Fraction(1, 2), "[1,2)": Fraction(1), "[2,4)": Fraction(2)}

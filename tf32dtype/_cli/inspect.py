@@ -64,12 +64,12 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from .._base.errors import UserError
+from .._base.text import Painted, Table, print_json, say
 from .._measures.format_facts import Facts, facts, known, meant
-from .._text import Painted, Table, print_json, say
 from ..blocks.formats import BLOCK_SIZES, RULES
 from ..blocks.formats import formats as block_formats
 from . import (
-    CommandError,
     add_output,
     codes,
     inspect_all,
@@ -131,7 +131,7 @@ def run(arguments: Namespace) -> None:
     """Print the report."""
     paths = [path for word in arguments.what if (path := _file_of(word))]
     if paths and len(arguments.what) > 1:
-        raise CommandError(
+        raise UserError(
             f"{paths[0]} must be the only argument, because it is a file; got"
             f" {len(arguments.what)} arguments. Use --tensor to name tensors"
         )
@@ -140,7 +140,7 @@ def run(arguments: Namespace) -> None:
         return
     typed = _numbers(arguments.what)
     if arguments.tensor:
-        raise CommandError(f"--tensor must only be given with a file; got {typed[0]!r}")
+        raise UserError(f"--tensor must only be given with a file; got {typed[0]!r}")
     if arguments.all and arguments.format is None and is_code(typed[0]):
         _only_one(typed)
         reports: list[Any] = [inspect_all.code_report(typed[0])]
@@ -148,7 +148,7 @@ def run(arguments: Namespace) -> None:
         names = meant(_FORMAT if arguments.format is None else arguments.format)
         in_blocks = [name for name in names if name in block_formats]
         if in_blocks and (others := [x for x in names if x not in block_formats]):
-            raise CommandError(
+            raise UserError(
                 "--format must name only block formats or only other formats; got"
                 f" {in_blocks[0]} and {others[0]}"
             )
@@ -177,16 +177,16 @@ def _numbers(words: list[str]) -> list[str]:
         else:
             found.append(word.strip())
     if not found:
-        raise CommandError("standard input must have at least one number; got none")
+        raise UserError("standard input must have at least one number; got none")
     return found
 
 
 def _check_options(arguments: Namespace, in_blocks: bool) -> None:
     if in_blocks and arguments.all:
-        raise CommandError("--all must not be given with a block format")
+        raise UserError("--all must not be given with a block format")
     for option in ("scale", "block_size"):
         if getattr(arguments, option) and not in_blocks:
-            raise CommandError(
+            raise UserError(
                 f"--{option.replace('_', '-')} must only be given with a block format;"
                 f" use --format with one of {', '.join(block_formats)}"
             )
@@ -194,7 +194,7 @@ def _check_options(arguments: Namespace, in_blocks: bool) -> None:
 
 def _of_formats(forms: list[Facts], typed: list[str], arguments: Namespace) -> Any:
     if arguments.format is None and (first := [x for x in typed if is_code(x)]):
-        raise CommandError(
+        raise UserError(
             f"{first[0]} is a code and not a number; use --format to name its format"
         )
     if arguments.all:
@@ -210,7 +210,7 @@ def _of_formats(forms: list[Facts], typed: list[str], arguments: Namespace) -> A
 
 def _only_one(typed: list[str]) -> None:
     if len(typed) > 1:
-        raise CommandError(f"--all must be given with one number; got {len(typed)}")
+        raise UserError(f"--all must be given with one number; got {len(typed)}")
 
 
 def _file_of(text: str) -> str:
@@ -220,7 +220,7 @@ def _file_of(text: str) -> str:
         return ""
     try:
         parse(path.strip())
-    except CommandError:
+    except UserError:
         return path
     return ""
 
@@ -231,7 +231,7 @@ def _run_file(arguments: Namespace, path: str) -> None:
     for option in ("format", "all", "scale", "block_size"):
         if getattr(arguments, option):
             name = option.replace("_", "-")
-            raise CommandError(
+            raise UserError(
                 f"--{name} must only be given with numbers; got the file {path}"
             )
     report, table = inspect_files.report(path, arguments.tensor)

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from .._base.errors import UserError
+from .._base.text import Table, number
 from .._measures.format_facts import Facts, facts, known
-from .._text import Table, number
-from . import CommandError, number_line
+from . import number_line
 from .codes import coded, error, painted, read
 from .codes import table as codes_table
 from .exact import is_code, shown
@@ -17,7 +18,7 @@ Report = tuple[dict[str, Any], Callable[[], None]]
 def report(forms: list[Facts], typed: str) -> Report:
     """A number in every format, and number lines around it in some of them."""
     if is_code(typed) and len(forms) > 1:
-        raise CommandError(
+        raise UserError(
             f"{typed} is a code and not a number; use --format with one of"
             f" {', '.join(form.name for form in forms)}"
         )
@@ -53,7 +54,7 @@ def code_report(typed: str) -> Report:
     code = int(typed, 16)
     fitting = [f for f in forms if not code >> (f.bits + f.unused_low_bits)]
     if not fitting:
-        raise CommandError(f"code must not have more bits than any format; got {typed}")
+        raise UserError(f"code must not have more bits than any format; got {typed}")
     records = [
         {"format": form.name, **coded(form, form.from_code(code), code)}
         for form in fitting

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import blocks
+from .._base.errors import UserError
+from .._base.text import Painted, Table, number
 from .._measures.format_facts import facts
-from .._text import Painted, Table, number
 from ..blocks.formats import RULES, BlockFormat, BlockSize, Element, elements
 from ..blocks.formats import formats as block_formats
-from . import CommandError, codes
+from . import codes
 from .exact import Number, exact_value, finite, parse, to_float, to_odd_float
 from .inspect_all import Report, measure
 from .sizes import checked_block_size
@@ -43,7 +44,7 @@ def reports(names: list[str], typed: list[str], arguments: Namespace) -> list[Re
 
     Raises
     ------
-    CommandError
+    UserError
         For more numbers than a block has, for numbers that the format has no code for,
         and for what is none.
     """
@@ -59,13 +60,13 @@ def _report(
 ) -> Report:
     length = size or row.block_size
     if len(numbers.typed) > length:
-        raise CommandError(
+        raise UserError(
             f"a block of {row.name} must have at most {length} values; got"
             f" {len(numbers.typed)}. Use --block-size"
         )
     rules = [rule for rule in RULES if rule != _TCFP or row.name.startswith("tcfp")]
     if scale is not None and scale not in rules:
-        raise CommandError(
+        raise UserError(
             f"--scale must be one of {', '.join(rules)} for {row.name}; got {scale}"
         )
     chosen = scale or row.scale
@@ -99,7 +100,7 @@ def _quantized(
     try:
         return blocks.quantize(numbers.floats, row.name, scale=rule, block_size=size)
     except ValueError as error:
-        raise CommandError(f"{row.name}: {error}") from None
+        raise UserError(f"{row.name}: {error}") from None
 
 
 def _scale(block: blocks.BlockArray, numbers: _Numbers) -> dict[str, Any]:

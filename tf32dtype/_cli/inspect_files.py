@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._measures import UserError
+from .._base.errors import UserError
+from .._base.tensor_names import UnknownTensor, select
+from .._base.text import Table, bars, counted, number, printable, progress, size
 from .._measures.value_counts import PIECE, Counts, count, is_countable, pieces
 from .._tensor_files import Tensor, TensorFile, release, values
-from .._tensor_names import UnknownTensor, select
-from .._text import Table, bars, counted, number, printable, progress, size
-from . import CommandError
 from .operands import opened
 
 Array = NDArray[Any]
@@ -85,7 +84,7 @@ def report(path: str, patterns: list[str] | None) -> tuple[dict[str, Any], Table
 
     Raises
     ------
-    CommandError
+    UserError
         If the file cannot be read, or has no such tensor.
     """
     with opened(path) as file:
@@ -117,7 +116,7 @@ def _choose(file: TensorFile, path: str, patterns: list[str] | None) -> list[Ten
     try:
         chosen = {*select(patterns, file, path)}
     except UnknownTensor as error:
-        raise CommandError(str(error)) from None
+        raise UserError(str(error)) from None
     return [tensor for name, tensor in file.items() if name in chosen]
 
 

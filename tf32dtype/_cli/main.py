@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
-from .._measures import UserError
-from .._wording import in_terminal, one_of, page
+from .._base.errors import UserError
+from .._base.wording import in_terminal, one_of, page
 from . import (
     blas,
     compare,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._base.text import line_width, number
 from .._measures.format_facts import Facts, floor_log2
-from .._text import line_width, number
 from .codes import neighbors, round_to
 from .exact import Number, exact_value, finite
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.errors import UserError
+from .._base.tensor_names import UnknownTensor
 from .._tensor_files import Tensor, TensorFile, open_file
-from .._tensor_names import UnknownTensor
-from . import CommandError
 
 Array = NDArray[Any]
 
@@ -20,15 +20,15 @@ _MOST = 20  # members that an error lists
 
 @contextmanager
 def opened(path: str) -> Iterator[TensorFile]:
-    """The tensors of a file; a CommandError if there are none to be read."""
+    """The tensors of a file; a UserError if there are none to be read."""
     try:
         file = open_file(path)
     except OSError as error:
-        raise CommandError(
+        raise UserError(
             f"{path} cannot be read: {error.strerror or error}{_near(path)}"
         ) from None
     except (ValueError, ImportError) as error:
-        raise CommandError(str(error)) from None
+        raise UserError(str(error)) from None
     with file:
         yield file
 
@@ -50,7 +50,7 @@ def read(text: str) -> Array:
 
     Raises
     ------
-    CommandError
+    UserError
         If there is no such array, or it is not real, or empty, or not all finite.
     """
     path, name = parted(text)
@@ -89,43 +89,43 @@ def _choose(file: TensorFile, path: str, name: str) -> Tensor:
     """The tensor of this name; without one, the only one that the file has."""
     if file.is_array:
         if name:
-            raise CommandError(
+            raise UserError(
                 f"{path} holds one array and not tensors with names; omit :{name}"
             )
         return next(iter(file.values()))
     listed = ", ".join(f"{path}:{known}" for known in islice(file, _MOST))
     listed += ", ..." * (len(file) > _MOST)
     if not file:
-        raise CommandError(f"{path} must hold a tensor; got none")
+        raise UserError(f"{path} must hold a tensor; got none")
     if not name and len(file) > 1:
-        raise CommandError(f"{path} has {len(file)} tensors; use one of {listed}")
+        raise UserError(f"{path} has {len(file)} tensors; use one of {listed}")
     if name and name not in file:
-        raise CommandError(str(UnknownTensor(name, file, path)))
+        raise UserError(str(UnknownTensor(name, file, path)))
     return file[name or next(iter(file))]
 
 
 def _check(array: Array, name: str) -> None:
     if array.dtype.kind == "V" and array.dtype.names is None:
-        raise CommandError(
+        raise UserError(
             f"{name} must hold real numbers; got {array.dtype}, elements of"
             f" {array.dtype.itemsize} bytes without a format, which np.save does not"
             " keep. Write the array with td.save, or convert the file with"
             " td.save(file, np.load(file).view(td.bfloat16)) or another format"
         )
     if array.dtype.kind == "c":
-        raise CommandError(
+        raise UserError(
             f"{name} must hold real numbers; got {array.dtype}. Save x.real and x.imag"
             " and compare each"
         )
     if array.dtype.kind not in "biuf":
-        raise CommandError(f"{name} must hold real numbers; got {array.dtype}")
+        raise UserError(f"{name} must hold real numbers; got {array.dtype}")
     if array.size == 0:
-        raise CommandError(f"{name} must not be empty; got shape {array.shape}")
+        raise UserError(f"{name} must not be empty; got shape {array.shape}")
     finite = np.isfinite(array)
     bad = array.size - int(np.count_nonzero(finite))
     if bad:
         first = np.unravel_index(int(np.argmin(finite)), array.shape)
-        raise CommandError(
+        raise UserError(
             f"{name} must hold finite numbers; got {bad} Inf or NaN, the first at"
             f" {[int(i) for i in first]}"
         )

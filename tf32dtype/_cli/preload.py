@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from .. import _core
+from .._base.errors import UserError
 from .._matmul.precisions import Settings, find_precision
 from .._matmul.variables import BLAS_VARIABLE, VARIABLE
-from . import CommandError
 
 
 def library() -> str:
@@ -16,12 +16,12 @@ def library() -> str:
 
     Raises
     ------
-    CommandError
+    UserError
         Where it is not there.
     """
     path = Path(_core.__file__).with_name("tf32dtype_blas.so")
     if not _core.blas_available() or not path.exists():
-        raise CommandError(
+        raise UserError(
             "the library that intercepts BLAS is not available on this system; use"
             " Linux on x86-64 or AArch64"
         )

@@ -15,7 +15,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
-from . import CommandError
+from .._base.errors import UserError
 
 _INTERRUPTED = 130  # as of a program that the signal ended
 
@@ -68,7 +68,7 @@ def run_program(arguments: Namespace) -> NoReturn:
 
     Raises
     ------
-    CommandError
+    UserError
         If there is no such program; none of it has run then.
     SystemExit
         How it ended: `Failed` after an exception.
@@ -90,7 +90,7 @@ def end_of_program(arguments: Namespace) -> SystemExit:
 
     Raises
     ------
-    CommandError
+    UserError
         If there is no such program; none of it has run then.
     """
     process = os.getpid()
@@ -136,7 +136,7 @@ def _run_script(path: str) -> None:
         try:
             source = loader.get_data(path)
         except OSError as error:
-            raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+            raise UserError(f"{path} cannot be read: {error.strerror}") from None
         _import_from(os.path.dirname(os.path.realpath(path)))
         path = os.path.abspath(path)
     vars(main)["__file__"] = path
@@ -158,11 +158,11 @@ def _run_module(name: str) -> None:
     try:
         found = importlib.util.find_spec(name)
     except ImportError as error:
-        raise CommandError(f"{name} cannot be imported: {error}") from None
+        raise UserError(f"{name} cannot be imported: {error}") from None
     except ValueError:
         found = None
     if found is None:
-        raise CommandError(f"{name!r} is not an installed module")
+        raise UserError(f"{name!r} is not an installed module")
     try:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     except SystemExit:

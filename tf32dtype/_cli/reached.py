@@ -6,10 +6,10 @@ import sys
 from typing import Any, NamedTuple, TextIO
 
 from .. import _core
+from .._base.text import number
 from .._matmul.precisions import Settings
 from .._report.naming import MULTIPLICATION, numbered
 from .._report.not_reached import Counts, not_reached
-from .._text import number
 from .streams import tell
 
 

@@ -28,16 +28,15 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import NoReturn, TextIO
 
+from .._base.errors import UserError
+from .._base.text import import_all, progress
 from .._matmul.precisions import PRECISIONS
-from .._measures import UserError
 from .._report import collect
 from .._report.context import kind_and_message
 from .._report.options import TARGET_DB, options
 from .._report.output import check_folder
 from .._report.report import Report, count
 from .._report.rounded import rounded
-from .._text import import_all, progress
-from . import CommandError
 from .program import Failed, add_program, add_regions, end_of_program
 from .streams import complain, flush_own, is_open, keep, tell
 
@@ -125,7 +124,7 @@ def run(arguments: Namespace) -> NoReturn:
     )
     html, json = map(_checked_path, (arguments.html, arguments.json))
     if html and html == json:
-        raise CommandError(
+        raise UserError(
             f"--html and --json must be different files; got {html} for both"
         )
     argv = (arguments.program, *arguments.arguments)
@@ -135,7 +134,7 @@ def run(arguments: Namespace) -> NoReturn:
     try:
         with rounded(chosen):
             ending = end_of_program(arguments)
-    except (CommandError, UserError):  # none of it has run
+    except UserError:  # none of it has run
         collector.stop()
         raise
     seen = collector.stop()

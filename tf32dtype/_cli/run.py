@@ -23,6 +23,8 @@ from typing import NoReturn
 
 from .. import _core
 from .._arithmetic import arithmetic
+from .._base.errors import UserError
+from .._base.text import strict_json
 from .._matmul.context import set_matmul_precision
 from .._matmul.plan_lines import search_first
 from .._matmul.precisions import Settings, find_precision, precision_of_format
@@ -31,8 +33,7 @@ from .._report.options import arithmetic_format
 from .._report.output import check_folder
 from .._report.regions import find_region
 from .._source_folders import set_folders
-from .._text import strict_json
-from . import CommandError, preload
+from . import preload
 from .precision_options import add_precision, settings_of
 from .program import add_program, add_regions, end_of_program
 from .reached import print_reached, reached
@@ -101,23 +102,23 @@ def run(arguments: Namespace) -> NoReturn:
     if arguments.precision is None and format is not None and not planned:
         arguments.precision = precision_of_format(format)
         if arguments.precision is None:
-            raise CommandError(
+            raise UserError(
                 f"--arithmetic must be a format with a precision of that name; got"
                 f" {format}. Use --precision to name one, such as f32"
             )
     if arguments.precision is None and not planned:
-        raise CommandError(
+        raise UserError(
             "--precision or --plan must be given before the program, since later"
             " arguments go to the program. Use tf32dtype run --precision NAME"
             f" {arguments.program}"
         )
     if planned and (arguments.precision or arguments.no_blas):
         other = "--precision" if arguments.precision else "--no-blas"
-        raise CommandError(
+        raise UserError(
             f"{other} cannot be combined with --plan, which names the precisions"
         )
     if arguments.lapack and arguments.no_blas:
-        raise CommandError(
+        raise UserError(
             "--lapack cannot be combined with --no-blas, since LAPACK uses BLAS"
         )
     blas = not arguments.no_blas and _core.blas_available()
@@ -126,7 +127,7 @@ def run(arguments: Namespace) -> NoReturn:
         [find_region(text) for text in x] for x in (arguments.only, arguments.excepted)
     )
     if (only or but) and not _core.frames_are_known():
-        raise CommandError("--only and --except must run on CPython 3.11, 3.12 or 3.13")
+        raise UserError("--only and --except must run on CPython 3.11, 3.12 or 3.13")
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)
@@ -171,6 +172,6 @@ def _set_precision(settings: Settings, arguments: Namespace) -> None:
         try:
             set_matmul_precision(**settings._asdict())
         except ValueError as error:
-            raise CommandError(str(error)) from None
+            raise UserError(str(error)) from None
     for warning in caught:
         say("run", str(warning.message))

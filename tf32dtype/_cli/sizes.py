@@ -27,13 +27,15 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from .._base.errors import UserError
+from .._base.text import Table, print_json
 from .._measures.format_facts import facts, known
-from .._text import Table, print_json
 from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
-from . import CommandError, add_output
 
 #: As names of models have them: thousands, millions, billions, trillions.
+from . import add_output
+
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
@@ -63,7 +65,7 @@ def run(arguments: Namespace) -> None:
     """Print the table."""
     given = [x for x in (arguments.count, arguments.parameters) if x is not None]
     if len(given) != 1:
-        raise CommandError(
+        raise UserError(
             f"COUNT must be given once; got {len(given)}. Use: tf32dtype sizes 7B"
         )
     count = _count(given[0])
@@ -124,7 +126,7 @@ def _count(text: str) -> int:
             return int(number)
     except InvalidOperation:
         pass
-    raise CommandError(
+    raise UserError(
         "COUNT must be an integer from 1 to 1e18, such as 7e9 or 7B (units:"
         f" {', '.join(_UNITS)}); got {word}"
     )
@@ -137,7 +139,7 @@ def checked_block_size(text: str | None) -> BlockSize | None:
     for size in BLOCK_SIZES:
         if text == str(size):
             return size
-    raise CommandError(f"--block-size must be one of {_choices()}; got {text.strip()}")
+    raise UserError(f"--block-size must be one of {_choices()}; got {text.strip()}")
 
 
 def _choices() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-from .._whole_files import write_whole
+from .._base.whole_files import write_whole
 
 
 def open_closed() -> None:

@@ -24,17 +24,17 @@ import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 
+from .._base.errors import UserError
+from .._base.text import progress
 from .._matmul.plan_lines import search_first
 from .._matmul.plans import Plan
 from .._matmul.precisions import find_precision
 from .._measures.ways import select
 from .._report.output import check_folder
-from .._text import progress
 from .._tune.checks import Check
 from .._tune.summary import print_summary
 from .._tune.trials import OutOfTime, Program
 from .._tune.tune import TuneOptions, Tuner
-from . import CommandError
 from .program import add_program
 from .streams import say
 
@@ -155,29 +155,25 @@ def _all_arguments(arguments: Namespace) -> Namespace:
 
 def _options(arguments: Namespace) -> TuneOptions:
     if arguments.check is None or arguments.tolerance is None:
-        raise CommandError(
-            "--check and --tolerance must be given; use --help to see how"
-        )
+        raise UserError("--check and --tolerance must be given; use --help to see how")
     if not 0 <= arguments.tolerance < float("inf"):
-        raise CommandError(
-            f"--tolerance must be 0 or more; got {arguments.tolerance:g}"
-        )
+        raise UserError(f"--tolerance must be 0 or more; got {arguments.tolerance:g}")
     if not arguments.time_limit > 0:
-        raise CommandError(
+        raise UserError(
             f"--time-limit must be more than 0 seconds; got {arguments.time_limit:g}"
         )
     if arguments.jobs < 1:
-        raise CommandError(f"--jobs must be 1 or more; got {arguments.jobs}")
+        raise UserError(f"--jobs must be 1 or more; got {arguments.jobs}")
     check_folder(arguments.out)
     program = arguments.program
     script: str | None = None
     if not arguments.is_module:
         if program == "-":
-            raise CommandError(
+            raise UserError(
                 "the program must be a file, since it runs many times; got -"
             )
         if not os.path.isfile(program):
-            raise CommandError(f"the program must be an existing file; got {program}")
+            raise UserError(f"the program must be an existing file; got {program}")
         script = os.path.realpath(program)
         search_first(os.path.dirname(script))
         # In a copy of this folder, the copied script is meant.
@@ -210,9 +206,9 @@ def _precisions(text: str) -> tuple[str, ...]:
     try:
         names = {find_precision(word).short for word in text.replace(",", " ").split()}
     except ValueError as error:
-        raise CommandError(str(error)) from None
+        raise UserError(str(error)) from None
     if not names:
-        raise CommandError("--precisions must name at least one precision; got none")
+        raise UserError("--precisions must name at least one precision; got none")
     ways = sorted(select(sorted(names)), key=lambda way: (way.name == "f32", way.bits))
     return tuple(way.name for way in ways)
 

@@ -40,11 +40,12 @@ from argparse import ArgumentParser, Namespace
 from fractions import Fraction
 from typing import Any
 
+from .._base.errors import UserError
+from .._base.text import Table, number, print_json
 from .._measures.format_facts import Facts, facts, floor_log2, meant
-from .._text import Table, number, print_json
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
-from . import CommandError, add_output, number_line
+from . import add_output, number_line
 from .codes import coded
 from .codes import table as codes_table
 from .exact import to_float
@@ -84,7 +85,7 @@ def run(arguments: Namespace) -> None:
     named = meant(",".join(arguments.formats))
     forms = [*dict.fromkeys(map(_of_numbers, named))]
     if arguments.grid and (large := [form for form in forms if form.bits > _SMALL]):
-        raise CommandError(
+        raise UserError(
             f"--grid must only be given for formats of at most {_SMALL} bits; got"
             f" {large[0].name}, which has {large[0].bits}"
         )
@@ -106,7 +107,7 @@ def _of_numbers(name: str) -> Facts:
     if element.is_integer:
         most = (1 << element.width - 1) - 1
         unit = f", each times 2^-{element.fraction_bits}" * bool(element.fraction_bits)
-        raise CommandError(
+        raise UserError(
             f"elements of {name} are not in a format: they are the integers from"
             f" {-most} to {most}{unit}"
         )

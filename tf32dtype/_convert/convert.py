@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._measures import UserError
+from .._base.errors import UserError
+from .._base.text import counted
+from .._base.version import __version__
+from .._base.whole_files import replacing
 from .._tensor_files import Tensor, TensorFile, release
-from .._text import counted
-from .._version import __version__
-from .._whole_files import replacing
 from ..safetensors import schemes
 from ..safetensors.sharded import index_of
 from .journal import SUFFIX as JOURNAL

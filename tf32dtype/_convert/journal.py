@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .._journal import Journal
+from .._base.journal import Journal
 
 SUFFIX = ".part.journal"
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._measures import UserError
+from .._base.errors import UserError
 
 
 @dataclass(frozen=True)

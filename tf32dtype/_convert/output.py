@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from .._whole_files import mode
+from .._base.whole_files import mode
 from ..safetensors.writing import lay_out, write_data
 from .targets import Outlines
 

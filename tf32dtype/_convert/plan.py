@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._base.errors import UserError
 from .._formats.table import formats
-from .._measures import UserError
 from .._tensor_files import Tensor, TensorFile, release
 from ..safetensors.sharded import INDEX_SUFFIX, SUFFIX
 from .options import Options

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import blocks
+from .._base.errors import UserError
 from .._formats.quantize import quantize
-from .._measures import UserError
 from .._measures.format_facts import Facts, facts
 from .._tensor_files import lines
 from ..blocks.formats import elements

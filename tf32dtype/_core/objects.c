@@ -24,7 +24,7 @@ static int is_in_package(void)
     PyObject *name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
     const char *module = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : "";
     return strncmp(module, "tf32dtype.", 10) == 0 &&
-           strcmp(module, "tf32dtype._caller") != 0;
+           strcmp(module, "tf32dtype._base.caller") != 0;
 }
 
 static PyObject *attribute(const char *of_module, const char *name)
@@ -35,10 +35,10 @@ static PyObject *attribute(const char *of_module, const char *name)
     return found;
 }
 
-/* Has tf32dtype/_caller.py call tf_warn, and warn at the line that called the package. */
+/* Has tf32dtype/_base/caller.py call tf_warn, and warn at the line that called the package. */
 static int warn_at_caller(unsigned flags, const char *where)
 {
-    PyObject *report = attribute("tf32dtype._caller", "report");
+    PyObject *report = attribute("tf32dtype._base.caller", "report");
     PyObject *give = report ? attribute("tf32dtype._core", "report") : NULL;
     PyObject *done = give ? PyObject_CallFunction(report, "OIs", give, flags, where) : NULL;
     Py_XDECREF(report);

@@ -6,7 +6,7 @@ import re
 from typing import Literal, get_args
 
 from .. import _core
-from .._wording import did_you_mean
+from .._base.wording import did_you_mean
 
 #: The formats, in the order of src/formats/formats.h.
 FormatName = Literal[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from .. import _core
-from .._wording import one_of
+from .._base.wording import one_of
 from .table import find, own_array
 
 Dirty = Literal["raise", "ignore"]

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from .. import _core
-from .._imports import when_imported
-from .._wording import one_of
+from .._base.imports import when_imported
+from .._base.wording import one_of
 from .table import Format, formats
 
 Owner = Literal["tf32dtype", "ml_dtypes"]

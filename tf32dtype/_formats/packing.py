@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._wording import brief, one_of
+from .._base.wording import brief, one_of
 from . import bit_packing
 from .codes import bits, from_bits
 from .table import Format, find, own_array

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._wording import brief, one_of
+from .._base.wording import brief, one_of
 from .aliases import NUMPY_ALIASES, canonical, cure
 from .table import find, find_dtype, formats, own_array
 from .typed import DTypeOf, Number, Out, Scalar, TargetLike, TargetNamed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._wording import brief, one_of
+from .._base.wording import brief, one_of
 from .aliases import (
     ALIASES,
     NUMPY_ALIASES,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._caller import cast, errors_at_caller, warn
+from .._base.caller import cast, errors_at_caller, warn
 from . import averages, sorting
 from .averages import FORMATS, Function
 

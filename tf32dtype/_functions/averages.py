@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._caller import cast, errors_at_caller
+from .._base.caller import cast, errors_at_caller
 from .._formats.table import Format, formats_by_dtype
 
 Function = Callable[..., Any]

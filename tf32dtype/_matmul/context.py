@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
 from .. import _core
-from .._options import refuse_unknown, shows
-from .._scopes import decorated
-from .._wording import brief, in_terminal, one_of
+from .._base.options import refuse_unknown, shows
+from .._base.scopes import decorated
+from .._base.wording import brief, in_terminal, one_of
 from . import numpy_patch
 from .precisions import FLAGS, Options, PrecisionName, Settings, resolve
 from .variables import BLAS_VARIABLE, VARIABLE

@@ -8,10 +8,10 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._caller import errors_at_caller
+from .._base.caller import errors_at_caller
+from .._base.wording import brief
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import Out
-from .._wording import brief
 from .subscripts import Plan, Product, Shape, View, parse, plan_for
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._caller import reports_errors
+from .._base.caller import reports_errors
+from .._base.options import refuse_unknown, shows
+from .._base.wording import brief
 from .._formats.table import as_own, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar
-from .._options import refuse_unknown, shows
-from .._wording import brief
 from .precisions import PrecisionName, ProductOptions, Settings, resolve
 
 _REMEDIES = {

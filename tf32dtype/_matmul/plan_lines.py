@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .._wording import brief
+from .._base.wording import brief
 
 _NAMELESS = re.compile(
     r"(?:^|(?:\.<locals>)?\.)<(?:lambda|listcomp|setcomp|dictcomp|genexpr)>"

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._caller import warn
+from .._base.caller import warn
+from .._base.wording import brief
 from .._source_folders import set_folders
-from .._wording import brief
 from .plan_lines import Line, LineError, find_line, folders
 
 VERSION = 1

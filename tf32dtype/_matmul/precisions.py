@@ -21,9 +21,9 @@ from typing import (
 import numpy as np
 
 from .. import _core
+from .._base.wording import brief, joined, one_of
 from .._formats.aliases import canonical, cure
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
-from .._wording import brief, joined, one_of
 
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import UserError
+from .._base.wording import one_of
 from .._formats.aliases import (
     ALIASES,
     NUMPY_ALIASES,
@@ -20,9 +22,7 @@ from .._formats.aliases import (
 )
 from .._formats.codes import bits
 from .._formats.table import Format, formats
-from .._wording import one_of
 from ..blocks.formats import formats as block_formats
-from . import UserError
 
 NUMPY_NAMES = ("float16", "float32", "float64")
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from .. import tensor_core
+from .._base.errors import UserError
 from .._matmul.precisions import Precision
 from ..tensor_core.device import Device
 from ..tensor_core.look_up import find_device, find_instruction
 from ..tensor_core.models import Board, Instruction, Model
-from . import UserError
 
 Array = NDArray[Any]
 

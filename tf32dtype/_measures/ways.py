@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import blocks as arrays_of_blocks
+from .._base.errors import UserError
+from .._base.wording import one_of
 from .._matmul.matmul import matmul
 from .._matmul.precisions import COMMON, PRECISIONS, Precision, find_precision
-from .._wording import one_of
 from ..blocks.formats import formats as block_formats
-from . import UserError
 from .format_facts import facts, known
 from .units import Unit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .._text import decibels, number
+from .._base.text import decibels, number
 from .call_sites import CallSite, NotReached, Run
 from .figures import Errors, Figures
 from .naming import MULTIPLICATION, exponents, numbered, share, some, where

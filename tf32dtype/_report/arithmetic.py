@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import _core
+from .._base.text import Table, number
+from .._base.wording import page
 from .._formats.quantize import target_dtype
 from .._formats.table import formats
-from .._text import Table, number
-from .._wording import page
 from .advice import Advice
 from .call_sites import Frame
 from .naming import at, share, some

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._measures import UserError
+from .._base.errors import UserError
+from .._base.version import __version__
 from .._source_folders import set_folders
-from .._version import __version__
 from .call_sites import CallSite, Frame, Run, Sample
 from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
 from .regions import Region

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from .._text import decibels, number
+from .._base.text import decibels, number
 from .advice import CallSiteReport, rule
 from .call_sites import Frame, NotReached, Run
 from .exponents import Exponents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .._text import strict_json
+from .._base.text import strict_json
 from .advice import CallSiteReport
 from .call_sites import Frame, Run
 

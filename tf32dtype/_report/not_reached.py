@@ -9,7 +9,7 @@ import numpy as np
 from numpy._core import einsumfunc
 
 from .. import _core
-from .._imports import when_imported
+from .._base.imports import when_imported
 from .call_sites import NotReached
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .._arithmetic import format_name
+from .._base.errors import UserError
 from .._formats.aliases import FormatName, NumPyName
 from .._matmul.precisions import PRECISIONS
-from .._measures import UserError, units
+from .._measures import units
 from .._measures.ways import Way, on_unit, select
 from ..blocks.formats import formats as block_formats
 from .collect import CollectorOptions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from .._measures import UserError
-from .._whole_files import is_replaced
-from .._wording import brief
+from .._base.errors import UserError
+from .._base.whole_files import is_replaced
+from .._base.wording import brief
 
 
 def check_folder(path: str) -> None:

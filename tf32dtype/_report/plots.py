@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from .._base.text import decibels
 from .._measures.format_facts import facts
-from .._text import decibels
 from .exponents import Exponents
 from .figures import Errors
 from .verdict import acceptable

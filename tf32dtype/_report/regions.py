@@ -6,8 +6,8 @@ import ast
 import os
 from typing import NamedTuple
 
-from .._measures import UserError
-from .._wording import brief
+from .._base.errors import UserError
+from .._base.wording import brief
 
 
 class Region(NamedTuple):

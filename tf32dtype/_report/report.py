@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TextIO
 
-from .._measures import UserError
-from .._whole_files import write_whole
-from .._wording import brief
+from .._base.errors import UserError
+from .._base.whole_files import write_whole
+from .._base.wording import brief
 from .advice import Advice, CallSiteReport, advise
 from .arithmetic import Arithmetic
 from .call_sites import NotReached, Run

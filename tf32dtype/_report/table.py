@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from .._text import Table, decibels, draws, number
+from .._base.text import Table, decibels, draws, number
 from .advice import CallSiteReport, legend
 from .call_sites import Run
 from .naming import MULTIPLICATION, at, exponents, numbered, share, where

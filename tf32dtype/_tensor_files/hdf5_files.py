@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from .._requirements import need
+from .._base.requirements import need
 from .tensor import Tensor, TensorFile
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from .._mapping import exporter
+from .._base.mapping import exporter
 from .tensor import Array
 
 

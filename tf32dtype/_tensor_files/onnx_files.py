@@ -6,7 +6,7 @@ import math
 import os
 from typing import Any
 
-from .._requirements import need
+from .._base.requirements import need
 from .tensor import Tensor, TensorFile
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from .. import _file_kinds
+from .._base import file_kinds
 from ..safetensors import sharded
 from . import (
     gguf_files,
@@ -17,7 +17,7 @@ from . import (
 )
 from .tensor import TensorFile
 
-#: By what `_file_kinds.kind` calls such files.
+#: By what `file_kinds.kind` calls such files.
 _READERS: dict[str, Callable[[str], TensorFile]] = {
     "a safetensors file": safetensors_files.read,
     "a GGUF file": gguf_files.read,
@@ -48,12 +48,12 @@ def open_file(path: str) -> TensorFile:
     if path.endswith(sharded.INDEX_SUFFIX):
         return safetensors_files.read(path)
     with open(path, "rb") as stream:
-        head = stream.read(_file_kinds.HEAD_BYTES)
+        head = stream.read(file_kinds.HEAD_BYTES)
     if not head:
         raise ValueError(f"{path} is empty and does not hold a tensor")
-    if _file_kinds.is_numpy(head):
+    if file_kinds.is_numpy(head):
         return numpy_files.read(path)
-    what, cure = _file_kinds.kind(head)
+    what, cure = file_kinds.kind(head)
     if what not in _READERS:
         raise ValueError(f"{path} must be a file of tensors; got {what}; {cure}")
     return _READERS[what](path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._measures import UserError
+from .._base.errors import UserError
 
 if TYPE_CHECKING:
     from ..safetensors.schemes import Group

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._file_kinds import is_absurd
-from .._requirements import need
+from .._base.file_kinds import is_absurd
+from .._base.requirements import need
 from .tensor import Tensor, TensorFile
 
 #: What such a folder has, of version 3 and 2.

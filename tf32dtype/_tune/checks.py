@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._measures import UserError
-from .._wording import brief
+from .._base.errors import UserError
+from .._base.wording import brief
 
 Numbers = NDArray[Any]
 _NUMBER = re.compile(

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .._journal import Journal
-from .._measures import UserError
+from .._base.errors import UserError
+from .._base.journal import Journal
 
 SUFFIX = ".journal"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TextIO
 
-from .._text import Table, decibels, number
+from .._base.text import Table, decibels, number
 from .peaks import PEAKS, gain
 from .tune import Tuned
 

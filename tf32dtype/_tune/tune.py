@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from .._base.errors import UserError
+from .._base.version import __version__
+from .._base.whole_files import write_whole
 from .._matmul.plan_lines import find_file, folders
 from .._matmul.plans import Plan, plan_text
-from .._measures import UserError
-from .._version import __version__
-from .._whole_files import write_whole
 from .checks import Check, Numbers, digest, distance
 from .items import Items, read_items
 from .journal import SUFFIX, Trials

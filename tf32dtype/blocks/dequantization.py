@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
-from .._caller import cast
+from .._base.caller import cast
+from .._base.wording import brief
 from .._formats.table import find, find_dtype
-from .._wording import brief
 from .layout import Layout, Parts
 from .lines import from_lines
 

@@ -9,9 +9,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.options import refuse_unknown, shows
+from .._base.wording import brief
 from .._formats.aliases import BlockFormatName
-from .._options import refuse_unknown, shows
-from .._wording import brief
 from .array import BlockArray
 from .formats import BlockFormatLike, find
 from .layout import MOST_AXES, checked_axis

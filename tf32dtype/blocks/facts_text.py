@@ -7,7 +7,7 @@ import ast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._wording import brief
+from .._base.wording import brief
 from . import array as blocks
 from . import tile_bytes as tiles
 from .array import BlockArray

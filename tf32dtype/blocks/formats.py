@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .. import _core
+from .._base.wording import brief, one_of
 from .._formats.aliases import BlockFormatName, BlockFormatNamed, canonical
 from .._formats.table import UnknownFormat
 from .._formats.table import formats as number_formats
-from .._wording import brief, one_of
 
 #: How the scale of a block is found, in the order of `enum tf_block_rule`.
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]

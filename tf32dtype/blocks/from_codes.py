@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._base.wording import brief
 from .._formats import bit_packing
 from .._formats.codes import bits, from_bits
 from .._formats.table import find, own_array
-from .._wording import brief
 from .formats import POWERS, Element
 from .layout import Layout
 from .lines import as_lines

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._wording import brief
+from .._base.wording import brief
 
 
 def take(

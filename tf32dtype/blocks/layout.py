@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.wording import brief, one_of
 from .._formats.aliases import canonical
-from .._wording import brief, one_of
 from .formats import (
     BLOCK_SIZES,
     POWERS,

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._caller import cast
+from .._base.caller import cast
+from .._base.wording import brief, one_of
 from .._formats.table import find, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
-from .._wording import brief, one_of
 from .base import Blocks
 from .scaled import Scaled
 

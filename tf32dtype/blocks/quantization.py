@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._base.options import refuse_unknown, shows
+from .._base.wording import one_of
 from .._formats.quantize import ROUNDINGS, Rounding, check_arguments
-from .._options import refuse_unknown, shows
-from .._wording import one_of
 from .array import BlockArray
 from .formats import (
     POWERS,

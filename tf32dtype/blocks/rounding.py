@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._options import refuse_unknown, shows
+from .._base.options import refuse_unknown, shows
 from .formats import BlockFormatLike
 from .lines import from_lines
 from .quantization import Options, Settings, Work, prepare

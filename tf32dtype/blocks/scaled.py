@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._caller import cast
+from .._base.caller import cast
 
 #: Of `@`.
 Product = TypeVar("Product", bound=Any)

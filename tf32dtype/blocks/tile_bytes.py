@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._wording import one_of
+from .._base.wording import one_of
 from .layout import checked_shape
 from .tiles import (
     SCALE_FORMATS,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.wording import one_of
 from .._formats.quantize import quantize
-from .._wording import one_of
 from .lines import checked, to_float32
 from .tiles import (
     SCALE_FORMATS,

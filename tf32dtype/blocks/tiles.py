@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, Self, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._caller import errors_at_caller
+from .._base.caller import errors_at_caller
+from .._base.wording import brief, one_of
 from .._formats.codes import bits, from_bits
 from .._formats.table import UnknownFormat, formats, own_array
 from .._formats.table import find as find_format
 from .._formats.typed import DTypeOf, FormatLike, Out, Scalar, ValueNamed
-from .._wording import brief, one_of
 from .dequantization import check_out, value_dtype
 from .formats import Element, elements
 from .layout import integer

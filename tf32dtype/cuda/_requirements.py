@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 
-from .._nvrtc import EXTRA
+from .._base.nvrtc import EXTRA
 
 OLDEST = (14, 0, 1)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._caller import cast
+from .._base.caller import cast
+from .._base.wording import brief, warn_of_raw_bytes
 from .._formats.codes import bits
 from .._formats.table import Format, find_dtype, format_of_dtype, own_array
 from .._scaled_arrays import is_scaled
-from .._wording import brief, warn_of_raw_bytes
 from . import storage
 from .storage import h5py
 

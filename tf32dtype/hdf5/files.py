@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._file_kinds import check_name, is_absurd
-from .._tensor_names import UnknownTensor, select
-from .._whole_files import replacing
-from .._wording import brief
+from .._base.file_kinds import check_name, is_absurd
+from .._base.tensor_names import UnknownTensor, select
+from .._base.whole_files import replacing
+from .._base.wording import brief
 from . import datasets
 from .storage import h5py
 

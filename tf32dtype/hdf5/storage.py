@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.requirements import need
+from .._base.wording import brief
 from .._formats.table import Format, formats
-from .._requirements import need
-from .._wording import brief
 
 #: The attribute that names a dataset's format.
 ATTRIBUTE = "tf32dtype"

@@ -5,7 +5,7 @@
 
 import typing as _typing
 
-from .._lazy_modules import submodule as _submodule
+from .lazy_modules import submodule as _submodule
 
 if _typing.TYPE_CHECKING:
     from . import arrow, dask, gguf, numba, onnx, torch, zarr

@@ -19,12 +19,12 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.imports import when_imported
+from .._base.requirements import need
+from .._base.wording import brief
 from .._formats.codes import bits, from_bits
 from .._formats.table import Format, as_own, find, formats
 from .._formats.typed import DTypeOf, FormatLike, Scalar
-from .._imports import when_imported
-from .._requirements import need
-from .._wording import brief
 
 need("td.interop.arrow", "arrow", "pyarrow")
 import pyarrow as pa  # noqa: E402

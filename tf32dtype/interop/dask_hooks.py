@@ -13,10 +13,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from .._caller import warn
+from .._base.caller import warn
+from .._base.imports import when_imported
 from .._formats.table import Format
 from .._functions.averages import FORMATS
-from .._imports import when_imported
 
 
 def register(formats: Mapping[str, Format]) -> None:

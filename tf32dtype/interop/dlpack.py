@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import _core
+from .._base.wording import brief
 from .._formats import bit_packing
 from .._formats.codes import from_bits
 from .._formats.table import Format, as_own, formats, own_array
-from .._wording import brief
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -197,7 +197,7 @@ class DLPackExporter:
             raise BufferError(
                 f"dl_device must be the CPU, {_CPU}; got {brief(dl_device)}"
             )
-        from .._mapping import is_protected  # it loads mmap and numpy.typing
+        from .._base.mapping import is_protected  # it loads mmap and numpy.typing
 
         array = self._array.copy() if copy else self._array
         if is_protected(array):

@@ -17,12 +17,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.mapping import map_file
+from .._base.requirements import install
+from .._base.tensor_names import UnknownTensor, select
+from .._base.wording import brief
 from .._formats import bit_packing
 from .._formats.codes import from_bits
-from .._mapping import map_file
-from .._requirements import install
-from .._tensor_names import UnknownTensor, select
-from .._wording import brief
 from ..blocks import BlockArray, TileArray
 from . import gguf_header
 from .gguf_header import Kind, Tensor

@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 
-from .._imports import when_imported
+from .._base.imports import when_imported
 
 
 def register() -> None:

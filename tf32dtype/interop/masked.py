@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .._caller import cast
+from .._base.caller import cast
+from .._base.imports import when_imported
 from .._formats.table import Format
 from .._functions.averages import FORMATS, rounded
-from .._imports import when_imported
 
 
 def register(formats: Mapping[str, Format]) -> None:

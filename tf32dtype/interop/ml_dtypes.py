@@ -8,8 +8,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.requirements import need
 from .._formats.table import as_own, find, own_array, with_items
-from .._requirements import need
 
 _DType = np.dtype[Any]
 

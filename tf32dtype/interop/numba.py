@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from .._base.requirements import need
 from .._formats.codes import bits
 from .._formats.table import Format, find
 from .._formats.typed import FormatLike
-from .._requirements import need
 
 numba: ModuleType = need("td.interop.numba", "numba", "numba")
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.requirements import need
+from .._base.wording import brief
 from .._formats import bit_packing
 from .._formats.codes import bits, from_bits
 from .._formats.table import as_own, format_of_dtype, formats
-from .._requirements import need
-from .._wording import brief
 
 if TYPE_CHECKING:
     from onnx import TensorProto

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from .._caller import cast
+from .._base.caller import cast
+from .._base.imports import when_imported
 from .._formats.table import format_of_dtype, formats
-from .._imports import when_imported
 
 _Function = Callable[..., Any]
 _DOUBLE = np.dtype(np.float64)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .._base.imports import when_imported
 from .._formats.table import format_of_dtype
-from .._imports import when_imported
 
 
 def register() -> None:

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Self, SupportsFloat
 
 import numpy as np
 
+from .._base.requirements import need
 from .._formats.codes import bits, from_bits
 from .._formats.table import Format, as_own, find_dtype, formats
-from .._requirements import need
 
 need("td.interop.zarr", "zarr", "zarr")
 

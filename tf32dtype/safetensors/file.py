@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.mapping import map_file
+from .._base.wording import brief
 from .._formats import bit_packing
 from .._formats.table import formats
-from .._mapping import map_file
-from .._wording import brief
 from . import header
 from .dtypes import KINDS, carrier_of
 from .header import Entry

@@ -16,8 +16,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from .._file_kinds import foreign
-from .._wording import brief
+from .._base.file_kinds import foreign
+from .._base.wording import brief
 from .dtypes import KINDS
 
 #: The longest header that the reference reads.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .._tensor_names import UnknownTensor, select
-from .._wording import brief
+from .._base.tensor_names import UnknownTensor, select
+from .._base.wording import brief
 from . import sharded
 from .file import File
 

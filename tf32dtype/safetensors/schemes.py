@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._wording import brief
+from .._base.wording import brief
 from ..blocks.array import BlockArray
 from ..blocks.tiles import TileArray
 from .dtypes import KINDS

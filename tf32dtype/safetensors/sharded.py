@@ -12,7 +12,7 @@ import os
 from pathlib import PurePosixPath
 from typing import Any
 
-from .._wording import brief
+from .._base.wording import brief
 from . import header
 
 SUFFIX = ".safetensors"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .._tensor_names import select
-from .._wording import brief
+from .._base.tensor_names import select
+from .._base.wording import brief
 from . import schemes
 from .header import checked_metadata
 from .scheme_metadata import OWN_KEY, described

@@ -13,12 +13,12 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._file_kinds import check_name
+from .._base.file_kinds import check_name
+from .._base.whole_files import replacing
+from .._base.wording import brief
 from .._formats import bit_packing
 from .._formats.codes import code_chunks, little_endian_chunks
 from .._formats.table import formats, own_array
-from .._whole_files import replacing
-from .._wording import brief
 from . import header, sharded
 from .dtypes import Kind, carrier_of, stored_kind
 from .file import FORMATS_KEY

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _core
+from .._base.wording import brief, one_of
 from .._formats.table import find_dtype
-from .._wording import brief, one_of
 from .block_scaled import BlockScaled
 from .look_up import find_block_scaled, find_device, find_instruction, find_model
 from .models import Aligned, Model

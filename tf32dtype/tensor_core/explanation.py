@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.wording import brief
 from .._formats.quantize import Tf32Rounding
 from .._formats.typed import DTypeOf
-from .._wording import brief
 from . import aligned_explanation, rounded_explanation, side_by_side
 from .device import DeviceName
 from .explanation_words import bits_and_value, count, shown

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.text import progress
+from .._base.wording import brief
 from .._formats.table import format_of_dtype
-from .._text import progress
-from .._wording import brief
 from .device import MODELS
 from .hypotheses import Entry, Hypothesis, Identification, parameters
 from .models import Model

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from .._wording import brief, did_you_mean, one_of
+from .._base.wording import brief, did_you_mean, one_of
 from .block_scaled import BlockScaled
 from .device import DEVICES, MODELS, Device
 from .listing import listing

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
+from .._base.wording import brief, one_of
 from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Terms
-from .._wording import brief, one_of
 from . import block_products
 from .block_scaled import BlockInstruction, BlockScaled
 from .device import DeviceName

@@ -34,8 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from tf32dtype._nvrtc import CudaError
-from tf32dtype._version import __version__
+from tf32dtype._base.nvrtc import CudaError
+from tf32dtype._base.version import __version__
 
 from . import bulk_inputs, conclude
 from .instructions import Unit, device_of, units

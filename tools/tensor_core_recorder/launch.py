@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tf32dtype._nvrtc import EXTRA, CudaError, compile_cuda, opcodes
+from tf32dtype._base.nvrtc import EXTRA, CudaError, compile_cuda, opcodes
 
 from .bulk_inputs import CHUNK, CHUNKS, Conversion, Draw, digest, draws
 from .instructions import Bits, Unit, architecture

@@ -24,7 +24,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support.paths import SRC
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 
 try:
     HAS_GPU = cupy.cuda.runtime.getDeviceCount() > 0
@@ -142,7 +142,7 @@ def library(
 
     `faults` are put before into texts, by name, of the file or of what it includes.
     """
-    texts = dict(_nvrtc.sources(file))
+    texts = dict(nvrtc.sources(file))
     for name, fault in faults:
         texts[name] = fault(texts[name])
     kernels = KERNELS.findall(texts[file])
@@ -167,7 +167,7 @@ def library(
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
             for name, text in texts.items():
-                if name not in _nvrtc.BUILTIN:
+                if name not in nvrtc.BUILTIN:
                     path_of = Path(folder) / name
                     path_of.parent.mkdir(parents=True, exist_ok=True)
                     path_of.write_text(text)
@@ -224,11 +224,11 @@ class Host:
         self.faults.append(Fault(name, before, after))
 
     def _anchors(self) -> dict[str, str]:
-        return _anchors(*_nvrtc.FOLDERS)
+        return _anchors(*nvrtc.FOLDERS)
 
     def _faults(self, file: str) -> tuple[tuple[str, Fault], ...]:
         """Those in the sources of a kernel file, with the source's name."""
-        texts = _nvrtc.sources(file) if self.faults else {}
+        texts = nvrtc.sources(file) if self.faults else {}
         placed = ((self._anchors()[fault.name], fault) for fault in self.faults)
         return tuple((name, fault) for name, fault in placed if name in texts)
 

@@ -11,7 +11,7 @@ if not shutil.which("g++"):
 
 from tests.support.simulator import backend
 from tests.support.simulator.backend import LINE, Host, KernelError, numpy_view
-from tf32dtype import _nvrtc
+from tf32dtype._base import nvrtc
 from tf32dtype.cuda._runtime.backend import Kernel
 
 TEXT = """
@@ -67,10 +67,10 @@ extern "C" __global__ void missed_in_a_warp(float *out)
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     (tmp_path / "sample.cu").write_text(TEXT)
-    monkeypatch.setattr(_nvrtc, "FOLDERS", [*_nvrtc.FOLDERS, tmp_path])
+    monkeypatch.setattr(nvrtc, "FOLDERS", [*nvrtc.FOLDERS, tmp_path])
     monkeypatch.setattr(backend, "CACHE", tmp_path / "cache")
     cupy.cuda.set_allocator(backend.allocate)
-    _nvrtc.sources.cache_clear()
+    nvrtc.sources.cache_clear()
     backend._anchors.cache_clear()
     return Host()
 

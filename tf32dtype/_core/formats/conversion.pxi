@@ -37,7 +37,7 @@ cdef uint32_t code_from_text(tf_format f, object text, unsigned *flags) except? 
     try:
         approximate = float(text)
     except ValueError:
-        from tf32dtype._wording import brief
+        from tf32dtype._base.wording import brief
         raise ValueError(
             f"could not convert string to {f.name.decode()}: {brief(text)}"
         ) from None

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..._caller import warn
+from ..._base.caller import warn
+from ..._base.wording import brief, one_of
 from ..._formats.quantize import OVERFLOWS, ROUNDINGS, Overflow, Rounding
 from ..._formats.table import find_dtype
-from ..._wording import brief, one_of
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel, int32
 from .._runtime.storage import is_ours, plain

@@ -7,12 +7,12 @@ from typing import Any, Literal
 import cupy
 import numpy as np
 
+from ..._base.wording import one_of
 from ..._formats.codes import from_bits as host_from_bits
 from ..._formats.quantize import Overflow, Rounding, target_dtype
 from ..._formats.quantize import quantize as host_quantize
 from ..._formats.table import find, find_dtype
 from ..._formats.typed import TargetLike
-from ..._wording import one_of
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw
 from . import casts, interchange

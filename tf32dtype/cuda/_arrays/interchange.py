@@ -10,8 +10,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._base.wording import brief, one_of
 from ..._formats.table import formats
-from ..._wording import brief, one_of
 from ...interop.dlpack import CODES
 from .._runtime import backend
 from .._runtime.storage import STORAGE, is_ours, raw

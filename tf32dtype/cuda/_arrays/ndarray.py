@@ -16,8 +16,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._base.wording import one_of
 from ..._formats.table import find_dtype
-from ..._wording import one_of
 from .._runtime.backend import KEPT, current
 from .._runtime.storage import STORAGE, is_ours, no_kernel, raw
 

@@ -11,7 +11,7 @@ from typing import Any
 import cupy
 import numpy
 
-from ..._wording import one_of
+from ..._base.wording import one_of
 from .._arrays import creation, interchange
 from .._arrays.ndarray import ndarray
 from .._runtime import backend

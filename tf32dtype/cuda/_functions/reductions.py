@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
+from ..._base.wording import brief, one_of
 from ..._formats.table import find_dtype
-from ..._wording import brief, one_of
 from .._arrays import casts, ndarray
 from .._runtime import backend, strides
 from .._runtime.backend import KEPT, Constant, Kernel

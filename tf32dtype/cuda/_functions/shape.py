@@ -11,8 +11,8 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ..._base.wording import one_of
 from ..._formats.table import find_dtype
-from ..._wording import one_of
 from .._arrays import casts
 from .._arrays.indexing import apart, as_elements, on_host
 from .._arrays.ndarray import ndarray, wrap

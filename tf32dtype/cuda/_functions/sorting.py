@@ -7,8 +7,8 @@ from typing import Any
 import cupy
 import numpy as np
 
+from ..._base.wording import one_of
 from ..._formats.table import formats
-from ..._wording import one_of
 from .._arrays.indexing import as_elements
 from .._arrays.ndarray import wrap
 from .._runtime import backend

@@ -23,9 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from ..._base.whole_files import write_whole
+from ..._base.wording import one_of
 from ..._matmul.precisions import find_precision
-from ..._whole_files import write_whole
-from ..._wording import one_of
 from .._runtime.backend import current
 
 Strategy = Literal["performant", "eager"]

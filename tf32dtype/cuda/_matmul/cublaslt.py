@@ -19,7 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..._nvrtc import CUBLAS, CudaError
+from ..._base.nvrtc import CUBLAS, CudaError
 from .._runtime.backend import KEPT, current
 from .operand_lines import lines_along_k
 

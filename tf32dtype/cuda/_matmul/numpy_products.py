@@ -11,10 +11,10 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.wording import brief
 from ..._formats.table import find_dtype
 from ..._matmul import einsum as contraction
 from ..._matmul.context import current_settings
-from ..._wording import brief
 from .._arrays.ndarray import as_own
 from .._functions import reductions, ufuncs
 from .._runtime.backend import current

@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from ..._wording import brief
+from ..._base.wording import brief
 from .._runtime import cublas
 from .._runtime.backend import KEPT, current
 from .._runtime.storage import raw

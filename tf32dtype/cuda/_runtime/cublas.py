@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from ..._nvrtc import CUBLAS, CudaError
-from ..._wording import one_of
+from ..._base.nvrtc import CUBLAS, CudaError
+from ..._base.wording import one_of
 from .backend import KEPT, Constant, current
 from .strides import Layout
 

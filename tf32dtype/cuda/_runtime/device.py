@@ -12,8 +12,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _nvrtc
-from ..._whole_files import replacing
+from ..._base import nvrtc
+from ..._base.whole_files import replacing
 from . import cublas
 from .backend import ARRAYS, Constant, Kernel, View, check_aligned, check_elements
 from .tensor_maps import tensor_map
@@ -175,7 +175,7 @@ def cache() -> Path:
 
 def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
     """Machine code, from CuPy's folder of compiled kernels if it was made before."""
-    texts = _nvrtc.sources(file), options, _nvrtc.OPTIONS, arch
+    texts = nvrtc.sources(file), options, nvrtc.OPTIONS, arch
     version = cupy.cuda.nvrtc.getVersion()
     name = hashlib.sha256(repr((texts, version)).encode()).hexdigest()
     path = cache() / f"tf32dtype_{name}.cubin"
@@ -183,7 +183,7 @@ def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
         return path.read_bytes()
     except OSError:
         pass
-    made = _nvrtc.compile_cuda(file, options, arch)
+    made = nvrtc.compile_cuda(file, options, arch)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:

@@ -10,9 +10,9 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.wording import one_of
 from ..._formats.table import find_dtype
 from ..._formats.typed import Terms
-from ..._wording import one_of
 from ...blocks.base import Blocks
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into

@@ -8,8 +8,8 @@ import cupy
 import numpy as np
 
 from ... import _core
+from ..._base.options import refuse_unknown, shows
 from ..._formats.quantize import ROUNDINGS
-from ..._options import refuse_unknown, shows
 from ...blocks import quantization as cpu
 from ...blocks.formats import POWERS, RULES, BlockFormatLike, find
 from ...blocks.layout import Layout, checked_axis

@@ -9,7 +9,7 @@ precision, a precision for all workers of a cluster, and arrays of blocks are he
 import typing as _typing
 from importlib import import_module as _import_module
 
-from ..._requirements import need as _need
+from ..._base.requirements import need as _need
 
 _need("td.interop.dask", "dask", "dask.array")
 

@@ -10,7 +10,7 @@ from typing import Any
 import dask
 import dask.array
 
-from ..._caller import warn
+from ..._base.caller import warn
 from . import products, reductions
 
 Function = Callable[..., Any]

@@ -15,10 +15,10 @@ from dask.sizeof import sizeof
 from numpy.typing import DTypeLike
 
 from ... import blocks
+from ..._base.options import refuse_unknown, shows
+from ..._base.wording import brief
 from ..._formats.aliases import BlockFormatName
 from ..._formats.table import find_dtype
-from ..._options import refuse_unknown, shows
-from ..._wording import brief
 from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings

@@ -7,12 +7,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from ..._base.options import refuse_unknown, shows
+from ..._base.requirements import need
+from ..._base.wording import brief
 from ..._matmul.context import process_settings, set_matmul_precision
 from ..._matmul.numpy_patch import lock
 from ..._matmul.precisions import Options, PrecisionName, Settings, resolve
-from ..._options import refuse_unknown, shows
-from ..._requirements import need
-from ..._wording import brief
 
 need("td.interop.dask.matmul_precision", "dask", "distributed")
 

@@ -12,6 +12,8 @@ import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.options import refuse_unknown, shows
+from ..._base.wording import brief
 from ..._formats.table import Format, find_dtype, formats
 from ..._functions.averages import FORMATS
 from ..._matmul.context import current_settings
@@ -23,8 +25,6 @@ from ..._matmul.precisions import (
     find_precision,
     resolve,
 )
-from ..._options import refuse_unknown, shows
-from ..._wording import brief
 from .chains import Operand, Order, as_chunks, shape_mismatch, sum_over_k
 from .reductions import is_ours, round_to
 

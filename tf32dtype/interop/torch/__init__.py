@@ -6,7 +6,7 @@ their weights to a block format whenever they run. The parameters stay what they
 optimizers, state dicts and checkpoints know nothing of it.
 """
 
-from ..._requirements import install
+from ..._base.requirements import install
 
 try:
     import torch

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..._base.wording import brief
 from ..._formats.aliases import BlockFormatNamed
-from ..._wording import brief
 from ...blocks.formats import POWERS, find
 from ...blocks.quantization import Settings, resolved
 from .rounding import (

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from ... import blocks
+from ..._base.wording import brief
 from ..._formats.aliases import BlockFormatNamed
 from ..._formats.table import find_dtype
-from ..._wording import brief
 from ...blocks.quantization import Options
 from .tensors import from_numpy, to_numpy
 

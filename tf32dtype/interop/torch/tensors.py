@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..._base.mapping import exporter, is_protected
+from ..._base.wording import brief
 from ..._formats import bit_packing
 from ..._formats.codes import bits
 from ..._formats.table import as_own, formats
-from ..._mapping import exporter, is_protected
-from ..._wording import brief
 from ..dlpack import from_dlpack
 
 #: torch's dtypes of the formats that it has under their names.

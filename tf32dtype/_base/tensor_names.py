@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Collection, Iterable
 
-from ._wording import brief, did_you_mean
+from .wording import brief, did_you_mean
 
 _FIRST = 3  # names that an error lists if none is near
 

@@ -14,7 +14,7 @@ import stat
 import zlib
 from typing import Any
 
-from ._measures import UserError
+from .errors import UserError
 
 #: Windows has only the last flag. On Linux, O_NONBLOCK opens a named pipe at once.
 _FLAGS = os.O_RDWR | os.O_CREAT

@@ -6,8 +6,8 @@ import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _version
-from ._caller import warn
+from . import version
+from .caller import warn
 
 _LONGEST = 100  # characters of a text, or of one thing's repr
 _MOST = 6  # things in a list
@@ -83,7 +83,7 @@ def page(*paths: str) -> str:
     Returns
     -------
     str
-        Addresses once `DOCUMENTATION` of _version.py holds that of the site.
+        Addresses once `DOCUMENTATION` of version.py holds that of the site.
 
     Examples
     --------
@@ -92,8 +92,8 @@ def page(*paths: str) -> str:
     >>> page("concepts/formats", "reference/command")
     'the pages "Number formats" and "Command line" of the documentation'
     """
-    if _version.DOCUMENTATION:
-        site = _version.DOCUMENTATION.rstrip("/")
+    if version.DOCUMENTATION:
+        site = version.DOCUMENTATION.rstrip("/")
         return " and ".join(f"{site}/{path}.html" for path in paths)
     pages = "page" if len(paths) == 1 else "pages"
     quoted = " and ".join(f'"{PAGES[path]}"' for path in paths)

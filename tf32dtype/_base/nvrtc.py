@@ -16,17 +16,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ._requirements import install
+from .requirements import install
 
 #: What gets CuPy and NVRTC, and cuBLAS, which neither of them brings.
 EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
 CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
-HERE = Path(__file__).parent
-#: Where sources are: beside this file in an installed package, else in a checkout. They
-#: name what they include from there.
+PACKAGE = Path(__file__).parents[1]
+#: The folder of the sources: in an installed package, or else in a checkout. They name
+#: what they include from there.
 FOLDERS = [
-    HERE / "sources" if (HERE / "sources").is_dir() else HERE.parent / "src",
+    PACKAGE / "sources" if (PACKAGE / "sources").is_dir() else PACKAGE.parent / "src",
 ]
 
 #: What NVRTC has no file for.

@@ -9,10 +9,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from . import _core
+from .. import _core
 
 # Its lock is taken inside ours, so it is made first: a fork takes the last one first.
-from ._formats import naming as naming
 
 _lock = _core.shared_lock()
 
