@@ -52,7 +52,7 @@ if _typing.TYPE_CHECKING:
     from . import typing as typing
     from ._arithmetic import arithmetic
     from ._config import show_config
-    from ._files import load, save, savez, savez_compressed
+    from ._files.arrays import load, save, savez, savez_compressed
     from ._formats.packing import pack, unpack
     from ._formats.quantize import quantize
     from ._matmul.context import matmul_precision, set_matmul_precision
@@ -136,15 +136,15 @@ _LATER = {
     "einsum": "_matmul.einsum",
     "from_dlpack": "interop.dlpack",
     "from_ml_dtypes": "interop.ml_dtypes",
-    "load": "_files",
+    "load": "_files.arrays",
     "matmul": "_matmul.matmul",
     "matmul_precision": "_matmul.context",
     "pack": "_formats.packing",
     "quantize": "_formats.quantize",
     "report": "_report.context",
-    "save": "_files",
-    "savez": "_files",
-    "savez_compressed": "_files",
+    "save": "_files.arrays",
+    "savez": "_files.arrays",
+    "savez_compressed": "_files.arrays",
     "set_matmul_precision": "_matmul.context",
     "show_config": "_config",
     "to_dlpack": "interop.dlpack",

@@ -10,7 +10,9 @@ Most are `typing.Literal` of all the words that there are, so that type checkers
 wrong one. `typing.get_args` has the words when a program runs.
 """
 
-from ._files import Archive
+from ._files.arrays import Archive
+from ._files.npy import Header
+from ._files.safetensors.writing import Scheme
 from ._formats.aliases import (
     BlockFormatAlias,
     BlockFormatName,
@@ -24,11 +26,9 @@ from ._formats.packing import Order
 from ._formats.quantize import Overflow, Rounding, Tf32Rounding
 from ._formats.typed import FormatLike, Terms
 from ._matmul.precisions import PrecisionName, Scale, SpecialValues
-from ._npy import Header
 from .blocks.formats import BlockFormatLike, BlockSize, Rule, ScaleFormat
 from .blocks.quantization import Overflow as BlockOverflow
 from .blocks.tiles import TileElement, TileScaleFormat
-from .safetensors.writing import Scheme
 from .tensor_core.block_scaled import BlockInstruction
 from .tensor_core.device import DeviceInstruction, DeviceName
 from .tensor_core.models import Accumulator, Board, Instruction

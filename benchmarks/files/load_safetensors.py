@@ -30,7 +30,7 @@ COUNT = 1 << 24  # values that are cast
 
 def sparse(path: Path, layers: int) -> None:
     """A checkpoint of zeros that takes no room on the disk."""
-    from tf32dtype.safetensors import header
+    from tf32dtype._files.safetensors import header
 
     names = [f"model.layers.{i}.weight" for i in range(layers)]
     head, offsets = header.write([(name, "BF16", (WIDTH, WIDTH)) for name in names])

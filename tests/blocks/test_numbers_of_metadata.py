@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tf32dtype._files.safetensors.scheme_metadata import OWN_KEY
 from tf32dtype.blocks import facts_text
-from tf32dtype.safetensors.scheme_metadata import OWN_KEY
 
 pytestmark = pytest.mark.once
 

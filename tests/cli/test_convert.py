@@ -12,7 +12,7 @@ import tf32dtype as td
 from tests.support import forks
 from tests.support.command_line import complaint
 from tf32dtype._cli.main import main
-from tf32dtype._convert import convert, losses, targets
+from tf32dtype._files.convert import convert, losses, targets
 
 pytestmark = pytest.mark.once
 
@@ -298,7 +298,7 @@ def run(program, *argv):
     """The command in a process of its own, after some lines of Python."""
     lines = [
         "import os, signal, sys",
-        "from tf32dtype._convert import convert, journal, output",
+        "from tf32dtype._files.convert import convert, journal, output",
         "from tf32dtype._cli.main import main",
         program,
         "sys.exit(main(sys.argv[1:]))",

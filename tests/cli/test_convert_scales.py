@@ -9,7 +9,7 @@ import pytest
 import tf32dtype as td
 from tests.support.command_line import report
 from tf32dtype._cli.main import main
-from tf32dtype._tensor_files import open_file
+from tf32dtype._files.readers import open_file
 
 pytestmark = pytest.mark.once
 

@@ -13,7 +13,7 @@ from tests.support.command_line import complaint
 from tf32dtype._base.errors import UserError
 from tf32dtype._base.journal import Journal
 from tf32dtype._cli.main import main
-from tf32dtype._convert.journal import Notes
+from tf32dtype._files.convert.journal import Notes
 from tf32dtype._tune.journal import Trials
 
 pytestmark = pytest.mark.once
@@ -204,7 +204,7 @@ PACKAGE = Path(td.__file__).parent
 WRITERS = {
     "_base/journal.py": {"os.open"},
     "_base/whole_files.py": {"open", "tempfile.mkstemp"},
-    "_convert/output.py": {"os.open"},
+    "_files/convert/output.py": {"os.open"},
     "_tune/trials.py": {"open", "tempfile.TemporaryDirectory"},
     "_base/nvrtc.py": {"tempfile.TemporaryDirectory", "path.write_bytes"},  # inside it
     "_cli/streams.py": {"os.open"},  # /dev/null

@@ -140,7 +140,7 @@ def test_files_do_not_become_standard_output(folder):
     lines = [
         "import os, sys",
         "from tf32dtype._cli.main import main",
-        "from tf32dtype._convert import convert",
+        "from tf32dtype._files.convert import convert",
         "write = convert._write",
         "def prints(*rest):\n    os.system('echo print'); return write(*rest)",
         "convert._write = prints",

@@ -11,7 +11,8 @@ import pytest
 import tf32dtype as td
 from tests.formats.test_files import FORMATS, IDS, assert_same, random_array, variants
 from tests.support.interpreters import python, run_code
-from tf32dtype import _files, _npy
+from tf32dtype._files import arrays as _files
+from tf32dtype._files import npy
 
 each = pytest.mark.parametrize("form", FORMATS, ids=IDS)
 both = pytest.mark.parametrize("header", ["bits", "names"])
@@ -68,7 +69,7 @@ def test_unused_bits_are_zeros(header):
 
 @both
 def test_many_chunks(monkeypatch, header):
-    monkeypatch.setattr(_npy, "_CHUNK_BYTES", 64)
+    monkeypatch.setattr(npy, "_CHUNK_BYTES", 64)
     whole = random_array(td.formats["bfloat16"], (50, 7))
     for array in (whole, whole[::-2, ::3], whole.T):
         assert_same(td.load(io.BytesIO(saved(array, header=header))), array)
@@ -329,7 +330,7 @@ def test_an_old_file_stays_if_writing_fails(save, tmp_path, monkeypatch):
     path = tmp_path / ("a.npy" if save is td.save else "a.npz")
     save(path, np.ones(5, td.tf32))
     before = path.read_bytes()
-    monkeypatch.setattr(_npy, "_put", write_nothing)
+    monkeypatch.setattr(npy, "_put", write_nothing)
     with pytest.raises(OSError, match="no space left"):
         save(path, np.zeros(500, td.tf32))
     assert path.read_bytes() == before

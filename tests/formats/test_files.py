@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype import _npy
-from tf32dtype._base import file_kinds
+from tf32dtype._files import file_kinds
+from tf32dtype._files import npy as headers
 
 FORMATS = list(td.formats.values())
 IDS = list(td.formats)
@@ -88,7 +88,7 @@ def test_unused_bits_are_written_as_zeros(name, tmp_path):
 
 @pytest.mark.parametrize("step", [1, 3, -1])
 def test_many_chunks(monkeypatch, step):
-    monkeypatch.setattr(_npy, "_CHUNK_BYTES", 64)
+    monkeypatch.setattr(headers, "_CHUNK_BYTES", 64)
     array = random_array(td.formats["tf32"], 1000)[::step]
     stream = io.BytesIO()
     td.save(stream, array)

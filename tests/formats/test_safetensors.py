@@ -16,8 +16,8 @@ import pytest
 
 import tf32dtype as td
 from tests.support.interpreters import run_code
-from tf32dtype.safetensors import writing
-from tf32dtype.safetensors.dtypes import KINDS
+from tf32dtype._files.safetensors import writing
+from tf32dtype._files.safetensors.dtypes import KINDS
 
 #: What each dtype of a file is in an array, and bits of an item: the format's document.
 DTYPES = {

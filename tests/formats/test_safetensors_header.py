@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype.safetensors import header
+from tf32dtype._files.safetensors import header
 
 pytestmark = pytest.mark.once
 

@@ -15,11 +15,11 @@ import tf32dtype as td
 from tests.blocks.arrays import NAMES, normal, same
 from tests.reference.codec import decode_code
 from tests.reference.formats import FORMATS
+from tf32dtype._files.safetensors import schemes
+from tf32dtype._files.safetensors.scheme_rows import divisor
+from tf32dtype._files.safetensors.schemes import Facts
+from tf32dtype._files.safetensors.writing import lay_out, write_data
 from tf32dtype.blocks import BlockArray, TileArray
-from tf32dtype.safetensors import schemes
-from tf32dtype.safetensors.scheme_rows import divisor
-from tf32dtype.safetensors.schemes import Facts
-from tf32dtype.safetensors.writing import lay_out, write_data
 
 pytestmark = pytest.mark.once
 

@@ -15,7 +15,7 @@ import numpy as np
 import tf32dtype as td
 from tests.fuzz.mutations import Header
 from tests.support.gguf_bytes import key, tensor, text, whole
-from tf32dtype.interop.gguf_header import KINDS
+from tf32dtype._files.gguf.header import KINDS
 
 #: A valid file, or a folder of some: names and bytes.
 Seed = dict[str, bytes]
@@ -296,7 +296,7 @@ def read_gguf(path: Path) -> None:
 
 
 def onnx_seeds() -> list[Seed]:
-    from tf32dtype.interop.onnx import from_array
+    from tf32dtype._files.onnx import from_array
 
     every = {k: a for k, a in arrays().items() if k not in NOT_IN_ONNX}
     return [

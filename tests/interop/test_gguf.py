@@ -18,7 +18,7 @@ from tests.support.gguf_bytes import (
     text,
     whole,
 )
-from tf32dtype.interop import gguf as reader
+from tf32dtype._files.gguf import reading as reader
 
 pytestmark = pytest.mark.once
 

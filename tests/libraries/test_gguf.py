@@ -13,8 +13,8 @@ gguf = pytest.importorskip("gguf")
 
 import tf32dtype as td  # noqa: E402
 from tests.support import documents  # noqa: E402
-from tf32dtype.interop import gguf as reader  # noqa: E402
-from tf32dtype.interop.gguf_header import KINDS  # noqa: E402
+from tf32dtype._files.gguf import reading as reader  # noqa: E402
+from tf32dtype._files.gguf.header import KINDS  # noqa: E402
 
 pytestmark = pytest.mark.once
 

@@ -14,7 +14,7 @@ import pytest
 import tf32dtype as td
 from tests.reference.codec_arrays import all_items, item_type, values
 from tests.support.bits import ALL, array, name
-from tf32dtype.hdf5 import storage
+from tf32dtype._files.hdf5 import storage
 
 h5py = pytest.importorskip("h5py")
 pytestmark = pytest.mark.once

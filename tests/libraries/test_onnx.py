@@ -17,7 +17,7 @@ from onnx import TensorProto, numpy_helper  # noqa: E402
 import tf32dtype as td  # noqa: E402
 from tests.support import documents  # noqa: E402
 from tests.support.bits import ALL, items_of  # noqa: E402
-from tf32dtype.interop.onnx import from_array, to_array  # noqa: E402
+from tf32dtype._files.onnx import from_array, to_array  # noqa: E402
 
 pytestmark = pytest.mark.once
 

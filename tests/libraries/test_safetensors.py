@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tf32dtype.safetensors.dtypes import KINDS
+from tf32dtype._files.safetensors.dtypes import KINDS
 
 safetensors = pytest.importorskip("safetensors")
 

@@ -126,7 +126,7 @@ def test_files_that_are_cut_short(make, tmp_path, monkeypatch, capsys):
 
 def test_a_changed_file_of_a_zarr_folder_is_seen(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    from tf32dtype._tensor_files import open_file
+    from tf32dtype._files.readers import open_file
 
     path, _, _ = zarr_folder()
     with open_file(path) as file:

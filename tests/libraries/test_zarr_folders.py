@@ -10,7 +10,7 @@ import tf32dtype as td
 zarr = pytest.importorskip("zarr")
 
 from tf32dtype._base.errors import UserError  # noqa: E402
-from tf32dtype._tensor_files import open_file  # noqa: E402
+from tf32dtype._files.readers import open_file  # noqa: E402
 
 pytestmark = pytest.mark.once
 

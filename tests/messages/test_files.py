@@ -14,10 +14,10 @@ import pytest
 import tf32dtype as td
 from tests.support.gguf_bytes import ARRAY, MANY, MXFP4, TEXT, key, tensor, text, whole
 from tf32dtype import _source_folders
-from tf32dtype._base import file_kinds
-from tf32dtype._tensor_files import open_file
-from tf32dtype.interop import gguf
-from tf32dtype.safetensors import header, schemes
+from tf32dtype._files import file_kinds
+from tf32dtype._files.gguf import reading as gguf
+from tf32dtype._files.readers import open_file
+from tf32dtype._files.safetensors import header, schemes
 
 from .shape import faults, provoke
 

@@ -10,11 +10,11 @@ import pytest
 import tf32dtype as td
 from tf32dtype import typing as tdt
 from tf32dtype._core import precisions
+from tf32dtype._files.safetensors.schemes import SCHEMES
 from tf32dtype._formats import typed
 from tf32dtype._formats.aliases import ALIASES, BLOCK_ALIASES, NUMPY_ALIASES
 from tf32dtype._formats.quantize import ROUNDINGS
 from tf32dtype._formats.table import find_dtype
-from tf32dtype.safetensors.schemes import SCHEMES
 
 pytestmark = pytest.mark.once
 

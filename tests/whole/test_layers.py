@@ -17,20 +17,26 @@ pytestmark = pytest.mark.once
 LAYERS = {
     "tf32dtype": """
         _base
-        _scaled_arrays
         _core
         _formats _source_folders _config
         tensor_core blocks
-        _npy
-        _matmul _files _arithmetic safetensors hdf5
-        _functions
-        interop _measures
-        _tensor_files
-        _convert _report
+        _matmul _arithmetic
+        _functions _measures
+        _files
+        interop safetensors hdf5
+        _report
         _tune
         cuda typing __init__
         _cli
         __main__
+    """,
+    "tf32dtype._files": """
+        file_kinds scaled_arrays tensor_names
+        npy
+        arrays safetensors hdf5 gguf onnx
+        readers
+        convert
+        __init__
     """,
     "tf32dtype.cuda": """
         _requirements

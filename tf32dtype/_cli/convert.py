@@ -52,9 +52,9 @@ from .._base.text import (
     progress,
     size,
 )
-from .._convert.convert import Result, convert
-from .._convert.options import Options
-from .._convert.targets import find
+from .._files.convert.convert import Result, convert
+from .._files.convert.options import Options
+from .._files.convert.targets import find
 from .._formats.quantize import ROUNDINGS
 from ..blocks.formats import BLOCK_SIZES, RULES
 from . import add_output

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.errors import UserError
-from .._base.tensor_names import UnknownTensor, select
 from .._base.text import Table, bars, counted, number, printable, progress, size
+from .._files.readers import Tensor, TensorFile, release, values
+from .._files.tensor_names import UnknownTensor, select
 from .._measures.value_counts import PIECE, Counts, count, is_countable, pieces
-from .._tensor_files import Tensor, TensorFile, release, values
 from .operands import opened
 
 Array = NDArray[Any]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.errors import UserError
-from .._base.tensor_names import UnknownTensor
-from .._tensor_files import Tensor, TensorFile, open_file
+from .._files.readers import Tensor, TensorFile, open_file
+from .._files.tensor_names import UnknownTensor
 
 Array = NDArray[Any]
 

@@ -1,0 +1,412 @@
+"""Arrays in `.npy` and `.npz` files that keep their format's name."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._base.whole_files import replacing
+from .._base.wording import brief, one_of, warn_of_raw_bytes
+from .._formats.table import format_of_dtype, own_array
+from . import file_kinds, npy
+from .npy import Header
+from .scaled_arrays import is_scaled
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile
+
+    from numpy.lib.npyio import NpzFile
+
+    from ..blocks.facts_text import Scaled
+    from .npy import Form
+
+    Path: TypeAlias = str | os.PathLike[str]
+    #: What a file holds, or a member of an archive.
+    Held: TypeAlias = NDArray[Any] | Scaled
+
+HEADERS = get_args(Header)
+
+
+def save(
+    file: Path | IO[bytes],
+    arr: ArrayLike | Scaled,
+    *,
+    header: Header | None = None,
+) -> None:
+    """Write an array to a `.npy` file, with the name of its format.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        `.npy` is appended to a path that does not end so. A file that is there stays
+        as it was if this raises.
+    arr : array_like, BlockArray or TileArray
+        Arrays of this package's formats, `ml_dtypes` arrays of a format known here,
+        structured arrays with fields of these, arrays of NumPy's own dtypes, which are
+        written as `np.save` writes them; arrays of blocks as the bytes of their buffer.
+    header : {"bits", "names"}, optional
+        How the file says the format; `load` reads both. None: "bits", but "names" for
+        structured arrays, whose fields "bits" cannot tell apart.
+
+        - "bits": the numbers are unsigned integers to all readers of `.npy` files, with
+          or without this package. The name is a comment.
+        - "names": the name stands where NumPy's dtypes have theirs, so that `np.load`
+          too, with `mmap_mode` or without, gives the array back under its dtype once
+          `tf32dtype` is imported (under that of `ml_dtypes` if that is imported too:
+          see `names`). NumPy without either package refuses the file, as do most
+          readers that are not NumPy, and with `ml_dtypes` alone it refuses tf32.
+
+    Raises
+    ------
+    TypeError
+        For what a `.npy` file would not give back: masked arrays, arrays of tiles,
+        custom dtypes of other packages, structured arrays with ``header="bits"``.
+    ValueError
+        For arrays of Python objects; for an unknown header, and one longer than readers
+        take; for a name of another kind of file, such as `a.safetensors`.
+
+    See Also
+    --------
+    load, savez
+
+    Notes
+    -----
+    Numbers are little-endian, unused bits zero.
+
+    Examples
+    --------
+    >>> import io, numpy as np, tf32dtype as td
+    >>> file = io.BytesIO()
+    >>> td.save(file, np.array([1.5, 2], td.tf32), header="names")
+    >>> _ = file.seek(0)
+    >>> np.load(file)
+    array([1.5, 2. ], dtype=tf32)
+    """
+    array, how = _storable(arr, header)
+    with _opened(file, ".npy") as stream:
+        _write(stream, array, how)
+
+
+def savez(
+    file: Path | IO[bytes],
+    *args: ArrayLike | Scaled,
+    header: Header | None = None,
+    **kwds: ArrayLike | Scaled,
+) -> None:
+    """Write several arrays to an uncompressed `.npz` file.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        `.npz` is appended to a path that does not end so. A file that is there stays
+        as it was if this raises.
+    *args : array_like, BlockArray or TileArray
+        Arrays as for `save`, stored under `arr_0`, `arr_1` and so on, as `np.savez`
+        does.
+    header : {"bits", "names"}, optional
+        As for `save`.
+    **kwds : array_like, BlockArray or TileArray
+        Arrays as for `save`, stored under their keywords.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `save`, before anything is written; ValueError also when a keyword is
+        the name of a positional array, and for a name that ends with `.npy`.
+
+    See Also
+    --------
+    load, save, savez_compressed
+    """
+    _save_archive(file, args, header, kwds, compressed=False)
+
+
+def savez_compressed(
+    file: Path | IO[bytes],
+    *args: ArrayLike | Scaled,
+    header: Header | None = None,
+    **kwds: ArrayLike | Scaled,
+) -> None:
+    """Write several arrays to a compressed `.npz` file.
+
+    Parameters
+    ----------
+    file, *args, header, **kwds
+        As for `savez`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `savez`.
+
+    See Also
+    --------
+    load, savez
+    """
+    _save_archive(file, args, header, kwds, compressed=True)
+
+
+def load(
+    file: Path | IO[bytes], *, mmap_mode: Literal["r", "r+", "c"] | None = None
+) -> Held | Archive:
+    """Read what `save`, `savez` or NumPy wrote.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        A `.npy` or `.npz` file; a file object must support `seek`.
+    mmap_mode : {None, "r", "r+", "c"}, optional
+        Map a `.npy` file into memory instead of reading it, as `np.load` does: read it
+        alone, write to it too, or keep what is written in memory.
+
+    Returns
+    -------
+    numpy.ndarray, BlockArray, TileArray or Archive
+        An array for `.npy`, a mapping from names to arrays for `.npz`. Files
+        without a format's name are read as `np.load(allow_pickle=False)` does.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind (a pickle, safetensors, HDF5, GGUF, text, ...),
+        which the error names; if it is damaged, cut short or would need pickle; if it
+        names a format that is not known, or whose items are of another size than the
+        file's; if what it says of blocks makes no array of them. For another
+        `mmap_mode`: "w+", which makes a new file, is for `np.lib.format.open_memmap`.
+    EOFError
+        If the file is empty.
+    OSError
+        If the file cannot be opened.
+    """
+    if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
+        raise ValueError(one_of("mmap_mode", mmap_mode, ("r", "r+", "c")))
+    name = file_kinds.name_of(file)
+    with file_kinds.naming(name):
+        if isinstance(file, str | os.PathLike):
+            with open(file, "rb") as stream:
+                return _load(stream, file, name, mmap_mode)
+        return _load(file, file, name, mmap_mode)
+
+
+def _begin(stream: IO[bytes], name: str) -> Form | None:
+    """What a file says of its format; the stream is left where it was."""
+    if not hasattr(stream, "seek"):
+        raise TypeError(f"file must be a path or a binary file; got {brief(stream)}")
+    start = stream.tell()
+    head = stream.read(file_kinds.HEAD_BYTES)
+    if not isinstance(head, bytes):
+        raise TypeError(f"{name} must be open in binary mode, 'rb'; got a text file")
+    file_kinds.check(head, name)
+    stream.seek(start)
+    form = npy.read_name(stream)
+    stream.seek(start)
+    return form
+
+
+def _load(
+    stream: IO[bytes], file: Path | IO[bytes], name: str, mmap_mode: Any
+) -> Held | Archive:
+    """What a file holds, once its header is known to be sound."""
+    form = _begin(stream, name)
+    file_kinds.check_npy(stream, name)
+    loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        warn_of_raw_bytes(loaded, name)
+        return npy.as_format(loaded, form)
+    file_kinds.check_members(loaded, name)
+    return Archive(loaded, name)
+
+
+class Archive(Mapping[str, "Held"]):
+    """The arrays of an `.npz` file by name, each read when it is asked for.
+
+    Returned by `load`. Close it, or use it in a `with` statement, to close the
+    file. `files` lists the names.
+    """
+
+    def __init__(self, npz: NpzFile, name: str = "the file") -> None:
+        self._npz = npz
+        self._name = name
+        self.files: list[str] = list(npz.files)
+
+    def __getitem__(self, name: str) -> Held:
+        if name not in self._npz:
+            raise KeyError(one_of("name", name, self.files, f"`files` of {self._name}"))
+        archive, member = self._member(name)
+        named = f"{name} in {self._name}"
+        with file_kinds.naming(named):
+            file_kinds.check_member(archive, member, named)
+            array: Any = self._npz[name]
+            if not isinstance(array, np.ndarray):
+                return array  # type: ignore[no-any-return]  # bytes of another file
+            warn_of_raw_bytes(array, named)
+            with archive.open(member) as stream:
+                return npy.as_format(array, npy.read_name(stream))
+
+    def _member(self, name: str) -> tuple[ZipFile, str]:
+        archive = self._npz.zip
+        assert archive is not None  # it is open
+        return archive, name if name in archive.namelist() else f"{name}.npy"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._npz.close()
+
+    def __repr__(self) -> str:
+        return f"<tf32dtype archive of {', '.join(self.files)}>"
+
+
+class Outline(NamedTuple):
+    """An array that has not been read."""
+
+    #: None: an array of blocks
+    dtype: np.dtype[Any] | None
+    #: name of the format
+    label: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def outline(archive: Archive, name: str) -> Outline | None:
+    """What the header of a member says; None: the member is no array.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    zipped, member = archive._member(name)
+    named = f"{name} in {archive._name}"
+    with file_kinds.naming(named), zipped.open(member) as stream:
+        if not file_kinds.is_npy(stream.read(file_kinds.HEAD_BYTES)):
+            return None
+        stream.seek(0)
+        form = npy.read_name(stream)
+        stream.seek(0)
+        dtype, shape = file_kinds.header(stream)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if isinstance(form, tuple):
+        return Outline(None, form[0], form[1], nbytes)
+    if form is not None:
+        dtype = form.dtype
+    return Outline(dtype, dtype.name, shape, nbytes)
+
+
+# -- writing ----------------------------------------------------------------
+
+
+def _save_archive(
+    file: Path | IO[bytes],
+    args: tuple[ArrayLike | Scaled, ...],
+    header: Header | None,
+    kwds: dict[str, ArrayLike | Scaled],
+    compressed: bool,
+) -> None:
+    import zipfile
+
+    named = {f"arr_{i}": arr for i, arr in enumerate(args)}
+    for name in named.keys() & kwds.keys():
+        raise ValueError(
+            "keyword must not be the name of a positional array; got"
+            f" {name!r}. Use another keyword"
+        )
+    arrays = {n: _storable(arr, header) for n, arr in {**named, **kwds}.items()}
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with (
+        _opened(file, ".npz") as stream,
+        zipfile.ZipFile(stream, "w", kind) as archive,
+    ):
+        for name, (array, how) in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                _write(member, array, how)
+
+
+def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
+    """A stream to write to; a path's file is replaced as a whole."""
+    if not isinstance(file, str | os.PathLike):
+        return nullcontext(file)
+    path = os.fspath(file)
+    file_kinds.check_name(path, "td.savez" if suffix == ".npz" else "td.save", suffix)
+    return replacing(path if path.endswith(suffix) else path + suffix)
+
+
+def _storable(
+    arr: ArrayLike | Scaled, header: Header | None
+) -> tuple[NDArray[Any] | Scaled, Header | None]:
+    """What is written: blocks, our dtypes, or NumPy's own, which take no header."""
+    if header is not None and not (isinstance(header, str) and header in HEADERS):
+        raise ValueError(
+            one_of("header", header, ("bits", "names"))
+            + ". Use another name for an array of an archive"
+        )
+    if is_scaled(arr):
+        return arr, None
+    if isinstance(arr, np.ma.MaskedArray):
+        raise TypeError(
+            "arr must not be a masked array. Use td.savez(file, data=a.data,"
+            " mask=a.mask)"
+        )
+    array = own_array(arr)
+    dtype = array.dtype
+    if dtype.hasobject:
+        raise ValueError(
+            f"arr must not hold Python objects; got {dtype}. Use np.save, which pickles"
+        )
+    custom = {item for item in _items(dtype) if item.isbuiltin == 2}
+    for item in custom:
+        if format_of_dtype(item) is None:
+            raise TypeError(
+                f"a .npy file cannot name the dtype {item}. Write its bits,"
+                f" td.save(file, a.view(np.uint{8 * item.itemsize}))"
+            )
+    if not custom:
+        return array, None
+    if header is None:
+        header = "bits" if dtype.names is None else "names"
+    elif header == "bits" and dtype.names is not None:
+        raise TypeError(
+            f"header='bits' cannot name the formats of the fields in {dtype}. Use"
+            " header='names'"
+        )
+    npy.preamble(array, header)  # whether there is one
+    return array, header
+
+
+def _items(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
+    """The dtypes of all fields, which are this one if it is not structured."""
+    if dtype.subdtype is not None:
+        yield from _items(dtype.subdtype[0])
+    elif dtype.names is not None:
+        for name in dtype.names:
+            yield from _items(dtype[name])
+    else:
+        yield dtype
+
+
+def _write(
+    stream: IO[bytes], array: NDArray[Any] | Scaled, header: Header | None
+) -> None:
+    if not isinstance(array, np.ndarray):
+        npy.write_blocks(stream, array)
+    elif header is None:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+    else:
+        npy.write(stream, array, header)

@@ -1,0 +1,65 @@
+"""What the conversion of a tensor loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._measures.error_measures import Distance
+
+Array = NDArray[Any]
+
+# Numbers: what is made of them stays in a cache, and OpenBLAS wakes no threads.
+_AT_A_TIME = 1 << 13
+
+
+@dataclass
+class Loss(Distance):
+    """Gathered piece by piece; NaN and Inf are left out, and counted."""
+
+    beyond: int = 0
+    to_zero: int = 0
+    not_finite: int = 0
+
+    def take(self, truth: Array, stored: Array, greatest: float) -> None:
+        """Take in numbers and what they became, both of any shape.
+
+        Parameters
+        ----------
+        truth, stored : numpy.ndarray
+        greatest : float
+            The range of the format; Inf for one whose scales follow the numbers.
+        """
+        exact, found = truth.reshape(-1), stored.reshape(-1)
+        with np.errstate(all="ignore"):
+            for start in range(0, exact.size, _AT_A_TIME):
+                some = slice(start, start + _AT_A_TIME)
+                self._take(
+                    exact[some].astype(np.float64),
+                    found[some].astype(np.float64),
+                    greatest,
+                )
+
+    def _take(self, exact: Array, found: Array, greatest: float) -> None:
+        finite = np.isfinite(exact)
+        if not finite.all():
+            self.not_finite += exact.size - int(np.count_nonzero(finite))
+            exact, found = exact[finite], found[finite]
+        if exact.size == 0:
+            return
+        self.gather(found, exact)
+        self.beyond += int(np.count_nonzero(np.abs(exact) > greatest))
+        self.to_zero += int(np.count_nonzero((found == 0) & (exact != 0)))
+
+    def record(self) -> dict[str, Any]:
+        """For JSON, and the journal."""
+        return {
+            "snr_db": self.snr,
+            "largest_relative_error": self.largest_relative,
+            "out_of_range": self.beyond,
+            "to_zero": self.to_zero,
+            "not_finite": self.not_finite,
+        }

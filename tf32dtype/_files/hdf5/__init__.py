@@ -1,0 +1,1 @@
+"""HDF5 files, by h5py."""

@@ -1,0 +1,368 @@
+"""Arrays to and from HDF5 datasets."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._base.caller import cast
+from ..._base.wording import brief, warn_of_raw_bytes
+from ..._formats.codes import bits
+from ..._formats.table import Format, find_dtype, format_of_dtype, own_array
+from ..scaled_arrays import is_scaled
+from . import storage
+from .storage import h5py
+
+if TYPE_CHECKING:
+    from ...blocks.facts_text import Scaled
+
+#: The attribute of arrays of blocks: all but their bytes.
+BLOCKS_ATTRIBUTE = "tf32dtype blocks"
+
+
+def write(
+    group: Any,
+    name: str,
+    a: ArrayLike | Scaled,
+    *,
+    dtype: object = None,
+    **create: Any,
+) -> Any:
+    """Write an array to a new dataset.
+
+    Parameters
+    ----------
+    group : h5py.Group or h5py.File
+    name : str
+        Groups that it names are made: "layer/0/weight".
+    a : array_like, BlockArray or TileArray
+        bfloat16, float8_e4m3fn, float8_e5m2, float6_e2m3fn, float6_e3m2fn and
+        float4_e2m1fn, also as `ml_dtypes` have them, are stored under HDF5's own types,
+        an item in whole bytes. Of formats that HDF5 has no type for the codes, tf32 as
+        float32, and the attribute "tf32dtype" names the format. Arrays of blocks as
+        their bytes, in one dimension. Unused bits are written as zeros. Other dtypes as
+        h5py writes them.
+    dtype : dtype or str, optional
+        What to convert to before, by one rounding.
+    **create
+        What `h5py.Group.create_dataset` takes: ``chunks``, ``compression``,
+        ``shuffle``, ``fletcher32``, ``maxshape``, ``fillvalue`` and so on.
+
+    Returns
+    -------
+    h5py.Dataset
+        For `read` and `assign`. ``dataset[...]`` of h5py gives float32 or float16
+        of HDF5's own types, and Inf or NaN for the largest numbers of all but bfloat16
+        and float8_e5m2; of others the codes, and of tf32 the numbers.
+
+    Raises
+    ------
+    ImportError
+        Without h5py.
+    TypeError
+        For what a dataset would not give back: masked arrays, structures with a
+        format in a field, custom dtypes of other packages.
+    ValueError
+        For a name that is taken; for ``scaleoffset``, which drops bits; for a
+        ``fillvalue`` that HDF5 would make another number. Errors come before anything
+        is written.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, tf32dtype as td
+    >>> with h5py.File("a.h5", "w") as file:
+    ...     w = np.ones((1000, 1000), td.bfloat16)
+    ...     dataset = td.hdf5.write(file, "w", w, compression="gzip", shuffle=True)
+    ...     td.hdf5.read(dataset, np.s_[0, :3])
+    array([1, 1, 1], dtype=bfloat16)
+    """
+    if not isinstance(group, h5py().Group):
+        raise TypeError(
+            f"group must be an h5py.Group or h5py.File; got {brief(group)}. Use"
+            " td.hdf5.save to write a file"
+        )
+    if is_scaled(a):
+        if dtype is not None:
+            raise ValueError(
+                "dtype must be None for an array of blocks or tiles; got"
+                f" {brief(dtype)}"
+            )
+        return _write_blocks(group, name, a, **create)
+    if isinstance(a, np.ma.MaskedArray):
+        raise TypeError(
+            "a must not have a mask; got a masked array. Write a.data and a.mask as two"
+            " datasets"
+        )
+    array = own_array(a)
+    if dtype is not None:
+        array = cast(array, find_dtype(dtype))
+    form = format_of_dtype(array.dtype)
+    if form is None:
+        _check_plain(array.dtype, array.dtype)
+        return group.create_dataset(name, data=array, **create)
+    if create.get("scaleoffset") is not None:
+        raise ValueError(
+            f"scaleoffset must be None for {form.name}, because it would drop bits; got"
+            f" {brief(create['scaleoffset'])}. Use compression"
+        )
+    kind = storage.type_of(form)
+    if create.get("fillvalue") is not None:
+        create["fillvalue"] = _fill_value(form, kind, create["fillvalue"])
+    made = h5py().Datatype(kind)
+    dataset = group.create_dataset(name, array.shape, made, **create)
+    try:
+        if form not in storage.TYPED:
+            storage.set_attribute(dataset, storage.ATTRIBUTE, form.name)
+        _transfer(dataset, form, (), array)
+    except BaseException:
+        if name is not None:
+            del group[name]
+        raise
+    return dataset
+
+
+def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> Any:
+    """Read a dataset, or a part of it.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Written by `write`, or by any other program: HDF5's types of formats are known
+        by their fields.
+    selection : index, optional
+        What h5py takes: ``np.s_[10:20, ::2]``, integers, lists, masks. All of it unless
+        given. Of arrays of blocks only all can be read.
+    out : ndarray, optional
+        What to fill, of the selection's shape and dtype.
+
+    Returns
+    -------
+    ndarray, scalar, BlockArray or TileArray
+        Of the file's format, in the byte order of this machine, all bits as they are in
+        the file; datasets of other types as h5py reads them. `out` if it was given.
+
+    Raises
+    ------
+    ImportError
+        Without h5py.
+    TypeError
+        If the dataset's items have a format within, in a field or an array.
+    ValueError
+        If the dataset's attribute names no format, or one that it does not hold; if
+        `out` is not as needed; for a selection that does not fit, as h5py says it.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, tf32dtype as td
+    >>> with h5py.File("a.h5", "w") as file:
+    ...     _ = td.hdf5.write(file, "w", np.arange(6, dtype=td.tf32).reshape(2, 3))
+    ...     td.hdf5.read(file["w"], np.s_[:, 1])
+    array([1, 4], dtype=tf32)
+    """
+    _check_dataset(dataset)
+    facts = storage.attribute(dataset, BLOCKS_ATTRIBUTE)
+    if facts is not None:
+        if not _is_all(selection) or out is not None:
+            raise TypeError(
+                f"{dataset.name} is an array of blocks: use selection=... and out=None"
+            )
+        return _read_blocks(dataset, facts)
+    form = storage.format_of(dataset)
+    if form is None or dataset.shape is None:
+        found: Any = dataset[selection]
+        if isinstance(found, np.ndarray | np.generic):
+            warn_of_raw_bytes(found, dataset.name)
+        return found if out is None else _fill(out, found)
+    place = _place(dataset, selection)
+    if out is not None:
+        _check_out(out, place.shape, form.dtype)
+    if out is not None and out.flags.c_contiguous:
+        result = out
+    else:
+        result = np.empty(place.shape, form.dtype)
+    codes = result.view(f"u{form.itemsize}")
+    if codes.size:
+        kind = dataset.id.get_type()
+        dataset.id.read(place.memory, place.file, codes, mtype=kind)
+        if not _is_native(kind):
+            codes.byteswap(inplace=True)
+    if out is None:
+        return result[()] if place.is_number else result
+    if result is not out:
+        out[...] = result
+    return out
+
+
+def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
+    """Write to a part of a dataset, as ``array[selection] = a`` does to an array's.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of any type that `read` knows.
+    selection : index
+        As for `read`; ``...`` is all of it.
+    a : array_like
+        Is broadcast to the selection, and converted to the dataset's format.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `read`, and if `a` cannot be broadcast.
+
+    Examples
+    --------
+    >>> import h5py, numpy as np, tf32dtype as td
+    >>> with h5py.File("a.h5", "w") as file:
+    ...     w = np.zeros((2, 3), td.fp4)
+    ...     dataset = td.hdf5.write(file, "w", w, maxshape=(None, 3))
+    ...     dataset.resize(4, axis=0)
+    ...     td.hdf5.assign(dataset, np.s_[2:], [1, 2, 3])
+    ...     td.hdf5.read(dataset)[:, 2]
+    array([0, 0, 3, 3], dtype=float4_e2m1fn)
+    """
+    _check_dataset(dataset)
+    if storage.attribute(dataset, BLOCKS_ATTRIBUTE) is not None:
+        raise TypeError(
+            f"{dataset.name} is an array of blocks, which cannot be assigned to: use"
+            " td.hdf5.write"
+        )
+    form = storage.format_of(dataset)
+    array = own_array(a)
+    if form is not None:
+        _transfer(dataset, form, selection, cast(array, form.dtype))
+    elif format_of_dtype(array.dtype) is not None:
+        dataset[selection] = cast(array, dataset.dtype)
+    else:
+        dataset[selection] = array
+
+
+class _Place(NamedTuple):
+    """A selection, as HDF5 has it."""
+
+    shape: tuple[int, ...]
+    memory: Any
+    file: Any
+    #: whether NumPy would give a scalar of it
+    is_number: bool
+
+
+def _place(dataset: Any, selection: Any) -> _Place:
+    spaces = h5py().h5s
+    if dataset.shape == ():
+        if not _is_all(selection):
+            raise ValueError(
+                f"selection must be () or ... for {dataset.name}, which is one number;"
+                f" got {brief(selection)}"
+            )
+        return _Place((), spaces.ALL, spaces.ALL, selection is not ...)
+    from h5py._hl.selections import select  # h5py itself has it here since 2.0
+
+    index = selection if isinstance(selection, tuple) else (selection,)
+    chosen = select(dataset.shape, index, dataset)
+    shape = chosen.array_shape
+    return _Place(shape, spaces.create_simple(chosen.mshape), chosen.id, shape == ())
+
+
+def _is_all(selection: Any) -> bool:
+    return selection is ... or (isinstance(selection, tuple) and not selection)
+
+
+def _transfer(dataset: Any, form: Format, selection: Any, array: NDArray[Any]) -> None:
+    """Write the codes of an array, which is broadcast to the selection."""
+    place = _place(dataset, selection)
+    codes = np.asarray(bits(np.broadcast_to(array, place.shape)), order="C")
+    if codes.size:
+        kind = dataset.id.get_type()
+        in_order = codes if _is_native(kind) else codes.byteswap()
+        dataset.id.write(place.memory, place.file, in_order, mtype=kind)
+
+
+def _is_native(kind: Any) -> bool:
+    """Whether items of an HDF5 type have the byte order of this machine."""
+    types = h5py().h5t
+    little = kind.get_order() != types.ORDER_BE
+    return bool(kind.get_size() == 1 or little == (sys.byteorder == "little"))
+
+
+def _fill_value(form: Format, kind: Any, value: Any) -> Any:
+    """What h5py takes for a fill value so that it becomes the format's number.
+
+    h5py has HDF5 convert it to the dataset's type. In a file in memory this shows
+    whether it does so rightly.
+    """
+    wanted = cast(own_array(value), form.dtype)
+    if form not in storage.TYPED:
+        return bits(wanted).view(form.carrier)[()]
+    number = wanted.astype(np.float64)[()]
+    with h5py().File("fill value", "w", driver="core", backing_store=False) as scratch:
+        made = h5py().Datatype(kind)
+        dataset = scratch.create_dataset("x", (1,), made, fillvalue=number)
+        found = read(dataset)[0]
+    if found != number and not (np.isnan(found) and np.isnan(number)):
+        raise ValueError(
+            f"fillvalue must be a {form.name} number that HDF5 keeps; got {number:g},"
+            f" which HDF5 changes to {float(found):g}. Omit fillvalue and write the"
+            " values"
+        )
+    return number
+
+
+def _check_dataset(dataset: Any) -> None:
+    if not isinstance(dataset, h5py().Dataset):
+        raise TypeError(
+            f"dataset must be an h5py.Dataset; got {brief(dataset)}. Use td.hdf5.load"
+            " to read a file"
+        )
+
+
+def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if not isinstance(out, np.ndarray) or (out.shape, out.dtype) != (shape, dtype):
+        raise ValueError(
+            f"out must be an array of {dtype}, shape {shape}; got {brief(out)}"
+        )
+    if not out.flags.writeable:
+        raise ValueError("out must be writable; got a read-only array")
+
+
+def _fill(out: NDArray[Any], found: Any) -> NDArray[Any]:
+    found = np.asarray(found)
+    _check_out(out, found.shape, found.dtype)
+    out[...] = found
+    return out
+
+
+def _check_plain(dtype: np.dtype[Any], whole: np.dtype[Any]) -> None:
+    """Raise TypeError for what h5py would write as bytes without a name."""
+    item = dtype.base
+    if item.names is not None:
+        for name in item.names:
+            _check_plain(item[name], whole)
+    elif item.isbuiltin == 2:  # by a package, not by NumPy
+        raise TypeError(
+            f"a must have a dtype that HDF5 keeps; got {item} in {whole}. Write each"
+            " field, or its bytes, as a separate dataset"
+        )
+
+
+# -- arrays of blocks -------------------------------------------------------
+
+
+def _write_blocks(group: Any, name: str, a: Scaled, **create: Any) -> Any:
+    from ...blocks.facts_text import to_bytes, to_text
+
+    dataset = group.create_dataset(name, data=to_bytes(a), **create)
+    storage.set_attribute(dataset, BLOCKS_ATTRIBUTE, to_text(a))
+    return dataset
+
+
+def _read_blocks(dataset: Any, facts: str) -> Scaled:
+    from ...blocks.facts_text import from_text, restore
+
+    try:
+        return restore(from_text(facts), dataset[()])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"blocks of {dataset.name}: {error}") from None

@@ -1,0 +1,73 @@
+"""Tensors of safetensors files, alone or with the index of a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..safetensors import schemes
+from ..safetensors.reading import SafeTensors
+from ..safetensors.reading import open as open_safetensors
+from .tensor import Tensor, TensorFile
+
+
+def read(path: str) -> TensorFile:
+    """The tensors of a file, of an index, or of a folder that has one.
+
+    Weights whose scales are tensors of their own are one tensor each.
+    """
+    file = open_safetensors(path)
+    entries = {name: (file.stored_as(name), file.info(name).shape) for name in file}
+    groups = {}
+    inside: set[str] = set()
+    for group in schemes.find(entries, file.metadata):
+        inside.update(group.members)
+        groups[group.members[0]] = group
+    tensors = []
+    for name in file:
+        if name in groups:
+            tensors.append(_weight(file, groups[name]))
+        elif name not in inside:
+            tensors.append(_tensor(file, name, schemes.why_not(name, entries) or ""))
+    return TensorFile(
+        "safetensors", file.files, tensors, metadata=file.metadata, close=file.close
+    )
+
+
+def _tensor(file: SafeTensors, name: str, doubt: str = "") -> Tensor:
+    info = file.info(name)
+    return Tensor(
+        name,
+        info.dtype.name,
+        info.shape,
+        info.nbytes,
+        lambda: file[name],
+        info.dtype,
+        path=_path(file, name),
+        doubt=doubt,
+    )
+
+
+def _weight(file: SafeTensors, group: schemes.Group) -> Tensor:
+    def read() -> Any:
+        try:
+            return group.read(lambda name: file[name])
+        except ValueError as error:
+            path = file.file_of(group.members[0])
+            text = str(error)
+            raise ValueError(text if path in text else f"{path}: {text}") from None
+
+    parts = tuple(_tensor(file, name) for name in group.members)
+    return Tensor(
+        group.name,
+        group.format if group.facts.tile is None else f"{group.format} tiles",
+        group.shape,
+        sum(part.nbytes for part in parts),
+        read,
+        parts=parts,
+        path=_path(file, group.members[0]),
+        group=group,
+    )
+
+
+def _path(file: SafeTensors, name: str) -> str:
+    return file.file_of(name) if len(file.files) > 1 else ""

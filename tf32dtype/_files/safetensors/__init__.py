@@ -1,0 +1,1 @@
+"""Safetensors files: headers, schemes of quantized weights, shards."""

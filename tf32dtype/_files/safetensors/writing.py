@@ -1,0 +1,253 @@
+"""Writing: `save`, of arrays of every dtype that has a name there, or a carrier."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._base.whole_files import replacing
+from ..._base.wording import brief
+from ..._formats import bit_packing
+from ..._formats.codes import code_chunks, little_endian_chunks
+from ..._formats.table import formats, own_array
+from ..file_kinds import check_name
+from . import header, sharded
+from .dtypes import Kind, carrier_of, stored_kind
+from .file import FORMATS_KEY
+from .header import Spec
+
+if TYPE_CHECKING:
+    from .scheme_rows import Scaled
+
+Path = str | os.PathLike[str]
+
+_CHUNK_BYTES = 1 << 24
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+#: As in schemes.py, which who writes plain arrays does not load.
+Scheme = Literal[
+    "tf32dtype",
+    "vllm",
+    "compressed-tensors",
+    "modelopt",
+    "quark",
+    "gpt-oss",
+    "deepseek",
+    "torchao",
+]
+
+
+class Layout(NamedTuple):
+    """A file before its data: they follow the header, in the order of `kinds`."""
+
+    header: bytes
+    kinds: dict[str, Kind]
+    #: where the data of each tensor begin, in bytes from the file's start
+    offsets: dict[str, int]
+
+
+def save(
+    path: Path,
+    tensors: Mapping[str, ArrayLike | Scaled],
+    *,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_size: int | str | None = None,
+    scheme: Scheme = "tf32dtype",
+) -> None:
+    """Write arrays to a safetensors file.
+
+    Parameters
+    ----------
+    path : path
+        Taken as it is. A file that is there is replaced as a whole, or left as it is
+        if anything fails; those who have mapped it keep what they see.
+    tensors : mapping of str to array_like, BlockArray or TileArray
+        Of any layout and byte order. The formats of this package, also as `ml_dtypes`
+        have them: float4_e2m1fn and the float6 formats are packed, a value in 4 and 6
+        bits, the first in the lowest; where these would fill no whole bytes, and of
+        formats that safetensors has no dtype for, the codes are stored as U8, and tf32
+        as F32, which it is to other readers; the name is kept in the metadata, and
+        `load` gives the format back. Unused bits are written as zeros.
+    metadata : mapping of str to str, optional
+        Texts that the file keeps. "tf32dtype.formats" is this package's own.
+    max_shard_size : int or str, optional
+        Bytes of tensors in a file, or a text such as "5GB". If all take more, path
+        `model.safetensors` becomes `model-00001-of-00002.safetensors` and so on, and an
+        index, `model.safetensors.index.json`, in the order of `tensors`.
+    scheme : str, optional
+        In which tensors arrays of blocks and tiles are stored: "tf32dtype" takes all of
+        them and gives them back bit by bit; "vllm" (or "compressed-tensors"),
+        "modelopt", "quark", "gpt-oss", "deepseek" and "torchao" those that the readers
+        of these files know. `load` with ``blocks=True`` reads all.
+
+    Raises
+    ------
+    TypeError
+        For what a file has no dtype for: complex128, longdouble, objects, texts, times,
+        structures, masked arrays; for names and metadata that are no texts.
+    ValueError
+        For a name that no tensor can have, and a header of more than 100 MB; for an
+        array of blocks or tiles that the scheme has no place for; for a path that names
+        another kind of file, such as `a.npy`. Errors come before anything is written.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> w = np.ones((2, 3), td.float8_e4m3fn)
+    >>> td.safetensors.save("a.safetensors", {"w": w}, metadata={"format": "np"})
+    """
+    if not isinstance(tensors, Mapping):
+        raise TypeError(
+            f"tensors must be a mapping of names to arrays; got {brief(tensors)}"
+        )
+    plain, metadata = _taken_apart(tensors, metadata, scheme)
+    arrays = {name: _array(name, given) for name, given in plain.items()}
+    types = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+    path = os.fspath(path)
+    check_name(path, "td.safetensors.save", ".safetensors")
+    sizes = {name: _kind(name, *facts).size(facts[1]) for name, facts in types.items()}
+    files = _files(path, sizes, max_shard_size)
+    layouts = {
+        file: lay_out({name: types[name] for name in names}, metadata)
+        for file, names in files.items()
+    }
+    with ExitStack() as stack:  # what was entered first, the index, is renamed last
+        if len(files) > 1:
+            index = stack.enter_context(replacing(sharded.index_path(path)))
+            index.write(_index(files, sizes))
+        for file, layout in layouts.items():
+            stream = stack.enter_context(replacing(file))
+            stream.write(layout.header)
+            for name, kind in layout.kinds.items():
+                write_data(stream, arrays[name], kind)
+
+
+def _taken_apart(
+    tensors: Mapping[str, Any], metadata: Mapping[str, str] | None, scheme: str
+) -> tuple[Mapping[str, ArrayLike], Mapping[str, str] | None]:
+    if scheme == "tf32dtype" and "tf32dtype.blocks" not in sys.modules:
+        return tensors, metadata  # nobody has arrays of blocks
+    from .weights import taken_apart
+
+    return taken_apart(tensors, metadata, scheme)
+
+
+# -- before anything is written ---------------------------------------------
+
+
+def lay_out(
+    tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]],
+    metadata: Mapping[str, str] | None = None,
+) -> Layout:
+    """The header of a file of arrays of these dtypes and shapes, and what they become.
+
+    With `write_data`, all that it takes to write a file of tensors that are not in
+    memory at once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `save`.
+    """
+    kinds = {name: _kind(name, *facts) for name, facts in tensors.items()}
+    carried = {
+        name: formats[dtype].name
+        for name, (dtype, _) in tensors.items()
+        if dtype in formats and kinds[name] == carrier_of(formats[dtype])
+    }
+    texts = None if metadata is None else header.checked_metadata(metadata)
+    if texts is not None:
+        texts.pop(FORMATS_KEY, None)  # copied from a file, of other tensors
+    if carried:
+        texts = {**(texts or {}), FORMATS_KEY: json.dumps(carried)}
+    specs = [
+        Spec(name, kinds[name].name, shape) for name, (_, shape) in tensors.items()
+    ]
+    head, offsets = header.write(specs, texts)
+    return Layout(head, {name: kinds[name] for name in offsets}, offsets)
+
+
+def _kind(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Kind:
+    try:
+        return stored_kind(dtype, shape)
+    except TypeError as error:
+        raise TypeError(f"tensor {brief(name)}: {error}") from None
+
+
+def _array(name: str, given: ArrayLike) -> NDArray[Any]:
+    if isinstance(given, np.ma.MaskedArray):
+        raise TypeError(
+            f"tensor {brief(name)} must not have a mask; got a masked array a. Write "
+            "a.data and a.mask as two tensors"
+        )
+    return own_array(given)
+
+
+def _files(
+    path: str, sizes: dict[str, int], most: int | str | None
+) -> dict[str, list[str]]:
+    """The files to be written, each with the names of its tensors."""
+    shards = [list(sizes)] if most is None else sharded.split(sizes, _bytes(most))
+    if len(shards) < 2:
+        return {path: list(sizes)}
+    return {
+        sharded.shard_path(path, number, len(shards)): shard
+        for number, shard in enumerate(shards, 1)
+    }
+
+
+def _bytes(most: int | str) -> int:
+    if isinstance(most, str):
+        text = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]B)?", most.strip(), re.I)
+        size = int(float(text[1]) * _UNITS[(text[2] or "").upper()]) if text else 0
+    else:
+        is_integer = isinstance(most, int | np.integer) and not isinstance(most, bool)
+        size = most if is_integer else 0
+    if size <= 0:
+        raise ValueError(
+            "max_shard_size must be a positive number of bytes, or a string such as "
+            f"'5GB'; got {brief(most)}"
+        )
+    return int(size)
+
+
+def _index(files: dict[str, list[str]], sizes: dict[str, int]) -> bytes:
+    places = {name: os.path.basename(file) for file in files for name in files[file]}
+    return sharded.index_of(places, sum(sizes.values()))
+
+
+# -- data -------------------------------------------------------------------
+
+
+def write_data(stream: IO[bytes], array: NDArray[Any], kind: Kind) -> None:
+    """Write an array's data as they are in a file, where they are of a kind."""
+    chunks = _chunks(array)
+    for chunk in _packed(chunks, kind.bits) if kind.is_packed else chunks:
+        stream.write(chunk.data)
+
+
+def _chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    if array.dtype in formats:
+        return code_chunks(array, _CHUNK_BYTES)
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8) != 0  # all bytes that are true are 1
+    return little_endian_chunks(array, _CHUNK_BYTES)
+
+
+def _packed(chunks: Iterator[NDArray[Any]], width: int) -> Iterator[NDArray[np.uint8]]:
+    rest = np.empty(0, np.uint8)
+    for chunk in chunks:
+        codes = np.concatenate((rest, chunk))
+        whole = codes.size // 8 * 8  # codes of any width that fill whole bytes
+        yield bit_packing.pack(codes[:whole], width)
+        rest = codes[whole:]
+    yield bit_packing.pack(rest, width)
