@@ -41,7 +41,7 @@ from ._formats.naming import names  # noqa: E402
 from ._formats.naming import register as _register_names  # noqa: E402
 from ._formats.table import Format, formats  # noqa: E402
 from ._functions import answers as _answers  # noqa: E402
-from ._matmul.variables import VARIABLE as _VARIABLE  # noqa: E402
+from ._programs.variables import VARIABLE as _VARIABLE  # noqa: E402
 from .interop import hooks as _hooks  # noqa: E402
 from .interop.lazy_modules import attribute as _attribute  # noqa: E402
 from .interop.lazy_modules import submodule as _submodule  # noqa: E402
@@ -50,15 +50,15 @@ if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core
     from . import cuda as cuda
     from . import typing as typing
-    from ._arithmetic import arithmetic
     from ._config import show_config
     from ._files.arrays import load, save, savez, savez_compressed
     from ._formats.packing import pack, unpack
     from ._formats.quantize import quantize
-    from ._matmul.context import matmul_precision, set_matmul_precision
     from ._matmul.einsum import einsum
     from ._matmul.matmul import matmul
-    from ._report.context import report
+    from ._programs.arithmetic import arithmetic
+    from ._programs.context import matmul_precision, set_matmul_precision
+    from ._programs.report.context import report
     from .interop.dlpack import from_dlpack, to_dlpack
     from .interop.ml_dtypes import as_ml_dtypes, from_ml_dtypes
 
@@ -68,7 +68,7 @@ _hooks.register(formats)
 del _answers, _hooks, _register_names
 
 if _os.environ.get(_VARIABLE):
-    _attribute(__name__, "_matmul.context", "read_environment")()
+    _attribute(__name__, "_programs.context", "read_environment")()
 del _VARIABLE, _os
 
 bf16 = bfloat16
@@ -131,21 +131,21 @@ __all__ = [
 _MODULES = ("blocks", "cuda", "hdf5", "safetensors", "tensor_core", "typing")
 #: and what modules have.
 _LATER = {
-    "arithmetic": "_arithmetic",
+    "arithmetic": "_programs.arithmetic",
     "as_ml_dtypes": "interop.ml_dtypes",
     "einsum": "_matmul.einsum",
     "from_dlpack": "interop.dlpack",
     "from_ml_dtypes": "interop.ml_dtypes",
     "load": "_files.arrays",
     "matmul": "_matmul.matmul",
-    "matmul_precision": "_matmul.context",
+    "matmul_precision": "_programs.context",
     "pack": "_formats.packing",
     "quantize": "_formats.quantize",
-    "report": "_report.context",
+    "report": "_programs.report.context",
     "save": "_files.arrays",
     "savez": "_files.arrays",
     "savez_compressed": "_files.arrays",
-    "set_matmul_precision": "_matmul.context",
+    "set_matmul_precision": "_programs.context",
     "show_config": "_config",
     "to_dlpack": "interop.dlpack",
     "unpack": "_formats.packing",

@@ -110,7 +110,7 @@ def main() -> None:
 
     import tf32dtype as td
     from tf32dtype import _core
-    from tf32dtype._report.collect import set_folders
+    from tf32dtype._programs.report.collect import set_folders
 
     repeats = 20 if arguments.quick else 200
     x = np.asfortranarray(np.random.default_rng(0).standard_normal((64, 64)))

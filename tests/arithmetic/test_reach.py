@@ -64,7 +64,7 @@ def test_indexed() -> None:
 def test_example(tmp_path: Path) -> None:
     code = next(x for x in blocks(DOCUMENT, "py") if x.startswith("import numpy"))
     script = tmp_path / "script.py"
-    more = "from tf32dtype._report import arithmetic as report\n"
+    more = "from tf32dtype._programs.report import arithmetic as report\n"
     more += "sites = report.arithmetic_call_sites()\n"
     more += 'report.table("bf16", sites).print()\n'
     more += 'print(*(x.text for x in report.advise("bf16", sites)), sep="\\n")\n'

@@ -13,7 +13,7 @@ import tf32dtype as td
 from tests.arithmetic.operands import quiet
 from tf32dtype._base.text import strict_json
 from tf32dtype._base.wording import page
-from tf32dtype._report import arithmetic as report
+from tf32dtype._programs.report import arithmetic as report
 
 
 def overflow(x: Any) -> Any:

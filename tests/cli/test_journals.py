@@ -14,7 +14,7 @@ from tf32dtype._base.errors import UserError
 from tf32dtype._base.journal import Journal
 from tf32dtype._cli.main import main
 from tf32dtype._files.convert.journal import Notes
-from tf32dtype._tune.journal import Trials
+from tf32dtype._programs.tune.journal import Trials
 
 pytestmark = pytest.mark.once
 
@@ -205,9 +205,9 @@ WRITERS = {
     "_base/journal.py": {"os.open"},
     "_base/whole_files.py": {"open", "tempfile.mkstemp"},
     "_files/convert/output.py": {"os.open"},
-    "_tune/trials.py": {"open", "tempfile.TemporaryDirectory"},
+    "_programs/tune/trials.py": {"open", "tempfile.TemporaryDirectory"},
     "_base/nvrtc.py": {"tempfile.TemporaryDirectory", "path.write_bytes"},  # inside it
-    "_cli/streams.py": {"os.open"},  # /dev/null
+    "_programs/streams.py": {"os.open"},  # /dev/null
     "_cli/main.py": {"os.open"},  # /dev/null
 }
 

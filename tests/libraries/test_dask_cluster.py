@@ -142,7 +142,7 @@ def test_blocks_go_through_workers(client: Client) -> None:
 
 
 def asked_for() -> str | None:
-    from tf32dtype._matmul.context import process_settings
+    from tf32dtype._programs.context import process_settings
 
     settings = process_settings()
     return settings and settings.precision

@@ -27,8 +27,9 @@ from tests.support.precision_switch import (
     same,
     typed,
 )
-from tf32dtype._matmul import context, matmul, precisions
+from tf32dtype._matmul import matmul, precisions
 from tf32dtype._matmul.precisions import PRECISIONS
+from tf32dtype._programs import context
 
 pytestmark = pytest.mark.usefixtures("own_numpy")
 

@@ -13,11 +13,11 @@ import pytest
 
 import tf32dtype as td
 from tests.support.gguf_bytes import ARRAY, MANY, MXFP4, TEXT, key, tensor, text, whole
-from tf32dtype import _source_folders
 from tf32dtype._files import file_kinds
 from tf32dtype._files.gguf import reading as gguf
 from tf32dtype._files.readers import open_file
 from tf32dtype._files.safetensors import header, schemes
+from tf32dtype._programs import source_folders
 
 from .shape import faults, provoke
 
@@ -215,7 +215,7 @@ CASES: dict[str, Callable[[], object]] = {
     "tensors.empty": lambda: open_file(file(b"")),
     "tensors.text": lambda: open_file(file(b"1,2,3\n")),
     "tensors.folder": lambda: open_file("."),
-    "source.package": lambda: _source_folders.set_folders(["no_such_package"]),
+    "source.package": lambda: source_folders.set_folders(["no_such_package"]),
     # Files of GGUF.
     "gguf.empty": lambda: gguf.load(file(b"")),
     "gguf.magic": lambda: load_gguf(magic=b"GGML"),

@@ -13,9 +13,9 @@ import tf32dtype
 from tf32dtype._base.requirements import need
 from tf32dtype._base.scopes import decorated
 from tf32dtype._base.wording import did_you_mean, one_of
-from tf32dtype._matmul import context
 from tf32dtype._measures import format_facts, units, ways
-from tf32dtype._source_folders import set_folders
+from tf32dtype._programs import context
+from tf32dtype._programs.source_folders import set_folders
 
 from .shape import faults, provoke
 

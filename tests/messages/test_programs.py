@@ -11,13 +11,13 @@ import pytest
 
 import tf32dtype
 from tf32dtype import _core
-from tf32dtype._arithmetic import arithmetic
 from tf32dtype._cli import main
-from tf32dtype._matmul.plans import read_plan
-from tf32dtype._report.output import check_folder
-from tf32dtype._report.regions import find_region
-from tf32dtype._tune.checks import Check
-from tf32dtype._tune.journal import Trials
+from tf32dtype._programs.arithmetic import arithmetic
+from tf32dtype._programs.plans import read_plan
+from tf32dtype._programs.report.output import check_folder
+from tf32dtype._programs.report.regions import find_region
+from tf32dtype._programs.tune.checks import Check
+from tf32dtype._programs.tune.journal import Trials
 
 from .shape import faults, provoke
 

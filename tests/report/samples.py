@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tf32dtype._report.call_sites import CallSite, Frame, NotReached, Run, Sample
+from tf32dtype._programs.report.call_sites import (
+    CallSite,
+    Frame,
+    NotReached,
+    Run,
+    Sample,
+)
 
 Array = NDArray[Any]
 HERE = Frame("/program/solver.py", 12, "step")

@@ -9,10 +9,10 @@ import pytest
 
 from tests.report.samples import HERE, gaussian, run, sample, site
 from tf32dtype._base.errors import UserError
-from tf32dtype._report.call_sites import CallSite, Frame
-from tf32dtype._report.options import options
-from tf32dtype._report.report import Report
-from tf32dtype._report.verdict import Verdict
+from tf32dtype._programs.report.call_sites import CallSite, Frame
+from tf32dtype._programs.report.options import options
+from tf32dtype._programs.report.report import Report
+from tf32dtype._programs.report.verdict import Verdict
 
 pytestmark = pytest.mark.once
 

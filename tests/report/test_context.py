@@ -12,7 +12,7 @@ import pytest
 import tf32dtype as td
 from tests.support.collector import Collector
 from tf32dtype import _core
-from tf32dtype._report import collect
+from tf32dtype._programs.report import collect
 
 pytestmark = pytest.mark.once
 

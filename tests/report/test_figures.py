@@ -12,11 +12,11 @@ import tf32dtype as td
 from tests.report.samples import gaussian, sample, site
 from tf32dtype._matmul.precisions import PRECISIONS
 from tf32dtype._measures.ways import Way, select
-from tf32dtype._report import figures
-from tf32dtype._report.exponents import Exponents
-from tf32dtype._report.figures import Figures, measure
-from tf32dtype._report.multiply import multiply
-from tf32dtype._report.options import options
+from tf32dtype._programs.report import figures
+from tf32dtype._programs.report.exponents import Exponents
+from tf32dtype._programs.report.figures import Figures, measure
+from tf32dtype._programs.report.multiply import multiply
+from tf32dtype._programs.report.options import options
 
 pytestmark = pytest.mark.once
 

@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 
 import tf32dtype as td
-from tf32dtype._report import collect
-from tf32dtype._report.call_sites import CallSite, Frame, NotReached, Run, Sample
+from tf32dtype._programs.report import collect
+from tf32dtype._programs.report.call_sites import (
+    CallSite,
+    Frame,
+    NotReached,
+    Run,
+    Sample,
+)
 
 NAMES = ("matmul", "dot")
 MOST = 3  # samples a call site

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from tests.support import forks
 from tf32dtype._cli.main import main
-from tf32dtype._tune import trials
+from tf32dtype._programs.tune import trials
 
 
 def start(

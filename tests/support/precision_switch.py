@@ -9,7 +9,7 @@ import numpy as np
 from numpy._core import multiarray
 
 import tf32dtype as td
-from tf32dtype._matmul import numpy_patch
+from tf32dtype._programs import numpy_patch
 
 Array = np.ndarray[Any, Any]
 

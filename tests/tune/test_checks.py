@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tf32dtype._base.errors import UserError
-from tf32dtype._tune.checks import Check, CheckError, digest, distance
-from tf32dtype._tune.peaks import PEAKS, gain
+from tf32dtype._programs.tune.checks import Check, CheckError, digest, distance
+from tf32dtype._programs.tune.peaks import PEAKS, gain
 
 pytestmark = pytest.mark.once
 

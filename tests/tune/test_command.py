@@ -19,7 +19,7 @@ import tf32dtype as td
 from tests.support import forks, interpreters
 from tf32dtype import _core
 from tf32dtype._base.journal import Journal
-from tf32dtype._matmul.plans import read_plan
+from tf32dtype._programs.plans import read_plan
 
 if not (_core.blas_available() and _core.frames_are_known()):
     pytest.skip("needs Linux, and CPython 3.11 to 3.13", allow_module_level=True)

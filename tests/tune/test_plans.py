@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import tf32dtype as td
 from tests.support import forks
 from tf32dtype import _core
-from tf32dtype._matmul.plan_lines import Line, LineError, find_line, name_line
-from tf32dtype._matmul.plans import Plan, PlannedCallSite, plan_text, read_plan
+from tf32dtype._programs.plan_lines import Line, LineError, find_line, name_line
+from tf32dtype._programs.plans import Plan, PlannedCallSite, plan_text, read_plan
 
 pytestmark = pytest.mark.once
 

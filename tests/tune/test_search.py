@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tf32dtype._tune.search import Levels, Search
+from tf32dtype._programs.tune.search import Levels, Search
 
 pytestmark = pytest.mark.once
 

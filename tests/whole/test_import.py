@@ -24,7 +24,7 @@ OWN = """
     _formats _formats.aliases _formats.bit_packing _formats.codes _formats.naming
     _formats.table
     _functions _functions.answers _functions.averages _functions.sorting
-    _matmul _matmul.variables
+    _programs _programs.variables
     interop interop.dask_hooks interop.dlpack interop.finfo interop.hooks
     interop.isdtype interop.known_to_zarr interop.lazy_modules
     interop.masked interop.pandas
@@ -65,7 +65,7 @@ def test_a_star_brings_all_names():
 
 @pytest.mark.parametrize("value", ["", "tf32"])
 def test_a_precision_of_the_environment_is_set_by_the_import(value):
-    code = "import sys, tf32dtype; print('tf32dtype._matmul.context' in sys.modules)"
+    code = "import sys, tf32dtype; print('tf32dtype._programs.context' in sys.modules)"
     found = run("-c", code, TF32DTYPE_MATMUL_PRECISION=value)
     assert found == str(bool(value))
 

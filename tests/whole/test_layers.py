@@ -18,14 +18,13 @@ LAYERS = {
     "tf32dtype": """
         _base
         _core
-        _formats _source_folders _config
+        _formats _config
         tensor_core blocks
-        _matmul _arithmetic
+        _matmul
         _functions _measures
         _files
+        _programs
         interop safetensors hdf5
-        _report
-        _tune
         cuda typing __init__
         _cli
         __main__
@@ -36,6 +35,15 @@ LAYERS = {
         arrays safetensors hdf5 gguf onnx
         readers
         convert
+        __init__
+    """,
+    "tf32dtype._programs": """
+        variables source_folders plan_lines numpy_patch
+        plans
+        context arithmetic
+        program streams preload
+        report
+        reached tune
         __init__
     """,
     "tf32dtype.cuda": """

@@ -20,8 +20,8 @@ import os
 from argparse import REMAINDER, ArgumentParser, Namespace
 
 from .._base.errors import UserError
-from .._matmul.precisions import resolve
-from . import preload
+from .._programs import preload
+from .._programs.context import resolve_settings
 from .precision_options import add_precision, settings_of
 
 
@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
         )
     settings = settings_of(arguments)
     try:
-        resolve(settings)
+        resolve_settings(settings)
     except ValueError as error:
         raise UserError(str(error)) from None
     variables = {**os.environ, **preload.environment(settings)}

@@ -63,13 +63,13 @@ from numpy.typing import NDArray
 from .._base.errors import UserError
 from .._base.text import Table, number, print_json, progress
 from .._formats.table import formats
-from .._matmul.context import matmul_precision
 from .._matmul.precisions import known as precision_names
 from .._measures.error_measures import blocks
 from .._measures.format_facts import NUMPY_NAMES, Facts, known, select, signed
 from .._measures.units import find as find_units
 from .._measures.ways import Way
 from .._measures.ways import select as ways_of
+from .._programs.context import matmul_precision
 from ..blocks.formats import formats as block_formats
 from ..tensor_core import devices
 from . import (

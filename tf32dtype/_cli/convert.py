@@ -56,10 +56,10 @@ from .._files.convert.convert import Result, convert
 from .._files.convert.options import Options
 from .._files.convert.targets import find
 from .._formats.quantize import ROUNDINGS
+from .._programs.streams import say
 from ..blocks.formats import BLOCK_SIZES, RULES
 from . import add_output
 from .operands import opened
-from .streams import say
 
 
 def add_arguments(parser: ArgumentParser) -> None:

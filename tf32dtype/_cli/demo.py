@@ -57,10 +57,10 @@ from numpy.typing import NDArray
 
 from .. import blocks, tensor_core
 from .._base.text import Table, decibels, number, print_json, progress, size
-from .._matmul.context import matmul_precision
 from .._measures.error_measures import power_of_two_scale, snr_db
 from .._measures.format_facts import Facts, facts, signed
 from .._measures.ways import select
+from .._programs.context import matmul_precision
 from ..blocks.formats import BlockFormat
 from ..blocks.formats import formats as block_formats
 from . import add_output

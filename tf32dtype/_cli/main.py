@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 from .. import __version__
 from .._base.errors import UserError
 from .._base.wording import in_terminal, one_of, page
+from .._programs.streams import open_closed, say, tell
 from . import (
     blas,
     compare,
@@ -30,7 +31,6 @@ from . import (
     tune,
     values,
 )
-from .streams import open_closed, say, tell
 
 
 class _Command(NamedTuple):

@@ -31,14 +31,14 @@ from typing import NoReturn, TextIO
 from .._base.errors import UserError
 from .._base.text import import_all, progress
 from .._matmul.precisions import PRECISIONS
-from .._report import collect
-from .._report.context import kind_and_message
-from .._report.options import TARGET_DB, options
-from .._report.output import check_folder
-from .._report.report import Report, count
-from .._report.rounded import rounded
-from .program import Failed, add_program, add_regions, end_of_program
-from .streams import complain, flush_own, is_open, keep, tell
+from .._programs.program import Failed, add_program, add_regions, end_of_program
+from .._programs.report import collect
+from .._programs.report.context import kind_and_message
+from .._programs.report.options import TARGET_DB, options
+from .._programs.report.output import check_folder
+from .._programs.report.report import Report, count
+from .._programs.report.rounded import rounded
+from .._programs.streams import complain, flush_own, is_open, keep, tell
 
 
 def add_arguments(parser: ArgumentParser) -> None:

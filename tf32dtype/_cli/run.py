@@ -22,22 +22,22 @@ from contextlib import nullcontext, suppress
 from typing import NoReturn
 
 from .. import _core
-from .._arithmetic import arithmetic
 from .._base.errors import UserError
 from .._base.text import strict_json
-from .._matmul.context import set_matmul_precision
-from .._matmul.plan_lines import search_first
 from .._matmul.precisions import Settings, find_precision, precision_of_format
-from .._report.not_reached import Counts, watch_loops
-from .._report.options import arithmetic_format
-from .._report.output import check_folder
-from .._report.regions import find_region
-from .._source_folders import set_folders
-from . import preload
+from .._programs import preload
+from .._programs.arithmetic import arithmetic
+from .._programs.context import set_matmul_precision
+from .._programs.plan_lines import search_first
+from .._programs.program import add_program, add_regions, end_of_program
+from .._programs.reached import print_reached, reached
+from .._programs.report.not_reached import Counts, watch_loops
+from .._programs.report.options import arithmetic_format
+from .._programs.report.output import check_folder
+from .._programs.report.regions import find_region
+from .._programs.source_folders import set_folders
+from .._programs.streams import keep, say
 from .precision_options import add_precision, settings_of
-from .program import add_program, add_regions, end_of_program
-from .reached import print_reached, reached
-from .streams import keep, say
 
 
 def add_arguments(parser: ArgumentParser) -> None:

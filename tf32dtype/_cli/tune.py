@@ -26,17 +26,17 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 
 from .._base.errors import UserError
 from .._base.text import progress
-from .._matmul.plan_lines import search_first
-from .._matmul.plans import Plan
 from .._matmul.precisions import find_precision
 from .._measures.ways import select
-from .._report.output import check_folder
-from .._tune.checks import Check
-from .._tune.summary import print_summary
-from .._tune.trials import OutOfTime, Program
-from .._tune.tune import TuneOptions, Tuner
-from .program import add_program
-from .streams import say
+from .._programs.plan_lines import search_first
+from .._programs.plans import Plan
+from .._programs.program import add_program
+from .._programs.report.output import check_folder
+from .._programs.streams import say
+from .._programs.tune.checks import Check
+from .._programs.tune.summary import print_summary
+from .._programs.tune.trials import OutOfTime, Program
+from .._programs.tune.tune import TuneOptions, Tuner
 
 PRECISIONS = "bf16,tf32,bf16x3,bf16x9"
 NOT_FINAL = 4

@@ -6,7 +6,7 @@ import enum
 import operator
 import os
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, wraps
+from functools import lru_cache, wraps
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -28,7 +28,6 @@ from .._formats.quantize import ROUNDINGS, Tf32Rounding
 if TYPE_CHECKING:
     from ..tensor_core.device import DeviceName
     from ..tensor_core.models import Instruction, Model
-    from .plans import FoundCallSite, Plan
 
 #: Presets, their short names, and the formats that operands are rounded to.
 PrecisionName = Literal[
@@ -200,9 +199,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
     TypeError
         For a keyword that is not True or False, or no integer, where one is needed.
     """
-    _check_types(settings)
-    if settings.plan is not None:
-        return _planned(settings, os.fspath(settings.plan))
+    check_types(settings)
     row = None if settings.precision is None else find_precision(settings.precision)
     short = row.short if row else None
     if settings.rounding is not None:
@@ -242,61 +239,7 @@ def rounding_of(
     return model.library_rounding
 
 
-def _planned(settings: Settings, path: str) -> _core.MatmulSpec:
-    """What a plan means in the source as it is now."""
-    from dataclasses import replace  # here: who has no plan does not wait for tomllib
-
-    from .plans import find_call_sites, read_plan
-
-    others = settings._replace(plan=None, blas=False)
-    for name, usual in Settings(None)._asdict().items():
-        if getattr(others, name) != usual:
-            raise ValueError(
-                f"{name} must not be given with a plan, which sets it; got"
-                f" {brief(getattr(others, name))}"
-            )
-    if not (_core.blas_available() and _core.frames_are_known()):
-        raise ValueError(
-            "plan cannot be used on this platform. Use Linux on x86-64 or AArch64, and"
-            " CPython 3.11, 3.12 or 3.13"
-        )
-    plan = read_plan(path)
-    try:
-        for precision in {plan.default, *(site.precision for site in plan.call_sites)}:
-            _spec(plan, precision)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    return _planned_spec(
-        tuple(find_call_sites(plan, path)), replace(plan, call_sites=(), check=())
-    )
-
-
-@cache  # what it returns has memory that is never given back
-def _planned_spec(sites: tuple[FoundCallSite, ...], plan: Plan) -> _core.MatmulSpec:
-    return _core.MatmulSpec(
-        "float32",
-        float64=plan.float64,
-        complex64=plan.complex64,
-        dots=plan.dots,
-        blas=True,
-        call_sites=[(x.user, x.library, _spec(plan, x.precision)) for x in sites],
-        otherwise=_spec(plan, plan.default),
-    )
-
-
-def _spec(plan: Plan, precision: str | None) -> _core.MatmulSpec | None:
-    return resolve(
-        Settings(
-            precision,
-            float64=plan.float64,
-            complex64=plan.complex64,
-            dots=plan.dots,
-            blas=True,
-        )
-    )
-
-
-def _check_types(settings: Settings) -> None:
+def check_types(settings: Settings) -> None:
     for keyword in FLAGS:
         value = getattr(settings, keyword)
         if not isinstance(value, bool | np.bool | Unless):

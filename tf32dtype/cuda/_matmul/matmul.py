@@ -14,9 +14,9 @@ from numpy.typing import DTypeLike
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief, one_of
 from ..._formats.table import find_dtype
-from ..._matmul.context import current_settings
 from ..._matmul.precisions import PrecisionName, RoundingOptions, Settings
 from ..._matmul.precisions import check as check_precision
+from ..._programs.context import current_settings
 from ...tensor_core.device import DeviceName
 from ...tensor_core.models import Instruction
 from .._arrays import casts

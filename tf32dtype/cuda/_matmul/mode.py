@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ..._base.wording import brief, one_of
-from ..._matmul.context import leave, mark_context
 from ..._matmul.precisions import kept_for_names
+from ..._programs.context import leave, mark_context
 from ...tensor_core.device import DeviceName
 from ...tensor_core.look_up import find_device, find_instruction
 from ...tensor_core.models import Instruction

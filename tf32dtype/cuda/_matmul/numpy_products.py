@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from ..._base.wording import brief
 from ..._formats.table import find_dtype
 from ..._matmul import einsum as contraction
-from ..._matmul.context import current_settings
+from ..._programs.context import current_settings
 from .._arrays.ndarray import as_own
 from .._functions import reductions, ufuncs
 from .._runtime.backend import current

@@ -10,9 +10,13 @@ from typing import Any, Self, Unpack
 from ..._base.options import refuse_unknown, shows
 from ..._base.requirements import need
 from ..._base.wording import brief
-from ..._matmul.context import process_settings, set_matmul_precision
-from ..._matmul.numpy_patch import lock
-from ..._matmul.precisions import Options, PrecisionName, Settings, resolve
+from ..._matmul.precisions import Options, PrecisionName, Settings
+from ..._programs.context import (
+    process_settings,
+    resolve_settings,
+    set_matmul_precision,
+)
+from ..._programs.numpy_patch import lock
 
 need("td.interop.dask.matmul_precision", "dask", "distributed")
 
@@ -116,7 +120,7 @@ def matmul_precision(
             " without asynchronous=True"
         )
     settings = Settings(precision, **options)
-    resolve(settings)
+    resolve_settings(settings)
     return WorkersPrecision(client, settings)
 
 

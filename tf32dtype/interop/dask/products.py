@@ -16,7 +16,6 @@ from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief
 from ..._formats.table import Format, find_dtype, formats
 from ..._functions.averages import FORMATS
-from ..._matmul.context import current_settings
 from ..._matmul.matmul import matmul as multiply_matrices
 from ..._matmul.precisions import (
     PrecisionName,
@@ -25,6 +24,7 @@ from ..._matmul.precisions import (
     find_precision,
     resolve,
 )
+from ..._programs.context import current_settings
 from .chains import Operand, Order, as_chunks, shape_mismatch, sum_over_k
 from .reductions import is_ours, round_to
 

@@ -1,0 +1,1 @@
+"""Programs that are watched: scopes of precision, plans, the report and the tuner."""

@@ -1,0 +1,298 @@
+"""Plans: a precision for each call site in the source, and the file that holds them."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from .. import _core
+from .._base.caller import warn
+from .._base.wording import brief
+from .._matmul.precisions import Settings, check_types, resolve
+from .plan_lines import Line, LineError, find_line, folders
+from .source_folders import set_folders
+
+VERSION = 1
+#: The names of types in TOML.
+_KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
+#: The name in a plan of computing as NumPy and BLAS do.
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class PlannedCallSite:
+    """A call site and its precision."""
+
+    #: its name; None: as it is
+    precision: str | None
+    #: nearest line of the user's code
+    user: Line | None
+    #: the line of a library that made the product, where it is another
+    library: Line | None = None
+    #: what was seen there; for the reader alone
+    routine: str = ""
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a plan's file says."""
+
+    call_sites: tuple[PlannedCallSite, ...] = ()
+    #: the precision of all other call sites; None: as it is
+    default: str | None = None
+    float64: bool = False
+    complex64: bool = False
+    dots: bool = False
+    #: how it was found, by name; for the reader alone
+    check: tuple[tuple[str, str | float | bool], ...] = ()
+
+
+# -- the file ----------------------------------------------------------------------
+
+
+def read_plan(path: str) -> Plan:
+    """Read a plan.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is no plan.
+    """
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
+    try:
+        return _plan(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _plan(found: dict[str, Any]) -> Plan:
+    if (version := found.pop("version", None)) != VERSION:
+        raise ValueError(f"version must be {VERSION}; got {brief(version)}")
+    sites = found.pop("call_site", [])
+    if not isinstance(sites, list):
+        raise ValueError("call_site must be written as tables [[call_site]]")
+    default = _taken(found, "default", str, NONE)
+    flags = {
+        name: _taken(found, name, bool, False)
+        for name in ("float64", "complex64", "dots")
+    }
+    check = tuple(_taken(found, "check", dict, {}).items())
+    _refuse(found, "a plan")
+    return Plan(
+        tuple(map(_call_site, sites)), _precision(default), check=check, **flags
+    )
+
+
+def _call_site(found: Any) -> PlannedCallSite:
+    if not isinstance(found, dict):
+        raise ValueError("call_site must be written as tables [[call_site]]")
+    user, library = (
+        _line(found.pop(name)) if name in found else None
+        for name in ("user", "library")
+    )
+    if user is None and library is None:
+        raise ValueError("a call site must have user = {...} or library = {...}")
+    site = PlannedCallSite(
+        _precision(_taken(found, "precision", str, None)),
+        user,
+        library,
+        _taken(found, "routine", str, ""),
+        _taken(found, "dtype", str, ""),
+    )
+    _refuse(found, "a call site")
+    return site
+
+
+def _line(found: Any) -> Line:
+    if not isinstance(found, dict):
+        raise ValueError("a line must be {file = ..., function = ..., text = ...}")
+    file, function, text = (
+        _taken(found, name, str, None) for name in ("file", "function", "text")
+    )
+    count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
+    _refuse(found, "a line")
+    if not 1 <= count <= of:
+        raise ValueError(f"count must be from 1 to of = {of}; got {count}")
+    return Line(file, function, text, count, of)
+
+
+def _precision(name: str) -> str | None:
+    return None if name == NONE else name
+
+
+def _taken(found: dict[str, Any], name: str, kind: type, usual: Any) -> Any:
+    value = found.pop(name, usual)
+    if value is None:
+        raise ValueError(f"{name} must be given")
+    if type(value) is not kind:
+        raise ValueError(f"{name} must be a {_KINDS[kind]}; got {brief(value)}")
+    return value
+
+
+def _refuse(rest: Mapping[str, Any], what: str) -> None:
+    for name in rest:
+        raise ValueError(f"{what} cannot have the key {brief(name)}")
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan's file."""
+    lines = [
+        f"version = {VERSION}",
+        f"default = {_toml(plan.default or NONE)}",
+        *(
+            f"{name} = {_toml(getattr(plan, name))}"
+            for name in ("float64", "complex64", "dots")
+        ),
+    ]
+    if plan.check:
+        lines += ["", "[check]"]
+        lines += [f"{name} = {_toml(value)}" for name, value in plan.check]
+    for site in plan.call_sites:
+        lines += ["", "[[call_site]]", f"precision = {_toml(site.precision or NONE)}"]
+        for name in ("user", "library"):
+            if line := getattr(site, name):
+                lines.append(f"{name} = {_toml_line(line)}")
+        for name in ("routine", "dtype"):
+            if text := getattr(site, name):
+                lines.append(f"{name} = {_toml(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_line(line: Line) -> str:
+    values: dict[str, Any] = {
+        "file": line.file,
+        "function": line.function,
+        "text": line.text,
+    }
+    if line.of > 1:
+        values |= {"count": line.count, "of": line.of}
+    return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in values.items()) + "}"
+
+
+def _toml(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return '"' + "".join(map(_escaped, value)) + '"'
+    return repr(value)
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    return f"\\u{ord(letter):04x}" if ord(letter) < 32 or letter == "\x7f" else letter
+
+
+# -- what it means ------------------------------------------------------------------
+
+
+class PlanWarning(UserWarning):
+    """A call site of a plan is not found."""
+
+
+@dataclass(frozen=True)
+class FoundCallSite:
+    """A call site's lines by number, and its precision."""
+
+    user: tuple[str, int] | None
+    library: tuple[str, int] | None
+    precision: str | None
+
+
+def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
+    """The call sites of a plan in the source as it is now.
+
+    A call site that is not found, or may be one of several, gives a `PlanWarning`; the
+    plan's default then holds there.
+    """
+    set_folders()
+    where = folders(os.path.dirname(os.path.abspath(path)))
+    found = []
+    for site in plan.call_sites:
+        try:
+            user, library = (
+                None if line is None else find_line(line, where)
+                for line in (site.user, site.library)
+            )
+        except LineError as error:
+            rest = f"{plan.default or NONE} is used instead"
+            warn(f"{path}: {error}; {rest}", PlanWarning)
+            continue
+        found.append(FoundCallSite(user, library, site.precision))
+    return found
+
+
+# -- the precisions of a plan ------------------------------------------------------
+
+
+def resolve_plan(settings: Settings) -> _core.MatmulSpec:
+    """Find the call sites of a plan in the source as it is now.
+
+    Raises
+    ------
+    ValueError
+        If the plan cannot be read, or another setting is given, or the platform has no
+        call sites.
+    TypeError
+        As `precisions.resolve`.
+    """
+    check_types(settings)
+    assert settings.plan is not None
+    path = os.fspath(settings.plan)
+    others = settings._replace(plan=None, blas=False)
+    for name, usual in Settings(None)._asdict().items():
+        if getattr(others, name) != usual:
+            raise ValueError(
+                f"{name} must not be given with a plan, which sets it; got"
+                f" {brief(getattr(others, name))}"
+            )
+    if not (_core.blas_available() and _core.frames_are_known()):
+        raise ValueError(
+            "plan cannot be used on this platform. Use Linux on x86-64 or AArch64, and"
+            " CPython 3.11, 3.12 or 3.13"
+        )
+    plan = read_plan(path)
+    try:
+        for precision in {plan.default, *(site.precision for site in plan.call_sites)}:
+            _spec(plan, precision)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return _planned_spec(
+        tuple(find_call_sites(plan, path)), replace(plan, call_sites=(), check=())
+    )
+
+
+@cache  # what it returns has memory that is never given back
+def _planned_spec(sites: tuple[FoundCallSite, ...], plan: Plan) -> _core.MatmulSpec:
+    return _core.MatmulSpec(
+        "float32",
+        float64=plan.float64,
+        complex64=plan.complex64,
+        dots=plan.dots,
+        blas=True,
+        call_sites=[(x.user, x.library, _spec(plan, x.precision)) for x in sites],
+        otherwise=_spec(plan, plan.default),
+    )
+
+
+def _spec(plan: Plan, precision: str | None) -> _core.MatmulSpec | None:
+    return resolve(
+        Settings(
+            precision,
+            float64=plan.float64,
+            complex64=plan.complex64,
+            dots=plan.dots,
+            blas=True,
+        )
+    )

@@ -1,0 +1,70 @@
+"""The library that catches products of BLAS in programs that are not Python."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .. import _core
+from .._base.errors import UserError
+from .._matmul.precisions import Settings, find_precision
+from .variables import BLAS_VARIABLE, VARIABLE
+
+
+def library() -> str:
+    """The path of the library, for ``LD_PRELOAD``.
+
+    Raises
+    ------
+    UserError
+        Where it is not there.
+    """
+    path = Path(_core.__file__).with_name("tf32dtype_blas.so")
+    if not _core.blas_available() or not path.exists():
+        raise UserError(
+            "the library that intercepts BLAS is not available on this system; use"
+            " Linux on x86-64 or AArch64"
+        )
+    return str(path)
+
+
+def words(settings: Settings) -> str:
+    """What goes with a precision, as ``TF32DTYPE_BLAS`` has it."""
+    found = [
+        name
+        for name in ("float64", "complex64", "dots", "lapack")
+        if getattr(settings, name)
+    ]
+    for name, usual in (
+        ("rounding", None),
+        ("scale", "tensor"),
+        ("special_values", "propagate"),
+        ("min_size", 0),
+    ):
+        value = getattr(settings, name)
+        if value != usual:
+            found.append(f"{name}={value}")
+    return ",".join(found)
+
+
+def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
+    """Return the variables of a process whose products use the settings.
+
+    With `quiet`, that process prints no report.
+    """
+    others = os.environ.get("LD_PRELOAD", "")
+    found = {"LD_PRELOAD": ":".join(filter(None, [library(), others]))}
+    if settings.precision is not None:
+        found[VARIABLE] = find_precision(settings.precision).short
+        found[BLAS_VARIABLE] = ",".join(
+            filter(None, [words(settings), "quiet" * quiet])
+        )
+    return found
+
+
+def for_children(settings: Settings, quiet: bool) -> None:
+    """Have the processes that this one starts obey, but for a device's precision."""
+    if settings.device is None:
+        if path := _core.share_counts():
+            os.environ["TF32DTYPE_BLAS_COUNTS"] = path
+        os.environ.update(environment(settings, quiet))

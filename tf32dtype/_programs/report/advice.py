@@ -1,0 +1,211 @@
+"""Advice: the last lines of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ..._base.text import decibels, number
+from .call_sites import CallSite, NotReached, Run
+from .figures import Errors, Figures
+from .naming import MULTIPLICATION, exponents, numbered, share, some, where
+from .verdict import LIKE_FLOAT32, Verdict, acceptable, tolerance
+
+_MOST = 4  # call sites that a line names
+
+Kind = Literal[
+    "sufficient",
+    "insufficient",
+    "float64",
+    "not_measured",
+    "device",
+    "out_of_range",
+    "canceled_digits",
+    "largest_error",
+    "not_reached",
+]
+
+
+class CallSiteReport(NamedTuple):
+    """A call site with its figures and verdict."""
+
+    call_site: CallSite
+    figures: Figures
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One line of advice."""
+
+    kind: Kind
+    text: str
+
+
+def advise(
+    run: Run, sites: Sequence[CallSiteReport], target_db: float
+) -> tuple[Advice, ...]:
+    """Return the advice for a program.
+
+    Parameters
+    ----------
+    run : Run
+        The program's run.
+    sites : sequence of CallSiteReport
+        Its call sites, the heaviest first.
+    target_db : float
+        The required SNR.
+    """
+    if not sites:
+        text = "No matrix multiplication was measured in this program."
+        return (Advice("not_reached", text), *_not_reached(run.not_reached))
+    return (
+        *_left_out(run),
+        *_verdicts(run, sites),
+        *_ranges(sites),
+        *_cancellation(sites),
+        *_devices(sites, target_db),
+        *_not_reached(run.not_reached),
+    )
+
+
+def _left_out(run: Run) -> Iterable[Advice]:
+    if run.left_out:
+        text = (
+            f"{numbered(run.left_out, MULTIPLICATION)} not measured: the memory for"
+            " samples was full"
+        )
+        yield Advice("not_measured", text)
+    if run.without_call_site:
+        text = (
+            f"{numbered(run.without_call_site, MULTIPLICATION)} not measured: the"
+            " program has too many call sites"
+        )
+        yield Advice("not_measured", text)
+
+
+def legend(target_db: float) -> tuple[str, str]:
+    """Return the two lines that explain the table on a terminal."""
+    return (
+        f"Verdict: the cheapest precision with an SNR of at least {target_db:g} dB and"
+        f" no error above {number(tolerance(target_db))} |A||B|.",
+        "Warning: values out of range, or digits lost by cancellation. Columns:"
+        " `tf32dtype report --help`.",
+    )
+
+
+def rule(target_db: float) -> str:
+    """Return the full definition of verdicts and warnings."""
+    return (
+        f"A precision is enough if its SNR reaches {target_db:g} dB against the float64"
+        " product of the same operands (--target-db), and no error exceeds"
+        f" {number(tolerance(target_db))} of |A||B|, the sum of the magnitudes of the"
+        " same row's and column's products. Errors of values that became subnormal or"
+        " zero have the same limit. The verdict names the cheapest such precision: the"
+        " one with the fewest bits to multiply, summed over all products of components."
+        f" A precision is as good as float32 if its errors are at most {LIKE_FLOAT32:g}"
+        " times those of float32. Canceled digits are log10 of the"
+        " median condition |A||B| / |AB| over sqrt(k), the condition of sums with"
+        " random signs."
+    )
+
+
+#: The first words of a line of advice, by the kind of the verdict.
+_VERBS = {
+    "sufficient": "is enough",
+    "insufficient": "is needed",
+    "float64": "is needed",
+}
+
+
+def _verdicts(run: Run, sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+    """Group call sites by verdict, the most multiply-adds first."""
+    groups: dict[str, list[CallSiteReport]] = {}
+    for one in sites:
+        groups.setdefault(one.verdict.text, []).append(one)
+    for those in groups.values():
+        verdict = those[0].verdict
+        part = share(sum(x.call_site.multiply_adds for x in those), run.multiply_adds)
+        line = some([_figure(x) for x in those], _MOST)
+        has = f"{numbered(len(those), 'call site')} ({part} % of the multiply-adds)"
+        first = f"Not measured: {has}"
+        if verdict.kind in _VERBS:
+            first = f"{verdict.needed} {_VERBS[verdict.kind]} at {has}"
+        yield Advice(verdict.kind, f"{first}: {line}")
+
+
+def _figure(one: CallSiteReport) -> str:
+    """A call site, with the measurements that its verdict rests on."""
+    verdict, errors = one.verdict, one.figures.errors
+    cheap = [] if verdict.kind == "sufficient" else ["bf16"]  # shown as not enough
+    good = [verdict.way or "f32"]
+    shown = [name for name in dict.fromkeys(cheap + good) if name in errors]
+    figures = [f"{name} {decibels(errors[name].snr)} dB" for name in shown]
+    judged = verdict.kind in ("sufficient", "insufficient")
+    like = verdict.like_float32 if judged else None
+    if like and like not in (verdict.way, "f32"):
+        figures.append(f"{like} is as good as float32")
+    if verdict.kind == "not_measured":
+        figures = ["no finite sample"]
+    return f"{where(one.call_site)} ({', '.join(figures)})"
+
+
+def _ranges(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+    names = dict.fromkeys(name for x in sites for name in x.verdict.ranges)
+    for name in names:
+        those = [x for x in sites if name in x.verdict.ranges]
+        line = some([_range_figure(x, x.figures.errors[name]) for x in those], _MOST)
+        yield Advice("out_of_range", f"Out of range in {name}: {line}")
+
+
+def _range_figure(one: CallSiteReport, errors: Errors) -> str:
+    figures = one.figures
+    spans = f"exponents of A {exponents(figures.a)}, of B {exponents(figures.b)}"
+    counts = [
+        (errors.overflows, "overflow", figures.values),
+        (errors.underflows, "underflow", figures.values),
+        (errors.result_overflows, "results overflow", figures.elements),
+        (errors.result_underflows, "results underflow", figures.elements),
+    ]
+    lost = [f"{share(n, of)} % {what}" for n, what, of in counts if n]
+    return f"{where(one.call_site)} ({spans}; {', '.join(lost)})"
+
+
+def _cancellation(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+    those = [x for x in sites if x.verdict.cancels]
+    if not those:
+        return
+    names = [
+        f"{where(x.call_site)} ({x.verdict.canceled_digits:.1f} digits, condition"
+        f" {number(x.figures.condition_median)})"
+        for x in those
+    ]
+    yield Advice("canceled_digits", f"Canceled digits: {some(names, _MOST)}")
+
+
+def _devices(sites: Sequence[CallSiteReport], target_db: float) -> Iterable[Advice]:
+    """Name call sites where only the sums of a device are not good enough."""
+    worse: dict[str, list[str]] = {}
+    for one in sites:
+        for name, errors in one.figures.errors.items():
+            here = one.figures.errors.get(name.partition("@")[0])
+            if errors.way.unit is None or here is None:
+                continue
+            bad = acceptable(here, target_db) and not acceptable(errors, target_db)
+            if bad:
+                snrs = f"{decibels(errors.snr)} dB, not {decibels(here.snr)}"
+                worse.setdefault(name, []).append(f"{where(one.call_site)} ({snrs})")
+    for name, those in worse.items():
+        yield Advice(
+            "device", f"{name} is not enough because of its sums: {some(those, _MOST)}"
+        )
+
+
+def _not_reached(found: Sequence[NotReached]) -> Iterable[Advice]:
+    for one in found:
+        time = "" if one.seconds is None else f", {number(one.seconds)} s"
+        remedy = f". {one.remedy}" if one.remedy else ""
+        what = f"{one.kind} {one.name}".strip()
+        calls = numbered(one.calls, "call")
+        yield Advice("not_reached", f"Not reached: {what} ({calls}{time}){remedy}")

@@ -1,0 +1,240 @@
+"""The effects of rounding NumPy's arithmetic to a format, by call site.
+
+`tf32dtype.arithmetic(..., watch=True)` gathers the measurements: see
+:doc:`/how_to/arithmetic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ... import _core
+from ..._base.text import Table, number
+from ..._base.wording import page
+from ..._formats.quantize import target_dtype
+from ..._formats.table import formats
+from .advice import Advice
+from .call_sites import Frame
+from .naming import at, share, some
+
+_MOST = 4  # call sites that a line of advice names
+_CANCELS = 0.01  # of a call site's sums, from where on advice names it
+
+#: Computations of float32 values that are not rounded, and the reason.
+NOT_REACHED = (
+    ("Python's floats", "float(x) * 2, math.sqrt(x)"),
+    ("np.add.at, ...", "one-dimensional arrays have separate loops"),
+    ("products", "matmul, dot, einsum, convolve, ...: use --precision"),
+    ("np.linalg", "LAPACK"),
+    ("np.fft", "separate loops"),
+    ("np.random", "values are rounded when a ufunc reads them"),
+    ("np.interp, np.bincount", "separate loops, in float64"),
+    ("casts, copies, sorts", "values are not changed; comparisons do not round either"),
+    (
+        "complex64, float16, ...",
+        "only float32 is rounded, and float64 with float64=True",
+    ),
+    ("np.nextafter, np.spacing", "they describe the values of float32"),
+    ("other libraries' loops", "SciPy, pandas, numba, scikit-learn, ..."),
+)
+
+
+@dataclass(frozen=True)
+class ArithmeticCallSite:
+    """One ufunc's results of one dtype, at one call site in the source."""
+
+    #: nearest frame of the user's code; None: no Python code below the call
+    user: Frame | None
+    #: innermost frame, where it is another
+    library: Frame | None
+    function: str
+    dtype: str
+    #: calls of inner loops
+    calls: int
+    operands: int
+    #: operands that the format does not hold, which were rounded
+    rounded_operands: int
+    #: rounded operands above the format's range
+    operand_overflows: int
+    #: rounded operands below the format's normal values
+    operand_underflows: int
+    results: int
+    #: results that differ from the float64 results of the same operands
+    inexact: int
+    #: results above the format's range whose float64 result is finite
+    overflows: int
+    #: inexact results below the format's normal values
+    underflows: int
+    #: NaN results of operands without NaN
+    nans: int
+    #: results whose error was measured: no overflows, no NaN
+    measured: int
+    #: errors in ulps of the format
+    largest_ulps: float
+    mean_ulps: float
+    #: sums and differences
+    sums: int
+    #: sums that were exactly zero
+    zero_sums: int
+    #: sums that lost more than half of the format's bits
+    canceled_sums: int
+    #: the most bits that one sum lost
+    most_bits_lost: int
+
+
+def arithmetic_call_sites() -> tuple[ArithmeticCallSite, ...]:
+    """Return the call sites of the last watched scope, the most results first."""
+    found = [_call_site(row) for row in _core.arithmetic_call_sites()]
+    return tuple(sorted(found, key=lambda site: -site.results))
+
+
+def _call_site(row: dict[str, Any]) -> ArithmeticCallSite:
+    ulps = row.pop("sum_of_ulps")
+    user, library = (row[name] and Frame(*row[name]) for name in ("user", "library"))
+    row |= {"user": user, "library": library if library != user else None}
+    return ArithmeticCallSite(**row, mean_ulps=ulps / max(row["measured"], 1))
+
+
+def where(site: ArithmeticCallSite) -> str:
+    """A call site in a table, with the ufunc."""
+    frame = site.user or site.library
+    return f"{at(frame) if frame else 'unknown'}: {site.function}"
+
+
+def table(format: str, sites: Sequence[ArithmeticCallSite], most: int = 30) -> Table:
+    """The call sites with the most results: shares in percent, errors in ulps."""
+    header = [
+        "call site", "dtype", "results", "% inexact", "% overflow", "% underflow",
+        "NaN", "mean ulps", "max ulps", "% canceled", "% zero", "bits lost",
+        "% rounded operands",
+    ]  # fmt: skip
+    rows = [
+        [
+            where(site),
+            site.dtype,
+            str(site.results),
+            share(site.inexact, site.results),
+            share(site.overflows, site.results),
+            share(site.underflows, site.results),
+            str(site.nans),
+            number(site.mean_ulps),
+            number(site.largest_ulps),
+            share(site.canceled_sums, site.sums),
+            share(site.zero_sums, site.sums),
+            str(site.most_bits_lost) if site.sums else "-",
+            share(site.rounded_operands, site.operands),
+        ]
+        for site in sites[:most]
+    ]
+    return Table(f"NumPy arithmetic in {format}, compared with float64", header, rows)
+
+
+def records(format: str, sites: Sequence[ArithmeticCallSite]) -> dict[str, Any]:
+    """Return everything for JSON."""
+    return {
+        "format": format,
+        "call_sites": [
+            asdict(site)
+            | {
+                name: frame and frame._asdict()
+                for name, frame in (("user", site.user), ("library", site.library))
+            }
+            for site in sites
+        ],
+        "left_out": _core.arithmetic_left_out(),
+        "not_reached": [{"name": name, "reason": why} for name, why in NOT_REACHED],
+        "advice": [asdict(line) for line in advise(format, sites)],
+    }
+
+
+def advise(format: str, sites: Sequence[ArithmeticCallSite]) -> tuple[Advice, ...]:
+    """Name the call sites that overflow, underflow, make NaN or cancel."""
+    bits = _mantissa_bits(format) + 1
+    if not sites:
+        text = (
+            "Nothing was rounded: no NumPy ufunc computed float32 values. Use --float64"
+            " to round float64 values."
+        )
+        return (Advice("not_measured", text), _not_reached())
+    ranges = (
+        ("Overflow", "overflows", "results"),
+        ("Underflow", "underflows", "results"),
+        ("NaN", "nans", "results"),
+        ("Operands overflow", "operand_overflows", "operands"),
+        ("Operands underflow", "operand_underflows", "operands"),
+    )
+    lines = [_out_of_range(sites, f"{x} in {format}", y, z) for x, y, z in ranges]
+    lines.append(_canceled(sites, bits))
+    return (*(line for line in lines if line), _errors(sites), _not_reached())
+
+
+def _mantissa_bits(format: str) -> int:
+    name = str(target_dtype(format).name)
+    return {"float16": 10, "float32": 23}.get(name) or formats[name].mantissa_bits
+
+
+def _out_of_range(
+    sites: Iterable[ArithmeticCallSite], title: str, count: str, of: str
+) -> Advice | None:
+    """Name the call sites where attribute `count` is largest; `of` is the whole."""
+    found = [(getattr(x, count), getattr(x, of), x) for x in sites]
+    those = sorted((one for one in found if one[0]), key=lambda one: -one[0])
+    if not those:
+        return None
+    names = [f"{where(x)} ({part} of {whole})" for part, whole, x in those]
+    return Advice("out_of_range", f"{title}: {some(names, _MOST)}")
+
+
+def _canceled(sites: Iterable[ArithmeticCallSite], bits: int) -> Advice | None:
+    those = [x for x in sites if x.canceled_sums + x.zero_sums > _CANCELS * x.sums]
+    if not those:
+        return None
+    those.sort(key=lambda x: -(x.canceled_sums + x.zero_sums) / x.sums)
+    text = f"Sums that lost more than half of {bits} bits by cancellation"
+    names = [
+        f"{where(x)} ({share(x.canceled_sums + x.zero_sums, x.sums)} % of {x.sums})"
+        for x in those
+    ]
+    return Advice("canceled_digits", f"{text}: {some(names, _MOST)}")
+
+
+def _errors(sites: Sequence[ArithmeticCallSite]) -> Advice:
+    """Name the largest error: half an ulp of rounding, plus the ufunc's own error."""
+    worst = max(sites, key=lambda x: x.largest_ulps)
+    return Advice(
+        "largest_error",
+        f"Largest error of one operation: {number(worst.largest_ulps)} ulps at"
+        f" {where(worst)}",
+    )
+
+
+def _not_reached() -> Advice:
+    what = ", ".join(name for name, _ in NOT_REACHED)
+    return Advice(
+        "not_reached", f"Not rounded: {what}. See {page('how_to/arithmetic')}"
+    )
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """NumPy's arithmetic in a format, as it was watched."""
+
+    format: str
+    call_sites: tuple[ArithmeticCallSite, ...]
+    advice: tuple[Advice, ...]
+
+    @classmethod
+    def last(cls, format: str) -> Arithmetic:
+        """Return the effects of the last watched scope."""
+        sites = arithmetic_call_sites()
+        return cls(format, sites, advise(format, sites))
+
+    def table(self) -> Table:
+        """Return the table for the terminal and the page."""
+        return table(self.format, self.call_sites)
+
+    def record(self) -> dict[str, Any]:
+        """Return everything for JSON."""
+        return records(self.format, self.call_sites)

@@ -1,0 +1,153 @@
+"""The collector: watches matrix multiplications between `start` and `stop`."""
+
+from __future__ import annotations
+
+import platform
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ..._base.errors import UserError
+from ..._base.version import __version__
+from ..source_folders import set_folders
+from .call_sites import CallSite, Frame, Run, Sample
+from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
+from .regions import Region
+
+#: Rows and columns of a multiplication that are kept.
+LINES = 8
+#: The memory for samples in bytes; the memory if everything is kept.
+ROOM = 1 << 30
+ROOM_FOR_ALL = 4 << 30
+
+
+@dataclass(frozen=True)
+class CollectorOptions:
+    """What a collector watches, and where it looks for call sites."""
+
+    #: dots and norms too
+    dots: bool = False
+    #: matrix multiplications inside LAPACK too
+    lapack: bool = False
+    #: keep all rows, columns and multiplications: no sampling
+    exact: bool = False
+    #: packages whose frames count as the user's code: their call sites are shown
+    stop_at: tuple[str, ...] = ()
+    #: watch only these regions; empty: watch all
+    only: tuple[Region, ...] = ()
+    #: regions to exclude
+    excepted: tuple[Region, ...] = ()
+
+
+class Collector:
+    """Watches matrix multiplications. One collector runs at a time.
+
+    Parameters
+    ----------
+    options : CollectorOptions
+        What to watch.
+    argv : tuple of str
+        The program and its arguments; empty for a `with` block.
+    """
+
+    _at_work = False
+
+    def __init__(self, options: CollectorOptions, argv: tuple[str, ...] = ()) -> None:
+        self.options = options
+        self.argv = argv
+        self._began = 0.0
+        self._counts = Counts()
+
+    def start(self) -> None:
+        """Begin to watch.
+
+        Raises
+        ------
+        UserError
+            If products cannot be watched here, or a collector is at work.
+        """
+        if not _core.blas_available():
+            raise UserError(
+                "reports are not available on this system; use Linux (x86-64, AArch64)"
+            )
+        if Collector._at_work:
+            raise UserError("a second report cannot begin while another one runs")
+        options = self.options
+        try:
+            set_folders(options.stop_at)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        watch_loops()
+        watch_strided_loops()
+        self._counts = Counts()
+        regions = bool(options.only or options.excepted)
+        with ExitStack() as begun:
+            if regions:
+                begun.callback(_core.set_regions, [], [], obey=False)
+                pairs = [_pairs(x) for x in (options.only, options.excepted)]
+                _core.set_regions(*pairs, obey=False)
+            _core.blas_begin(options.lapack)
+            begun.callback(_core.blas_end)
+            _core.watch_call_sites(
+                LINES,
+                whole=options.exact,
+                bytes=ROOM_FOR_ALL if options.exact else ROOM,
+                dots=options.dots,
+                lapack=options.lapack,
+                regions=regions,
+            )
+            begun.pop_all()  # `stop` ends everything that has begun
+        Collector._at_work = True
+        self._began = time.perf_counter()
+
+    def stop(self) -> Run:
+        """Stop watching, in any thread, and return the run."""
+        seconds = time.perf_counter() - self._began
+        _core.stop_watching()
+        _core.blas_end()
+        if self.options.only or self.options.excepted:
+            _core.set_regions([], [], obey=False)
+        Collector._at_work = False
+        found = [
+            _call_site(number, row)
+            for number, row in enumerate(_core.blas_call_sites())
+        ]
+        return Run(
+            argv=self.argv,
+            seconds=seconds,
+            call_sites=tuple(found),
+            not_reached=tuple(not_reached(self._counts, self.options.lapack)),
+            python=platform.python_version(),
+            numpy=np.__version__,
+            tf32dtype=__version__,
+            left_out=_core.samples_left_out(),
+            without_call_site=_core.calls_without_call_site(),
+        )
+
+
+def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
+    return [(region.file, region.function or "") for region in regions]
+
+
+def _call_site(number: int, row: dict[str, Any]) -> CallSite:
+    user, innermost = (row[name] and Frame(*row[name]) for name in ("user", "library"))
+    shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
+    samples = []
+    for (m, n, k), a, b in _core.take_samples(number):
+        samples.append(Sample(a, b, m, n, k, whole=len(a) == m and b.shape[1] == n))
+    return CallSite(
+        user=user,
+        library=innermost if innermost != user else None,
+        caller=row["object"],
+        routine=row["routine"],
+        dtype=row["dtype"],
+        calls=row["calls"],
+        multiply_adds=row["multiply_adds"],
+        seconds=row["seconds"],
+        shapes=dict(shapes),
+        samples=tuple(samples),
+    )

@@ -1,0 +1,135 @@
+"""What a report is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..._base.errors import UserError
+from ..._formats.aliases import FormatName, NumPyName
+from ..._matmul.precisions import PRECISIONS
+from ..._measures import units
+from ..._measures.ways import Way, on_unit, select
+from ...blocks.formats import formats as block_formats
+from ..arithmetic import format_name
+from .collect import CollectorOptions
+from .regions import find_region
+
+TARGET_DB = 40.0
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is watched and measured, and what counts as good."""
+
+    ways: tuple[Way, ...]
+    target_db: float = TARGET_DB
+    #: measure all samples, of all rows and columns
+    exact: bool = False
+    #: what NumPy's arithmetic is rounded to while it is watched, and its products, if
+    #: there is a precision of that name; of float64 too
+    arithmetic: FormatName | NumPyName | None = None
+    float64: bool = False
+    collector: CollectorOptions = field(default_factory=CollectorOptions)
+
+
+def options(
+    *,
+    precision: str | Iterable[str] | None = None,
+    device: str | Iterable[str] | None = None,
+    target_db: float = TARGET_DB,
+    exact: bool = False,
+    dots: bool = False,
+    lapack: bool = False,
+    stop_at: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
+    excepted: str | Iterable[str] = (),
+    arithmetic: str | None = None,
+    float64: bool = False,
+) -> ReportOptions:
+    """The options that names stand for: `td.report` says what they are.
+
+    Raises
+    ------
+    UserError
+        For an unknown precision, device, file or function; for a target that is no
+        number of dB.
+    """
+    if not 0 < target_db < float("inf"):
+        raise UserError(f"target_db must be more than 0 and finite; got {target_db:g}")
+    return ReportOptions(
+        _ways(precision, _devices(device)),
+        float(target_db),
+        exact,
+        arithmetic_format(arithmetic),
+        float64,
+        CollectorOptions(
+            dots=dots,
+            lapack=lapack,
+            exact=exact,
+            stop_at=_words(stop_at),
+            only=tuple(map(find_region, _list(only))),
+            excepted=tuple(map(find_region, _list(excepted))),
+        ),
+    )
+
+
+def _ways(
+    precision: str | Iterable[str] | None, devices: Sequence[str]
+) -> tuple[Way, ...]:
+    """Return the ways to multiply that a report compares.
+
+    These are float32, to which others are compared, the named ones (default: all), and
+    the same on devices.
+    """
+    if precision is None:
+        names = [*(row.short for row in PRECISIONS), *block_formats]
+    elif not (named := _words(precision)):
+        raise UserError("precision must name at least one precision; got none")
+    else:
+        names = ["f32", *named]
+    ways = {way.name: way for way in select(names)}
+    chosen = list(ways.values())
+    for name, unit in zip(devices, units.find(devices), strict=True):
+        label = unit.device + (f":{unit.instruction}" if ":" in name else "")
+        found = on_unit(chosen, unit, label)
+        if not found:
+            raise UserError(
+                f"device must support one of the precisions {', '.join(ways)}; got"
+                f" {unit.name}"
+            )
+        ways |= {way.name: way for way in found}
+    return tuple(ways.values())
+
+
+def _words(names: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Names in one text, with commas or blanks between them, or in several."""
+    return tuple(
+        word for text in _list(names) for word in text.replace(",", " ").split()
+    )
+
+
+def _devices(names: str | Iterable[str] | None) -> list[str]:
+    """Names with commas between them, or in several texts; blanks are part of them."""
+    named = [name.strip() for text in _list(names) for name in text.split(",")]
+    return [name for name in named if name]
+
+
+def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def arithmetic_format(name: str | None) -> FormatName | NumPyName | None:
+    """The full name of a format that NumPy can compute in.
+
+    Raises
+    ------
+    UserError
+        If there is none of that name.
+    """
+    try:
+        return None if name is None else format_name(name)
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error)) from None

@@ -1,0 +1,120 @@
+"""A finished report: measurements and verdicts of all call sites, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TextIO
+
+from ..._base.errors import UserError
+from ..._base.whole_files import write_whole
+from ..._base.wording import brief
+from .advice import Advice, CallSiteReport, advise
+from .arithmetic import Arithmetic
+from .call_sites import NotReached, Run
+from .figures import measure
+from .html import to_html
+from .json_report import to_json
+from .options import ReportOptions
+from .output import check_folder
+from .table import print_report
+from .verdict import judge
+
+_LEAST_SECONDS = 0.5  # to measure in, however short the run
+_SHARE = 0.5  # of the run's time, to measure in
+
+
+class Report:
+    """The losses of a run in other precisions, by call site.
+
+    Parameters
+    ----------
+    run : Run
+        The run that a collector watched.
+    options : ReportOptions
+        What to measure.
+    ending : str
+        How the program ended if not well: "raised ValueError: ...".
+    advance : callable
+        Called after each sample; `count` returns how many samples there are.
+
+    Attributes
+    ----------
+    run : Run
+        As given.
+    call_sites : tuple of CallSiteReport
+        Call site, figures and verdict of each, the one with the most multiply-adds
+        first.
+    advice : tuple of Advice
+        The advice.
+    arithmetic : Arithmetic or None
+        The effects of rounding NumPy's arithmetic, if it was rounded.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        options: ReportOptions,
+        ending: str = "",
+        advance: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.run = run
+        self.ending = ending
+        self.target_db = options.target_db
+        self.exact = options.exact
+        seconds = None if options.exact else max(_LEAST_SECONDS, _SHARE * run.seconds)
+        sites = sorted(run.call_sites, key=lambda site: -site.multiply_adds)
+        figures = measure(sites, options.ways, seconds, advance)
+        self.call_sites = tuple(
+            CallSiteReport(site, found, judge(site, found, self.target_db))
+            for site, found in zip(sites, figures, strict=True)
+        )
+        self.advice: tuple[Advice, ...] = advise(run, self.call_sites, self.target_db)
+        self.arithmetic: Arithmetic | None = None
+        if options.arithmetic is not None:
+            self.arithmetic = Arithmetic.last(options.arithmetic)
+            products = self.advice if sites else ()
+            self.advice = (*products, *self.arithmetic.advice)
+
+    @property
+    def not_reached(self) -> tuple[NotReached, ...]:
+        """The work that was not reached."""
+        return self.run.not_reached
+
+    def print(self, stream: TextIO | None = None) -> None:
+        """Write a table and the advice to a stream; None: standard output."""
+        print_report(self, stream)
+
+    def to_html(self) -> str:
+        """Return the report as one HTML page that needs no network."""
+        return to_html(self)
+
+    def to_json(self) -> str:
+        """Return the report as strict JSON; Inf and NaN are strings."""
+        return to_json(self)
+
+    def save(self, path: str) -> None:
+        """Write a file.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in ".html" or ".json".
+
+        Raises
+        ------
+        ValueError
+            For another ending, and a folder that does not exist.
+        OSError
+            If it cannot be written; the file is as it was.
+        """
+        text = str(path)
+        make = {".html": self.to_html, ".json": self.to_json}.get(text[-5:].lower())
+        if make is None:
+            raise UserError(f"path must end in .html or .json; got {brief(text)}")
+        check_folder(text)
+        write_whole(text, make())
+
+
+def count(run: Run) -> int:
+    """Return how many samples a run has."""
+    return sum(len(site.samples) for site in run.call_sites)

@@ -1,0 +1,188 @@
+"""The verdict for a call site: the cheapest sufficient precision, and warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..._measures.format_facts import facts
+from ..._measures.ways import Way
+from .call_sites import CallSite
+from .figures import Errors, Figures
+
+#: Errors of up to so many times float32's count as equally good.
+LIKE_FLOAT32 = 2.0
+
+Kind = Literal["sufficient", "insufficient", "float64", "not_measured"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The cheapest acceptable precision of a call site, and its warnings.
+
+    A precision is acceptable if its SNR reaches the target of T dB and every error is
+    at most 10^(-T/20) of |A| |B|, the sum of the magnitudes of the same row's and
+    column's products; the errors of values that became subnormal or zero have the same
+    limit. The limits on |A| |B| do not depend on cancellation. They detect small rows
+    and columns that are out of range, which the SNR does not show.
+    """
+
+    #: sufficient: one multiplication per product is enough; insufficient: several
+    #: components or float32 are needed; float64: no measured precision is acceptable,
+    #: and float32 is always measured
+    kind: Kind
+    #: the cheapest acceptable precision
+    way: str | None
+    #: the cheapest precision whose errors are at most twice those of float32
+    like_float32: str | None
+    #: the cheapest acceptable block format
+    block: str | None
+    #: precisions in which values became Inf or NaN, or in which values that became
+    #: subnormal or zero cost more than rounding does
+    out_of_range: tuple[str, ...]
+    #: log10 of the median condition over sqrt(k), the condition of sums with random
+    #: signs: the decimal digits that cancel; None: unknown
+    canceled_digits: float | None
+
+    @property
+    def text(self) -> str:
+        """The verdict in a table's column."""
+        if self.kind == "not_measured":
+            return "not measured"
+        if self.kind == "sufficient":
+            return f"{self.way} is enough"
+        return f"needs {self.needed}"
+
+    @property
+    def needed(self) -> str:
+        """The precision that is needed, in words."""
+        if self.kind == "float64":
+            return "float64"
+        return "float32" if self.way == "f32" else str(self.way)
+
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The precisions to warn of: only float32 if its range is already exceeded."""
+        return ("f32",) if "f32" in self.out_of_range else self.out_of_range
+
+    @property
+    def cancels(self) -> bool:
+        """Whether a decimal digit or more is lost by cancellation."""
+        return self.canceled_digits is not None and self.canceled_digits >= 1
+
+    @property
+    def warning(self) -> str:
+        """The warnings in a table's column; "" if there are none."""
+        found = []
+        if ranges := self.ranges:
+            found.append(f"out of range in {', '.join(ranges)}")
+        if self.cancels:
+            found.append(f"{self.canceled_digits:.1f} digits canceled")
+        return "; ".join(found)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "text": self.text,
+            "kind": self.kind,
+            "precision": self.way,
+            "like_float32": self.like_float32,
+            "block_format": self.block,
+            "out_of_range": list(self.out_of_range),
+            "canceled_digits": self.canceled_digits,
+        }
+
+
+def judge(site: CallSite, figures: Figures, target_db: float) -> Verdict:
+    """Return the verdict from a call site's figures.
+
+    Parameters
+    ----------
+    site : CallSite
+        The call site; its samples tell how long the sums are.
+    figures : Figures
+        The measurements of these samples.
+    target_db : float
+        The required SNR in dB.
+    """
+    measured = list(figures.errors.values())
+    if not figures.elements or not measured:
+        return Verdict("not_measured", None, None, None, (), None)
+    here = [e for e in measured if e.way.precision and not e.way.unit]
+    good = [e for e in here if acceptable(e, target_db)]
+    blocks = [e for e in measured if not e.way.precision and acceptable(e, target_db)]
+    best = cheapest(good)
+    kind: Kind = "float64"
+    if best:
+        narrow = best.products == 1 and best.name != "f32"
+        kind = "sufficient" if narrow else "insufficient"
+    single = figures.errors.get("f32")
+    like = [e for e in here if single and _is_like(e, single)]
+    return Verdict(
+        kind,
+        best and best.name,
+        _name(cheapest(like)),
+        _name(cheapest(blocks)),
+        tuple(e.way.name for e in here if is_out_of_range(e)),
+        _digits(site, figures),
+    )
+
+
+def acceptable(errors: Errors, target_db: float) -> bool:
+    """Whether errors are within the target, as `Verdict` defines it."""
+    worst = max(errors.to_norm, errors.vanished)
+    return errors.snr >= target_db and worst <= tolerance(target_db)
+
+
+def tolerance(target_db: float) -> float:
+    """Return the ratio of amplitudes of a number of dB."""
+    return float(10.0 ** (-target_db / 20))
+
+
+def cheapest(found: Sequence[Errors]) -> Way | None:
+    """Return the way with the fewest bits to multiply, the first of equal ones.
+
+    float32, which tensor cores do not have, is returned only if nothing else is given.
+    """
+    ways = [errors.way for errors in found]
+    return min(ways, key=lambda way: (way.name == "f32", way.bits), default=None)
+
+
+def is_out_of_range(errors: Errors) -> bool:
+    """Whether a precision's range costs more than its rounding.
+
+    Values became Inf or NaN, or they became subnormal or zero at a higher cost than
+    that of rounding both operands to p bits, which is up to 2^(1-p) of |A| |B|.
+    """
+    if errors.overflows or errors.result_overflows:
+        return True
+    precision = errors.way.precision
+    if precision is None:
+        return False
+    digits = 24
+    if precision.components == 1:
+        digits = facts(precision.format).mantissa_bits + 1
+    return errors.vanished > 2.0 ** (1 - digits)
+
+
+def _is_like(errors: Errors, single: Errors) -> bool:
+    decibels = 20 * math.log10(LIKE_FLOAT32)
+    return (
+        single.snr > -math.inf
+        and errors.snr >= single.snr - decibels
+        and errors.to_norm <= LIKE_FLOAT32 * single.to_norm
+    )
+
+
+def _digits(site: CallSite, figures: Figures) -> float | None:
+    condition = figures.condition_median
+    if math.isnan(condition):
+        return None
+    depth = max((s.k for s in site.samples[: figures.samples]), default=1)
+    return max(0.0, math.log10(condition / math.sqrt(max(depth, 1))))
+
+
+def _name(way: Way | None) -> str | None:
+    return way and way.name

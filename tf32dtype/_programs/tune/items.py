@@ -1,0 +1,128 @@
+"""The call sites of a program whose precision is searched, from a report's JSON."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..plan_lines import Line, folders, name_line
+from ..plans import Plan, PlannedCallSite
+
+
+@dataclass
+class Item:
+    """A line of the user's, and that of a library below it."""
+
+    user: Line | None
+    library: Line | None
+    #: by dtype
+    multiply_adds: dict[str, int] = field(default_factory=dict)
+    routines: set[str] = field(default_factory=set)
+    #: by precision: the least of its routines and dtypes, in dB
+    snr: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def work(self) -> int:
+        """All multiply-adds."""
+        return sum(self.multiply_adds.values())
+
+    @property
+    def name(self) -> str:
+        """For the table."""
+        lines = [line for line in (self.user, self.library) if line]
+        return " > ".join(_name(line, 44 // len(lines)) for line in lines)
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Take in a call site of the report."""
+        dtype, adds = record["dtype"], record["multiply_adds"]
+        self.multiply_adds[dtype] = self.multiply_adds.get(dtype, 0) + adds
+        self.routines.add(record["routine"])
+        for one in record["precisions"]:
+            name, snr = one["precision"], float(one["snr_db"])
+            if math.isnan(snr):  # nothing was measured
+                snr = -math.inf
+            self.snr[name] = min(snr, self.snr.get(name, snr))
+
+    def planned(self, precision: str | None) -> PlannedCallSite:
+        """As a plan has it."""
+        return PlannedCallSite(
+            precision,
+            self.user,
+            self.library,
+            ", ".join(sorted(self.routines)),
+            ", ".join(sorted(self.multiply_adds)),
+        )
+
+
+@dataclass
+class Items:
+    """What can be tuned, the heaviest first, and what cannot."""
+
+    items: list[Item] = field(default_factory=list)
+    #: multiply-adds by dtype of call sites that no plan can name, and of other dtypes
+    nameless: dict[str, int] = field(default_factory=dict)
+    foreign: dict[str, int] = field(default_factory=dict)
+
+
+def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) -> Items:
+    """The items of a report.
+
+    Parameters
+    ----------
+    report : mapping
+        Its JSON.
+    plan : Plan
+        Says which dtypes obey.
+    moved : pair of str
+        The folder that the program ran in, and the one that it is a copy of.
+    """
+    found = Items()
+    known: dict[tuple[Line | None, Line | None], Item] = {}
+    where = folders()
+    for record in report["call_sites"]:
+        dtype, adds = record["dtype"], record["multiply_adds"]
+        if not _obeys(plan, dtype):
+            found.foreign[dtype] = found.foreign.get(dtype, 0) + adds
+            continue
+        lines = [_line(record[name], moved, where) for name in ("user", "library")]
+        lost = any(
+            record[name] and line is None
+            for name, line in zip(("user", "library"), lines, strict=True)
+        )
+        if lost or not any(lines):
+            found.nameless[dtype] = found.nameless.get(dtype, 0) + adds
+            continue
+        key = lines[0], lines[1]
+        known.setdefault(key, Item(*key)).take(record)
+    found.items = sorted(
+        known.values(),
+        key=lambda item: (-item.work, str(item.user), str(item.library)),
+    )
+    return found
+
+
+def _obeys(plan: Plan, dtype: str) -> bool:
+    double = dtype in ("float64", "complex128")
+    is_complex = dtype.startswith("complex")
+    return (plan.float64 or not double) and (plan.complex64 or not is_complex)
+
+
+def _line(
+    frame: Mapping[str, Any] | None, moved: tuple[str, str], where: Sequence[str]
+) -> Line | None:
+    if frame is None:
+        return None
+    file = os.path.realpath(frame["file"])
+    there = os.path.join(os.path.realpath(moved[0]), "")
+    if file.startswith(there):
+        file = os.path.join(moved[1], file[len(there) :])
+    return name_line(file, frame["line"], frame["function"], where)
+
+
+def _name(line: Line, most: int) -> str:
+    which = f" ({line.count} of {line.of})" if line.of > 1 else ""
+    text = line.text if len(line.text) <= most else line.text[: most - 3] + "..."
+    return f"{os.path.basename(line.file)} {line.function}: {text}{which}"

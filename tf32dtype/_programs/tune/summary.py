@@ -1,0 +1,73 @@
+"""The result of tuning in a table, and its estimated speedup on GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TextIO
+
+from ..._base.text import Table, decibels, number
+from .peaks import PEAKS, gain
+from .tune import Tuned
+
+
+def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) -> None:
+    """Print the table of call sites, and the speedups; None: standard output."""
+    found = tuned.items
+    others = sum(found.foreign.values()) + sum(found.nameless.values())
+    total = sum(item.work for item in found.items) + others
+    rows = [
+        [
+            item.name,
+            name or "none",
+            f"{100 * item.work / max(total, 1):.1f}",
+            decibels(item.snr[name]) if name in item.snr else "-",
+            ", ".join(sorted(item.routines)),
+            ", ".join(sorted(item.multiply_adds)),
+        ]
+        for item, name in zip(found.items, tuned.precisions, strict=True)
+    ]
+    header = ["call site", "precision", "% work", "SNR dB", "routine", "dtype"]
+    Table("Lowest sufficient precision of each call site", header, rows).print(stream)
+    if found.nameless:
+        share = 100 * sum(found.nameless.values()) / max(total, 1)
+        print(
+            f"Unchanged: {share:.1f} % of the work, at call sites without source code",
+            file=stream,
+        )
+    if found.foreign:
+        share = 100 * sum(found.foreign.values()) / max(total, 1)
+        print(
+            f"Unchanged: {share:.1f} % of the work, in"
+            f" {', '.join(sorted(found.foreign))}. Use --float64 or --complex64",
+            file=stream,
+        )
+    print(
+        f"Difference from the unchanged program: {number(tuned.distance)} (tolerance"
+        f" {number(tolerance)}); {tuned.runs} runs",
+        file=stream,
+    )
+    for line in gains(tuned):
+        print(line, file=stream)
+
+
+def gains(tuned: Tuned) -> list[str]:
+    """Return a line for each GPU with the estimated speedup."""
+    adds: Counter[tuple[str | None, str]] = Counter()
+    for item, name in zip(tuned.items.items, tuned.precisions, strict=True):
+        for dtype, count in item.multiply_adds.items():
+            adds[name, dtype] += count
+    for dtype, count in [
+        *tuned.items.foreign.items(),
+        *tuned.items.nameless.items(),
+    ]:
+        adds[None, dtype] += count
+    total = sum(adds.values())
+    shares = {key: count / max(total, 1) for key, count in adds.items()}
+    wide = any(dtype in ("float64", "complex128") for _, dtype in adds)
+    lines = []
+    for gpu in PEAKS:
+        words = [f"{gain(gpu, shares, 'float32'):.1f} times FP32"]
+        if wide:
+            words.append(f"{gain(gpu, shares, 'float64'):.1f} times FP64")
+        lines.append(f"Estimated speedup on {gpu} at peak rates: {', '.join(words)}")
+    return lines

@@ -1,0 +1,349 @@
+"""The tuner: reference, report, search, and a last run of the plan it found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..._base.errors import UserError
+from ..._base.version import __version__
+from ..._base.whole_files import write_whole
+from ..plan_lines import find_file, folders
+from ..plans import Plan, plan_text
+from .checks import Check, Numbers, digest, distance
+from .items import Items, read_items
+from .journal import SUFFIX, Trials
+from .search import Levels, Search
+from .trials import OutOfTime, Program, Runner, Trial, text_files
+
+#: A trial may take so many times the reference's time, and some seconds.
+LONGER, SECONDS = 10.0, 10.0
+#: Two runs of the unchanged program may differ by this share of the tolerance.
+NOISE = 0.1
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What is asked for."""
+
+    program: Program
+    #: the program's file; None: a module
+    script: str | None
+    check: Check
+    tolerance: float
+    #: the tolerance is no share of the answer's greatest magnitude
+    absolute: bool
+    #: the plan's file
+    out: str
+    #: the cheapest first
+    precisions: tuple[str, ...]
+    jobs: int = 1
+    #: seconds
+    time_limit: float = float("inf")
+    #: which products obey: a plan without call sites
+    reach: Plan = field(default_factory=Plan)
+    resumes: bool = False
+
+
+@dataclass
+class Tuned:
+    """What was found."""
+
+    items: Items
+    #: of each item; None: as it is
+    precisions: list[str | None]
+    #: of the plan's answer from the reference
+    distance: float
+    #: programs that were started
+    runs: int
+    #: no single step lowers further, and the plan was run once more
+    final: bool
+
+
+@dataclass
+class _Outcome:
+    """What a plan's trial came to."""
+
+    distance: float
+    digest: str
+    why: str
+
+
+class Tuner:
+    """Finds a plan.
+
+    Parameters
+    ----------
+    options : TuneOptions
+        What is asked for.
+    advance : callable
+        Called after each trial.
+    tell : callable
+        Given lines for the user.
+    """
+
+    def __init__(
+        self,
+        options: TuneOptions,
+        advance: Callable[[], None] = lambda: None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.options = options
+        self._advance, self._tell = advance, tell
+        self._runner = Runner(
+            options.program, options.check, time.monotonic() + options.time_limit
+        )
+        self._journal = Trials(options.out + SUFFIX, options.resumes, tell)
+        self._base = self._hash(
+            options.program.words,
+            options.check.text,
+            options.absolute,
+            options.precisions,
+            plan_text(options.reach),
+            [platform.python_version(), np.__version__, __version__],
+            _contents([options.script] if options.script else []),
+        )
+        self._reference: Numbers
+        self._limit = float("inf")
+        self._items = Items()
+
+    def run(self) -> Tuned:
+        """Search, and write the plan.
+
+        Raises
+        ------
+        UserError
+            If the program fails unchanged, its answer is not deterministic, or it has
+            nothing to tune. No plan is written.
+        OutOfTime, KeyboardInterrupt
+            Before there is any plan.
+        """
+        try:
+            return self._run()
+        finally:
+            self._journal.close()
+
+    def _run(self) -> Tuned:
+        self._find_reference()
+        self._find_items()
+        options, items = self.options, self._items.items
+        names = options.precisions
+        order = [
+            sorted(
+                range(len(items)),
+                key=lambda i, name=name: (  # type: ignore[misc]
+                    -items[i].snr.get(name, -np.inf),
+                    -items[i].work,
+                ),
+            )
+            for name in names
+        ]
+        search = Search(order, len(items), self._attempt)
+        final = True
+        try:
+            search.run()
+            outcome = self._verify(search.best)
+        except (OutOfTime, KeyboardInterrupt):
+            final = False
+            outcome = self._known(search.best) or _Outcome(
+                0.0, digest(self._reference), ""
+            )
+        precisions = [self._name(level) for level in search.best]
+        tuned = Tuned(
+            self._items, precisions, outcome.distance, self._runner.count, final
+        )
+        facts: dict[str, str | float | bool] = {
+            "program": " ".join(options.program.words),
+            "check": options.check.text,
+            "tolerance": options.tolerance,
+            "absolute": options.absolute,
+            "distance": outcome.distance,
+            "answer": outcome.digest,
+            "final": final,
+        }
+        write_whole(
+            options.out,
+            plan_text(replace(self._plan(search.best), check=tuple(facts.items()))),
+        )
+        return tuned
+
+    # -- before the search ----------------------------------------------------------
+
+    def _find_reference(self) -> None:
+        first = self._unchanged()
+        assert first.numbers is not None
+        key = "reference " + self._base
+        record = {"answer": digest(first.numbers)}
+        self._reference = first.numbers
+        self._limit = LONGER * first.seconds + SECONDS
+        if (before := self._journal.find(key)) is not None:
+            if before["answer"] != record["answer"]:
+                raise UserError(
+                    "the unchanged program must give the same result as before; got"
+                    " another one. Start again without --resume"
+                )
+            return
+        second = self._unchanged()
+        assert second.numbers is not None
+        noise = distance(second.numbers, first.numbers, self.options.absolute)
+        if noise > NOISE * self.options.tolerance:
+            raise UserError(
+                "the check must be deterministic: two runs of the unchanged program may"
+                f" differ by {NOISE * self.options.tolerance:.3g}; got {noise:.3g}"
+            )
+        if noise:
+            self._tell(f"two runs of the unchanged program differ by {noise:.3g}")
+        self._journal.write(key, record)
+
+    def _unchanged(self) -> Trial:
+        (trial,) = self._runner.run([()], float("inf"))
+        self._advance()
+        if trial.numbers is None:
+            raise UserError(
+                f"the unchanged program must give a result; got none: {trial.why}"
+            )
+        return trial
+
+    def _find_items(self) -> None:
+        options = self.options
+        key = "call sites " + self._base
+        if (record := self._journal.find(key)) is None:
+            with text_files([""], ".json") as (path,):
+                words = ["-m", "tf32dtype", "report", "--quiet", "--json", path]
+                words += ["--precision", ",".join(options.precisions)]
+                words += ["--dots"] * options.reach.dots
+                (trial,) = self._runner.run([words], self._limit)
+                self._advance()
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+            if not text:
+                raise UserError(
+                    f"the report of the program cannot be read: {trial.why}"
+                )
+            report = json.loads(text)
+            record = {
+                "folder": trial.folder,
+                "call_sites": _brief(report["call_sites"]),
+            }
+            self._journal.write(key, record)
+        self._items = read_items(
+            record, options.reach, (record["folder"], options.program.folder)
+        )
+        if not self._items.items:
+            others = ", ".join(sorted(self._items.foreign))
+            raise UserError(
+                "the program must make matrix multiplications to tune; got none"
+                + f". Use --float64 or --complex64 to include {others}" * bool(others)
+            )
+        where = folders()
+        lines = [
+            x for item in self._items.items for x in (item.user, item.library) if x
+        ]
+        paths = {find_file(line.file, where) for line in lines}
+        self._base = self._hash(self._base, _contents(sorted(filter(None, paths))))
+
+    # -- trials ---------------------------------------------------------------------
+
+    def _attempt(self, wanted: Sequence[Levels]) -> list[bool | None]:
+        known = [self._known(levels) for levels in wanted]
+        if known[0] is None:
+            unknown = [
+                x for x, outcome in zip(wanted, known, strict=True) if not outcome
+            ]
+            self._try(list(dict.fromkeys(unknown))[: self.options.jobs])
+            known = [self._known(levels) for levels in wanted]
+        return [None if x is None else self._passes(x) for x in known]
+
+    def _passes(self, outcome: _Outcome) -> bool:
+        return outcome.distance <= self.options.tolerance
+
+    def _known(self, levels: Levels) -> _Outcome | None:
+        record = self._journal.find(self._key(levels))
+        if record is None:
+            return None
+        far = record["distance"]
+        return _Outcome(np.inf if far is None else far, record["answer"], record["why"])
+
+    def _key(self, levels: Levels) -> str:
+        return self._hash(self._base, plan_text(self._plan(levels)))
+
+    def _try(self, all_levels: Sequence[Levels]) -> list[Trial]:
+        texts = [plan_text(self._plan(x)) for x in all_levels]
+        with text_files(texts, ".toml") as paths:
+            words = [
+                ["-m", "tf32dtype", "run", "--quiet", "--plan", path] for path in paths
+            ]
+            trials = self._runner.run(words, self._limit)
+        for levels, trial in zip(all_levels, trials, strict=True):
+            far, answer = None, ""
+            if trial.numbers is not None:
+                answer = digest(trial.numbers)
+                far = distance(trial.numbers, self._reference, self.options.absolute)
+            record = {
+                "distance": None if far == np.inf else far,
+                "answer": answer,
+                "why": trial.why,
+                "precisions": [self._name(level) for level in levels],
+            }
+            self._journal.write(self._key(levels), record)
+            self._advance()
+        return trials
+
+    def _verify(self, levels: Levels) -> _Outcome:
+        """Run a plan once more: the answer is that of its trial, to the bit."""
+        before = self._known(levels)
+        (trial,) = self._try([levels])
+        outcome = self._known(levels)
+        assert outcome is not None
+        if not self._passes(outcome) or (before and before.digest != outcome.digest):
+            why = trial.why or f"{outcome.distance:.3g} from the reference's"
+            raise UserError(
+                "the program must be deterministic; got another result in the plan's"
+                f" last run: {why}"
+            )
+        return outcome
+
+    def _plan(self, levels: Levels) -> Plan:
+        sites = tuple(
+            item.planned(self._name(level))
+            for item, level in zip(self._items.items, levels, strict=True)
+        )
+        return replace(self.options.reach, call_sites=sites)
+
+    def _name(self, level: int) -> str | None:
+        names = self.options.precisions
+        return names[level] if level < len(names) else None
+
+    @staticmethod
+    def _hash(*things: Any) -> str:
+        return hashlib.sha256(json.dumps(things).encode()).hexdigest()
+
+
+def _brief(sites: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the journal keeps of a report."""
+    names = ("user", "library", "dtype", "routine", "multiply_adds")
+    return [
+        {name: site[name] for name in names}
+        | {
+            "precisions": [
+                {"precision": one["precision"], "snr_db": one["snr_db"]}
+                for one in site["precisions"]
+            ]
+        }
+        for site in sites
+    ]
+
+
+def _contents(paths: Sequence[str]) -> list[str]:
+    found = []
+    for path in paths:
+        with open(path, "rb") as file:
+            found.append(hashlib.sha256(file.read()).hexdigest())
+    return found
