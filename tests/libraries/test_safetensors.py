@@ -130,7 +130,7 @@ PASSED = ["twice", "overflow without items", "65 axes"]
 
 
 def test_what_the_reference_refuses_is_refused() -> None:
-    from tests.formats.test_safetensors_header import BAD
+    from tests.files.test_safetensors_header import BAD
 
     passed = []
     for fault, (data, _) in BAD.items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.blas.calls import (
+from tests.programs.blas.calls import (
     FORMS,
     Call,
     Form,

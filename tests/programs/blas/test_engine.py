@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.blas.calls import sums
+from tests.programs.blas.calls import sums
 from tests.support import forks
 from tests.support.interpreters import python
 from tests.support.precision_switch import random, same

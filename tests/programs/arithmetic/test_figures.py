@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import DTYPES, operands, quiet, rounded, umath
+from tests.programs.arithmetic.operands import DTYPES, operands, quiet, rounded, umath
 
 NAMES = ("add", "subtract", "multiply", "divide", "exp", "log", "sqrt", "clip", "modf")
 FORMATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float16")

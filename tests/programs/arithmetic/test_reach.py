@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import rounded, same_bits
-from tests.arithmetic.reach import reached
+from tests.programs.arithmetic.operands import rounded, same_bits
+from tests.programs.arithmetic.reach import reached
 from tests.support.documents import blocks, table
 from tests.support.paths import ROOT
 

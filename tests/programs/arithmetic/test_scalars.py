@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import inside, quiet, rounded, same_bits
+from tests.programs.arithmetic.operands import inside, quiet, rounded, same_bits
 
 VALUES = (1.2345, -3.3333, 0.0, -0.0, 257.0, 1e-3, 3e4, np.inf, np.nan, 7.0)
 #: With and without Inf, NaN, and -0.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.blas.calls import (
+from tests.programs.blas.calls import (
     DTYPES,
     FORMS,
     PRECISIONS,

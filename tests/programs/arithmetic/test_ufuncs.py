@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import (
+from tests.programs.arithmetic.operands import (
     DTYPES,
     FORMATS,
     UFUNCS,

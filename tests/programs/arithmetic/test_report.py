@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import quiet
+from tests.programs.arithmetic.operands import quiet
 from tf32dtype._base.text import strict_json
 from tf32dtype._base.wording import page
 from tf32dtype._programs.report import arithmetic as report

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.report.samples import HERE, gaussian, run, sample, site
+from tests.programs.report.samples import HERE, gaussian, run, sample, site
 from tf32dtype._base.errors import UserError
 from tf32dtype._programs.report.call_sites import Frame
 from tf32dtype._programs.report.options import options

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import tf32dtype as td
-from tests.blas.calls import FORMS, PRECISIONS, Call, draw, spec_of
-from tests.blas.test_arguments import ROUTINES, strided
+from tests.programs.blas.calls import FORMS, PRECISIONS, Call, draw, spec_of
+from tests.programs.blas.test_arguments import ROUTINES, strided
 from tf32dtype import _core
 
 KINDS = {"gemm3m": "cz", "symv": "sd", "herk": "cz", "her2k": "cz"} | dict.fromkeys(

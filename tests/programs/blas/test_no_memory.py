@@ -51,7 +51,7 @@ def test_results_that_do_not_fit(refuser: Path, precision: str) -> None:
 #: The conjugated operand needs a copy of 52 MB, more than the reserve has.
 HUGE = """
 import sys, numpy as np, scipy.linalg.blas as blas, tf32dtype as td
-from tests.blas.memory_trials import Trials
+from tests.programs.blas.memory_trials import Trials
 trials = Trials(sys.argv[1])
 x = np.asfortranarray(np.ones((13_000_000, 1), np.complex64))
 
@@ -100,7 +100,7 @@ def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:
 WAITING = """
 import os, signal, sys, threading, time
 import numpy as np, tf32dtype as td
-from tests.blas.memory_trials import Trials
+from tests.programs.blas.memory_trials import Trials
 signal.signal(signal.SIGINT, signal.default_int_handler)
 trials = Trials(sys.argv[1])
 precision = td.matmul_precision("bf16x9", blas=True)
@@ -144,7 +144,7 @@ def test_others_do_not_wait(refuser: Path) -> None:
 BEGINS = """
 import sys
 import numpy as np, scipy.linalg.blas as blas, tf32dtype as td
-from tests.blas.memory_trials import Trials
+from tests.programs.blas.memory_trials import Trials
 trials, precision = Trials(sys.argv[1]), td.matmul_precision("bf16", blas=True)
 a = np.asfortranarray(np.random.default_rng(1).normal(size=(9, 9)), np.float32)
 want = td.matmul(a, a, precision="bf16")

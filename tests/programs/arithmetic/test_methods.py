@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.arithmetic.operands import (
+from tests.programs.arithmetic.operands import (
     DTYPES,
     UFUNCS,
     expected,

@@ -278,7 +278,7 @@ def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
 AGAIN = """
 import ctypes, sys
 import tf32dtype as td
-from tests.blas.test_slots import close, function, product
+from tests.programs.blas.test_slots import close, function, product
 kept, user = ctypes.CDLL(sys.argv[1]), sys.argv[2]
 with td.matmul_precision("bf16", blas=True):
     for i in range(9000):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.blas.test_slots import CALL, DECLARED, blas, built
+from tests.programs.blas.test_slots import CALL, DECLARED, blas, built
 from tests.support import forks, interpreters
 from tf32dtype import _core
 

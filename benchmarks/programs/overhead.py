@@ -1,6 +1,6 @@
 """What it costs a call of BLAS to be caught: nanoseconds on top of the call itself.
 
-    python benchmarks/blas/overhead.py [--quick] [--json FILE]
+    python benchmarks/programs/overhead.py [--quick] [--json FILE]
 
 A library in C calls `dgemm_` and `ddot_` of another in a loop, which return at once:
 what is measured is the way there alone. Beside it SciPy's BLAS, 64 x 64. States of the

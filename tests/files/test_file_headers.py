@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.formats.test_files import FORMATS, IDS, assert_same, random_array, variants
+from tests.files.test_files import FORMATS, IDS, assert_same, random_array, variants
 from tests.support.interpreters import python, run_code
 from tf32dtype._files import arrays as _files
 from tf32dtype._files import npy

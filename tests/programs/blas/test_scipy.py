@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.blas.calls import (
+from tests.programs.blas.calls import (
     Array,
     Call,
     Form,

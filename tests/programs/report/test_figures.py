@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tf32dtype as td
-from tests.report.samples import gaussian, sample, site
+from tests.programs.report.samples import gaussian, sample, site
 from tf32dtype._matmul.precisions import PRECISIONS
 from tf32dtype._measures.ways import Way, select
 from tf32dtype._programs.report import figures
