@@ -5,10 +5,11 @@ instruction set, so setuptools' own scheme (one list of sources, one list of
 flags) does not fit. Here each C file is one task, each Cython file is another,
 all run side by side, and setuptools only links the objects.
 
-    src/*/*.c               baseline flags           } linked into
-    src/*/kernels/*.c       each instruction set     } tf32dtype._core._core, and with
-    src/blas/preload/*.c    baseline flags           } that into tf32dtype_blas.so
-    tf32dtype/_core/*.c     Python and NumPy headers }
+    src/**/*.c              baseline flags           } linked into
+    src/**/kernels/*.c      each instruction set     } tf32dtype._core._core, and with
+    .../kernels/plain/*.c   all sets but those of bfloat16: they gain nothing there
+    src/**/preload/*.c      baseline flags           } that into tf32dtype_blas.so
+    tf32dtype/_core/**/*.c  Python and NumPy headers }
     tf32dtype/_core/*.pyx   one extension module per file
 
 Objects stay under build/, in a folder named after compiler and flags. An object
@@ -78,7 +79,7 @@ class InstructionSet(NamedTuple):
     identifier: str  # the suffix of its symbols, as in src/runtime/cpu_sets.h
     flags: list[str]
     probe: str  # C that needs those flags
-    plain: str  # the set whose kernels it takes of PLAIN: itself, or a lesser one
+    plain: str  # the set whose kernels/plain it takes: itself, or a smaller one
 
 
 # Prints the identifiers of the sets that the machine has.
@@ -122,34 +123,15 @@ X86_64 = [
     ),
 ]
 
-# Kernels that gain nothing from bfloat16's instructions, but for small ones.
-PLAIN = [
-    Path("src", name)
-    for name in (
-        "arithmetic/kernels/observe.c",
-        "blocks/kernels/quantize.c",
-        "tensor_core/kernels/fma_chains.c",
-        "tensor_core/kernels/mma.c",
-        "tensor_core/kernels/rounded.c",
-        "tensor_core/kernels/rounded_doubles.c",
-        "tensor_core/kernels/scaled_mma.c",
-        "tensor_core/kernels/two_stages.c",
-        "ufuncs/kernels/moments.c",
-        "ufuncs/kernels/parts.c",
-        "ufuncs/kernels/quick.c",
-        "ufuncs/kernels/quick_near.c",
-    )
-]
-
 # Seconds of processor time of the files that take long, on one machine. The order of
 # compiling and the time left that is shown depend on it, and nothing else.
 LONG = {
     Path("tf32dtype/_core/_core.pyx"): 14.0,
-    Path("src/blocks/kernels/quantize.c"): 4.5,
+    Path("src/blocks/kernels/plain/quantize.c"): 4.5,
     Path("src/matmul/kernels/dot.c"): 3.0,
     Path("src/formats/kernels/convert.c"): 2.5,
-    Path("src/ufuncs/kernels/quick_near.c"): 2.5,
-    Path("src/tensor_core/kernels/mma.c"): 1.3,
+    Path("src/ufuncs/kernels/plain/quick_near.c"): 2.5,
+    Path("src/tensor_core/kernels/plain/mma.c"): 1.3,
 }
 SHORT = 0.25  # of the others, on average
 
@@ -208,6 +190,16 @@ def cpu_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def sources_in(folder: str, *, kernels: bool) -> list[Path]:
+    """The C files of a folder: its kernels, or all others but CUDA's and preload's."""
+    return sorted(
+        path
+        for path in Path(folder).rglob("*.c")
+        if ("kernels" in path.parts) is kernels
+        and not {"cuda", "preload"} & set(path.parts)
+    )
 
 
 def fingerprint(*parts: object) -> str:
@@ -406,8 +398,8 @@ class BuildExt(build_ext):
             flags = [*COMMON, *(FALLBACK if fallback else OPTIMIZE), *WARNINGS]
             flags += isa.flags
             macros = [("TF_ISA", isa.identifier), ("TF_PLAIN_ISA", isa.plain)]
-            for source in sorted(Path("src").glob("*/kernels/*.c")):
-                if isa.plain == isa.identifier or source not in PLAIN:
+            for source in sources_in("src", kernels=True):
+                if isa.plain == isa.identifier or source.parent.name != "plain":
                     add("ours", isa.identifier, source, flags, macros)
             if sys.platform == "linux":
                 alone = [*macros, ("TF_PRODUCTS_ALONE", "1")]
@@ -415,13 +407,13 @@ class BuildExt(build_ext):
 
         flags = [*COMMON, *OPTIMIZE, *WARNINGS]
         built = [(f"TF_HAVE_{isa.identifier.upper()}", "1") for isa in instruction_sets]
-        for source in sorted(Path("src").glob("*/*.c")):
+        for source in sources_in("src", kernels=False):
             macros = built if source == DISPATCH else []
             add("ours", "common", source, [*flags, *threads], macros)
         if sys.platform == "linux":
-            for source in sorted(Path("src/blas/preload").glob("*.c")):
+            for source in sorted(Path("src/programs/blas/preload").glob("*.c")):
                 add(PRELOAD, "common", source, flags, [])
-        for source in sorted(Path("tf32dtype/_core").glob("*.c")):
+        for source in sources_in("tf32dtype/_core", kernels=False):
             add("glue", "python", source, flags, NUMPY_API, system, python_key)
         return steps
 

@@ -1,5 +1,5 @@
 /* Arrays of blocks: what a call has to do is cut into pieces of whole lines, which
- * threads take; the loops of kernels/quantize.c do one piece. */
+ * threads take; the loops of kernels/plain/quantize.c do one piece. */
 #include "blocks/block_arrays.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* One MMA group of a tensor core, and the chain of groups that an instruction is.
  *
  * Freestanding and integer-only: gcc, clang, NVRTC and nvcc compile the same text. This
- * is the truth that the fast loops (kernels/mma.c) are tested against.
+ * is the truth that the fast loops (kernels/plain/mma.c) are tested against.
  *
  *      products  a[0]b[0] ... a[K-1]b[K-1]   exact, significands in [0, 4)
  *      c         the accumulator
@@ -243,7 +243,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
 
 /* -- groups in float32 --------------------------------------------------------------
  *
- * The fast loops (kernels/mma.c, cuda/tensor_core/mma_model.cu) add a group in float32
+ * The fast loops (kernels/plain/mma.c, cuda/tensor_core/mma_model.cu) add a group in float32
  * where that is exact, and by tf_mma_dot where it may not be. With F fraction bits, and e the
  * greatest exponent of the group, each term is multiplied by 2^(F - e), and its conversion
  * to an integer, toward zero, is the alignment.

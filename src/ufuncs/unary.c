@@ -3,7 +3,7 @@
  * enough: no result of these functions lies nearer than 2^-45 to a number
  * halfway between two of a format's, unless it is that number (the tests
  * check all inputs), so that no error of the C library shows. Most results of bfloat16
- * and tf32 take a short way (see kernels/quick.c, kernels/quick_near.c): they look up, or
+ * and tf32 take a short way (see kernels/plain/quick.c, kernels/plain/quick_near.c): they look up, or
  * compute one by one, what it leaves open.
  */
 #include "ufuncs/unary.h"

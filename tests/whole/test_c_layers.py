@@ -1,7 +1,9 @@
 """Includes and calls in src/ follow the layers, and go in no circle.
 
     runtime <- formats <- {ufuncs, matmul}
-            <- {tensor_core, blocks} <- blas <- arithmetic
+            <- {tensor_core, blocks} <- programs
+
+    programs: hooks <- call_sites <- blas <- arithmetic
 
 src/cuda has the same layers once more, on top of all these, and of src/cuda/common.
 """
@@ -25,8 +27,10 @@ LAYERS = {
     "matmul": 2,
     "tensor_core": 3,
     "blocks": 3,
-    "blas": 4,
-    "arithmetic": 5,
+    "programs/hooks": 4,
+    "programs/call_sites": 5,
+    "programs/blas": 6,
+    "programs/arithmetic": 7,
     "cuda/common": 4,
     "cuda/recorder": 5,
     "cuda/formats": 5,
@@ -40,7 +44,7 @@ Graph = dict[str, set[str]]
 
 def subject_of(file: str) -> str:
     parts = file.split("/")
-    return "/".join(parts[:2]) if parts[0] == "cuda" else parts[0]
+    return "/".join(parts[:2]) if parts[0] in ("cuda", "programs") else parts[0]
 
 
 @cache

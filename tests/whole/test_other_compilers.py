@@ -20,11 +20,11 @@ FLAGS += ["-Wextra", "-Werror"]
 WINDOWS = ["-Wno-unused-function"]
 MICROSOFT = ["-fms-compatibility", "-fms-extensions", "-Wno-literal-range"]
 #: Catching calls of other libraries' BLAS needs ELF, and shared memory POSIX.
-NOT_ON_WINDOWS = {"blas/counts.c"}
+NOT_ON_WINDOWS = {"programs/blas/counts.c"}
 
 
 def sources(without: set[str] = frozenset()) -> list[Path]:
-    found = [*SRC.glob("*/*.c"), *SRC.glob("*/kernels/*.c")]
+    found = [x for x in SRC.rglob("*.c") if not {"cuda", "preload"} & {*x.parts}]
     return sorted(p for p in found if p.relative_to(SRC).as_posix() not in without)
 
 

@@ -522,7 +522,7 @@ cdef extern from *:
         const char *types
 
 
-cdef extern from "blas/blas_call.h":
+cdef extern from "programs/blas/blas_call.h":
     enum tf_blas_routine:
         TF_BLAS_GEMM
         TF_BLAS_GEMV
@@ -559,14 +559,14 @@ cdef extern from "blas/blas_call.h":
                            tf_blas_each_fn, void *)
     int tf_blas_compute(const tf_precision *, const tf_blas_product *)
 
-cdef extern from "blas/interrupts.h" nogil:
+cdef extern from "programs/blas/interrupts.h" nogil:
     void tf_interrupts_count(int (*)() noexcept nogil)
     void tf_blas_begin_stops(int)
     void tf_blas_end_stops()
     void tf_blas_line(const tf_blas_matrix *, char, int, npy_intp, double *, double *)
 
 
-cdef extern from "blas/counts.h" nogil:
+cdef extern from "programs/blas/counts.h" nogil:
     enum tf_blas_fate:
         TF_OBEYED
         TF_FATES
@@ -593,7 +593,7 @@ cdef extern from "blas/counts.h" nogil:
     const tf_named_count_t *tf_named_counts(int)
 
 
-cdef extern from "blas/engine.h" nogil:
+cdef extern from "programs/blas/engine.h" nogil:
     struct tf_blas_mode:
         tf_device device
         int float64
@@ -617,7 +617,7 @@ cdef extern from "blas/engine.h" nogil:
     void *tf_blas_counting(void *, int, const char *, int)
 
 
-cdef extern from "blas/places.h" nogil:
+cdef extern from "programs/blas/places.h" nogil:
     struct tf_source:
         const char *file[2]
         const char *function[2]
@@ -669,7 +669,7 @@ cdef extern from "blas/places.h" nogil:
     uint64_t tf_calls_without_place()
 
 
-cdef extern from "blas/stubs.h" nogil:
+cdef extern from "programs/hooks/stubs.h" nogil:
     struct tf_stub:
         void *original
         void *facts
@@ -679,7 +679,7 @@ cdef extern from "blas/stubs.h" nogil:
     void tf_stub_set(tf_stub *, int (*)(tf_stub *, tf_call *))
 
 
-cdef extern from "arithmetic/loops.h" nogil:
+cdef extern from "programs/arithmetic/loops.h" nogil:
     enum:
         TF_LOOP_INPUTS
         TF_LOOP_OUTPUTS
@@ -703,7 +703,7 @@ cdef extern from "arithmetic/loops.h" nogil:
                              const double *, const double *, int)
 
 
-cdef extern from "arithmetic/figures.h" nogil:
+cdef extern from "programs/arithmetic/figures.h" nogil:
     struct tf_figures:
         uint64_t calls
         uint64_t operands
@@ -724,7 +724,7 @@ cdef extern from "arithmetic/figures.h" nogil:
         int most_bits_lost
 
 
-cdef extern from "arithmetic/lines.h" nogil:
+cdef extern from "programs/arithmetic/lines.h" nogil:
     struct tf_line:
         const void *what
         tf_source source
@@ -734,7 +734,7 @@ cdef extern from "arithmetic/lines.h" nogil:
     uint64_t tf_lines_left_out()
 
 
-cdef extern from "blas_modes.h":
+cdef extern from "programs/blas_modes.h":
     const tf_blas_mode tf_no_mode
     const tf_blas_mode *tf_mode_kept(const tf_blas_mode *)
     void tf_modes_prepare(const tf_blas_mode *(*)() noexcept)
@@ -745,7 +745,7 @@ cdef extern from "blas_modes.h":
     void tf_modes_publish()
 
 
-cdef extern from "frames.h" nogil:
+cdef extern from "programs/frames.h" nogil:
     int tf_frames_are_known()
     int tf_frames_set_folders(const char *const *, const char *const *,
                               const char *const *)
@@ -754,7 +754,7 @@ cdef extern from "frames.h" nogil:
     const tf_source_finder tf_frames_finder
 
 
-cdef extern from "plans.h" nogil:
+cdef extern from "programs/plans.h" nogil:
     struct tf_planned:
         const char *file[2]
         int line[2]

@@ -17,8 +17,7 @@ from .faults import BYTES, Fault, sources
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Folders of tests/ by what they test, where the names differ.
-FOLDERS = {"functions": "ufuncs", "npy": "formats", "measures": "cli", "convert": "cli"}
-FOLDERS |= dict.fromkeys(("hdf5", "safetensors", "tensor_files"), "libraries")
+FOLDERS = {"functions": "ufuncs", "measures": "cli", "base": "cli"}
 
 
 class Ran(NamedTuple):

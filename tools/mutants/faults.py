@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-C_SUBJECTS = "formats ufuncs matmul tensor_core blocks runtime blas arithmetic".split()
+C_SUBJECTS = "formats ufuncs matmul tensor_core blocks runtime programs".split()
 #: A byte is a character, so that places in a text are places in its file.
 BYTES = "latin-1"
 

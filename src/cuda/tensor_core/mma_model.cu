@@ -1,7 +1,7 @@
 /* C = A B as a device's tensor core computes it, on any GPU: what tensor_core/mma_model.h does,
  * a few elements of C a thread.
  *
- * As in tensor_core/kernels/mma.c: products of operands are exact in float32, where a power of
+ * As in tensor_core/kernels/plain/mma.c: products of operands are exact in float32, where a power of
  * two brings them to the unit of their MMA group's sum; a conversion to integers that cuts
  * toward zero is then the alignment. The exponent of a product is a sum of two 16-bit
  * numbers, two columns to a word. Where that does not hold (see complete()) the thread

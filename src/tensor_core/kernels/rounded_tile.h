@@ -10,7 +10,7 @@ enum {
     ROWS = TF_MR, /* of C that are done at once */
     SIDES = 2,    /* vectors across */
     WIDTH = SIDES * LANES,
-    PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/mma.c has it */
+    PANEL = LANES == 16 ? 2 * WIDTH : WIDTH, /* as kernels/plain/mma.c has it */
     NOTED = 16, /* k that a note is of, at least: see rounded_ranges.h */
     BIAS = 127
 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "blas/stubs.h"
+#include "programs/hooks/stubs.h"
 
 typedef double many(long, long, long, long, long, long, long, long, long, double, long,
                     float);

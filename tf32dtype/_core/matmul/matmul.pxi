@@ -114,7 +114,7 @@ cdef class MatmulSpec:
 
 
 cdef const void *_new_plan(places, MatmulSpec otherwise) except NULL:
-    """What src/blas/engine.h calls a mode's plan."""
+    """What src/programs/blas/engine.h calls a mode's plan."""
     cdef size_t i, count = <size_t>len(places)
     cdef int j
     cdef MatmulSpec spec

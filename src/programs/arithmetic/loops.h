@@ -1,0 +1,52 @@
+/* Loops of NumPy's ufuncs that round: a handler of stubs.
+ *
+ * An inner loop is void(char **args, const npy_intp *dimensions, const npy_intp *steps,
+ * void *data); its operands are float32 or float64, or other numbers, which stay. The
+ * handler rounds the operands to the format, has the original compute, and rounds what
+ * came out. Where NumPy reduces, an inner call is one operation, of all its operands: a
+ * result in the middle of it is not rounded. Where it accumulates, each result is.
+ */
+#ifndef TF32DTYPE_PROGRAMS_ARITHMETIC_LOOPS_H
+#define TF32DTYPE_PROGRAMS_ARITHMETIC_LOOPS_H
+
+#include <stddef.h>
+
+#include "programs/hooks/stubs.h"
+
+enum { TF_LOOP_INPUTS = 3, TF_LOOP_OUTPUTS = 2, TF_LOOP_OPERANDS = 5 };
+
+typedef void tf_loop_fn(char **args, const ptrdiff_t *dimensions, const ptrdiff_t *steps,
+                        void *data);
+
+/* What a stub's `facts` are. */
+struct tf_loop {
+    const char *name; /* of the ufunc */
+    int inputs, outputs;
+    char type;                         /* 'f' or 'd' */
+    char is_float[TF_LOOP_OPERANDS];   /* whether an operand is of that type */
+    int adds;     /* whether bits cancel: sums and differences */
+    int pairwise; /* whether NumPy reduces in pairs, as it does to add */
+    tf_loop_fn *wide; /* the same in float64 */
+    void *wide_data;
+};
+
+/* Sets what the handler rounds to (see arithmetic/rounding.h), and whether it watches,
+ * with lines that have begun. */
+void tf_arithmetic_set(int format, int watches);
+
+int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call);
+
+/* Rounds n numbers where they are, aligned and one after the other, and returns what that
+ * raised: for what NumPy makes without a loop. */
+unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n);
+
+/* The same of one number, as whoever computes with scalars needs it. */
+double tf_arithmetic_round(char type, double x, unsigned *flags);
+
+/* Adds the figures of a call with scalars to this thread's line, if the handler watches:
+ * a result for each output; the operands as they were given, and rounded. */
+void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
+                         const double *truths, const double *given,
+                         const double *operands, int count);
+
+#endif

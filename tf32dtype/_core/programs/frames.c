@@ -1,0 +1,387 @@
+/* Walks the frames of CPython 3.11 to 3.13, with or without a GIL, whose layout its own
+ * headers have. A thread walks its own frames alone. */
+#define Py_BUILD_CORE 1
+#define PY_SSIZE_T_CLEAN
+#include <Python.h> /* which asks for realpath too */
+
+#if PY_VERSION_HEX < 0x030e0000
+#define TF_KNOWN 1
+#include "internal/pycore_frame.h"
+#if PY_VERSION_HEX >= 0x030c0000
+#include "internal/pycore_code.h"
+#endif
+#else
+#define TF_KNOWN 0
+#endif
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/frames.h"
+
+int tf_frames_are_known(void) { return TF_KNOWN; }
+
+/* A code object, as it was when it was first seen; kept for ever. What follows from the
+ * lists below is written again when they change, while others read. */
+struct code {
+    char *file, *function; /* UTF-8; the function's qualified name */
+    atomic_int is_users;   /* its file is none of a library */
+    atomic_int is_own;     /* it is one of this package's */
+    atomic_int region;     /* of tf_frames_set_regions: 0 none, 1 only, 2 except */
+};
+
+/* -- lists of text ------------------------------------------------------------------ */
+
+static char **_Atomic libraries, **_Atomic users, **_Atomic own;
+static char *(*_Atomic only)[2], *(*_Atomic except)[2];
+
+static size_t length_of(const char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n]) {
+        n++;
+    }
+    return n;
+}
+
+static char **copied(const char *const *list)
+{
+    const size_t n = length_of(list);
+    char **copy = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i] = strdup(list[i]);
+    }
+    return copy;
+}
+
+static char *(*copied_pairs(const char *const (*list)[2]))[2]
+{
+    size_t n = 0;
+    while (list && list[n][0]) {
+        n++;
+    }
+    char *(*copy)[2] = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i][0] = strdup(list[i][0]);
+        copy[i][1] = strdup(list[i][1]);
+    }
+    return copy;
+}
+
+static int is_under(const char *file, char *const *folders)
+{
+    for (; folders && *folders; folders++) {
+        const size_t n = strlen(*folders);
+        if (strncmp(file, *folders, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a qualified name is a function's, or of one inside it. */
+static int is_function(const char *qualified, const char *function)
+{
+    for (const char *at = qualified; at; at = strchr(at, '.') ? strchr(at, '.') + 1 : NULL) {
+        const size_t n = strlen(function);
+        if (strncmp(at, function, n) == 0 && (at[n] == '\0' || at[n] == '.')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int is_in(const char *file, const char *function, char *(*regions)[2])
+{
+    for (; regions && (*regions)[0]; regions++) {
+        if (strcmp(file, (*regions)[0]) == 0 &&
+            (!(*regions)[1][0] || is_function(function, (*regions)[1]))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+#if TF_KNOWN
+
+/* -- code objects ------------------------------------------------------------------- */
+
+/* A code object may go, and another come to its address: these tell them apart. */
+struct seen {
+    _Atomic(const PyCodeObject *) address;
+    PyObject *file, *lines, *function;
+    int first_line;
+    struct code code;
+};
+
+enum { SEEN = 1 << 16, PROBES = 64 };
+static struct seen seen[SEEN];
+static struct code unknown = {"<unknown>", "<unknown>", 0, 0, 0};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A str in UTF-8, without Python's help. */
+static char *text_of(PyObject *text)
+{
+    if (!PyUnicode_Check(text) || !PyUnicode_IS_COMPACT(text)) {
+        return strdup("<unknown>");
+    }
+    const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
+    const int kind = PyUnicode_KIND(text);
+    const void *data = PyUnicode_DATA(text);
+    char *out = malloc(4 * (size_t)n + 1), *at = out;
+    for (Py_ssize_t i = 0; out && i < n; i++) {
+        const Py_UCS4 c = PyUnicode_READ(kind, data, i);
+        if (c < 0x80) {
+            *at++ = (char)c;
+        } else {
+            const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+            const Py_UCS4 leads[] = {0, 0xC0, 0xE0, 0xF0};
+            *at++ = (char)(leads[more] | c >> 6 * more);
+            for (int j = more - 1; j >= 0; j--) {
+                *at++ = (char)(0x80 | (c >> 6 * j & 0x3F));
+            }
+        }
+    }
+    if (out) {
+        *at = '\0';
+    }
+    return out;
+}
+
+/* Folders and regions are named without links. */
+static void classify(struct code *code)
+{
+    char *real = realpath(code->file, NULL);
+    const char *file = real ? real : code->file;
+    code->is_users =
+        file[0] != '<' && (is_under(file, users) || !is_under(file, libraries));
+    code->is_own = is_under(file, own);
+    code->region = is_in(file, code->function, except) ? 2
+                   : is_in(file, code->function, only) ? 1
+                                                       : 0;
+    free(real);
+}
+
+static int is_same(const struct seen *one, const PyCodeObject *code)
+{
+    return atomic_load_explicit(&one->address, memory_order_acquire) == code &&
+           one->file == code->co_filename && one->lines == code->co_linetable &&
+           one->function == code->co_qualname && one->first_line == code->co_firstlineno;
+}
+
+static void read_code(struct code *known, const PyCodeObject *code)
+{
+    known->file = text_of(code->co_filename);
+    known->function = text_of(code->co_qualname);
+    if (!known->file || !known->function) {
+        *known = unknown;
+    }
+    classify(known);
+}
+
+static const struct code *code_of(const PyCodeObject *code)
+{
+    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48;
+    for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % SEEN) {
+        struct seen *one = &seen[at];
+        if (is_same(one, code)) {
+            return &one->code;
+        }
+        if (!atomic_load_explicit(&one->address, memory_order_acquire)) {
+            pthread_mutex_lock(&lock);
+            if (!atomic_load(&one->address)) {
+                one->file = code->co_filename;
+                one->lines = code->co_linetable;
+                one->function = code->co_qualname;
+                one->first_line = code->co_firstlineno;
+                read_code(&one->code, code);
+                atomic_store_explicit(&one->address, code, memory_order_release);
+            }
+            pthread_mutex_unlock(&lock);
+            if (is_same(one, code)) {
+                return &one->code;
+            }
+        }
+    }
+    return &unknown; /* too many code objects: what they do has no place */
+}
+
+/* In a forked child: another thread may have held it. */
+static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
+static void prepare(void) { pthread_atfork(NULL, NULL, renew_lock); }
+
+static int replace_lists(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < SEEN; i++) {
+        if (atomic_load(&seen[i].address)) {
+            classify(&seen[i].code);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* -- frames ------------------------------------------------------------------------- */
+
+typedef struct _PyInterpreterFrame Frame;
+
+static const Frame *first_frame_of(const PyThreadState *state)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return state ? state->current_frame : NULL;
+#else
+    return state && state->cframe ? state->cframe->current_frame : NULL;
+#endif
+}
+
+static const Frame *first_frame(void)
+{
+    /* Right also where the GIL was released; of the main interpreter alone. */
+    return first_frame_of(PyGILState_GetThisThreadState());
+}
+
+/* The frame's code; NULL of one that runs none. */
+static PyCodeObject *code_in(const Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    PyObject *code = frame->f_executable;
+#else
+    PyObject *code = (PyObject *)frame->f_code;
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+    if (frame->owner == FRAME_OWNED_BY_CSTACK) {
+        return NULL;
+    }
+#endif
+    return code && Py_IS_TYPE(code, &PyCode_Type) ? (PyCodeObject *)code : NULL;
+}
+
+static int offset_in(const Frame *frame, PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return (int)((const char *)frame->instr_ptr - (const char *)_PyCode_CODE(code));
+#else
+    return (int)((const char *)frame->prev_instr - (const char *)_PyCode_CODE(code));
+#endif
+}
+
+int tf_frames_has_any(const void *state) { return first_frame_of(state) != NULL; }
+
+/* Of a source: details[0] and [1] are the code objects of the user's frame and of the
+ * innermost one, [2] and [3] what is known of them. */
+static int find(struct tf_source *source)
+{
+    int depth = 0;
+    memset(source, 0, sizeof *source);
+    for (const Frame *frame = first_frame(); frame && depth < 1000;
+         frame = frame->previous, depth++) {
+        PyCodeObject *code = code_in(frame);
+        if (!code) {
+            continue;
+        }
+        const struct code *known = code_of(code);
+        if (!source->details[1] && !known->is_own) {
+            source->details[1] = code;
+            source->details[3] = known;
+            source->offsets[1] = offset_in(frame, code);
+        }
+        if (known->is_users) {
+            source->details[0] = code;
+            source->details[2] = known;
+            source->offsets[0] = offset_in(frame, code);
+            break;
+        }
+    }
+    if (!source->details[1]) {
+        return -1;
+    }
+    source->key = ((uintptr_t)source->details[3] * 31 + (unsigned)source->offsets[1]) *
+                      UINT64_C(0x9E3779B97F4A7C15) ^
+                  ((uintptr_t)source->details[2] * 17 + (unsigned)source->offsets[0]) *
+                      UINT64_C(0xC2B2AE3D27D4EB4F);
+    return 0;
+}
+
+static void fill(struct tf_source *source)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct code *known = source->details[2 + i];
+        if (known) {
+            source->file[i] = known->file;
+            source->function[i] = known->function;
+            source->line[i] = PyCode_Addr2Line((PyCodeObject *)source->details[i],
+                                               source->offsets[i]);
+        }
+    }
+}
+
+/* Slow, but right, where there are more code objects than the table holds. */
+static int region_of(const PyCodeObject *code)
+{
+    const struct code *known = code_of(code);
+    if (known != &unknown) {
+        return known->region;
+    }
+    struct code read = {0};
+    read_code(&read, code);
+    const int region = read.region;
+    if (read.file != unknown.file) {
+        free(read.file);
+        free(read.function);
+    }
+    return region;
+}
+
+int tf_frames_may_obey(void)
+{
+    char *(*const wanted)[2] = only;
+    int inside = !wanted || !(*wanted)[0];
+    for (const Frame *frame = first_frame(); frame; frame = frame->previous) {
+        PyCodeObject *code = code_in(frame);
+        const int region = code ? region_of(code) : 0;
+        if (region == 2) {
+            return 0;
+        }
+        inside |= region == 1;
+    }
+    return inside;
+}
+
+#else
+
+static int replace_lists(void) { return 0; }
+int tf_frames_has_any(const void *state) { return state != NULL; }
+
+static int find(struct tf_source *source)
+{
+    memset(source, 0, sizeof *source);
+    return -1;
+}
+
+static void fill(struct tf_source *source) { (void)source; }
+int tf_frames_may_obey(void) { return 1; }
+
+#endif
+
+const struct tf_source_finder tf_frames_finder = {find, fill};
+
+int tf_frames_set_folders(const char *const *of_libraries, const char *const *of_users,
+                          const char *const *of_own)
+{
+    libraries = copied(of_libraries); /* few, and threads may read those before */
+    users = copied(of_users);
+    own = copied(of_own);
+    return libraries && users && own ? replace_lists() : -1;
+}
+
+int tf_frames_set_regions(const char *const (*of_only)[2], const char *const (*of_except)[2])
+{
+    only = copied_pairs(of_only);
+    except = copied_pairs(of_except);
+    return only && except ? replace_lists() : -1;
+}

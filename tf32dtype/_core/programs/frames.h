@@ -1,0 +1,32 @@
+/* Where in the source a thread is: read from its frames without the GIL.
+ *
+ * The thread is inside a call of ours, so that its frames, and the code objects they own,
+ * stay. Nothing is counted, made or changed. */
+#ifndef TF32DTYPE_PROGRAMS_FRAMES_H
+#define TF32DTYPE_PROGRAMS_FRAMES_H
+
+#include "programs/blas/places.h"
+
+/* Whether this Python's frames can be read. */
+int tf_frames_are_known(void);
+
+/* Sets which files are libraries': those under one of `libraries` (folders) and under
+ * none of `users`; which are this package's, whose frames are none of who calls; and which
+ * code counts as a region: a file and a function or "", a pair an entry. Files and folders
+ * have no links in them. All lists end with NULL, and are copied. -1: no memory. */
+int tf_frames_set_folders(const char *const *libraries, const char *const *users,
+                          const char *const *own);
+int tf_frames_set_regions(const char *const (*only)[2], const char *const (*except)[2]);
+
+/* Finds the place of this thread: the nearest frame of the user's code, and the innermost
+ * one. */
+extern const struct tf_source_finder tf_frames_finder;
+
+/* Whether this thread, which has a PyThreadState or NULL, has frames. */
+int tf_frames_has_any(const void *state);
+
+/* Whether this thread's frames are in a region of `only`, if there are any, and in none
+ * of `except`. */
+int tf_frames_may_obey(void);
+
+#endif
