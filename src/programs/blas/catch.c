@@ -1,8 +1,6 @@
-/* Which slots lead to us, and while whom. */
+/* Which functions of BLAS and LAPACK are hooked, and what each hook leads to. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,101 +8,11 @@
 #include "programs/blas/handlers.h"
 #include "programs/blas/interrupts.h"
 #include "programs/blas/lapack_names.h"
-#include "programs/hooks/slots.h"
+#include "programs/hooks/hooks.h"
+#include "programs/hooks/jumps.h"
 #include "runtime/reserve.h"
 
-/* -- libraries that come later ------------------------------------------------------ */
-
-/* Returns -1 if another thread looks, or memory is short. */
-static int look_again(void);
-
-/* How many calls of dlsym are still to look for a library that dlopen may have brought. */
-static atomic_int to_look;
-enum { LOOKS = 1000 };
-
-/* A path is opened here, and its objects are looked at. A bare name is left to the linker,
- * which asks who its caller is, by a jump: then they are looked at before anybody asks
- * them for a function; not once, since the linker may be at work yet. */
-static int handle_dlopen(struct tf_stub *stub, struct tf_call *call)
-{
-    const char *name = (const char *)(uintptr_t)call->integers[0];
-    (void)stub;
-    if (name && strchr(name, '/') && !strchr(name, '$')) {
-        tf_stub_call(call);
-        if (look_again() < 0) {
-            atomic_store(&to_look, LOOKS);
-        }
-        return 1;
-    }
-    atomic_store(&to_look, LOOKS);
-    return 0;
-}
-
-static int handle_dlsym(struct tf_stub *stub, struct tf_call *call)
-{
-    (void)stub;
-    (void)call;
-    if (atomic_load_explicit(&to_look, memory_order_relaxed) > 0) {
-        atomic_fetch_sub(&to_look, 1);
-        if (tf_objects_changed()) {
-            look_again();
-        }
-    }
-    return 0;
-}
-
-/* -- stubs ------------------------------------------------------------------------- */
-
-/* Every stub that was made, with the handler that it has while calls are caught. */
-static struct made {
-    struct tf_stub *stub;
-    tf_handler_fn *handler;
-} *made;
-static int made_count, made_room;
-static int is_short; /* memory, for one of them */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
-
-/* One that was made before, or NULL. */
-static void *stub_made(void *original, tf_handler_fn *handler, const void *facts)
-{
-    for (int i = 0; i < made_count; i++) {
-        if (made[i].handler == handler && made[i].stub->original == original &&
-            made[i].stub->facts == facts) {
-            return tf_stub_address(made[i].stub);
-        }
-    }
-    return NULL;
-}
-
-static void *stub_before(void *original, tf_handler_fn *handler, void *facts)
-{
-    struct tf_stub *stub;
-    void *known = stub_made(original, handler, facts);
-    if (known) {
-        return known;
-    }
-    if (!facts && handler != handle_dlopen && handler != handle_dlsym) {
-        return NULL;
-    }
-    if (made_count == made_room) {
-        const int room = made_room ? 2 * made_room : 512;
-        struct made *more = realloc(made, (size_t)room * sizeof *more);
-        if (!more) {
-            is_short = 1;
-            return NULL;
-        }
-        made = more;
-        made_room = room;
-    }
-    void *address = tf_stub_new(original, &stub);
-    if (!address) {
-        return NULL;
-    }
-    stub->facts = facts;
-    made[made_count++] = (struct made){stub, handler};
-    tf_stub_set(stub, tf_blas_users > 0 || handler == tf_handle_entry ? handler : NULL);
-    return address;
-}
+/* -- stubs of products -------------------------------------------------------------- */
 
 static int are_same(const struct tf_blas_name *a, const struct tf_blas_name *b)
 {
@@ -117,13 +25,13 @@ static int are_same(const struct tf_blas_name *a, const struct tf_blas_name *b)
 static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_name *name,
                             int inner)
 {
-    for (int i = 0; i < made_count; i++) {
-        const struct tf_blas_target *target = made[i].stub->facts;
-        if (made[i].handler == tf_handle_product &&
-            made[i].stub->original == slot->original && target->inner == inner &&
-            are_same(&target->name, name) &&
+    const struct tf_hook *hook;
+    for (int i = 0; (hook = tf_hook(i)); i++) {
+        const struct tf_blas_target *target = hook->stub->facts;
+        if (hook->handler == tf_handle_product && hook->stub->original == slot->original &&
+            target->inner == inner && are_same(&target->name, name) &&
             strcmp(target->caller->file, slot->object) == 0) {
-            return tf_stub_address(made[i].stub);
+            return tf_stub_address(hook->stub);
         }
     }
     return NULL;
@@ -158,7 +66,9 @@ static struct tf_blas_target *target_of(const struct tf_blas_name *name, int inn
     if (target) {
         *target = (struct tf_blas_target){.name = *name, .inner = inner, .caller = caller};
     }
-    is_short |= !target;
+    if (!target) {
+        tf_hooks_are_short();
+    }
     return target;
 }
 
@@ -166,8 +76,7 @@ static int is_wanted(const char *symbol)
 {
     struct tf_blas_name name;
     char plain[16];
-    return strcmp(symbol, "dlopen") == 0 || strcmp(symbol, "dlsym") == 0 ||
-           tf_blas_read_name(symbol, &name) == 0 ||
+    return tf_blas_read_name(symbol, &name) == 0 ||
            tf_lapack_read_name(symbol, plain, sizeof plain) >= 0;
 }
 
@@ -215,8 +124,9 @@ static void note_library(void *function)
 
 static int is_entry(const void *function)
 {
-    for (int i = 0; i < made_count; i++) {
-        if (made[i].handler == tf_handle_entry && made[i].stub->original == function) {
+    const struct tf_hook *hook;
+    for (int i = 0; (hook = tf_hook(i)); i++) {
+        if (hook->handler == tf_handle_entry && hook->stub->original == function) {
             return 1;
         }
     }
@@ -226,10 +136,11 @@ static int is_entry(const void *function)
 /* What its library calls by a slot needs no entry. */
 static void redirect_entry(const struct tf_entry *entry, const char *library)
 {
-    for (int i = 0; i < made_count; i++) {
-        const struct tf_blas_target *target = made[i].stub->facts;
-        if (made[i].handler == tf_handle_product && target->inner &&
-            made[i].stub->original == entry->address) {
+    const struct tf_hook *hook;
+    for (int i = 0; (hook = tf_hook(i)); i++) {
+        const struct tf_blas_target *target = hook->stub->facts;
+        if (hook->handler == tf_handle_product && target->inner &&
+            hook->stub->original == entry->address) {
             return;
         }
     }
@@ -244,15 +155,14 @@ static void redirect_entry(const struct tf_entry *entry, const char *library)
     }
     *own = *entry;
     target->entry = own;
-    void *stub = stub_before(entry->address, tf_handle_entry, target);
-    if (!stub || tf_redirect_entry(entry, stub) < 0) {
+    void *stub = tf_hook_new(entry->address, tf_handle_entry, target, 1);
+    if (!stub || tf_jump(entry->address, stub) < 0) {
         refused = 1;
         return;
     }
-    for (int i = 0; i < made_count; i++) {
-        struct tf_blas_target *caller = made[i].stub->facts;
-        if (made[i].handler == tf_handle_product &&
-            made[i].stub->original == entry->address) {
+    for (int i = 0; (hook = tf_hook(i)); i++) {
+        struct tf_blas_target *caller = hook->stub->facts;
+        if (hook->handler == tf_handle_product && hook->stub->original == entry->address) {
             caller->leads_to_entry = 1;
         }
     }
@@ -268,26 +178,26 @@ static void redirect_entries(void)
 
 int tf_blas_enter_lapack(void)
 {
-    pthread_mutex_lock(&lock);
+    tf_hooks_lock();
     wants_lapack = 1;
     redirect_entries();
     const int status = refused ? -1 : 0;
-    pthread_mutex_unlock(&lock);
+    tf_hooks_unlock();
     return status;
 }
 
 /* -- all of it ---------------------------------------------------------------------- */
 
+/* Returns NULL where there is no memory for the facts. */
+static void *hook_with(void *original, tf_handler_fn *handler, void *facts)
+{
+    return facts ? tf_hook_new(original, handler, facts, 0) : NULL;
+}
+
 static void *stub_for(const struct tf_slot *slot)
 {
     struct tf_blas_name name;
     char plain[16];
-    if (strcmp(slot->symbol, "dlopen") == 0) {
-        return stub_before(slot->original, handle_dlopen, NULL);
-    }
-    if (strcmp(slot->symbol, "dlsym") == 0) {
-        return stub_before(slot->original, handle_dlsym, NULL);
-    }
     const int inner = is_lapack(slot), own = slot->own && !has_mkl(slot);
     if (tf_blas_read_name(slot->symbol, &name) == 0) {
         if (own && !inner) {
@@ -302,104 +212,54 @@ static void *stub_for(const struct tf_slot *slot)
             target->leads_to_entry = is_entry(slot->original);
         }
         note_library(slot->original);
-        return stub_before(slot->original, tf_handle_product, target);
+        return hook_with(slot->original, tf_handle_product, target);
     }
     const int kind = tf_lapack_read_name(slot->symbol, plain, sizeof plain);
     if (own || inner) {
         return NULL; /* LAPACK that calls itself */
     }
     note_library(slot->original);
-    return stub_before(slot->original, tf_handle_named, tf_named_count(kind, plain));
+    return hook_with(slot->original, tf_handle_named, tf_named_count(kind, plain));
 }
 
-static int redirect(const struct tf_slot *slot, void **value)
-{
-    is_short = 0;
-    *value = stub_for(slot);
-    return is_short ? -1 : 0;
-}
-
-static int look(void)
-{
-    const int failed =
-        tf_objects_changed() && tf_redirect_slots(is_wanted, redirect) < 0;
-    redirect_entries();
-    return failed ? -1 : 0;
-}
-
-static int look_again(void)
-{
-    if (pthread_mutex_trylock(&lock)) {
-        return -1; /* another thread is at it, which may wait for a lock that this holds */
-    }
-    const int status = look();
-    pthread_mutex_unlock(&lock);
-    return status;
-}
+static const struct tf_hook_user hook_user = {is_wanted, stub_for, redirect_entries};
 
 void *tf_blas_counting(void *original, int kind, const char *name, int with_blas)
 {
-    pthread_mutex_lock(&lock);
+    tf_hooks_lock();
     void *function = tf_counts_prepare() < 0
                          ? NULL
-                         : stub_before(original,
-                                       with_blas ? tf_handle_named : tf_handle_without_blas,
-                                       tf_named_count(kind, name));
-    pthread_mutex_unlock(&lock);
+                         : hook_with(original,
+                                     with_blas ? tf_handle_named : tf_handle_without_blas,
+                                     tf_named_count(kind, name));
+    tf_hooks_unlock();
     return function;
-}
-
-static void lock_all(void) { pthread_mutex_lock(&lock); }
-static void unlock_all(void) { pthread_mutex_unlock(&lock); }
-
-static void switch_all(int on)
-{
-    for (int i = 0; i < made_count; i++) {
-        if (made[i].handler != tf_handle_entry) {
-            tf_stub_set(made[i].stub, on ? made[i].handler : NULL);
-        }
-    }
 }
 
 int tf_blas_is_available(void) { return TF_HAVE_STUBS; }
 
-static void end(void)
-{
-    tf_reserve_end();
-    if (atomic_fetch_sub(&tf_blas_users, 1) == 1) {
-        switch_all(0);
-        tf_interrupts_forget();
-    }
-}
-
 int tf_blas_begin(void)
 {
-    static int prepared;
-    pthread_mutex_lock(&lock);
-    if (tf_counts_prepare() < 0 || tf_reserve_begin() < 0) {
-        pthread_mutex_unlock(&lock);
-        return -1;
+    int status = -1;
+    tf_hooks_lock();
+    if (tf_counts_prepare() == 0 && tf_reserve_begin() == 0) {
+        status = tf_hooks_begin(&hook_user);
+        if (status < 0) {
+            tf_reserve_end();
+        }
     }
-    if (!prepared) {
-        pthread_atfork(lock_all, unlock_all, unlock_all);
-        prepared = 1;
-    }
-    if (atomic_fetch_add(&tf_blas_users, 1) == 0) {
-        switch_all(1);
-    }
-    const int status = look();
-    if (status < 0) {
-        end();
-    }
-    pthread_mutex_unlock(&lock);
+    tf_hooks_unlock();
     return status;
 }
 
 void tf_blas_end(void)
 {
-    pthread_mutex_lock(&lock);
-    if (tf_blas_users > 0) {
-        end();
+    tf_hooks_lock();
+    if (tf_hooks_are_on()) {
+        tf_reserve_end();
+        if (tf_hooks_end()) {
+            tf_interrupts_forget();
+        }
     }
-    pthread_mutex_unlock(&lock);
+    tf_hooks_unlock();
 }

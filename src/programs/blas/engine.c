@@ -12,7 +12,6 @@
 #include "programs/blas/handlers.h"
 #include "programs/blas/interrupts.h"
 
-atomic_int tf_blas_users;
 static _Atomic uint64_t lost;
 
 uint64_t tf_blas_lost(void) { return atomic_load(&lost); }
@@ -252,8 +251,7 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call)
     struct tf_blas_target *target = stub->facts;
     const int judged = was_judged;
     was_judged = 0;
-    if (judged || atomic_load_explicit(&tf_blas_users, memory_order_relaxed) == 0 ||
-        !do_product(target, call)) {
+    if (judged || !tf_hooks_are_on() || !do_product(target, call)) {
         tf_call_twin(target->entry, call);
     }
     return 1;

@@ -10,8 +10,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "programs/hooks/jumps.h"
 
 /* -- which -------------------------------------------------------------------------- */
 
@@ -39,12 +39,6 @@ static const struct form {
     {"%c%s_", "cblas_%c%s"},
     {"%c%s_64_", "cblas_%c%s64_"},
 };
-
-#if defined(__aarch64__)
-enum { JUMP = 16 };
-#else
-enum { JUMP = 14 };
-#endif
 
 /* A function that the library defines itself; NULL if there is none, or if it is too
  * short for a jump. */
@@ -83,7 +77,7 @@ void tf_find_entries(const void *function,
                 snprintf(fortran, sizeof fortran, forms[f].fortran, *type,
                          routines[r].name);
                 snprintf(c, sizeof c, forms[f].c, *type, routines[r].name);
-                entry.address = function_in(handle, library.dli_fbase, fortran, JUMP);
+                entry.address = function_in(handle, library.dli_fbase, fortran, TF_JUMP);
                 entry.twin = function_in(handle, library.dli_fbase, c, 0);
                 if (entry.address && entry.twin &&
                     tf_blas_read_name(fortran, &entry.name) == 0) {
@@ -93,32 +87,6 @@ void tf_find_entries(const void *function,
         }
     }
     dlclose(handle);
-}
-
-/* -- the jump ----------------------------------------------------------------------- */
-
-int tf_redirect_entry(const struct tf_entry *entry, void *to)
-{
-    const uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = (uintptr_t)entry->address & ~(size - 1);
-    const uintptr_t end = ((uintptr_t)entry->address + JUMP + size - 1) & ~(size - 1);
-    unsigned char jump[JUMP];
-#if defined(__aarch64__)
-    const uint32_t code[] = {0x58000051, 0xD61F0220}; /* ldr x17, 8; br x17 */
-    memcpy(jump, code, sizeof code);
-    memcpy(jump + 8, &to, sizeof to);
-#else
-    const unsigned char code[] = {0xFF, 0x25, 0, 0, 0, 0}; /* jmp *(%rip) */
-    memcpy(jump, code, sizeof code);
-    memcpy(jump + 6, &to, sizeof to);
-#endif
-    if (mprotect((void *)begin, end - begin, PROT_READ | PROT_WRITE | PROT_EXEC)) {
-        return -1;
-    }
-    memcpy(entry->address, jump, sizeof jump);
-    mprotect((void *)begin, end - begin, PROT_READ | PROT_EXEC);
-    __builtin___clear_cache((char *)entry->address, (char *)entry->address + JUMP);
-    return 0;
 }
 
 /* -- the twin ----------------------------------------------------------------------- */
@@ -190,13 +158,6 @@ void tf_find_entries(const void *function,
 {
     (void)function;
     (void)each;
-}
-
-int tf_redirect_entry(const struct tf_entry *entry, void *to)
-{
-    (void)entry;
-    (void)to;
-    return -1;
 }
 
 void tf_call_twin(const struct tf_entry *entry, struct tf_call *call)

@@ -1,7 +1,7 @@
-/* Functions that are called without a slot: inside one library, where a LAPACK calls its
- * BLAS by an address that was fixed when it was linked. Their first instructions are
- * replaced by a jump. What they did before, the same library does by its C interface
- * ("scipy_dgemm_" by "scipy_cblas_dgemm"), which has code of its own. */
+/* Functions of BLAS that are called without a slot: a LAPACK calls its own BLAS by addresses
+ * that were fixed when it was linked. A jump (hooks/jumps.h) replaces their first
+ * instructions, so that the original is lost. The same library's C interface, which has
+ * code of its own, does its work: "scipy_cblas_dgemm" for "scipy_dgemm_". */
 #ifndef TF32DTYPE_PROGRAMS_BLAS_ENTRIES_H
 #define TF32DTYPE_PROGRAMS_BLAS_ENTRIES_H
 
@@ -19,10 +19,6 @@ struct tf_entry {
  * BLAS: one after the other to `each`. */
 void tf_find_entries(const void *function,
                      void (*each)(const struct tf_entry *entry, const char *library));
-
-/* Has an entry lead to another function. Returns -1 if the system does not allow that.
- * No other thread may be calling it meanwhile. */
-int tf_redirect_entry(const struct tf_entry *entry, void *to);
 
 /* Makes the call that was brought, by the twin; its result goes into `call`. */
 void tf_call_twin(const struct tf_entry *entry, struct tf_call *call);

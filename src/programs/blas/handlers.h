@@ -2,11 +2,9 @@
 #ifndef TF32DTYPE_PROGRAMS_BLAS_HANDLERS_H
 #define TF32DTYPE_PROGRAMS_BLAS_HANDLERS_H
 
-#include <stdatomic.h>
-
 #include "programs/blas/engine.h"
 #include "programs/blas/entries.h"
-#include "programs/hooks/stubs.h"
+#include "programs/hooks/hooks.h"
 
 /* What a stub before a function of BLAS leads to. */
 struct tf_blas_target {
@@ -26,8 +24,5 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call);
  * that have BLAS make a product. */
 int tf_handle_named(struct tf_stub *stub, struct tf_call *call);
 int tf_handle_without_blas(struct tf_stub *stub, struct tf_call *call);
-
-/* How many have calls caught. */
-extern atomic_int tf_blas_users;
 
 #endif
