@@ -30,6 +30,7 @@ import gpu_report
 import ising_chain
 import overview_figure
 import quantum_circuit
+import layers_figure
 import questions_figure
 import spectral_transform
 import surface_figure
@@ -242,6 +243,7 @@ TABLES = {
 PICTURES = {
     "docs/figures/overview": overview_figure.picture,
     "docs/figures/questions": questions_figure.picture,
+    "docs/figures/layers": layers_figure.picture,
     "docs/figures/speed": surface_figure.picture,
 }
 

@@ -617,7 +617,7 @@ cdef extern from "programs/blas/engine.h" nogil:
     void *tf_blas_counting(void *, int, const char *, int)
 
 
-cdef extern from "programs/blas/places.h" nogil:
+cdef extern from "programs/blas/product_sites.h" nogil:
     struct tf_source:
         const char *file[2]
         const char *function[2]
@@ -642,7 +642,7 @@ cdef extern from "programs/blas/places.h" nogil:
         npy_intp n
         npy_intp k
         uint64_t calls
-    struct tf_place:
+    struct tf_product_site:
         tf_source source
         const char *object
         char type
@@ -652,21 +652,21 @@ cdef extern from "programs/blas/places.h" nogil:
         uint64_t timed
         double seconds
         tf_shape shapes[1]
-    struct tf_places_wanted:
+    struct tf_product_sites_wanted:
         npy_intp lines
         int whole
         size_t bytes
         int dots
         int lapack
         int (*is_inside)() noexcept nogil
-    int tf_places_begin(const tf_source_finder *, const tf_places_wanted *)
-    void tf_places_end()
-    const tf_place *tf_places(size_t)
-    void tf_place_copy(const tf_place *, tf_place *)
-    tf_sample *tf_take_samples(const tf_place *)
+    int tf_product_sites_begin(const tf_source_finder *, const tf_product_sites_wanted *)
+    void tf_product_sites_end()
+    const tf_product_site *tf_product_sites(size_t)
+    void tf_product_site_copy(const tf_product_site *, tf_product_site *)
+    tf_sample *tf_take_samples(const tf_product_site *)
     void tf_free_sample(tf_sample *)
     uint64_t tf_samples_left_out()
-    uint64_t tf_calls_without_place()
+    uint64_t tf_calls_without_site()
 
 
 cdef extern from "programs/hooks/stubs.h" nogil:
@@ -724,14 +724,14 @@ cdef extern from "programs/arithmetic/figures.h" nogil:
         int most_bits_lost
 
 
-cdef extern from "programs/arithmetic/lines.h" nogil:
-    struct tf_line:
+cdef extern from "programs/arithmetic/ufunc_sites.h" nogil:
+    struct tf_ufunc_site:
         const void *what
         tf_source source
-    int tf_lines_begin(const tf_source_finder *)
-    const tf_line *tf_lines(size_t)
-    tf_figures tf_figures_of(const tf_line *)
-    uint64_t tf_lines_left_out()
+    int tf_ufunc_sites_begin(const tf_source_finder *)
+    const tf_ufunc_site *tf_ufunc_sites(size_t)
+    tf_figures tf_figures_of(const tf_ufunc_site *)
+    uint64_t tf_ufunc_sites_left_out()
 
 
 cdef extern from "programs/blas_modes.h":
@@ -745,7 +745,7 @@ cdef extern from "programs/blas_modes.h":
     void tf_modes_publish()
 
 
-cdef extern from "programs/frames.h" nogil:
+cdef extern from "programs/where_am_i.h" nogil:
     int tf_frames_are_known()
     int tf_frames_set_folders(const char *const *, const char *const *,
                               const char *const *)

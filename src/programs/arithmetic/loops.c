@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "programs/arithmetic/kernels.h"
-#include "programs/arithmetic/lines.h"
+#include "programs/arithmetic/ufunc_sites.h"
 #include "programs/arithmetic/rounding.h"
 #include "formats/kernels.h"
 #include "formats/number_kinds.h"
@@ -359,7 +359,7 @@ void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
         seen.truth = &truths[i];
         tf_isa->arithmetic->observe(&settings->grid, &seen, &figures);
     }
-    tf_lines_add(loop, &figures);
+    tf_ufunc_sites_add(loop, &figures);
 }
 
 /* -- calls ------------------------------------------------------------------------------ */
@@ -393,7 +393,7 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
     }
     if (run.watches) {
         run.figures.calls = 1;
-        tf_lines_add(loop, &run.figures);
+        tf_ufunc_sites_add(loop, &run.figures);
     }
     tf_fp_end(run.saved, run.flags);
     return 1;

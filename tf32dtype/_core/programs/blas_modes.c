@@ -10,7 +10,7 @@
 #include "programs/blas/preload/preload.h"
 #include "programs/hooks/stubs.h"
 #include "programs/blas_modes.h"
-#include "programs/frames.h"
+#include "programs/where_am_i.h"
 
 const struct tf_blas_mode tf_no_mode;
 

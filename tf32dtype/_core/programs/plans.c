@@ -1,21 +1,18 @@
-/* Finds a thread's place in a plan: once a place by its file and line, then by its key. */
+/* Finds a thread's call site in a plan: once by its file and line, then by its key. */
 #define _XOPEN_SOURCE 700 /* realpath, strdup */
 
 #include "programs/plans.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/frames.h"
+#include "programs/where_am_i.h"
 
-enum { KEYS = 1 << 12, PROBES = 32 };
-
-/* What a key was found to stand for. */
+/* What a call site was found to stand for. */
 struct found {
-    _Atomic uint64_t key;
+    struct tf_site site;
     const struct tf_answer *answer;
 };
 
@@ -29,11 +26,10 @@ struct tf_plan {
     struct tf_planned *places;
     struct tf_answer *answers; /* of each place; the last is of all others */
     size_t count;
-    struct found found[KEYS];
+    struct tf_site_table found;
 };
 
 static atomic_int has_regions;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of new keys */
 
 static int is_line(const char *real, int line, const struct tf_planned *place, int which)
 {
@@ -74,30 +70,28 @@ static const struct tf_answer *look_up(const struct tf_plan *plan,
     return one;
 }
 
+struct asked {
+    const struct tf_plan *plan;
+    struct tf_source *source;
+};
+
+static const struct tf_answer *ask(const struct asked *asked)
+{
+    tf_frames_finder.fill(asked->source);
+    return look_up(asked->plan, asked->source);
+}
+
+static void fill(struct tf_site *site, const void *asked)
+{
+    ((struct found *)site)->answer = ask(asked);
+}
+
 static const struct tf_answer *answer_for(struct tf_plan *plan, struct tf_source *source)
 {
-    const uint64_t key = source->key | 1;
-    size_t at = key >> 52;
-    for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % KEYS) {
-        struct found *found = &plan->found[at];
-        if (atomic_load_explicit(&found->key, memory_order_acquire) == key) {
-            return found->answer;
-        }
-        if (!atomic_load(&found->key)) {
-            tf_frames_finder.fill(source);
-            pthread_mutex_lock(&lock);
-            if (!atomic_load(&found->key)) {
-                found->answer = look_up(plan, source);
-                atomic_store_explicit(&found->key, key, memory_order_release);
-            }
-            pthread_mutex_unlock(&lock);
-            if (atomic_load(&found->key) == key) {
-                return found->answer;
-            }
-        }
-    }
-    tf_frames_finder.fill(source); /* too many places for the table */
-    return look_up(plan, source);
+    const struct asked asked = {plan, source};
+    const struct tf_site *site =
+        tf_site_of(&plan->found, tf_site_key(source->key, 0), fill, &asked);
+    return site ? ((const struct found *)site)->answer : ask(&asked);
 }
 
 /* A thread without frames, as OpenMP's, works for the last that had some and made the same
@@ -133,19 +127,14 @@ void tf_plans_obey_regions(int on)
     tf_blas_set_places(mode_here);
 }
 
-/* In a forked child: another thread may have held it. */
-static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
-static void prepare(void) { pthread_atfork(NULL, NULL, renew_lock); }
-
 const struct tf_plan *tf_plan_new(const struct tf_planned *places, size_t count,
                                   const struct tf_blas_mode *otherwise)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct tf_plan *plan = calloc(1, sizeof *plan);
     if (!plan) {
         return NULL;
     }
-    pthread_once(&once, prepare);
+    plan->found = (struct tf_site_table){.count = 1 << 12, .size = sizeof(struct found)};
     plan->count = count;
     plan->places = calloc(count + 1, sizeof *plan->places);
     plan->answers = calloc(count + 1, sizeof *plan->answers);

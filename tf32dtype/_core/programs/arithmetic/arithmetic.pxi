@@ -31,7 +31,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
                          f" got {format_name!r}")
     if rounding_loops == NULL:
         _find_loops()
-    if watches and tf_lines_begin(&tf_frames_finder) < 0:
+    if watches and tf_ufunc_sites_begin(&tf_frames_finder) < 0:
         raise MemoryError("memory for figures by line cannot be allocated")
     tf_arithmetic_set(number, watches)
     rounds_float64 = float64
@@ -71,23 +71,23 @@ def arithmetic_functions():
 
 def arithmetic_call_sites():
     """Return a dictionary for each function, dtype and call site."""
-    cdef const tf_line *line
+    cdef const tf_ufunc_site *site
     cdef const tf_loop *loop
     found = []
     while True:
-        line = tf_lines(<size_t>len(found))
-        if line == NULL:
+        site = tf_ufunc_sites(<size_t>len(found))
+        if site == NULL:
             return found
-        loop = <const tf_loop *>line.what
+        loop = <const tf_loop *>site.what
         found.append({
-            "user": _frame(&line.source, 0),
-            "library": _frame(&line.source, 1),
+            "user": _frame(&site.source, 0),
+            "library": _frame(&site.source, 1),
             "function": loop.name.decode(),
             "dtype": "float64" if loop.type == b"d"[0] else "float32",
-            **tf_figures_of(line),
+            **tf_figures_of(site),
         })
 
 
 def arithmetic_left_out():
     """How many calls were not gathered, since there were too many call sites."""
-    return tf_lines_left_out()
+    return tf_ufunc_sites_left_out()

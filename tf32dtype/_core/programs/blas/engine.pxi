@@ -186,25 +186,25 @@ def count_call(str name):
 
 def watch_call_sites(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
                  bint dots=True, bint lapack=False, bint regions=False):
-    """Begin to gather products by call site: src/programs/blas/places.h. With `regions` those of
+    """Begin to gather products by call site: src/programs/blas/product_sites.h. With `regions` those of
     `set_regions` alone."""
-    cdef tf_places_wanted wanted
+    cdef tf_product_sites_wanted wanted
     wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
     wanted.dots, wanted.lapack = dots, lapack
     wanted.is_inside = NULL
     if regions:
         wanted.is_inside = tf_frames_may_obey
-    if tf_places_begin(&tf_frames_finder, &wanted) < 0:
+    if tf_product_sites_begin(&tf_frames_finder, &wanted) < 0:
         raise MemoryError("cannot allocate memory to record call sites")
 
 
 def stop_watching():
-    tf_places_end()
+    tf_product_sites_end()
 
 
 def calls_without_call_site():
     """How many calls were not gathered, for want of room in the table of call sites."""
-    return tf_calls_without_place()
+    return tf_calls_without_site()
 
 
 def samples_left_out():
@@ -235,11 +235,11 @@ cdef object _lines(const double *numbers, const double *imaginary, npy_intp coun
 
 def take_samples(size_t number):
     """The samples of a call site since the last time: ((m, n, k), rows of A, columns of B)."""
-    cdef const tf_place *place = tf_places(number)
-    cdef tf_sample *sample = tf_take_samples(place) if place != NULL else NULL
+    cdef const tf_product_site *site = tf_product_sites(number)
+    cdef tf_sample *sample = tf_take_samples(site) if site != NULL else NULL
     cdef tf_sample *following
     found = []
-    dtype = blas_types["sdcz".index(chr(place.type))] if place != NULL else None
+    dtype = blas_types["sdcz".index(chr(site.type))] if site != NULL else None
     while sample != NULL:
         found.append(((sample.m, sample.n, sample.k),
                       _lines(sample.a, sample.imaginary_a, sample.rows, sample.k, dtype),
@@ -254,28 +254,28 @@ def take_samples(size_t number):
 def blas_call_sites():
     """Return a dictionary for each call site, without its samples."""
     found = []
-    cdef const tf_place *first
-    cdef tf_place place
+    cdef const tf_product_site *first
+    cdef tf_product_site site
     cdef int i
     while True:
-        first = tf_places(<size_t>len(found))
+        first = tf_product_sites(<size_t>len(found))
         if first == NULL:
             return found
-        tf_place_copy(first, &place)
+        tf_product_site_copy(first, &site)
         shapes = {}
         for i in range(TF_SHAPES):
-            if place.shapes[i].calls and place.shapes[i].m >= 0:
-                shape = (place.shapes[i].m, place.shapes[i].n, place.shapes[i].k)
-                shapes[shape] = place.shapes[i].calls
+            if site.shapes[i].calls and site.shapes[i].m >= 0:
+                shape = (site.shapes[i].m, site.shapes[i].n, site.shapes[i].k)
+                shapes[shape] = site.shapes[i].calls
         found.append({
-            "user": _frame(&place.source, 0),
-            "library": _frame(&place.source, 1),
-            "object": place.object.decode(errors="replace"),
-            "dtype": blas_types["sdcz".index(chr(place.type))],
-            "routine": tf_blas_routine_name(place.routine).decode(),
-            "calls": place.calls,
-            "multiply_adds": place.multiply_adds,
-            "seconds": place.seconds * place.calls / max(place.timed, 1),
+            "user": _frame(&site.source, 0),
+            "library": _frame(&site.source, 1),
+            "object": site.object.decode(errors="replace"),
+            "dtype": blas_types["sdcz".index(chr(site.type))],
+            "routine": tf_blas_routine_name(site.routine).decode(),
+            "calls": site.calls,
+            "multiply_adds": site.multiply_adds,
+            "seconds": site.seconds * site.calls / max(site.timed, 1),
             "shapes": shapes,
         })
 

@@ -1,27 +1,17 @@
-/* Walks the frames of CPython 3.11 to 3.13, with or without a GIL, whose layout its own
- * headers have. A thread walks its own frames alone. */
+/* Walks this thread's frames, and keeps what it read of their code objects. */
 #define Py_BUILD_CORE 1
 #define PY_SSIZE_T_CLEAN
 #include <Python.h> /* which asks for realpath too */
 
-#if PY_VERSION_HEX < 0x030e0000
-#define TF_KNOWN 1
-#include "internal/pycore_frame.h"
-#if PY_VERSION_HEX >= 0x030c0000
-#include "internal/pycore_code.h"
-#endif
-#else
-#define TF_KNOWN 0
-#endif
+#include "programs/cpython/frames.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/frames.h"
+#include "programs/where_am_i.h"
 
-int tf_frames_are_known(void) { return TF_KNOWN; }
+int tf_frames_are_known(void) { return TF_FRAMES_ARE_KNOWN; }
 
 /* A code object, as it was when it was first seen; kept for ever. What follows from the
  * lists below is written again when they change, while others read. */
@@ -104,22 +94,19 @@ static int is_in(const char *file, const char *function, char *(*regions)[2])
     return 0;
 }
 
-#if TF_KNOWN
-
 /* -- code objects ------------------------------------------------------------------- */
 
 /* A code object may go, and another come to its address: these tell them apart. */
 struct seen {
-    _Atomic(const PyCodeObject *) address;
+    struct tf_site site;
+    const PyCodeObject *address;
     PyObject *file, *lines, *function;
     int first_line;
     struct code code;
 };
 
-enum { SEEN = 1 << 16, PROBES = 64 };
-static struct seen seen[SEEN];
+static struct tf_site_table seen = {.count = 1 << 16, .size = sizeof(struct seen)};
 static struct code unknown = {"<unknown>", "<unknown>", 0, 0, 0};
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A str in UTF-8, without Python's help. */
 static char *text_of(PyObject *text)
@@ -164,13 +151,6 @@ static void classify(struct code *code)
     free(real);
 }
 
-static int is_same(const struct seen *one, const PyCodeObject *code)
-{
-    return atomic_load_explicit(&one->address, memory_order_acquire) == code &&
-           one->file == code->co_filename && one->lines == code->co_linetable &&
-           one->function == code->co_qualname && one->first_line == code->co_firstlineno;
-}
-
 static void read_code(struct code *known, const PyCodeObject *code)
 {
     known->file = text_of(code->co_filename);
@@ -181,96 +161,55 @@ static void read_code(struct code *known, const PyCodeObject *code)
     classify(known);
 }
 
-static const struct code *code_of(const PyCodeObject *code)
+static void fill_seen(struct tf_site *site, const void *context)
 {
-    size_t at = ((uintptr_t)code >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 48;
-    for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % SEEN) {
-        struct seen *one = &seen[at];
-        if (is_same(one, code)) {
-            return &one->code;
-        }
-        if (!atomic_load_explicit(&one->address, memory_order_acquire)) {
-            pthread_mutex_lock(&lock);
-            if (!atomic_load(&one->address)) {
-                one->file = code->co_filename;
-                one->lines = code->co_linetable;
-                one->function = code->co_qualname;
-                one->first_line = code->co_firstlineno;
-                read_code(&one->code, code);
-                atomic_store_explicit(&one->address, code, memory_order_release);
-            }
-            pthread_mutex_unlock(&lock);
-            if (is_same(one, code)) {
-                return &one->code;
-            }
-        }
-    }
-    return &unknown; /* too many code objects: what they do has no place */
+    struct seen *one = (struct seen *)site;
+    const PyCodeObject *code = context;
+    one->address = code;
+    one->file = code->co_filename;
+    one->lines = code->co_linetable;
+    one->function = code->co_qualname;
+    one->first_line = code->co_firstlineno;
+    read_code(&one->code, code);
 }
 
-/* In a forked child: another thread may have held it. */
-static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
-static void prepare(void) { pthread_atfork(NULL, NULL, renew_lock); }
+static const struct code *code_of(const PyCodeObject *code)
+{
+    const uint64_t words = (uintptr_t)code->co_linetable ^
+                           (uint64_t)(uintptr_t)code->co_qualname << 16 ^
+                           (uint64_t)(uintptr_t)code->co_filename << 32;
+    const uint64_t key = ((uintptr_t)code * UINT64_C(0x9E3779B97F4A7C15) ^
+                          (words + (unsigned)code->co_firstlineno) *
+                              UINT64_C(0xC2B2AE3D27D4EB4F)) | 1;
+    const struct seen *one =
+        (const struct seen *)tf_site_of(&seen, key, fill_seen, code);
+    const int is_same = one && one->address == code && one->file == code->co_filename &&
+                        one->lines == code->co_linetable &&
+                        one->function == code->co_qualname &&
+                        one->first_line == code->co_firstlineno;
+    return is_same ? &one->code : &unknown; /* too many: they have no call site */
+}
+
+static void classify_again(struct tf_site *site) { classify(&((struct seen *)site)->code); }
 
 static int replace_lists(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < SEEN; i++) {
-        if (atomic_load(&seen[i].address)) {
-            classify(&seen[i].code);
-        }
-    }
-    pthread_mutex_unlock(&lock);
+    tf_sites_update(&seen, classify_again);
     return 0;
 }
 
 /* -- frames ------------------------------------------------------------------------- */
 
-typedef struct _PyInterpreterFrame Frame;
-
-static const Frame *first_frame_of(const PyThreadState *state)
-{
-#if PY_VERSION_HEX >= 0x030d0000
-    return state ? state->current_frame : NULL;
-#else
-    return state && state->cframe ? state->cframe->current_frame : NULL;
-#endif
-}
-
 static const Frame *first_frame(void)
 {
-    /* Right also where the GIL was released; of the main interpreter alone. */
+    /* Right also where the GIL was released; of the main interpreter only. */
     return first_frame_of(PyGILState_GetThisThreadState());
 }
 
-/* The frame's code; NULL of one that runs none. */
-static PyCodeObject *code_in(const Frame *frame)
+int tf_frames_has_any(const void *state)
 {
-#if PY_VERSION_HEX >= 0x030d0000
-    PyObject *code = frame->f_executable;
-#else
-    PyObject *code = (PyObject *)frame->f_code;
-#endif
-#if PY_VERSION_HEX >= 0x030c0000
-    if (frame->owner == FRAME_OWNED_BY_CSTACK) {
-        return NULL;
-    }
-#endif
-    return code && Py_IS_TYPE(code, &PyCode_Type) ? (PyCodeObject *)code : NULL;
+    return TF_FRAMES_ARE_KNOWN ? first_frame_of(state) != NULL : state != NULL;
 }
-
-static int offset_in(const Frame *frame, PyCodeObject *code)
-{
-#if PY_VERSION_HEX >= 0x030d0000
-    return (int)((const char *)frame->instr_ptr - (const char *)_PyCode_CODE(code));
-#else
-    return (int)((const char *)frame->prev_instr - (const char *)_PyCode_CODE(code));
-#endif
-}
-
-int tf_frames_has_any(const void *state) { return first_frame_of(state) != NULL; }
 
 /* Of a source: details[0] and [1] are the code objects of the user's frame and of the
  * innermost one, [2] and [3] what is known of them. */
@@ -279,7 +218,7 @@ static int find(struct tf_source *source)
     int depth = 0;
     memset(source, 0, sizeof *source);
     for (const Frame *frame = first_frame(); frame && depth < 1000;
-         frame = frame->previous, depth++) {
+         frame = frame_before(frame), depth++) {
         PyCodeObject *code = code_in(frame);
         if (!code) {
             continue;
@@ -339,9 +278,9 @@ static int region_of(const PyCodeObject *code)
 
 int tf_frames_may_obey(void)
 {
-    char *(*const wanted)[2] = only;
+    char *(*const wanted)[2] = TF_FRAMES_ARE_KNOWN ? only : NULL;
     int inside = !wanted || !(*wanted)[0];
-    for (const Frame *frame = first_frame(); frame; frame = frame->previous) {
+    for (const Frame *frame = first_frame(); frame; frame = frame_before(frame)) {
         PyCodeObject *code = code_in(frame);
         const int region = code ? region_of(code) : 0;
         if (region == 2) {
@@ -351,22 +290,6 @@ int tf_frames_may_obey(void)
     }
     return inside;
 }
-
-#else
-
-static int replace_lists(void) { return 0; }
-int tf_frames_has_any(const void *state) { return state != NULL; }
-
-static int find(struct tf_source *source)
-{
-    memset(source, 0, sizeof *source);
-    return -1;
-}
-
-static void fill(struct tf_source *source) { (void)source; }
-int tf_frames_may_obey(void) { return 1; }
-
-#endif
 
 const struct tf_source_finder tf_frames_finder = {find, fill};
 

@@ -1,73 +1,47 @@
-/* A table of places, and the watcher that fills it. */
-#include "programs/blas/places.h"
+/* A table of call sites, and the watcher that fills it. */
+#include "programs/blas/product_sites.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES = 1 << 16, PROBES = 64 };
-
-static struct tf_place *places;
+static struct tf_site_table table = {
+    .count = 1 << 16, .size = sizeof(struct tf_product_site), .has_counts = 1};
 static const struct tf_source_finder *finder;
-static struct tf_places_wanted wanted_now;
+static struct tf_product_sites_wanted wanted_now;
 static _Atomic size_t bytes_left;
-static _Atomic uint64_t left_out, without_place;
+static _Atomic uint64_t left_out, without_site;
 static int session; /* how often it was begun */
 
-static void lock_place(struct tf_place *place)
+struct told {
+    const struct tf_blas_watched *call;
+    const struct tf_source *source;
+    int is_complete; /* the source has been filled before */
+};
+
+static void fill(struct tf_site *entry, const void *context)
 {
-    while (__atomic_exchange_n(&place->lock, 1, __ATOMIC_ACQUIRE)) {
+    struct tf_product_site *site = (struct tf_product_site *)entry;
+    const struct told *told = context;
+    site->source = *told->source;
+    if (site->source.key && !told->is_complete) {
+        finder->fill(&site->source);
     }
+    site->session = session;
+    site->object = told->call->caller->file;
+    site->type = told->call->name->type;
+    site->routine = told->call->name->routine;
 }
 
-static void unlock_place(struct tf_place *place)
+static struct tf_product_site *site_of(const struct tf_blas_watched *call,
+                                       const struct tf_source *source, int is_complete)
 {
-    __atomic_store_n(&place->lock, 0, __ATOMIC_RELEASE);
-}
-
-static uint64_t mixed(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
-/* The place of a call; a new one is filled by the first who comes, unless the source has
- * been told already. */
-static struct tf_place *place_of(const struct tf_blas_watched *call,
-                                 const struct tf_source *source, int is_told)
-{
+    const struct told told = {call, source, is_complete};
     const uint64_t who = (uint64_t)(uintptr_t)call->caller * 31 +
                          (uint64_t)call->name->routine * 4 + (uint64_t)call->name->type;
-    const uint64_t key = mixed(source->key ^ mixed(who)) | 1;
-    size_t at = key % PLACES;
-    for (int probe = 0; probe < PROBES; probe++, at = (at + 1) % PLACES) {
-        struct tf_place *place = &places[at];
-        if (atomic_load_explicit(&place->key, memory_order_acquire) == key) {
-            return place;
-        }
-        if (!atomic_load(&place->key)) {
-            lock_place(place);
-            if (!atomic_load(&place->key)) {
-                place->source = *source;
-                if (source->key && !is_told) {
-                    finder->fill(&place->source);
-                }
-                place->session = session;
-                place->object = call->caller->file;
-                place->type = call->name->type;
-                place->routine = call->name->routine;
-                atomic_store_explicit(&place->key, key, memory_order_release);
-            }
-            unlock_place(place);
-            if (atomic_load(&place->key) == key) {
-                return place;
-            }
-        }
-    }
-    return NULL; /* too many: it is not watched */
+    return (struct tf_product_site *)tf_site_of(&table, tf_site_key(source->key, who), fill,
+                                                &told);
 }
 
 /* -- samples ----------------------------------------------------------------------- */
@@ -165,11 +139,11 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
 
 /* -- the watcher ------------------------------------------------------------------- */
 
-static void count_shape(struct tf_place *place, const struct tf_blas_watched *call)
+static void count_shape(struct tf_product_site *site, const struct tf_blas_watched *call)
 {
     const struct tf_blas_sizes *p = &call->sizes;
     for (int i = 0; i < TF_SHAPES; i++) {
-        struct tf_shape *shape = &place->shapes[i];
+        struct tf_shape *shape = &site->shapes[i];
         if (!shape->calls) {
             *shape = (struct tf_shape){p->m, p->n, p->k, 0};
             if (i == TF_SHAPES - 1) {
@@ -185,33 +159,33 @@ static void count_shape(struct tf_place *place, const struct tf_blas_watched *ca
 
 static int take_sample(void *context, const struct tf_blas_product *product)
 {
-    struct tf_place *place = context;
+    struct tf_product_site *site = context;
     struct tf_sample *sample = sample_of(product);
     if (sample) {
-        lock_place(place);
-        sample->next = place->samples;
-        place->samples = sample;
-        unlock_place(place);
+        tf_site_lock(&table, &site->site);
+        sample->next = site->samples;
+        site->samples = sample;
+        tf_site_unlock(&site->site);
     }
     return !wanted_now.whole; /* of a batch the first will do */
 }
 
 /* A thread without frames, as OpenMP's, works for the last that had some and called
  * from the same object. */
-static struct tf_place *place_of_thread(const struct tf_blas_watched *call)
+static struct tf_product_site *site_of_thread(const struct tf_blas_watched *call)
 {
     struct tf_source source;
     struct tf_blas_caller *caller = call->caller;
     if (finder->find(&source) == 0) {
-        struct tf_place *place = place_of(call, &source, 0);
-        if (atomic_load_explicit(&caller->last, memory_order_relaxed) != place) {
-            atomic_store(&caller->last, place);
+        struct tf_product_site *site = site_of(call, &source, 0);
+        if (atomic_load_explicit(&caller->last, memory_order_relaxed) != site) {
+            atomic_store(&caller->last, site);
         }
-        return place;
+        return site;
     }
-    const struct tf_place *last = atomic_load(&caller->last);
+    const struct tf_product_site *last = atomic_load(&caller->last);
     memset(&source, 0, sizeof source);
-    return place_of(call, last && last->session == session ? &last->source : &source, 1);
+    return site_of(call, last && last->session == session ? &last->source : &source, 1);
 }
 
 /* Reading the clock, and coming back, takes longer than the smallest products: of many
@@ -225,61 +199,49 @@ static void *before(const struct tf_blas_watched *call)
         (wanted_now.is_inside && !wanted_now.is_inside())) {
         return NULL;
     }
-    struct tf_place *place = place_of_thread(call);
-    if (!place) {
-        atomic_fetch_add(&without_place, 1);
+    struct tf_product_site *site = site_of_thread(call);
+    if (!site) {
+        atomic_fetch_add(&without_site, 1);
         return NULL;
     }
-    lock_place(place);
-    const uint64_t calls = ++place->calls;
+    tf_site_lock(&table, &site->site);
+    const uint64_t calls = ++site->calls;
     const int is_timed = calls <= ALL_TIMED || calls % TIMED == 0;
-    place->timed += (uint64_t)is_timed;
-    place->multiply_adds += (uint64_t)sizes->multiply_adds;
-    count_shape(place, call);
-    unlock_place(place);
+    site->timed += (uint64_t)is_timed;
+    site->multiply_adds += (uint64_t)sizes->multiply_adds;
+    count_shape(site, call);
+    tf_site_unlock(&site->site);
     if (wanted_now.lines && (wanted_now.whole || (calls & (calls - 1)) == 0)) {
-        tf_blas_take_apart(call->name, call->arguments, take_sample, place);
+        tf_blas_take_apart(call->name, call->arguments, take_sample, site);
     }
-    return is_timed ? place : NULL;
+    return is_timed ? site : NULL;
 }
 
 static void after(void *context, double seconds)
 {
-    struct tf_place *place = context;
-    lock_place(place);
-    place->seconds += seconds;
-    unlock_place(place);
+    struct tf_product_site *site = context;
+    tf_site_lock(&table, &site->site);
+    site->seconds += seconds;
+    tf_site_unlock(&site->site);
 }
 
 static struct tf_blas_watcher watcher = {0, before, after};
 
-/* Another thread may have held a place's lock. */
-static void end_in_child(void) { tf_blas_set_watcher(NULL); }
-
-static void prepare(void)
+static void drop_samples(struct tf_site *entry)
 {
-    places = calloc(PLACES, sizeof *places);
-    if (places) {
-        pthread_atfork(NULL, NULL, end_in_child);
+    struct tf_product_site *site = (struct tf_product_site *)entry;
+    for (struct tf_sample *sample; (sample = site->samples);) {
+        site->samples = sample->next;
+        tf_free_sample(sample);
     }
 }
 
-int tf_places_begin(const struct tf_source_finder *find,
-                    const struct tf_places_wanted *wanted)
+int tf_product_sites_begin(const struct tf_source_finder *find,
+                           const struct tf_product_sites_wanted *wanted)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
-    if (!places) {
+    tf_sites_update(&table, drop_samples);
+    if (tf_sites_clear(&table) < 0) {
         return -1;
-    }
-    for (size_t i = 0; i < PLACES; i++) {
-        for (struct tf_sample *sample; (sample = places[i].samples);) {
-            places[i].samples = sample->next;
-            tf_free_sample(sample);
-        }
-        if (atomic_load(&places[i].key)) {
-            memset(&places[i], 0, sizeof places[i]);
-        }
     }
     session++;
     finder = find;
@@ -287,40 +249,35 @@ int tf_places_begin(const struct tf_source_finder *find,
     watcher.lapack = wanted->lapack;
     atomic_store(&bytes_left, wanted->bytes);
     atomic_store(&left_out, 0);
-    atomic_store(&without_place, 0);
+    atomic_store(&without_site, 0);
     tf_blas_set_watcher(&watcher);
     return 0;
 }
 
-void tf_places_end(void) { tf_blas_set_watcher(NULL); }
+void tf_product_sites_end(void) { tf_blas_set_watcher(NULL); }
 
-const struct tf_place *tf_places(size_t number)
+const struct tf_product_site *tf_product_sites(size_t number)
 {
-    for (size_t i = 0; places && i < PLACES; i++) {
-        if (atomic_load_explicit(&places[i].key, memory_order_acquire) && number-- == 0) {
-            return &places[i];
-        }
-    }
-    return NULL;
+    return (const struct tf_product_site *)tf_site_at(&table, number);
 }
 
-void tf_place_copy(const struct tf_place *place, struct tf_place *copy)
+void tf_product_site_copy(const struct tf_product_site *site, struct tf_product_site *copy)
 {
-    struct tf_place *own = (struct tf_place *)place;
-    lock_place(own);
+    struct tf_product_site *own = (struct tf_product_site *)site;
+    tf_site_lock(&table, &own->site);
     *copy = *own;
-    unlock_place(own);
+    tf_site_unlock(&own->site);
 }
 
-struct tf_sample *tf_take_samples(const struct tf_place *place)
+struct tf_sample *tf_take_samples(const struct tf_product_site *site)
 {
-    struct tf_place *own = (struct tf_place *)place;
-    lock_place(own);
+    struct tf_product_site *own = (struct tf_product_site *)site;
+    tf_site_lock(&table, &own->site);
     struct tf_sample *samples = own->samples;
     own->samples = NULL;
-    unlock_place(own);
+    tf_site_unlock(&own->site);
     return samples;
 }
 
 uint64_t tf_samples_left_out(void) { return atomic_load(&left_out); }
-uint64_t tf_calls_without_place(void) { return atomic_load(&without_place); }
+uint64_t tf_calls_without_site(void) { return atomic_load(&without_site); }

@@ -1,11 +1,13 @@
-/* Where in the source a thread is: read from its frames without the GIL.
+/* Where in the Python source a thread is: read from its frames without the GIL.
  *
  * The thread is inside a call of ours, so that its frames, and the code objects they own,
- * stay. Nothing is counted, made or changed. */
-#ifndef TF32DTYPE_PROGRAMS_FRAMES_H
-#define TF32DTYPE_PROGRAMS_FRAMES_H
+ * stay. No reference is counted; no Python object is made or changed. The layout of frames
+ * is CPython's own: cpython/frames.h has a file for each version. In other versions
+ * tf_frames_are_known returns 0, and no call has a call site. */
+#ifndef TF32DTYPE_PROGRAMS_WHERE_AM_I_H
+#define TF32DTYPE_PROGRAMS_WHERE_AM_I_H
 
-#include "programs/blas/places.h"
+#include "programs/call_sites/call_sites.h"
 
 /* Whether this Python's frames can be read. */
 int tf_frames_are_known(void);
@@ -18,8 +20,8 @@ int tf_frames_set_folders(const char *const *libraries, const char *const *users
                           const char *const *own);
 int tf_frames_set_regions(const char *const (*only)[2], const char *const (*except)[2]);
 
-/* Finds the place of this thread: the nearest frame of the user's code, and the innermost
- * one. */
+/* Finds the call site of this thread: the nearest frame of the user's code, and the
+ * innermost one. */
 extern const struct tf_source_finder tf_frames_finder;
 
 /* Whether this thread, which has a PyThreadState or NULL, has frames. */

@@ -1,0 +1,69 @@
+/* The call sites of products: number, sizes and time of calls, samples of operands. */
+#ifndef TF32DTYPE_PROGRAMS_BLAS_PRODUCT_SITES_H
+#define TF32DTYPE_PROGRAMS_BLAS_PRODUCT_SITES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "programs/blas/engine.h"
+#include "programs/call_sites/call_sites.h"
+
+/* Rows of A and columns of B, each k numbers as float64; of complex numbers the imaginary
+ * ones too. The first row and the first column hold the greatest magnitudes. */
+struct tf_sample {
+    struct tf_sample *next;
+    ptrdiff_t m, n, k, rows, columns;
+    double *a, *b, *imaginary_a, *imaginary_b;
+};
+
+enum { TF_SHAPES = 16 };
+
+struct tf_product_site {
+    struct tf_site site;
+    int session; /* of which it is */
+    struct tf_source source;
+    const char *object; /* the file of the caller */
+    char type;
+    int routine;
+    uint64_t calls, multiply_adds;
+    uint64_t timed; /* calls that `seconds` is of */
+    double seconds;
+    struct tf_shape {
+        ptrdiff_t m, n, k;
+        uint64_t calls;
+    } shapes[TF_SHAPES]; /* of all others the last counts calls alone: m is -1 */
+    struct tf_sample *samples;
+};
+
+/* What is watched. Of each call site the 1st, 2nd, 4th, 8th, ... call is sampled, `lines` rows
+ * and columns of it (0: none); if `whole` all of every call. Samples take `bytes` at most. */
+struct tf_product_sites_wanted {
+    ptrdiff_t lines;
+    int whole;
+    size_t bytes;
+    int dots, lapack; /* products that are one number, those inside LAPACK: too */
+    int (*is_inside)(void); /* whether this call site is watched; NULL: all are */
+};
+
+/* Returns -1 if memory is short. */
+int tf_product_sites_begin(const struct tf_source_finder *finder,
+                    const struct tf_product_sites_wanted *wanted);
+void tf_product_sites_end(void);
+
+/* Returns one call site after the other, from 0 on; NULL at the end. */
+const struct tf_product_site *tf_product_sites(size_t number);
+
+/* Copies a call site as it is now: other threads may be counting there. */
+void tf_product_site_copy(const struct tf_product_site *site, struct tf_product_site *copy);
+
+/* Takes the samples away from a call site; free each with tf_free_sample. */
+struct tf_sample *tf_take_samples(const struct tf_product_site *site);
+void tf_free_sample(struct tf_sample *sample);
+
+/* How many calls could not be sampled, since memory was used up. */
+uint64_t tf_samples_left_out(void);
+
+/* How many calls have no call site, since the table is full. */
+uint64_t tf_calls_without_site(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* Frames of CPython 3.12. */
+#include "internal/pycore_frame.h"
+#include "internal/pycore_code.h"
+
+#define TF_FRAMES_ARE_KNOWN 1
+typedef struct _PyInterpreterFrame Frame;
+
+static inline const Frame *first_frame_of(const PyThreadState *state)
+{
+    return state && state->cframe ? state->cframe->current_frame : NULL;
+}
+
+static inline PyCodeObject *code_in(const Frame *frame)
+{
+    PyObject *code = frame->owner == FRAME_OWNED_BY_CSTACK ? NULL : (PyObject *)frame->f_code;
+    return code && Py_IS_TYPE(code, &PyCode_Type) ? (PyCodeObject *)code : NULL;
+}
+
+static inline int offset_in(const Frame *frame, PyCodeObject *code)
+{
+    return (int)((const char *)frame->prev_instr - (const char *)_PyCode_CODE(code));
+}
