@@ -127,7 +127,7 @@ def run(arguments: Namespace) -> NoReturn:
         [find_region(text) for text in x] for x in (arguments.only, arguments.excepted)
     )
     if (only or but) and not _core.frames_are_known():
-        raise UserError("--only and --except must run on CPython 3.11, 3.12 or 3.13")
+        raise UserError("--only and --except must run on CPython 3.11 to 3.14")
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)

@@ -260,7 +260,7 @@ def resolve_plan(settings: Settings) -> _core.MatmulSpec:
     if not (_core.blas_available() and _core.frames_are_known()):
         raise ValueError(
             "plan cannot be used on this platform. Use Linux on x86-64 or AArch64, and"
-            " CPython 3.11, 3.12 or 3.13"
+            " CPython 3.11 to 3.14"
         )
     plan = read_plan(path)
     try:

@@ -59,7 +59,8 @@ static double greatest_of(const double *x, const double *imaginary, ptrdiff_t n)
     return greatest;
 }
 
-/* Writes `wanted` of the lines of an operand, the greatest first, the others spread. */
+/* Writes `wanted` of the lines of an operand: first the one with the largest number, then
+ * others evenly spread. */
 static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
                          ptrdiff_t count, ptrdiff_t k, ptrdiff_t wanted, double *out,
                          double *imaginary)
@@ -76,7 +77,6 @@ static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
             }
         }
     }
-    /* Of the others each is the next one that is spread evenly, but for the greatest. */
     for (ptrdiff_t i = 0; i < wanted; i++) {
         ptrdiff_t line = i;
         if (wanted < count && i == 0) {

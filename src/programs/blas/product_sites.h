@@ -9,7 +9,7 @@
 #include "programs/call_sites/call_sites.h"
 
 /* Rows of A and columns of B, each k numbers as float64; of complex numbers the imaginary
- * ones too. The first row and the first column hold the greatest magnitudes. */
+ * ones too. The first row and the first column hold the largest magnitudes. */
 struct tf_sample {
     struct tf_sample *next;
     ptrdiff_t m, n, k, rows, columns;
@@ -31,12 +31,13 @@ struct tf_product_site {
     struct tf_shape {
         ptrdiff_t m, n, k;
         uint64_t calls;
-    } shapes[TF_SHAPES]; /* of all others the last counts calls alone: m is -1 */
+    } shapes[TF_SHAPES]; /* the last one counts the calls of all others: its m is -1 */
     struct tf_sample *samples;
 };
 
-/* What is watched. Of each call site the 1st, 2nd, 4th, 8th, ... call is sampled, `lines` rows
- * and columns of it (0: none); if `whole` all of every call. Samples take `bytes` at most. */
+/* Which calls are watched. At each call site the 1st, 2nd, 4th, 8th, ... call is sampled:
+ * `lines` rows of A and columns of B (0: none). If `whole`, every call is sampled, with all
+ * rows and columns. Samples take `bytes` at most. */
 struct tf_product_sites_wanted {
     ptrdiff_t lines;
     int whole;

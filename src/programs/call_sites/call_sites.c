@@ -20,7 +20,7 @@ static void note_child(void)
     }
 }
 
-/* Returns a table's entries, kept for ever, or NULL. Under the mutex. */
+/* Returns a table's entries, which are never freed, or NULL. Under the mutex. */
 static char *sites_of(struct tf_site_table *table)
 {
     char *sites = atomic_load(&table->sites);
@@ -89,7 +89,7 @@ int tf_sites_clear(struct tf_site_table *table)
     char *sites = sites_of(table);
     for (size_t i = 0; sites && i < table->count; i++) {
         struct tf_site *site = tf_site_in(table, sites, i);
-        if (atomic_load(&site->key)) { /* pages that nobody wrote stay untouched */
+        if (atomic_load(&site->key)) { /* pages that were never written stay so */
             memset(site, 0, table->size);
         }
     }

@@ -4,9 +4,9 @@
  * under the one mutex that all tables share. Facts that change (counts) have a lock of their
  * own in each entry. Nothing here is safe in a signal handler.
  *
- * In a forked child another thread may have held a lock that nobody will give back. So the
- * mutex is renewed there, and a table of counts is stopped: it finds no entries, and its
- * locks do nothing, until it is cleared. */
+ * In a forked child no thread gives back a lock that another thread held. So the mutex is
+ * renewed there, and a table of counts is stopped: until it is cleared, it finds no entries,
+ * and its locks do nothing. */
 #ifndef TF32DTYPE_PROGRAMS_CALL_SITES_CALL_SITES_H
 #define TF32DTYPE_PROGRAMS_CALL_SITES_CALL_SITES_H
 
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A call site, as whoever knows the language tells it. */
+/* A call site, as the finder of the language describes it. */
 struct tf_source {
     uint64_t key;                 /* the same for the same call site; 0: not known */
     const char *file[2];          /* of the user, and of a library; or NULL */
@@ -30,7 +30,7 @@ struct tf_source_finder {
     void (*fill)(struct tf_source *source);
 };
 
-/* What each entry of a table begins with. */
+/* The head of each entry of a table. */
 struct tf_site {
     _Atomic uint64_t key; /* 0: no entry yet */
     int lock;

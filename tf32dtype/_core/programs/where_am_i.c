@@ -13,8 +13,8 @@
 
 int tf_frames_are_known(void) { return TF_FRAMES_ARE_KNOWN; }
 
-/* A code object, as it was when it was first seen; kept for ever. What follows from the
- * lists below is written again when they change, while others read. */
+/* A code object, as it was when it was first seen; never freed. The three numbers follow
+ * from the lists below, and are written again when a list changes, while others read. */
 struct code {
     char *file, *function; /* UTF-8; the function's qualified name */
     atomic_int is_users;   /* its file is none of a library */
@@ -211,8 +211,8 @@ int tf_frames_has_any(const void *state)
     return TF_FRAMES_ARE_KNOWN ? first_frame_of(state) != NULL : state != NULL;
 }
 
-/* Of a source: details[0] and [1] are the code objects of the user's frame and of the
- * innermost one, [2] and [3] what is known of them. */
+/* Details 0 and 1 of a source are the code objects of the user's frame and of the innermost
+ * one; details 2 and 3 are their `struct code`. */
 static int find(struct tf_source *source)
 {
     int depth = 0;
