@@ -22,7 +22,7 @@ from tf32dtype._base.journal import Journal
 from tf32dtype._programs.plans import read_plan
 
 if not (_core.blas_available() and _core.frames_are_known()):
-    pytest.skip("needs Linux, and CPython 3.11 to 3.13", allow_module_level=True)
+    pytest.skip("needs Linux, and CPython 3.11 to 3.14", allow_module_level=True)
 pytestmark = pytest.mark.once
 
 COUNT, HEAVY = 10, 6

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.once
 X = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
 needs_frames = pytest.mark.skipif(
     not (_core.blas_available() and _core.frames_are_known()),
-    reason="needs Linux, and CPython 3.11 to 3.13",
+    reason="needs Linux, and CPython 3.11 to 3.14",
 )
 
 
