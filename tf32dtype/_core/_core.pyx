@@ -2,9 +2,13 @@
 # cython: subinterpreters_compatible=no
 """NumPy's side of the package: scalar types, dtypes, casts, ufuncs.
 
-What follows is included, not imported, since it is one module that registers
+The .pxi files are included, not imported, since this is one module that registers
 everything when it is first imported: the DType classes live as C objects, and
 each part refers to the others' functions.
+
+The .pxd files declare C functions, one file per subject of src/. Each .pxi file
+cimports the subjects that it uses. Python's API, NumPy's and the glue are cimported
+here for all of them.
 """
 
 import os
@@ -24,23 +28,19 @@ from libc.string cimport memcmp, memcpy, memset
 cimport numpy as cnp
 from numpy cimport npy_intp
 
-from .api cimport *
+from tf32dtype._core.python_api cimport *
+from tf32dtype._core.numpy_api cimport *
+from tf32dtype._core.glue cimport *
+from tf32dtype._core.runtime cimport *
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.matmul.matmul cimport *
+from tf32dtype._core.blocks.blocks cimport *
 
 import numpy as np
 from numpy._core import umath
 
 cnp.import_array()
 cnp.import_umath()
-
-cdef extern from *:
-    # Formats are a compile-time number; Cython sizes arrays with it.
-    """
-    #define TF_MAX_FORMATS TF_FORMAT_COUNT
-    #define TF_MAX_SOURCES (TF_KIND_COUNT + 3)
-    """
-    enum:
-        TF_MAX_FORMATS
-        TF_MAX_SOURCES
 
 __all__ = [
     "add_twins", "answer", "answer_method", "arithmetic_functions",

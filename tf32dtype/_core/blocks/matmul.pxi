@@ -1,5 +1,9 @@
 # Products of block arrays.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.matmul.matmul cimport *
+from tf32dtype._core.blocks.blocks cimport *
+
 cdef int check_packed(cnp.ndarray x, npy_intp inside, str what) except -1:
     """Bytes whose last `inside` axes are those of a line, without gaps."""
     cdef npy_intp size = 1, axis

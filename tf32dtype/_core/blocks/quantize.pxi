@@ -1,5 +1,8 @@
 # Blocks with a common scale: arrays to codes and back.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.blocks.blocks cimport *
+
 block_elements = tuple((tf_elements[i].name.decode(), tf_elements[i].width)
                        for i in range(TF_ELEMENT_COUNT))
 block_scales = tuple((tf_scales[i].name.decode(), tf_scales[i].mantissa_bits)

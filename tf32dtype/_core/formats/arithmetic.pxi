@@ -10,6 +10,8 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE
 from libc.math cimport fabs, isfinite
 
+from tf32dtype._core.formats.formats cimport *
+
 cdef extern from *:
     """
     static PyNumberMethods *tf_number_methods(PyTypeObject *type)

@@ -1,5 +1,7 @@
 # What the Python modules need: codes of arrays and explicit rounding.
 
+from tf32dtype._core.formats.formats cimport *
+
 cdef object item_mask(tf_format f):
     """The bits of an item that are its code's."""
     cdef uint32_t code = tf_magnitude_mask(f) | tf_sign_mask(f)

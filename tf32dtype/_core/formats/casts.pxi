@@ -3,6 +3,9 @@
 
 from cpython.exc cimport PyErr_WarnEx
 
+from tf32dtype._core.runtime cimport *
+from tf32dtype._core.formats.formats cimport *
+
 cdef object _ComplexWarning = np.exceptions.ComplexWarning
 
 cdef struct cast_data:
@@ -11,7 +14,7 @@ cdef struct cast_data:
 
 # By source and target; complex ones have the last three places. Loops read them in all
 # threads at once: they are written below, when the module is imported, and never after.
-cdef cast_data casts_known[TF_MAX_SOURCES][TF_MAX_SOURCES]
+cdef cast_data casts_known[SOURCES][SOURCES]
 
 
 cdef void keep_data(NpyAuxData *data) noexcept:
@@ -132,8 +135,8 @@ cdef tf_cast cast_of_places(int source, int to) noexcept:
 cdef write_casts():
     cdef cast_data *known
     cdef int source, to
-    for source in range(TF_MAX_SOURCES):
-        for to in range(TF_MAX_SOURCES):
+    for source in range(SOURCES):
+        for to in range(SOURCES):
             known = &casts_known[source][to]
             known.base.free = keep_data
             known.base.clone = same_data

@@ -2,6 +2,10 @@
 
 import numbers
 
+from libc.math cimport nextafter
+
+from tf32dtype._core.formats.formats cimport *
+
 _INFINITE = frozenset(["inf", "infinity", "nan"])
 # Beyond 2**+-LIMIT every format over- or underflows alike.
 cdef enum:
@@ -117,10 +121,6 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
 
 
 # -- codes -> text ---------------------------------------------------------------------
-
-cdef extern from "<math.h>" nogil:
-    double nextafter(double, double)
-
 
 cdef bint reads_back(tf_format f, str text, uint32_t code) except -1:
     """Whether the decimal rounds to a code: seldom more than a float's question, that

@@ -1,5 +1,10 @@
 # DType classes: their slots, constants and registration.
 
+from libc.math cimport ilogb
+from libc.stdio cimport EOF, FILE, getc, ungetc
+
+from tf32dtype._core.formats.formats cimport *
+
 cdef PyObject *dtype_singleton(PyArray_DTypeMeta *cls) noexcept:
     incref(<PyObject *>cls.singleton)
     return <PyObject *>cls.singleton
@@ -27,10 +32,6 @@ tf_objects_ready(set_other_item)
 
 # -- numbers in text (np.fromstring, np.fromfile with sep) ------------------------
 
-cdef extern from "Python.h":
-    double PyOS_string_to_double(const char *text, char **end, PyObject *) except? -1.0
-
-
 cdef int dtype_fromstr(char *text, void *item, char **end,
                        descr_t *descr) noexcept with gil:
     """The number that a text begins with; NumPy sees from `end` whether there was
@@ -49,13 +50,6 @@ cdef int dtype_fromstr(char *text, void *item, char **end,
         return 0
     tf_store_code(tf_format_rows[format][0], <char *>item, code)
     return 0
-
-
-cdef extern from "<stdio.h>" nogil:
-    ctypedef struct FILE
-    int getc(FILE *)
-    int ungetc(int, FILE *)
-    int EOF
 
 
 cdef int dtype_scan(FILE *file, void *item, void *ignored, descr_t *descr) noexcept with gil:
@@ -126,10 +120,6 @@ cdef int dtype_constant(descr_t *descr, int constant, void *data) noexcept:
         return 1
     memcpy(data, &number, sizeof(number))
     return 1
-
-
-cdef extern from "<math.h>" nogil:
-    int ilogb(double)
 
 
 cdef int exponent_of(double x) noexcept:

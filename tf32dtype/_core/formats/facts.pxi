@@ -1,5 +1,7 @@
 # The table of formats as Python sees it.
 
+from tf32dtype._core.formats.formats cimport *
+
 names = tuple(tf_format_rows[i].name.decode() for i in range(TF_FORMAT_COUNT))
 
 _SPECIALS = {TF_IEEE: "ieee", TF_FN: "fn", TF_FNUZ: "fnuz", TF_FINITE: "finite",

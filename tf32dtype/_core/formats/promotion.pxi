@@ -1,5 +1,7 @@
 # Which DType two DTypes have in common, and what casts keep all values.
 
+from tf32dtype._core.formats.formats cimport *
+
 cdef PyArray_DTypeMeta *dtype_of(object builtin):
     """The class of a builtin dtype."""
     cls = type(np.dtype(builtin))  # NumPy keeps it alive
@@ -40,7 +42,7 @@ _register_builtins()
 
 # The same formats in ml_dtypes, once the program has imported it (formats/twins.pxi): its
 # classes by index.
-cdef PyArray_DTypeMeta *twins[TF_MAX_FORMATS]
+cdef PyArray_DTypeMeta *twins[TF_FORMAT_COUNT]
 
 
 cdef builtin *find_builtin(const PyArray_DTypeMeta *dtype) noexcept:
@@ -76,8 +78,11 @@ cdef int common_float(int a, int b):
     return TF_FLOAT64
 
 
+cdef enum:
+    SOURCES = TF_KIND_COUNT + 3  # the complex ones come last
+
 # The ladder costs some Python; the answers are few.
-cdef int common_floats[TF_MAX_SOURCES][TF_MAX_SOURCES]
+cdef int common_floats[SOURCES][SOURCES]
 
 
 def _fill_common_floats():

@@ -3,7 +3,9 @@
 # NumPy reads the value of a scalar right after the object's header, so they
 # cannot be Cython classes; PyType_FromSpecWithBases makes them.
 
-cdef PyTypeObject *scalar_pointers[TF_MAX_FORMATS]
+from tf32dtype._core.formats.formats cimport *
+
+cdef PyTypeObject *scalar_pointers[TF_FORMAT_COUNT]
 scalar_types = []
 
 

@@ -2,6 +2,8 @@
 #
 # They are added when the program has imported both packages, in either order.
 
+from tf32dtype._core.formats.formats cimport *
+
 class _CarriersScalar:
     """What NumPy wants for a class's scalar type."""
 

@@ -5,46 +5,7 @@ from cpython.pycapsule cimport (
     PyCapsule_CheckExact, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid,
     PyCapsule_SetName)
 
-
-cdef extern from "Python.h":
-    int Py_IsInitialized() nogil
-
-
-cdef extern from "numpy/arrayobject.h":
-    object dlpack_array "PyArray_NewFromDescr"(
-        PyTypeObject *, descr_t *, int, npy_intp *, npy_intp *, void *, int, PyObject *)
-
-
-cdef extern from "interop/dlpack.h":
-    enum:
-        TF_DLPACK_MAJOR
-        TF_DLPACK_MINOR
-        TF_DLPACK_READ_ONLY
-        TF_DLPACK_IS_COPIED
-        TF_DLPACK_IS_PADDED
-    struct tf_dlpack_tensor:
-        char *data
-        int32_t device_kind
-        int32_t device_number
-        int32_t ndim
-        uint8_t code
-        uint8_t bits
-        uint16_t lanes
-        int64_t *shape
-        int64_t *strides
-        uint64_t byte_offset
-    struct tf_dlpack_legacy:
-        tf_dlpack_tensor tensor
-        void *context
-        void (*deleter)(tf_dlpack_legacy *) noexcept nogil
-    struct tf_dlpack_versioned:
-        uint32_t major
-        uint32_t minor
-        void *context
-        void (*deleter)(tf_dlpack_versioned *) noexcept nogil
-        uint64_t flags
-        tf_dlpack_tensor tensor
-
+from tf32dtype._core.interop.dlpack cimport *
 
 cdef enum:
     DLPACK_CPU = 1
@@ -262,7 +223,7 @@ def dlpack_take(capsule, cnp.dtype dtype, shape, strides, bint is_writeable):
     if tensor.data != NULL:
         items = tensor.data + tensor.byte_offset
     incref(<PyObject *>dtype)  # the array takes this reference
-    array = dlpack_array(
+    array = PyArray_NewFromDescr(
         <PyTypeObject *><PyObject *>np.ndarray, <descr_t *><PyObject *>dtype, ndim,
         lengths, steps, items, cnp.NPY_ARRAY_WRITEABLE if is_writeable else 0, NULL)
     if PyCapsule_IsValid(capsule, DLPACK_VERSIONED):

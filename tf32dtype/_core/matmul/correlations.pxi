@@ -5,6 +5,7 @@
 # shorter vector sticks out of the longer one. Sums that are not numbers raise no
 # warning, as there.
 
+from tf32dtype._core.matmul.matmul cimport *
 
 def format_convolve(a=NotImplemented, v=NotImplemented, mode="full", *others, **unknown):
     if others or unknown or not _are_vectors_with_numbers(a, v):

@@ -1,5 +1,8 @@
 # Loops of NumPy's products on arrays of formats: thin adapters between NumPy and src/matmul.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.matmul.matmul cimport *
+
 # matmul (m,n),(n,p)->(m,p); vecdot (n),(n)->(); matvec (m,n),(n)->(m);
 # vecmat (n),(n,p)->(p): core strides follow the three outer ones.
 cdef enum product:

@@ -5,6 +5,12 @@
 # loop asks the context of its call for it; where there is none it calls NumPy's loop, whose
 # bits and flags are then NumPy's.
 
+from tf32dtype._core.runtime cimport *
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.matmul.matmul cimport *
+from tf32dtype._core.tensor_core.tensor_core cimport *
+from tf32dtype._core.programs.blas.blas cimport *
+from tf32dtype._core.programs.programs cimport *
 
 def precisions():
     """The ways to compute products: the long name, the short one, the format, the parts

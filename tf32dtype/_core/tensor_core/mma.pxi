@@ -1,5 +1,9 @@
 # Matrix units: a row of tf32dtype/tensor_core/models.py or rounded.py as the C knows it.
 
+from tf32dtype._core.runtime cimport *
+from tf32dtype._core.matmul.matmul cimport *
+from tf32dtype._core.tensor_core.tensor_core cimport *
+
 cdef int fill_model(tf_mma_model *fields, model) except -1:
     if not (1 <= model.depth <= 64 and 1 <= model.fraction <= 35
             and 1 <= model.kept <= 23

@@ -1,6 +1,9 @@
 # Tensor cores whose operands have a scale for each block of k: a row of
 # tf32dtype/tensor_core/block_scaled.py as the C knows it.
 
+from tf32dtype._core.tensor_core.tensor_core cimport *
+from tf32dtype._core.blocks.blocks cimport *
+
 cdef int fill_scaled(tf_scaled_model *fields, model) except -1:
     if not (1 <= model.group <= model.block_size <= model.depth <= 64
             and model.depth % model.block_size == 0

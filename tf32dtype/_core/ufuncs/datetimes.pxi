@@ -1,9 +1,7 @@
 # timedelta64 times and over numbers, as NumPy has them for its own floats: through
 # float64, toward zero, NaT where there is no such count.
 
-cdef extern from "numpy/ndarraytypes.h":
-    const int64_t NPY_DATETIME_NAT
-
+from tf32dtype._core.formats.formats cimport *
 
 cdef int64_t count_of(double value) noexcept nogil:
     # Ordered comparisons with NaN would raise invalid.

@@ -1,6 +1,9 @@
 # Exact numbers: what comparisons and bounds make of Python numbers and of integers that
 # float64 does not hold (src/ufuncs/exact_compare.h). No array of a user's has this dtype.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.ufuncs.ufuncs cimport *
+
 cdef object exact_repr(object self):
     return "exact_number"
 

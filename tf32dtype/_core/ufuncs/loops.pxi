@@ -2,6 +2,10 @@
 #
 # A loop finds its format and operation in its auxiliary data.
 
+from tf32dtype._core.runtime cimport *
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.ufuncs.ufuncs cimport *
+
 cdef struct loop_data:
     NpyAuxData base
     int format
@@ -19,12 +23,6 @@ cdef int unary_loop(PyArrayMethod_Context *context, items_t data,
     if tf_unary(loop.format, loop.op, data, strides, dimensions[0]) < 0:
         return out_of_memory()
     return 0
-
-
-cdef extern from "Python.h":
-    PyObject *PyErr_NoMemory()
-    int PyErr_CheckSignals()
-    unsigned long PyThread_get_thread_ident() nogil
 
 
 cdef int out_of_memory() noexcept with gil:

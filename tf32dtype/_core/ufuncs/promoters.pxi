@@ -1,5 +1,7 @@
 # Promotion in ufuncs: which loop serves operands that have none of their own.
 
+from tf32dtype._core.formats.formats cimport *
+
 cdef PyArray_DTypeMeta *long_dtype = dtype_of("l")
 cdef PyArray_DTypeMeta *double_dtype = dtype_of("d")
 

@@ -1,6 +1,8 @@
 # Sums over an outer axis. NumPy calls add's loop once a row and never says which is the
 # last, so that the sums are rounded and stored for each row. Here they are once.
 
+from tf32dtype._core.ufuncs.ufuncs cimport *
+
 cdef enum:
     FEW_ELEMENTS = 2048
 

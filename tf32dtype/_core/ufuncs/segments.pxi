@@ -1,5 +1,6 @@
 # ufunc.reduceat. NumPy calls a loop for each segment; here it is one call for all.
 
+from tf32dtype._core.ufuncs.ufuncs cimport *
 
 def reduce_segments(ufunc=None, a=None, indices=None, axis=0, *others, **unknown):
     """`reduceat` of an array of ours along its last axis, for sums, products and extremes.

@@ -1,5 +1,8 @@
 # Sorting, which NumPy registers like ufuncs though it is none.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.ufuncs.ufuncs cimport *
+
 cdef int sort_flags(PyArrayMethod_Context *context) noexcept nogil:
     return (<PyArrayMethod_SortParameters *>context.parameters).flags
 

@@ -1,6 +1,9 @@
 # Means, variances, norms, sums and products in one pass, of what a mask selects or of
 # what is not NaN too: see moments.h. NotImplemented stands for what NumPy is to do.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.ufuncs.ufuncs cimport *
+
 cdef enum:
     MOST_AXES = 64
     MOST_RESULTS = 1 << 20  # each takes 32 bytes on the way

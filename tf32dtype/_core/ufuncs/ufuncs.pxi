@@ -2,6 +2,9 @@
 #
 # Adding an operation is adding a line to the lists at the end.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.ufuncs.ufuncs cimport *
+
 # Signatures: T is the format, ? bool, i int32, l int64, f float32.
 cdef struct operation:
     PyObject *ufunc
@@ -19,7 +22,7 @@ cdef operation operations[MAX_OPERATIONS]
 cdef int operation_count = 0
 # One a format and operation that keeps no state. Loops read it in all threads at once:
 # it is written when the loops are registered, and never after.
-cdef loop_data shared_data[MAX_OPERATIONS][TF_MAX_FORMATS]
+cdef loop_data shared_data[MAX_OPERATIONS][TF_FORMAT_COUNT]
 
 
 cdef PyArray_DTypeMeta *bool_dtype = dtype_of("?")

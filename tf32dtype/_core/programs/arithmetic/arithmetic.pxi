@@ -1,5 +1,9 @@
 # Arithmetic in a format: begun, ended, and what was found by line.
 
+from tf32dtype._core.formats.formats cimport *
+from tf32dtype._core.programs.arithmetic.arithmetic cimport *
+from tf32dtype._core.programs.programs cimport *
+
 cdef bint loops_round = False    # while they are replaced
 cdef bint rounds_float64 = False
 

@@ -2,6 +2,8 @@
 # value, without a loop: only the method itself can round such a result. Its C function is
 # replaced in its definition, to which all calls go (see ufuncs/routes.pxi).
 
+from tf32dtype._core.programs.arithmetic.arithmetic cimport *
+
 cdef extern from *:
     # An error is raised here, where routes.pxi hands it on.
     ctypedef object (*tf_raising_method "tf_method")(PyObject *, PyObject *const *,

@@ -1,6 +1,8 @@
 # Two scalars, np.float32(1) + np.float32(2), which no ufunc computes: the slots of NumPy's
 # types are replaced.
 
+from tf32dtype._core.programs.arithmetic.arithmetic cimport *
+
 cdef extern from *:
     """
     typedef PyObject *tf_scalar_fn(int number, PyObject *a, PyObject *b);

@@ -1,6 +1,8 @@
 # Calls of BLAS as a caller makes them, for tests of src/programs/blas: registers and stack by the
 # ABI, from a list of arguments.
 
+from tf32dtype._core.programs.blas.blas cimport *
+
 cdef enum:
     MOST_WORDS = 32
     IN_REGISTERS = 6  # x86-64's

@@ -2,6 +2,10 @@
 
 import _signal
 
+from tf32dtype._core.programs.blas.blas cimport *
+from tf32dtype._core.programs.call_sites cimport *
+from tf32dtype._core.programs.programs cimport *
+
 #: Why a product was emulated or not, in the order of `enum tf_blas_fate`.
 fates = ("emulated", "emulated otherwise", "no precision", "float64", "complex", "dot", "short",
          "outside", "no memory")
@@ -19,11 +23,6 @@ def blas_available():
 def frames_are_known():
     """Whether call sites can be found on this Python."""
     return bool(tf_frames_are_known())
-
-
-cdef extern from "Python.h" nogil:
-    int PyOS_InterruptOccurred()
-    void PyErr_SetInterrupt()
 
 
 cdef int is_interrupt_waiting() noexcept with gil:
@@ -107,7 +106,7 @@ def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True
     `with_blas` calls are left out that have BLAS make a product."""
     cdef int signature[8]
     cdef cnp.PyUFuncGenericFunction found, counting
-    cdef ufunc_object *fields = <ufunc_object *><PyObject *>ufunc
+    cdef cnp.ufunc fields = ufunc
     cdef int i, number
     for number, types in enumerate(ufunc.types):
         dtypes = [np.dtype(t) for t in types.replace("->", "")]

@@ -1,0 +1,35 @@
+# C declarations of the files beside this one.
+
+from tf32dtype._core.programs.blas.blas cimport tf_blas_mode
+from tf32dtype._core.programs.call_sites cimport tf_source_finder
+
+
+cdef extern from "programs/blas_modes.h":
+    const tf_blas_mode tf_no_mode
+    const tf_blas_mode *tf_mode_kept(const tf_blas_mode *)
+    void tf_modes_prepare(const tf_blas_mode *(*)() noexcept)
+    void tf_modes_take_over()
+    # called with the GIL
+    void tf_modes_set_process(const tf_blas_mode *)
+    void tf_modes_count_scope(int)
+    void tf_modes_publish()
+
+
+cdef extern from "programs/where_am_i.h" nogil:
+    int tf_frames_are_known()
+    int tf_frames_set_folders(const char *const *, const char *const *,
+                              const char *const *)
+    int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
+    int tf_frames_may_obey()
+    const tf_source_finder tf_frames_finder
+
+
+cdef extern from "programs/plans.h" nogil:
+    struct tf_planned:
+        const char *file[2]
+        int line[2]
+        const tf_blas_mode *mode
+    struct tf_plan:
+        pass
+    const tf_plan *tf_plan_new(const tf_planned *, size_t, const tf_blas_mode *)
+    void tf_plans_obey_regions(int)
