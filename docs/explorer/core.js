@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "f0b8e23a939576ace085e59cec04ffe0709629fef309222f0617335529cbf0b3",
+digest: "f88a43f1df2d55892dba589e3b1ad8c6b24c87649e657413fd90c4ebc9339c35",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},

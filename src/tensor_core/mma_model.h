@@ -81,7 +81,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_nan(int32_t half)
  *                        left of it. k counts the products or scaled terms of the group;
  *                        -1 is the accumulator
  *      TF_TOLD_SUM       significand * 2^unit is the sum of the terms; `exponent` is the
- *                        greatest one
+ *                        largest one
  *      TF_TOLD_ROUNDED   significand * 2^unit is rounded to kept * 2^exponent, with the
  *                        same sign, before it overflows; not told of zero
  *      TF_TOLD_GROUP     the group's accumulator x becomes `kept`, which are bits; it is Inf

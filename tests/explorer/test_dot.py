@@ -193,7 +193,7 @@ def check_steps(
 
 @steps_of(5)
 def test_steps(step, compared):
-    """Those of the model in Python's integers, which `explain` prints."""
+    """Those that `explain` prints."""
     groups = drawn(9)
     asked = [
         (index, model, case, (index * 4 + n) % len(case.c))

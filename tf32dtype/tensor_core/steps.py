@@ -19,9 +19,9 @@ from .. import _core
 from .models import Aligned, Model
 from .rounded import Rounded as RoundedModel
 
-#: Of sums in two stages: fraction bits that are kept below the greatest exponent of
-#: products and of the accumulator, of the sum of products with it, and after the first
-#: bit of all; where there are lanes, an accumulator farther below it is dropped.
+#: Fraction bits that sums in two stages keep: below the largest exponent of products
+#: and of the accumulator, below that of the sum of products, and after the first bit of
+#: all. Units with lanes drop an accumulator more than FAR exponents below the largest.
 FRACTION, SUM_FRACTION, KEPT_DOWN, FAR = 24, 32, 31, 25
 #: The exponent of products and of an accumulator that are all zero.
 _LEAST = -126
@@ -86,7 +86,7 @@ class Rounded(NamedTuple):
 
 @dataclass(frozen=True)
 class Term:
-    """What is added, after it was brought to the unit of its sum."""
+    """A number that is added, after it was brought to the unit of its sum."""
 
     name: str
     #: which k; None: the accumulator, or a sum
@@ -110,7 +110,7 @@ class _Step:
 
     @property
     def result(self) -> float:
-        """What it is rounded to: in most cases the next accumulator."""
+        """Return the rounded sum: in most cases the next accumulator."""
         return self.rounded.value
 
 
@@ -137,7 +137,7 @@ class Addition(_Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Sum(_Step):
-    """Terms that are added exactly, and rounded once; a product alone, too."""
+    """Terms that are added exactly, and rounded once; or one product."""
 
     #: what is added, in words; "" if it is a group of products and the accumulator
     name: str
@@ -147,7 +147,7 @@ class Sum(_Step):
 
 
 class Products(NamedTuple):
-    """Those that are cut below the greatest exponent of them, and their sum."""
+    """Products that are cut below their largest exponent, and their sum."""
 
     greatest: int
     sources: Sequence[int | None]
@@ -155,12 +155,12 @@ class Products(NamedTuple):
 
     @property
     def unit(self) -> int:
-        """Of what is kept."""
+        """Return the exponent of the unit that is kept."""
         return self.greatest - FRACTION
 
     @property
     def total(self) -> int:
-        """In these units."""
+        """Return the sum in these units."""
         return sum(term.kept for term in self.terms)
 
 
@@ -170,7 +170,7 @@ class TwoStages(_Step):
 
     #: one, or those of even and of odd k; those without a product are left out
     products: Sequence[Products] = ()
-    #: sums of even and of odd k, brought to the greatest exponent of them
+    #: sums of even and of odd k, brought to the larger exponent of both
     together: Sequence[Term] = ()
     greatest_product: int = _LEAST
     #: the sum and the accumulator, brought to the greater exponent of both
@@ -250,7 +250,7 @@ def _of(rows: _Rows, what: str) -> list[_Row]:
 
 
 def _steps(model: Model, k: int, rows: Iterator[_Row]) -> Iterator[Step]:
-    """A step of all rows up to its last one, a group or an addition."""
+    """Read steps, each of all rows up to a group or an addition."""
     pairs: _Pairs = {}
     chain: list[int] = []  # k whose sum is not yet added to the accumulator
     promoted: list[int] = []
@@ -268,8 +268,8 @@ def _steps(model: Model, k: int, rows: Iterator[_Row]) -> Iterator[Step]:
             yield _addition(step, range(min(ks), min(max(ks) + 1, k)))
             ks.clear()
         elif isinstance(model, Aligned):
-            # What is missing of the last instruction is zeros; a group of these is a
-            # step where it changes something, which no model of the table lets it do.
+            # Zeros fill up the last instruction. A group of zeros is a step only if it
+            # changes the accumulator, which no model of the table lets it do.
             c, _, result = row.floats
             if here or model.emulated or repr(result) != repr(c):
                 yield _group(model, step, here)
@@ -296,7 +296,7 @@ def _total(terms: Sequence[Exact]) -> Exact:
 
 
 def _rounded(rows: _Rows, total: Exact, value: float, nearest: bool = True) -> Rounded:
-    """How an exact total became a value."""
+    """Return how an exact total became a value."""
     found = _of(rows, "rounded")
     if found:
         (row,) = found
@@ -314,7 +314,7 @@ def _rounded(rows: _Rows, total: Exact, value: float, nearest: bool = True) -> R
 
 
 def _special(pairs: _Pairs, c: float) -> tuple[str, ...]:
-    """Why a group with Inf or NaN in it is Inf or NaN."""
+    """Return why a group is Inf or NaN, or nothing if all of it is finite."""
     nans, infinities = [], []
     if math.isnan(c):
         nans.append("c is NaN")
@@ -376,45 +376,31 @@ def _group(model: Aligned, rows: _Rows, pairs: _Pairs) -> Group:
 def _other(
     model: RoundedModel, rows: _Rows, pairs: _Pairs, chain: list[int], names: list[str]
 ) -> Sum | TwoStages:
-    """A step of rounded.py's."""
+    """Read a step of a unit of rounded.py."""
     if model.arithmetic == "two stages":
         return _two_stages(model, rows, pairs)
+    c, y, result = rows[-1].floats
+    ks, name, inner = tuple(pairs), "", False
     stepwise = model.arithmetic == "stepwise"
+    special: tuple[str, ...] = ()
     if rows[-1].what == "group":
-        if not stepwise:
-            return _sum(
-                model, rows, tuple(pairs), "", _special(pairs, rows[-1].floats[0])
-            )
-        k = [*pairs][len(names)]
-        names.append(f"p{k}")
-        return _sum(model, rows, (k,), names[-1], _special({k: pairs[k]}, -0.0), True)
-    x, y, _ = rows[-1].floats
-    special = () if math.isfinite(x) and math.isfinite(y) else (f"{x:g} + {y:g}",)
-    if stepwise and len(names) > 1:  # neighbors
-        name = " + ".join(names[:2])
-        names[:] = [*names[2:], f"({name})"]
-        return _sum(model, rows, tuple(pairs), name, special, True)
-    if stepwise:
-        names.clear()
-        return _sum(model, rows, tuple(pairs), "s", special)
-    ks = tuple(chain)
-    if len(names) < model.lanes - 1:
-        names.append(f"t{len(names)} + t{len(names) + 1}")
-        return _sum(model, rows, ks, names[-1], special)
-    names.clear()
-    chain.clear()
-    return _sum(model, rows, ks, "t", special)
-
-
-def _sum(
-    model: RoundedModel,
-    rows: _Rows,
-    ks: tuple[int, ...],
-    name: str,
-    special: tuple[str, ...],
-    inner: bool = False,
-) -> Sum:
-    c, _, result = rows[-1].floats
+        if stepwise:  # a product
+            ks, inner = (ks[len(names)],), True
+            name = f"p{ks[0]}"
+            names.append(name)
+        special = _special({k: pairs[k] for k in ks}, c)
+    else:
+        if not (math.isfinite(c) and math.isfinite(y)):
+            special = (f"{c:g} + {y:g}",)
+        if stepwise:  # neighbors, or all of them and the accumulator
+            inner = len(names) > 1
+            name = " + ".join(names[:2]) if inner else "s"
+            names[:] = [*names[2:], f"({name})"] if inner else []
+        else:  # chains, or all of them and the accumulator
+            ks, last = tuple(chain), len(names) == model.lanes - 1
+            name = "t" if last else f"t{len(names)} + t{len(names) + 1}"
+            names[:] = [] if last else [*names, name]
+            chain[:] = [] if last else chain
     total, rounded = ZERO, Rounded(result)
     if not special:
         total = _total([row.exact for row in _of(rows, "term")])
@@ -459,7 +445,7 @@ def _two_stages(model: RoundedModel, rows: _Rows, pairs: _Pairs) -> TwoStages:
 
 
 def _products(rows: _Rows, ks: tuple[int, ...], lane: range) -> Products:
-    """Those of a lane that are not zero."""
+    """Read the products of a lane that are not zero."""
     here = [row for row in _of(rows, "term") if row.k in lane]
     greatest = max((row.exponent for row in here), default=_LEAST)
     terms = [_term(row, ks, greatest - FRACTION) for row in here]
@@ -468,14 +454,14 @@ def _products(rows: _Rows, ks: tuple[int, ...], lane: range) -> Products:
 
 
 def _within_range(x: float, y: float) -> tuple[float, float]:
-    """Factors of a product, which is Inf beyond float32."""
+    """Return factors of the product, which is Inf if float32 does not hold it."""
     if math.isfinite(x) and math.isfinite(y) and abs(x * y) >= 2.0**128:
         return math.copysign(math.inf, x * y), 1.0
     return x, y
 
 
 def _brought(row: _Row, name: str, unit: int) -> Term:
-    """A number that was rounded downward to a multiple of 2^unit."""
+    """Read a number that was rounded downward to a multiple of 2^unit."""
     last = min(row.unit, unit)
     cut = Exact.of(row.exact.units(last) % (1 << unit - last), last)
     return Term(name, None, row.exact, None, row.kept, cut)
@@ -487,7 +473,7 @@ def _brought(row: _Row, name: str, unit: int) -> Term:
 def _doubles(
     model: Model, a: Sequence[float], b: Sequence[float], c: float
 ) -> Iterator[Sum]:
-    """A fused multiply-add of each k, also of zeros that fill up an instruction."""
+    """Compute a fused multiply-add for each k, also for zeros after the last k."""
     filled = [0.0] * (-len(a) % model.instruction_depth)
     for k, x, y in zip(count(), [*a, *filled], [*b, *filled]):
         special = _special({k: (x, y)}, c)
