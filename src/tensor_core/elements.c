@@ -14,7 +14,7 @@ float tf_rounded_element(const struct tf_rounded_model *model, const float *a,
         y[k] = tf_bits_of(b[k * step]);
     }
     return tf_float_of(
-        tf_rounded_accumulate(model, x, 1, y, 1, (int64_t)count, tf_bits_of(c)));
+        tf_rounded_accumulate(model, x, 1, y, 1, (int64_t)count, tf_bits_of(c), 0));
 }
 
 float tf_scaled_element(const struct tf_scaled_model *model, const uint32_t *a,
@@ -22,5 +22,5 @@ float tf_scaled_element(const struct tf_scaled_model *model, const uint32_t *a,
                         const uint8_t *scales_b, size_t count, float c)
 {
     return tf_float_of(tf_scaled_instruction(model, a, 1, scales_a, b, 1, scales_b,
-                                             (int32_t)count, tf_bits_of(c)));
+                                             (int32_t)count, tf_bits_of(c), 0));
 }

@@ -71,6 +71,78 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_nan(int32_t half)
     return half ? 0x7FFFE000u : TF_MAGNITUDE_BITS; /* 0x7FFF as float16 */
 }
 
+/* -- traces ------------------------------------------------------------------------- */
+
+/* Rows that a chain of groups records:
+ *
+ *      TF_TOLD_K         each k of a group: its number, and the bits of both operands, x
+ *                        and y
+ *      TF_TOLD_TERM      significand * 2^unit is added; `kept` units of the group's sum are
+ *                        left of it. k counts the products or scaled terms of the group;
+ *                        -1 is the accumulator
+ *      TF_TOLD_SUM       significand * 2^unit is the sum of the terms; `exponent` is the
+ *                        largest one
+ *      TF_TOLD_ROUNDED   significand * 2^unit is rounded to kept * 2^exponent, with the
+ *                        same sign, before it overflows; not told of zero
+ *      TF_TOLD_GROUP     the group's accumulator x becomes `kept`, which are bits; it is Inf
+ *                        or NaN if there is no term
+ *      TF_TOLD_ADDITION  x + y become `kept`; all three are bits. k is 1 for the addition
+ *                        that promotes a sum
+ *      TF_TOLD_BROUGHT   significand * 2^unit is rounded downward to `kept` units of the next
+ *                        sum, of a group in two stages
+ */
+enum {
+    TF_TOLD_K,
+    TF_TOLD_TERM,
+    TF_TOLD_SUM,
+    TF_TOLD_ROUNDED,
+    TF_TOLD_GROUP,
+    TF_TOLD_ADDITION,
+    TF_TOLD_BROUGHT
+};
+
+struct tf_told {
+    int64_t what, k, negative;
+    int64_t significand, unit; /* or x, y: bits */
+    int64_t exponent, kept;
+};
+
+/* `count` rows, of which the first `room` are stored; `first` is the number of the first k
+ * of the chain, or of an instruction of rounded_model.h. */
+struct tf_mma_trace {
+    struct tf_told *rows;
+    int64_t room, count, first;
+};
+
+/* Append a row to a trace. Every function below takes a trace or 0: compilers remove the
+ * calls where it is 0. */
+TF_HOST_AND_DEVICE void tf_mma_tell(struct tf_mma_trace *trace, int32_t what, int64_t k,
+                                    uint32_t negative, uint64_t significand, int64_t unit,
+                                    int32_t exponent, int64_t kept)
+{
+    if (trace && trace->count++ < trace->room) {
+        const struct tf_told row = {what, k,        negative, (int64_t)significand,
+                                    unit, exponent, kept};
+        trace->rows[trace->count - 1] = row;
+    }
+}
+
+TF_HOST_AND_DEVICE void tf_mma_tell_k(struct tf_mma_trace *trace, int64_t k, uint32_t x,
+                                      uint32_t y)
+{
+    tf_mma_tell(trace, TF_TOLD_K, k + (trace ? trace->first : 0), 0, x, y, 0, 0);
+}
+
+/* Record n k from `first` on, all of a group. */
+TF_HOST_AND_DEVICE void tf_mma_tell_ks(struct tf_mma_trace *trace, const uint32_t *a,
+                                       int64_t step_a, const uint32_t *b, int64_t step_b,
+                                       int64_t first, int32_t n)
+{
+    for (int64_t k = first; trace && k < first + n; k++) {
+        tf_mma_tell_k(trace, k, a[k * step_a], b[k * step_b]);
+    }
+}
+
 /* -- one number -------------------------------------------------------------------- */
 
 /* significand * 2^(exponent - 23); not normalized if it is subnormal in its format. */
@@ -118,7 +190,8 @@ TF_HOST_AND_DEVICE int32_t tf_mma_top(uint64_t x)
 /* magnitude * 2^unit with `kept` fraction bits, as float32. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
                                          int negative, int32_t kept, int32_t half,
-                                         int32_t nearest, int32_t negative_zero)
+                                         int32_t nearest, int32_t negative_zero,
+                                         struct tf_mma_trace *trace)
 {
     const uint32_t sign = negative ? TF_SIGN_BIT : 0;
     const int32_t least = half ? TF_LEAST_HALF : TF_LEAST_SINGLE;
@@ -137,6 +210,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
         result = magnitude >> cut;
         result += nearest && (rest > tie || (rest == tie && (result & 1)));
     }
+    tf_mma_tell(trace, TF_TOLD_ROUNDED, 0, sign >> 31, magnitude, unit, last,
+                (int64_t)result);
     if (result == 0) {
         return negative_zero ? sign : 0;
     }
@@ -188,12 +263,22 @@ TF_HOST_AND_DEVICE int64_t tf_mma_align(uint64_t significand, int32_t shift,
     return negative ? -x : x;
 }
 
+/* The exponent that a product has; `of_zero` is that of an operand of zero. */
+TF_HOST_AND_DEVICE int32_t tf_mma_product_exponent(struct tf_mma_number x,
+                                                   struct tf_mma_number y,
+                                                   int32_t of_zero)
+{
+    return (x.significand != 0 ? x.exponent : of_zero) +
+           (y.significand != 0 ? y.exponent : of_zero);
+}
+
 /* Up to model->depth products, those of n elements that lie `step_a` and `step_b`
  * apart; the rest is zero. The accumulator is c * 2^scale. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint32_t *b, int64_t step_b,
-                                            int32_t n, uint32_t c, int32_t scale)
+                                            int32_t n, uint32_t c, int32_t scale,
+                                            struct tf_mma_trace *trace)
 {
     struct tf_mma_number z =
         tf_mma_decode(c, model->half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
@@ -201,7 +286,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     /* 1. The greatest exponent. */
     const int32_t least_a = model->least_a, least_b = model->least_b;
     const int32_t of_zero = model->zero_products ? TF_LEAST_SINGLE : TF_NO_EXPONENT;
-    int32_t greatest = z.significand ? z.exponent : model->zero_c;
+    const int32_t exponent_z = z.significand ? z.exponent : model->zero_c;
+    int32_t greatest = exponent_z;
     uint32_t largest = c & TF_MAGNITUDE_BITS;
     greatest = greatest > model->floor ? greatest : model->floor;
     for (int32_t k = 0; k < n; k++) {
@@ -209,8 +295,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
         const uint32_t q = b[k * step_b] & TF_MAGNITUDE_BITS;
         const struct tf_mma_number x = tf_mma_decode(p, least_a);
         const struct tf_mma_number y = tf_mma_decode(q, least_b);
-        const int32_t exponent = (x.significand != 0 ? x.exponent : of_zero) +
-                                 (y.significand != 0 ? y.exponent : of_zero);
+        const int32_t exponent = tf_mma_product_exponent(x, y, of_zero);
         greatest = exponent > greatest ? exponent : greatest;
         largest = p > largest ? p : largest;
         largest = q > largest ? q : largest;
@@ -222,23 +307,29 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     const int32_t unit = greatest - model->fraction;
     const int32_t shift_z = z.significand ? z.exponent - 23 - unit : 0;
     int64_t sum = tf_mma_align(z.significand, shift_z, c >> 31);
+    tf_mma_tell(trace, TF_TOLD_TERM, -1, c >> 31, z.significand, z.exponent - 23, exponent_z,
+                sum);
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
         const struct tf_mma_number x = tf_mma_decode(p, least_a);
         const struct tf_mma_number y = tf_mma_decode(q, least_b);
         const int32_t shift = x.exponent + y.exponent - 46 - unit;
+        const uint64_t product = (uint64_t)x.significand * y.significand;
         /* Never to the left: that is what the greatest exponent is for. */
-        sum += tf_mma_align((uint64_t)x.significand * y.significand,
-                            shift < 0 ? shift : 0, (p ^ q) >> 31);
+        const int64_t kept = tf_mma_align(product, shift < 0 ? shift : 0, (p ^ q) >> 31);
+        sum += kept;
+        tf_mma_tell(trace, TF_TOLD_TERM, k, (p ^ q) >> 31, product, shift + unit,
+                    tf_mma_product_exponent(x, y, of_zero), kept);
     }
     /* 4. */
     uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
+    tf_mma_tell(trace, TF_TOLD_SUM, 0, sum < 0, magnitude, unit, greatest, sum);
     if (model->cut_first && magnitude) {
         const int32_t cut = tf_mma_top(magnitude) - model->cut_first;
         magnitude = cut > 0 ? magnitude >> cut << cut : magnitude;
     }
     return tf_mma_round(magnitude, unit, sum < 0, model->kept, model->half,
-                        model->half, model->negative_zero);
+                        model->half, model->negative_zero, trace);
 }
 
 /* -- groups in float32 --------------------------------------------------------------
@@ -260,7 +351,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
 /* -- chains ------------------------------------------------------------------------ */
 
 /* x + y as IEEE 754 has it, in float32 or float16. */
-TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half)
+TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half,
+                                       struct tf_mma_trace *trace)
 {
     const uint32_t special = tf_mma_special(half, &x, 0, &y, 0, 0, x);
     const uint32_t other = tf_mma_special(half, &x, 0, &y, 0, 0, y);
@@ -284,7 +376,17 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half)
     t |= shift_q < 0 && q.significand != 0;
     const int64_t sum = (x >> 31 ? -s : s) + (y >> 31 ? -t : t);
     return tf_mma_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum,
-                        greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1);
+                        greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1, trace);
+}
+
+/* The accumulator c after the sum of a chain is added to it; `promotes`: by the caller of
+ * the chain. */
+TF_HOST_AND_DEVICE uint32_t tf_mma_add_sum(uint32_t sum, uint32_t c, int32_t half,
+                                           int promotes, struct tf_mma_trace *trace)
+{
+    const uint32_t result = tf_mma_add(sum, c, half, trace);
+    tf_mma_tell(trace, TF_TOLD_ADDITION, promotes, 0, sum, c, 0, result);
+    return result;
 }
 
 /* c + the products of n elements, k ascending, as instructions chain their MMA groups.
@@ -296,7 +398,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half)
 TF_HOST_AND_DEVICE uint32_t tf_mma_accumulate(const struct tf_mma_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint32_t *b, int64_t step_b,
-                                            int64_t n, uint32_t c)
+                                            int64_t n, uint32_t c,
+                                            struct tf_mma_trace *trace)
 {
     if (!model->emulated) {
         const int64_t filled = (n + model->instruction_depth - 1) /
@@ -304,8 +407,11 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_accumulate(const struct tf_mma_model *model,
         for (int64_t k = 0; k < filled; k += model->depth) {
             const int64_t rest = n > k ? n - k : 0;
             const int32_t here = rest < model->depth ? (int32_t)rest : model->depth;
-            c = tf_mma_dot(model, a + k * step_a, step_a, b + k * step_b, step_b,
-                                here, c, 0);
+            const uint32_t before = c;
+            tf_mma_tell_ks(trace, a, step_a, b, step_b, k, here);
+            c = tf_mma_dot(model, a + k * step_a, step_a, b + k * step_b, step_b, here, c,
+                           0, trace);
+            tf_mma_tell(trace, TF_TOLD_GROUP, 0, 0, before, 0, 0, c);
         }
         return c;
     }
@@ -318,10 +424,13 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_accumulate(const struct tf_mma_model *model,
                  i += count % 2 ? 1 : 3) {
                 x[count] = a[i * step_a];
                 y[count++] = b[i * step_b];
+                tf_mma_tell_k(trace, i, a[i * step_a], b[i * step_b]);
             }
-            total = tf_mma_dot(model, x, 1, y, 1, count, total, 0);
+            const uint32_t before = total;
+            total = tf_mma_dot(model, x, 1, y, 1, count, total, 0, trace);
+            tf_mma_tell(trace, TF_TOLD_GROUP, 0, 0, before, 0, 0, total);
         }
-        c = tf_mma_add(total, c, model->half);
+        c = tf_mma_add_sum(total, c, model->half, 0, trace);
     }
     return c;
 }

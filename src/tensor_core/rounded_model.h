@@ -148,7 +148,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_read(const struct tf_rounded_model *model
 /* magnitude * 2^unit, of 64 bits with the first one, as float32. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *model,
                                               uint64_t magnitude, int32_t unit,
-                                              int negative)
+                                              int negative, struct tf_mma_trace *trace)
 {
     const uint32_t sign = negative ? TF_SIGN_BIT : 0;
     const int32_t exponent = unit + 63;
@@ -164,18 +164,20 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *mod
     }
     /* Two bits fewer, the last of which tells of those: more than a rounding needs. */
     return tf_mma_round(magnitude >> 2 | ((magnitude & 3) != 0), unit + 2, negative, 23, 0,
-                        1, 1);
+                        1, 1, trace);
 }
 
 /* -- fused groups ------------------------------------------------------------------ */
 
 TF_HOST_AND_DEVICE void tf_exact_add_product(struct tf_exact_sum *sum, uint32_t x,
-                                             uint32_t y)
+                                             uint32_t y, struct tf_mma_trace *trace)
 {
     const struct tf_mma_number p = tf_mma_decode(x & TF_MAGNITUDE_BITS, TF_LEAST_SINGLE);
     const struct tf_mma_number q = tf_mma_decode(y & TF_MAGNITUDE_BITS, TF_LEAST_SINGLE);
-    tf_exact_add(sum, (uint64_t)p.significand * q.significand,
-                 p.exponent + q.exponent - 46, (int)((x ^ y) >> 31));
+    const uint64_t product = (uint64_t)p.significand * q.significand;
+    const int32_t unit = p.exponent + q.exponent - 46;
+    tf_exact_add(sum, product, unit, (int)((x ^ y) >> 31));
+    tf_mma_tell(trace, TF_TOLD_TERM, 0, (x ^ y) >> 31, product, unit, 0, 0);
 }
 
 enum { TF_ONE = 0x3F800000 };
@@ -183,7 +185,8 @@ enum { TF_ONE = 0x3F800000 };
 /* The exact sum of c and the products of n elements, rounded once. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_fused(const struct tf_rounded_model *model,
                                              const uint32_t *a, const uint32_t *b,
-                                             int32_t n, uint32_t c)
+                                             int32_t n, uint32_t c,
+                                             struct tf_mma_trace *trace)
 {
     const uint32_t special = tf_mma_special(0, a, 1, b, 1, n, c);
     if (special) {
@@ -191,42 +194,46 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_fused(const struct tf_rounded_model *mode
     }
     struct tf_exact_sum sum = tf_exact_nothing();
     for (int32_t k = 0; k < n; k++) {
-        tf_exact_add_product(&sum, a[k], b[k]);
+        tf_exact_add_product(&sum, a[k], b[k], trace);
     }
-    tf_exact_add_product(&sum, c, TF_ONE);
+    tf_exact_add_product(&sum, c, TF_ONE, trace);
     int32_t unit;
     int negative;
     const uint64_t magnitude = tf_exact_magnitude(sum, &unit, &negative);
     if (magnitude == 0) {
         return sum.minus_zeros ? TF_SIGN_BIT : 0;
     }
-    return tf_rounded_result(model, magnitude, unit, negative);
+    return tf_rounded_result(model, magnitude, unit, negative, trace);
 }
 
 TF_HOST_AND_DEVICE uint32_t tf_rounded_add(const struct tf_rounded_model *model,
-                                           uint32_t x, uint32_t y)
+                                           uint32_t x, uint32_t y,
+                                           struct tf_mma_trace *trace)
 {
     const uint32_t one = TF_ONE;
-    return tf_rounded_fused(model, &x, &one, 1, y);
+    const uint32_t sum = tf_rounded_fused(model, &x, &one, 1, y, trace);
+    tf_mma_tell(trace, TF_TOLD_ADDITION, 0, 0, x, y, 0, sum);
+    return sum;
 }
 
 /* -- groups whose every step is rounded ---------------------------------------------- */
 
 TF_HOST_AND_DEVICE uint32_t tf_rounded_steps(const struct tf_rounded_model *model,
                                              const uint32_t *a, const uint32_t *b,
-                                             uint32_t c)
+                                             uint32_t c, struct tf_mma_trace *trace)
 {
     uint32_t sums[TF_DEEPEST_ROUNDED];
     for (int32_t k = 0; k < model->depth; k++) {
         /* -0 is what changes no product, of zeros either. */
-        sums[k] = tf_rounded_fused(model, a + k, b + k, 1, TF_SIGN_BIT);
+        sums[k] = tf_rounded_fused(model, a + k, b + k, 1, TF_SIGN_BIT, trace);
+        tf_mma_tell(trace, TF_TOLD_GROUP, 0, 0, TF_SIGN_BIT, 0, 0, sums[k]);
     }
     for (int32_t n = model->depth; n > 1; n /= 2) {
         for (int32_t k = 0; k < n / 2; k++) {
-            sums[k] = tf_rounded_add(model, sums[2 * k], sums[2 * k + 1]);
+            sums[k] = tf_rounded_add(model, sums[2 * k], sums[2 * k + 1], trace);
         }
     }
-    return tf_rounded_add(model, c, sums[0]);
+    return tf_rounded_add(model, c, sums[0], trace);
 }
 
 /* -- groups in two stages ------------------------------------------------------------ */
@@ -244,10 +251,27 @@ struct tf_rounded_sum {
     int32_t exponent; /* the greatest of the products that are not zero */
 };
 
+TF_HOST_AND_DEVICE uint64_t tf_rounded_magnitude(int64_t x)
+{
+    return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+}
+
+/* The significand of a sum below another exponent, with so many bits more. */
+TF_HOST_AND_DEVICE int64_t tf_rounded_bring(struct tf_rounded_sum sum, int32_t exponent,
+                                            int32_t more, struct tf_mma_trace *trace)
+{
+    const int64_t kept =
+        tf_rounded_down(sum.significand, sum.exponent - exponent + more);
+    tf_mma_tell(trace, TF_TOLD_BROUGHT, 0, sum.significand < 0,
+                tf_rounded_magnitude(sum.significand),
+                sum.exponent - TF_TWO_STAGES_FRACTION, exponent, kept);
+    return kept;
+}
+
 /* Of those from the first on, `lanes` apart. */
 TF_HOST_AND_DEVICE struct tf_rounded_sum
 tf_rounded_cut_products(const struct tf_rounded_model *model, const uint32_t *a,
-                        const uint32_t *b, int32_t first)
+                        const uint32_t *b, int32_t first, struct tf_mma_trace *trace)
 {
     struct tf_rounded_sum sum = {0, TF_NO_EXPONENT};
     for (int pass = 0; pass < 2; pass++) {
@@ -262,9 +286,12 @@ tf_rounded_cut_products(const struct tf_rounded_model *model, const uint32_t *a,
                 continue;
             }
             if (pass == 1) {
-                sum.significand += tf_mma_align(
+                const int64_t kept = tf_mma_align(
                     product, exponent - 46 - sum.exponent + TF_TWO_STAGES_FRACTION,
                     (a[k] ^ b[k]) >> 31);
+                sum.significand += kept;
+                tf_mma_tell(trace, TF_TOLD_TERM, k, (a[k] ^ b[k]) >> 31, product,
+                            exponent - 46, exponent, kept);
             } else if (exponent > sum.exponent) {
                 sum.exponent = exponent;
             }
@@ -281,7 +308,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stage_special(
     uint32_t p[TF_DEEPEST_ROUNDED], ones[TF_DEEPEST_ROUNDED];
     for (int32_t k = 0; k < model->depth; k++) {
         const struct tf_rounded_model plain = {.arithmetic = TF_FUSED};
-        p[k] = tf_rounded_fused(&plain, a + k, b + k, 1, TF_SIGN_BIT);
+        p[k] = tf_rounded_fused(&plain, a + k, b + k, 1, TF_SIGN_BIT, 0);
         ones[k] = TF_ONE;
     }
     return tf_mma_special(0, p, 1, ones, 1, model->depth, c);
@@ -289,20 +316,21 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stage_special(
 
 TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stages(const struct tf_rounded_model *model,
                                                   const uint32_t *a, const uint32_t *b,
-                                                  uint32_t c)
+                                                  uint32_t c, struct tf_mma_trace *trace)
 {
     const uint32_t special = tf_rounded_two_stage_special(model, a, b, c);
     if (special) {
         return special;
     }
     /* 1. The products. */
-    struct tf_rounded_sum sum = tf_rounded_cut_products(model, a, b, 0);
+    struct tf_rounded_sum sum = tf_rounded_cut_products(model, a, b, 0, trace);
     for (int32_t lane = 1; lane < model->lanes; lane++) {
-        const struct tf_rounded_sum other = tf_rounded_cut_products(model, a, b, lane);
+        const struct tf_rounded_sum other =
+            tf_rounded_cut_products(model, a, b, lane, trace);
         const int32_t greatest =
             other.exponent > sum.exponent ? other.exponent : sum.exponent;
-        sum.significand = tf_rounded_down(sum.significand, sum.exponent - greatest) +
-                          tf_rounded_down(other.significand, other.exponent - greatest);
+        sum.significand = tf_rounded_bring(sum, greatest, 0, trace) +
+                          tf_rounded_bring(other, greatest, 0, trace);
         sum.exponent = greatest;
     }
     /* 2. With the accumulator, in units of 2^unit. */
@@ -310,36 +338,46 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stages(const struct tf_rounded_model 
     const int32_t greatest = sum.exponent > z.exponent ? sum.exponent : z.exponent;
     const int32_t more = TF_TWO_STAGES_KEPT + 1 - TF_TWO_STAGES_FRACTION;
     int32_t unit = greatest - TF_TWO_STAGES_FRACTION - more;
-    int64_t total = tf_rounded_down(sum.significand, sum.exponent - greatest + more);
+    int64_t total = tf_rounded_bring(sum, greatest, more, trace);
     const int64_t signed_c = c >> 31 ? -(int64_t)z.significand : (int64_t)z.significand;
     const int32_t below = greatest - z.exponent;
-    if (model->lanes == 1 || below <= TF_TWO_STAGES_FRACTION + 1) {
-        total += tf_rounded_down(signed_c, 1 - below) * ((int64_t)1 << more);
-    }
+    const int dropped = model->lanes > 1 && below > TF_TWO_STAGES_FRACTION + 1;
+    const int64_t kept_c =
+        dropped ? 0 : tf_rounded_down(signed_c, 1 - below) * ((int64_t)1 << more);
+    total += kept_c;
+    tf_mma_tell(trace, TF_TOLD_BROUGHT, dropped, signed_c < 0, z.significand, z.exponent - 23,
+                greatest, kept_c);
+    tf_mma_tell(trace, TF_TOLD_SUM, 0, total < 0, tf_rounded_magnitude(total), unit,
+                greatest, total);
     if (total == 0) {
         return 0;
     }
     /* 3. Two roundings: downward, then to nearest. */
-    const int32_t top = tf_mma_top((uint64_t)(total < 0 ? -total : total)) + unit;
+    const int32_t top = tf_mma_top(tf_rounded_magnitude(total)) + unit;
     const int32_t last =
         (top > TF_LEAST_SINGLE ? top : TF_LEAST_SINGLE) - TF_TWO_STAGES_KEPT;
     if (last > unit) {
         total = tf_rounded_down(total, unit - last);
         unit = last;
     }
-    return tf_mma_round(total < 0 ? 0 - (uint64_t)total : (uint64_t)total, unit, total < 0,
-                        23, 0, 1, 1);
+    return tf_mma_round(tf_rounded_magnitude(total), unit, total < 0, 23, 0, 1, 1, trace);
 }
 
 /* -- chains ------------------------------------------------------------------------ */
 
 TF_HOST_AND_DEVICE uint32_t tf_rounded_group(const struct tf_rounded_model *model,
                                              const uint32_t *a, const uint32_t *b,
-                                             uint32_t c)
+                                             uint32_t c, struct tf_mma_trace *trace)
 {
-    return model->arithmetic == TF_FUSED ? tf_rounded_fused(model, a, b, model->depth, c)
-           : model->arithmetic == TF_STEPWISE ? tf_rounded_steps(model, a, b, c)
-                                              : tf_rounded_two_stages(model, a, b, c);
+    if (model->arithmetic == TF_STEPWISE) {
+        return tf_rounded_steps(model, a, b, c, trace);
+    }
+    const uint32_t result =
+        model->arithmetic == TF_FUSED
+            ? tf_rounded_fused(model, a, b, model->depth, c, trace)
+            : tf_rounded_two_stages(model, a, b, c, trace);
+    tf_mma_tell(trace, TF_TOLD_GROUP, 0, 0, c, 0, 0, result);
+    return result;
 }
 
 /* The groups of an instruction of n elements, of k = first, first + by and so on. */
@@ -347,7 +385,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_groups(const struct tf_rounded_model *mod
                                               const uint32_t *a, int64_t step_a,
                                               const uint32_t *b, int64_t step_b,
                                               int64_t n, int32_t first, int32_t by,
-                                              uint32_t c)
+                                              uint32_t c, struct tf_mma_trace *trace)
 {
     uint32_t x[TF_DEEPEST_ROUNDED], y[TF_DEEPEST_ROUNDED];
     int32_t count = 0;
@@ -355,8 +393,9 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_groups(const struct tf_rounded_model *mod
         const int32_t k = model->odd_first ? i ^ 1 : i;
         x[count] = k < n ? tf_rounded_read(model, a[k * step_a], model->least_a) : 0;
         y[count] = k < n ? tf_rounded_read(model, b[k * step_b], model->least_b) : 0;
+        tf_mma_tell_k(trace, k, x[count], y[count]);
         if (++count == model->depth) {
-            c = tf_rounded_group(model, x, y, c);
+            c = tf_rounded_group(model, x, y, c, trace);
             count = 0;
         }
     }
@@ -367,23 +406,29 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_groups(const struct tf_rounded_model *mod
 TF_HOST_AND_DEVICE uint32_t tf_rounded_accumulate(const struct tf_rounded_model *model,
                                                   const uint32_t *a, int64_t step_a,
                                                   const uint32_t *b, int64_t step_b,
-                                                  int64_t n, uint32_t c)
+                                                  int64_t n, uint32_t c,
+                                                  struct tf_mma_trace *trace)
 {
     const int chains = model->arithmetic == TF_FUSED && model->lanes;
     for (int64_t k = 0; k < n; k += model->instruction_depth) {
         const uint32_t *x = a + k * step_a, *y = b + k * step_b;
+        if (trace && k > 0) {
+            trace->first += model->instruction_depth;
+        }
         c = tf_rounded_read(model, c, TF_LEAST_SINGLE);
         if (!chains) {
-            c = tf_rounded_groups(model, x, step_a, y, step_b, n - k, 0, 1, c);
+            c = tf_rounded_groups(model, x, step_a, y, step_b, n - k, 0, 1, c,
+                                  trace);
             continue;
         }
         uint32_t sum = 0;
         for (int32_t lane = 0; lane < model->lanes; lane++) {
             const uint32_t more = tf_rounded_groups(model, x, step_a, y, step_b, n - k,
-                                                    lane, model->lanes, model->start);
-            sum = lane ? tf_rounded_add(model, sum, more) : more;
+                                                    lane, model->lanes, model->start,
+                                                    trace);
+            sum = lane ? tf_rounded_add(model, sum, more, trace) : more;
         }
-        c = tf_rounded_add(model, c, sum);
+        c = tf_rounded_add(model, c, sum, trace);
     }
     return c;
 }

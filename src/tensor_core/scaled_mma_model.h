@@ -128,13 +128,14 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
 TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
     const struct tf_scaled_model *model, const uint32_t *a, int64_t step_a,
     const uint8_t *scales_a, const uint32_t *b, int64_t step_b, const uint8_t *scales_b,
-    int32_t n, uint32_t c)
+    int32_t n, uint32_t c, struct tf_mma_trace *trace)
 {
     struct tf_scaled_term terms[TF_DEEPEST];
     int32_t count = 0, nan = 0;
     /* 1. Terms, and the greatest exponent. */
     const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
-    int32_t greatest = z.significand ? z.exponent : model->zero_c;
+    const int32_t exponent_z = z.significand ? z.exponent : model->zero_c;
+    int32_t greatest = exponent_z;
     greatest = greatest > model->floor ? greatest : model->floor;
     for (int32_t k = 0; k < n; k += model->group) {
         const uint32_t s = scales_a[k / model->block], t = scales_b[k / model->block];
@@ -153,14 +154,21 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
     const int32_t unit = greatest - model->fraction;
     int64_t sum = tf_mma_align(
         z.significand, z.significand ? z.exponent - 23 - unit : 0, c >> 31);
+    tf_mma_tell(trace, TF_TOLD_TERM, -1, c >> 31, z.significand, z.exponent - 23, exponent_z,
+                sum);
     for (int32_t i = 0; i < count; i++) {
         const int64_t x = terms[i].significand;
-        const int32_t shift = terms[i].exponent - TF_SCALED_UNIT - unit;
-        sum += tf_mma_align((uint64_t)(x < 0 ? -x : x), x ? shift : 0, x < 0);
+        const int32_t shift = x ? terms[i].exponent - TF_SCALED_UNIT - unit : 0;
+        const uint64_t term = (uint64_t)(x < 0 ? -x : x);
+        const int64_t kept = tf_mma_align(term, shift, x < 0);
+        sum += kept;
+        tf_mma_tell(trace, TF_TOLD_TERM, i, x < 0, term, shift + unit, terms[i].exponent,
+                    kept);
     }
     /* 4. */
-    return tf_mma_round(sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit, sum < 0,
-                        23, 0, 0, model->negative_zero);
+    const uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
+    tf_mma_tell(trace, TF_TOLD_SUM, 0, sum < 0, magnitude, unit, greatest, sum);
+    return tf_mma_round(magnitude, unit, sum < 0, 23, 0, 0, model->negative_zero, trace);
 }
 
 /* c + the products of n elements, instruction after instruction. */
@@ -168,13 +176,18 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_chain(const struct tf_scaled_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint8_t *scales_a, const uint32_t *b,
                                             int64_t step_b, const uint8_t *scales_b,
-                                            int64_t n, uint32_t c)
+                                            int64_t n, uint32_t c,
+                                            struct tf_mma_trace *trace)
 {
     for (int64_t k = 0; k < n; k += model->depth) {
         const int64_t rest = n - k, block = k / model->block;
-        c = tf_scaled_instruction(
-            model, a + k * step_a, step_a, scales_a + block, b + k * step_b, step_b,
-            scales_b + block, (int32_t)(rest < model->depth ? rest : model->depth), c);
+        const int32_t here = (int32_t)(rest < model->depth ? rest : model->depth);
+        const uint32_t before = c;
+        tf_mma_tell_ks(trace, a, step_a, b, step_b, k, here);
+        c = tf_scaled_instruction(model, a + k * step_a, step_a, scales_a + block,
+                                  b + k * step_b, step_b, scales_b + block, here, c,
+                                  trace);
+        tf_mma_tell(trace, TF_TOLD_GROUP, 0, 0, before, 0, 0, c);
     }
     return c;
 }

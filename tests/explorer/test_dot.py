@@ -15,8 +15,8 @@ from tests.reference.formats import FLOAT16, FLOAT32, Format
 from tests.reference.tensor_core import format_named
 from tests.tensor_core import arrays, cases, scaled_cases
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
-from tf32dtype.tensor_core.integer_model import Addition, Exact, Group, steps
 from tf32dtype.tensor_core.models import ALIGNED, Aligned
+from tf32dtype.tensor_core.steps import Addition, Exact, Group, steps
 
 pytestmark = pytest.mark.once
 
@@ -193,7 +193,7 @@ def check_steps(
 
 @steps_of(5)
 def test_steps(step, compared):
-    """Those of the model in Python's integers, which `explain` prints."""
+    """Those that `explain` prints."""
     groups = drawn(9)
     asked = [
         (index, model, case, (index * 4 + n) % len(case.c))

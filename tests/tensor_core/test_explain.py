@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.reference.tensor_core import Unit, nearby
 from tests.tensor_core.arrays import (
     Array,
     accumulator,
@@ -32,11 +34,9 @@ from tests.tensor_core.cases import (
 from tests.tensor_core.rows import each_row as each_row_of
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype.tensor_core import explanation
-from tf32dtype.tensor_core.integer_model import Exact, steps
 from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import Aligned
-from tf32dtype.tensor_core.rounded import Rounded
-from tf32dtype.tensor_core.rounded_steps import Cut, TwoStages, rounded_steps
+from tf32dtype.tensor_core.steps import Exact, Group, Term, TwoStages, steps
 
 pytestmark = pytest.mark.once
 
@@ -64,10 +64,9 @@ def numbers(bits: Array) -> Any:
 def last_results(model: Any, cases: Cases, promote: int | None = None) -> Array:
     """The bits of float32 that the last step of each case has."""
     results = []
-    told = rounded_steps if isinstance(model, Rounded) else steps
     a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
     for x, y, c in zip(a, b, numbers(cases.c), strict=True):
-        for step in told(model, x, y, c, promote):
+        for step in steps(model, x, y, c, promote):
             c = step.result
         results.append(c)
     found = np.array(results, np.float32).view(np.uint32)
@@ -120,6 +119,58 @@ def test_steps_of_recordings(recording, compared):
     found = last_results(model, cases.take(some))
     assert_results(model.name, cases.take(some), found, recorded[some])
     compared(len(some))
+
+
+def value(x: Exact) -> Fraction:
+    return (-1 if x.negative else 1) * x.magnitude * Fraction(2) ** x.unit
+
+
+def assert_group(model: Aligned, group: Group, a: list[int], b: list[int]) -> None:
+    """Hold a group of finite terms against the exponents and exact sums of the
+    reference."""
+    unit = Unit(model)
+    (c,) = np.array([group.accumulator], np.float32).view(np.uint32).tolist()
+    significand, exponent = unit.accumulator(c)
+    exponents = [exponent if significand else model.zero_c_exponent]
+    exact = [Fraction(group.accumulator)]
+    for k in group.ks:
+        (x, of_x), (y, of_y) = unit.a[a[k]], unit.b[b[k]]
+        exponents.append(of_x + of_y if x * y or model.zero_products else None)
+        exact.append(x * y * Fraction(2) ** (of_x + of_y - unit.product_bits))
+    assert [term.exponent for term in group.terms] == exponents
+    assert [value(term.exact) for term in group.terms] == exact
+    counted = [e for e in (*exponents, model.floor) if e is not None]
+    assert group.greatest == max(counted, default=None)
+    if group.greatest is not None:
+        assert group.unit == group.greatest - model.fraction
+    of_unit = Fraction(2) ** group.unit
+    for term in group.terms:
+        assert term.kept == int(value(term.exact) / of_unit)
+        assert value(term.cut) == value(term.exact) - term.kept * of_unit
+    assert group.total == sum(term.kept for term in group.terms)
+    rounded, total = group.rounded, group.total * of_unit
+    assert rounded.overflow == math.isinf(rounded.value)
+    if not rounded.overflow:
+        off = value(rounded.off) * (1 if rounded.up else -1)
+        assert Fraction(rounded.value) == total + off
+        precision = group.unit, unit.result, model.kept, model.rounding
+        _, last = nearby(group.total, *precision)
+        nearest = model.rounding == "ties_to_even"
+        assert rounded.tie == (nearest and abs(off) == Fraction(2) ** (last - 1))
+
+
+@pytest.mark.sampled(4)
+@each_aligned
+def test_groups_are_those_of_the_reference(model, compared):
+    cases = random_cases(model, 24, 2 * model.instruction_depth, 17)
+    a, b = exact(model.a, cases.a), exact(model.b, cases.b)
+    lines = zip(a, b, numbers(a), numbers(b), numbers(cases.c), strict=True)
+    for x, y, of_x, of_y, c in lines:
+        for other in (model, replace(model, zero_products=True)):
+            for step in steps(other, of_x, of_y, c):
+                if isinstance(step, Group) and not step.special:
+                    assert_group(other, step, x.tolist(), y.tolist())
+                    compared(1)
 
 
 # -- the text ------------------------------------------------------------------
@@ -240,11 +291,7 @@ def test_tables_add_up(model):
             assert int(last[2], 16) == total
 
 
-def value(x: Exact) -> Fraction:
-    return (-1 if x.negative else 1) * x.magnitude * Fraction(2) ** x.unit
-
-
-def assert_downward(term: Cut, unit: int) -> None:
+def assert_downward(term: Term, unit: int) -> None:
     kept = term.kept * Fraction(2) ** unit
     assert kept + value(term.cut) == value(term.exact)
     assert 0 <= value(term.cut) < Fraction(2) ** unit
@@ -259,14 +306,16 @@ def test_two_stages_add_up(model, compared):
     cases = random_cases(model, 60, 2 * model.instruction_depth, 16)
     a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
     for x, y, c in zip(a, b, numbers(cases.c), strict=True):
-        for step in rounded_steps(model, x, y, c):
+        for step in steps(model, x, y, c):
             assert isinstance(step, TwoStages)
             if step.special:
                 continue
             for part in step.products:
-                for k, term in part.terms:
+                for term in part.terms:
                     unit = Fraction(2) ** part.unit
-                    assert value(term.exact) == Fraction(x[k]) * Fraction(y[k])
+                    assert value(term.exact) == Fraction(x[term.k]) * Fraction(
+                        y[term.k]
+                    )
                     assert term.kept * unit + value(term.cut) == value(term.exact)
                     assert abs(value(term.cut)) < unit
                     assert value(term.cut) * value(term.exact) >= 0

@@ -16,7 +16,7 @@ from tests.support.interpreters import run
 from tests.tensor_core.test_explain import check_text
 from tf32dtype import _core
 from tf32dtype.tensor_core.device import MODELS
-from tf32dtype.tensor_core.rounded_steps import rounded_steps
+from tf32dtype.tensor_core.steps import steps
 
 Array = np.ndarray[Any, Any]
 matmul = td.tensor_core.matmul
@@ -120,7 +120,7 @@ def test_the_steps_of_explain(kind, compared):
         cases = drawn(kind, (12, 2 * k + 1), rng)
         for x, y, z in zip(cases[:, :k], cases[:, k:-1], cases[:, -1], strict=True):
             a, b, c = x.tolist(), y.tolist(), float(z)
-            *_, last = rounded_steps(model, a, b, c)
+            *_, last = steps(model, a, b, c)
             assert bits(last.result) == bits(chain(a, b, c, 4)), (a, b, c)
             text = td.tensor_core.explain(x, y, z, device="H100")
             check_text(text, matmul(x, y, z, device="H100"))

@@ -21,12 +21,12 @@ CALL = """
 {prefix} void chain(const struct tf_mma_model *model, const uint32_t *a,
                     const uint32_t *b, uint32_t *c)
 {{
-    *c = tf_mma_accumulate(model, a, 1, b, 1, 77, *c);
+    *c = tf_mma_accumulate(model, a, 1, b, 1, 77, *c, 0);
 }}
 {prefix} void scaled(const struct tf_scaled_model *model, const uint32_t *a,
                      const uint8_t *s, const uint32_t *b, const uint8_t *t, uint32_t *c)
 {{
-    *c = tf_scaled_chain(model, a, 1, s, b, 1, t, 77, *c);
+    *c = tf_scaled_chain(model, a, 1, s, b, 1, t, 77, *c, 0);
 }}
 """
 HOST = {

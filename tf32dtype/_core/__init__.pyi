@@ -185,6 +185,9 @@ def mma_accumulate(
     b: NDArray[np.uint32],
     c: NDArray[np.uint32],
 ) -> NDArray[np.uint32]: ...
+def mma_trace(
+    model: Model, a: NDArray[np.uint32], b: NDArray[np.uint32], c: int, every: int
+) -> list[tuple[str, int, int, int, int, int, int]]: ...
 def mma_matmul(
     precision: MatmulSpec, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
 ) -> None: ...

@@ -16,10 +16,11 @@ from .explanation_words import (
     some,
     span,
     units,
-    value_of,
 )
-from .integer_model import Addition, Exact, Group, Step, Term
 from .models import VERIFIED, Aligned
+from .steps import Addition, Exact, Group, Term
+
+Step = Group | Addition
 
 
 def header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
@@ -92,7 +93,7 @@ def _terms(group: Group, a: Sequence[float], b: Sequence[float]) -> Iterator[str
         x, y = a[term.k], b[term.k]
         yield row(str(term.k), f"{x:.5g}", f"{y:.5g}", *_columns(term))
     yield row("c", "", "", *_columns(c))
-    total = f"{value_of(_total(group)):.5g}"
+    total = f"{_total(group).value:.5g}"
     yield row("sum", "", "", total, "", units(group.total))
     if len(there) < len(products):
         zeros = [t.k for t in products if t.k is not None and not t.exact.magnitude]
@@ -104,7 +105,7 @@ def _columns(term: Term) -> tuple[str, ...]:
         return ("0",)
     cut = hexadecimal(term.cut) if term.cut.magnitude else ""
     exactly = hexadecimal(term.exact, term.exponent)
-    return f"{value_of(term.exact):.5g}", exactly, units(term.kept), cut
+    return f"{term.exact.value:.5g}", exactly, units(term.kept), cut
 
 
 def _rounding(model: Aligned, step: Step) -> str:
@@ -155,7 +156,7 @@ def _cells(step: Step) -> str:
         "" if step.greatest is None else str(step.greatest),
         next(iter(step.sources), "").removeprefix("the "),
         str(sum(term.cut.magnitude != 0 for term in step.terms) or ""),
-        f"{value_of(_total(step)):.9g}",
+        f"{_total(step).value:.9g}",
         rounding,
     )
 

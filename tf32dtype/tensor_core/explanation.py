@@ -14,12 +14,11 @@ from .._formats.typed import DTypeOf
 from . import aligned_explanation, rounded_explanation, side_by_side
 from .device import DeviceName
 from .explanation_words import bits_and_value, count, shown
-from .integer_model import steps
 from .models import Accumulator, Instruction, Model
 from .products import accumulator_name, as_accumulators, as_operand, resolve
 from .rounded import Rounded
-from .rounded_steps import rounded_steps
 from .side_by_side import Course
+from .steps import steps
 
 
 def explain(
@@ -79,8 +78,8 @@ def explain(
     A number such as -0x3.8p-12 is exact, in hexadecimal, as `float.fromhex` reads it.
     In the column "exactly" the power of two is that of the product's two exponents; its
     significand is not normalized and is below 4. What is kept counts the group's unit,
-    which lies F bits below the largest exponent. All is computed in Python's integers,
-    and nothing by `matmul`.
+    which lies F bits below the largest exponent. The steps come from the C that the
+    loops of `matmul` are tested against.
 
     Examples
     --------
@@ -172,8 +171,7 @@ def _course(
 ) -> Course:
     """What a model does to the element."""
     a, b = (v.astype(np.float64).tolist() for v in (x, y))
-    compute: Any = rounded_steps if isinstance(model, Rounded) else steps
-    found = list(compute(model, a, b, float(start), every))
+    found = list(steps(model, a, b, float(start), every))
     return Course.of(model, a, b, found, start, every)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .integer_model import Exact
 from .models import Model
+from .steps import Exact
 
 #: With more groups than these, each is a line.
 IN_FULL = 8
@@ -47,16 +47,6 @@ def some(words: Sequence[str], most: int) -> str:
 
 def count(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
-
-
-def value_of(x: Exact) -> float:
-    try:
-        value = (
-            x.magnitude / (1 << -x.unit) if x.unit < 0 else float(x.magnitude << x.unit)
-        )
-    except OverflowError:
-        value = math.inf
-    return -value if x.negative else value
 
 
 def hexadecimal(x: Exact, exponent: int | None = None) -> str:

@@ -15,21 +15,23 @@ from .explanation_words import (
     some,
     span,
     units,
-    value_of,
 )
-from .integer_model import Addition, Exact, Rounded
 from .models import VERIFIED
 from .rounded import Rounded as Model
-from .rounded_steps import (
+from .steps import (
     FAR,
     FRACTION,
     KEPT_DOWN,
     SUM_FRACTION,
-    Cut,
-    Step,
+    Addition,
+    Exact,
+    Rounded,
     Sum,
+    Term,
     TwoStages,
 )
+
+Step = Sum | TwoStages | Addition
 
 _NEAREST = "to nearest, ties to even"
 _ZEROS = {"+0": "+0", "zero of their sign": "a zero of their sign"}
@@ -170,13 +172,13 @@ def _sum(
         if a[k] == 0 or b[k] == 0:
             zeros.append(k)
             continue
-        product = _times(a[k], b[k])
-        cells = f"{value_of(product):.5g}", _short(product)
+        product = Exact.product(a[k], b[k])
+        cells = f"{product.value:.5g}", _short(product)
         yield row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *cells)
     c = step.accumulator
-    exactly = (_short(_times(c, 1.0)),) if c else ()
+    exactly = (_short(Exact.product(c)),) if c else ()
     yield row("c", "", "", f"{c:.5g}", *exactly)
-    yield row("sum", "", "", f"{value_of(step.total):.5g}", *_hexes(step.total))
+    yield row("sum", "", "", f"{step.total.value:.5g}", *_hexes(step.total))
     if zeros:
         yield f"  zero: k {ranges(zeros)}"
     yield f"  {_how(model, step.rounded)}"
@@ -188,7 +190,7 @@ def _line_of(step: Sum) -> str:
         return f"{step.result:>11.5g}  {'; '.join(step.special)}"
     what = _off(step.rounded)
     what = "" if what == "exact" else what
-    return f"{value_of(step.total):>11.5g}  {_short(step.total):>{_LONGEST}}  {what}"
+    return f"{step.total.value:>11.5g}  {_short(step.total):>{_LONGEST}}  {what}"
 
 
 def _two_stages(
@@ -204,14 +206,16 @@ def _two_stages(
         sources = some([f"k {k}" for k in part.sources], 4)
         yield f"  largest exponent of products {part.greatest}, of {sources}"
         yield row("k", "a", "b", "a * b", "exactly", f"* 2^{part.unit}", "truncated")
-        for k, term in part.terms:
+        for term in part.terms:
+            k = term.k
+            assert k is not None
             yield row(str(k), f"{a[k]:.5g}", f"{b[k]:.5g}", *_cells(term))
         total = Exact(part.total < 0, abs(part.total), part.unit)
-        yield row("sum", "", "", f"{value_of(total):.5g}", "", units(part.total))
+        yield row("sum", "", "", f"{total.value:.5g}", "", units(part.total))
     if not step.products:
         yield "  no product but zeros"
     else:
-        summed = {k for part in step.products for k, _ in part.terms}
+        summed = {term.k for part in step.products for term in part.terms}
         if len(summed) < len(there):
             yield f"  zero: k {ranges([k for k in there if k not in summed])}"
     if len(step.together) > 1:
@@ -224,20 +228,20 @@ def _two_stages(
         yield _brought(term)
     if step.dropped:
         yield f"  c is more than {FAR} exponents below that: it is dropped"
-    yield row("all", "", "", f"{value_of(step.total):.5g}", "", _signed(step.total))
+    yield row("all", "", "", f"{step.total.value:.5g}", "", _signed(step.total))
     if step.down.magnitude:
         yield f"  rounded downward: {_short(step.down)} is truncated"
     yield f"  {_how(model, step.rounded)}"
 
 
-def _brought(term: Cut) -> str:
+def _brought(term: Term) -> str:
     """Of which more is subtracted than there is where it is negative."""
-    value = f"{value_of(term.exact):.5g}"
+    value = f"{term.exact.value:.5g}"
     return row(term.name.split()[0], "", "", value, *_cells(term)[1:])
 
 
-def _cells(term: Cut) -> tuple[str, ...]:
-    value = f"{value_of(term.exact):.5g}"
+def _cells(term: Term) -> tuple[str, ...]:
+    value = f"{term.exact.value:.5g}"
     if not term.exact.magnitude:
         return (value,)
     cut = _short(term.cut) if term.cut.magnitude else ""
@@ -250,13 +254,6 @@ def _hexes(x: Exact) -> tuple[str, ...]:
 
 def _signed(x: Exact) -> str:
     return units(-x.magnitude if x.negative else x.magnitude)
-
-
-def _times(x: float, y: float) -> Exact:
-    """Exactly, of numbers that float32 holds."""
-    (p, q), (r, s) = x.as_integer_ratio(), y.as_integer_ratio()
-    top = p * r
-    return Exact(top < 0, abs(top), 1 - (q * s).bit_length())
 
 
 def _how(model: Model, rounded: Rounded, nearest: bool = False) -> str:
@@ -284,7 +281,7 @@ def _short(x: Exact) -> str:
     if not x.magnitude:
         return "0"
     exactly = hexadecimal(x)
-    return exactly if len(exactly) <= _LONGEST else f"~{value_of(x):.9g}"
+    return exactly if len(exactly) <= _LONGEST else f"~{x.value:.9g}"
 
 
 # -- a line for each group -------------------------------------------------------------
@@ -321,7 +318,7 @@ def _line_cells(step: Step, k: int) -> tuple[str, str, str]:
         total = step.sum + step.accumulator
         name = f"+{span(step.ks)}"
     else:
-        total, special = value_of(step.total), step.special
+        total, special = step.total.value, step.special
         here = sorted(x for x in step.ks if x < k) or step.ks
         name = span(here) if len(here) > 1 else str(here[0])
         if isinstance(step, Sum) and step.name.startswith("t"):

@@ -2,6 +2,7 @@
 
 #include "dot_operands.h"
 #include "formats/fast_codec.h"
+#include "special_reasons.h"
 
 /* -- codes --------------------------------------------------------------------------- */
 
@@ -12,29 +13,36 @@ uint64_t accumulator_code(int half, uint32_t bits)
     if (!half) {
         return bits;
     }
-    return tf_mma_is_nan(bits) ? 0x7FFF : tf_code_of_single(tf_float16, bits);
+    if (tf_mma_is_nan(bits)) {
+        return (bits >> 16 & 0x8000) | 0x7C00 | (bits >> 13 & 0x3FF);
+    }
+    return tf_code_of_single(tf_float16, bits);
 }
 
 uint32_t accumulator_bits(int half, uint64_t code)
 {
+    if (half && (code & 0x7FFF) > 0x7C00) { /* NaN: what fraction bits it has */
+        return (uint32_t)((code & 0x8000) << 16 | TF_INF_BITS | (code & 0x3FF) << 13);
+    }
     return operand_bits(accumulator_format(half), code);
 }
 
-struct term accumulator_term(int half, uint32_t bits, int32_t zero_exponent)
+static void write_accumulator(int half, const char *name, int64_t bits)
 {
-    const struct tf_mma_number z =
-        tf_mma_decode(bits, half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
-    const struct term term = {0, 0, (int)(bits >> 31), z.significand, z.exponent - 23,
-                              z.significand ? z.exponent : zero_exponent};
-    return term;
+    write_value_of(name, accumulator_format(half), accumulator_code(half, (uint32_t)bits));
 }
 
 /* -- pieces -------------------------------------------------------------------------- */
 
+static void begin_list(const char *name)
+{
+    json_key(name);
+    json_open('[');
+}
+
 static void write_ks(const int32_t *ks, int32_t count)
 {
-    json_key("ks");
-    json_open('[');
+    begin_list("ks");
     for (int32_t i = 0; i < count; i++) {
         json_integer(ks[i]);
     }
@@ -60,65 +68,92 @@ static void write_units(const char *name, int64_t units)
     json_end_text();
 }
 
-/* How the exact sum became the result. */
-static void write_sum_rounding(const struct sum_rounding *how, const struct exact *total,
-                               uint64_t code)
+static void told_exact(struct exact *x, const struct tf_told *row)
+{
+    exact_set(x, (int)row->negative, (uint64_t)row->significand, (int32_t)row->unit);
+}
+
+/* How the exact sum became the result, whose last bit is 2^last. */
+static void write_sum_rounding(int nearest, const struct exact *total,
+                               int64_t bits, int32_t last)
 {
     struct exact result, off, half_unit;
-    any_exact(&result, accumulator_format(how->half), code);
+    any_exact(&result, ANY_FLOAT32, (uint32_t)bits);
+    const int finite = exact_is_finite(&result);
+    int exact = 1, up = 0, tie = 0;
+    if (finite) {
+        exact_subtract(&off, &result, total);
+        exact = exact_is_zero(&off);
+        up = !exact && off.negative == total->negative;
+    }
+    if (!exact && nearest) {
+        exact_set(&half_unit, off.negative, 1, last - 1);
+        tie = exact_compare(&off, &half_unit) == 0;
+    }
     json_key("rounding");
     json_open('{');
-    json_text_of("how", how->nearest ? "to nearest" : "toward zero");
-    if (!exact_is_finite(&result)) {
-        json_boolean_of("up", 0);
-        json_boolean_of("tie", 0);
-        json_boolean_of("overflow", 1);
-        json_null_of("off");
-        json_close('}');
-        return;
-    }
-    exact_subtract(&off, &result, total);
-    const int exact = exact_is_zero(&off), up = !exact && off.negative == total->negative;
-    int tie = 0;
-    if (!exact) {
-        const int32_t least = how->half ? TF_LEAST_HALF : TF_LEAST_SINGLE;
-        const int32_t top = exact_top(total);
-        exact_set(&half_unit, off.negative, 1, (top > least ? top : least) - how->kept - 1);
-        tie = how->nearest && exact_compare(&off, &half_unit) == 0;
-    }
+    json_text_of("how", nearest ? "to nearest" : "toward zero");
     json_boolean_of("up", up);
     json_boolean_of("tie", tie);
-    json_boolean_of("overflow", 0);
-    off.negative = total->negative;
+    json_boolean_of("overflow", !finite);
     if (exact) {
         json_null_of("off");
     } else {
+        off.negative = total->negative;
         write_exact_of("off", &off);
     }
     json_close('}');
 }
 
-/* -- a group ------------------------------------------------------------------------- */
+/* -- steps --------------------------------------------------------------------------- */
 
-static void write_sources(const struct group *group, int32_t greatest)
+enum { ROOM = 8192 }; /* rows of a chain of INPUT_LIST_ROOM k */
+
+static struct tf_told rows[ROOM];
+struct tf_mma_trace trace = {rows, ROOM, 0, 0};
+
+/* The rows of one step, up to `end`, and the k of a group. */
+static struct step {
+    const struct tf_told *begin, *end;
+    int32_t ks[TF_DEEPEST], count;
+} step;
+
+static const struct tf_told *find(int what, const struct tf_told *from)
+{
+    while (from < step.end && from->what != what) {
+        from++;
+    }
+    return from < step.end ? from : 0;
+}
+
+/* How many k the term has whose first one is the group's `first`. */
+static int32_t term_count(const struct chain *chain, int32_t first)
+{
+    return step.count - first < chain->group ? step.count - first : chain->group;
+}
+
+static void write_sources(const struct chain *chain, int64_t greatest)
 {
     int found = 0;
-    json_key("sources");
-    json_open('[');
-    for (int32_t i = 0; i < group->term_count && greatest > TF_NO_EXPONENT / 2; i++) {
-        const struct term *term = &group->terms[i];
+    begin_list("sources");
+    for (const struct tf_told *term = step.begin; greatest > TF_NO_EXPONENT / 2; term++) {
+        term = find(TF_TOLD_TERM, term);
+        if (!term) {
+            break;
+        }
         if (term->exponent != greatest) {
             continue;
         }
         found = 1;
+        const int32_t first = (int32_t)term->k * chain->group;
         json_begin_text();
-        json_put(term->count ? "k " : "c");
-        if (term->count) {
-            json_put_integer(term->ks[0]);
+        json_put(term->k < 0 ? "c" : "k ");
+        if (term->k >= 0) {
+            json_put_integer(step.ks[first]);
         }
-        if (term->count > 1) {
+        if (term->k >= 0 && term_count(chain, first) > 1) {
             json_put_character('-');
-            json_put_integer(term->ks[term->count - 1]);
+            json_put_integer(step.ks[first + term_count(chain, first) - 1]);
         }
         json_end_text();
     }
@@ -128,20 +163,19 @@ static void write_sources(const struct group *group, int32_t greatest)
     json_close(']');
 }
 
-/* Returns how often 2^unit is in it. */
-static int64_t write_term(const struct term *term, int32_t unit)
+static void write_term(const struct chain *chain, const struct tf_told *term, int32_t unit)
 {
-    const int32_t shift = term->significand ? term->unit - unit : 0;
-    const int64_t units = tf_mma_align(term->significand, shift, (uint32_t)term->negative);
+    const int64_t units = term->kept;
     const uint64_t magnitude = units < 0 ? 0 - (uint64_t)units : (uint64_t)units;
+    const int32_t first = (int32_t)term->k * chain->group;
     struct exact exact, kept, cut;
-    exact_set(&exact, term->negative, term->significand, term->unit);
-    exact_set(&kept, term->negative, magnitude, unit);
+    told_exact(&exact, term);
+    exact_set(&kept, (int)term->negative, magnitude, unit);
     exact_subtract(&cut, &exact, &kept);
     json_open('{');
-    write_ks(term->ks, term->count);
+    write_ks(step.ks + (term->k < 0 ? 0 : first), term->k < 0 ? 0 : term_count(chain, first));
     write_exact_of("exact", &exact);
-    write_exponent("exponent", term->exponent);
+    write_exponent("exponent", (int32_t)term->exponent);
     write_exact_of("kept", &kept);
     write_units("keptUnits", units);
     if (exact_is_zero(&cut)) {
@@ -150,102 +184,112 @@ static int64_t write_term(const struct term *term, int32_t unit)
         write_exact_of("cut", &cut);
     }
     json_close('}');
-    return units;
 }
 
-static void begin_group(const struct group *group)
+/* A group of finite numbers, after its reasons for Inf or NaN. */
+static void write_terms(const struct chain *chain, const struct tf_told *sum)
 {
-    json_open('{');
-    json_text_of("kind", "group");
-    write_ks(group->ks, group->count);
-    write_value_of("accumulator", accumulator_format(group->rounding.half),
-                   group->accumulator);
-}
-
-static void end_group(const struct group *group)
-{
-    write_value_of("result", accumulator_format(group->rounding.half), group->result);
-    json_close('}');
-}
-
-void write_group(const struct group *group)
-{
-    int32_t greatest = group->floor;
-    for (int32_t i = 0; i < group->term_count; i++) {
-        const int32_t exponent = group->terms[i].exponent;
-        greatest = exponent > greatest ? exponent : greatest;
-    }
-    const int none = greatest <= TF_NO_EXPONENT / 2;
-    const int32_t unit = none ? 0 : greatest - group->fraction;
-    begin_group(group);
-    json_key("special");
-    json_open('[');
-    json_close(']');
-    json_key("terms");
-    json_open('[');
-    int64_t sum = 0;
-    for (int32_t i = 0; i < group->term_count; i++) {
-        sum += write_term(&group->terms[i], unit);
+    const struct tf_told *rounded = find(TF_TOLD_ROUNDED, step.begin);
+    const int none = sum->exponent <= TF_NO_EXPONENT / 2;
+    const int32_t unit = none ? 0 : (int32_t)sum->unit;
+    begin_list("terms");
+    for (const struct tf_told *term = step.begin; (term = find(TF_TOLD_TERM, term)); term++) {
+        write_term(chain, term, unit);
     }
     json_close(']');
-    write_exponent("greatest", greatest);
-    write_sources(group, greatest);
+    write_exponent("greatest", (int32_t)sum->exponent);
+    write_sources(chain, sum->exponent);
     write_exponent("unit", none ? TF_NO_EXPONENT : unit);
-    write_units("totalUnits", sum);
+    write_units("totalUnits", sum->kept);
     struct exact total;
-    exact_set(&total, sum < 0, sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum, unit);
+    exact_set(&total, (int)sum->negative, (uint64_t)sum->significand, unit);
     write_exact_of("total", &total);
-    write_sum_rounding(&group->rounding, &total, group->result);
-    end_group(group);
+    write_sum_rounding(chain->half, &total, step.end->kept,
+                       rounded ? (int32_t)rounded->exponent : 0);
 }
 
-void begin_special_group(const struct group *group)
+static void write_no_terms(void)
 {
-    begin_group(group);
-    json_key("special");
-    json_open('[');
-}
-
-void end_special_group(const struct group *group)
-{
-    json_close(']');
-    json_key("terms");
-    json_open('[');
+    begin_list("terms");
     json_close(']');
     json_null_of("greatest");
-    json_key("sources");
-    json_open('[');
+    begin_list("sources");
     json_close(']');
     json_null_of("unit");
     json_null_of("totalUnits");
     json_null_of("total");
     json_null_of("rounding");
-    end_group(group);
 }
 
-/* -- an addition --------------------------------------------------------------------- */
-
-void write_addition(int half, const int32_t *ks, int32_t count, uint32_t sum,
-                    uint64_t accumulator, int promotes, uint64_t result)
+/* A group without k, which fills up an instruction, is a step where it changes something. */
+static void write_group(const struct chain *chain)
 {
+    const struct tf_told *sum = find(TF_TOLD_SUM, step.begin), *group = step.end;
+    if (step.count == 0 && !chain->emulated && group->kept == group->significand) {
+        return;
+    }
+    json_open('{');
+    json_text_of("kind", "group");
+    write_ks(step.ks, step.count);
+    write_accumulator(chain->half, "accumulator", group->significand);
+    begin_list("special");
+    if (!sum && !(chain->write_nans && chain->write_nans(step.ks, step.count))) {
+        write_reasons(operands.a, operands.b, step.ks, step.count,
+                      (uint32_t)group->significand);
+    }
+    json_close(']');
+    if (sum) {
+        write_terms(chain, sum);
+    } else {
+        write_no_terms();
+    }
+    write_accumulator(chain->half, "result", group->kept);
+    json_close('}');
+}
+
+static void write_addition(const struct chain *chain, int32_t first, int32_t end)
+{
+    const struct tf_told *addition = step.end, *rounded = find(TF_TOLD_ROUNDED, step.begin);
     struct exact x, y, total;
-    const int format = accumulator_format(half);
-    const uint64_t sum_code = accumulator_code(half, sum);
-    any_exact(&x, format, sum_code);
-    any_exact(&y, format, accumulator);
+    any_exact(&x, ANY_FLOAT32, (uint32_t)addition->significand);
+    any_exact(&y, ANY_FLOAT32, (uint32_t)addition->unit);
     json_open('{');
     json_text_of("kind", "addition");
-    write_ks(ks, count);
-    write_value_of("sum", format, sum_code);
-    write_value_of("accumulator", format, accumulator);
-    json_boolean_of("promotes", promotes);
+    write_ks(operands.ks + first, end - first);
+    write_accumulator(chain->half, "sum", addition->significand);
+    write_accumulator(chain->half, "accumulator", addition->unit);
+    json_boolean_of("promotes", (int)addition->k);
     if (exact_is_finite(&x) && exact_is_finite(&y)) {
-        const struct sum_rounding how = {half, 1, half ? 10 : 23};
         exact_add(&total, &x, &y);
-        write_sum_rounding(&how, &total, result);
+        write_sum_rounding(1, &total, addition->kept,
+                           rounded ? (int32_t)rounded->exponent : 0);
     } else {
         json_null_of("rounding");
     }
-    write_value_of("result", format, result);
+    write_accumulator(chain->half, "result", addition->kept);
     json_close('}');
+}
+
+void write_trace(const struct chain *chain)
+{
+    const int32_t first = (int32_t)trace.first;
+    int32_t summed = first, end = first; /* k whose sum is not added yet */
+    step.begin = rows;
+    step.count = 0;
+    for (step.end = rows; step.end < rows + trace.count; step.end++) {
+        if (step.end->what == TF_TOLD_K) {
+            step.ks[step.count++] = (int32_t)step.end->k;
+            end = step.end->k >= end ? (int32_t)step.end->k + 1 : end;
+        } else if (step.end->what == TF_TOLD_GROUP) {
+            write_group(chain);
+        } else if (step.end->what == TF_TOLD_ADDITION) {
+            write_addition(chain, step.end->k ? first : summed, end);
+            summed = end;
+        }
+        if (step.end->what == TF_TOLD_GROUP || step.end->what == TF_TOLD_ADDITION) {
+            step.begin = step.end + 1;
+            step.count = 0;
+        }
+    }
+    trace.count = 0;
 }

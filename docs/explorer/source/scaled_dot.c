@@ -1,7 +1,6 @@
 /* The same of block-scaled instructions: src/tensor_core/scaled_mma_model.h. */
 #include "dot_operands.h"
 #include "mma_steps.h"
-#include "special_reasons.h"
 
 static struct tf_scaled_model model;
 static uint8_t scales_a[INPUT_LIST_ROOM], scales_b[INPUT_LIST_ROOM]; /* of blocks: codes */
@@ -34,80 +33,24 @@ static const char *read_scales(int32_t n)
     return 0;
 }
 
-/* -- one instruction ----------------------------------------------------------------- */
-
-static void fill_terms(struct group *group, int32_t first, uint32_t c)
-{
-    group->terms[0] = accumulator_term(0, c, model.zero_c);
-    group->term_count = 1;
-    for (int32_t i = 0; i < group->count; i += model.group) {
-        const int32_t k = first + i, left = group->count - i;
-        const int32_t here = left < model.group ? left : model.group;
-        const struct tf_scaled_term found = tf_scaled_group(
-            &model, operands.a + k, 1, operands.b + k, 1, here,
-            scales_a[k / model.block], scales_b[k / model.block]);
-        const int negative = found.significand < 0;
-        const uint64_t magnitude =
-            negative ? 0 - (uint64_t)found.significand : (uint64_t)found.significand;
-        const int32_t unit = magnitude ? found.exponent - TF_SCALED_UNIT : 0;
-        const struct term term = {here,      operands.ks + k, negative,
-                                  magnitude, unit,           found.exponent};
-        group->terms[group->term_count++] = term;
-    }
-}
-
-static int write_nan_scales(int32_t first, int32_t count, int writes)
+static int write_nan_scales(const int32_t *ks, int32_t count)
 {
     int found = 0;
-    for (int32_t k = first; k < first + count; k += model.block) {
-        const int32_t block = k / model.block;
+    for (int32_t i = 0; i < count; i += model.block) {
+        const int32_t block = ks[i] / model.block;
         for (int b = 0; b < 2; b++) {
-            const uint8_t *scales = b ? scales_b : scales_a;
-            if (!tf_scaled_is_nan(&model, scales[block])) {
+            if (!tf_scaled_is_nan(&model, (b ? scales_b : scales_a)[block])) {
                 continue;
             }
             found = 1;
-            if (writes) {
-                json_begin_text();
-                json_put(b ? "the scale of b, block " : "the scale of a, block ");
-                json_put_integer(block);
-                json_put(", is NaN");
-                json_end_text();
-            }
+            json_begin_text();
+            json_put(b ? "the scale of b, block " : "the scale of a, block ");
+            json_put_integer(block);
+            json_put(", is NaN");
+            json_end_text();
         }
     }
     return found;
-}
-
-static uint64_t instruction(int32_t first, int32_t count, uint64_t accumulator)
-{
-    static struct group group;
-    const int32_t block = first / model.block;
-    const uint32_t *a = operands.a + first, *b = operands.b + first;
-    const uint32_t c = (uint32_t)accumulator;
-    group.ks = operands.ks + first;
-    group.count = count;
-    group.accumulator = accumulator;
-    group.result =
-        tf_scaled_instruction(&model, a, 1, scales_a + block, b, 1,
-                              scales_b + block, count, c);
-    group.floor = model.floor;
-    group.fraction = model.fraction;
-    group.rounding.half = group.rounding.nearest = 0;
-    group.rounding.kept = 23;
-    if (write_nan_scales(first, count, 0)) {
-        begin_special_group(&group);
-        write_nan_scales(first, count, 1);
-        end_special_group(&group);
-    } else if (tf_mma_special(0, a, 1, b, 1, count, c)) {
-        begin_special_group(&group);
-        write_reasons(operands.a, operands.b, group.ks, count, c);
-        end_special_group(&group);
-    } else {
-        fill_terms(&group, first, c);
-        write_group(&group);
-    }
-    return group.result;
 }
 
 /* -- the call ------------------------------------------------------------------------ */
@@ -152,15 +95,15 @@ int32_t page_scaled_dot(int a, int b, int32_t n)
     if (why) {
         return json_failure(why);
     }
-    const int32_t depth = model.depth;
-    uint64_t result = start;
+    const struct chain how = {0, 0, model.group, write_nan_scales};
     json_begin();
     json_open('{');
     json_key("steps");
     json_open('[');
-    for (int32_t k = 0; k < n; k += depth) {
-        result = instruction(k, n - k < depth ? n - k : depth, result);
-    }
+    trace.first = 0;
+    const uint32_t result = tf_scaled_chain(&model, operands.a, 1, scales_a, operands.b, 1,
+                                            scales_b, n, (uint32_t)start, &trace);
+    write_trace(&how);
     json_close(']');
     write_value_of("result", ANY_FLOAT32, result);
     struct exact sum;

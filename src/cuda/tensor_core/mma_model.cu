@@ -270,7 +270,7 @@ inline float redo_one(const struct tiles &tiles, int first, int count, int row,
     return __uint_as_float(tf_mma_dot(
         &model, (const uint32_t *)tiles.a + first * LDA + row, LDA,
         (const uint32_t *)tiles.b + first * LDB + column, LDB, count,
-        __float_as_uint(c), 0));
+        __float_as_uint(c), 0, 0));
 }
 
 /* All elements of a thread again. They go by way of shared memory, where the thread has

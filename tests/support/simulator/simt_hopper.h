@@ -387,7 +387,7 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
             nothing ? 0
                     : tf_mma_accumulate(&does->model, &numbers[row * depth], 1,
                                         &numbers[(16 + column) * depth], 1, does->depth,
-                                        before));
+                                        before, 0));
         memcpy(&d[i], &IN_FLIGHT, 4);
     }
     yield(WARP);

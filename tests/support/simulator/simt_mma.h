@@ -249,7 +249,7 @@ inline void simt_mma(const char *unit, float *d, const uint32_t *a, const uint32
                                   : does->numbers_b[code_b & mask];
             }
             memcpy(&c, &accumulators[i], 4);
-            c = tf_mma_accumulate(&does->model, x, 1, y, 1, does->depth, c);
+            c = tf_mma_accumulate(&does->model, x, 1, y, 1, does->depth, c, 0);
             memcpy(&d[i], &c, 4);
         }
     }

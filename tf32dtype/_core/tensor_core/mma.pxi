@@ -107,11 +107,7 @@ def mma_accumulate(model, a, b, c):
     ndarray of uint32, (n,)
     """
     cdef tf_device fields
-    cdef bint rounded = hasattr(model, "arithmetic")
-    if rounded:
-        fill_rounded(&fields.rounded, model)
-    else:
-        fill_model(&fields.model, model)
+    cdef bint rounded = fill_any(&fields, model)
     cdef cnp.ndarray x = words_of(a, 2, model.a), y = words_of(b, 2, model.b)
     cdef cnp.ndarray z = words_of(c, 1)
     if np.shape(x) != np.shape(y) or len(x) != len(z):
@@ -129,15 +125,78 @@ def mma_accumulate(model, a, b, c):
         for i in range(n):
             if tf_is_stopped(&watch, True):
                 break
-            if rounded:
-                d[i] = tf_rounded_accumulate(&fields.rounded, p + i * k, 1, q + i * k, 1,
-                                             k, r[i])
-            else:
-                d[i] = tf_mma_accumulate(&fields.model, p + i * k, 1, q + i * k, 1, k,
-                                         r[i])
+            d[i] = accumulate(&fields, rounded, p + i * k, q + i * k, k, r[i], NULL)
     if tf_is_stopped(&watch, False):
         raise_failure()
     return out
+
+
+cdef int fill_any(tf_device *fields, model) except -1:
+    """Return whether `fields.rounded` is the model; `fields.model` is it otherwise."""
+    if hasattr(model, "arithmetic"):
+        fill_rounded(&fields.rounded, model)
+        return 1
+    return fill_model(&fields.model, model)
+
+
+cdef uint32_t accumulate(const tf_device *fields, bint rounded, const uint32_t *a,
+                         const uint32_t *b, npy_intp k, uint32_t c,
+                         tf_mma_trace *trace) noexcept nogil:
+    if rounded:
+        return tf_rounded_accumulate(&fields.rounded, a, 1, b, 1, k, c, trace)
+    return tf_mma_accumulate(&fields.model, a, 1, b, 1, k, c, trace)
+
+
+#: `what` of struct tf_told, in the order of its enum.
+TOLD = "k", "term", "sum", "rounded", "group", "addition", "brought"
+
+
+def mma_trace(model, a, b, c, npy_intp every):
+    """Record how one element of `mma_accumulate` comes about.
+
+    Parameters
+    ----------
+    model : Model
+        What groups do; any values of its parameters.
+    a, b : ndarray of uint32, (k,)
+        The bits of float32 numbers, as for `mma_accumulate`.
+    c : int
+        Those of the accumulator.
+    every : int
+        How many k are summed from 0 before they are added to the accumulator, a float32;
+        0: all are one chain from the accumulator on.
+
+    Returns
+    -------
+    list of tuple
+        The rows of struct tf_told; the first member is one of `TOLD`.
+    """
+    cdef tf_device fields
+    cdef bint rounded = fill_any(&fields, model)
+    cdef cnp.ndarray x = words_of(a, 1, model.a), y = words_of(b, 1, model.b), rows
+    if len(x) != len(y) or every < 0:
+        raise ValueError("a and b must have the same length, and every be 0 or more; got"
+                         f" {a.shape}, {b.shape} and {every}")
+    cdef const uint32_t *p = <const uint32_t *>cnp.PyArray_BYTES(x)
+    cdef const uint32_t *q = <const uint32_t *>cnp.PyArray_BYTES(y)
+    cdef npy_intp k = len(x), first
+    cdef uint32_t start = c, total, sum
+    cdef tf_mma_trace trace
+    trace.count = 0
+    for counted in (False, True):
+        rows = np.empty((trace.count if counted else 0, 7), np.int64)
+        trace.rows = <tf_told *>cnp.PyArray_BYTES(rows)
+        trace.room, trace.count, trace.first = len(rows), 0, 0
+        if every == 0:
+            accumulate(&fields, rounded, p, q, k, start, &trace)
+            continue
+        total = start
+        for first in range(0, k, every):
+            trace.first = first
+            sum = accumulate(&fields, rounded, p + first, q + first,
+                             min(every, k - first), 0, &trace)
+            total = tf_mma_add_sum(sum, total, 0, True, &trace)
+    return [(TOLD[row[0]], *row[1:]) for row in rows.tolist()]
 
 
 cdef tf_matrix matrix_of(cnp.ndarray x, kind):

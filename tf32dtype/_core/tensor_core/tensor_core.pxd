@@ -23,8 +23,17 @@ cdef extern from "tensor_core/mma_model.h" nogil:
         int32_t zero_c
         int32_t zero_products
         int32_t negative_zero
+    struct tf_told:
+        pass
+    struct tf_mma_trace:
+        tf_told *rows
+        int64_t room
+        int64_t count
+        int64_t first
+    uint32_t tf_mma_add_sum(uint32_t, uint32_t, int32_t, int, tf_mma_trace *)
     uint32_t tf_mma_accumulate(const tf_mma_model *, const uint32_t *, int64_t,
-                             const uint32_t *, int64_t, int64_t, uint32_t)
+                             const uint32_t *, int64_t, int64_t, uint32_t,
+                             tf_mma_trace *)
 
 
 cdef extern from "tensor_core/rounded_model.h" nogil:
@@ -49,7 +58,8 @@ cdef extern from "tensor_core/rounded_model.h" nogil:
         int32_t least_a
         int32_t least_b
     uint32_t tf_rounded_accumulate(const tf_rounded_model *, const uint32_t *, int64_t,
-                                   const uint32_t *, int64_t, int64_t, uint32_t)
+                                   const uint32_t *, int64_t, int64_t, uint32_t,
+                                   tf_mma_trace *)
 
 
 cdef extern from "tensor_core/mma_matmul.h" nogil:

@@ -171,7 +171,8 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
     for (int lane = 0; lane < LANES; lane++) {
         if (wanted[lane]) {
             next[lane] = tf_float_of(tf_mma_dot(
-                &plan->model, p, 1, q[lane], 1, count, tf_bits_of(c[lane]), scale));
+                &plan->model, p, 1, q[lane], 1, count, tf_bits_of(c[lane]), scale,
+                0));
         }
     }
     return next;
