@@ -1,4 +1,4 @@
-# C declarations of the files beside this one.
+# C declarations of the files next to this one.
 
 from cpython.object cimport PyObject, PyTypeObject
 

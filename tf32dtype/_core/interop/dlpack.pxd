@@ -1,4 +1,4 @@
-# C declarations of the header beside this file.
+# C declarations of the header next to this file.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 

@@ -1,4 +1,4 @@
-# C declarations of the files beside this one.
+# C declarations of the files next to this one.
 
 from tf32dtype._core.programs.blas.blas cimport tf_blas_mode
 from tf32dtype._core.programs.call_sites cimport tf_source_finder
