@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks/dequantize.h"
+#include "blocks/kernels.h"
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 #include "runtime/streaming.h"
-#include "blocks/kernels.h"
 #include "runtime/thread_pool.h"
 
 /* -- lines and pieces of them ------------------------------------------------------ */

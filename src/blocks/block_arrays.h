@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "blocks/quantize_block.h"
+#include "blocks/block_plan.h"
 
 struct tf_block_lines {
     ptrdiff_t count, length;

@@ -3,11 +3,12 @@
 #include "blocks/block_matmul.h"
 
 #include "blocks/block_pack.h"
+#include "blocks/code_tables.h"
 #include "blocks/kernels.h"
-#include "runtime/fp_environment.h"
-#include "matmul/specials.h"
 #include "matmul/epilogue.h"
-#include "matmul/tile.h"
+#include "matmul/pack.h"
+#include "matmul/specials.h"
+#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 

@@ -4,9 +4,10 @@
 
 #include <math.h>
 
+#include "blocks/code_tables.h"
 #include "blocks/kernels.h"
+#include "matmul/pack.h"
 #include "matmul/specials.h"
-#include "matmul/tile.h"
 #include "runtime/sizes.h"
 
 struct tf_packed_block_operand

@@ -2,8 +2,10 @@
 #ifndef TF32DTYPE_BLOCKS_BLOCK_PACK_H
 #define TF32DTYPE_BLOCKS_BLOCK_PACK_H
 
-#include "blocks/block_matmul.h"
+#include "blocks/block_operand.h"
 #include "matmul/bf16_dot.h"
+#include "matmul/operand.h"
+#include "matmul/workspace.h"
 
 enum {
     TF_BLOCKS = TF_KC / TF_LEAST_BLOCK, /* of a line that are packed at a time */

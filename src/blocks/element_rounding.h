@@ -9,17 +9,10 @@
 
 #include "blocks/block_formats.h"
 
-enum {
-    TF_BLOCK_LANES = 16,
-#if defined(TF_BLOCK_SHARE)
-    TF_BLOCK_MOST = TF_BLOCK_SHARE, /* that a thread has: see cuda/blocks/warp_shares.h */
-#else
-    TF_BLOCK_MOST = 128, /* numbers of a block */
-#endif
-};
+enum { TF_BLOCK_LANES = 16 };
 
-/* What is rare, and is not to be part of every loop. On a GPU what takes arrays is, as
- * these are registers there, which have no address. */
+/* Out of line on a CPU, to keep loops small. On a GPU functions of arrays are inlined:
+ * these are in registers, which have no address. */
 #if defined(__CUDACC__)
 #define TF_NOINLINE static __noinline__
 #define TF_RARE_OF_ARRAYS TF_INLINE
@@ -91,16 +84,6 @@ TF_INLINE uint32_t tf_greatest_magnitude(const float *x, int n)
     }
     return most;
 }
-
-/* The same of the whole block that n numbers are of. */
-TF_INLINE uint32_t tf_greatest_of_block(const float *x, int n)
-#if defined(TF_BLOCK_SHARE)
-    ;
-#else
-{
-    return tf_greatest_magnitude(x, n);
-}
-#endif
 
 /* -- elements ---------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 #ifndef TF32DTYPE_BLOCKS_QUANTIZE_BLOCK_H
 #define TF32DTYPE_BLOCKS_QUANTIZE_BLOCK_H
 
-#include "blocks/dequantize.h"
 #include "blocks/scale_search.h"
 
 /* Writes for each of n quotients the fraction of a unit above which its magnitude is
@@ -89,9 +88,9 @@ TF_RARE_OF_ARRAYS void tf_round_numbers(struct tf_element e, float lowest, float
                                         enum tf_rounding rounding, const uint64_t *draws,
                                         const float *numbers, float *out)
 {
-    uint32_t open[TF_BLOCK_MOST], any = 1;
+    uint32_t open[TF_BLOCK_SHARE], any = 1;
     if (rounding != TF_TIES_TO_EVEN && tf_is_moderate(s)) {
-        float threshold[TF_BLOCK_MOST];
+        float threshold[TF_BLOCK_SHARE];
         tf_thresholds(x, numbers, n, rounding, draws, threshold);
         any =
             tf_round_most(e, lowest, greatest, x, n, s, rounding, threshold, open, out);
@@ -119,23 +118,7 @@ TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greate
         tf_round_numbers(e, lowest, greatest, x, n, s, TF_TIES_TO_EVEN, 0, x, out);
         return;
     }
-#if defined(TF_BLOCK_SHARE) /* threads divide once, vectors as often as they multiply */
-    if (!(tf_bits_of(s) & TF_FRACTION_BITS)) { /* a power of two: exact, or rounded to 0 */
-        const float inverse = tf_float_of((UINT32_C(254) << 23) - tf_bits_of(s));
-        for (int i = 0; i < n; i++) {
-            out[i] = tf_between(lowest, x[i] * inverse, greatest);
-        }
-        return;
-    }
-    const float inverse = 1.0f / s;
-    for (int i = 0; i < n; i++) {
-        out[i] = tf_between(lowest, tf_quotient_to_odd_by(x[i], s, inverse), greatest);
-    }
-#else
-    for (int i = 0; i < n; i++) {
-        out[i] = tf_between(lowest, tf_quotient_to_odd(x[i], s), greatest);
-    }
-#endif
+    tf_divide_moderate(x, n, s, lowest, greatest, out);
 }
 
 /* What a block with the greatest magnitude a is normalized by. */
@@ -182,7 +165,7 @@ TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
 {
     const struct tf_element lo = tf_elements[tf_plan_residual(plan)];
     const int n = tf_block_size(plan);
-    float rest[TF_BLOCK_MOST];
+    float rest[TF_BLOCK_SHARE];
     for (int i = 0; i < n; i++) {
         rest[i] = tf_fma(-scale, block->hi[i], xs[i]);
     }
@@ -245,7 +228,7 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
     const int n = tf_block_size(plan), two = tf_plan_residual(plan) >= 0;
     const float normal = tf_normal_of(a), greatest = plan->element_max;
     const int searches = tf_plan_searches(plan);
-    float xs[TF_BLOCK_MOST];
+    float xs[TF_BLOCK_SHARE];
     for (int i = 0; i < n; i++) {
         xs[i] = x[i] * normal;
     }
@@ -318,7 +301,7 @@ TF_INLINE void tf_round_block_by(tf_round_finite_fn *finite, struct tf_element e
     }
     /* What is not finite counts as zero, takes no part of the residual, and becomes NaN
      * or the greatest number. */
-    float numbers[TF_BLOCK_MOST];
+    float numbers[TF_BLOCK_SHARE];
     int infinities = 0;
     for (int i = 0; i < n; i++) {
         const uint32_t magnitude = tf_bits_of(x[i]) & TF_MAGNITUDE_BITS;

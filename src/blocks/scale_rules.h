@@ -2,113 +2,7 @@
 #ifndef TF32DTYPE_BLOCKS_SCALE_RULES_H
 #define TF32DTYPE_BLOCKS_SCALE_RULES_H
 
-#include "blocks/element_rounding.h"
-#include "runtime/asserts.h"
-
-struct tf_block_format {
-    int element;  /* of tf_elements */
-    int residual; /* another one; -1: none */
-    int scale;    /* of tf_scales */
-    int block;    /* numbers: 16, 32, 64 or 128 */
-    float tensor_scale; /* what all scales are multiplied by */
-};
-
-enum tf_block_rule {
-    TF_RULE_AMAX,
-    TF_RULE_FLOOR,
-    TF_RULE_EVEN,
-    TF_RULE_NF,
-    TF_RULE_MSE,
-    TF_RULE_PUBLISHED,
-    TF_RULE_COUNT
-};
-
-enum { TF_SCALE_ROOM = 256 + 48 }; /* codes of a scale, and a window beyond the last */
-
-/* All that blocks of one array have in common. */
-struct tf_block_plan {
-    struct tf_block_format layout;
-    int rule, rounding;
-    int nan_on_special; /* one Inf or NaN makes the scale NaN; else each stays alone */
-    int32_t least, top; /* codes of scales of blocks that are not zero */
-    float element_max;  /* M, the greatest number of the element */
-    float residual_min, residual_max;
-    float search_limit; /* L: what the search lets the first code reach */
-    /* S and R of every code; the last one's beyond it. */
-    float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
-};
-TF_STATIC_ASSERT(sizeof(struct tf_block_plan) == 2488 &&
-                     TF_OFFSETOF(struct tf_block_plan, scales) == 56,
-                 "the CPU fills a plan, and a GPU reads its bytes");
-
-/* -- the plan ---------------------------------------------------------------------- */
-
-/* What kernels on a GPU are compiled for, so that the rest of the text falls away. */
-TF_INLINE int tf_plan_residual(const struct tf_block_plan *plan)
-{
-#if defined(TF_PLAN_RESIDUAL)
-    (void)plan;
-    return TF_PLAN_RESIDUAL;
-#else
-    return plan->layout.residual;
-#endif
-}
-
-TF_INLINE int tf_plan_searches(const struct tf_block_plan *plan)
-{
-#if defined(TF_PLAN_SEARCHES)
-    (void)plan;
-    return TF_PLAN_SEARCHES;
-#else
-    return plan->rule == TF_RULE_MSE;
-#endif
-}
-
-/* Numbers of a block: whole vectors, as compilers are to know. */
-TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
-{
-#if defined(TF_BLOCK_SHARE)
-    (void)plan;
-    return TF_BLOCK_SHARE;
-#else
-    return plan->layout.block & -TF_BLOCK_LANES;
-#endif
-}
-
-TF_NOINLINE void tf_block_plan_fill(struct tf_block_plan *plan,
-                                struct tf_block_format layout, int rule, int rounding,
-                                int nan_on_special)
-{
-    const struct tf_element e = tf_elements[layout.element];
-    const struct tf_scale s = tf_scales[layout.scale];
-    const int two = layout.residual >= 0;
-    const struct tf_element lo = tf_elements[two ? layout.residual : layout.element];
-    plan->layout = layout;
-    plan->rule = rule;
-    plan->rounding = rounding;
-    plan->nan_on_special = nan_on_special;
-    plan->least = s.kind == TF_SCALE_POWERS ? 0 : 1;
-    plan->top = s.kind == TF_SCALE_POWERS ? 254 : s.kind == TF_SCALE_E4M3 ? 0x7E : 255;
-    plan->element_max = tf_element_greatest(e);
-    /* Half a unit beyond the greatest still becomes it. Where the numbers lie evenly, a
-     * little less range is worth some precision. */
-    const int mantissa = tf_element_mantissa(e);
-    const int wide = e.format >= 0 && tf_format_rows[e.format]->exponent_bits > 2;
-    const int exponent = (int)(tf_bits_of(plan->element_max) >> 23) - 127;
-    plan->search_limit = wide ? plan->element_max + tf_power_of_two(exponent - mantissa - 1)
-                       : 1.25f * plan->element_max;
-    plan->residual_max = tf_element_greatest(lo);
-    plan->residual_min = lo.format >= 0 || rule == TF_RULE_PUBLISHED
-                       ? -plan->residual_max
-                       : (float)lo.least * tf_power_of_two(-lo.fraction);
-    for (int c = 0; c < TF_SCALE_ROOM; c++) {
-        const uint32_t code = (uint32_t)(c < plan->top ? c : plan->top);
-        plan->scales[c] = tf_block_scale(s, layout.tensor_scale, code);
-        plan->residual_scales[c] = tf_residual_scale(s, lo, code);
-    }
-}
-
-/* -- scales of blocks -------------------------------------------------------------- */
+#include "blocks/block_hooks.h"
 
 /* The least code with t <= limit * factor * scale, product by product rounded to float32
  * but the last; the greatest one, if none is. */
@@ -184,35 +78,11 @@ TF_NOINLINE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
     return below + (twice > middle || (twice == middle && (below & 1)));
 }
 
-/* What some rules ask of a block beside its greatest magnitude. */
-struct tf_spread {
-    double mean, deviation;
-};
-
 TF_INLINE int tf_rule_needs_spread(const struct tf_block_plan *plan)
 {
     return plan->rule == TF_RULE_NF ||
            (plan->rule == TF_RULE_PUBLISHED && tf_plan_residual(plan) < 0);
 }
-
-TF_RARE_OF_ARRAYS struct tf_spread tf_block_spread(const float *x, int n)
-#if defined(TF_BLOCK_SHARE)
-    ;
-#else
-{
-    double sum = 0, squares = 0;
-    for (int i = 0; i < n; i++) {
-        sum += (double)x[i];
-    }
-    const double mean = sum / n;
-    for (int i = 0; i < n; i++) {
-        const double d = (double)x[i] - mean;
-        squares += d * d;
-    }
-    const struct tf_spread spread = {mean, tf_square_root(squares / n)};
-    return spread;
-}
-#endif
 
 /* The scale's code by every rule but the search; a > 0 is the greatest magnitude, and
  * `spread` counts where the rule needs it. */

@@ -17,12 +17,7 @@
 struct tf_block {
     uint32_t code, residual_code; /* of the scales */
     uint32_t special;             /* some number is not finite */
-    float hi[TF_BLOCK_MOST], lo[TF_BLOCK_MOST];
-};
-
-/* Codes by cost, or by greatest error: the least one's, and the next one's; -1: none. */
-struct tf_kept {
-    int32_t first, second;
+    float hi[TF_BLOCK_SHARE], lo[TF_BLOCK_SHARE];
 };
 
 /* Scales that the search tries: an octave's, and one more. */
@@ -37,37 +32,6 @@ TF_INLINE int32_t tf_scale_count(const struct tf_block_plan *plan, int32_t from)
     const int32_t left = plan->top - from + 1, most = tf_scale_window(plan);
     return left < most ? left : most;
 }
-
-/* Of n normalized numbers xs. */
-TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
-                                         const struct tf_block_plan *plan,
-                                         const float *xs, int n, float a, float normal,
-                                         int two, int extremes)
-#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/blocks/warp_shares.h */
-    ;
-#else
-{
-    struct tf_magnitudes magnitudes;
-    magnitudes.n = n > 2 * TF_BLOCK_LANES ? n : 2 * TF_BLOCK_LANES;
-    for (int i = 0; i < TF_BLOCK_LANES; i++) {
-        magnitudes.x[TF_BLOCK_LANES + i] = 0;
-    }
-    for (int i = 0; i < n; i++) {
-        magnitudes.x[i] = tf_magnitude_of(xs[i]);
-    }
-    float cost[TF_COSTS];
-    const int32_t from = tf_least_code(plan, plan->scales, 1.0f, (double)plan->search_limit, a);
-    const int32_t count = tf_scale_count(plan, from);
-    tf_scale_costs(e, plan->element_max, &magnitudes, plan->scales + from, normal, count,
-                   extremes, cost);
-    const int first = tf_first_least(cost, count, -1);
-    struct tf_kept kept = {from + first, -1};
-    if (two && count > 1) {
-        kept.second = from + tf_first_least(cost, count, first);
-    }
-    return kept;
-}
-#endif
 
 /* Returns the greatest remainder of the nearest numbers. */
 TF_INLINE float tf_remainders_of(struct tf_element e, float greatest, const float *xs,
@@ -124,30 +88,6 @@ TF_INLINE struct tf_codes tf_residual_codes(const struct tf_block_plan *plan,
     const struct tf_codes codes = {from, to - from + 1};
     return codes;
 }
-
-/* The residual's scale that leaves the least error of n remainders, and that error. */
-TF_INLINE float tf_search_remainders(struct tf_element lo,
-                                     const struct tf_block_plan *plan,
-                                     const struct tf_remainders *r, int n, float scale,
-                                     float most, int32_t *code)
-#if defined(TF_BLOCK_SHARE) /* by all threads of the block: cuda/blocks/warp_shares.h */
-    ;
-#else
-{
-    *code = 0;
-    if (most == 0) {
-        return 0;
-    }
-    float cost[TF_COSTS];
-    const struct tf_codes codes =
-        tf_residual_codes(plan, tf_residual_window_of(plan, lo), scale, most);
-    tf_residual_costs(lo, plan->residual_min, plan->residual_max, r, n, scale,
-                      plan->residual_scales + codes.from, codes.count, cost);
-    const int first = tf_first_least(cost, codes.count, -1);
-    *code = codes.from + first;
-    return cost[first];
-}
-#endif
 
 /* Tries the kept scales with the best of the residual's for each, and writes the codes of
  * the two that leave the least error. Returns the block's scale. */

@@ -1,11 +1,39 @@
-/* One operand of a loop: its items as float32, chunk after chunk. */
+/* Items as numbers: one, or those of an operand of a loop, chunk after chunk. */
 #ifndef TF32DTYPE_FORMATS_ITEMS_H
 #define TF32DTYPE_FORMATS_ITEMS_H
 
-#include "formats/number_kinds.h"
+#include "formats/byte_tables.h"
 #include "formats/kernels.h"
+#include "formats/number_kinds.h"
+#include "formats/scalar_ops.h"
 #include "runtime/asserts.h"
 #include "runtime/strided.h"
+
+/* The number in an item of the format of an index: in a few operations on integers, on
+ * which no state of the caller's floating point has a say. */
+TF_INLINE double tf_double_of_item(struct tf_format f, int format, const char *item)
+{
+    uint32_t bits; /* of a float32 */
+    if (f.itemsize == 1) {
+        bits = tf_byte_tables[format].bits[*(const uint8_t *)item];
+    } else {
+        bits = tf_load_code(f, item) << (32 - f.width);
+    }
+    const uint64_t magnitude = bits & TF_MAGNITUDE_BITS;
+    const uint64_t sign = (uint64_t)(bits >> 31) << 63;
+    uint64_t wide = sign | (magnitude + ((uint64_t)(1023 - 127) << 23)) << 29;
+    if (magnitude == 0) {
+        wide = sign;
+    } else if (magnitude >= TF_INF_BITS) {
+        const int nan = magnitude > TF_INF_BITS;
+        wide = sign | (uint64_t)(nan ? 0x7FF8 : 0x7FF0) << 48;
+    } else if (magnitude < UINT32_C(0x00800000)) {
+        return tf_double_from_code(f, tf_load_code(f, item));
+    }
+    double x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
 
 struct loop_operand {
     const char *data;

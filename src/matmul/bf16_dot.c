@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "matmul/int8_dot.h"
+#include "matmul/workspace.h"
 #include "runtime/cpu_dispatch.h"
 #include "runtime/sizes.h"
-#include "matmul/int8_dot.h"
 
 /* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
  * what its operands are multiples of, so that from -126 on none is subnormal. */

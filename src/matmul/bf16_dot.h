@@ -5,7 +5,8 @@
 #ifndef TF32DTYPE_MATMUL_BF16_DOT_H
 #define TF32DTYPE_MATMUL_BF16_DOT_H
 
-#include "matmul/pack.h"
+#include "matmul/kernels.h"
+#include "matmul/operand.h"
 
 struct tf_magnitude_range tf_no_range(void);
 

@@ -12,7 +12,6 @@
 #include "matmul/int8_dot.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
-#include "matmul/tile.h"
 
 /* A vector has one chain, and a tile of the product of matrices would take as long as the
  * whole of it: so the chains of some vectors stand side by side. */

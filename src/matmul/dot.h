@@ -2,8 +2,9 @@
 #ifndef TF32DTYPE_MATMUL_DOT_H
 #define TF32DTYPE_MATMUL_DOT_H
 
-#include "matmul/matmul.h"
-#include "matmul/pack.h"
+#include "matmul/matrix.h"
+#include "matmul/operand.h"
+#include "matmul/workspace.h"
 
 /* Whether `count` rows of a and columns of b, of k numbers each, are worth it. */
 int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,

@@ -3,6 +3,7 @@
 
 #include "matmul/dot.h"
 #include "matmul/epilogue.h"
+#include "matmul/pack.h"
 #include "runtime/sizes.h"
 
 static float add_up(const float *sums, size_t n)

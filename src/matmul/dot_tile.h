@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_MATMUL_DOT_TILE_H
 #define TF32DTYPE_MATMUL_DOT_TILE_H
 
-#include "matmul/tile.h"
+#include "matmul/tile_path.h"
 
 extern const struct tf_tile_path tf_dot_path;
 

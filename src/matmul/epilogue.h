@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_MATMUL_EPILOGUE_H
 #define TF32DTYPE_MATMUL_EPILOGUE_H
 
-#include "matmul/tile.h"
+#include "matmul/tile_path.h"
 
 /* Up to TF_CHUNK sums to where they belong, rounded to their kind; whether there is an
  * Inf or NaN. What rounding raises is added to *flags. */

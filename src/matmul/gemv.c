@@ -4,6 +4,7 @@
 #include "matmul/dot.h"
 #include "matmul/epilogue.h"
 #include "matmul/gemv.h"
+#include "matmul/pack.h"
 #include "runtime/sizes.h"
 
 /* -- columns side by side ---------------------------------------------------------- */

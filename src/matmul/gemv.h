@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_MATMUL_GEMV_H
 #define TF32DTYPE_MATMUL_GEMV_H
 
-#include "matmul/tile.h"
+#include "matmul/tile_path.h"
 
 /* Whether rows of A are one that is not split. */
 int tf_is_gemv(struct tf_operand a, ptrdiff_t rows);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "formats/byte_tables.h"
+#include "matmul/kernels.h"
 #include "runtime/sizes.h"
 
 static int is_readable(struct tf_operand x)

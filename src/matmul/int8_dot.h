@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_MATMUL_INT8_DOT_H
 #define TF32DTYPE_MATMUL_INT8_DOT_H
 
-#include "matmul/pack.h"
+#include "matmul/operand.h"
 
 /* Whether two operands, as they lie in memory, are multiplied as quads: wherever that is
  * possible. */

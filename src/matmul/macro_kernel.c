@@ -8,6 +8,7 @@
 #include "formats/codec.h"
 #include "matmul/bf16_dot.h"
 #include "matmul/epilogue.h"
+#include "matmul/pack.h"
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 

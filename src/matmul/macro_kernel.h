@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_MATMUL_MACRO_KERNEL_H
 #define TF32DTYPE_MATMUL_MACRO_KERNEL_H
 
-#include "matmul/tile.h"
+#include "matmul/tile_path.h"
 
 /* For tiles of every shape. */
 extern const struct tf_tile_path tf_macro_kernel_path;

@@ -5,28 +5,7 @@
 #include <stddef.h>
 
 #include "matmul/matrix.h"
-
-/* What numbers are divided by before they are rounded: the greatest finite magnitude
- * over the format's, of each matrix or of each row of A and column of B. */
-enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
-
-/* What NumPy's float32 and float64 numbers become before they are multiplied; numbers
- * of our formats, and float16, are multiplied as they are. If parts > 1 every operand is
- * split, whatever its dtype. */
-struct tf_precision {
-    int format;    /* what they are rounded to: a format, TF_FLOAT16 or TF_FLOAT32 */
-    int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
-    int scaling;   /* enum tf_scaling */
-    int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: operand_split.h */
-    int split_orders; /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
-    int saturates; /* Inf counts as the largest number, in a split */
-    /* What computes the tiles of C instead of this CPU's float32: a tensor core
-     * (tensor_core/mma_matmul.h); or NULL. The rest is 0 where it is NULL. */
-    const struct tf_tile_path *path;
-    int promote;   /* k after which accumulators are added to others; 0: never */
-    int continues; /* the accumulators begin with C, not with zero */
-    int silent;    /* no flags are raised */
-};
+#include "matmul/precisions.h"
 
 /* Writes C = A @ B for `count` times one m x k and one k x n matrix. The contract's order
  * (docs/how_to/precision.md, "The order of the sums"):

@@ -2,6 +2,7 @@
 #include "matmul/operand_scales.h"
 
 #include "formats/scalar_ops.h"
+#include "matmul/pack.h"
 
 /* The greatest finite magnitude of each line. */
 static void find_greatest(const float *numbers, size_t n, size_t line, size_t step,

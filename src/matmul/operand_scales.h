@@ -2,7 +2,8 @@
 #ifndef TF32DTYPE_MATMUL_OPERAND_SCALES_H
 #define TF32DTYPE_MATMUL_OPERAND_SCALES_H
 
-#include "matmul/pack.h"
+#include "matmul/operand.h"
+#include "runtime/stops.h"
 
 /* Of `count` lines of k numbers, each its own scale or all the same one: the greatest
  * finite magnitude over the format's, rounded to float32; 2^-126 if it is less, 1 if

@@ -2,7 +2,8 @@
 #ifndef TF32DTYPE_MATMUL_SMALL_H
 #define TF32DTYPE_MATMUL_SMALL_H
 
-#include "matmul/matmul.h"
+#include "matmul/matrix.h"
+#include "matmul/precisions.h"
 
 /* tf_matmul of these: on one thread, on the stack. 0, and C is untouched, where matrices
  * are none of them. */

@@ -6,6 +6,7 @@
 
 #include "formats/casts.h"
 #include "formats/codec.h"
+#include "matmul/pack.h"
 
 /* -- marks ------------------------------------------------------------------------- */
 

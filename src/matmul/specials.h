@@ -3,7 +3,8 @@
 #ifndef TF32DTYPE_MATMUL_SPECIALS_H
 #define TF32DTYPE_MATMUL_SPECIALS_H
 
-#include "matmul/pack.h"
+#include "matmul/operand.h"
+#include "runtime/stops.h"
 
 /* What a line holds, as it is stored. Beside NaN, Inf may go unmarked: it does not
  * count. */

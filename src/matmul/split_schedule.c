@@ -2,6 +2,7 @@
 #include "matmul/split_schedule.h"
 
 #include "matmul/int8_dot.h"
+#include "matmul/workspace.h"
 
 struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p,
                                               int swapped, int pairs)

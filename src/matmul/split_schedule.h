@@ -3,8 +3,10 @@
 #ifndef TF32DTYPE_MATMUL_SPLIT_SCHEDULE_H
 #define TF32DTYPE_MATMUL_SPLIT_SCHEDULE_H
 
-#include "matmul/matmul.h"
-#include "matmul/pack.h"
+#include "matmul/kernels.h"
+#include "matmul/operand.h"
+#include "matmul/operand_split.h"
+#include "matmul/precisions.h"
 
 enum {
     TF_SPLIT_KC = 32,    /* k of a chain of parts' products */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "matmul/pack.h"
+#include "matmul/workspace.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "matmul/bf16_dot.h"
+#include "matmul/pack.h"
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 #include "tensor_core/mma_epilogue.h"

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_TENSOR_CORE_MMA_MATMUL_H
 #define TF32DTYPE_TENSOR_CORE_MMA_MATMUL_H
 
-#include "matmul/tile.h"
+#include "matmul/tile_path.h"
 #include "tensor_core/mma_model.h"
 #include "tensor_core/rounded_model.h"
 

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_TENSOR_CORE_MMA_SPECIALS_H
 #define TF32DTYPE_TENSOR_CORE_MMA_SPECIALS_H
 
-#include "matmul/tile.h"
+#include "matmul/tile_path.h"
 
 /* Lines along k that are packed in panels of `width`: rows of A one by one. */
 struct tf_packed_lines {

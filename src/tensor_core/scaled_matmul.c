@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "formats/fast_codec.h"
-#include "matmul/pack.h"
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"

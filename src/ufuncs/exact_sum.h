@@ -9,7 +9,13 @@
 #include <string.h>
 
 #include "ufuncs/pages.h"
-#include "ufuncs/reduce.h"
+
+/* float32 in place of a format's index: for sums left unrounded. */
+enum { TF_REDUCE_FLOAT32 = -1 };
+
+/* Returns whether sums begin with NaN, as those of e8m0, which has no zero. That NaN
+ * counts as nothing, and stays if nothing is added. */
+int tf_sum_begins_with_nan(int format);
 
 /* Returns the bytes of an item. */
 static inline size_t tf_summand_size(int format)

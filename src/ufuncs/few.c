@@ -9,7 +9,7 @@
 #include "formats/fast_codec.h"
 #include "formats/scalar_ops.h"
 #include "runtime/fp_environment.h"
-#include "ufuncs/indexed.h"
+#include "runtime/indices.h"
 #include "ufuncs/pair_tables.h"
 #include "ufuncs/special_results.h"
 #include "ufuncs/surely.h"

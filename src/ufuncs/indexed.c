@@ -8,6 +8,7 @@
 #include "ufuncs/binary.h"
 #include "ufuncs/few.h"
 #include "formats/formats.h"
+#include "runtime/indices.h"
 
 enum { BATCH = 64, PLACES = 4096, FEW_PLACES = 256 };
 

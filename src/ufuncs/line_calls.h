@@ -3,7 +3,7 @@
 #ifndef TF32DTYPE_UFUNCS_LINE_CALLS_H
 #define TF32DTYPE_UFUNCS_LINE_CALLS_H
 
-#include "ufuncs/moments.h"
+#include "ufuncs/summed_lines.h"
 
 /* Whether NumPy calls the loop for each line, or for each run of elements that a mask
  * selects, so that the result follows from that. */

@@ -9,29 +9,7 @@
 #ifndef TF32DTYPE_UFUNCS_MOMENTS_H
 #define TF32DTYPE_UFUNCS_MOMENTS_H
 
-#include <stddef.h>
-
-#include "ufuncs/kernels.h"
-
-/* An array as repeats x outer x n x inner, in C order, whose first and third axes are
- * reduced. `stride` is the distance of numbers if there is one line alone. */
-struct tf_summed {
-    int format;
-    const char *items;
-    const uint8_t *mask; /* which elements count, or NULL: all; in C order too */
-    ptrdiff_t stride;
-    ptrdiff_t repeats, outer, n, inner;
-    int without_nans;
-};
-
-enum tf_statistic {
-    TF_TOTAL,
-    TF_MEAN,
-    TF_VARIANCE,
-    TF_DEVIATION,
-    TF_NORM,
-    TF_PRODUCT
-};
+#include "ufuncs/summed_lines.h"
 
 /* Of outer x inner lines. */
 struct tf_sums {

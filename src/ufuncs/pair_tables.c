@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/fp_environment.h"
-#include "ufuncs/indexed.h"
+#include "runtime/indices.h"
 #include "ufuncs/kernels.h"
 #include "runtime/sizes.h"
 #include "runtime/strided.h"

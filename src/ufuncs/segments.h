@@ -3,8 +3,7 @@
 #ifndef TF32DTYPE_UFUNCS_SEGMENTS_H
 #define TF32DTYPE_UFUNCS_SEGMENTS_H
 
-#include "ufuncs/kernels.h"
-#include "ufuncs/reduce.h"
+#include "ufuncs/pages.h"
 
 /* Each segment ends where the next one starts, the last one with the items; one that
  * starts after its end is one item. */

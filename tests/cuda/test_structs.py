@@ -51,5 +51,5 @@ def test_dtypes(file, struct, dtype):
 
 
 def test_plan():
-    size, _ = asserted("blocks/scale_rules.h", "struct tf_block_plan")
+    size, _ = asserted("blocks/block_plan.h", "struct tf_block_plan")
     assert len(_core.block_plan((0, -1, 0, 32), 0, 1.0, 0, False)) == size

@@ -1,4 +1,4 @@
-"""Includes and calls in src/ follow the layers, and go in no circle.
+"""Includes and calls in src/ follow the layers, and have no circle.
 
     runtime <- formats <- {ufuncs, matmul}
             <- {tensor_core, blocks} <- programs
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 
 import pytest
 
@@ -40,6 +41,9 @@ LAYERS = {
     "cuda/blocks": 7,
 }
 Graph = dict[str, set[str]]
+#: Rooms that need each other: engine.c defines the functions of handlers.h, which
+#: includes engine.h.
+CIRCLES = {("programs/blas/engine", "programs/blas/handlers")}
 
 
 def subject_of(file: str) -> str:
@@ -131,9 +135,22 @@ def calls() -> Graph:
     for file, (own, mentioned) in known.items():
         seen = everyones | {name: x for x in reach(file) for name in known[x][0]}
         found = {seen[x] for x in mentioned - own.keys() if x in seen}
-        stem = file.rpartition(".")[0]
-        graph[file] = found - {f"{stem}.c", f"{stem}.h"}
+        graph[file] = found - {f"{stem(file)}.c", f"{stem(file)}.h"}
     return graph
+
+
+def stem(file: str) -> str:
+    return file.rpartition(".")[0]
+
+
+def rooms(*graphs: Graph) -> Graph:
+    """All of these with a file and the header of its name as one, less CIRCLES."""
+    joined: Graph = {}
+    for file, others in chain(*(graph.items() for graph in graphs)):
+        one = stem(file)
+        found = {stem(x) for x in others if (one, stem(x)) not in CIRCLES}
+        joined.setdefault(one, set()).update(found - {one})
+    return joined
 
 
 def above(graph: Graph) -> list[str]:
@@ -165,12 +182,13 @@ def test_layers(graph_of) -> None:
     assert above(graph) == ["formats/casts.c -> ufuncs/binary.c"]
 
 
-@pytest.mark.parametrize("graph_of", [includes, calls])
-def test_no_circle(graph_of) -> None:
-    graph = graph_of()
-    TopologicalSorter(graph).prepare()
-    other = next(iter(graph["matmul/tile.c"]))
-    graph[other].add("matmul/tile.c")
+def test_no_circle() -> None:
+    """Neither of files nor of rooms: a .c file and the header of its name."""
+    graph = rooms(includes(), calls())
+    for acyclic in (includes(), calls(), graph):
+        TopologicalSorter(acyclic).prepare()
+    assert all(one in graph[other] for one, other in CIRCLES), "a stale exemption"
+    graph["matmul/pack"].add("matmul/tile")
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
 

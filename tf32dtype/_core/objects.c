@@ -7,7 +7,7 @@
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
-#include "formats/scalar_ops.h"
+#include "formats/items.h"
 
 static tf_set_other *set_other;
 

@@ -5,7 +5,7 @@ times 10, is rounded, or overflows, before it is divided. Here NumPy's own funct
 computes in float64, which holds all our numbers and the squares of them, and its result
 is rounded once. Sums are NumPy's pairwise sums of float64: exact unless the numbers
 span more than about 2^50. Where one pass over the array tells what NumPy's result
-would be rounded to (src/ufuncs/moments.h), that is taken instead.
+would be rounded to (src/ufuncs/summed_lines.h), that is taken instead.
 
 Each function here answers one of NumPy, with the same arguments, and returns
 NotImplemented where NumPy's function is right by itself.

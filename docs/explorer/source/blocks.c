@@ -1,5 +1,6 @@
 /* Values to blocks with a common scale, by src/blocks/. */
-#include "blocks/quantize_block.h"
+#include "blocks/dequantize.h"
+#include "blocks/plain_search_cost.h"
 #include "input.h"
 #include "tensor_scale.h"
 #include "write_value.h"

@@ -2,7 +2,7 @@
 #ifndef TF32DTYPE_BLOCKS_KERNELS_CODE_BYTES_H
 #define TF32DTYPE_BLOCKS_KERNELS_CODE_BYTES_H
 
-#include "blocks/element_rounding.h"
+#include "blocks/block_plan.h"
 #include "runtime/kernels/common.h"
 
 /* n codes, a multiple of 16, one after the other, the first in the lowest bits. */

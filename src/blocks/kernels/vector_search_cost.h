@@ -1,4 +1,4 @@
-/* What scales of a block would cost, with vectors: src/blocks/search_cost.h says what that is.
+/* Costs of many scales at once, by vector instructions: plain_search_cost.h defines them.
  *
  * Candidates lie side by side; the lanes of the definition are added in its order, four
  * of them at a time, so that all sums stay in registers.
@@ -6,14 +6,12 @@
 #ifndef TF32DTYPE_BLOCKS_KERNELS_VECTOR_SEARCH_COST_H
 #define TF32DTYPE_BLOCKS_KERNELS_VECTOR_SEARCH_COST_H
 
+#include "blocks/cpu_hooks.h"
 #include "runtime/kernels/simd.h"
 
-#if defined(__AVX2__) && defined(__FMA__)
-#define TF_FAST_COSTS
-#endif
-#include "blocks/search_cost.h"
-
-#if defined(TF_FAST_COSTS)
+#if !defined(__AVX2__) || !defined(__FMA__)
+#include "blocks/plain_search_cost.h"
+#else
 
 TF_INLINE floats lesser_floats(floats x, floats y)
 {

@@ -4,7 +4,7 @@
  *
  * A thread has EACH neighbors of a line, which lie in one block. Lines are y, what is in
  * them x; parts lie as tf_blocks_quantize has them. */
-#include "blocks/quantize_block.h"
+#include "blocks/dequantize.h"
 #include "cuda/common/common.h"
 
 enum { EACH = 4 };

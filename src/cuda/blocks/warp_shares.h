@@ -10,9 +10,10 @@
 #ifndef TF32DTYPE_CUDA_BLOCKS_WARP_SHARES_H
 #define TF32DTYPE_CUDA_BLOCKS_WARP_SHARES_H
 
-#define TF_BLOCK_SHARE 4 /* numbers that 16 bytes hold */
-#define TF_PLAN_RESIDUAL RESIDUAL
-#define TF_PLAN_SEARCHES SEARCHES
+#include "blocks/block_plan.h"
+
+enum { TF_BLOCK_SHARE = 4 }; /* numbers that 16 bytes hold */
+
 #include "blocks/quantize_block.h"
 #include "cuda/common/common.h"
 
@@ -45,6 +46,10 @@ template <class T> inline T most_of_block(T x)
 }
 template <class T> inline T least_of_block(T x) { return ~most_of_block(~x); }
 
+TF_INLINE int tf_plan_residual(const struct tf_block_plan *) { return RESIDUAL; }
+TF_INLINE int tf_plan_searches(const struct tf_block_plan *) { return SEARCHES; }
+TF_INLINE int tf_block_size(const struct tf_block_plan *) { return SHARE; }
+
 TF_INLINE uint32_t tf_greatest_of_block(const float *x, int n)
 {
     return most_of_block(tf_greatest_magnitude(x, n)); /* fault: half a block has no say */
@@ -72,6 +77,23 @@ TF_INLINE struct tf_spread tf_block_spread(const float *x, int n)
         }
     }
     return {mean, tf_square_root(squares / BLOCK_SIZE)};
+}
+
+/* A thread divides once: vectors would divide as often as they multiply. */
+TF_INLINE void tf_divide_moderate(const float *x, int n, float s, float lowest,
+                                  float greatest, float *out)
+{
+    if (!(tf_bits_of(s) & TF_FRACTION_BITS)) { /* a power of two: exact, or rounded to 0 */
+        const float inverse = tf_float_of((UINT32_C(254) << 23) - tf_bits_of(s));
+        for (int i = 0; i < n; i++) {
+            out[i] = tf_between(lowest, x[i] * inverse, greatest);
+        }
+        return;
+    }
+    const float inverse = 1.0f / s;
+    for (int i = 0; i < n; i++) {
+        out[i] = tf_between(lowest, tf_quotient_to_odd_by(x[i], s, inverse), greatest);
+    }
 }
 
 /* -- the search --------------------------------------------------------------------- */

@@ -24,13 +24,9 @@ cdef extern from "blocks/block_formats.h" nogil:
     const tf_scale tf_scales[]
 
 
-cdef extern from "blocks/element_rounding.h" nogil:
+cdef extern from "blocks/block_plan.h" nogil:
     enum:
         TF_BLOCK_MOST
-
-
-cdef extern from "blocks/scale_rules.h" nogil:
-    enum:
         TF_RULE_COUNT
     struct tf_block_format:
         int element

@@ -87,7 +87,7 @@ cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
 
 
 def block_plan(layout, int rule, float tensor_scale, int rounding, bint poison):
-    """The bytes of a struct tf_block_plan (src/blocks/scale_rules.h)."""
+    """The bytes of a struct tf_block_plan (src/blocks/block_plan.h)."""
     cdef tf_block_plan plan
     memset(&plan, 0, sizeof(plan))
     fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)

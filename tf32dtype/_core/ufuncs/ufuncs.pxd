@@ -64,14 +64,20 @@ cdef extern from "ufuncs/exact_compare.h" nogil:
     void tf_exact_clip(int, int, items_t, const npy_intp *, npy_intp)
 
 
-cdef extern from "ufuncs/reduce.h" nogil:
+cdef extern from "ufuncs/pages.h" nogil:
     enum tf_reduction:
         TF_SUM, TF_PROD
     struct tf_partials
     tf_partials *tf_partials_new(int)
     void tf_partials_free(tf_partials *)
-    int tf_sum_begins_with_nan(int)
+
+
+cdef extern from "ufuncs/exact_sum.h" nogil:
     int TF_REDUCE_FLOAT32
+    int tf_sum_begins_with_nan(int)
+
+
+cdef extern from "ufuncs/reduce.h" nogil:
     int tf_reduce(int, tf_reduction, tf_partials *, items_t, const npy_intp *,
                   npy_intp)
     int tf_sum_rows(int, const char *, char *, npy_intp, npy_intp, npy_intp, unsigned *)

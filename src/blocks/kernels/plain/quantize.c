@@ -1,10 +1,11 @@
 /* Blocks with a common scale: many of them, packed. */
 #include <string.h>
 
+#include "blocks/cpu_hooks.h"
+#include "blocks/dequantize.h"
+#include "blocks/kernels.h"
 #include "blocks/kernels/code_bytes.h"
 #include "blocks/kernels/vector_search_cost.h"
-#include "blocks/quantize_block.h"
-#include "blocks/kernels.h"
 #include "runtime/kernels/common.h"
 
 /* Rounds numbers to the element's grid, to nearest; those that stand for one of its
