@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import threading
 
 import numpy as np
@@ -689,7 +691,7 @@ def test_modes_nest(backend):
 
     assert_same(multiply(), model)
     assert current_mode() == Mode()
-    with pytest.raises(TypeError, match="generator or coroutine"):
+    with pytest.raises(TypeError, match="decorate a generator"):
 
         @block
         def later():
@@ -697,6 +699,29 @@ def test_modes_nest(backend):
 
     with pytest.raises(ZeroDivisionError), block:
         raise ZeroDivisionError
+    assert current_mode() == Mode()
+
+
+def test_modes_of_coroutines(backend):
+    """The mode holds in the coroutine's body, also while others run between."""
+    block = matmul_mode("model", device="A100")
+
+    @block
+    async def modes():
+        before = current_mode()
+        await asyncio.sleep(0)
+        return [before, current_mode()]
+
+    async def plain():
+        await asyncio.sleep(0)
+        return current_mode()
+
+    async def main():
+        return await asyncio.gather(modes(), plain(), modes())
+
+    assert inspect.iscoroutinefunction(modes)
+    inside = [Mode("model", "A100", "mma.sync")] * 2
+    assert asyncio.run(main()) == [inside, Mode(), inside]
     assert current_mode() == Mode()
 
 
