@@ -264,7 +264,7 @@ def test_out_that_is_larger(backend):
 ERRORS = [
     (ValueError, r"got k = 5 and k = 4 \(shapes \(4, 5\) and \(4, 5\)\)",
      lambda x, y: matmul(x, x)),
-    (ValueError, r"must broadcast; got \(2,\) and \(3,\)",
+    (ValueError, r"lengths must be equal or 1; got \(2,\) and \(3,\)",
      lambda x, y: matmul(cupy.broadcast_to(x, (2, 4, 5)),
                          cupy.broadcast_to(y, (3, 5, 4)))),
     (ValueError, "at least one axis", lambda x, y: matmul(x[0, 0], y)),

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._base.caller import reports_errors
+from .._base.matrices import as_out, unwrapped
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
 from .._formats.table import as_own, find_dtype, own_array
@@ -152,7 +153,7 @@ def matmul(
     numpys: Any = np.matmul
     if chosen is None and dtype is None:
         return numpys(a, b, out=out)
-    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    target: Any = unwrapped(out)
     if target is not None and not isinstance(target, np.ndarray):
         raise TypeError(f"out must be an array; got {brief(target)}")
     x, y = np.asanyarray(a), np.asanyarray(b)
@@ -175,11 +176,7 @@ def matmul(
     result = multiply().astype(dtype)
     if target is None:
         return result
-    if target.shape != result.shape:
-        raise ValueError(
-            f"out must have the result's shape {result.shape}; got {target.shape}"
-        )
-    np.copyto(target, result, casting="same_kind")
+    np.copyto(as_out(target, result.shape), result, casting="same_kind")
     return target
 
 

@@ -11,6 +11,7 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.matrices import as_matrices, check_k, stack_of
 from ..._base.wording import brief
 from ..._formats.table import find_dtype
 from ..._matmul import einsum as contraction
@@ -21,7 +22,7 @@ from .._runtime.backend import current
 from .._runtime.storage import is_ours, plain
 from . import matmul as products
 from .algorithms import FLOAT32
-from .matmul import as_matrices, as_target, cast, copy_into
+from .matmul import as_target, cast, copy_into
 from .mode import current_mode
 from .stacks import reshape
 
@@ -84,7 +85,7 @@ def matmul(
     a, b, wanted = _ufunc("matmul", x1, x2, out, dtype, casting)
     if axes is not None:
         return _by_axes(matmul, a, b, axes, out, dtype)
-    x, y, shape = as_matrices(a, b)
+    x, y, _, shape = as_matrices(a, b)
     return _multiply(x, y, wanted, out, shape)
 
 
@@ -106,8 +107,7 @@ def vecdot(
         if not -x.ndim <= axis < x.ndim:
             raise np.exceptions.AxisError(axis, x.ndim)
     a, b = cupy.moveaxis(a, axis, -1), cupy.moveaxis(b, axis, -1)
-    _check_vectors("vecdot", a, b, a.shape[-1], b.shape[-1])
-    shape = _batch("vecdot", a.shape[:-1], b.shape[:-1])
+    shape = _fit("vecdot", a, b, 1, 1)
     if keepdims:
         place = axis if axis < 0 else axis - max(a.ndim, b.ndim)
         at = len(shape) + 1 + place
@@ -130,9 +130,7 @@ def matvec(
     a, b, wanted = _ufunc("matvec", x1, x2, out, dtype, casting)
     if axes is not None:
         return _by_axes(matvec, a, b, axes, out, dtype)
-    _check_dimensions("matvec", a, 2, b, 1)
-    _check_vectors("matvec", a, b, a.shape[-1], b.shape[-1])
-    shape = _batch("matvec", a.shape[:-2], b.shape[:-1])
+    shape = _fit("matvec", a, b, 2, 1)
     return _multiply(a, b[..., np.newaxis], wanted, out, (*shape, a.shape[-2]))
 
 
@@ -151,35 +149,20 @@ def vecmat(
     a, b, wanted = _ufunc("vecmat", x1, x2, out, dtype, casting)
     if axes is not None:
         return _by_axes(vecmat, a, b, axes, out, dtype)
-    _check_dimensions("vecmat", a, 1, b, 2)
-    _check_vectors("vecmat", a, b, a.shape[-1], b.shape[-2])
-    shape = _batch("vecmat", a.shape[:-1], b.shape[:-2])
+    shape = _fit("vecmat", a, b, 1, 2)
     return _multiply(a[..., np.newaxis, :], b, wanted, out, (*shape, b.shape[-1]))
 
 
-def _check_dimensions(name: str, a: Any, of_a: int, b: Any, of_b: int) -> None:
+def _fit(name: str, a: Any, b: Any, of_a: int, of_b: int) -> tuple[int, ...]:
+    """The stack of a ufunc whose operands have one axis, vectors, or two, matrices."""
     if a.ndim < of_a or b.ndim < of_b:
         raise ValueError(
             f"operands of {name} must have at least {of_a} and {of_b} axes; got"
             f" {a.ndim} and {b.ndim}"
         )
-
-
-def _check_vectors(name: str, a: Any, b: Any, k: int, other: int) -> None:
-    if k != other:
-        raise ValueError(
-            f"operands of {name} must have the same k; got k = {k} and k = {other}"
-            f" (shapes {a.shape} and {b.shape})"
-        )
-
-
-def _batch(name: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise ValueError(
-            f"stacks of operands of {name} must broadcast; got {a} and {b}"
-        ) from None
+    which, shapes = f"operands of {name}", (a.shape, b.shape)
+    check_k(a.shape[-1], b.shape[-of_b], *shapes, which)
+    return stack_of(a.shape[:-of_a], b.shape[:-of_b], *shapes, which)
 
 
 def _by_axes(
