@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import index
 from typing import Any
 
@@ -29,13 +30,8 @@ from .stacks import reshape
 # -- ufuncs ----------------------------------------------------------------------------
 
 
-def _ufunc(
-    name: str,
-    a: Any,
-    b: Any,
-    out: Any,
-    dtype: DTypeLike | None,
-    casting: str,
+def _operands(
+    name: str, a: Any, b: Any, dtype: DTypeLike | None, casting: str
 ) -> tuple[Any, Any, DTypeLike | None]:
     """Operands of a ufunc as they are multiplied, and `dtype` where it still matters.
 
@@ -70,23 +66,52 @@ def _multiply(
     return products.product(x, y, dtype, out, shape=shape, settings=settings)
 
 
-def matmul(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    axes: Any = None,
-    order: str = "K",
-    subok: bool = True,
-) -> Any:
-    a, b, wanted = _ufunc("matmul", x1, x2, out, dtype, casting)
-    if axes is not None:
-        return _by_axes(matmul, a, b, axes, out, dtype)
+#: Of operands: as stacks of matrices, and the shape of the result.
+_Fitting = Callable[[Any, Any], tuple[Any, Any, tuple[int, ...]]]
+
+
+def _ufunc(fitting: _Fitting) -> Callable[..., Any]:
+    """A ufunc of matrices, whose operands a function of its name fits."""
+    name = fitting.__name__
+
+    @wraps(fitting)
+    def ufunc(
+        x1: Any,
+        x2: Any,
+        /,
+        out: Any = None,
+        *,
+        dtype: DTypeLike | None = None,
+        casting: str = "same_kind",
+        axes: Any = None,
+        order: str = "K",
+        subok: bool = True,
+    ) -> Any:
+        a, b, wanted = _operands(name, x1, x2, dtype, casting)
+        if axes is not None:
+            return _by_axes(ufunc, a, b, axes, out, dtype)
+        x, y, shape = fitting(a, b)
+        return _multiply(x, y, wanted, out, shape)
+
+    return ufunc
+
+
+@_ufunc
+def matmul(a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
     x, y, _, shape = as_matrices(a, b)
-    return _multiply(x, y, wanted, out, shape)
+    return x, y, shape
+
+
+@_ufunc
+def matvec(a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    shape = _fit("matvec", a, b, 2, 1)
+    return a, b[..., np.newaxis], (*shape, a.shape[-2])
+
+
+@_ufunc
+def vecmat(a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    shape = _fit("vecmat", a, b, 1, 2)
+    return a[..., np.newaxis, :], b, (*shape, b.shape[-1])
 
 
 def vecdot(
@@ -102,7 +127,7 @@ def vecdot(
     order: str = "K",
     subok: bool = True,
 ) -> Any:
-    a, b, wanted = _ufunc("vecdot", x1, x2, out, dtype, casting)
+    a, b, wanted = _operands("vecdot", x1, x2, dtype, casting)
     for x in (a, b):
         if not -x.ndim <= axis < x.ndim:
             raise np.exceptions.AxisError(axis, x.ndim)
@@ -113,44 +138,6 @@ def vecdot(
         at = len(shape) + 1 + place
         shape = (*shape[:at], 1, *shape[at:])
     return _multiply(a[..., np.newaxis, :], b[..., np.newaxis], wanted, out, shape)
-
-
-def matvec(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    axes: Any = None,
-    order: str = "K",
-    subok: bool = True,
-) -> Any:
-    a, b, wanted = _ufunc("matvec", x1, x2, out, dtype, casting)
-    if axes is not None:
-        return _by_axes(matvec, a, b, axes, out, dtype)
-    shape = _fit("matvec", a, b, 2, 1)
-    return _multiply(a, b[..., np.newaxis], wanted, out, (*shape, a.shape[-2]))
-
-
-def vecmat(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    axes: Any = None,
-    order: str = "K",
-    subok: bool = True,
-) -> Any:
-    a, b, wanted = _ufunc("vecmat", x1, x2, out, dtype, casting)
-    if axes is not None:
-        return _by_axes(vecmat, a, b, axes, out, dtype)
-    shape = _fit("vecmat", a, b, 1, 2)
-    return _multiply(a[..., np.newaxis, :], b, wanted, out, (*shape, b.shape[-1]))
 
 
 def _fit(name: str, a: Any, b: Any, of_a: int, of_b: int) -> tuple[int, ...]:
