@@ -33,10 +33,7 @@ Held = NDArray[Any] | BlockArray | TileArray
 
 
 __all__ = ["File", "load", "open"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 def load(
