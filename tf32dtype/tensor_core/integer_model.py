@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from .models import Accumulator, Aligned
 
@@ -60,8 +60,19 @@ class Rounded:
     overflow: bool = False
 
 
+class Rounding:
+    """A step that ends by rounding."""
+
+    rounded: Rounded
+
+    @property
+    def result(self) -> float:
+        """The accumulator of what follows."""
+        return self.rounded.value
+
+
 @dataclass(frozen=True)
-class Group:
+class Group(Rounding):
     """An MMA group: products and an accumulator that are added in one sum."""
 
     ks: tuple[int, ...]
@@ -76,14 +87,9 @@ class Group:
     total: int = 0
     rounded: Rounded = Rounded(math.nan, Exact(False, 0, 0))
 
-    @property
-    def result(self) -> float:
-        """The accumulator of the next group."""
-        return self.rounded.value
-
 
 @dataclass(frozen=True)
-class Addition:
+class Addition(Rounding):
     """Two numbers added as IEEE 754 has it, to nearest, ties to even."""
 
     #: the k that the first of them is the sum of
@@ -93,21 +99,11 @@ class Addition:
     promotes: bool
     rounded: Rounded
 
-    @property
-    def result(self) -> float:
-        """The accumulator of what follows."""
-        return self.rounded.value
-
 
 Step = Group | Addition
 
 
-class _HasResult(Protocol):
-    @property
-    def result(self) -> float: ...
-
-
-AnyStep = TypeVar("AnyStep", bound=_HasResult)
+AnyStep = TypeVar("AnyStep", bound=Rounding)
 
 
 def steps(

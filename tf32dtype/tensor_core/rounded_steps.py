@@ -16,6 +16,7 @@ from .integer_model import (
     Addition,
     Exact,
     Rounded,
+    Rounding,
     _round,
     _special,
     promoted,
@@ -36,7 +37,7 @@ NOT_ROUNDED = Rounded(math.nan, NOTHING)
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Rounding):
     """Terms that are added exactly, and rounded once; a product alone, too."""
 
     ks: tuple[int, ...]
@@ -49,11 +50,6 @@ class Sum:
     rounded: Rounded
     #: whether the result is a sum of the group, and not an accumulator
     inner: bool = False
-
-    @property
-    def result(self) -> float:
-        """What it is rounded to."""
-        return self.rounded.value
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ class Products:
 
 
 @dataclass(frozen=True)
-class TwoStages:
+class TwoStages(Rounding):
     """A group in two stages."""
 
     ks: tuple[int, ...]
@@ -107,11 +103,6 @@ class TwoStages:
     #: what the rounding downward takes away
     down: Exact = NOTHING
     rounded: Rounded = NOT_ROUNDED
-
-    @property
-    def result(self) -> float:
-        """The accumulator of the next group."""
-        return self.rounded.value
 
 
 Step = Sum | TwoStages | Addition
