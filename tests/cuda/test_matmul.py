@@ -292,7 +292,7 @@ ERRORS = [
      lambda x, y: matmul(x, y, precision="tf32")),
     (ValueError, "precision must be .*; got 'tf33'. Did you mean tf32",
      lambda x, y: matmul(on_gpu(OUT), on_gpu(OUT), precision="tf33")),
-    (TypeError, "got float64 and float64, which promote to float64",
+    (TypeError, "got float64 and float64. Cast them",
      lambda x, y: matmul(on_gpu(np.ones((2, 2))), on_gpu(np.ones((2, 2))),
                          precision="tf32")),
     (ValueError, "must not both be given",

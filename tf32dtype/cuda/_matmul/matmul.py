@@ -21,6 +21,7 @@ from ..._base.matrices import (
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief, one_of
 from ..._formats.table import find_dtype
+from ..._matmul.matmul import check_operands
 from ..._matmul.precisions import PrecisionName, RoundingOptions, Settings
 from ..._matmul.precisions import check as check_precision
 from ..._programs.context import current_settings
@@ -128,7 +129,7 @@ def matmul(
                 "precision (for float32) and mode (for formats) must not both be given;"
                 f" got precision={precision!r}, mode={brief(mode)}"
             )
-        _check_precise(a, b, precision)
+        check_operands(a.dtype, b.dtype, precision, {})
         settings = asked
     elif mode is None:
         settings = current_settings()
@@ -148,21 +149,6 @@ def _operand(x: Any, name: str) -> Any:
         f"{name} must be an array on a GPU; got"
         f" {type(x).__module__}.{type(x).__name__}. Use tf32dtype.cuda.asarray"
     )
-
-
-def _check_precise(a: Any, b: Any, precision: str) -> None:
-    formats = [x.dtype.name for x in (a, b) if is_ours(x.dtype)]
-    if formats:
-        raise TypeError(
-            f"operands must be float32 with precision={precision!r}; got {formats[0]}."
-            " Omit precision, or use x.astype(np.float32)"
-        )
-    common = np.result_type(a.dtype, b.dtype)
-    if common != FLOAT32:
-        raise TypeError(
-            f"operands must be float32 with precision={precision!r}; got {a.dtype} and"
-            f" {b.dtype}, which promote to {common}. Use x.astype(np.float32)"
-        )
 
 
 # -- operands and results --------------------------------------------------------------
