@@ -66,7 +66,7 @@ def _multiply(
     return products.product(x, y, dtype, out, shape=shape, settings=settings)
 
 
-#: Of operands: as stacks of matrices, and the shape of the result.
+#: Return operands as stacks of matrices, and the shape of the result.
 _Fitting = Callable[[Any, Any], tuple[Any, Any, tuple[int, ...]]]
 
 
