@@ -28,9 +28,9 @@ import blocks_tables
 import ccsd
 import gpu_report
 import ising_chain
+import layers_figure
 import overview_figure
 import quantum_circuit
-import layers_figure
 import questions_figure
 import spectral_transform
 import surface_figure

@@ -10,7 +10,4 @@ from ._files.hdf5.datasets import assign, read, write
 from ._files.hdf5.files import load, save
 
 __all__ = ["assign", "load", "read", "save", "write"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

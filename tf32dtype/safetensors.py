@@ -10,7 +10,4 @@ from ._files.safetensors.reading import SafeTensors, TensorInfo, load, open
 from ._files.safetensors.writing import save
 
 __all__ = ["SafeTensors", "TensorInfo", "load", "open", "save"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

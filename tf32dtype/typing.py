@@ -67,7 +67,4 @@ __all__ = [
     "TileElement",
     "TileScaleFormat",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

@@ -17,8 +17,6 @@ As chosen, an H100 uses the kernel of wgmma, in pieces of k, as these results ar
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,8 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from accuracy import DATA, NUMPY, Report, columns, exact, measured_on, snr
-from common import machine, restart_as_usual
+from accuracy import DATA, NUMPY, Report, columns, exact, main, snr
 
 LENGTHS, SIZE, DRAWS = (64, 256, 1024, 4096, 16384), 48, 1
 CHAIN = "one float32 chain"
@@ -184,25 +181,5 @@ def show(report: Report) -> str:
     return columns(header, rows)
 
 
-def main() -> int:
-    restart_as_usual()
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="use few and small matrices"
-    )
-    parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
-    options = parser.parse_args()
-    if options.read:
-        report = json.loads(options.read.read_text())
-    else:
-        report = {"machine": machine(), **measure(options.quick)}
-    print(measured_on(report))
-    print(show(report))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, measure, show))

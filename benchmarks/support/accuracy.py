@@ -145,7 +145,7 @@ def main(
     doc: str,
     measure: Callable[[bool], Report],
     show: Callable[[Report], str],
-    draw: Callable[[Report, Path], None],
+    draw: Callable[[Report, Path], None] | None = None,
 ) -> int:
     """The command line of an accuracy benchmark."""
     restart_as_usual()
@@ -155,7 +155,8 @@ def main(
     )
     parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
     parser.add_argument("--json", type=Path, help="write the measurements here")
-    parser.add_argument("--plot", type=Path, help="draw the errors into this file")
+    if draw is not None:
+        parser.add_argument("--plot", type=Path, help="draw the errors into this file")
     options = parser.parse_args()
     if options.read:
         report = json.loads(options.read.read_text())
@@ -166,6 +167,6 @@ def main(
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(report, indent=1) + "\n")
-    if options.plot:
+    if draw is not None and options.plot:
         draw(report, options.plot)
     return 0

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from common import medians, pin
-from measuring import Row, blocks, measure_rows, run_children
+from measuring import Row
 
-from tensor_core import SETTINGS, against_numpy, against_one_thread
+from tensor_core import Rows, against_numpy, against_one_thread, main
 
 AMD = [
     ("MI300X", "mfma", "float16", "float32"),
@@ -87,20 +85,8 @@ def lesser(sizes: list[int]) -> list[Row]:
     return one_thread(sizes, ", x86-64-v3, over Haswell kernels")
 
 
-ROWS = {"one": one_thread, "two": two_threads, "lesser": lesser}
-
-
-def child(setting: str, quick: bool) -> list[dict[str, Any]]:
-    if setting != "two":
-        pin()
-    sizes, repeats, budget = ([256], 5, 0.2) if quick else ([512, 1024], 9, 1.0)
-    timing = blocks if setting == "two" else medians
-    return measure_rows(ROWS[setting](sizes), repeats, budget, timing)
-
-
-def main() -> int:
-    return run_children(__doc__, "256, few repeats", __file__, SETTINGS, child)
+ROWS: Rows = {"one": one_thread, "two": two_threads, "lesser": lesser}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, __file__, ROWS, 9, 1.0))

@@ -198,20 +198,23 @@ SETTINGS: list[tuple[list[str], dict[str, str]]] = [
         {**ONE, "TF32DTYPE_ISA": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell"},
     ),
 ]
-ROWS = {"one": one_thread, "two": two_threads, "lesser": lesser}
+Rows = dict[str, Callable[[list[int]], list[Row]]]
+ROWS: Rows = {"one": one_thread, "two": two_threads, "lesser": lesser}
 
 
-def child(setting: str, quick: bool) -> list[dict[str, Any]]:
-    if setting != "two":
-        pin()
-    sizes, repeats, budget = ([256], 5, 0.2) if quick else ([512, 1024], 15, 2.0)
-    timing = blocks if setting == "two" else medians
-    return measure_rows(ROWS[setting](sizes), repeats, budget, timing)
+def main(doc: str, script: str, rows: Rows, repeats: int, budget: float) -> int:
+    """The command line of a benchmark of these rows, by the setting."""
 
+    def child(setting: str, quick: bool) -> list[dict[str, Any]]:
+        if setting != "two":
+            pin()
+        timing = blocks if setting == "two" else medians
+        if quick:
+            return measure_rows(rows[setting]([256]), 5, 0.2, timing)
+        return measure_rows(rows[setting]([512, 1024]), repeats, budget, timing)
 
-def main() -> int:
-    return run_children(__doc__, "256, few repeats", __file__, SETTINGS, child)
+    return run_children(doc, "256, few repeats", script, SETTINGS, child)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, __file__, ROWS, 15, 2.0))

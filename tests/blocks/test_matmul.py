@@ -443,7 +443,7 @@ WRONG: list[tuple[Any, Any, Any, Any, str]] = [
         random_blocks("mxfp4", (3, 64, 4), 1),
         {},
         ValueError,
-        r"must broadcast; got \(2,\) and \(3,\)",
+        r"lengths must be equal or 1; got \(2,\) and \(3,\)",
     ),
     (MATRIX, np.float32(2), {}, ValueError, "at least one axis"),
     (MATRIX, OTHER, {"terms": 2}, ValueError, "terms must be one of 1, 3, 4 .*; got 2"),

@@ -160,13 +160,13 @@ CUPY = {
 REFUSED = {
     "np.": {
         "average": ("f(a, weights=b)", "weights="),
-        "unique": ("f(m, axis=0)", "axis="),
-        "pad": ("f(a, 2, mode='maximum')", "mode='maximum'"),
-        "sum": ("f(m, axis=1, out=np.empty(3, T))", "out is an array on the GPU"),
+        "unique": ("f(m, axis=0)", "axis and equal_nan=False"),
+        "pad": ("f(a, 2, mode='maximum')", "got 'maximum'"),
+        "sum": ("f(m, axis=1, out=np.empty(3, T))", "out must be an array on the GPU"),
         "concatenate": ("f((a, [[1], [2, 3]]))", ""),
         "where": ("f(mask, a, np.ones(6))", "asarray"),
         "add": ("f(a, np.ones(6))", "asarray"),
-        "copyto": ("f(np.ones(6), a)", "x.get() is a NumPy"),
+        "copyto": ("f(np.ones(6), a)", "x.get() for a NumPy"),
         "linalg.norm": ("f(m, 'nuc')", "has no GPU kernel"),
     },
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import threading
 
 import numpy as np
@@ -262,7 +264,7 @@ def test_out_that_is_larger(backend):
 ERRORS = [
     (ValueError, r"got k = 5 and k = 4 \(shapes \(4, 5\) and \(4, 5\)\)",
      lambda x, y: matmul(x, x)),
-    (ValueError, r"must broadcast; got \(2,\) and \(3,\)",
+    (ValueError, r"lengths must be equal or 1; got \(2,\) and \(3,\)",
      lambda x, y: matmul(cupy.broadcast_to(x, (2, 4, 5)),
                          cupy.broadcast_to(y, (3, 5, 4)))),
     (ValueError, "at least one axis", lambda x, y: matmul(x[0, 0], y)),
@@ -290,7 +292,7 @@ ERRORS = [
      lambda x, y: matmul(x, y, precision="tf32")),
     (ValueError, "precision must be .*; got 'tf33'. Did you mean tf32",
      lambda x, y: matmul(on_gpu(OUT), on_gpu(OUT), precision="tf33")),
-    (TypeError, "got float64 and float64, which promote to float64",
+    (TypeError, "got float64 and float64. Cast them",
      lambda x, y: matmul(on_gpu(np.ones((2, 2))), on_gpu(np.ones((2, 2))),
                          precision="tf32")),
     (ValueError, "must not both be given",
@@ -689,7 +691,7 @@ def test_modes_nest(backend):
 
     assert_same(multiply(), model)
     assert current_mode() == Mode()
-    with pytest.raises(TypeError, match="generator or coroutine"):
+    with pytest.raises(TypeError, match="decorate a generator"):
 
         @block
         def later():
@@ -697,6 +699,29 @@ def test_modes_nest(backend):
 
     with pytest.raises(ZeroDivisionError), block:
         raise ZeroDivisionError
+    assert current_mode() == Mode()
+
+
+def test_modes_of_coroutines(backend):
+    """The mode holds in the coroutine's body, also while others run between."""
+    block = matmul_mode("model", device="A100")
+
+    @block
+    async def modes():
+        before = current_mode()
+        await asyncio.sleep(0)
+        return [before, current_mode()]
+
+    async def plain():
+        await asyncio.sleep(0)
+        return current_mode()
+
+    async def main():
+        return await asyncio.gather(modes(), plain(), modes())
+
+    assert inspect.iscoroutinefunction(modes)
+    inside = [Mode("model", "A100", "mma.sync")] * 2
+    assert asyncio.run(main()) == [inside, Mode(), inside]
     assert current_mode() == Mode()
 
 

@@ -298,7 +298,7 @@ D = np.zeros((4, 6), np.float32)
 @pytest.mark.parametrize(
     ("operands", "options", "error", "words"),
     [
-        ((D, D), {"precision": "bf16"}, ValueError, "must have equal k"),
+        ((D, D), {"precision": "bf16"}, ValueError, "must have the same k"),
         ((D, D.T), {}, TypeError, "with a precision, float32"),
         ((D, D.T), {"precision": "bf17"}, ValueError, "precision must be"),
         (
@@ -476,7 +476,7 @@ def test_what_blocks_refuse() -> None:
         ValueError, match=r"b must have its blocks along k, .*got axis 1"
     ):
         q @ q
-    with pytest.raises(ValueError, match="must have equal k"):
+    with pytest.raises(ValueError, match="must have the same k"):
         q @ x
     with pytest.raises(ValueError, match="block format must be"):
         td.interop.dask.quantize(x, "mxfp9")

@@ -11,7 +11,6 @@ import pytest
 
 import tf32dtype
 from tf32dtype._base.requirements import need
-from tf32dtype._base.scopes import decorated
 from tf32dtype._base.wording import did_you_mean, one_of
 from tf32dtype._measures import format_facts, units, ways
 from tf32dtype._programs import context
@@ -217,7 +216,7 @@ CASES: dict[str, Callable[[], object]] = {
     "scope.plan": lambda: set_scope(plan="plan.toml", rounding="toward_zero"),
     "scope.left": leave_scope,
     "scope.generator": decorate,
-    "decorated": lambda: decorated(td.arithmetic("bf16"), lambda: (yield)),
+    "decorated": lambda: td.arithmetic("bf16")(lambda: (yield)),
     "environment.option": lambda: context._options("bogus"),
     "environment.value": lambda: context._options("lapack=1"),
     "environment.min_size": lambda: context._options("min_size=x"),

@@ -6,7 +6,6 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -65,12 +64,7 @@ class errors_at_caller:
             self._state = np.errstate(call=self._found.setdefault, **modes)
             self._state.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self._state is not None:
             self._state.__exit__(kind, error, traceback)
         if self._found and error is None:

@@ -26,6 +26,7 @@ digits canceled  log10 of the median condition |A||B| / |AB| over sqrt(k), the c
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from inspect import signature
 from typing import NoReturn, TextIO
 
 from .._base.errors import UserError
@@ -109,19 +110,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> NoReturn:
     """Run the program, report, and exit as the program does."""
-    chosen = options(
-        precision=arguments.precision,
-        device=arguments.device,
-        target_db=arguments.target_db,
-        exact=arguments.exact,
-        dots=arguments.dots,
-        lapack=arguments.lapack,
-        stop_at=arguments.stop_at,
-        only=arguments.only,
-        excepted=arguments.excepted,
-        arithmetic=arguments.arithmetic,
-        float64=arguments.float64,
-    )
+    names = signature(options).parameters
+    chosen = options(**{name: getattr(arguments, name) for name in names})
     html, json = map(_checked_path, (arguments.html, arguments.json))
     if html and html == json:
         raise UserError(

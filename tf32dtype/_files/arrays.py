@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -17,6 +17,7 @@ from .._formats.table import format_of_dtype, own_array
 from . import file_kinds, npy
 from .npy import Header
 from .scaled_arrays import is_scaled
+from .tensor_names import NamedTensors
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -223,7 +224,7 @@ def _load(
     return Archive(loaded, name)
 
 
-class Archive(Mapping[str, "Held"]):
+class Archive(NamedTensors["Held"]):
     """The arrays of an `.npz` file by name, each read when it is asked for.
 
     Returned by `load`. Close it, or use it in a `with` statement, to close the
@@ -231,7 +232,7 @@ class Archive(Mapping[str, "Held"]):
     """
 
     def __init__(self, npz: NpzFile, name: str = "the file") -> None:
-        self._npz = npz
+        self._npz = self._names = npz
         self._name = name
         self.files: list[str] = list(npz.files)
 
@@ -253,18 +254,6 @@ class Archive(Mapping[str, "Held"]):
         archive = self._npz.zip
         assert archive is not None  # it is open
         return archive, name if name in archive.namelist() else f"{name}.npy"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""

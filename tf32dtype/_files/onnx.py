@@ -51,10 +51,7 @@ _INTEGERS = {
 
 
 __all__ = ["dtype_of", "from_array", "to_array"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 def to_array(

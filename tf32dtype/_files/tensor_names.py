@@ -1,13 +1,44 @@
-"""Tensors of a file chosen by their names."""
+"""Tensors of a file by their names."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterable
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Self, TypeVar
 
 from .._base.wording import brief, did_you_mean
 
 _FIRST = 3  # names that an error lists if none is near
+
+
+_Value = TypeVar("_Value")
+
+
+class NamedTensors(Mapping[str, _Value]):
+    """The tensors of an open file by name; a context that closes it."""
+
+    #: in the file's order
+    _names: Collection[str]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
 
 class UnknownTensor(KeyError):

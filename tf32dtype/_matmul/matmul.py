@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Unpack, overload
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._base.caller import reports_errors
+from .._base.matrices import as_out, unwrapped
 from .._base.options import refuse_unknown, shows
 from .._base.wording import brief
 from .._formats.table import as_own, find_dtype, own_array
@@ -152,13 +154,13 @@ def matmul(
     numpys: Any = np.matmul
     if chosen is None and dtype is None:
         return numpys(a, b, out=out)
-    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    target: Any = unwrapped(out)
     if target is not None and not isinstance(target, np.ndarray):
         raise TypeError(f"out must be an array; got {brief(target)}")
     x, y = np.asanyarray(a), np.asanyarray(b)
     multiply: Any
     if chosen is not None:
-        _check_operands(x, y, precision)
+        check_operands(x.dtype, y.dtype, precision)
         multiply = partial(_product, x, y, chosen)
     elif (common := np.result_type(x, y)).type in _core.scalar_types:
         _core.prepare_product(x.dtype, y.dtype, common)
@@ -175,11 +177,7 @@ def matmul(
     result = multiply().astype(dtype)
     if target is None:
         return result
-    if target.shape != result.shape:
-        raise ValueError(
-            f"out must have the result's shape {result.shape}; got {target.shape}"
-        )
-    np.copyto(target, result, casting="same_kind")
+    np.copyto(as_out(target, result.shape), result, casting="same_kind")
     return target
 
 
@@ -188,8 +186,20 @@ def _operand(x: Any) -> Any:
     return as_own(x) if hasattr(x, "__array_ufunc__") else own_array(x)
 
 
-def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> None:
-    formats = [x.dtype.name for x in (a, b) if x.dtype.type in _core.scalar_types]
+def check_operands(
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    precision: str | None,
+    remedies: Mapping[str, str] = _REMEDIES,
+) -> None:
+    """Refuse dtypes of operands that a precision is not for.
+
+    Raises
+    ------
+    TypeError
+        It names a remedy, of those by the dtype that the operands promote to.
+    """
+    formats = [x.name for x in (a, b) if x.type in _core.scalar_types]
     if formats:
         raise TypeError(
             f"operands must be float32 with precision={precision!r}; got {formats[0]}."
@@ -197,10 +207,10 @@ def _check_operands(a: NDArray[Any], b: NDArray[Any], precision: str | None) -> 
         )
     common = np.result_type(a, b)
     if common != np.float32:
-        remedy = _REMEDIES.get(common.name, "Cast them, x.astype(np.float32)")
+        remedy = remedies.get(common.name, "Cast them, x.astype(np.float32)")
         raise TypeError(
-            f"operands must be float32 with precision={precision!r}; got {a.dtype} and"
-            f" {b.dtype}. {remedy.format(repr(precision))}"
+            f"operands must be float32 with precision={precision!r}; got {a} and"
+            f" {b}. {remedy.format(repr(precision))}"
         )
 
 

@@ -91,6 +91,11 @@ class Way(NamedTuple):
         return self.product(x, y), count
 
 
+def all_names() -> list[str]:
+    """Return the names of all precisions and block formats."""
+    return [*(precision.short for precision in PRECISIONS), *block_formats]
+
+
 def select(names: Sequence[str]) -> list[Way]:
     """The precisions and block formats of these names.
 
@@ -132,8 +137,7 @@ def _find(name: str) -> Way:
     try:
         precision = find_precision(name)
     except ValueError:
-        shorts = (precision.short for precision in PRECISIONS)
-        names = [*COMMON, *shorts, *block_formats]
+        names = [*COMMON, *all_names()]
         fix = f"Use --formats for the format {name}" if name in known() else None
         listing = "td.typing.PrecisionName or td.blocks.formats"
         raise UserError(one_of("precision", name, names, listing, fix)) from None

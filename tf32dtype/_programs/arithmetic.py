@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, cast
 
 from .. import _core
-from .._base.scopes import decorated
+from .._base.scopes import Scope
 from .._formats.aliases import FormatName, NumPyName
 from .._formats.quantize import target_dtype
 from .._formats.table import formats
 from .._formats.typed import TargetLike
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class _Settings(NamedTuple):
@@ -49,7 +44,7 @@ def format_name(which: object) -> FormatName | NumPyName:
     return cast(FormatName | NumPyName, name)
 
 
-class arithmetic:
+class arithmetic(Scope):
     """NumPy's float32 arithmetic in a format: a scope, or a decorator.
 
     Inside, every ufunc of NumPy rounds the float32 numbers it reads to the format, and
@@ -122,12 +117,7 @@ class arithmetic:
             _open.append(self._settings)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         with _lock:
             if not _open or _open[-1] != self._settings:
                 raise RuntimeError(
@@ -136,10 +126,6 @@ class arithmetic:
             _open.pop()
             if not _open:
                 _core.end_arithmetic()
-
-    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Decorate a function: its body runs inside."""
-        return decorated(self, function)
 
     @staticmethod
     def call_sites() -> list[dict[str, Any]]:

@@ -7,22 +7,18 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
 from .. import _core
 from .._base.options import refuse_unknown, shows
-from .._base.scopes import decorated
+from .._base.scopes import Scope
 from .._base.wording import brief, in_terminal, one_of
 from .._matmul.precisions import FLAGS, Options, PrecisionName, Settings, resolve
 from . import numpy_patch
 from .variables import BLAS_VARIABLE, VARIABLE
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 def current_settings() -> Settings | None:
@@ -114,7 +110,7 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> Any:
     )
 
 
-class matmul_precision:
+class matmul_precision(Scope):
     """NumPy's float32 products in a chosen precision: a scope, or a decorator.
 
     Inside, `numpy.matmul` and ``@``, `numpy.matvec`, `numpy.vecmat`, `numpy.vecdot`,
@@ -224,18 +220,10 @@ class matmul_precision:
         _core.publish_precision()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         scope = leave(_core.precision_variable, self)
         if error is None:
             scope.check_lost()
-
-    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        return decorated(self, function)
 
     def __getstate__(self) -> Settings:
         return self.settings

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,9 @@ VERSION = 1
 _KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
 #: The name in a plan of computing as NumPy and BLAS do.
 NONE = "none"
+_FLAGS = "float64", "complex64", "dots"
+#: what a line always has in the file
+_SHOWN = "file", "function", "text"
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,7 @@ def _plan(found: dict[str, Any]) -> Plan:
     if not isinstance(sites, list):
         raise ValueError("call_site must be written as tables [[call_site]]")
     default = _taken(found, "default", str, NONE)
-    flags = {
-        name: _taken(found, name, bool, False)
-        for name in ("float64", "complex64", "dots")
-    }
+    flags = {name: _taken(found, name, bool, False) for name in _FLAGS}
     check = tuple(_taken(found, "check", dict, {}).items())
     _refuse(found, "a plan")
     return Plan(
@@ -117,9 +118,7 @@ def _call_site(found: Any) -> PlannedCallSite:
 def _line(found: Any) -> Line:
     if not isinstance(found, dict):
         raise ValueError("a line must be {file = ..., function = ..., text = ...}")
-    file, function, text = (
-        _taken(found, name, str, None) for name in ("file", "function", "text")
-    )
+    file, function, text = (_taken(found, name, str, None) for name in _SHOWN)
     count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
     _refuse(found, "a line")
     if not 1 <= count <= of:
@@ -146,52 +145,31 @@ def _refuse(rest: Mapping[str, Any], what: str) -> None:
 
 
 def plan_text(plan: Plan) -> str:
-    """A plan's file."""
-    lines = [
-        f"version = {VERSION}",
-        f"default = {_toml(plan.default or NONE)}",
-        *(
-            f"{name} = {_toml(getattr(plan, name))}"
-            for name in ("float64", "complex64", "dots")
-        ),
-    ]
+    """Return the TOML text of a plan's file."""
+    flags = {name: getattr(plan, name) for name in _FLAGS}
+    tables = [_table("", version=VERSION, default=plan.default or NONE, **flags)]
     if plan.check:
-        lines += ["", "[check]"]
-        lines += [f"{name} = {_toml(value)}" for name, value in plan.check]
+        tables.append(_table("[check]\n", **dict(plan.check)))
     for site in plan.call_sites:
-        lines += ["", "[[call_site]]", f"precision = {_toml(site.precision or NONE)}"]
-        for name in ("user", "library"):
-            if line := getattr(site, name):
-                lines.append(f"{name} = {_toml_line(line)}")
-        for name in ("routine", "dtype"):
-            if text := getattr(site, name):
-                lines.append(f"{name} = {_toml(text)}")
-    return "\n".join(lines) + "\n"
+        seen = {x: getattr(site, x) for x in ("user", "library", "routine", "dtype")}
+        given = {name: value for name, value in seen.items() if value}
+        title = "[[call_site]]\n"
+        tables.append(_table(title, precision=site.precision or NONE, **given))
+    return "\n".join(tables)
 
 
-def _toml_line(line: Line) -> str:
-    values: dict[str, Any] = {
-        "file": line.file,
-        "function": line.function,
-        "text": line.text,
-    }
-    if line.of > 1:
-        values |= {"count": line.count, "of": line.of}
-    return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in values.items()) + "}"
+def _table(title: str, **entries: Any) -> str:
+    return title + "".join(f"{k} = {_toml(v)}\n" for k, v in entries.items())
 
 
-def _toml(value: str | float | bool) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return '"' + "".join(map(_escaped, value)) + '"'
-    return repr(value)
-
-
-def _escaped(letter: str) -> str:
-    if letter in '"\\':
-        return "\\" + letter
-    return f"\\u{ord(letter):04x}" if ord(letter) < 32 or letter == "\x7f" else letter
+def _toml(value: Any) -> str:
+    if isinstance(value, Line):
+        shown = {k: v for k, v in asdict(value).items() if value.of > 1 or k in _SHOWN}
+        return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in shown.items()) + "}"
+    if isinstance(value, float):
+        return repr(value)
+    # JSON's texts, integers and booleans are TOML's too, once DEL is escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 # -- what it means ------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._formats import bit_packing
-from .._formats.typed import DTypeOf, Out, Scalar, ValueNamed
 from . import dequantization, layout
 from . import from_codes as wrapping
 from .base import Blocks
@@ -16,10 +15,10 @@ from .formats import BlockFormatLike, BlockSize, Element, ScaleFormat
 from .layout import Facts, Layout
 from .lines import from_lines
 from .products import matmul
-from .scaled import as_ndarray
+from .scaled import HostScaled
 
 
-class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
+class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     """An array whose values share scales in blocks along one axis.
 
     `tf32dtype.blocks.quantize` makes them, and `from_codes` of data that exist. A value
@@ -37,7 +36,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
     """
 
     __slots__ = ()
-    __hash__: ClassVar[None] = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as __eq__ is here
     _name = "BlockArray"
 
     def __init__(self) -> None:
@@ -63,6 +62,9 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
                 rows = part.reshape(old.lines, part.size // old.lines)
                 np.take(rows, order, 0, out=new.reshape(order.size, rows.shape[1]))
         return buffer
+
+    def _values(self, wanted: np.dtype[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+        return dequantization.dequantize(self._layout, self._parts, wanted, out)
 
     @staticmethod
     def _product(a: Any, b: Any, **options: Any) -> Any:
@@ -155,61 +157,6 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]]):
         padded = codes.reshape(plan.lines, plan.blocks * plan.block_size)
         lines = wrapping.items_of(padded[:, : plan.length], element)
         return np.ascontiguousarray(from_lines(lines, plan.shape, plan.axis))
-
-    # -- values ----------------------------------------------------------------
-
-    @overload
-    def dequantize(
-        self, dtype: DTypeOf[Any] | ValueNamed | None = ..., *, out: Out
-    ) -> Out: ...
-    @overload
-    def dequantize(self, dtype: None = ..., out: None = ...) -> NDArray[np.float32]: ...
-    @overload
-    def dequantize(
-        self, dtype: DTypeOf[Scalar], out: None = ...
-    ) -> NDArray[Scalar]: ...
-    @overload
-    def dequantize(self, dtype: ValueNamed, out: None = ...) -> NDArray[Any]: ...
-    def dequantize(
-        self,
-        dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
-        out: NDArray[Any] | None = None,
-    ) -> NDArray[Any]:
-        """The values.
-
-        Parameters
-        ----------
-        dtype : dtype
-            float32 (None too), float64, float16 or a format of this package. Values are
-            exact in float64; in the others they are rounded once, ties to even. float32
-            stays finite: beyond its maximum it is the maximum.
-        out : ndarray, optional
-            An array of this shape and dtype to write into, with any strides.
-
-        Returns
-        -------
-        ndarray
-            C-contiguous; `out` if given.
-
-        Raises
-        ------
-        TypeError
-            For another dtype; if `out` is no array of that dtype.
-        ValueError
-            If `out` has another shape or is read-only.
-        """
-        return dequantization.dequantize(self._layout, self._parts, dtype, out)
-
-    @overload
-    def __array__(
-        self, dtype: None = None, copy: bool | None = ...
-    ) -> NDArray[np.float32]: ...
-    @overload
-    def __array__(self, dtype: DTypeLike, copy: bool | None = ...) -> NDArray[Any]: ...
-    def __array__(
-        self, dtype: DTypeLike | None = None, copy: bool | None = None
-    ) -> NDArray[Any]:
-        return as_ndarray(self, dtype, copy)
 
     # -- as an object ----------------------------------------------------------
 

@@ -50,6 +50,7 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
         return self._layout.shape
 
     @property
@@ -102,7 +103,7 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
 
     @property
     def codes(self) -> Buffer:
-        """Packed codes, of shape (*others, blocks, bytes of a block).
+        """Packed codes, of shape (others, blocks, bytes of a block).
 
         The first code lies in the lowest bits: of 4 bits low nibble first, of 6 bits
         four in three bytes, of 12 two in three, of 16 the low byte first.
@@ -111,7 +112,7 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
 
     @property
     def scales(self) -> Buffer:
-        """Codes of scales: (*others, blocks), with a residual (*others, blocks, 2)."""
+        """Codes of scales: (others, blocks), with a residual (others, blocks, 2)."""
         return self._parts[1]
 
     @property

@@ -20,13 +20,10 @@ _BY_CORE = (np.float32, np.float64)
 def dequantize(
     plan: Layout,
     parts: Parts,
-    dtype: DTypeLike | None,
+    wanted: np.dtype[Any],
     out: NDArray[Any] | None,
 ) -> NDArray[Any]:
     """`BlockArray.dequantize` of codes, scales and residuals (or None)."""
-    wanted = value_dtype(dtype)
-    if out is not None:
-        check_out(out, wanted, plan.shape)
     direct = out is not None and _takes_lines(out, plan.axis)
     if out is not None and direct:
         lines = out.reshape(plan.lines, plan.length)

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._base.caller import cast
-from .._base.wording import brief, one_of
+from .._base.matrices import as_out, check_cast, check_k, stack_of
+from .._base.wording import one_of
 from .._formats.table import find, find_dtype, own_array
 from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
 from .base import Blocks
@@ -144,7 +145,9 @@ def matmul(
     shape = (*stack, *rows, *columns)
     wanted = _result_dtype(dtype)
     native = wanted.newbyteorder("=")
-    target = None if out is None else _checked_out(out, shape, wanted)
+    target = None if out is None else as_out(out, shape)
+    if target is not None:
+        check_cast(wanted, target.dtype)
     direct = target is not None and target.dtype == native and _is_apart(target, x, y)
     result = target if direct and target is not None else np.empty(shape, native)
     flags = _multiply(x, y, result, stack, block, terms or 4)
@@ -256,24 +259,13 @@ def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
         raise ValueError(
             f"a and b must have the same block size; got {sizes[0]} and {sizes[1]}"
         )
-    shapes = f"shapes {x.shape} and {y.shape}"
     if max(len(x.stack), len(y.stack)) > _MOST_STACK:
         raise ValueError(
             f"a and b must have at most {_MOST_STACK} axes before the last two; got"
             f" {max(len(x.stack), len(y.stack))}"
         )
-    if x.k != y.k:
-        raise ValueError(
-            f"a and b must have the same k; got k = {x.k} and k = {y.k} ({shapes})"
-        )
-    if x.stack == y.stack:
-        return sizes[0], x.stack
-    try:
-        return sizes[0], np.broadcast_shapes(x.stack, y.stack)
-    except ValueError:
-        raise ValueError(
-            f"stacks of matrices must broadcast; got {x.stack} and {y.stack} ({shapes})"
-        ) from None
+    check_k(x.k, y.k, x.shape, y.shape)
+    return sizes[0], stack_of(x.stack, y.stack, x.shape, y.shape)
 
 
 def _result_dtype(dtype: DTypeLike) -> np.dtype[Any]:
@@ -287,28 +279,6 @@ def _result_dtype(dtype: DTypeLike) -> np.dtype[Any]:
                 f" {wanted}"
             ) from None
     return wanted
-
-
-def _checked_out(
-    out: NDArray[Any] | tuple[NDArray[Any]],
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-) -> NDArray[Any]:
-    target: Any = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if not isinstance(target, np.ndarray):
-        raise TypeError(f"out must be an array; got {brief(target)}")
-    if target.shape != shape:
-        raise ValueError(
-            f"out must have the shape of the matrix product, {shape}; got"
-            f" {target.shape}"
-        )
-    if not target.flags.writeable:
-        raise ValueError("out must be writable; got a read-only array")
-    if not np.can_cast(dtype, target.dtype, "same_kind"):
-        raise TypeError(
-            f"out must have a dtype that {dtype} can be cast to; got {target.dtype}"
-        )
-    return target
 
 
 def _is_apart(target: NDArray[Any], *factors: _Factor) -> bool:

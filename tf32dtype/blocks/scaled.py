@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._base.caller import cast
+from .._formats.typed import DTypeOf, Out, Scalar, ValueNamed
+from .dequantization import check_out, value_dtype
 
 #: Of `@`.
 Product = TypeVar("Product", bound=Any)
@@ -83,22 +85,87 @@ class Scaled(_Operators, Generic[Product]):
         raise TypeError("`in` does not search arrays of blocks; use dequantize() first")
 
 
-def as_ndarray(
-    x: Scaled[Any], dtype: DTypeLike | None, copy: bool | None
-) -> NDArray[Any]:
-    """`__array__` of an array in this machine's memory."""
-    if copy is False:
-        raise ValueError(
-            "copy must not be False: the values of an array of blocks are always a copy"
-        )
-    try:
-        values: NDArray[Any] = x.dequantize(dtype)
-    except TypeError:
-        # float32 would be a rounding before that to an integer or to longdouble.
-        single = np.dtype(dtype) == np.complex64
-        wide = x.dequantize(np.float32 if single else np.float64)
-        return cast(wide, dtype)  # type: ignore[no-any-return]
-    return values
+class HostScaled(Scaled[NDArray[np.float32]]):
+    """An array of codes and scales in this machine's memory."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+
+    @abstractmethod
+    def _values(self, wanted: np.dtype[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+        """`dequantize` with checked arguments."""
+
+    @overload
+    def dequantize(
+        self, dtype: DTypeOf[Any] | ValueNamed | None = ..., *, out: Out
+    ) -> Out: ...
+    @overload
+    def dequantize(self, dtype: None = ..., out: None = ...) -> NDArray[np.float32]: ...
+    @overload
+    def dequantize(
+        self, dtype: DTypeOf[Scalar], out: None = ...
+    ) -> NDArray[Scalar]: ...
+    @overload
+    def dequantize(self, dtype: ValueNamed, out: None = ...) -> NDArray[Any]: ...
+    def dequantize(
+        self,
+        dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
+        out: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """The values: elements times scales.
+
+        Parameters
+        ----------
+        dtype : dtype
+            float32 (None too), float64, float16 or a format of this package. Values are
+            exact in float64; in the others they are rounded once, ties to even. Beyond
+            the maximum of float32 they are that maximum in a `BlockArray`, and Inf in a
+            `TileArray`.
+        out : ndarray, optional
+            An array of this shape and dtype to write into, with any strides.
+
+        Returns
+        -------
+        ndarray
+            C-contiguous; `out` if given.
+
+        Raises
+        ------
+        TypeError
+            For another dtype; if `out` is no array of that dtype.
+        ValueError
+            If `out` has another shape or is read-only.
+        """
+        wanted = value_dtype(dtype)
+        if out is not None:
+            check_out(out, wanted, self.shape)
+        return self._values(wanted, out)
+
+    @overload
+    def __array__(
+        self, dtype: None = None, copy: bool | None = ...
+    ) -> NDArray[np.float32]: ...
+    @overload
+    def __array__(self, dtype: DTypeLike, copy: bool | None = ...) -> NDArray[Any]: ...
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError(
+                "copy must not be False: the values of an array of blocks are always a"
+                " copy"
+            )
+        try:
+            return self._values(value_dtype(dtype), None)
+        except TypeError:
+            # float32 would be a rounding before that to an integer or to longdouble.
+            single = np.dtype(dtype) == np.complex64
+            wide = self.dequantize(np.float32 if single else np.float64)
+            return cast(wide, dtype)  # type: ignore[no-any-return]
 
 
 def _no_function(name: str) -> str:

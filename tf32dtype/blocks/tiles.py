@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, Self, get_args, overload
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._base.caller import errors_at_caller
 from .._base.wording import brief, one_of
 from .._formats.codes import bits, from_bits
 from .._formats.table import UnknownFormat, formats, own_array
 from .._formats.table import find as find_format
-from .._formats.typed import DTypeOf, FormatLike, Out, Scalar, ValueNamed
-from .dequantization import check_out, value_dtype
+from .._formats.typed import FormatLike
 from .formats import Element, elements
 from .layout import integer
 from .products import matmul
-from .scaled import Scaled, as_ndarray
+from .scaled import HostScaled
 
 #: Rows and columns that share a scale; None: all of them.
 Tile = tuple[int | None, int | None]
@@ -34,7 +33,7 @@ _BAND = 1 << 17
 _LONGEST = int(np.iinfo(np.intp).max)
 
 
-class TileArray(Scaled[NDArray[np.float32]]):
+class TileArray(HostScaled):
     """An array whose last two axes are cut in tiles that share a scale each.
 
     `tf32dtype.blocks.quantize_tiles` makes them, and `from_codes` of data that exist:
@@ -142,6 +141,7 @@ class TileArray(Scaled[NDArray[np.float32]]):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
         return self._elements.shape
 
     @property
@@ -245,51 +245,9 @@ class TileArray(Scaled[NDArray[np.float32]]):
 
     # -- values ------------------------------------------------------------------
 
-    @overload
-    def dequantize(
-        self, dtype: DTypeOf[Any] | ValueNamed | None = ..., *, out: Out
-    ) -> Out: ...
-    @overload
-    def dequantize(self, dtype: None = ..., out: None = ...) -> NDArray[np.float32]: ...
-    @overload
-    def dequantize(
-        self, dtype: DTypeOf[Scalar], out: None = ...
-    ) -> NDArray[Scalar]: ...
-    @overload
-    def dequantize(self, dtype: ValueNamed, out: None = ...) -> NDArray[Any]: ...
-    def dequantize(
-        self,
-        dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
-        out: NDArray[Any] | None = None,
-    ) -> NDArray[Any]:
-        """The values: elements times scales.
-
-        Parameters
-        ----------
-        dtype : dtype
-            float32 (None too), float64, float16 or a format of this package. Values are
-            exact in float64; to the others the product is rounded once, ties to even,
-            to Inf beyond float32.
-        out : ndarray, optional
-            An array of this shape and dtype to write into, with any strides.
-
-        Returns
-        -------
-        ndarray
-            C-contiguous; `out` if given.
-
-        Raises
-        ------
-        TypeError
-            For another dtype; if `out` is no array of that dtype.
-        ValueError
-            If `out` has another shape or is read-only.
-        """
-        wanted = value_dtype(dtype)
+    def _values(self, wanted: np.dtype[Any], out: NDArray[Any] | None) -> NDArray[Any]:
         if out is None:
             out = np.empty(self.shape, wanted)
-        else:
-            check_out(out, wanted, self.shape)
         # Products of 8 and 24 bits are exact in float64, in float32 rounded once.
         exact = np.dtype(np.float32 if wanted == np.float32 else np.float64)
         with errors_at_caller("cast"):
@@ -299,17 +257,6 @@ class TileArray(Scaled[NDArray[np.float32]]):
                     scaled(np.multiply, values, self._scales[matrix], rows, self.tile)
                 out[matrix][rows] = values
         return out
-
-    @overload
-    def __array__(
-        self, dtype: None = None, copy: bool | None = ...
-    ) -> NDArray[np.float32]: ...
-    @overload
-    def __array__(self, dtype: DTypeLike, copy: bool | None = ...) -> NDArray[Any]: ...
-    def __array__(
-        self, dtype: DTypeLike | None = None, copy: bool | None = None
-    ) -> NDArray[Any]:
-        return as_ndarray(self, dtype, copy)
 
     @staticmethod
     def _product(a: Any, b: Any, **options: Any) -> Any:

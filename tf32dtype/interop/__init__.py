@@ -11,10 +11,7 @@ if _typing.TYPE_CHECKING:
     from . import arrow, dask, gguf, numba, onnx, torch, zarr
 
 __all__ = ["arrow", "dask", "gguf", "numba", "onnx", "torch", "zarr"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there

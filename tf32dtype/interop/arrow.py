@@ -33,10 +33,7 @@ _PREFIX = "tf32dtype."
 
 
 __all__ = ["NumberArray", "NumberScalar", "NumberType", "from_arrow", "to_arrow"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 class NumberType(pa.ExtensionType):

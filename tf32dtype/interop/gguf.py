@@ -10,7 +10,4 @@ library is needed to read, and the package `gguf` writes:
 from .._files.gguf.reading import File, load, open
 
 __all__ = ["File", "load", "open"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

@@ -35,10 +35,7 @@ _MANTISSA, _BIAS = 23, 127
 
 
 __all__ = ["from_float32", "to_float32"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 def to_float32(format: FormatLike) -> Any:

@@ -10,7 +10,4 @@ of `onnx.proto`, TensorProto.DataType.
 from .._files.onnx import dtype_of, from_array, to_array
 
 __all__ = ["dtype_of", "from_array", "to_array"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

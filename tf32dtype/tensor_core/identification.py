@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.matrices import check_shape
 from .._base.text import progress
 from .._base.wording import brief
 from .._formats.table import format_of_dtype
@@ -133,11 +134,7 @@ def identify(
     results = _results(d)
     problem = Problem(a, b, c, results.dtype)
     known = problem.models()
-    if problem.shape != results.shape:
-        raise ValueError(
-            f"d must have the shape of the matrix product, {problem.shape}; got"
-            f" {results.shape}"
-        )
+    check_shape(results.shape, problem.shape, "d")
     groups: dict[tuple[Any, ...], list[Model]] = {}
     for model in known:
         groups.setdefault(parameters(model), []).append(model)

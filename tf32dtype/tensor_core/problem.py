@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.matrices import as_matrices
 from .._formats.table import format_of_dtype, own_array
 from .device import MODELS
 from .models import Model
-from .products import arranged, as_accumulators, as_operand, format_name, matmul
+from .products import as_accumulators, as_operand, format_name, matmul
 from .splits import Elements
 
 Array = NDArray[Any]
@@ -27,7 +28,7 @@ class Problem:
 
     def __init__(self, a: Any, b: Any, c: Any, results: np.dtype[Any]) -> None:
         x, y = as_operand(a, "a"), as_operand(b, "b")
-        left, right, batch, shape = arranged(x, y)
+        left, right, batch, shape = as_matrices(x, y)
         self.shape: tuple[int, ...] = shape
         self._operands = x, y
         self.results = results

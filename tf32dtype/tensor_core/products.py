@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
+from .._base.matrices import as_matrices, as_out, check_k, stack_of
 from .._base.wording import brief, one_of
 from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import find_dtype, own_array
@@ -242,7 +243,7 @@ def matmul(
         a, b, device, instruction, accumulator, rounding, promote_every
     )
     result_type = np.dtype(model.accumulator)
-    left, right, batch, shape = arranged(x, y)
+    left, right, batch, shape = as_matrices(x, y)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
     # Chains of float64 numbers always go on with what is in the result.
     continues = c is not None or model.accumulator == "float64"
@@ -277,12 +278,9 @@ def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
     x, y, model, _ = request
     *batch_a, m, k = x.shape
     *batch_b, n, other = y.shape
-    if k != other:
-        raise ValueError(
-            f"a and b must have the same k, the axis of the blocks; got k = {k}"
-            f" and k = {other}"
-        )
-    batch = _batch(tuple(batch_a), tuple(batch_b))
+    shapes = x.shape, (*batch_b, other, n)
+    check_k(k, other, *shapes)
+    batch = stack_of(tuple(batch_a), tuple(batch_b), *shapes)
     shape = batch + (m,) * (not x.is_vector) + (n,) * (not y.is_vector)
     start = None if c is None else as_accumulators(c, model, shape)
     target = _as_target(out, np.dtype(np.float32), shape)
@@ -294,42 +292,6 @@ def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
         target[...] = result.reshape(shape)
         return target
     return result.reshape(shape)[()]
-
-
-def arranged(
-    x: Array, y: Array
-) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
-    """Operands as stacks of matrices, the shape of the stack, and that of the result.
-
-    Raises
-    ------
-    ValueError
-        For shapes that do not fit.
-    """
-    left = x[np.newaxis] if x.ndim == 1 else x
-    right = y[:, np.newaxis] if y.ndim == 1 else y
-    if left.ndim == 0 or right.ndim == 0:
-        raise ValueError(
-            f"a and b must have at least one axis; got shapes {x.shape} and {y.shape}"
-        )
-    if left.shape[-1] != right.shape[-2]:
-        raise ValueError(
-            f"a and b must have the same k; got k = {left.shape[-1]} and k ="
-            f" {right.shape[-2]} (shapes {x.shape} and {y.shape})"
-        )
-    batch = _batch(left.shape[:-2], right.shape[:-2])
-    m, n = left.shape[-2], right.shape[-1]
-    return left, right, batch, batch + (m,) * (x.ndim > 1) + (n,) * (y.ndim > 1)
-
-
-def _batch(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise ValueError(
-            f"stacks of matrices must broadcast: lengths must be equal or 1; got {a}"
-            f" and {b}"
-        ) from None
 
 
 # -- arguments -------------------------------------------------------------------------
@@ -501,20 +463,11 @@ def _promotion(promote_every: int | None, model: Model) -> int:
 
 
 def _as_target(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array | None:
-    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if target is None:
+    if out is None:
         return None
-    if not isinstance(target, np.ndarray):
-        raise TypeError(f"out must be an array; got {brief(target)}")
+    target = as_out(out, shape)
     if target.dtype.newbyteorder("=") != dtype:
         raise TypeError(
             f"out must have the dtype of the accumulators, {dtype}; got {target.dtype}"
         )
-    if target.shape != shape:
-        raise ValueError(
-            f"out must have the shape of the matrix product, {shape}; got"
-            f" {target.shape}"
-        )
-    if not target.flags.writeable:
-        raise ValueError("out must be writable; got a read-only array")
     return target

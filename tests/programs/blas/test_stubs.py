@@ -35,7 +35,10 @@ def test_arguments_and_results_are_kept(
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not there")
     binary = tmp_path / "stub_calls"
-    sources = [Path(__file__).with_name("stub_calls.c"), SRC / "programs" / "hooks" / "stubs.c"]
+    sources = [
+        Path(__file__).with_name("stub_calls.c"),
+        SRC / "programs" / "hooks" / "stubs.c",
+    ]
     subprocess.run(
         [compiler, "-std=c11", optimize, f"-I{SRC}", *sources, "-o", binary], check=True
     )

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from ..._base.wording import brief
 from ..._formats import bit_packing
 from ..._formats.codes import from_bits
 from ...blocks import BlockArray, TileArray
-from ..tensor_names import UnknownTensor, select
+from ..tensor_names import NamedTensors, UnknownTensor, select
 from . import header as gguf_header
 from .header import Kind, Tensor
 
@@ -33,10 +33,7 @@ Held = NDArray[Any] | BlockArray | TileArray
 
 
 __all__ = ["File", "load", "open"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 def load(
@@ -106,7 +103,7 @@ def open(path: Path) -> File:
     return File(path)
 
 
-class File(Mapping[str, Held]):
+class File(NamedTensors[Held]):
     """The tensors of a GGUF file by name. Arrays that it returned outlive `close`.
 
     Shapes are NumPy's: the axis that GGUF has first is the last one.
@@ -149,6 +146,7 @@ class File(Mapping[str, Held]):
             ) from None
         self.metadata: dict[str, Any] = header.metadata
         self.tensors: dict[str, Tensor] = header.tensors
+        self._names = self.tensors
 
     def __getitem__(self, name: str) -> Held:
         read = self._reader(name)
@@ -159,27 +157,12 @@ class File(Mapping[str, Held]):
         except ValueError as error:
             raise ValueError(f"{self._path}: tensor {brief(name)}: {error}") from None
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.tensors
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
-
     def __repr__(self) -> str:
         return f"<{len(self)} tensors of {self._path}>"
 
     def close(self) -> None:
         """Let go of the file."""
         self._data = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def check(self, name: str) -> None:
         """Whether a tensor is of a kind that is read.

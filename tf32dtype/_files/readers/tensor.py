@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._base.errors import UserError
+from ..tensor_names import NamedTensors
 
 if TYPE_CHECKING:
     from ..safetensors.schemes import Group
@@ -64,7 +65,7 @@ class Tensor:
             raise UserError(str(error)) from None
 
 
-class TensorFile(Mapping[str, Tensor]):
+class TensorFile(NamedTensors[Tensor]):
     """The tensors of a file by name, in the file's order; a context that closes it.
 
     Parameters
@@ -95,20 +96,11 @@ class TensorFile(Mapping[str, Tensor]):
         self.paths = tuple(paths)
         self.metadata = dict(metadata or {})
         self.is_array = is_array
-        self._tensors = {tensor.name: tensor for tensor in tensors}
+        self._tensors = self._names = {tensor.name: tensor for tensor in tensors}
         self._close = close
 
     def __getitem__(self, name: str) -> Tensor:
         return self._tensors[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __len__(self) -> int:
-        return len(self._tensors)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
+    def close(self) -> None:
         self._close()

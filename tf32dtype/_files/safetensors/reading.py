@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._base.wording import brief
-from ..tensor_names import UnknownTensor, select
+from ..tensor_names import NamedTensors, UnknownTensor, select
 from . import sharded
 from .file import File
 
@@ -31,7 +31,7 @@ class TensorInfo(NamedTuple):
     nbytes: int
 
 
-class SafeTensors(Mapping[str, NDArray[Any]]):
+class SafeTensors(NamedTensors[NDArray[Any]]):
     """The tensors of a file, or of the files of a checkpoint, by name.
 
     Returned by `open`. Each is read when it is asked for. Close it, or use it in a
@@ -42,7 +42,7 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         self._path = sharded.find(path)
         self._mmap = mmap
         self._files: dict[str, File] = {}
-        self._places: dict[str, File] = {}
+        self._names: dict[str, File] = {}
         try:
             self._open_files()
         except BaseException:
@@ -52,7 +52,7 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
     def _open_files(self) -> None:
         if not sharded.is_index(self._path):
             file = self._file(self._path)
-            self._places = dict.fromkeys(file.entries, file)
+            self._names = dict.fromkeys(file.entries, file)
             return
         for name, path in sharded.read(self._path).items():
             file = self._file(path)
@@ -61,7 +61,7 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
                     f"{path} does not have tensor {brief(name)}, which {self._path} "
                     "places in that file"
                 )
-            self._places[name] = file
+            self._names[name] = file
 
     def _file(self, path: str) -> File:
         if path not in self._files:
@@ -136,9 +136,9 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         return self._place(name).entries[name].dtype
 
     def _place(self, name: str) -> File:
-        if name not in self._places:
-            raise UnknownTensor(name, self._places, self._path)
-        return self._places[name]
+        if name not in self._names:
+            raise UnknownTensor(name, self._names, self._path)
+        return self._names[name]
 
     def weights(self) -> dict[str, Group]:
         """The weights that have scales in tensors of their own, by name, without data.
@@ -158,22 +158,13 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         names : str or iterable of str, optional
             As there.
         """
-        return select(names, self._places, self._path)
+        return select(names, self._names, self._path)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         file = self._place(name)
         if file.closed:
             raise ValueError(f"{self._path} is closed and cannot be read")
         return file.array(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
     def __repr__(self) -> str:
         return f"<{len(self)} tensors of {self._path}>"
@@ -185,12 +176,6 @@ class SafeTensors(Mapping[str, NDArray[Any]]):
         """Close the files. Arrays that view them keep what they need."""
         for file in self._files.values():
             file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
 
 def open(path: Path, *, mmap: bool = True) -> SafeTensors:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 if TYPE_CHECKING:
@@ -144,12 +143,7 @@ class report:
         self._collector = collector
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
         assert self._collector is not None
         try:
             self._rounded.__exit__(None, None, None)

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 from ..._base.errors import UserError
 from ..._formats.aliases import FormatName, NumPyName
-from ..._matmul.precisions import PRECISIONS
 from ..._measures import units
-from ..._measures.ways import Way, on_unit, select
-from ...blocks.formats import formats as block_formats
+from ..._measures.ways import Way, all_names, on_unit, select
 from ..arithmetic import format_name
 from .collect import CollectorOptions
 from .regions import find_region
@@ -83,7 +81,7 @@ def _ways(
     the same on devices.
     """
     if precision is None:
-        names = [*(row.short for row in PRECISIONS), *block_formats]
+        names = all_names()
     elif not (named := _words(precision)):
         raise UserError("precision must name at least one precision; got none")
     else:

@@ -241,9 +241,6 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     # -- what is a function too
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None) -> Any:
-        return np.take(self, indices, axis, out)
-
     def put(self, indices: Any, values: Any, mode: Any = "wrap") -> None:
         np.put(self, indices, values, mode)
 
@@ -252,12 +249,6 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
         return np.compress(condition, self, axis, out)
-
-    def repeat(self, repeats: Any, axis: Any = None) -> Any:
-        return np.repeat(self, repeats, axis)
-
-    def nonzero(self) -> Any:
-        return np.nonzero(self)
 
     def sort(self, axis: Any = -1, kind: Any = None) -> None:
         operations.sort_into(self, axis)
@@ -268,155 +259,15 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     def partition(self, kth: Any, axis: Any = -1) -> None:
         self.sort(axis)
 
-    def argpartition(self, kth: Any, axis: Any = -1) -> Any:
-        return np.argpartition(self, kth, axis)
-
-    def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-        return np.searchsorted(self, v, side, sorter)
-
-    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
-        return np.clip(self, min, max, out)
-
-    def round(self, decimals: int = 0, out: Any = None) -> Any:
-        return np.round(self, decimals, out)
-
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         # CuPy's own allocates where there are no elements.
         return wrap(raw(self).diagonal(offset, axis1, axis2), self.dtype)
-
-    def trace(
-        self,
-        offset: int = 0,
-        axis1: int = 0,
-        axis2: int = 1,
-        dtype: Any = None,
-        out: Any = None,
-    ) -> Any:
-        return np.trace(self, offset, axis1, axis2, dtype, out)
-
-    def dot(self, b: Any, out: Any = None) -> Any:
-        return np.dot(self, b, out)
-
-    def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        **options: Any,
-    ) -> Any:
-        return np.sum(self, axis, dtype, out, keepdims, **options)
-
-    def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        **options: Any,
-    ) -> Any:
-        return np.prod(self, axis, dtype, out, keepdims, **options)
-
-    def mean(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        **options: Any,
-    ) -> Any:
-        return np.mean(self, axis, dtype, out, keepdims, **options)
-
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: Any = 0,
-        keepdims: Any = False,
-        **options: Any,
-    ) -> Any:
-        return np.var(self, axis, dtype, out, ddof, keepdims, **options)
-
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: Any = 0,
-        keepdims: Any = False,
-        **options: Any,
-    ) -> Any:
-        return np.std(self, axis, dtype, out, ddof, keepdims, **options)
-
-    def max(
-        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
-    ) -> Any:
-        return np.max(self, axis, out, keepdims, **options)
-
-    def min(
-        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
-    ) -> Any:
-        return np.min(self, axis, out, keepdims, **options)
-
-    def ptp(self, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
-        return np.ptp(self, axis, out, keepdims)
-
-    # CuPy's own functions pass a dtype to these two, which NumPy's have not.
-
-    def argmax(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        dtype: Any = None,
-        keepdims: Any = False,
-    ) -> Any:
-        found = np.argmax(self, axis, out, keepdims=keepdims)
-        return found if dtype is None else found.astype(dtype)
-
-    def argmin(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        dtype: Any = None,
-        keepdims: Any = False,
-    ) -> Any:
-        found = np.argmin(self, axis, out, keepdims=keepdims)
-        return found if dtype is None else found.astype(dtype)
-
-    def any(
-        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
-    ) -> Any:
-        return np.any(self, axis, out, keepdims, **options)
-
-    def all(
-        self, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any
-    ) -> Any:
-        return np.all(self, axis, out, keepdims, **options)
-
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        return np.cumsum(self, axis, dtype, out)
-
-    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        return np.cumprod(self, axis, dtype, out)
 
     def byteswap(self, inplace: bool = False) -> Any:
         raise TypeError(
             "byteswap is not supported on a GPU; arrays use the byte order of the"
             " machine"
         )
-
-    def scatter_add(self, slices: Any, value: Any) -> None:
-        raise no_kernel("scatter_add", self.dtype)
-
-    def scatter_max(self, slices: Any, value: Any) -> None:
-        raise no_kernel("scatter_max", self.dtype)
-
-    def scatter_min(self, slices: Any, value: Any) -> None:
-        raise no_kernel("scatter_min", self.dtype)
-
-    def _add_reduceat(self, *args: Any) -> None:  # CuPy's, for add.reduceat
-        raise no_kernel("add.reduceat", self.dtype)
 
     # -- operators: CuPy's own reach the hooks below, except for products
 
@@ -465,6 +316,56 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     def toDlpack(self) -> Any:
         return self.__dlpack__()
+
+
+def _numpys(name: str) -> Callable[..., Any]:
+    """A method that calls NumPy's function of the name."""
+    function = getattr(np, name)
+
+    def method(self: ndarray, *args: Any, **keywords: Any) -> Any:
+        return function(self, *args, **keywords)
+
+    method.__name__ = name
+    return method
+
+
+def _index(name: str) -> Callable[..., Any]:
+    """The same with a dtype, which CuPy's own functions pass and NumPy's have not."""
+    function = getattr(np, name)
+
+    def method(
+        self: ndarray,
+        axis: Any = None,
+        out: Any = None,
+        dtype: Any = None,
+        keepdims: Any = False,
+    ) -> Any:
+        found = function(self, axis, out, keepdims=keepdims)
+        return found if dtype is None else found.astype(dtype)
+
+    method.__name__ = name
+    return method
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    """A method that has no kernel."""
+
+    def method(self: ndarray, *args: Any, **keywords: Any) -> Any:
+        raise no_kernel(name, self.dtype)
+
+    return method
+
+
+for _name in """
+    take repeat nonzero argpartition searchsorted clip round trace dot
+    sum prod mean var std max min ptp any all cumsum cumprod
+""".split():
+    setattr(ndarray, _name, _numpys(_name))
+for _name in "argmax", "argmin":
+    setattr(ndarray, _name, _index(_name))
+for _name in "scatter_add", "scatter_max", "scatter_min":
+    setattr(ndarray, _name, _refused(_name))
+ndarray._add_reduceat = _refused("add.reduceat")  # CuPy's, for add.reduceat
 
 
 def _keeps(x: Any, order: Any) -> bool:

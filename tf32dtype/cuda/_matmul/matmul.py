@@ -11,9 +11,17 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.matrices import (
+    as_matrices,
+    check_cast,
+    check_shape,
+    stack_of,
+    unwrapped,
+)
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief, one_of
 from ..._formats.table import find_dtype
+from ..._matmul.matmul import check_operands
 from ..._matmul.precisions import PrecisionName, RoundingOptions, Settings
 from ..._matmul.precisions import check as check_precision
 from ..._programs.context import current_settings
@@ -121,14 +129,14 @@ def matmul(
                 "precision (for float32) and mode (for formats) must not both be given;"
                 f" got precision={precision!r}, mode={brief(mode)}"
             )
-        _check_precise(a, b, precision)
+        check_operands(a.dtype, b.dtype, precision, {})
         settings = asked
     elif mode is None:
         settings = current_settings()
     check_precision(*asked)
     if strategy not in ("performant", "eager"):
         raise ValueError(one_of("strategy", strategy, ("performant", "eager")))
-    x, y, shape = as_matrices(a, b)
+    x, y, _, shape = as_matrices(a, b)
     return product(
         x, y, dtype, out, shape=shape, mode=chosen, settings=settings, strategy=strategy
     )
@@ -141,49 +149,6 @@ def _operand(x: Any, name: str) -> Any:
         f"{name} must be an array on a GPU; got"
         f" {type(x).__module__}.{type(x).__name__}. Use tf32dtype.cuda.asarray"
     )
-
-
-def _check_precise(a: Any, b: Any, precision: str) -> None:
-    formats = [x.dtype.name for x in (a, b) if is_ours(x.dtype)]
-    if formats:
-        raise TypeError(
-            f"operands must be float32 with precision={precision!r}; got {formats[0]}."
-            " Omit precision, or use x.astype(np.float32)"
-        )
-    common = np.result_type(a.dtype, b.dtype)
-    if common != FLOAT32:
-        raise TypeError(
-            f"operands must be float32 with precision={precision!r}; got {a.dtype} and"
-            f" {b.dtype}, which promote to {common}. Use x.astype(np.float32)"
-        )
-
-
-def as_matrices(a: Any, b: Any) -> tuple[Any, Any, Shape]:
-    """Two operands of matmul as matrices, and the shape of their product.
-
-    Raises
-    ------
-    ValueError
-        For shapes that do not fit.
-    """
-    if a.ndim == 0 or b.ndim == 0:
-        raise ValueError("a and b must have at least one axis; got a scalar")
-    x = a[np.newaxis] if a.ndim == 1 else a
-    y = b[:, np.newaxis] if b.ndim == 1 else b
-    if x.shape[-1] != y.shape[-2]:
-        raise ValueError(
-            f"a and b must have the same k; got k = {x.shape[-1]} and k = {y.shape[-2]}"
-            f" (shapes {a.shape} and {b.shape})"
-        )
-    try:
-        batch = _batch(x, y)
-    except ValueError:
-        raise ValueError(
-            f"stacks of matrices must broadcast; got {x.shape[:-2]} and {y.shape[:-2]}"
-            f" (shapes {a.shape} and {b.shape})"
-        ) from None
-    rows, columns = (x.shape[-2],) * (a.ndim > 1), (y.shape[-1],) * (b.ndim > 1)
-    return x, y, batch + rows + columns
 
 
 # -- operands and results --------------------------------------------------------------
@@ -240,7 +205,8 @@ def product(
     if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
         raise TypeError(f"dtype must be a floating-point dtype; got {wanted}")
     algorithm = find_algorithm(a.dtype, b.dtype, mode, settings, wanted, strategy)
-    matrices = (*_batch(a, b), a.shape[-2], b.shape[-1])
+    stack = stack_of(a.shape[:-2], b.shape[:-2], a.shape, b.shape)
+    matrices = (*stack, a.shape[-2], b.shape[-1])
     shape = matrices if shape is None else shape
     if wanted is not None:
         made = wanted
@@ -297,13 +263,6 @@ def _write(algorithm: Algorithm, a: Any, b: Any, result: Any) -> None:
         algorithm.write(one, two, three)
 
 
-def _batch(a: Any, b: Any) -> Shape:
-    """The axes of a product before the last two."""
-    if a.ndim == b.ndim == 2:
-        return ()
-    return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-
-
 def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
     """Of dtypes that are NumPy's own."""
     if is_ours(dtype):  # float32 sums, rounded once
@@ -314,23 +273,15 @@ def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 
 def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:
     """What a result is written into, if it can be."""
-    if isinstance(out, tuple) and len(out) == 1:
-        (out,) = out
+    out = unwrapped(out)
     if not isinstance(out, cupy.ndarray):
         raise TypeError(f"out must be a CuPy array; got {type(out).__name__}")
     try:
         fits = np.broadcast_shapes(out.shape, shape) == out.shape
     except ValueError:
         fits = False
-    if not fits or out.shape[out.ndim - len(shape) :] != shape:
-        raise ValueError(
-            f"out must have the shape of the matrix product, {shape}; got {out.shape}"
-        )
-    if not np.can_cast(made, out.dtype, "same_kind"):
-        raise TypeError(
-            f"out must have a dtype that {made} can be cast to with"
-            f" casting='same_kind'; got {out.dtype}"
-        )
+    check_shape(out.shape[out.ndim - len(shape) :] if fits else out.shape, shape)
+    check_cast(made, out.dtype)
     return out
 
 

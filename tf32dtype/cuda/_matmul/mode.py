@@ -6,12 +6,10 @@ tensor core, on any GPU; "native" is this GPU's tensor cores.
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 from contextvars import ContextVar, Token
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
+from ..._base.scopes import Scope
 from ..._base.wording import brief, one_of
 from ..._matmul.precisions import kept_for_names
 from ..._programs.context import leave, mark_context
@@ -87,7 +85,7 @@ def current_mode() -> Mode:
     return scopes[-1].mode if scopes else Mode()
 
 
-class matmul_mode(contextlib.ContextDecorator):
+class matmul_mode(Scope):
     """What computes products of GPU arrays: a scope, or a decorator.
 
     It holds for ``@``, `numpy.matmul` and all other products of arrays of this
@@ -105,13 +103,13 @@ class matmul_mode(contextlib.ContextDecorator):
     ValueError
         For an unknown name, or a keyword that the mode has no use for.
     TypeError
-        If a generator or a coroutine function is decorated, whose body would run
-        outside.
+        If a generator function is decorated, whose body would run outside.
 
     Notes
     -----
     A mode belongs to a thread and to an asyncio task, as `tf32dtype.matmul_precision`
-    does. One object may be entered many times, also while it is entered.
+    does. One object may be entered many times, also while it is entered. It decorates
+    ``async def`` functions too.
 
     Examples
     --------
@@ -133,26 +131,8 @@ class matmul_mode(contextlib.ContextDecorator):
         _scopes.set((*_scopes.get(), scope))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         leave(_scopes, self)
-
-    def __call__(self, function: Any) -> Any:
-        later = (
-            inspect.isgeneratorfunction,
-            inspect.isasyncgenfunction,
-            inspect.iscoroutinefunction,
-        )
-        if any(is_one(function) for is_one in later):
-            raise TypeError(
-                "matmul_mode cannot decorate a generator or coroutine function, whose"
-                " body runs after the call; use `with` inside the function"
-            )
-        return super().__call__(function)
 
     def __repr__(self) -> str:
         name, *where = self._mode

@@ -53,6 +53,11 @@ class Tile(NamedTuple):
     totals: bool = False  #: whether sums of stretches lie in shared memory
 
     @property
+    def macros(self) -> dict[str, int]:
+        """Of the compilation: names in capitals, and numbers."""
+        return {x.upper(): y for x, y in zip(self._fields[:7], self[:7], strict=True)}
+
+    @property
     def threads(self) -> int:
         """Of a block."""
         return self.rows // self.warp_rows * self.columns // self.warp_columns * 32
@@ -198,14 +203,8 @@ def kernel(
         "SIZE": size,
         "A_ALONG_K": int(a_along_k),
         "B_ALONG_K": int(b_along_k),
-        "ROWS": tile.rows,
-        "COLUMNS": tile.columns,
-        "WARP_ROWS": tile.warp_rows,
-        "WARP_COLUMNS": tile.warp_columns,
-        "SLICE": tile.slice,
-        "STAGES": tile.stages,
-        "RESIDENT": tile.resident,
         "TOTALS": int(tile.totals),
+        **tile.macros,
     }
     options = tuple(f"-D{name}={value}" for name, value in macros.items())
     return Kernel("cuda/matmul/native.cu", "native", options)

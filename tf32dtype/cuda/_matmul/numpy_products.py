@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import index
 from typing import Any
 
@@ -11,6 +12,7 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.matrices import as_matrices, check_k, stack_of
 from ..._base.wording import brief
 from ..._formats.table import find_dtype
 from ..._matmul import einsum as contraction
@@ -21,20 +23,15 @@ from .._runtime.backend import current
 from .._runtime.storage import is_ours, plain
 from . import matmul as products
 from .algorithms import FLOAT32
-from .matmul import as_matrices, as_target, cast, copy_into
+from .matmul import as_target, cast, copy_into
 from .mode import current_mode
 from .stacks import reshape
 
 # -- ufuncs ----------------------------------------------------------------------------
 
 
-def _ufunc(
-    name: str,
-    a: Any,
-    b: Any,
-    out: Any,
-    dtype: DTypeLike | None,
-    casting: str,
+def _operands(
+    name: str, a: Any, b: Any, dtype: DTypeLike | None, casting: str
 ) -> tuple[Any, Any, DTypeLike | None]:
     """Operands of a ufunc as they are multiplied, and `dtype` where it still matters.
 
@@ -69,23 +66,52 @@ def _multiply(
     return products.product(x, y, dtype, out, shape=shape, settings=settings)
 
 
-def matmul(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    axes: Any = None,
-    order: str = "K",
-    subok: bool = True,
-) -> Any:
-    a, b, wanted = _ufunc("matmul", x1, x2, out, dtype, casting)
-    if axes is not None:
-        return _by_axes(matmul, a, b, axes, out, dtype)
-    x, y, shape = as_matrices(a, b)
-    return _multiply(x, y, wanted, out, shape)
+#: Return operands as stacks of matrices, and the shape of the result.
+_Fitting = Callable[[Any, Any], tuple[Any, Any, tuple[int, ...]]]
+
+
+def _ufunc(fitting: _Fitting) -> Callable[..., Any]:
+    """A ufunc of matrices, whose operands a function of its name fits."""
+    name = fitting.__name__
+
+    @wraps(fitting)
+    def ufunc(
+        x1: Any,
+        x2: Any,
+        /,
+        out: Any = None,
+        *,
+        dtype: DTypeLike | None = None,
+        casting: str = "same_kind",
+        axes: Any = None,
+        order: str = "K",
+        subok: bool = True,
+    ) -> Any:
+        a, b, wanted = _operands(name, x1, x2, dtype, casting)
+        if axes is not None:
+            return _by_axes(ufunc, a, b, axes, out, dtype)
+        x, y, shape = fitting(a, b)
+        return _multiply(x, y, wanted, out, shape)
+
+    return ufunc
+
+
+@_ufunc
+def matmul(a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    x, y, _, shape = as_matrices(a, b)
+    return x, y, shape
+
+
+@_ufunc
+def matvec(a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    shape = _fit("matvec", a, b, 2, 1)
+    return a, b[..., np.newaxis], (*shape, a.shape[-2])
+
+
+@_ufunc
+def vecmat(a: Any, b: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    shape = _fit("vecmat", a, b, 1, 2)
+    return a[..., np.newaxis, :], b, (*shape, b.shape[-1])
 
 
 def vecdot(
@@ -101,13 +127,12 @@ def vecdot(
     order: str = "K",
     subok: bool = True,
 ) -> Any:
-    a, b, wanted = _ufunc("vecdot", x1, x2, out, dtype, casting)
+    a, b, wanted = _operands("vecdot", x1, x2, dtype, casting)
     for x in (a, b):
         if not -x.ndim <= axis < x.ndim:
             raise np.exceptions.AxisError(axis, x.ndim)
     a, b = cupy.moveaxis(a, axis, -1), cupy.moveaxis(b, axis, -1)
-    _check_vectors("vecdot", a, b, a.shape[-1], b.shape[-1])
-    shape = _batch("vecdot", a.shape[:-1], b.shape[:-1])
+    shape = _fit("vecdot", a, b, 1, 1)
     if keepdims:
         place = axis if axis < 0 else axis - max(a.ndim, b.ndim)
         at = len(shape) + 1 + place
@@ -115,71 +140,16 @@ def vecdot(
     return _multiply(a[..., np.newaxis, :], b[..., np.newaxis], wanted, out, shape)
 
 
-def matvec(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    axes: Any = None,
-    order: str = "K",
-    subok: bool = True,
-) -> Any:
-    a, b, wanted = _ufunc("matvec", x1, x2, out, dtype, casting)
-    if axes is not None:
-        return _by_axes(matvec, a, b, axes, out, dtype)
-    _check_dimensions("matvec", a, 2, b, 1)
-    _check_vectors("matvec", a, b, a.shape[-1], b.shape[-1])
-    shape = _batch("matvec", a.shape[:-2], b.shape[:-1])
-    return _multiply(a, b[..., np.newaxis], wanted, out, (*shape, a.shape[-2]))
-
-
-def vecmat(
-    x1: Any,
-    x2: Any,
-    /,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    casting: str = "same_kind",
-    axes: Any = None,
-    order: str = "K",
-    subok: bool = True,
-) -> Any:
-    a, b, wanted = _ufunc("vecmat", x1, x2, out, dtype, casting)
-    if axes is not None:
-        return _by_axes(vecmat, a, b, axes, out, dtype)
-    _check_dimensions("vecmat", a, 1, b, 2)
-    _check_vectors("vecmat", a, b, a.shape[-1], b.shape[-2])
-    shape = _batch("vecmat", a.shape[:-1], b.shape[:-2])
-    return _multiply(a[..., np.newaxis, :], b, wanted, out, (*shape, b.shape[-1]))
-
-
-def _check_dimensions(name: str, a: Any, of_a: int, b: Any, of_b: int) -> None:
+def _fit(name: str, a: Any, b: Any, of_a: int, of_b: int) -> tuple[int, ...]:
+    """The stack of a ufunc whose operands have one axis, vectors, or two, matrices."""
     if a.ndim < of_a or b.ndim < of_b:
         raise ValueError(
             f"operands of {name} must have at least {of_a} and {of_b} axes; got"
             f" {a.ndim} and {b.ndim}"
         )
-
-
-def _check_vectors(name: str, a: Any, b: Any, k: int, other: int) -> None:
-    if k != other:
-        raise ValueError(
-            f"operands of {name} must have the same k; got k = {k} and k = {other}"
-            f" (shapes {a.shape} and {b.shape})"
-        )
-
-
-def _batch(name: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a, b)
-    except ValueError:
-        raise ValueError(
-            f"stacks of operands of {name} must broadcast; got {a} and {b}"
-        ) from None
+    which, shapes = f"operands of {name}", (a.shape, b.shape)
+    check_k(a.shape[-1], b.shape[-of_b], *shapes, which)
+    return stack_of(a.shape[:-of_a], b.shape[:-of_b], *shapes, which)
 
 
 def _by_axes(

@@ -12,7 +12,4 @@ from .products import matmul
 from .quantization import quantize
 
 __all__ = ["BlockArray", "asarray", "matmul", "quantize"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.matrices import check_k, stack_of
 from ..._base.wording import one_of
 from ..._formats.table import find_dtype
 from ..._formats.typed import Terms
@@ -213,25 +214,14 @@ def _fit(
             "a or b must be an array of blocks; for other arrays, use"
             " tf32dtype.cuda.matmul"
         )
-    if left.k != right.k:
-        raise ValueError(
-            f"a and b must have the same k; got k = {left.k} and k = {right.k} (shapes"
-            f" {a.shape} and {b.shape})"
-        )
+    check_k(left.k, right.k, a.shape, b.shape)
     sizes = {x.layout.block_size for x in (left, right) if x.layout is not None}
     if len(sizes) > 1:
         raise ValueError(
             f"a and b must have the same block size; got {left.layout.block_size} and"
             f" {right.layout.block_size}"
         )
-    try:
-        same = left.batch == right.batch
-        batch = left.batch if same else np.broadcast_shapes(left.batch, right.batch)
-    except ValueError:
-        raise ValueError(
-            f"stacks of matrices must broadcast; got {left.batch} and {right.batch}"
-            f" (shapes {a.shape} and {b.shape})"
-        ) from None
+    batch = stack_of(left.batch, right.batch, a.shape, b.shape)
     if max(left.lines, right.lines, left.k) > LARGEST:
         raise ValueError(
             f"a and b must have at most {LARGEST} elements along an axis; got shapes"

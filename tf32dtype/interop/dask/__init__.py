@@ -41,10 +41,7 @@ _LATER = {
     "WorkersPrecision": "precision",
     "matmul_precision": "precision",
 }
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there

@@ -15,6 +15,7 @@ from dask.sizeof import sizeof
 from numpy.typing import DTypeLike
 
 from ... import blocks
+from ..._base.matrices import check_axes, check_k
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief
 from ..._formats.aliases import BlockFormatName
@@ -22,7 +23,7 @@ from ..._formats.table import find_dtype
 from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
-from .chains import as_chunks, only, shape_mismatch
+from .chains import as_chunks, only
 
 sizeof.register(blocks.BlockArray, attrgetter("nbytes"))
 
@@ -281,16 +282,12 @@ def _assembled(parts: Sequence[Any], grid: tuple[int, ...]) -> Any:
 def _matmul(a: Any, b: Any) -> da.Array:
     """The product, of which each chunk has all of k."""
     x, y = _factor(a, 0), _factor(b, 1)
-    if x.ndim == 0 or y.ndim == 0:
-        raise ValueError(
-            f"a and b must have at least one axis; got shapes {x.shape} and {y.shape}"
-        )
+    check_axes(x.shape, y.shape)
     stack = max(x.ndim, y.ndim, 2) - 2
     *others, m, k, n = range(stack + 3)
     of_x = [*others[stack + 2 - max(x.ndim, 2) :], *[m] * (x.ndim > 1), k]
     of_y = [*others[stack + 2 - max(y.ndim, 2) :], k, *[n] * (y.ndim > 1)]
-    if x.shape[-1] != y.shape[of_y.index(k)]:
-        raise ValueError(shape_mismatch(x.shape, y.shape))
+    check_k(x.shape[-1], y.shape[of_y.index(k)], x.shape, y.shape)
     result = [*others, *[m] * (x.ndim > 1), *[n] * (y.ndim > 1)]
     return da.blockwise(
         _multiply,

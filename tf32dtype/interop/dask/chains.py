@@ -40,11 +40,6 @@ def as_chunks(x: Any, name: str) -> da.Array:
     return da.asanyarray(as_own(x))
 
 
-def shape_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> str:
-    """Return the message for operands whose lengths along k differ."""
-    return f"shapes of a and b must have equal k; got {a} and {b}"
-
-
 class Operand(NamedTuple):
     """An array, and which index of the product each axis has."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 from ..._base.options import refuse_unknown, shows
@@ -48,12 +47,7 @@ class WorkersPrecision:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._base.matrices import check_axes, check_k
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief
 from ..._formats.table import Format, find_dtype, formats
@@ -25,7 +26,7 @@ from ..._matmul.precisions import (
     resolve,
 )
 from ..._programs.context import current_settings
-from .chains import Operand, Order, as_chunks, shape_mismatch, sum_over_k
+from .chains import Operand, Order, as_chunks, sum_over_k
 from .reductions import is_ours, round_to
 
 Function = Callable[..., Any]
@@ -107,10 +108,7 @@ def matmul(
     refuse_unknown("matmul", options, ProductOptions)
     a, b = as_chunks(a, "a"), as_chunks(b, "b")
     way, target = _way(a, b, precision, dtype, **options)
-    if a.ndim == 0 or b.ndim == 0:
-        raise ValueError(
-            f"a and b must have at least one axis; got shapes {a.shape} and {b.shape}"
-        )
+    check_axes(a.shape, b.shape)
     is_row, is_column = a.ndim == 1, b.ndim == 1
     a = a[None] if is_row else a
     b = b[:, None] if is_column else b
@@ -337,8 +335,7 @@ def _check_lengths(one: Any, other: Any, a: da.Array, b: da.Array) -> None:
             f"k must have chunks of known sizes; got shapes {a.shape} and {b.shape}."
             " Use compute_chunk_sizes()"
         )
-    if one != other:
-        raise ValueError(shape_mismatch(a.shape, b.shape))
+    check_k(one, other, a.shape, b.shape)
 
 
 def _contracted(a: da.Array, b: da.Array, axes: Any) -> tuple[list[int], list[int]]:
