@@ -1,4 +1,4 @@
-"""Checks of matrix products, whoever computes them: operands, stacks and `out`."""
+"""Checks of matrix products on every backend: operands, stacks and `out`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrays of codes and scales are to NumPy, whatever their scales belong to."""
+"""Arrays of codes and scales as NumPy sees them: base classes of blocks and tiles."""
 
 from __future__ import annotations
 
