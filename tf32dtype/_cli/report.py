@@ -9,24 +9,13 @@ runs it. Arguments after its name go to the program, and its exit code is kept. 
 multiplications by NumPy, SciPy and any other caller of BLAS are counted by call site.
 When the program has ended, samples of the operands are multiplied in each precision and
 compared with the float64 product. A program that ends by os._exit or a signal leaves no
-report.
-
-Columns:
-SNR              -20 log10 of the relative error, in dB, over all samples of a call site
-NAME is enough   the cheapest precision (fewest bits to multiply) whose SNR reaches
-                 --target-db and whose errors are at most 10^(-target/20) of |A||B|, the
-                 sum of the magnitudes of the same row's and column's products
-needs NAME       the same for a precision of several components (bf16x3), or float32
-needs float64    float32 is not enough
-out of range     values became Inf or NaN, or vanished at a cost above that of rounding
-digits canceled  log10 of the median condition |A||B| / |AB| over sqrt(k), the condition
-                 of sums of k products with random signs
+report. `tf32dtype report --explain` explains columns and verdicts.
 """
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
-from typing import NoReturn, TextIO
+from argparse import Action, ArgumentParser, Namespace
+from typing import Any, NoReturn, TextIO
 
 from .._base.errors import UserError
 from .._base.text import import_all, progress
@@ -34,6 +23,7 @@ from .._matmul.precisions import PRECISIONS
 from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.report import collect
 from .._programs.report.context import kind_and_message
+from .._programs.report.legend import explanation
 from .._programs.report.options import TARGET_DB, options
 from .._programs.report.output import check_folder
 from .._programs.report.report import Report, count
@@ -105,6 +95,20 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="print no table and no progress bar (default: print both)",
     )
+    group.add_argument(
+        "--explain",
+        action=_Explain,
+        nargs=0,
+        help="print the meaning of columns and verdicts (default: run the program)",
+    )
+
+
+class _Explain(Action):
+    """Prints the meaning of the report's words, as --help prints the options."""
+
+    def __call__(self, parser: ArgumentParser, *others: Any) -> NoReturn:
+        print(explanation(TARGET_DB), end="")
+        parser.exit()
 
 
 def run(arguments: Namespace) -> NoReturn:

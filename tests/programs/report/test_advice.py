@@ -70,6 +70,9 @@ def test_only_what_is_named_can_be_advised() -> None:
     assert found.text == "tf32 is enough"
     assert verdict(gaussian(), precision="mxfp4").text == "needs float32"
     assert verdict(gaussian(), precision="int12").block == "int12"
+    assert verdict(gaussian(), target_db=10).text == "fp8_e4m3 is enough"
+    found = verdict(gaussian(), precision="mxfp4,nvfp4", target_db=10)
+    assert (found.kind, found.text) == ("sufficient", "mxfp4 is enough")
 
 
 def test_cancellation_loses_digits() -> None:
@@ -148,6 +151,7 @@ def test_places_are_told_by_what_they_bear() -> None:
 def test_nothing_reached_is_the_first_line() -> None:
     first, *_ = report().advice
     assert first.text.startswith("No matrix multiplication was measured")
+    assert "--arithmetic bf16" in first.text
 
 
 def test_many_places_are_counted() -> None:

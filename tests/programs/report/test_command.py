@@ -205,5 +205,9 @@ def test_a_file_that_cannot_be_written_at_the_end(folder: Path) -> None:
 def test_help(folder: Path) -> None:
     done = report(folder, "--help")
     assert done.returncode == 0
-    for word in ("--html", "--stop-at", "--target-db", "bf16x9", "NAME is enough"):
+    for word in ("--html", "--stop-at", "--target-db", "bf16x9", "--explain"):
+        assert word in done.stdout
+    done = report(folder, "--explain")
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("NAME is enough", "% time", "digits canceled", "mean, max ulps"):
         assert word in done.stdout

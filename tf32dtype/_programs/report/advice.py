@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -9,8 +10,16 @@ from typing import Literal, NamedTuple
 from ..._base.text import decibels, number
 from .call_sites import CallSite, NotReached, Run
 from .figures import Errors, Figures
-from .naming import MULTIPLICATION, exponents, numbered, share, some, where
-from .verdict import LIKE_FLOAT32, Verdict, acceptable, tolerance
+from .naming import (
+    MULTIPLICATION,
+    condition_text,
+    exponents,
+    numbered,
+    share,
+    some,
+    where,
+)
+from .verdict import Verdict, acceptable
 
 _MOST = 4  # call sites that a line names
 
@@ -58,7 +67,10 @@ def advise(
         The required SNR.
     """
     if not sites:
-        text = "No matrix multiplication was measured in this program."
+        text = (
+            "No matrix multiplication was measured in this program. Use --arithmetic"
+            " bf16, or td.report(arithmetic=...), to measure NumPy's other operations"
+        )
         return (Advice("not_reached", text), *_not_reached(run.not_reached))
     return (
         *_left_out(run),
@@ -83,32 +95,6 @@ def _left_out(run: Run) -> Iterable[Advice]:
             " program has too many call sites"
         )
         yield Advice("not_measured", text)
-
-
-def legend(target_db: float) -> tuple[str, str]:
-    """Return the two lines that explain the table on a terminal."""
-    return (
-        f"Verdict: the cheapest precision with an SNR of at least {target_db:g} dB and"
-        f" no error above {number(tolerance(target_db))} |A||B|.",
-        "Warning: values out of range, or digits lost by cancellation. Columns:"
-        " `tf32dtype report --help`.",
-    )
-
-
-def rule(target_db: float) -> str:
-    """Return the full definition of verdicts and warnings."""
-    return (
-        f"A precision is enough if its SNR reaches {target_db:g} dB against the float64"
-        " product of the same operands (--target-db), and no error exceeds"
-        f" {number(tolerance(target_db))} of |A||B|, the sum of the magnitudes of the"
-        " same row's and column's products. Errors of values that became subnormal or"
-        " zero have the same limit. The verdict names the cheapest such precision: the"
-        " one with the fewest bits to multiply, summed over all products of components."
-        f" A precision is as good as float32 if its errors are at most {LIKE_FLOAT32:g}"
-        " times those of float32. Canceled digits are log10 of the"
-        " median condition |A||B| / |AB| over sqrt(k), the condition of sums with"
-        " random signs."
-    )
 
 
 #: The first words of a line of advice, by the kind of the verdict.
@@ -141,7 +127,7 @@ def _figure(one: CallSiteReport) -> str:
     cheap = [] if verdict.kind == "sufficient" else ["bf16"]  # shown as not enough
     good = [verdict.way or "f32"]
     shown = [name for name in dict.fromkeys(cheap + good) if name in errors]
-    figures = [f"{name} {decibels(errors[name].snr)} dB" for name in shown]
+    figures = [f"{name} {_snr(errors[name])}" for name in shown]
     judged = verdict.kind in ("sufficient", "insufficient")
     like = verdict.like_float32 if judged else None
     if like and like not in (verdict.way, "f32"):
@@ -149,6 +135,10 @@ def _figure(one: CallSiteReport) -> str:
     if verdict.kind == "not_measured":
         figures = ["no finite sample"]
     return f"{where(one.call_site)} ({', '.join(figures)})"
+
+
+def _snr(errors: Errors) -> str:
+    return "exact" if errors.snr == math.inf else f"{decibels(errors.snr)} dB"
 
 
 def _ranges(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
@@ -177,8 +167,8 @@ def _cancellation(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
     if not those:
         return
     names = [
-        f"{where(x.call_site)} ({x.verdict.canceled_digits:.1f} digits, condition"
-        f" {number(x.figures.condition_median)})"
+        f"{where(x.call_site)} ({x.verdict.digits}, condition"
+        f" {condition_text(x.figures.condition_median)})"
         for x in those
     ]
     yield Advice("canceled_digits", f"Canceled digits: {some(names, _MOST)}")
@@ -194,7 +184,7 @@ def _devices(sites: Sequence[CallSiteReport], target_db: float) -> Iterable[Advi
                 continue
             bad = acceptable(here, target_db) and not acceptable(errors, target_db)
             if bad:
-                snrs = f"{decibels(errors.snr)} dB, not {decibels(here.snr)}"
+                snrs = f"{_snr(errors)}, not {_snr(here)}"
                 worse.setdefault(name, []).append(f"{where(one.call_site)} ({snrs})")
     for name, those in worse.items():
         yield Advice(

@@ -8,12 +8,13 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..._base.text import decibels, number
-from .advice import CallSiteReport, rule
+from .advice import CallSiteReport
 from .call_sites import Frame, NotReached, Run
 from .exponents import Exponents
 from .figures import Errors
 from .html_style import SCRIPT, STYLE
-from .naming import at, exponents, numbered, shape, share, where
+from .legend import rule
+from .naming import at, condition_text, exponents, numbered, shape, share, where
 from .plots import exponent_plot, snr_plot
 from .table import chief, library_of, title
 from .verdict import Verdict, acceptable
@@ -84,8 +85,16 @@ def _header(report: Report, name: str) -> Iterable[str]:
 def _overview(report: Report) -> Iterable[str]:
     if not report.call_sites:
         return
-    columns = chief(report.call_sites)
-    heads = ["call site", "verdict", "warning", "routine", "dtype", "calls", "% work"]
+    columns = chief(report.call_sites, report.named)
+    heads = [
+        "call site",
+        "product alone",
+        "warning",
+        "routine",
+        "dtype",
+        "calls",
+        "% work",
+    ]
     heads += ["% time", "exp. A", "exp. B", *columns, "condition"]
     yield "<h2>Call sites</h2>"
     yield '<p class="dim">SNR in dB against float64, in each precision.</p>'
@@ -125,7 +134,7 @@ def _cells(
     yield _cell(site.dtype)
     yield _cell(str(site.calls))
     yield _share(site.multiply_adds, run.multiply_adds)
-    yield _share(site.seconds, run.seconds)
+    yield _share(site.seconds, run.busy_seconds)
     for of in (figures.a, figures.b):
         spread = -1 if of.smallest is None else (of.largest or 0) - of.smallest
         yield _cell(exponents(of), spread)
@@ -138,7 +147,7 @@ def _cells(
                 decibels(errors.snr), errors.snr, _kind(errors, report.target_db)
             )
     condition = figures.condition_median
-    yield _cell(number(condition) if figures.elements else "-", condition)
+    yield _cell(condition_text(condition), condition)
 
 
 def _cell(text: str, value: float | None = None, kind: str = "") -> str:
@@ -238,8 +247,8 @@ def _facts(run: Run, one: CallSiteReport) -> str:
         f" {site.caller or 'unknown'}; {part} % of the multiply-adds,"
         f" {number(site.seconds)} s. m x n x k: {shapes or '-'}."
         f" {numbered(figures.samples, 'sample')}, {figures.elements} elements of the"
-        f" product; condition {number(figures.condition_median)} (median),"
-        f" {number(figures.condition_largest)} (largest)."
+        f" product; condition {condition_text(figures.condition_median)} (median),"
+        f" {condition_text(figures.condition_largest)} (largest)."
     )
 
 

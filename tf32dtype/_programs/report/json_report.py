@@ -50,7 +50,7 @@ def _call_site(run: Run, one: CallSiteReport) -> dict[str, Any]:
         "multiply_adds": site.multiply_adds,
         "multiply_adds_share": _ratio(site.multiply_adds, run.multiply_adds),
         "seconds": site.seconds,
-        "seconds_share": _ratio(site.seconds, run.seconds),
+        "seconds_share": _ratio(site.seconds, run.busy_seconds),
         "shapes": [
             {"m": m, "n": n, "k": k, "calls": calls}
             for (m, n, k), calls in site.shapes.items()

@@ -61,11 +61,12 @@ class Report:
         self.ending = ending
         self.target_db = options.target_db
         self.exact = options.exact
+        self.named = options.named
         seconds = None if options.exact else max(_LEAST_SECONDS, _SHARE * run.seconds)
         sites = sorted(run.call_sites, key=lambda site: -site.multiply_adds)
         figures = measure(sites, options.ways, seconds, advance)
         self.call_sites = tuple(
-            CallSiteReport(site, found, judge(site, found, self.target_db))
+            CallSiteReport(site, found, judge(site, found, self.target_db, self.named))
             for site, found in zip(sites, figures, strict=True)
         )
         self.advice: tuple[Advice, ...] = advise(run, self.call_sites, self.target_db)
