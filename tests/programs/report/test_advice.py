@@ -137,11 +137,13 @@ def test_places_are_told_by_what_they_bear() -> None:
         ).advice
     ]
     assert lines[0].startswith(
-        "bf16 is enough at 2 call sites (91.0 % of the multiply-adds): "
+        "The product alone: bf16 is enough at 2 call sites (91.0 % of the"
+        " multiply-adds): "
     )
     assert "solver.py:12 step (bf16 5" in lines[0]
     assert lines[1].startswith(
-        "bf16x3 is needed at 1 call site (9.0 % of the multiply-adds): "
+        "The product alone: bf16x3 is needed at 1 call site (9.0 % of the"
+        " multiply-adds): "
     )
     assert "other.py:3 (bf16 " in lines[1]
     assert "bf16x3 " in lines[1]
@@ -156,7 +158,8 @@ def test_nothing_reached_is_the_first_line() -> None:
 
 def test_many_places_are_counted() -> None:
     many = [site(gaussian(), user=HERE._replace(line=i)) for i in range(9)]
-    assert report(*many, precision="bf16").advice[0].text.endswith("; and 5 more")
+    first, *_ = report(*many, precision="bf16").advice
+    assert "; and 5 more; each product was judged alone" in first.text
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ print("its own", sys.argv[1:], __name__)
 
 
 def report(folder: Path, *words: object, tear_down: bool = False) -> Any:
-    module = ("-m", "tests.support.collector", "report")
+    module = ("-m", "tests.support.collector", "report", "--no-trial")
     return forks.python(*module, *words, cwd=folder, tear_down=tear_down)
 
 

@@ -24,6 +24,9 @@ from .verdict import Verdict, acceptable
 _MOST = 4  # call sites that a line names
 
 Kind = Literal[
+    "program",
+    "program_changes",
+    "program_unknown",
     "sufficient",
     "insufficient",
     "float64",
@@ -53,7 +56,10 @@ class Advice:
 
 
 def advise(
-    run: Run, sites: Sequence[CallSiteReport], target_db: float
+    run: Run,
+    sites: Sequence[CallSiteReport],
+    target_db: float,
+    program: Advice | None = None,
 ) -> tuple[Advice, ...]:
     """Return the advice for a program.
 
@@ -65,6 +71,8 @@ def advise(
         Its call sites, the heaviest first.
     target_db : float
         The required SNR.
+    program : Advice, optional
+        The line of a trial of the program.
     """
     if not sites:
         text = (
@@ -72,9 +80,11 @@ def advise(
             " bf16, or td.report(arithmetic=...), to measure NumPy's other operations"
         )
         return (Advice("not_reached", text), *_not_reached(run.not_reached))
+    was_tried = program is not None and program.kind != "program_unknown"
     return (
         *_left_out(run),
-        *_verdicts(run, sites),
+        *([program] if program else []),
+        *_verdicts(run, sites, was_tried),
         *_ranges(sites),
         *_cancellation(sites),
         *_devices(sites, target_db),
@@ -105,7 +115,13 @@ _VERBS = {
 }
 
 
-def _verdicts(run: Run, sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+#: Follows a verdict where the program was not tried.
+_ALONE = "; each product was judged alone, `tf32dtype tune` decides for the program"
+
+
+def _verdicts(
+    run: Run, sites: Sequence[CallSiteReport], was_tried: bool
+) -> Iterable[Advice]:
     """Group call sites by verdict, the most multiply-adds first."""
     groups: dict[str, list[CallSiteReport]] = {}
     for one in sites:
@@ -117,7 +133,11 @@ def _verdicts(run: Run, sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
         has = f"{numbered(len(those), 'call site')} ({part} % of the multiply-adds)"
         first = f"Not measured: {has}"
         if verdict.kind in _VERBS:
-            first = f"{verdict.needed} {_VERBS[verdict.kind]} at {has}"
+            first = (
+                f"The product alone: {verdict.needed} {_VERBS[verdict.kind]} at {has}"
+            )
+            if verdict.kind != "float64" and not was_tried:
+                line, was_tried = line + _ALONE, True  # said once
         yield Advice(verdict.kind, f"{first}: {line}")
 
 

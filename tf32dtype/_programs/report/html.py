@@ -26,7 +26,7 @@ _AROUND = 4  # lines of the source before and after
 _OPEN = 5  # call sites whose sections are open
 _SHAPES = 6
 _COLORS = {
-    "sufficient": "good",
+    "sufficient": "",  # "good" only if a trial of the program confirms it
     "insufficient": "fair",
     "float64": "bad",
     "not_measured": "dim",
@@ -128,7 +128,7 @@ def _cells(
     link = f'<a href="#p{i}">{escape(where(site))}</a>'
     library = f'<br><span class="dim">{escape(library_of(one))}</span>'
     yield f'<td class="call-site">{link}{library if one.call_site.library else ""}</td>'
-    yield _cell(verdict.text, None, _COLORS[verdict.kind])
+    yield _cell(verdict.text, None, _color(report, verdict))
     yield _cell(verdict.warning or "-", None, "bad" if verdict.warning else "dim")
     yield _cell(site.routine)
     yield _cell(site.dtype)
@@ -198,17 +198,21 @@ def _sections(report: Report) -> Iterable[str]:
         is_open = " open" if i < _OPEN else ""
         yield f'<details id="p{i}"{is_open}><summary>'
         yield (
-            _summary(one.verdict)
+            _summary(report, one.verdict)
             + f"<code>{escape(where(one.call_site))}</code></summary>"
         )
         yield from _section(report, one)
         yield "</details>"
 
 
-def _summary(verdict: Verdict) -> str:
-    return (
-        f'<span class="verdict {_COLORS[verdict.kind]}">{escape(verdict.text)}</span>'
-    )
+def _color(report: Report, verdict: Verdict) -> str:
+    is_good = verdict.kind == "sufficient" and report.keeps_results
+    return "good" if is_good else _COLORS[verdict.kind]
+
+
+def _summary(report: Report, verdict: Verdict) -> str:
+    color = _color(report, verdict)
+    return f'<span class="verdict {color}">{escape(verdict.text)}</span>'
 
 
 def _section(report: Report, one: CallSiteReport) -> Iterable[str]:

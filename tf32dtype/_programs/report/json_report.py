@@ -32,6 +32,7 @@ def to_json(report: Report) -> str:
         "without_call_site": run.without_call_site,
         "call_sites": [_call_site(run, one) for one in report.call_sites],
         "arithmetic": report.arithmetic and report.arithmetic.record(),
+        "trial": report.trial and report.trial.record(report.target_db),
         "not_reached": [asdict(one) for one in run.not_reached],
         "advice": [asdict(line) for line in report.advice],
     }

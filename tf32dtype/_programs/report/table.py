@@ -29,7 +29,10 @@ CHIEF = ("f32", "tf32", "bf16", "bf16x3", "f16", "fp8_e4m3")
 _MOST = 30  # rows
 _WIDTH = 88
 _COLORS = {
-    "sufficient": "green",
+    "program": "green",
+    "program_changes": "red",
+    "program_unknown": "yellow",
+    "sufficient": "cyan",
     "insufficient": "yellow",
     "float64": "red",
     "out_of_range": "red",
