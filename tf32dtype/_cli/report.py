@@ -186,6 +186,9 @@ def run(arguments: Namespace) -> NoReturn:
 def _trial(arguments: Namespace) -> ProgramTrial | None:
     """Return the trial that is to follow the program, before it runs."""
     if arguments.no_trial or arguments.arithmetic is not None:
+        if arguments.check is not None:
+            other = "--no-trial" if arguments.no_trial else "--arithmetic"
+            raise UserError(f"--check cannot be combined with {other}")
         return None
     program = arguments.program
     if not arguments.is_module:

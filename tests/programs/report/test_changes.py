@@ -33,6 +33,7 @@ def change(first: Any, other: Any, again: Any = None) -> Change | None:
     ("first", "other", "largest", "example"),
     [
         ("inertia 32852", "inertia 129957", 97105 / 32852, "inertia 32852 -> 129957"),
+        ("mean 1 2", "mean 1 3", 0.5, "mean 2 -> 3"),
         ("a 1 b 2.0", "a 1 b 2.5", 0.25, "b 2.0 -> 2.5"),
         ("x = -1e-3, y", "x = -2e-3, y", 1, "x -1e-3 -> -2e-3"),
         ("bf16 v1.2.3 1", "bf16 v1.2.3 1", 0, ""),

@@ -96,12 +96,18 @@ def test_a_check_names_the_numbers(folder: Path) -> None:
         ("print('took', 3)", "there are no numbers to compare"),
         ("print(1)\nopen('../out', 'w').close()", "out, outside of its folder"),
         ("print(1, sys.stdin.read())", "reads standard input"),
+        (
+            "print(1)\nopen(FOLDER + 'out', 'w').write(os.getcwd())",
+            "by an absolute path",
+        ),
         ("print(np.random.rand())", "differ from run to run"),
         ("print(1)\nx.astype(float) @ x.T", ""),
     ],
 )
 def test_no_trial(code: str, part: str, folder: Path) -> None:
-    found, line = trial(folder, code)
+    found, line = trial(folder, f"FOLDER = {os.path.join(folder, '')!r}\n{code}")
+    if (folder / "out").exists():
+        assert (folder / "out").read_text() == str(folder)
     assert part in (found["why"] if part else "")
     assert line.startswith("No trial of the program: " if part else "The program: ")
     text = json.loads((folder.parent / "r.json").read_text())["advice"][-1]["text"]

@@ -173,6 +173,8 @@ def _numbers(text: str) -> list[_Number]:
             lowest = min(lowest, depth)
         group += lowest == 0
         label = between.rsplit("\n", 1)[-1].strip(" \t=:,;()[]'\"|")[-_LABEL:]
+        if not label and found and "\n" not in between:
+            label = found[-1].label
         end = match.end()
         is_time = bool(_UNIT.match(text, end) or _TIME.search(label))
         column = columns.get(match.start()) if depth == 0 else None

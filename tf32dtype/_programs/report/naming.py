@@ -72,6 +72,11 @@ def some(names: Sequence[str], most: int, between: str = "; ") -> str:
     return between.join([*names[:most], *[f"and {more} more"] * (more > 0)])
 
 
+def joined(names: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def numbered(count: int, one: str) -> str:
     """ "1 call", "2 calls"."""
     return f"{count} {one}" + "s" * (count != 1)

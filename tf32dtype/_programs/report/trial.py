@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,7 +28,7 @@ from ..tune.tune import LONGER, SECONDS
 from .advice import Advice, CallSiteReport
 from .call_sites import CallSite
 from .changes import Change, Output, compare, has_numbers, read_output, values_of
-from .naming import MULTIPLICATION, numbered
+from .naming import MULTIPLICATION, joined, numbered
 from .recording import Recording
 from .verdict import tolerance
 
@@ -68,7 +71,7 @@ class Outcome:
         these = f"these {self.call_sites} call sites"
         if self.call_sites == 1:
             these = "this call site"
-        text = f"The program: with {these} in {' and '.join(self.precisions)} "
+        text = f"The program: with {these} in {joined(self.precisions)} "
         if self.failure:
             text += f"it fails: {self.failure}"
         elif not self.largest:
@@ -254,7 +257,7 @@ class ProgramTrial:
         first = self._first()
         expected = estimated_seconds(found, seconds)
         tell(
-            f"runs the program again in {' and '.join(way.name for way in found.ways)}"
+            f"runs the program again in {joined([way.name for way in found.ways])}"
             f", about {max(expected, 1):.0f} s; Ctrl-C leaves this out"
         )
         program = Program(self._words, self._folder, self._environment, self._left_out)
@@ -263,7 +266,8 @@ class ProgramTrial:
             summary = plan + ".json"
             words = ["-m", "tf32dtype", "run", "--quiet", "--json", summary]
             limit = LONGER * expected + SECONDS
-            trials = runner.run([(), [*words, "--plan", plan]], limit)
+            with self._kept_files():
+                trials = runner.run([(), [*words, "--plan", plan]], limit)
             calls = _emulated(summary)
         again, other = trials
         if again.numbers is None:
@@ -309,6 +313,31 @@ class ProgramTrial:
             raise CheckError(_NO_NUMBERS)
         return first
 
+    @contextmanager
+    def _kept_files(self) -> Iterator[None]:
+        """Restore the files of the first run if another one changes them.
+
+        Raises
+        ------
+        CheckError
+            If one did, by an absolute path.
+        """
+        paths = [os.path.join(self._folder, name) for name in self._written]
+        changed = []
+        with tempfile.TemporaryDirectory(prefix="tf32dtype-report-") as room:
+            copies = [os.path.join(room, str(i)) for i in range(len(paths))]
+            for path, copy in zip(paths, copies, strict=True):
+                shutil.copy2(path, copy, follow_symlinks=False)
+            try:
+                yield
+            finally:
+                for path, copy in zip(paths, copies, strict=True):
+                    if _facts(path) != _facts(copy):
+                        changed.append(path)
+                        shutil.copy2(copy, path, follow_symlinks=False)
+        if changed:
+            raise CheckError(f"the program writes {changed[0]} by an absolute path")
+
     def _is_outside(self, path: str) -> bool:
         path = os.path.realpath(path)
         inside = (self._folder, "/dev", "/proc", os.path.expanduser("~/.cache"))
@@ -340,15 +369,23 @@ def _scan(folder: str) -> dict[str, tuple[int, int]] | None:
         folders_below[:] = [x for x in folders_below if x not in skipped]
         for name in names:
             path = os.path.join(parent, name)
-            try:
-                facts = os.lstat(path)
-            except OSError:
+            facts = _facts(path)
+            if facts is None:
                 continue
-            total += facts.st_size
+            total += facts[0]
             if len(found) >= _MOST_FILES or total > _MOST_BYTES:
                 return None
-            found[os.path.relpath(path, folder)] = facts.st_size, facts.st_mtime_ns
+            found[os.path.relpath(path, folder)] = facts
     return found
+
+
+def _facts(path: str) -> tuple[int, int] | None:
+    """Return the size and time of a file; None if there is none."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns
 
 
 def _skipped(parent: Any, names: Iterable[str]) -> set[str]:
