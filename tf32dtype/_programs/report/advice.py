@@ -19,6 +19,7 @@ from .naming import (
     some,
     where,
 )
+from .patterns import expansion_line
 from .verdict import Verdict, acceptable
 
 _MOST = 4  # call sites that a line names
@@ -27,6 +28,7 @@ Kind = Literal[
     "program",
     "program_changes",
     "program_unknown",
+    "pattern",
     "sufficient",
     "insufficient",
     "float64",
@@ -85,6 +87,7 @@ def advise(
         *_left_out(run),
         *([program] if program else []),
         *_verdicts(run, sites, was_tried),
+        *(() if program and program.kind == "program" else _patterns(sites)),
         *_ranges(sites),
         *_cancellation(sites),
         *_devices(sites, target_db),
@@ -159,6 +162,23 @@ def _figure(one: CallSiteReport) -> str:
 
 def _snr(errors: Errors) -> str:
     return "exact" if errors.snr == math.inf else f"{decibels(errors.snr)} dB"
+
+
+def _patterns(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+    """Name products of squared distances, whose digits cancel after the product."""
+    names = []
+    for one in sites:
+        frame = one.call_site.user
+        line = expansion_line(frame.file, frame.line) if frame else None
+        if frame and line is not None and one.verdict.kind == "sufficient":
+            names.append(f"{where(one.call_site)} (in line {line})")
+    if names:
+        yield Advice(
+            "pattern",
+            f"Twice the product is subtracted: {some(list(dict.fromkeys(names)), _MOST)}."
+            " In squared distances, digits cancel there if points are far from the"
+            " origin. Subtract the mean from both operands first, or use bf16x3",
+        )
 
 
 def _ranges(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:

@@ -32,6 +32,7 @@ _COLORS = {
     "program": "green",
     "program_changes": "red",
     "program_unknown": "yellow",
+    "pattern": "yellow",
     "sufficient": "cyan",
     "insufficient": "yellow",
     "float64": "red",
