@@ -8,26 +8,17 @@ The program runs once, unchanged, as `python script.py ...` or `python -m module
 runs it. Arguments after its name go to the program, and its exit code is kept. Matrix
 multiplications by NumPy, SciPy and any other caller of BLAS are counted by call site.
 When the program has ended, samples of the operands are multiplied in each precision and
-compared with the float64 product. A program that ends by os._exit or a signal leaves no
-report.
-
-Columns:
-SNR              -20 log10 of the relative error, in dB, over all samples of a call site
-NAME is enough   the cheapest precision (fewest bits to multiply) whose SNR reaches
-                 --target-db and whose errors are at most 10^(-target/20) of |A||B|, the
-                 sum of the magnitudes of the same row's and column's products
-needs NAME       the same for a precision of several components (bf16x3), or float32
-needs float64    float32 is not enough
-out of range     values became Inf or NaN, or vanished at a cost above that of rounding
-digits canceled  log10 of the median condition |A||B| / |AB| over sqrt(k), the condition
-                 of sums of k products with random signs
+compared with the float64 product. Then the program runs once more in the advised
+precisions, to compare what it prints and writes: see --no-trial. A program that ends by
+os._exit or a signal leaves no report. `tf32dtype report --explain` explains columns and
+verdicts.
 """
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
 from inspect import signature
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from .._base.errors import UserError
 from .._base.text import import_all, progress
@@ -35,11 +26,13 @@ from .._matmul.precisions import PRECISIONS
 from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.report import collect
 from .._programs.report.context import kind_and_message
+from .._programs.report.legend import explanation
 from .._programs.report.options import TARGET_DB, options
 from .._programs.report.output import check_folder
 from .._programs.report.report import Report, count
 from .._programs.report.rounded import rounded
-from .._programs.streams import complain, flush_own, is_open, keep, tell
+from .._programs.report.trial import ProgramTrial
+from .._programs.streams import complain, flush_own, is_open, keep, say, tell
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -79,6 +72,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="run the program with NumPy's float32 arithmetic rounded to a format, and"
         " report the effects (default: not rounded)",
     )
+    group = parser.add_argument_group("Result")
+    group.add_argument(
+        "--no-trial",
+        action="store_true",
+        help="leave out the program's second run, in the advised precisions and in a"
+        " copy of the folder (default: run it, and compare the results)",
+    )
+    group.add_argument(
+        "--check",
+        metavar="CHECK",
+        help="compare only these numbers, as `tf32dtype tune` reads them (default: all"
+        " that the program prints, and .npy, .npz and text files that it writes)",
+    )
     group = parser.add_argument_group("Scope")
     add_regions(group)
     group.add_argument(
@@ -106,6 +112,20 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="print no table and no progress bar (default: print both)",
     )
+    group.add_argument(
+        "--explain",
+        action=_Explain,
+        nargs=0,
+        help="print the meaning of columns and verdicts (default: run the program)",
+    )
+
+
+class _Explain(Action):
+    """Prints the meaning of the report's words, as --help prints the options."""
+
+    def __call__(self, parser: ArgumentParser, *others: Any) -> NoReturn:
+        print(explanation(TARGET_DB), end="")
+        parser.exit()
 
 
 def run(arguments: Namespace) -> NoReturn:
@@ -118,9 +138,12 @@ def run(arguments: Namespace) -> NoReturn:
             f"--html and --json must be different files; got {html} for both"
         )
     argv = (arguments.program, *arguments.arguments)
+    trial = _trial(arguments)
     import_all()
     collector = collect.Collector(chosen.collector, argv)
     collector.start()
+    if trial:
+        trial.start()
     try:
         with rounded(chosen):
             ending = end_of_program(arguments)
@@ -128,12 +151,19 @@ def run(arguments: Namespace) -> NoReturn:
         collector.stop()
         raise
     seen = collector.stop()
+    if trial:
+        trial.stop()
     quiet = arguments.quiet
     stream = sys.__stderr__
     with progress(
         not quiet and is_open(stream), "Measuring", count(seen), stream
     ) as advance:
         report = Report(seen, chosen, _how(ending), advance)
+    if trial and report.call_sites and not report.ending:
+        tell_trial = _tell_on_terminal if not quiet else lambda line: None
+        report.trial = trial.run(
+            report.call_sites, seen.seconds, report.target_db, tell_trial
+        )
     whole = keep("report", html, report.to_html)
     whole &= keep("report", json, report.to_json)
     if not quiet:
@@ -141,6 +171,28 @@ def run(arguments: Namespace) -> NoReturn:
     if not whole and ending.code in (None, 0):
         raise SystemExit(1)
     raise ending
+
+
+def _trial(arguments: Namespace) -> ProgramTrial | None:
+    """Return the trial that is to follow the program, before it runs."""
+    if arguments.no_trial or arguments.arithmetic is not None:
+        if arguments.check is not None:
+            other = "--no-trial" if arguments.no_trial else "--arithmetic"
+            raise UserError(f"--check cannot be combined with {other}")
+        return None
+    program = arguments.program
+    if not arguments.is_module:
+        # In a copy of this folder, the copied script is meant.
+        here = os.path.join(os.path.realpath(os.getcwd()), "")
+        program = program if program == "-" else os.path.realpath(program)
+        program = program.removeprefix(here)
+    words = (*["-m"] * arguments.is_module, program, *arguments.arguments)
+    return ProgramTrial(words, arguments.check, arguments.dots)
+
+
+def _tell_on_terminal(line: str) -> None:
+    if is_open(sys.__stderr__) and sys.__stderr__ and sys.__stderr__.isatty():
+        say("report", line, sys.__stderr__)
 
 
 def _checked_path(path: str | None) -> str | None:

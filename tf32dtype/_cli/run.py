@@ -12,7 +12,7 @@ multiplications used the precision, and how to include the others.
 
 Regions (--only, --except) include the code that they call, not child processes.
 Exit code 3: memory was too short for the precision of some multiplications; with
---strict also if no multiplication used the precision.
+--strict also if neither a multiplication nor, with --arithmetic, a ufunc was rounded.
 """
 
 import os
@@ -29,8 +29,9 @@ from .._programs import preload
 from .._programs.arithmetic import arithmetic
 from .._programs.context import set_matmul_precision
 from .._programs.plan_lines import search_first
-from .._programs.program import add_program, add_regions, end_of_program
+from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.reached import print_reached, reached
+from .._programs.report.context import kind_and_message
 from .._programs.report.not_reached import Counts, watch_loops
 from .._programs.report.options import arithmetic_format
 from .._programs.report.output import check_folder
@@ -83,7 +84,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     group.add_argument(
         "--strict",
         action="store_true",
-        help="exit with code 3 if no multiplication used the precision (default: no)",
+        help="exit with code 3 if nothing used the precision (default: no)",
     )
     group.add_argument(
         "--quiet",
@@ -151,11 +152,15 @@ def run(arguments: Namespace) -> NoReturn:
         if planned
         else find_precision(arguments.precision).short
     )
-    summary = reached(label, settings, counts, format is not None)
+    failure = (
+        f"raised {kind_and_message(ending.error)}" if isinstance(ending, Failed) else ""
+    )
+    summary = reached(label, settings, counts, format, failure)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         print_reached(summary)
-    failed = summary.out_of_memory or (arguments.strict and not summary.calls)
+    used = summary.calls or summary.rounded
+    failed = summary.out_of_memory or (arguments.strict and not used)
     if failed and ending.code in (None, 0):
         raise SystemExit(3)
     if not whole and ending.code in (None, 0):

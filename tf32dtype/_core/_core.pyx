@@ -61,7 +61,7 @@ __all__ = [
     "samples_left_out", "scalar_types", "scale_values",
     "scaled_mma_matmul", "set_default_precision", "set_outer_precision", "set_regions",
     "set_source_folders", "share_counts", "shared_lock", "statistic", "stop_watching", "sum_over_rows",
-    "take_samples", "use_loops", "vdot", "viewed", "viewers", "watch_call_sites", "weighted_mean",
+    "take_arithmetic_counts", "take_samples", "use_loops", "vdot", "viewed", "viewers", "watch_call_sites", "weighted_mean",
     "workspaces",
 ]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TextIO
 from .. import _core
 from .._base.text import number
 from .._matmul.precisions import Settings
-from .report.naming import MULTIPLICATION, numbered
+from .report.naming import MULTIPLICATION, numbered, some
 from .report.not_reached import Counts, not_reached
 from .streams import tell
 
@@ -40,13 +40,22 @@ class Reached(NamedTuple):
     unchanged: list[Unchanged]
     #: calls that stayed unchanged because memory was short
     out_of_memory: int
-    #: whether NumPy's arithmetic was rounded too
-    arithmetic: bool
+    #: what NumPy's arithmetic was rounded to; None: it was not
+    arithmetic: str | None
+    #: ufunc: calls of its loops, rounded results
+    rounded: dict[str, tuple[int, int]]
+    #: how the program failed; "" if it did not
+    ending: str
 
     @property
     def calls(self) -> int:
         """The number of emulated calls."""
         return sum(calls for calls, _ in self.emulated.values())
+
+    @property
+    def rounded_calls(self) -> int:
+        """The number of calls whose results were rounded."""
+        return sum(calls for calls, _ in self.rounded.values())
 
     @property
     def multiply_adds(self) -> int:
@@ -57,6 +66,7 @@ class Reached(NamedTuple):
         """For JSON."""
         return {
             "precision": self.precision,
+            "ending": self.ending,
             "emulated": {
                 "calls": self.calls,
                 "multiply_adds": self.multiply_adds,
@@ -71,6 +81,15 @@ class Reached(NamedTuple):
                     for (dtype, routine), (calls, adds) in self.emulated.items()
                 ],
             },
+            "arithmetic": self.arithmetic
+            and {
+                "format": self.arithmetic,
+                "calls": self.rounded_calls,
+                "by_ufunc": [
+                    {"ufunc": name, "calls": calls, "results": results}
+                    for name, (calls, results) in self.rounded.items()
+                ],
+            },
             "unchanged": [one._asdict() for one in self.unchanged],
         }
 
@@ -82,17 +101,12 @@ class Reached(NamedTuple):
 
     def print(self, stream: TextIO) -> None:
         """Write the summary; its first line says if nothing was emulated."""
-        if self.calls:
-            first = (
-                f"tf32dtype: {numbered(self.calls, MULTIPLICATION)} ran in"
-                f" {self.precision} ({100 * self.share:.1f} % of all multiply-adds)"
-            )
-        else:
-            first = f"tf32dtype: no {MULTIPLICATION} ran in {self.precision}"
-            if not self.arithmetic:
-                first += "; the results are unchanged"
-            if stream.isatty():
-                first = f"\x1b[1;31m{first}\x1b[0m"
+        if self.ending:
+            print(f"tf32dtype: the program {self.ending}", file=stream)
+            return
+        first = f"tf32dtype: {self._first()}"
+        if not (self.calls or self.rounded) and stream.isatty():
+            first = f"\x1b[1;31m{first}\x1b[0m"
         lines = [first]
         for dtype in dict.fromkeys(dtype for dtype, _ in self.emulated):
             rows = [
@@ -101,12 +115,39 @@ class Reached(NamedTuple):
                 if its == dtype
             ]
             lines.append(f"  {dtype}: {', '.join(rows)}")
+        if self.rounded:
+            rows = [
+                f"{calls} {name} ({numbered(results, 'result')})"
+                for name, (calls, results) in self._largest()
+            ]
+            lines.append(f"  ufuncs: {some(rows, _MOST, ', ')}")
         lines += [f"  {one.line()}" for one in self.unchanged]
-        if not self.calls and not self.unchanged:
+        if not (self.calls or self.unchanged or self.rounded):
             lines.append(f"  The program made no {MULTIPLICATION}.")
+            if not self.arithmetic:
+                lines.append("  Use --arithmetic to round NumPy's other operations.")
         print("\n".join(lines), file=stream)
 
+    def _first(self) -> str:
+        products = f"no {MULTIPLICATION} ran in {self.precision}"
+        if self.calls:
+            products = (
+                f"{numbered(self.calls, MULTIPLICATION)} ran in {self.precision}"
+                f" ({100 * self.share:.1f} % of all multiply-adds)"
+            )
+        if self.rounded:
+            calls = numbered(self.rounded_calls, "ufunc call")
+            were = "was" if self.rounded_calls == 1 else "were"
+            return f"{products}; {calls} {were} rounded to {self.arithmetic}"
+        if self.arithmetic:
+            products += f"; no ufunc call was rounded to {self.arithmetic}"
+        return products if self.calls else f"{products}; the results are unchanged"
 
+    def _largest(self) -> list[tuple[str, tuple[int, int]]]:
+        return sorted(self.rounded.items(), key=lambda row: -row[1][1])
+
+
+_MOST = 8  # ufuncs that a line names
 _PRODUCTS = "matrix multiplications"
 #: The name and the remedy of work that was not emulated, by its fate.
 _FATES = {
@@ -125,7 +166,11 @@ _FATES = {
 
 
 def reached(
-    label: str, settings: Settings, counts: Counts, arithmetic: bool
+    label: str,
+    settings: Settings,
+    counts: Counts,
+    arithmetic: str | None = None,
+    ending: str = "",
 ) -> Reached:
     """Return the summary of this process and those that it started.
 
@@ -137,8 +182,10 @@ def reached(
         The settings of the run.
     counts : Counts
         The counts before the run of work that no precision reaches.
-    arithmetic : bool
-        Whether NumPy's arithmetic was rounded too.
+    arithmetic : str, optional
+        What NumPy's arithmetic was rounded to.
+    ending : str
+        How the program failed: "raised ValueError: ...".
     """
     emulated: dict[tuple[str, str], tuple[int, int]] = {}
     others: dict[tuple[str, str], tuple[int, int]] = {}
@@ -155,7 +202,8 @@ def reached(
     short = sum(
         calls for (fate, _), (calls, _) in others.items() if fate == "no memory"
     )
-    return Reached(label, emulated, found, short, arithmetic)
+    rounded = _core.take_arithmetic_counts() if arithmetic else {}
+    return Reached(label, emulated, found, short, arithmetic, rounded, ending)
 
 
 def _unchanged(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Unchanged:

@@ -35,6 +35,20 @@ void tf_arithmetic_set(int format, int watches)
     }
 }
 
+void tf_arithmetic_count(const struct tf_loop *loop, size_t numbers)
+{
+    struct tf_loop *own = (struct tf_loop *)loop;
+    atomic_fetch_add_explicit(&own->calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&own->numbers, numbers, memory_order_relaxed);
+}
+
+struct tf_round_counts tf_arithmetic_take_counts(struct tf_loop *loop)
+{
+    return (struct tf_round_counts){
+        atomic_exchange_explicit(&loop->calls, 0, memory_order_relaxed),
+        atomic_exchange_explicit(&loop->numbers, 0, memory_order_relaxed)};
+}
+
 /* A call under way. */
 struct run {
     const struct tf_loop *loop;
@@ -364,6 +378,15 @@ void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
 
 /* -- calls ------------------------------------------------------------------------------ */
 
+static int float_outputs(const struct tf_loop *loop)
+{
+    int count = 0;
+    for (int i = 0; i < loop->outputs; i++) {
+        count += loop->is_float[loop->inputs + i];
+    }
+    return count;
+}
+
 int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
 {
     const struct tf_loop *loop = stub->facts;
@@ -387,8 +410,10 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
     const int joins = loop->inputs == 2 && loop->outputs == 1;
     const int is_serial = joins && tf_is_serial(args, steps);
     if (is_serial && steps[0] == 0 && loop->is_float[0] && loop->is_float[1]) {
+        tf_arithmetic_count(loop, 1);
         reduce(&run, (size_t)n);
     } else {
+        tf_arithmetic_count(loop, (size_t)n * (size_t)float_outputs(loop));
         do_all(&run, (size_t)n, is_serial ? 1 : CHUNK);
     }
     if (run.watches) {

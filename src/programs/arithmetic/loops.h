@@ -9,7 +9,9 @@
 #ifndef TF32DTYPE_PROGRAMS_ARITHMETIC_LOOPS_H
 #define TF32DTYPE_PROGRAMS_ARITHMETIC_LOOPS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "programs/hooks/stubs.h"
 
@@ -28,6 +30,11 @@ struct tf_loop {
     int pairwise; /* whether NumPy reduces in pairs, as it does to add */
     tf_loop_fn *wide; /* the same in float64 */
     void *wide_data;
+    _Atomic uint64_t calls, numbers; /* that were rounded */
+};
+
+struct tf_round_counts {
+    uint64_t calls, numbers;
 };
 
 /* Sets what the handler rounds to (see arithmetic/rounding.h), and whether it watches,
@@ -42,6 +49,12 @@ unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n);
 
 /* The same of one number, as whoever computes with scalars needs it. */
 double tf_arithmetic_round(char type, double x, unsigned *flags);
+
+/* Counts a call of a loop, or with scalars, that made so many numbers. */
+void tf_arithmetic_count(const struct tf_loop *loop, size_t numbers);
+
+/* Returns the counts of a loop, and sets them to 0. */
+struct tf_round_counts tf_arithmetic_take_counts(struct tf_loop *loop);
 
 /* Adds the figures of a call with scalars to this thread's line, if the handler watches:
  * a result for each output; the operands as they were given, and rounded. */

@@ -70,6 +70,9 @@ def test_only_what_is_named_can_be_advised() -> None:
     assert found.text == "tf32 is enough"
     assert verdict(gaussian(), precision="mxfp4").text == "needs float32"
     assert verdict(gaussian(), precision="int12").block == "int12"
+    assert verdict(gaussian(), target_db=10).text == "fp8_e4m3 is enough"
+    found = verdict(gaussian(), precision="mxfp4,nvfp4", target_db=10)
+    assert (found.kind, found.text) == ("sufficient", "mxfp4 is enough")
 
 
 def test_cancellation_loses_digits() -> None:
@@ -134,11 +137,13 @@ def test_places_are_told_by_what_they_bear() -> None:
         ).advice
     ]
     assert lines[0].startswith(
-        "bf16 is enough at 2 call sites (91.0 % of the multiply-adds): "
+        "The product alone: bf16 is enough at 2 call sites (91.0 % of the"
+        " multiply-adds): "
     )
     assert "solver.py:12 step (bf16 5" in lines[0]
     assert lines[1].startswith(
-        "bf16x3 is needed at 1 call site (9.0 % of the multiply-adds): "
+        "The product alone: bf16x3 is needed at 1 call site (9.0 % of the"
+        " multiply-adds): "
     )
     assert "other.py:3 (bf16 " in lines[1]
     assert "bf16x3 " in lines[1]
@@ -148,11 +153,13 @@ def test_places_are_told_by_what_they_bear() -> None:
 def test_nothing_reached_is_the_first_line() -> None:
     first, *_ = report().advice
     assert first.text.startswith("No matrix multiplication was measured")
+    assert "--arithmetic bf16" in first.text
 
 
 def test_many_places_are_counted() -> None:
     many = [site(gaussian(), user=HERE._replace(line=i)) for i in range(9)]
-    assert report(*many, precision="bf16").advice[0].text.endswith("; and 5 more")
+    first, *_ = report(*many, precision="bf16").advice
+    assert "; and 5 more; each product was judged alone" in first.text
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ print("its own", sys.argv[1:], __name__)
 
 
 def report(folder: Path, *words: object, tear_down: bool = False) -> Any:
-    module = ("-m", "tests.support.collector", "report")
+    module = ("-m", "tests.support.collector", "report", "--no-trial")
     return forks.python(*module, *words, cwd=folder, tear_down=tear_down)
 
 
@@ -171,6 +171,8 @@ def test_what_is_wrong_is_one_line_and_files_stay(
         (["--only", "missing.py"], "an existing file; got 'missing.py"),
         (["--only", "products.py:stop"], "such as step; got 'stop'"),
         (["--except", "missing.py:f"], "an existing file; got 'missing.py"),
+        (["--check", "file:x", "--no-trial"], "combined with --no-trial"),
+        (["--check", "file:x", "--arithmetic", "bf16"], "combined with --arithmetic"),
         (["--html", "missing/r.html"], "missing does not exist"),
         (["--json", "."], "got the folder"),
         (["--json", "old.html"], "must be different files"),
@@ -205,5 +207,9 @@ def test_a_file_that_cannot_be_written_at_the_end(folder: Path) -> None:
 def test_help(folder: Path) -> None:
     done = report(folder, "--help")
     assert done.returncode == 0
-    for word in ("--html", "--stop-at", "--target-db", "bf16x9", "NAME is enough"):
+    for word in ("--html", "--stop-at", "--target-db", "bf16x9", "--explain"):
+        assert word in done.stdout
+    done = report(folder, "--explain")
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("NAME is enough", "% time", "digits canceled", "mean, max ulps"):
         assert word in done.stdout

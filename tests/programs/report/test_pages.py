@@ -138,12 +138,61 @@ def test_the_table_in_a_pipe(report: Report) -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("solver.py <script>")
     head = next(line for line in lines if line.startswith("call site "))
-    for name in ("verdict", "% work", "exp. A", "bf16x3", "bf16@H100", "condition"):
+    for name in (
+        "product alone",
+        "% work",
+        "exp. A",
+        "bf16x3",
+        "bf16@H100",
+        "condition",
+    ):
         assert name in head
     assert "library" not in head
     (row,) = [x for x in lines if x.startswith("/program/solver.py:12 step")][:1]
     assert "not measured" in row
     assert any(line.startswith("Not reached: ") for line in lines)
+
+
+def test_named_precisions_have_a_column() -> None:
+    stream = io.StringIO()
+    Report(run(site(gaussian())), options(precision="nvfp4,bf16x6")).print(stream)
+    head = next(x for x in stream.getvalue().splitlines() if x.startswith("call site "))
+    assert head.split()[-4:] == ["f32", "nvfp4", "bf16x6", "condition"]
+
+
+def test_threads_take_no_more_than_all_of_the_time() -> None:
+    many = [site(gaussian(), user=HERE._replace(line=i)) for i in range(8)]  # 4 s of 2
+    report = Report(run(*many), options(precision="bf16"))
+    stream = io.StringIO()
+    report.print(stream)
+    assert " 12.5 " in stream.getvalue()
+    shares = [
+        row["seconds_share"] for row in json.loads(report.to_json())["call_sites"]
+    ]
+    assert shares == [1 / 8] * 8
+
+
+def test_one_line_explains_the_table() -> None:
+    stream = io.StringIO()
+    Report(run(site(gaussian())), options(target_db=30)).print(stream)
+    (line,) = [x for x in stream.getvalue().splitlines() if "--explain" in x]
+    assert line.startswith("Target: 30 dB.")
+    assert len(line) <= 88
+
+
+def test_exact_products_and_zeros_have_words() -> None:
+    ones = np.ones((2, 2), np.float32)
+    zero = sample(np.array([[1, -1]], np.float32), np.ones((2, 1), np.float32))
+    nothing = sample(0 * ones, ones)
+    stream = io.StringIO()
+    sites = [site(x, user=HERE._replace(line=i)) for i, x in enumerate((zero, nothing))]
+    report = Report(run(site(sample(ones, ones)), *sites), options(precision="bf16"))
+    report.print(stream)
+    text = stream.getvalue()
+    assert "(bf16 exact)" in text
+    assert "all digits canceled" in text
+    for word in ("inf digits", "exact dB", "nan"):
+        assert word not in text + report.to_html()
 
 
 def test_a_librarys_frame_has_a_column() -> None:

@@ -42,7 +42,47 @@ def test_run(program: Path) -> None:
     done = forks.python(*words, cwd=program)
     squares, product = expected()
     assert done.stdout == f"{squares} {product}\n"
-    assert "1 matrix multiplication ran in bf16" in done.stderr
+    first, *others = done.stderr.splitlines()
+    assert first == (
+        "tf32dtype: 1 matrix multiplication ran in bf16 (100.0 % of all multiply-adds);"
+        " 2 ufunc calls were rounded to bfloat16"
+    )
+    assert "  ufuncs: 2 multiply (12 results)" in others
+
+
+SCALARS = """
+import numpy as np
+x = np.float32(1.001)
+print(x + x, x / 3, -x, divmod(x, x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "counts", "code_if_strict"),
+    [
+        ("x = np.ones(3000, np.float32)\n(x * x).sum()",
+         {"multiply": (1, 3000), "add": (1, 1)}, 0),
+        (SCALARS, {"add": (1, 1), "divide": (1, 1), "negative": (1, 1),
+                   "divmod": (1, 2)}, 0),
+        ("np.frexp(np.ones(5, np.float32)); np.ones(2) + 1", {"frexp": (1, 5)}, 0),
+        ("np.isnan(np.ones(9, np.float32))", {}, 3),
+    ],
+)  # fmt: skip
+def test_rounded_operations_are_counted(
+    code: str,
+    counts: dict[str, tuple[int, int]],
+    code_if_strict: int,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "x.py").write_text("import numpy as np\n" + code)
+    words = ["-m", "tf32dtype", "run", "--arithmetic", "bf16", "--strict"]
+    done = forks.python(*words, "--json", "r.json", "x.py", cwd=tmp_path)
+    assert done.returncode == code_if_strict, done.stderr
+    found = json.loads((tmp_path / "r.json").read_text())["arithmetic"]
+    assert found["calls"] == sum(calls for calls, _ in counts.values())
+    rows = found["by_ufunc"]
+    assert {x["ufunc"]: (x["calls"], x["results"]) for x in rows} == counts
+    assert all(f"1 {name} (" in done.stderr for name in counts)
 
 
 def test_report(program: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -9,12 +10,25 @@ from typing import Literal, NamedTuple
 from ..._base.text import decibels, number
 from .call_sites import CallSite, NotReached, Run
 from .figures import Errors, Figures
-from .naming import MULTIPLICATION, exponents, numbered, share, some, where
-from .verdict import LIKE_FLOAT32, Verdict, acceptable, tolerance
+from .naming import (
+    MULTIPLICATION,
+    condition_text,
+    exponents,
+    numbered,
+    share,
+    some,
+    where,
+)
+from .patterns import expansion_line
+from .verdict import Verdict, acceptable
 
 _MOST = 4  # call sites that a line names
 
 Kind = Literal[
+    "program",
+    "program_changes",
+    "program_unknown",
+    "pattern",
     "sufficient",
     "insufficient",
     "float64",
@@ -44,7 +58,10 @@ class Advice:
 
 
 def advise(
-    run: Run, sites: Sequence[CallSiteReport], target_db: float
+    run: Run,
+    sites: Sequence[CallSiteReport],
+    target_db: float,
+    program: Advice | None = None,
 ) -> tuple[Advice, ...]:
     """Return the advice for a program.
 
@@ -56,13 +73,21 @@ def advise(
         Its call sites, the heaviest first.
     target_db : float
         The required SNR.
+    program : Advice, optional
+        The line of a trial of the program.
     """
     if not sites:
-        text = "No matrix multiplication was measured in this program."
+        text = (
+            "No matrix multiplication was measured in this program. Use --arithmetic"
+            " bf16, or td.report(arithmetic=...), to measure NumPy's other operations"
+        )
         return (Advice("not_reached", text), *_not_reached(run.not_reached))
+    was_tried = program is not None and program.kind != "program_unknown"
     return (
         *_left_out(run),
-        *_verdicts(run, sites),
+        *([program] if program else []),
+        *_verdicts(run, sites, was_tried),
+        *(() if program and program.kind == "program" else _patterns(sites)),
         *_ranges(sites),
         *_cancellation(sites),
         *_devices(sites, target_db),
@@ -85,32 +110,6 @@ def _left_out(run: Run) -> Iterable[Advice]:
         yield Advice("not_measured", text)
 
 
-def legend(target_db: float) -> tuple[str, str]:
-    """Return the two lines that explain the table on a terminal."""
-    return (
-        f"Verdict: the cheapest precision with an SNR of at least {target_db:g} dB and"
-        f" no error above {number(tolerance(target_db))} |A||B|.",
-        "Warning: values out of range, or digits lost by cancellation. Columns:"
-        " `tf32dtype report --help`.",
-    )
-
-
-def rule(target_db: float) -> str:
-    """Return the full definition of verdicts and warnings."""
-    return (
-        f"A precision is enough if its SNR reaches {target_db:g} dB against the float64"
-        " product of the same operands (--target-db), and no error exceeds"
-        f" {number(tolerance(target_db))} of |A||B|, the sum of the magnitudes of the"
-        " same row's and column's products. Errors of values that became subnormal or"
-        " zero have the same limit. The verdict names the cheapest such precision: the"
-        " one with the fewest bits to multiply, summed over all products of components."
-        f" A precision is as good as float32 if its errors are at most {LIKE_FLOAT32:g}"
-        " times those of float32. Canceled digits are log10 of the"
-        " median condition |A||B| / |AB| over sqrt(k), the condition of sums with"
-        " random signs."
-    )
-
-
 #: The first words of a line of advice, by the kind of the verdict.
 _VERBS = {
     "sufficient": "is enough",
@@ -119,7 +118,13 @@ _VERBS = {
 }
 
 
-def _verdicts(run: Run, sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+#: Follows a verdict where the program was not tried.
+_ALONE = "; each product was judged alone, `tf32dtype tune` decides for the program"
+
+
+def _verdicts(
+    run: Run, sites: Sequence[CallSiteReport], was_tried: bool
+) -> Iterable[Advice]:
     """Group call sites by verdict, the most multiply-adds first."""
     groups: dict[str, list[CallSiteReport]] = {}
     for one in sites:
@@ -131,7 +136,11 @@ def _verdicts(run: Run, sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
         has = f"{numbered(len(those), 'call site')} ({part} % of the multiply-adds)"
         first = f"Not measured: {has}"
         if verdict.kind in _VERBS:
-            first = f"{verdict.needed} {_VERBS[verdict.kind]} at {has}"
+            first = (
+                f"The product alone: {verdict.needed} {_VERBS[verdict.kind]} at {has}"
+            )
+            if verdict.kind != "float64" and not was_tried:
+                line, was_tried = line + _ALONE, True  # said once
         yield Advice(verdict.kind, f"{first}: {line}")
 
 
@@ -141,7 +150,7 @@ def _figure(one: CallSiteReport) -> str:
     cheap = [] if verdict.kind == "sufficient" else ["bf16"]  # shown as not enough
     good = [verdict.way or "f32"]
     shown = [name for name in dict.fromkeys(cheap + good) if name in errors]
-    figures = [f"{name} {decibels(errors[name].snr)} dB" for name in shown]
+    figures = [f"{name} {_snr(errors[name])}" for name in shown]
     judged = verdict.kind in ("sufficient", "insufficient")
     like = verdict.like_float32 if judged else None
     if like and like not in (verdict.way, "f32"):
@@ -149,6 +158,28 @@ def _figure(one: CallSiteReport) -> str:
     if verdict.kind == "not_measured":
         figures = ["no finite sample"]
     return f"{where(one.call_site)} ({', '.join(figures)})"
+
+
+def _snr(errors: Errors) -> str:
+    return "exact" if errors.snr == math.inf else f"{decibels(errors.snr)} dB"
+
+
+def _patterns(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+    """Name products of squared distances, whose digits cancel after the product."""
+    names = []
+    for one in sites:
+        frame = one.call_site.user
+        line = expansion_line(frame.file, frame.line) if frame else None
+        if frame and line is not None and one.verdict.kind == "sufficient":
+            names.append(f"{where(one.call_site)} (in line {line})")
+    if names:
+        yield Advice(
+            "pattern",
+            "Twice the product is subtracted:"
+            f" {some(list(dict.fromkeys(names)), _MOST)}."
+            " In squared distances, digits cancel there if points are far from the"
+            " origin. Subtract the mean from both operands first, or use bf16x3",
+        )
 
 
 def _ranges(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
@@ -177,8 +208,8 @@ def _cancellation(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
     if not those:
         return
     names = [
-        f"{where(x.call_site)} ({x.verdict.canceled_digits:.1f} digits, condition"
-        f" {number(x.figures.condition_median)})"
+        f"{where(x.call_site)} ({x.verdict.digits}, condition"
+        f" {condition_text(x.figures.condition_median)})"
         for x in those
     ]
     yield Advice("canceled_digits", f"Canceled digits: {some(names, _MOST)}")
@@ -194,7 +225,7 @@ def _devices(sites: Sequence[CallSiteReport], target_db: float) -> Iterable[Advi
                 continue
             bad = acceptable(here, target_db) and not acceptable(errors, target_db)
             if bad:
-                snrs = f"{decibels(errors.snr)} dB, not {decibels(here.snr)}"
+                snrs = f"{_snr(errors)}, not {_snr(here)}"
                 worse.setdefault(name, []).append(f"{where(one.call_site)} ({snrs})")
     for name, those in worse.items():
         yield Advice(

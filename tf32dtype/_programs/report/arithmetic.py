@@ -15,6 +15,7 @@ from ..._base.text import Table, number
 from ..._base.wording import page
 from ..._formats.quantize import target_dtype
 from ..._formats.table import formats
+from ..._matmul.precisions import precision_of_format
 from .advice import Advice
 from .call_sites import Frame
 from .naming import at, share, some
@@ -22,11 +23,12 @@ from .naming import at, share, some
 _MOST = 4  # call sites that a line of advice names
 _CANCELS = 0.01  # of a call site's sums, from where on advice names it
 
+_PRODUCTS = "products"
 #: Computations of float32 values that are not rounded, and the reason.
 NOT_REACHED = (
     ("Python's floats", "float(x) * 2, math.sqrt(x)"),
     ("np.add.at, ...", "one-dimensional arrays have separate loops"),
-    ("products", "matmul, dot, einsum, convolve, ...: use --precision"),
+    (_PRODUCTS, "matmul, dot, einsum, convolve, ...: use --precision"),
     ("np.linalg", "LAPACK"),
     ("np.fft", "separate loops"),
     ("np.random", "values are rounded when a ufunc reads them"),
@@ -144,7 +146,9 @@ def records(format: str, sites: Sequence[ArithmeticCallSite]) -> dict[str, Any]:
             for site in sites
         ],
         "left_out": _core.arithmetic_left_out(),
-        "not_reached": [{"name": name, "reason": why} for name, why in NOT_REACHED],
+        "not_reached": [
+            {"name": name, "reason": why} for name, why in not_rounded(format)
+        ],
         "advice": [asdict(line) for line in advise(format, sites)],
     }
 
@@ -157,7 +161,7 @@ def advise(format: str, sites: Sequence[ArithmeticCallSite]) -> tuple[Advice, ..
             "Nothing was rounded: no NumPy ufunc computed float32 values. Use --float64"
             " to round float64 values."
         )
-        return (Advice("not_measured", text), _not_reached())
+        return (Advice("not_measured", text), _not_reached(format))
     ranges = (
         ("Overflow", "overflows", "results"),
         ("Underflow", "underflows", "results"),
@@ -167,7 +171,7 @@ def advise(format: str, sites: Sequence[ArithmeticCallSite]) -> tuple[Advice, ..
     )
     lines = [_out_of_range(sites, f"{x} in {format}", y, z) for x, y, z in ranges]
     lines.append(_canceled(sites, bits))
-    return (*(line for line in lines if line), _errors(sites), _not_reached())
+    return (*(line for line in lines if line), _errors(sites), _not_reached(format))
 
 
 def _mantissa_bits(format: str) -> int:
@@ -210,8 +214,14 @@ def _errors(sites: Sequence[ArithmeticCallSite]) -> Advice:
     )
 
 
-def _not_reached() -> Advice:
-    what = ", ".join(name for name, _ in NOT_REACHED)
+def not_rounded(format: str) -> list[tuple[str, str]]:
+    """Return what stays unrounded: products only if no precision has their format."""
+    has_precision = precision_of_format(format) is not None
+    return [row for row in NOT_REACHED if not (has_precision and row[0] == _PRODUCTS)]
+
+
+def _not_reached(format: str) -> Advice:
+    what = ", ".join(name for name, _ in not_rounded(format))
     return Advice(
         "not_reached", f"Not rounded: {what}. See {page('how_to/arithmetic')}"
     )

@@ -92,3 +92,8 @@ class Run:
     def multiply_adds(self) -> int:
         """The multiply-adds of all call sites."""
         return sum(site.multiply_adds for site in self.call_sites)
+
+    @property
+    def busy_seconds(self) -> float:
+        """The program's time, or the products' if threads made them side by side."""
+        return max(self.seconds, sum(site.seconds for site in self.call_sites))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from ..._formats.aliases import BlockFormatNamed, FormatAlias, FormatName, NumPyName
@@ -54,6 +54,11 @@ class report:
         The report then includes the effects of this rounding.
     float64 : bool
         Whether float64 values are rounded too.
+    trial : callable, optional
+        A function without arguments that computes the program's numbers and returns
+        them: arrays, numbers, or lists and dictionaries of these. After the block it is
+        called twice as it is, and once with each call site in its advised precision.
+        The advice then says how much the numbers change.
 
     Attributes
     ----------
@@ -105,8 +110,13 @@ class report:
         excepted: str | Iterable[str] = (),
         arithmetic: FormatName | FormatAlias | NumPyName | None = None,
         float64: bool = False,
+        trial: Callable[[], Any] | None = None,
     ) -> None:
         from .options import options
+
+        if not (trial is None or callable(trial)):
+            raise TypeError(f"trial must be a function; got {type(trial).__name__}")
+        self._trial = trial
 
         self._options: ReportOptions = options(
             precision=precision,
@@ -152,7 +162,17 @@ class report:
         from .report import Report
 
         ending = "" if error is None else f"raised {kind_and_message(error)}"
-        self._made = Report(run, self._options, ending)
+        made = Report(run, self._options, ending)
+        if self._trial is not None and error is None:
+            from .trial import try_function
+
+            made.trial = try_function(
+                self._trial,
+                made.call_sites,
+                made.target_db,
+                self._options.collector.dots,
+            )
+        self._made = made
 
     @property
     def _report(self) -> Report:

@@ -8,12 +8,13 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..._base.text import decibels, number
-from .advice import CallSiteReport, rule
+from .advice import CallSiteReport
 from .call_sites import Frame, NotReached, Run
 from .exponents import Exponents
 from .figures import Errors
 from .html_style import SCRIPT, STYLE
-from .naming import at, exponents, numbered, shape, share, where
+from .legend import rule
+from .naming import at, condition_text, exponents, numbered, shape, share, where
 from .plots import exponent_plot, snr_plot
 from .table import chief, library_of, title
 from .verdict import Verdict, acceptable
@@ -25,7 +26,7 @@ _AROUND = 4  # lines of the source before and after
 _OPEN = 5  # call sites whose sections are open
 _SHAPES = 6
 _COLORS = {
-    "sufficient": "good",
+    "sufficient": "",  # "good" only if a trial of the program confirms it
     "insufficient": "fair",
     "float64": "bad",
     "not_measured": "dim",
@@ -84,8 +85,16 @@ def _header(report: Report, name: str) -> Iterable[str]:
 def _overview(report: Report) -> Iterable[str]:
     if not report.call_sites:
         return
-    columns = chief(report.call_sites)
-    heads = ["call site", "verdict", "warning", "routine", "dtype", "calls", "% work"]
+    columns = chief(report.call_sites, report.named)
+    heads = [
+        "call site",
+        "product alone",
+        "warning",
+        "routine",
+        "dtype",
+        "calls",
+        "% work",
+    ]
     heads += ["% time", "exp. A", "exp. B", *columns, "condition"]
     yield "<h2>Call sites</h2>"
     yield '<p class="dim">SNR in dB against float64, in each precision.</p>'
@@ -119,13 +128,13 @@ def _cells(
     link = f'<a href="#p{i}">{escape(where(site))}</a>'
     library = f'<br><span class="dim">{escape(library_of(one))}</span>'
     yield f'<td class="call-site">{link}{library if one.call_site.library else ""}</td>'
-    yield _cell(verdict.text, None, _COLORS[verdict.kind])
+    yield _cell(verdict.text, None, _color(report, verdict))
     yield _cell(verdict.warning or "-", None, "bad" if verdict.warning else "dim")
     yield _cell(site.routine)
     yield _cell(site.dtype)
     yield _cell(str(site.calls))
     yield _share(site.multiply_adds, run.multiply_adds)
-    yield _share(site.seconds, run.seconds)
+    yield _share(site.seconds, run.busy_seconds)
     for of in (figures.a, figures.b):
         spread = -1 if of.smallest is None else (of.largest or 0) - of.smallest
         yield _cell(exponents(of), spread)
@@ -138,7 +147,7 @@ def _cells(
                 decibels(errors.snr), errors.snr, _kind(errors, report.target_db)
             )
     condition = figures.condition_median
-    yield _cell(number(condition) if figures.elements else "-", condition)
+    yield _cell(condition_text(condition), condition)
 
 
 def _cell(text: str, value: float | None = None, kind: str = "") -> str:
@@ -189,17 +198,21 @@ def _sections(report: Report) -> Iterable[str]:
         is_open = " open" if i < _OPEN else ""
         yield f'<details id="p{i}"{is_open}><summary>'
         yield (
-            _summary(one.verdict)
+            _summary(report, one.verdict)
             + f"<code>{escape(where(one.call_site))}</code></summary>"
         )
         yield from _section(report, one)
         yield "</details>"
 
 
-def _summary(verdict: Verdict) -> str:
-    return (
-        f'<span class="verdict {_COLORS[verdict.kind]}">{escape(verdict.text)}</span>'
-    )
+def _color(report: Report, verdict: Verdict) -> str:
+    is_good = verdict.kind == "sufficient" and report.keeps_results
+    return "good" if is_good else _COLORS[verdict.kind]
+
+
+def _summary(report: Report, verdict: Verdict) -> str:
+    color = _color(report, verdict)
+    return f'<span class="verdict {color}">{escape(verdict.text)}</span>'
 
 
 def _section(report: Report, one: CallSiteReport) -> Iterable[str]:
@@ -238,8 +251,8 @@ def _facts(run: Run, one: CallSiteReport) -> str:
         f" {site.caller or 'unknown'}; {part} % of the multiply-adds,"
         f" {number(site.seconds)} s. m x n x k: {shapes or '-'}."
         f" {numbered(figures.samples, 'sample')}, {figures.elements} elements of the"
-        f" product; condition {number(figures.condition_median)} (median),"
-        f" {number(figures.condition_largest)} (largest)."
+        f" product; condition {condition_text(figures.condition_median)} (median),"
+        f" {condition_text(figures.condition_largest)} (largest)."
     )
 
 

@@ -30,8 +30,9 @@ th:first-child, td:first-child, td.text, th.text { text-align: left; }
 ul.advice { list-style: none; padding: 0; margin: 0; }
 ul.advice li { background: var(--card); border-left: 4px solid var(--line);
   border-radius: 4px; margin: .4rem 0; padding: .5rem .8rem; overflow-wrap: anywhere; }
-li.sufficient { border-color: var(--good) !important; }
-li.insufficient, li.device { border-color: var(--fair) !important; }
+li.program { border-color: var(--good) !important; }
+li.insufficient, li.device, li.program_unknown, li.pattern {
+  border-color: var(--fair) !important; }
 li.float64, li.out_of_range, li.canceled_digits, li.largest_error, p.ending {
   border-color: var(--bad) !important; }
 p.ending { background: var(--card); border-left: 4px solid; padding: .5rem .8rem; }

@@ -32,6 +32,7 @@ def to_json(report: Report) -> str:
         "without_call_site": run.without_call_site,
         "call_sites": [_call_site(run, one) for one in report.call_sites],
         "arithmetic": report.arithmetic and report.arithmetic.record(),
+        "trial": report.trial and report.trial.record(report.target_db),
         "not_reached": [asdict(one) for one in run.not_reached],
         "advice": [asdict(line) for line in report.advice],
     }
@@ -50,7 +51,7 @@ def _call_site(run: Run, one: CallSiteReport) -> dict[str, Any]:
         "multiply_adds": site.multiply_adds,
         "multiply_adds_share": _ratio(site.multiply_adds, run.multiply_adds),
         "seconds": site.seconds,
-        "seconds_share": _ratio(site.seconds, run.seconds),
+        "seconds_share": _ratio(site.seconds, run.busy_seconds),
         "shapes": [
             {"m": m, "n": n, "k": k, "calls": calls}
             for (m, n, k), calls in site.shapes.items()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 
+from ..._base.text import number
 from .call_sites import CallSite, Frame, Shape
 from .exponents import Exponents
 
@@ -49,6 +51,11 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}" if whole else "-"
 
 
+def condition_text(condition: float) -> str:
+    """A condition; "-" if none is known."""
+    return "-" if math.isnan(condition) else number(condition)
+
+
 def exponents(of: Exponents) -> str:
     """The range of exponents: "-12..3"; "-" if there is no number but zero."""
     return "-" if of.smallest is None else f"{of.smallest}..{of.largest}"
@@ -59,10 +66,15 @@ def shape(of: Shape) -> str:
     return " x ".join(map(str, of))
 
 
-def some(names: Sequence[str], most: int) -> str:
+def some(names: Sequence[str], most: int, between: str = "; ") -> str:
     """The first of them, and how many there are besides."""
     more = len(names) - most
-    return "; ".join(names[:most]) + (f"; and {more} more" if more > 0 else "")
+    return between.join([*names[:most], *[f"and {more} more"] * (more > 0)])
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def numbered(count: int, one: str) -> str:

@@ -21,6 +21,8 @@ class ReportOptions:
     """What is watched and measured, and what counts as good."""
 
     ways: tuple[Way, ...]
+    #: the names that the user gave
+    named: tuple[str, ...] = ()
     target_db: float = TARGET_DB
     #: measure all samples, of all rows and columns
     exact: bool = False
@@ -55,8 +57,10 @@ def options(
     """
     if not 0 < target_db < float("inf"):
         raise UserError(f"target_db must be more than 0 and finite; got {target_db:g}")
+    named = () if precision is None else select(_words(precision))
     return ReportOptions(
         _ways(precision, _devices(device)),
+        tuple(dict.fromkeys(way.name for way in named)),
         float(target_db),
         exact,
         arithmetic_format(arithmetic),

@@ -17,6 +17,7 @@ from .json_report import to_json
 from .options import ReportOptions
 from .output import check_folder
 from .table import print_report
+from .trial import Outcome
 from .verdict import judge
 
 _LEAST_SECONDS = 0.5  # to measure in, however short the run
@@ -44,8 +45,8 @@ class Report:
     call_sites : tuple of CallSiteReport
         Call site, figures and verdict of each, the one with the most multiply-adds
         first.
-    advice : tuple of Advice
-        The advice.
+    trial : Outcome or None
+        The trial of the program, if there was one.
     arithmetic : Arithmetic or None
         The effects of rounding NumPy's arithmetic, if it was rounded.
     """
@@ -61,19 +62,32 @@ class Report:
         self.ending = ending
         self.target_db = options.target_db
         self.exact = options.exact
+        self.named = options.named
         seconds = None if options.exact else max(_LEAST_SECONDS, _SHARE * run.seconds)
         sites = sorted(run.call_sites, key=lambda site: -site.multiply_adds)
         figures = measure(sites, options.ways, seconds, advance)
         self.call_sites = tuple(
-            CallSiteReport(site, found, judge(site, found, self.target_db))
+            CallSiteReport(site, found, judge(site, found, self.target_db, self.named))
             for site, found in zip(sites, figures, strict=True)
         )
-        self.advice: tuple[Advice, ...] = advise(run, self.call_sites, self.target_db)
+        self.trial: Outcome | None = None
         self.arithmetic: Arithmetic | None = None
         if options.arithmetic is not None:
             self.arithmetic = Arithmetic.last(options.arithmetic)
-            products = self.advice if sites else ()
-            self.advice = (*products, *self.arithmetic.advice)
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """The advice."""
+        tried = self.trial.advice(self.target_db) if self.trial else None
+        products = advise(self.run, self.call_sites, self.target_db, tried)
+        if self.arithmetic is None:
+            return products
+        return (*(products if self.call_sites else ()), *self.arithmetic.advice)
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether a trial has shown that the program bears the advised precisions."""
+        return self.trial is not None and self.trial.keeps(self.target_db)
 
     @property
     def not_reached(self) -> tuple[NotReached, ...]:

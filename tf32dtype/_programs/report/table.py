@@ -7,20 +7,33 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ..._base.text import Table, decibels, draws, number
-from .advice import CallSiteReport, legend
+from .advice import CallSiteReport
 from .call_sites import Run
-from .naming import MULTIPLICATION, at, exponents, numbered, share, where
+from .legend import legend
+from .naming import (
+    MULTIPLICATION,
+    at,
+    condition_text,
+    exponents,
+    numbered,
+    share,
+    where,
+)
 
 if TYPE_CHECKING:
     from .report import Report
 
-#: The precisions that have a column if they were measured.
+#: The precisions that have a column if they were measured and none was named.
 CHIEF = ("f32", "tf32", "bf16", "bf16x3", "f16", "fp8_e4m3")
 
 _MOST = 30  # rows
 _WIDTH = 88
 _COLORS = {
-    "sufficient": "green",
+    "program": "green",
+    "program_changes": "red",
+    "program_unknown": "yellow",
+    "pattern": "yellow",
+    "sufficient": "cyan",
     "insufficient": "yellow",
     "float64": "red",
     "out_of_range": "red",
@@ -32,10 +45,11 @@ _COLORS = {
 }
 
 
-def chief(sites: Sequence[CallSiteReport]) -> list[str]:
-    """Return the precisions that have a column: chief ones, and those of devices."""
+def chief(sites: Sequence[CallSiteReport], named: Sequence[str] = ()) -> list[str]:
+    """Return the precisions that have a column: named or chief, also on devices."""
+    chosen = ("f32", *named) if named else CHIEF
     measured = dict.fromkeys(name for one in sites for name in one.figures.errors)
-    found = [name for name in measured if name.partition("@")[0] in CHIEF]
+    found = [name for name in measured if name.partition("@")[0] in chosen]
     return found or list(measured)[: len(CHIEF)]
 
 
@@ -50,7 +64,7 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
         )
     print(file=stream)
     if sites:
-        _table(run, sites).print(stream)
+        _table(run, sites, report.named).print(stream)
         more = sites[_MOST:]
         if more:
             part = share(
@@ -65,8 +79,7 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
         report.arithmetic.table().print(stream)
         print(file=stream)
     if sites:
-        for line in legend(report.target_db):
-            _say(line, stream)
+        _say(legend(report.target_db), stream)
         print(file=stream)
     for one in report.advice:
         _say(one.text, stream, _COLORS[one.kind])
@@ -83,12 +96,12 @@ def title(run: Run) -> str:
     )
 
 
-def _table(run: Run, sites: Sequence[CallSiteReport]) -> Table:
-    columns = chief(sites)
+def _table(run: Run, sites: Sequence[CallSiteReport], named: Sequence[str]) -> Table:
+    columns = chief(sites, named)
     header = [
         "call site",
         *(["library"] if has_library(sites) else []),
-        "verdict",
+        "product alone",
         "warning",
         "routine",
         "dtype",
@@ -121,13 +134,13 @@ def _cells(
     yield site.dtype
     yield str(site.calls)
     yield share(site.multiply_adds, run.multiply_adds)
-    yield share(site.seconds, run.seconds)
+    yield share(site.seconds, run.busy_seconds)
     yield exponents(figures.a)
     yield exponents(figures.b)
     for name in columns:
         measured = figures.elements and name in figures.errors
         yield decibels(figures.errors[name].snr) if measured else "-"
-    yield number(figures.condition_median) if figures.elements else "-"
+    yield condition_text(figures.condition_median)
 
 
 def has_library(sites: Sequence[CallSiteReport]) -> bool:

@@ -73,13 +73,20 @@ class Verdict:
         return self.canceled_digits is not None and self.canceled_digits >= 1
 
     @property
+    def digits(self) -> str:
+        """The digits that cancel, in words."""
+        if self.canceled_digits == math.inf:  # the exact results are zero
+            return "all digits"
+        return f"{self.canceled_digits:.1f} digits"
+
+    @property
     def warning(self) -> str:
         """The warnings in a table's column; "" if there are none."""
         found = []
         if ranges := self.ranges:
             found.append(f"out of range in {', '.join(ranges)}")
         if self.cancels:
-            found.append(f"{self.canceled_digits:.1f} digits canceled")
+            found.append(f"{self.digits} canceled")
         return "; ".join(found)
 
     def record(self) -> dict[str, Any]:
@@ -95,7 +102,9 @@ class Verdict:
         }
 
 
-def judge(site: CallSite, figures: Figures, target_db: float) -> Verdict:
+def judge(
+    site: CallSite, figures: Figures, target_db: float, named: Sequence[str] = ()
+) -> Verdict:
     """Return the verdict from a call site's figures.
 
     Parameters
@@ -106,6 +115,8 @@ def judge(site: CallSite, figures: Figures, target_db: float) -> Verdict:
         The measurements of these samples.
     target_db : float
         The required SNR in dB.
+    named : sequence of str
+        The precisions that the user named: block formats among them count too.
     """
     measured = list(figures.errors.values())
     if not figures.elements or not measured:
@@ -113,7 +124,7 @@ def judge(site: CallSite, figures: Figures, target_db: float) -> Verdict:
     here = [e for e in measured if e.way.precision and not e.way.unit]
     good = [e for e in here if acceptable(e, target_db)]
     blocks = [e for e in measured if not e.way.precision and acceptable(e, target_db)]
-    best = cheapest(good)
+    best = cheapest(good + [e for e in blocks if e.way.name in named])
     kind: Kind = "float64"
     if best:
         narrow = best.products == 1 and best.name != "f32"

@@ -87,7 +87,7 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
         if not _obeys(plan, dtype):
             found.foreign[dtype] = found.foreign.get(dtype, 0) + adds
             continue
-        lines = [_line(record[name], moved, where) for name in ("user", "library")]
+        lines = [line_of(record[name], moved, where) for name in ("user", "library")]
         lost = any(
             record[name] and line is None
             for name, line in zip(("user", "library"), lines, strict=True)
@@ -110,9 +110,13 @@ def _obeys(plan: Plan, dtype: str) -> bool:
     return (plan.float64 or not double) and (plan.complex64 or not is_complex)
 
 
-def _line(
+def line_of(
     frame: Mapping[str, Any] | None, moved: tuple[str, str], where: Sequence[str]
 ) -> Line | None:
+    """Return a frame's line as plans name it.
+
+    None if there is no frame, or its source cannot be read.
+    """
     if frame is None:
         return None
     file = os.path.realpath(frame["file"])

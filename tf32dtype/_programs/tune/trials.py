@@ -9,14 +9,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from .checks import Check, CheckError, Numbers
+from .checks import CheckError
 
 #: What a copy of the folder is without.
-_LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*.journal")
+LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*.journal")
+
+
+class Reader(Protocol):
+    """Reads the answer of a run, as `checks.Check` does."""
+
+    #: it looks at files that the program writes
+    needs_folder: bool
+
+    def numbers(self, folder: str, output: str) -> Any:
+        """Return the answer; raise CheckError if there is none."""
 
 
 class OutOfTime(Exception):
@@ -30,13 +41,17 @@ class Program:
     #: "script.py" or ("-m", "module"), and its own words
     words: tuple[str, ...]
     folder: str
+    #: variables of its environment; None: those of this process
+    environment: Mapping[str, str] | None = None
+    #: what a copy of the folder is without, as shutil.copytree takes it
+    left_out: Callable[[Any, list[str]], set[str]] = LEFT_OUT
 
 
 @dataclass
 class Trial:
     """A run's answer, or why it has none."""
 
-    numbers: Numbers | None
+    numbers: Any
     why: str
     seconds: float
     #: where it ran, which may be gone
@@ -50,13 +65,13 @@ class Runner:
     ----------
     program : Program
         The program.
-    check : Check
+    check : Reader
         What reads its answer.
     deadline : float
         When time has run out, by time.monotonic.
     """
 
-    def __init__(self, program: Program, check: Check, deadline: float) -> None:
+    def __init__(self, program: Program, check: Reader, deadline: float) -> None:
         self.program, self.check, self.deadline = program, check, deadline
         #: how many runs were made
         self.count = 0
@@ -86,7 +101,9 @@ class Runner:
     def _folder(self, path: str) -> str:
         if not self.check.needs_folder:
             return self.program.folder
-        shutil.copytree(self.program.folder, path, symlinks=True, ignore=_LEFT_OUT)
+        shutil.copytree(
+            self.program.folder, path, symlinks=True, ignore=self.program.left_out
+        )
         return path
 
     def _ended(self, run: _Run, limit: float) -> Trial:
@@ -125,6 +142,7 @@ class _Run:
             self._process = subprocess.Popen(
                 [sys.executable, *before, *program.words],
                 cwd=folder,
+                env=program.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -216,7 +216,8 @@ class Tuner:
         key = "call sites " + self._base
         if (record := self._journal.find(key)) is None:
             with text_files([""], ".json") as (path,):
-                words = ["-m", "tf32dtype", "report", "--quiet", "--json", path]
+                words = ["-m", "tf32dtype", "report", "--quiet", "--no-trial"]
+                words += ["--json", path]
                 words += ["--precision", ",".join(options.precisions)]
                 words += ["--dots"] * options.reach.dots
                 (trial,) = self._runner.run([words], self._limit)

@@ -54,7 +54,7 @@ class Tile(NamedTuple):
 
     @property
     def macros(self) -> dict[str, int]:
-        """Of the compilation: names in capitals, and numbers."""
+        """Return the macros of the compilation."""
         return {x.upper(): y for x, y in zip(self._fields[:7], self[:7], strict=True)}
 
     @property

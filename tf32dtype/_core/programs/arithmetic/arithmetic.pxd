@@ -22,7 +22,12 @@ cdef extern from "programs/arithmetic/loops.h" nogil:
         int pairwise
         tf_loop_fn *wide
         void *wide_data
+    struct tf_round_counts:
+        uint64_t calls
+        uint64_t numbers
     void tf_arithmetic_set(int, int)
+    void tf_arithmetic_count(const tf_loop *, size_t)
+    tf_round_counts tf_arithmetic_take_counts(tf_loop *)
     int tf_arithmetic_handler(tf_stub *, tf_call *)
     unsigned tf_arithmetic_round_all(char, void *, size_t)
     double tf_arithmetic_round(char, double, unsigned *)

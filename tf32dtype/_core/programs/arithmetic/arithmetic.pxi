@@ -37,6 +37,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
         _find_loops()
     if watches and tf_ufunc_sites_begin(&tf_frames_finder) < 0:
         raise MemoryError("memory for figures by line cannot be allocated")
+    take_arithmetic_counts()
     tf_arithmetic_set(number, watches)
     rounds_float64 = float64
     _exchange_methods(True)
@@ -71,6 +72,20 @@ def arithmetic_functions():
         found.setdefault(rounding_loops[i].facts.name.decode(), []).append(
             "float64" if _is_wide(&rounding_loops[i]) else "float32")
     return {name: tuple(dict.fromkeys(types)) for name, types in found.items()}
+
+
+def take_arithmetic_counts():
+    """Return (calls, numbers) by ufunc, of what was rounded since this was asked."""
+    cdef int i
+    cdef tf_rounded found
+    counts = {}
+    for i in range(rounding_loop_count):
+        found = tf_arithmetic_take_counts(&rounding_loops[i].facts)
+        if found.calls:
+            name = rounding_loops[i].facts.name.decode()
+            calls, numbers = counts.get(name, (0, 0))
+            counts[name] = calls + found.calls, numbers + found.numbers
+    return counts
 
 
 def arithmetic_call_sites():

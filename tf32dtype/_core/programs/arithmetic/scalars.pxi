@@ -131,6 +131,7 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
             return found
         rounded.append(scalar_numbers[type](
             tf_arithmetic_round(scalar_letters[type], x, &flags)))
+    tf_arithmetic_count(scalar_loops[number], <size_t>len(rounded))
     if known and scalars_are_watched:
         truths = _true_scalars(type, operation, operands, many)
         for i in range(<int>len(truths)):
