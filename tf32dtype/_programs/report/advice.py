@@ -173,10 +173,10 @@ def _patterns(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
         if frame and line is not None and one.verdict.kind == "sufficient":
             names.append(f"{where(one.call_site)} (in line {line})")
     if names:
+        those = some([*dict.fromkeys(names)], _MOST)
         yield Advice(
             "pattern",
-            "Twice the product is subtracted:"
-            f" {some(list(dict.fromkeys(names)), _MOST)}."
+            f"Twice the product is subtracted: {those}."
             " In squared distances, digits cancel there if points are far from the"
             " origin. Subtract the mean from both operands first, or use bf16x3",
         )
