@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "cfa27d1b83dedcb8f501036e706e8d91e0b3ba9edb414f6b5fe1e61ca0feef16",
+digest: "e36e41bb15c503a328b5777cf14f93e1b77f4aaf90d156811103f92c99f7a543",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
