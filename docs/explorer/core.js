@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "a80dc6faff318ddf922a7b8afe9962060df8370a5df391f452cc3c48fb0698f6",
+digest: "f67596f9ad6b268aeea381ca49a4a41039af2bda4d0b5afc74cc0f67f6655877",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},

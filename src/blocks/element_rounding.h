@@ -276,7 +276,7 @@ TF_INLINE float tf_quotient_to_odd_by(float x, float s, float inverse)
 {
     const float first = x * inverse;
     const float q = tf_fma(tf_fma(-first, s, x), inverse, first); /* +0 of x = -0 */
-    return tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x); /* fault: a zero's sign */
+    return tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x); /* mutant: a zero's sign */
 }
 
 #endif

@@ -358,7 +358,7 @@ FAULTS = {
         "scales + (at.k >> shift) % 2 * SCALES",
         "scales + ((at.k >> shift) + 1) % 2 * SCALES",
     ),
-    "scales are rounded once less": (
+    "scales rounded once less": (
         "__fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s])",
         "__fmaf_rn(p[r], __fmul_rn(q[s], sum[r][s]), total[r][s])",
     ),
@@ -401,16 +401,16 @@ FAULTS_OF_NATIVE = {
         "now.begins ? zero : d[i][j]",
         "turn == 0 ? zero : d[i][j]",
     ),
-    "scales are read when their stage is filled": (
+    "scales read while their stage is filled": (
         "if (now.ends) {",
         "if (turn == 0) {",
     ),
     "no barrier between slices": (LINE, ""),
-    "scales of rows are swapped, in native blocks": (
+    "scales of rows swapped, in native blocks": (
         "p[i * 2 + r / 2]",
         "p[i * 2 + 1 - r / 2]",
     ),
-    "scales of columns are swapped, in native blocks": (
+    "scales of columns swapped, in native blocks": (
         "q[j * 2 + r % 2]",
         "q[j * 2 + 1 - r % 2]",
     ),

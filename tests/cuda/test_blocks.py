@@ -303,11 +303,11 @@ def test_dequantize_into(backend):
 
 FAULTS = {
     "draws of another number": ("draws[at + i]", "draws[at]"),
-    "a short block is not filled up": (
+    "a short block not filled up": (
         "numbers[i] = i < left ? x[i] : 0;",
         "numbers[i] = x[i < left ? i : 0];",
     ),
-    "bits of a code are lost": (
+    "bits of a code lost": (
         "bits |= (uint64_t)code_of",
         "bits = (uint64_t)code_of",
     ),
@@ -328,7 +328,7 @@ FAULTS = {
         "*y = room->y;",
     ),
     "a window of another block": ("of_lane(from, block * LANES)", "of_lane(from, 0)"),
-    "costs are read before they are there": (LINE, ""),
+    "costs read early": (LINE, ""),
     "a scale of another block": ("of_lane(scale, block * LANES)", "of_lane(scale, 0)"),
     "scales are of the block before": ("scales[2 * b + 1] =", "scales[2 * b] ="),
     "the least number of blocks": (

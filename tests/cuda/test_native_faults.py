@@ -20,13 +20,13 @@ from tf32dtype.cuda._matmul import native
 
 #: what becomes of the line with this anchor, and whether operands lie across k
 FAULTS = {
-    "fragments of b are swapped": ("[j % 2 * 2 +", "[2 - j % 2 * 2 +", False),
+    "fragments of b swapped": ("[j % 2 * 2 +", "[2 - j % 2 * 2 +", False),
     "ldmatrix has its second and third matrix swapped": (
         "line = lane % 8 + down * 8, chunk = step * 2 + further",
         "line = lane % 8 + further * 8, chunk = step * 2 + down",
         False,
     ),
-    "rows of the result are swapped": (
+    "rows of the result swapped": (
         "{results[i][j][down * 2],",
         "{results[i][j][2 - down * 2],",
         False,
@@ -38,8 +38,8 @@ FAULTS = {
         "await_copies<STAGES - 1>();",
         False,
     ),
-    "groups are not committed": (LINE, "", False),
-    "chunks are permuted when read alone": (
+    "groups not committed": (LINE, "", False),
+    "chunks permuted when read alone": (
         "stage += line * LINE + (chunk ^ swizzle(line)) * 16;",
         "stage += line * LINE + chunk * 16;",
         False,
@@ -49,27 +49,27 @@ FAULTS = {
         "from += ALONG_K ? SLICE - 16 :",
         False,
     ),
-    "the step is read twice": (
+    "the step read twice": (
         "y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j",
         "y[next][j], reads + Left::BYTES, step, j",
         False,
     ),
-    "a stage is filled while it is read": (
+    "a stage filled while read": (
         "writes = stages + (STAGES - 1) * STAGE;",
         "writes = stages;",
         False,
     ),
-    "what is beyond k is not zero": (
+    "nonzero beyond k": (
         "clamp(depth * SIZE - chunk * 16) : edge",
         "16 : edge",
         False,
     ),
-    "what is beyond k is not zero, across it": (
+    "nonzero beyond k, across it": (
         "ALONG_K ? edge : depth - line",
         "ALONG_K ? edge : LINES",
         True,
     ),
-    "what is beyond the rows is read": (
+    "rows beyond the last read": (
         "const int here = rows < EXTENT ? (int)rows : EXTENT;",
         "const int here = rows < EXTENT ? (int)rows - 1 : EXTENT;",
         True,
@@ -128,25 +128,25 @@ def test_faults(backend, fault):
 
 #: of sums of chains
 FAULTS_OF_SUMS = {
-    "the last chain is forgotten": (
+    "the last chain forgotten": (
         "(unit + 1) % CHAIN == 0; r++",
         "(unit + 1) % CHAIN == 0 && unit == 0; r++",
     ),
     "chains go on, by native": ("unit % CHAIN == 0;", "unit % CHAIN == CHAIN;"),
-    "sums are not begun anew": (
+    "sums not restarted": (
         "(WARP_COLUMNS / 8)][e % 4] = 0;",
         "(WARP_COLUMNS / 8)][e % 4] += 0;",
     ),
-    "beta for ever": (LINE, ""),
-    "what is there is not counted": (
+    "beta always": (LINE, ""),
+    "what is there not counted": (
         "__fmaf_rn(beta, before[down][e / 2].x",
         "__fmaf_rn(0, 0",
     ),
-    "rows of what is there are swapped": (
+    "rows of what is there swapped": (
         "before[down][e / 2] = *",
         "before[1 - down][e / 2] = *",
     ),
-    "columns of what is there are swapped": (
+    "columns of what is there swapped": (
         "j * 8 < columns ? from[0]",
         "j * 8 < columns ? from[1]",
     ),
@@ -154,20 +154,20 @@ FAULTS_OF_SUMS = {
         "ahead - stretch / DEPTH",
         "ahead - stretch / DEPTH - 1",
     ),
-    "halves of a step are swapped": ("&x[i][half * 2]", "&x[i][2 - half * 2]"),
-    "results are cut": ("__fadd_rn(sums[i][j][r], d[i][j][r])", "d[i][j][r]"),
+    "halves of a step swapped": ("&x[i][half * 2]", "&x[i][2 - half * 2]"),
+    "results cut": ("__fadd_rn(sums[i][j][r], d[i][j][r])", "d[i][j][r]"),
 }
 
 #: of totals in shared memory
 FAULTS_OF_TOTALS = {
-    "what is there is not fetched": ("if (TOTALS && beta != 0) {", "if (false) {"),
+    "what is there not fetched": ("if (TOTALS && beta != 0) {", "if (false) {"),
     "totals of other threads": (
         "totals[e * THREADS] = {x[0], x[1]}",
         "totals[e * THREADS - 1] = {x[0], x[1]}",
     ),
     "totals where the slices are": ("(memory + STAGES * STAGE)", "(memory)"),
     "totals are not kept": ("if (more) {", "if (!more) {"),
-    "totals are not added": ("__fmaf_rn(beta, before.x, x[0])", "x[0]"),
+    "totals not added": ("__fmaf_rn(beta, before.x, x[0])", "x[0]"),
     "pairs of other rows": ("&results[i / 2][j][i % 2 * 2]", "&results[i / 2][j][0]"),
     "columns of what is there": ("j * 8 + 1 < of.columns", "j * 8 < of.columns - 8"),
     "what is there counts twice": ("TOTALS ? 0 : beta", "beta"),
@@ -247,9 +247,9 @@ def test_banks(backend, tile, across):
         return ctypes.c_int.in_dll(HOST._libraries[key], "simt_conflicts").value
 
     HOST._libraries.clear()  # and what other tests counted is in another library
-    HOST.put_fault("chunks are not permuted", "line % 8", "(line % 8)")  # none
+    HOST.put_fault("chunks not permuted", "line % 8", "(line % 8)")  # none
     assert conflicts() == 0
     HOST.faults.clear()
-    HOST.put_fault("chunks are not permuted", "line % 8", "0")
-    HOST.put_fault("short chunks are not permuted", "line / 2 % 4", "0")
+    HOST.put_fault("chunks not permuted", "line % 8", "0")
+    HOST.put_fault("short chunks not permuted", "line / 2 % 4", "0")
     assert conflicts() > 0

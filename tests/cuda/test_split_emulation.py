@@ -557,7 +557,7 @@ def test_sass(kernel, arch):
 FAULTS = {
     "the last sum alone": ("first ? total + sum : sum", "sum"),
     "a column for a row": ("b.row, k,", "b.column, k,"),
-    "the first piece for ever": ("(group + piece) * size", "0"),
+    "always the first piece": ("(group + piece) * size", "0"),
     "Inf alone": ("& TF_INF_BITS", "& 0x7FF00000u"),
     "Inf is for good": ("if (total != total)", "if (total - total != 0)"),
     "saturated always": ("&& !saturates", "&& 0"),
@@ -584,7 +584,7 @@ def test_faults_are_seen(backend, fault):  # noqa: F811
 
 
 FAULTS_OF_SCALES = {
-    "a scale is missing": ("if (i < count)", "if (i + 1 < count)"),
+    "a scale missing": ("if (i < count)", "if (i + 1 < count)"),
     "scales of another line": ("scale[own ? line : t.matrix]", "scale[t.matrix]"),
     "scales of another row": ("a[own ? in_a * m + row : in_a]", "a[in_a]"),
     "scales of another column": ("b[own ? in_b * n + j : in_b]", "b[in_b]"),

@@ -444,8 +444,8 @@ def test_threads_in_any_order(backend, descends):
 
 
 FAULTS = {
-    "one bit more is ignored": (">> shift)", ">> (shift + 1))", TF, np.exp),
-    "pairs are swapped": ("x << 8 | y", "y << 8 | x", F8, np.power),
+    "one bit more ignored": (">> shift)", ">> (shift + 1))", TF, np.exp),
+    "pairs swapped": ("x << 8 | y", "y << 8 | x", F8, np.power),
     "a table that is not there yet": ("__syncthreads();", "", F8, np.add),
     "facts as numbers": (
         "1: return look_up<uint8",

@@ -145,48 +145,48 @@ def test_layouts(backend, tmp_path, monkeypatch):
 
 #: what is edited, each of which `is_right` would see
 FAULTS = {
-    "a stage is let go before it is read": (
+    "a stage released unread": (
         "await_products<0>();",
         "Ring::release(ring.empty()); await_products<0>();",
     ),
     "no wait for bytes": (LINE, ""),
-    "a stage is filled while it is read, by wgmma": (LINE, ""),
+    "a stage filled while read, by wgmma": (LINE, ""),
     "parity stays": (LINE, ""),
-    "too few bytes are expected": (
+    "too few bytes expected": (
         "expect(full(), FILLED)",
         "expect(full(), FILLED - 64)",
     ),
-    "a warp lets go for all": (
+    "a warp releases for all": (
         "barriers + i * 16 + 8, WARPS)",
         "barriers + i * 16 + 8, 1)",
     ),
-    "barriers are not published": (LINE, ""),
+    "barriers not published": (LINE, ""),
     "no barrier after barriers are made": (LINE, ""),
     "steps are of 16 bytes": ("slice) + step * 2", "slice) + step"),
     "rows of the other warpgroup": ("group * 64 * SLICE", "0 * SLICE"),
     "8 lines are 512 bytes": ("1024 >> 4", "512 >> 4"),
-    "chunks are permuted within 64 bytes": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
+    "chunks permuted within 64 bytes": ("(uint64_t)1 << 62", "(uint64_t)2 << 62"),
     "stages begin anywhere": ("memory + (-shared_of(memory) & 1023)", "memory"),
     "chains go on, by wgmma": ("* 2, 0);", "* 2, 1);"),
-    "accumulators are read too early": ("await_products<1>();", "await_products<2>();"),
+    "accumulators read early": ("await_products<1>();", "await_products<2>();"),
     "no fence of registers": (LINE, ""),
-    "the last sums are read too early": ("<0>();", "<1>();"),
-    "no instruction is added": (LINE, ""),
+    "the last sums read early": ("<0>();", "<1>();"),
+    "no instruction added": (LINE, ""),
     "a stretch is a slice too long, by wgmma": (
         "left < stretch ? left : stretch;",
         "left < stretch + 1 ? left : stretch + 1;",
     ),
-    "stretches are forgotten": (LINE, ""),
-    "sums are not begun anew, by wgmma": (LINE, ""),
+    "stretches forgotten": (LINE, ""),
+    "sums not restarted, by wgmma": (LINE, ""),
     "orders count alike": (LINE, ""),
     "parts of b in their own order": ("PARTS - 1 - order + least", "order - least"),
-    "the first columns for ever": ("+ column * SLICE", ""),
+    "always the first columns": ("+ column * SLICE", ""),
     "the next slice begins too early, by wgmma": (
         "range.in_a + i) * DEPTH,",
         "range.in_a + i) * (DEPTH - 8),",
     ),
     "columns of another tile": ("(int)tile.column,", "(int)tile.row,"),
-    "the first tile for ever": (
+    "always the first tile": (
         "const Tile tile = tile_of(at, rows, columns);",
         "const Tile tile = tile_of(blockIdx.x, rows, columns);",
     ),
@@ -230,11 +230,11 @@ def test_faults(backend, fault):
 
 
 FAULTS_OF_CHAINS = {
-    "the stage itself is let go": (LINE, ""),
-    "a chain begins anew in each slice": ("step, 0, 1);", "step, 0, step);"),
-    "a stage is let go too early": (LINE, ""),
-    "results are read too early": ("await_products<0>();", "await_products<1>();"),
-    "the last stage is not let go": (LINE, ""),
+    "the stage itself released": (LINE, ""),
+    "a chain for each slice": ("step, 0, 1);", "step, 0, step);"),
+    "a stage released early": (LINE, ""),
+    "results read early": ("await_products<0>();", "await_products<1>();"),
+    "the last stage not released": (LINE, ""),
     "no fence of registers, in chains": (LINE, ""),
 }
 
@@ -261,7 +261,7 @@ FAULTS_ACROSS = {
     "boxes are 4096 bytes": ("8192 >> 4", "4096 >> 4"),
     "8 k are 512 bytes": ("1024 >> 4", "512 >> 4"),
     "steps are of 8 k": ("step * 128", "step * 64"),
-    "the first lines for ever": ("map, line + i, k", "map, line, k"),
+    "always the first lines": ("map, line + i, k", "map, line, k"),
 }
 
 
@@ -290,8 +290,8 @@ FAULTS_OF_BLOCKS = {
         "(turn.block * B_LEVELS + turn.b_level) * COLUMNS",
         "(turn.block * B_LEVELS) * COLUMNS",
     ),
-    "scales of rows are swapped": ("of_rows[r / 2]", "of_rows[1 - r / 2]"),
-    "scales of columns are swapped": ("r % 2 ? of_col", "r % 2 == 0 ? of_col"),
+    "scales of rows swapped": ("of_rows[r / 2]", "of_rows[1 - r / 2]"),
+    "scales of columns swapped": ("r % 2 ? of_col", "r % 2 == 0 ? of_col"),
     "scales of another block": ("row, 0, block, of_a", "row, 0, slice, of_a"),
     "the other level's codes": ("turn.a_level * A_BYTES", "0 * A_BYTES"),
     "residuals of another slice": (
@@ -299,12 +299,12 @@ FAULTS_OF_BLOCKS = {
         "&a.residuals, first + 32, row",
     ),
     "the other set of accumulators": ("(sums, d[turn % 2]", "(sums, d[0]"),
-    "stages are never let go": (LINE, ""),
+    "no stage released": (LINE, ""),
     "terms are in another order, by wgmma": (
         "term / B_LEVELS % A_LEVELS, term % B_LEVELS}",
         "term % B_LEVELS, term / B_LEVELS % A_LEVELS}",
     ),
-    "a stage is let go before its scales are read": (
+    "a stage released before its scales": (
         "begin(",
         "Ring::release(ring.empty()); begin(",
     ),
@@ -323,7 +323,7 @@ def test_faults_of_blocks(backend, fault):
 
 
 FAULTS_OF_HALVES = {
-    "first and last are swapped": ("*(uint4 *)(to + 16) =", "*(uint4 *)(to + 8) ="),
+    "first and last swapped": ("*(uint4 *)(to + 16) =", "*(uint4 *)(to + 8) ="),
     "codes beyond k count": ("rest >= 4  ?", "rest > -99 ?"),
     "lines of the next matrix": ("row / lines * matrix", "row / lines * line"),
     "the other codes of a word": ("words[j] & kept) >> 16", "words[j] & kept) >> 8"),

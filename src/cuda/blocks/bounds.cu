@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int k = 0; k < SHARE; k++) {
             const uint32_t magnitude = __float_as_uint(numbers[k]) & TF_MAGNITUDE_BITS;
-            if (magnitude < infinite) { /* fault: NaN counts as the greatest */
+            if (magnitude < infinite) { /* mutant: NaN counts as the greatest */
                 most = magnitude > most ? magnitude : most;
                 continue;
             }
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256)
         }
         most = greatest_of(most, lanes);
         greatest = most > greatest ? most : greatest;
-        least = most && ~most > least ? ~most : least; /* fault: the least number of blocks */
+        least = most && ~most > least ? ~most : least; /* mutant: the least number of blocks */
     }
     greatest = greatest_of(greatest, WARP);
     least = greatest_of(least, WARP);

@@ -67,11 +67,11 @@ inline void decode(const uint8_t *codes, const uint8_t *scales, const uint8_t *r
         const uint8_t *p = codes + block * (of.block * e.width / 8);
         const uint8_t *q = residuals + block * (of.block * r.width / 8);
         const float scale =
-            /* fault: another block's scale */
+            /* mutant: another block's scale */
             tf_block_scale(s, of.tensor_scale, scales[TWO ? 2 * block : block]);
         const float residual = TWO ? tf_residual_scale(s, r, scales[2 * block + 1]) : 0;
         const double second = tf_second_scale(scale, residual);
-        /* fault: to nearest before another format */
+        /* mutant: to nearest before another format */
         const bool is_plain = !of.odd && tf_scale_is_plain(TWO, scale, residual);
         T items[EACH];
 #pragma unroll
@@ -124,7 +124,7 @@ inline void unpack(const uint8_t *codes, T *out, const struct tf_code_rows &of, 
 inline uint32_t item_of_code(struct tf_element e, uint32_t code)
 {
     const uint32_t sign = e.format < 0 ? UINT32_C(1) << (e.width - 1) : 0;
-    return (code ^ sign) - sign; /* fault: an integer's sign */
+    return (code ^ sign) - sign; /* mutant: an integer's sign */
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -81,7 +81,7 @@ template <int HI, int LO, int LINES> struct tf_codes {
     {
         line = (int)threadIdx.x % LINES;
         k = (int)threadIdx.x / LINES * EACH;
-        is_there = first + line < all && k < DEPTH; /* fault: lines beyond the matrix count */
+        is_there = first + line < all && k < DEPTH; /* mutant: lines beyond the matrix count */
         const int64_t at = first + line;
         hi = data.hi + matrix * side.hi[0] + at * side.hi[1];
         lo = data.lo + matrix * side.lo[0] + at * side.lo[1];
@@ -226,7 +226,7 @@ inline void end_chains(const float *of, int levels, int y, int x, float (&sum)[H
                        float (&total)[HIGH][WIDE])
 {
     float p[HIGH], q[WIDE];
-    /* fault: scales of hi for all terms */
+    /* mutant: scales of hi for all terms */
     tf_load_lines<ROWS, HIGH>(p, of + (levels & 1) * ROWS + tf_line_of<ROWS, HIGH>(y, 0));
     tf_load_lines<COLUMNS, WIDE>(q, of + 2 * ROWS + (levels >> 1 & 1) * COLUMNS +
                                         tf_line_of<COLUMNS, WIDE>(x, 0));
@@ -234,9 +234,9 @@ inline void end_chains(const float *of, int levels, int y, int x, float (&sum)[H
     for (int r = 0; r < HIGH; r++) {
 #pragma unroll
         for (int s = 0; s < WIDE; s++) {
-            /* fault: scales are rounded once less */
+            /* mutant: scales rounded once less */
             total[r][s] = __fmaf_rn(__fmul_rn(p[r], q[s]), sum[r][s], total[r][s]);
-            sum[r][s] = 0; /* fault: chains go on */
+            sum[r][s] = 0; /* mutant: chains go on */
         }
     }
 }
@@ -287,7 +287,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     of_b.begin(task.b, b, matrix, column, task.n);
     const auto fetch = [&](struct tf_place at) {
         const int levels = task.levels >> 2 * at.term, depth = task.k - at.k;
-        of_a.fetch(task.a, at, levels & 1, depth); /* fault: terms are in another order */
+        of_a.fetch(task.a, at, levels & 1, depth); /* mutant: terms are in another order */
         of_b.fetch(task.b, at, levels >> 1 & 1, depth);
     };
     const auto put = [&](struct tf_place at, float *tile) {
@@ -306,7 +306,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     struct tf_place at = {0, 0};
     fetch(at);
     put(at, tiles);
-    __syncthreads(); /* fault: no barrier before the first tile */
+    __syncthreads(); /* mutant: no barrier before the first tile */
     bool goes_on = true;
 #pragma unroll 1
     for (int step = 0; goes_on; step++) {
@@ -320,7 +320,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
                                      now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(x, 0),
                                      codes_b::LD, sum);
         if (ends_chain(task, at)) {
-            /* fault: scales of the block before */
+            /* mutant: scales of the block before */
             const float *of = scales + (at.k >> shift) % 2 * SCALES;
             end_chains<ROWS, COLUMNS>(of, task.levels >> 2 * at.term, y, x, sum, total);
         }
@@ -328,7 +328,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
             put(next, tiles + (step + 1) % 2 * BOTH);
             at = next;
         }
-        __syncthreads(); /* fault: no barrier between tiles */
+        __syncthreads(); /* mutant: no barrier between tiles */
     }
     store_totals<ROWS, COLUMNS>(task, (char *)out + matrix * task.c[0], row, column, y, x,
                                 total);

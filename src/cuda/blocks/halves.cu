@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
         const int64_t chunk = i % chunks, row = i / chunks;
-        /* fault: lines of the next matrix */
+        /* mutant: lines of the next matrix */
         const uint8_t *from = codes + row / lines * matrix + row % lines * line + chunk * 16;
         const uint4 read = *(const uint4 *)from;
         const uint32_t words[] = {read.x, read.y, read.z, read.w};
@@ -36,15 +36,15 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const int64_t rest = k - chunk * 16 - j * 4; /* codes of this word and after */
-            const uint32_t kept = rest >= 4  ? ~UINT32_C(0) /* fault: codes beyond k count */
+            const uint32_t kept = rest >= 4  ? ~UINT32_C(0) /* mutant: codes beyond k count */
                                   : rest > 0 ? (UINT32_C(1) << 8 * rest) - 1
                                              : 0;
             first[j] = halves_of(words[j] & kept);
-            last[j] = halves_of((words[j] & kept) >> 16); /* fault: the other codes of a word */
+            last[j] = halves_of((words[j] & kept) >> 16); /* mutant: the other codes of a word */
         }
         uint16_t *to = out + row * chunks * 16 + chunk / 2 * 32 + chunk % 2 * 8;
         *(uint4 *)to = {first[0], first[1], first[2], first[3]};
-        /* fault: first and last are swapped */
+        /* mutant: first and last swapped */
         *(uint4 *)(to + 16) = {last[0], last[1], last[2], last[3]};
     }
 }

@@ -74,7 +74,7 @@ inline void load_scales(float *p, float *q, shared_address scales, Turn turn, in
     const shared_address of_b =
         scales + turn.block * (SCALES_OF_A + SCALES_OF_B) + SCALES_OF_A +
        
-        /* fault: the other level's scales */
+        /* mutant: the other level's scales */
         (turn.b_level * COLUMNS + column + lane % 4 * 2) * 4;
 #pragma unroll
     for (int i = 0; i < WARP_ROWS / 8; i++) {
@@ -95,7 +95,7 @@ inline void promote(Results &sums, const Results &chains, const float *p, const 
         for (int j = 0; j < WARP_COLUMNS / 8; j++) {
 #pragma unroll
             for (int r = 0; r < 4; r++) {
-                /* fault: scales of rows are swapped, in native blocks; scales of columns are swapped, in native blocks */
+                /* mutant: scales of rows swapped, in native blocks; scales of columns swapped, in native blocks */
                 const float scale = __fmul_rn(p[i * 2 + r / 2], q[j * 2 + r % 2]);
                 sums[i][j][r] = __fmaf_rn(scale, chains[i][j][r], sums[i][j][r]);
             }
@@ -137,7 +137,7 @@ inline void copy_slice_scales(const float *&a_scales, const float *&b_scales,
                                  side_b.level, is_there);
             to += COLUMNS * 4;
         }
-        /* fault: scales of another block, in native blocks */
+        /* mutant: scales of another block, in native blocks */
         a_scales += is_there ? side_a.block : 0;
         b_scales += is_there ? side_b.block : 0;
     }
@@ -233,13 +233,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         for (int turn = 0; turn < TURNS; turn++) {
             const Turn now = turn_of(turn), next = turn_of((turn + 1) % TURNS);
             const int parity = turn % 2;
-            if (now.ends) { /* fault: scales are read when their stage is filled */
+            if (now.ends) { /* mutant: scales read while their stage is filled */
                 load_scales(p, q, reads + OF_SCALES, now, warp_row, warp_column);
             }
             if (turn == TURNS - 1) { /* all warps have what they need of this stage */
-                /* fault: a wait of one group less, in native blocks */
+                /* mutant: a wait of one group less, in native blocks */
                 await_copies<STAGES - 2>();
-                __syncthreads(); /* fault: no barrier between slices */
+                __syncthreads(); /* mutant: no barrier between slices */
                 reads = reads == stages + (STAGES - 1) * STAGE ? stages : reads + STAGE;
             }
 #pragma unroll
@@ -259,10 +259,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 #pragma unroll
                 for (int j = 0; j < WARP_COLUMNS / 8; j++) {
                     mma(d[i][j], x[i], &y[parity][j / 2][j % 2 * 2],
-                        /* fault: chains go on, in native blocks */
+                        /* mutant: chains go on, in native blocks */
                         now.begins ? zero : d[i][j]);
                 }
-                /* fault: the other level's codes, in native blocks */
+                /* mutant: the other level's codes, in native blocks */
                 left[0].load(x[i], reads + next.a_level * Left::BYTES, next.step, i);
             }
             if (now.ends && now.block * BLOCK_K < depth) {

@@ -37,7 +37,7 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     tf_round_finite(e, &plan, finite, nothing ? 1.0f : tf_float_of(most), draws, block);
     if (nothing) {
         tf_round_zeros(block, SHARE);
-        block->code = poisoned ? 0xFF : 0; /* fault: a poisoned block */
+        block->code = poisoned ? 0xFF : 0; /* mutant: a poisoned block */
     }
     if (!any_special) {
         return;
@@ -69,7 +69,7 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
     uint64_t bits = 0;
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
-        /* fault: bits of a code are lost */
+        /* mutant: bits of a code lost */
         bits |= (uint64_t)code_of(e, numbers[i]) << i * e.width;
     }
     const int size = SHARE * e.width / 8;
@@ -82,7 +82,7 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
     } else if (size % 2 == 0 && (uintptr_t)out % 2 == 0) {
 #pragma unroll
         for (int i = 0; i < size / 2; i++) {
-            /* fault: codes at an odd place */
+            /* mutant: codes at an odd place */
             ((uint16_t *)out)[i] = (uint16_t)(bits >> 16 * i);
         }
     } else {
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
         if (draws) {
 #pragma unroll
             for (int i = 0; i < SHARE; i++) {
-                drawn[i] = i < left ? draws[at + i] : 0; /* fault: draws of another number */
+                drawn[i] = i < left ? draws[at + i] : 0; /* mutant: draws of another number */
             }
         }
         struct tf_block block;
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
         if (mine == 0) {
             scales[RESIDUAL < 0 ? b : 2 * b] = (uint8_t)block.code;
             if (RESIDUAL >= 0) {
-                /* fault: scales are of the block before */
+                /* mutant: scales are of the block before */
                 scales[2 * b + 1] = (uint8_t)block.residual_code;
             }
         }

@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int64_t all = count * blocks * pitch, step = (int64_t)gridDim.x * blockDim.x;
 #pragma unroll 1
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
-        /* fault: lines are of another matrix */
+        /* mutant: lines are of another matrix */
         const int64_t line = i % pitch, block = i / pitch % blocks;
         const int64_t matrix = i / pitch / blocks;
         const uint8_t *p =
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 is_there
                     ? tf_residual_scale(tf_scales[scale], tf_elements[residual], p[1])
                     : 0;
-            to[pitch] = __fmul_rn(s, r); /* fault: scales of residuals are not relative */
+            to[pitch] = __fmul_rn(s, r); /* mutant: scales of residuals are not relative */
         }
     }
 }

@@ -52,7 +52,7 @@ TF_INLINE int tf_block_size(const struct tf_block_plan *) { return SHARE; }
 
 TF_INLINE uint32_t tf_greatest_of_block(const float *x, int n)
 {
-    return most_of_block(tf_greatest_magnitude(x, n)); /* fault: half a block has no say */
+    return most_of_block(tf_greatest_magnitude(x, n)); /* mutant: half a block has no say */
 }
 
 /* Number by number, in the order of the line. */
@@ -133,7 +133,7 @@ template <class F> inline void put_costs(struct tf_search_room *room, int window
             room->cost[block][place] = found;
         }
     }
-    __syncwarp(); /* fault: costs are read before they are there */
+    __syncwarp(); /* mutant: costs read early */
 }
 
 /* Where the least of `count` costs of this thread's block is, the first of equals; but for
@@ -166,8 +166,8 @@ TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
     }
     put_share(room->x, magnitudes);
     put_costs(room, tf_scale_window(plan), [&](int block, int place) {
-        const float *x = room->x + block * BLOCK_SIZE; /* fault: costs of another block */
-        /* fault: a window of another block */
+        const float *x = room->x + block * BLOCK_SIZE; /* mutant: costs of another block */
+        /* mutant: a window of another block */
         const int32_t code = of_lane(from, block * LANES) + place;
         const float its_normal = of_lane(normal, block * LANES);
         return tf_scale_cost(e, plan->element_max, x, BLOCK_SIZE, plan->scales[code],
@@ -220,9 +220,9 @@ TF_INLINE float tf_search_remainders(struct tf_element lo,
     put_share(room->y, r->rest_beside);
     put_costs(room, window.before + window.after + 1, [&](int block, int place) {
         const int32_t one = of_lane(codes.from, block * LANES) + place;
-        /* fault: a scale of another block */
+        /* mutant: a scale of another block */
         const float u = of_lane(scale, block * LANES) * plan->residual_scales[one];
-        /* fault: remainders of another block */
+        /* mutant: remainders of another block */
         const float *x = room->x + block * BLOCK_SIZE, *y = room->y + block * BLOCK_SIZE;
         return residual_cost(lo, plan->residual_min, plan->residual_max, x, y, u);
     });

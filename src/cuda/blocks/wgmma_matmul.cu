@@ -39,7 +39,7 @@ struct Turn {
 constexpr Turn turn_of(int turn)
 {
     const int term = turn % TERMS;
-    /* fault: terms are in another order, by wgmma */
+    /* mutant: terms are in another order, by wgmma */
     return {turn / TERMS, term / B_LEVELS % A_LEVELS, term % B_LEVELS};
 }
 
@@ -47,7 +47,7 @@ constexpr Turn turn_of(int turn)
 inline void begin(Results &d, shared_address stage, int group, Turn turn)
 {
     float *const first = &d[0][0][0];
-    /* fault: the other level's codes */
+    /* mutant: the other level's codes */
     const uint64_t a = descriptor(stage + turn.a_level * A_BYTES + group * 64 * SLICE);
     const uint64_t b = descriptor(stage + OF_B + turn.b_level * B_BYTES);
     registers_are_ready(first);
@@ -69,7 +69,7 @@ inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, 
     const float *p =
         (const float *)(stage + OF_SCALES) + (turn.block * A_LEVELS + turn.a_level) * ROWS;
     const float *q = (const float *)(stage + OF_SCALES_OF_B) +
-                     /* fault: the other level's scales, by wgmma */
+                     /* mutant: the other level's scales, by wgmma */
                      (turn.block * B_LEVELS + turn.b_level) * COLUMNS;
     const float of_rows[2] = {is_there ? p[row] : -0.f, is_there ? p[row + 8] : -0.f};
 #pragma unroll
@@ -78,7 +78,7 @@ inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, 
 #pragma unroll
         for (int r = 0; r < 4; r++) {
             const float scale =
-                /* fault: scales of rows are swapped; scales of columns are swapped */
+                /* mutant: scales of rows swapped; scales of columns swapped */
                 __fmul_rn(of_rows[r / 2], r % 2 ? of_columns.y : of_columns.x);
             sums[0][j][r] = __fmaf_rn(scale, d[0][j][r], sums[0][j][r]);
         }
@@ -104,7 +104,7 @@ inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group
         const int blocks = (int)tf_ceil_div(k - (int64_t)slice * DEPTH, BLOCK_K);
         const uint8_t *const stage = base + ring.stage * STAGE;
         ring.await_bytes();
-        /* fault: a stage is let go before its scales are read */
+        /* mutant: a stage released before its scales */
         begin(d[0], ring.here(), group, turn_of(0));
 #pragma unroll
         for (int turn = 0; turn < BLOCKS * TERMS; turn++) {
@@ -115,10 +115,10 @@ inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group
                 await_products<0>();
             }
             const Turn done = turn_of(turn);
-            /* fault: the other set of accumulators */
+            /* mutant: the other set of accumulators */
             promote(sums, d[turn % 2], stage, done, row, column, done.block < blocks);
         }
-        Ring::release(ring.empty()); /* fault: stages are never let go */
+        Ring::release(ring.empty()); /* mutant: no stage released */
     }
 }
 
@@ -150,14 +150,14 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                     copy_box(stage, &a.codes, first, row, of_a, full);
                     copy_box(stage + OF_B, &b.codes, first, column, of_b, full);
                     if (A_LEVELS > 1) {
-                        /* fault: residuals of another slice */
+                        /* mutant: residuals of another slice */
                         copy_box(stage + A_BYTES, &a.residuals, first, row, of_a, full);
                     }
                     if (B_LEVELS > 1) {
                         copy_box(stage + OF_B + B_BYTES, &b.residuals, first, column, of_b,
                                  full);
                     }
-                    /* fault: scales of another block */
+                    /* mutant: scales of another block */
                     copy_box(stage + OF_SCALES, &a.scales, row, 0, block, of_a, full);
                     copy_box(stage + OF_SCALES_OF_B, &b.scales, column, 0, block, of_b,
                              full);

@@ -23,7 +23,7 @@ inline void load_matrices(uint32_t *r, shared_address row)
 }
 inline void load_transposed(uint32_t *r, shared_address row)
 {
-    simt_load_matrices(r, (const void *)row, true); /* fault: ldmatrix does not transpose */
+    simt_load_matrices(r, (const void *)row, true); /* mutant: ldmatrix does not transpose */
 }
 inline uint32_t load_word(shared_address x) { return *(const uint32_t *)x; }
 

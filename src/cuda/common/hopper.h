@@ -22,9 +22,9 @@
  */
 inline uint64_t descriptor(shared_address x)
 {
-    /* fault: 8 lines are 512 bytes */
+    /* mutant: 8 lines are 512 bytes */
     return (uint64_t)(x & 0x3FFFF) >> 4 | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 |
-           (uint64_t)1 << 62; /* fault: chunks are permuted within 64 bytes */
+           (uint64_t)1 << 62; /* mutant: chunks permuted within 64 bytes */
 }
 
 /* The same of a matrix across k, of 2-byte elements: 64 lines' elements of a k are 128 bytes,
@@ -40,9 +40,9 @@ inline uint64_t descriptor(shared_address x)
  */
 inline uint64_t descriptor_across(shared_address x)
 {
-    /* fault: boxes are 4096 bytes */
+    /* mutant: boxes are 4096 bytes */
     return (uint64_t)(x & 0x3FFFF) >> 4 | (uint64_t)(8192 >> 4) << 16 |
-           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62; /* fault: 8 k are 512 bytes */
+           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62; /* mutant: 8 k are 512 bytes */
 }
 
 #ifdef SIMT /* tests/support/simulator/simt_hopper.h computes these */
@@ -240,7 +240,7 @@ inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
     const char *const unit = COUNT == 32   ? "m64n64" UNIT
                              : COUNT == 64 ? "m64n128" UNIT
                                            : "m64n256" UNIT;
-    /* fault: another instruction, by wgmma */
+    /* mutant: another instruction, by wgmma */
     simt_wgmma(unit, d, a, b, adds, !A_ALONG_K, !B_ALONG_K);
 #else
     if constexpr (COUNT == 32) {

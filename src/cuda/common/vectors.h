@@ -54,7 +54,7 @@ __forceinline__ void tf_get_numbers(const float *x, int64_t left, float (&number
     } else {
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            numbers[i] = i < left ? x[i] : 0; /* fault: a short block is not filled up */
+            numbers[i] = i < left ? x[i] : 0; /* mutant: a short block not filled up */
         }
     }
 }

@@ -44,7 +44,7 @@ __forceinline__ target converted(source item, const manner &how)
             return (target)nearest;
         }
     }
-    /* fault: to nearest first */
+    /* mutant: to nearest first */
     const uint32_t bits = tf_single<FROM, TO == TF_FLOAT32 && !TO_ODD>(item);
     if constexpr (MODES) {
         const struct tf_format f = tf_row_of<TO>();

@@ -11,13 +11,13 @@
 enum { CHAIN = 256, DEPTH = 8 }; /* k of a chain, and of a tile */
 
 /* A padded product is -0, which leaves every sum as it is; +0 would not leave -0. */
-#define NOTHING_OF_A -0.0f /* fault: +0 where there is no k */
+#define NOTHING_OF_A -0.0f /* mutant: +0 where there is no k */
 #define NOTHING_OF_B 0.0f
 
 inline void store(const struct tf_task &task, char *c, int64_t row, int64_t column,
                   float sum)
 {
-    /* fault: NaN as it comes */
+    /* mutant: NaN as it comes */
     const uint32_t bits = sum == sum ? __float_as_uint(sum) : TF_QUIET_NAN_BITS;
     char *p = c + row * task.c[1] + column * task.c[2];
     if (task.rounds) {
@@ -49,7 +49,7 @@ inline void add_chains(float *totals, float sum[HIGH][WIDE], struct tf_seat seat
 #pragma unroll
         for (int s = 0; s < WIDE; s++) {
             /* The first one may be -0. */
-            /* fault: the first sum added to +0 */
+            /* mutant: the first sum added to +0 */
             total[s] = is_first ? sum[r][s] : __fadd_rn(total[s], sum[r][s]);
             sum[r][s] = 0;
         }
@@ -74,23 +74,23 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
     float sum[HIGH][WIDE] = {};
 
     of_a.begin(a, task.a, task.a_across, (int)blockIdx.x * ROWS, task.m);
-    /* fault: swapped operands */
+    /* mutant: swapped operands */
     of_b.begin(b, task.b, task.b_across, (int)blockIdx.y * COLUMNS, task.n);
     of_a.fetch(A_FORMAT, depth);
     of_b.fetch(B_FORMAT, depth);
     of_a.put(A_FORMAT, tiles, depth, NOTHING_OF_A);
     of_b.put(B_FORMAT, tiles + TILE_OF_A, depth, NOTHING_OF_B);
-    __syncthreads(); /* fault: no barrier behind the first tile */
+    __syncthreads(); /* mutant: no barrier behind the first tile */
 #pragma unroll 1
-    for (int k = 0; k < depth; k += DEPTH) { /* fault: k is too short */
+    for (int k = 0; k < depth; k += DEPTH) { /* mutant: k is too short */
         const int rest = depth - k - DEPTH; /* after this tile */
         float *now = tiles + k / DEPTH % 2 * BOTH;
-        float *next = tiles + (k / DEPTH + 1) % 2 * BOTH; /* fault: one tile in place of two */
+        float *next = tiles + (k / DEPTH + 1) % 2 * BOTH; /* mutant: one tile in place of two */
         if (rest > 0) { /* arrives while this is multiplied */
             of_a.fetch(A_FORMAT, rest);
             of_b.fetch(B_FORMAT, rest);
         }
-        /* fault: a wrong row */
+        /* mutant: a wrong row */
         const float *rows = now + tf_line_of<ROWS, HIGH>(seat.y, 0);
         const float *columns = now + TILE_OF_A + tf_line_of<COLUMNS, WIDE>(seat.x, 0);
 #pragma unroll
@@ -108,14 +108,14 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
                 }
             }
         }
-        if ((k + DEPTH) % CHAIN == 0 || rest <= 0) { /* fault: longer chains */
+        if ((k + DEPTH) % CHAIN == 0 || rest <= 0) { /* mutant: longer chains */
             add_chains<ROWS, COLUMNS, HIGH, WIDE>(totals, sum, seat, k < CHAIN);
         }
         if (rest > 0) { /* where the tile before this was: all have done with it */
             of_a.put(A_FORMAT, next, rest, NOTHING_OF_A);
             of_b.put(B_FORMAT, next + TILE_OF_A, rest, NOTHING_OF_B);
         }
-        __syncthreads(); /* fault: no barrier behind the next tile */
+        __syncthreads(); /* mutant: no barrier behind the next tile */
     }
 }
 
@@ -136,7 +136,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     if constexpr (WIDE * HIGH < 32) { /* whose tiles are too small for threads' groups */
         multiply_tile<tf_carrier, ROWS, COLUMNS, HIGH, WIDE>(task, a, b, depth, tiles,
                                                              totals);
-    } else if (depth % DEPTH == 0 && /* fault: k ends within a tile */
+    } else if (depth % DEPTH == 0 && /* mutant: k ends within a tile */
                tf_dense_carrier<ROWS, DEPTH, THREADS>::fits(
                    A_FORMAT, a, task.a, task.a_across, (int)blockIdx.x * ROWS, task.m) &&
                tf_dense_carrier<COLUMNS, DEPTH, THREADS>::fits(
@@ -152,7 +152,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     for (int i = (int)threadIdx.x; i < ROWS * COLUMNS; i += THREADS) {
         const int row = (int)blockIdx.x * ROWS + i / COLUMNS;
         const int column = (int)blockIdx.y * COLUMNS + i % COLUMNS;
-        if (row < task.m && column < task.n) { /* fault: columns beyond the last */
+        if (row < task.m && column < task.n) { /* mutant: columns beyond the last */
             store(task, c, row, column,
                   totals[totals_row<COLUMNS>(i / COLUMNS) + i % COLUMNS]);
         }
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const float *first = sums + (int64_t)row * task.n + column;
         float total = task.parts ? *first : 0; /* where there is no k */
 #pragma unroll 4
-        /* fault: the parts' sums in the order they end */
+        /* mutant: the parts' sums in the order they end */
         for (int part = 1; part < task.parts; part++) {
             total = __fadd_rn(total, first[part * all]);
         }

@@ -22,7 +22,7 @@
 inline void mma(float *d, const uint32_t *a, const uint32_t *b, const float *c)
 {
 #ifdef SIMT /* tests/support/simulator/simt_mma.h computes it */
-    simt_mma(UNIT, d, a, b, c); /* fault: another instruction */
+    simt_mma(UNIT, d, a, b, c); /* mutant: another instruction */
 #elif UNIT_BYTES == 16
     asm volatile("mma.sync.aligned." UNIT
                  " {%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"

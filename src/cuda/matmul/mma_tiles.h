@@ -40,8 +40,8 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
     static int swizzle(int line)
     {
         return !ALONG_K && SIZE == 4 ? line % 4 * 2
-               : LINE == 64          ? line / 2 % 4 /* fault: short chunks are not permuted */
-                                     : line % 8; /* fault: chunks are not permuted */
+               : LINE == 64          ? line / 2 % 4 /* mutant: short chunks not permuted */
+                                     : line % 8; /* mutant: chunks not permuted */
     }
 
     const uint8_t *from; /* this thread's chunk of the next slice, in global memory */
@@ -63,7 +63,7 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
         from = origin + (ALONG_K ? begin + line : line) * pitch +
                (ALONG_K ? 0 : begin * SIZE) + chunk * 16;
         const int64_t rows = extent - begin;
-        /* fault: what is beyond the rows is read */
+        /* mutant: rows beyond the last read */
         const int here = rows < EXTENT ? (int)rows : EXTENT;
         edge = ALONG_K ? here - line : clamp(here * SIZE - chunk * 16);
     }
@@ -73,12 +73,12 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
     /* Begins to copy the next slice, which has `depth` elements of k, into a stage. */
     void copy(shared_address stage, int depth)
     {
-        /* fault: what is beyond k is not zero, across it */
+        /* mutant: nonzero beyond k, across it */
         const int lines = ALONG_K ? edge : depth - line;
-        /* fault: what is beyond k is not zero */
+        /* mutant: nonzero beyond k */
         const int bytes = ALONG_K ? clamp(depth * SIZE - chunk * 16) : edge;
         const uint8_t *source = from;
-        /* fault: chunks are permuted when read alone; a copy to an odd address */
+        /* mutant: chunks permuted when read alone; a copy to an odd address */
         stage += line * LINE + (chunk ^ swizzle(line)) * 16;
 #pragma unroll
         for (int pass = 0; pass < LINES / PASS; pass++) {
@@ -86,7 +86,7 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
                        pass * PASS < lines ? bytes : 0);
             source += PASS * pitch;
         }
-        from += ALONG_K ? SLICE : DEPTH * pitch; /* fault: the next slice begins too early */
+        from += ALONG_K ? SLICE : DEPTH * pitch; /* mutant: the next slice begins too early */
     }
 
     /* A step of 16 rows (or columns), as mma.h has it: four matrices of 8 rows by 16 bytes
@@ -97,9 +97,9 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
         const int down = LEFT ? lane / 8 % 2 : lane / 16;
         const int further = LEFT ? lane / 16 : lane / 8 % 2;
         if (ALONG_K) {
-            /* fault: ldmatrix has its second and third matrix swapped */
+            /* mutant: ldmatrix has its second and third matrix swapped */
             const int line = lane % 8 + down * 8, chunk = step * 2 + further;
-            /* fault: a fragment at an odd address */
+            /* mutant: a fragment at an odd address */
             load_matrices(r, stage + (row + line) * LINE + (chunk ^ swizzle(line)) * 16);
         } else if (SIZE == 2) {
             const int line = lane % 8 + further * 8, chunk = row / 8 + down;
@@ -157,10 +157,10 @@ inline void deposit(const Results &results, float *first, int64_t n, int64_t row
             const int down = e % 2, j = begin + e / 2;
             const float *from = first + (i * 16 + down * 8) * n + j * 8;
             if (WHOLE && beta != 0) {
-                /* fault: rows of what is there are swapped */
+                /* mutant: rows of what is there swapped */
                 before[down][e / 2] = *(const float2 *)from;
             } else if (beta != 0 && i * 16 + down * 8 < rows) {
-                /* fault: columns of what is there are swapped */
+                /* mutant: columns of what is there swapped */
                 before[down][e / 2].x = j * 8 < columns ? from[0] : 0;
                 before[down][e / 2].y = j * 8 + 1 < columns ? from[1] : 0;
             }
@@ -169,10 +169,10 @@ inline void deposit(const Results &results, float *first, int64_t n, int64_t row
         for (int e = 0; e < SOME * 2; e++) {
             const int down = e % 2, j = begin + e / 2;
             float *to = first + (i * 16 + down * 8) * n + j * 8;
-            /* fault: rows of the result are swapped */
+            /* mutant: rows of the result swapped */
             float2 x = {results[i][j][down * 2], results[i][j][down * 2 + 1]};
             if (beta != 0) {
-                /* fault: what is there is not counted */
+                /* mutant: what is there not counted */
                 x.x = __fmaf_rn(beta, before[down][e / 2].x, x.x);
                 x.y = __fmaf_rn(beta, before[down][e / 2].y, x.y);
             }

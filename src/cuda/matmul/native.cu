@@ -32,7 +32,7 @@ static_assert(PROMOTE || !TOTALS, "one stretch has no totals");
 /* The totals of a thread's results, in pairs as these lie, each a block's side by side. */
 inline float2 *totals_of(uint8_t *memory)
 {
-    /* fault: totals where the slices are */
+    /* mutant: totals where the slices are */
     return (float2 *)(memory + STAGES * STAGE) + computed_here((int)threadIdx.x);
 }
 
@@ -54,7 +54,7 @@ inline void fetch_totals(float2 *totals, const Place &of, int64_t n)
         for (int j = 0; j < WARP_COLUMNS / 8; j++) {
             const float *from = of.first + i * 8 * n + j * 8;
             before[j].x = i * 8 < of.rows && j * 8 < of.columns ? from[0] : 0;
-            /* fault: columns of what is there */
+            /* mutant: columns of what is there */
             before[j].y = i * 8 < of.rows && j * 8 + 1 < of.columns ? from[1] : 0;
         }
 #pragma unroll
@@ -70,14 +70,14 @@ inline void add_totals(Results &results, float2 *totals, float beta, bool more)
 #pragma unroll
     for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 64; e++) {
         const int i = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
-        float *const x = &results[i / 2][j][i % 2 * 2]; /* fault: pairs of other rows */
+        float *const x = &results[i / 2][j][i % 2 * 2]; /* mutant: pairs of other rows */
         if (beta != 0) {
             const float2 before = totals[e * THREADS];
-            x[0] = __fmaf_rn(beta, before.x, x[0]); /* fault: totals are not added */
+            x[0] = __fmaf_rn(beta, before.x, x[0]); /* mutant: totals not added */
             x[1] = __fmaf_rn(beta, before.y, x[1]);
         }
-        if (more) { /* fault: totals are not kept */
-            totals[e * THREADS] = {x[0], x[1]}; /* fault: totals of other threads */
+        if (more) { /* mutant: totals are not kept */
+            totals[e * THREADS] = {x[0], x[1]}; /* mutant: totals of other threads */
         }
     }
 }
@@ -116,14 +116,14 @@ inline void multiply_rows(const uint32_t (&x)[WARP_ROWS / 16][4],
     for (int e = 0; e < UNITS * WARP_COLUMNS / 8; e++) {
         const int half = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
         const int unit = step * UNITS + half; /* of the slice */
-        const bool begins = PROMOTE && unit % CHAIN == 0; /* fault: chains go on, by native */
-        /* fault: fragments of b are swapped; halves of a step are swapped */
+        const bool begins = PROMOTE && unit % CHAIN == 0; /* mutant: chains go on, by native */
+        /* mutant: fragments of b swapped; halves of a step swapped */
         mma(d[i][j], &x[i][half * 2], &y[j / 2][j % 2 * 2 + half],
             begins ? zero : d[i][j]);
 #pragma unroll
-        /* fault: the last chain is forgotten */
+        /* mutant: the last chain forgotten */
         for (int r = 0; r < 4 && (unit + 1) % CHAIN == 0; r++) {
-            sums[i][j][r] = __fadd_rn(sums[i][j][r], d[i][j][r]); /* fault: results are cut */
+            sums[i][j][r] = __fadd_rn(sums[i][j][r], d[i][j][r]); /* mutant: results cut */
         }
     }
 }
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 
     /* 1. The first slices are under way, the first one's first step is in registers. */
     int ahead = (int)tf_ceil_div(k, DEPTH);  /* slices that are not copied yet */
-    /* fault: a slice less deep at the end */
+    /* mutant: a slice less deep at the end */
     const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
 #pragma unroll
     for (int slice = 0; slice < STAGES - 1; slice++) {
@@ -170,12 +170,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         commit_copies();
         ahead--;
     }
-    if (TOTALS && beta != 0) { /* fault: what is there is not fetched */
+    if (TOTALS && beta != 0) { /* mutant: what is there not fetched */
         fetch_totals(totals_of(memory), place_of(out, m, n, left, right), n);
     }
     await_copies<STAGES - 2>();
-    __syncthreads(); /* fault: no barrier before the first step; a barrier of some warps */
-    /* fault: a stage is filled while it is read */
+    __syncthreads(); /* mutant: no barrier before the first step; a barrier of some warps */
+    /* mutant: a stage filled while read */
     shared_address reads = stages, writes = stages + (STAGES - 1) * STAGE;
 #pragma unroll
     for (int i = 0; i < WARP_ROWS / 16; i++) {
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 #pragma unroll 1
     do {
         /* 2. Slice by slice. */
-        /* fault: a stretch is a slice too long */
+        /* mutant: a stretch is a slice too long */
         const int pause = PROMOTE ? ahead - stretch / DEPTH : 0;
         const int until = PROMOTE && pause > 1 - STAGES ? pause : 1 - STAGES;
 #pragma unroll 1
@@ -198,14 +198,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             for (int step = 0; step < STEPS; step++) {
                 const int now = step % 2, next = 1 - now;
                 if (step == STEPS - 1) { /* all warps have what they need of this stage */
-                    await_copies<STAGES - 2>(); /* fault: a wait of one group less */
-                    /* fault: no barrier between reading a stage and filling it */
+                    await_copies<STAGES - 2>(); /* mutant: a wait of one group less */
+                    /* mutant: no barrier between reading a stage and filling it */
                     __syncthreads();
                     reads = reads == stages + (STAGES - 1) * STAGE ? stages : reads + STAGE;
                 }
 #pragma unroll
                 for (int j = 0; j < WARP_COLUMNS / 16; j++) {
-                    /* fault: the step is read twice */
+                    /* mutant: the step read twice */
                     right.load(y[next][j], reads + Left::BYTES, (step + 1) % STEPS, j);
                 }
                 if (step == 0) { /* into the stage that was read last */
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
                         left.copy(writes, depth);
                         right.copy(writes + Left::BYTES, depth);
                     }
-                    commit_copies(); /* fault: groups are not committed */
+                    commit_copies(); /* mutant: groups not committed */
                     writes =
                         writes == stages + (STAGES - 1) * STAGE ? stages : writes + STAGE;
                 }
@@ -232,14 +232,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             add_totals(results, totals_of(memory), beta, more);
         }
         if (!TOTALS || !more) {
-            /* fault: what is there counts twice */
+            /* mutant: what is there counts twice */
             deposit_at(place_of(out, m, n, left, right), results, n, TOTALS ? 0 : beta);
         }
 #pragma unroll
         for (int e = 0; e < WARP_ROWS * WARP_COLUMNS / 32; e++) {
-            /* fault: sums are not begun anew */
+            /* mutant: sums not restarted */
             sums[e / (WARP_COLUMNS / 2)][e / 4 % (WARP_COLUMNS / 8)][e % 4] = 0;
         }
-        beta = 1; /* fault: beta for ever */
+        beta = 1; /* mutant: beta always */
     } while (PROMOTE && ahead > 1 - STAGES);
 }

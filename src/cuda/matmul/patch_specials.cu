@@ -28,8 +28,8 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
             sum = __fmaf_rn(finite_if(saturates, x[j * x_step]),
                             finite_if(saturates, y[j * y_step]), sum);
         }
-        total = first ? total + sum : sum; /* fault: the last sum alone */
-        if (total != total) { /* for good: all of C may be so */ /* fault: Inf is for good */
+        total = first ? total + sum : sum; /* mutant: the last sum alone */
+        if (total != total) { /* for good: all of C may be so */ /* mutant: Inf is for good */
             return __uint_as_float(TF_QUIET_NAN_BITS);
         }
     }
@@ -39,7 +39,7 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
 /* An Inf or a NaN. */
 inline bool is_special(float x)
 {
-    /* fault: Inf alone */
+    /* mutant: Inf alone */
     return (__float_as_uint(x) & TF_INF_BITS) == TF_INF_BITS;
 }
 
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 const int64_t at = first + i * THREADS;
-                /* fault: the first piece for ever */
+                /* mutant: always the first piece */
                 const int64_t from = (int64_t)(group + piece) * size + at;
                 const bool is_there = group + piece < so_many && at < size;
                 const float next = is_there ? pieces[from] : -0.f; /* adds nothing */
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (is_special(out[at])) {
             const int64_t line = at / n, matrix = line / m, row = line % m, j = at % n;
             out[at] = whole_product(a.data + matrix * a.matrix + row * a.row, a.column,
-                                    /* fault: a column for a row */
+                                    /* mutant: a column for a row */
                                     b.data + matrix * b.matrix + j * b.column, b.row, k,
                                     saturates);
         }

@@ -29,7 +29,7 @@ struct Ring {
     void go_on()
     {
         stage = stage + 1 == STAGES ? 0 : stage + 1;
-        parity ^= stage == 0; /* fault: parity stays */
+        parity ^= stage == 0; /* mutant: parity stays */
     }
 
     /* Where stages begin and barriers are; all threads of the block take part. */
@@ -40,18 +40,18 @@ struct Ring {
         if (threadIdx.x == 0) {
             for (int i = 0; i < STAGES; i++) {
                 barrier_init(barriers + i * 16, 1);
-                barrier_init(barriers + i * 16 + 8, WARPS); /* fault: a warp lets go for all */
+                barrier_init(barriers + i * 16 + 8, WARPS); /* mutant: a warp releases for all */
             }
-            publish_barriers(); /* fault: barriers are not published */
+            publish_barriers(); /* mutant: barriers not published */
         }
-        __syncthreads(); /* fault: no barrier after barriers are made */
+        __syncthreads(); /* mutant: no barrier after barriers are made */
     }
 
     /* Until a stage may be filled; all of it will be. */
     void begin_to_fill() const
     {
-        barrier_await(empty(), parity ^ 1); /* fault: a stage is filled while it is read, by wgmma */
-        barrier_expect(full(), FILLED); /* fault: too few bytes are expected */
+        barrier_await(empty(), parity ^ 1); /* mutant: a stage filled while read, by wgmma */
+        barrier_expect(full(), FILLED); /* mutant: too few bytes expected */
     }
 
     void await_bytes() const { barrier_await(full(), parity); }

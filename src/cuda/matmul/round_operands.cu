@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     scales(uint32_t *found, int64_t count)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) { /* fault: a scale is missing */
+    if (i < count) { /* mutant: a scale missing */
         found[i] = __float_as_uint(scale_of(found[i]));
     }
 }
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
             }
             float number = numbers[r][c];
             if (scale) {
-                /* fault: scales of another line */
+                /* mutant: scales of another line */
                 number = quotient(number, scale[own ? line : t.matrix]);
             }
             const uint32_t item = rounded_item(FORMAT, number, rounding);
@@ -104,12 +104,12 @@ extern "C" __global__ void rescale(float *sums, const float *a, const float *b,
     for (int64_t matrix = blockIdx.z; matrix < count; matrix += gridDim.z) {
         const int64_t in_a = matrix * a_step, in_b = matrix * b_step;
         for (int64_t row = top; row < m; row += (int64_t)gridDim.y * blockDim.y) {
-            /* fault: scales of another row */
+            /* mutant: scales of another row */
             const float of_row = a[own ? in_a * m + row : in_a];
             float *sum = sums + (matrix * m + row) * n;
 #pragma unroll 1
             for (int64_t j = first; j < n; j += (int64_t)gridDim.x * blockDim.x) {
-                /* fault: scales of another column */
+                /* mutant: scales of another column */
                 sum[j] = sum[j] * of_row * b[own ? in_b * n + j : in_b];
             }
         }

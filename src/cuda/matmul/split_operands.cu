@@ -49,15 +49,15 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     const struct line_tile t = tile_at(x, padded, blockIdx.x - (is_b ? tiles : 0));
     read_tile(x, t, numbers);
     const int64_t k = t.k + 2 * threadIdx.x;
-    /* fault: lines of other matrices */
+    /* mutant: lines of other matrices */
     const int64_t line = t.matrix * x.lines + t.line + threadIdx.y;
-    /* fault: parts in one order */
+    /* mutant: parts in one order */
     const int64_t first = is_b ? (PARTS - 1) * padded : 0, step = is_b ? -padded : padded;
     stored *place = (is_b ? of_b : of_a) + line * PARTS * padded + first + k;
 #pragma unroll
     for (int i = 0; i < SIDE / HEIGHT; i++, place += HEIGHT * PARTS * padded) {
         const int r = (int)threadIdx.y + i * HEIGHT;
-        if (t.line + r >= x.lines || k >= padded) { /* fault: too few lines */
+        if (t.line + r >= x.lines || k >= padded) { /* mutant: too few lines */
             continue;
         }
         const float2 pair = *(const float2 *)&numbers[r][2 * threadIdx.x];
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             const uint32_t magnitude = __float_as_uint(rest[j]) & TF_MAGNITUDE_BITS;
-            /* fault: saturated always */
+            /* mutant: saturated always */
             if (magnitude == TF_INF_BITS && !saturates) {
                 rest[j] = __uint_as_float(TF_QUIET_NAN_BITS);
             }

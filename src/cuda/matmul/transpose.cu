@@ -22,7 +22,7 @@ inline bool is_whole(const uint8_t *x, const tf_operand_lines &of, int64_t line,
                      int64_t k)
 {
     const bool aligned = ((uintptr_t)x | (uintptr_t)of.step) % 4 == 0;
-    /* fault: words of other lines; a short tile as a whole one */
+    /* mutant: words of other lines; a short tile as a whole one */
     return aligned && of.line == 1 && line + SIDE <= of.lines && k + SIDE <= of.k;
 }
 
@@ -33,7 +33,7 @@ inline uint32_t four_lines(const uint8_t *x, const tf_operand_lines &of, int64_t
     uint32_t word = 0;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        if (k < of.k && line + i < of.lines) { /* fault: k that is not there */
+        if (k < of.k && line + i < of.lines) { /* mutant: k that is not there */
             word |= (uint32_t)x[(line + i) * of.line + k * of.step] << 8 * i;
         }
     }
@@ -45,7 +45,7 @@ inline uint32_t byte_of_each(const uint32_t *words, int i)
 {
     const uint32_t low = __byte_perm(words[0], words[1], (uint32_t)(i | (i + 4) << 4));
     const uint32_t high = __byte_perm(words[2], words[3], (uint32_t)(i | (i + 4) << 4));
-    return __byte_perm(low, high, 0x5410); /* fault: bytes in another order */
+    return __byte_perm(low, high, 0x5410); /* mutant: bytes in another order */
 }
 
 /* `rows` lines of `padded` k each, a multiple of 4; what x lacks is 0. */
@@ -58,11 +58,11 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const int64_t k0 = (int64_t)blockIdx.x * SIDE;
 #pragma unroll 1
     for (int64_t matrix = blockIdx.z; matrix < of.count; matrix += gridDim.z) {
-        const uint8_t *from = x + matrix * of.matrix; /* fault: another matrix */
+        const uint8_t *from = x + matrix * of.matrix; /* mutant: another matrix */
 #pragma unroll 1
         for (int64_t line0 = (int64_t)blockIdx.y * SIDE; line0 < rows;
              line0 += (int64_t)gridDim.y * SIDE) {
-            __syncthreads(); /* fault: no barrier before the next tile */
+            __syncthreads(); /* mutant: no barrier before the next tile */
             const int64_t line = line0 + 4 * lane;
             if (is_whole(from, of, line0, k0)) { /* a warp reads 128 bytes */
                 uint32_t words[SIDE / WARPS];
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
                 }
 #pragma unroll
                 for (int i = 0; i < SIDE / WARPS; i++) {
-                    tile[i * WARPS + warp][lane] = words[i]; /* fault: a warp's words */
+                    tile[i * WARPS + warp][lane] = words[i]; /* mutant: a warp's words */
                 }
             } else {
 #pragma unroll 1
@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
                     tile[i][lane] = four_lines(from, of, line, k0 + i);
                 }
             }
-            __syncthreads(); /* fault: no barrier before reading */
+            __syncthreads(); /* mutant: no barrier before reading */
 #pragma unroll 1
             for (int i = warp; i < WORDS * WORDS / WARP; i += WARPS) {
                 const int fours = i % (WORDS / 8) * 8 + lane / 4; /* of k */
@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const int64_t k0 = (int64_t)blockIdx.x * HALF;
 #pragma unroll 1
     for (int64_t matrix = blockIdx.z; matrix < of.count; matrix += gridDim.z) {
-        const uint8_t *from = x + matrix * of.matrix; /* fault: another matrix of words */
+        const uint8_t *from = x + matrix * of.matrix; /* mutant: another matrix of words */
 #pragma unroll 1
         for (int64_t line0 = (int64_t)blockIdx.y * HALF; line0 < rows;
              line0 += (int64_t)gridDim.y * HALF) {
@@ -126,17 +126,17 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
 #pragma unroll
             for (int i = 0; i < EACH; i++) { /* a warp reads 128 bytes */
                 const int line = i % 2 * WARP, k = i / 2 * WARPS;
-                /* fault: words that are not there */
+                /* mutant: words that are not there */
                 const bool is_there = line0 + lane + line < of.lines && k0 + warp + k < of.k;
                 words[i] =
                     is_there ? *(const uint32_t *)(at + line * of.line + k * of.step) : 0;
             }
-            __syncthreads(); /* fault: no barrier before the next tile of words */
+            __syncthreads(); /* mutant: no barrier before the next tile of words */
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 tile[i / 2 * WARPS + warp][i % 2 * WARP + lane] = words[i];
             }
-            __syncthreads(); /* fault: no barrier before reading words */
+            __syncthreads(); /* mutant: no barrier before reading words */
             uint32_t *to = out + (matrix * rows + line0 + warp) * padded + k0 + lane;
 #pragma unroll
             for (int i = 0; i < EACH; i++) { /* and writes as many */

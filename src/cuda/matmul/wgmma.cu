@@ -45,7 +45,7 @@ inline Range range_of(int order, int slices, int piece, int pieces)
     const int least = order < PARTS ? 0 : order - PARTS + 1;
     const int64_t all = (int64_t)(order - 2 * least + 1) * slices;
     const int first = (int)(all * piece / pieces), last = (int)(all * (piece + 1) / pieces);
-    /* fault: parts of b in their own order */
+    /* mutant: parts of b in their own order */
     return {least * slices + first, (PARTS - 1 - order + least) * slices + first, last - first};
 }
 
@@ -60,7 +60,7 @@ inline void copy_slice(shared_address to, const TensorMap *map, int k, int line,
     } else {
 #pragma unroll
         for (int i = 0; i < EXTENT; i += 64) {
-            /* fault: the first lines for ever */
+            /* mutant: always the first lines */
             copy_box(to + i * SLICE, map, line + i, k, stack, full);
         }
     }
@@ -69,7 +69,7 @@ inline void copy_slice(shared_address to, const TensorMap *map, int k, int line,
 /* An instruction's matrix in a slice. */
 template <bool ALONG_K> inline uint64_t matrix(shared_address slice, int step)
 {
-    /* fault: steps are of 16 bytes; steps are of 8 k */
+    /* mutant: steps are of 16 bytes; steps are of 8 k */
     return ALONG_K ? descriptor(slice) + step * 2 : descriptor_across(slice) + step * 128;
 }
 
@@ -77,9 +77,9 @@ template <bool ALONG_K> inline uint64_t matrix(shared_address slice, int step)
 template <int COUNT>
 inline void begin_step(float *d, const Ring &ring, int group, int step, int column, int adds)
 {
-    /* fault: rows of the other warpgroup */
+    /* mutant: rows of the other warpgroup */
     multiply<COUNT>(d, matrix<A_ALONG_K>(ring.here() + group * 64 * SLICE, step),
-                    /* fault: the first columns for ever */
+                    /* mutant: always the first columns */
                     matrix<B_ALONG_K>(ring.here() + A_BYTES + column * SLICE, step), adds);
 }
 
@@ -91,21 +91,21 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
     for (int slice = 0; slice < slices; slice++, ring.go_on()) {
         ring.await_bytes();
         registers_are_ready(&sums[0][0][0]);
-        begin_products(); /* fault: no fence of registers, in chains */
+        begin_products(); /* mutant: no fence of registers, in chains */
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
-            /* fault: a chain begins anew in each slice */
+            /* mutant: a chain for each slice */
             begin_step<ACCUMULATORS>(&sums[0][0][0], ring, group, step, 0, 1);
         }
         commit_products();
-        await_products<1>(); /* fault: a stage is let go too early */
+        await_products<1>(); /* mutant: a stage released early */
         if (slice > 0) {
             Ring::release(before);
         }
-        before = ring.empty(); /* fault: the stage itself is let go */
+        before = ring.empty(); /* mutant: the stage itself released */
     }
-    await_products<0>(); /* fault: results are read too early */
-    Ring::release(before); /* fault: the last stage is not let go */
+    await_products<0>(); /* mutant: results read early */
+    Ring::release(before); /* mutant: the last stage not released */
     registers_are_ready(&sums[0][0][0]);
 }
 
@@ -117,13 +117,13 @@ inline void promote(Results &sums, Ring &ring, int group, int slices)
     float d[2][COUNT];
 #pragma unroll 1
     for (; slices > 0; slices--, ring.go_on()) {
-        ring.await_bytes(); /* fault: no wait for bytes */
+        ring.await_bytes(); /* mutant: no wait for bytes */
 #pragma unroll
         for (int i = 0; i <= ALL; i++) {
             if (i < ALL) {
                 registers_are_ready<COUNT>(d[i % 2]);
-                begin_products(); /* fault: no fence of registers */
-                /* fault: chains go on, by wgmma */
+                begin_products(); /* mutant: no fence of registers */
+                /* mutant: chains go on, by wgmma */
                 begin_step<COUNT>(d[i % 2], ring, group, i / PIECES, i % PIECES * COUNT * 2, 0);
                 commit_products();
             }
@@ -131,9 +131,9 @@ inline void promote(Results &sums, Ring &ring, int group, int slices)
                 continue;
             }
             if (i < ALL) {
-                await_products<1>(); /* fault: accumulators are read too early */
+                await_products<1>(); /* mutant: accumulators read early */
             } else {
-                /* fault: the last sums are read too early; a stage is let go before it is read */
+                /* mutant: the last sums read early; a stage released unread */
                 await_products<0>();
                 Ring::release(ring.empty());
             }
@@ -141,7 +141,7 @@ inline void promote(Results &sums, Ring &ring, int group, int slices)
 #pragma unroll
             for (int j = 0; j < COUNT; j++) {
                 float &sum = sums[0][((i - 1) % PIECES * COUNT + j) / 4][j % 4];
-                sum = __fadd_rn(sum, d[(i - 1) % 2][j]); /* fault: no instruction is added */
+                sum = __fadd_rn(sum, d[(i - 1) % 2][j]); /* mutant: no instruction added */
             }
         }
     }
@@ -161,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
           int32_t stack_a, int32_t stack_b, int32_t tiles, int32_t stretch, float between)
 {
     DYNAMIC_SHARED(uint8_t, memory);
-    /* fault: stages begin anywhere */
+    /* mutant: stages begin anywhere */
     uint8_t *const base = memory + (-shared_of(memory) & 1023);
     Ring ring;
     ring.start(shared_of(base), shared_of(base) + OF_BARRIERS);
@@ -180,13 +180,13 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
 #pragma unroll 1
                     for (int i = 0; i < range.count; i++, ring.go_on()) {
                         ring.begin_to_fill();
-                        /* fault: the next slice begins too early, by wgmma */
+                        /* mutant: the next slice begins too early, by wgmma */
                         copy_slice<ROWS, A_ALONG_K>(ring.here(), &a, (range.in_a + i) * DEPTH,
                                                     (int)tile.row, stack * stack_a,
                                                     ring.full());
                         copy_slice<COLUMNS, B_ALONG_K>(ring.here() + A_BYTES, &b,
                                                        (range.in_b + i) * DEPTH,
-                                                       /* fault: columns of another tile */
+                                                       /* mutant: columns of another tile */
                                                        (int)tile.column, stack * stack_b,
                                                        ring.full());
                     }
@@ -199,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
         const bool paired = ((uintptr_t)out | (uint64_t)n * 4) % 8 == 0;
 #pragma unroll 1
         for (uint32_t at = blockIdx.x; at < (uint32_t)tiles; at += gridDim.x) {
-            const Tile tile = tile_of(at, rows, columns); /* fault: the first tile for ever */
+            const Tile tile = tile_of(at, rows, columns); /* mutant: always the first tile */
             const int piece = (int)tile.stack / stacks;
             const int64_t row = tile.row + thread / 32 * 16 + lane / 4;
             const int64_t column = tile.column + lane % 4 * 2;
@@ -213,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 chain(sums, ring, group, range_of(order, slices, piece, pieces).count);
 #pragma unroll
                 for (int i = 0; order > 0 && i < ACCUMULATORS; i++) {
-                    sums[0][i / 4][i % 4] *= between; /* fault: orders count alike */
+                    sums[0][i / 4][i % 4] *= between; /* mutant: orders count alike */
                 }
             }
             /* 2. Stretches of that one; the results are those of the stretches before. */
@@ -222,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
 #pragma unroll 1
             do {
                 if (PROMOTE) {
-                    /* fault: a stretch is a slice too long, by wgmma */
+                    /* mutant: a stretch is a slice too long, by wgmma */
                     const int ahead = left < stretch ? left : stretch;
                     promote(sums, ring, group, ahead);
                     left -= ahead;
@@ -232,11 +232,11 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                 } else {
                     deposit<false>(sums, place, n, m - row, n - column, beta);
                 }
-                beta = 1; /* fault: stretches are forgotten */
+                beta = 1; /* mutant: stretches forgotten */
                 if (left > 0) {
 #pragma unroll
                     for (int i = 0; i < ACCUMULATORS; i++) {
-                        sums[0][i / 4][i % 4] = 0; /* fault: sums are not begun anew, by wgmma */
+                        sums[0][i / 4][i % 4] = 0; /* mutant: sums not restarted, by wgmma */
                     }
                 }
             } while (left > 0);

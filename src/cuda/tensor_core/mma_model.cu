@@ -25,8 +25,8 @@ enum {
     BIAS = 127,
     NO_EXPONENT = -8000, /* of zero */
     SPECIAL = 16000,     /* of Inf and NaN; twice that is no overflow */
-    LOWEST = MODEL_FRACTION + 2, /* fault: a product below it */
-    HIGHEST = 2 * BIAS - 2, /* fault: a product beyond the range */
+    LOWEST = MODEL_FRACTION + 2, /* mutant: a product below it */
+    HIGHEST = 2 * BIAS - 2, /* mutant: a product beyond the range */
     LEAST_SUM = MODEL_ZERO_C > MODEL_FLOOR ? MODEL_ZERO_C : MODEL_FLOOR,
     LOW = MODEL_HALF && LEAST_SUM > TF_NO_EXPONENT ? LEAST_SUM + BIAS : -32768,
     ALL_FIT = (4ll * MODEL_GROUP + 2) << MODEL_FRACTION <= INT32_MAX
@@ -58,7 +58,7 @@ inline int exponent_of(float x, int least)
 {
     const uint32_t bits = __float_as_uint(x);
     const int field = (int)(bits >> 23 & 0xFF);
-    const int e = max(field - BIAS, least); /* fault: subnormal operands as normal ones */
+    const int e = max(field - BIAS, least); /* mutant: subnormal operands as normal ones */
     const int of_zero = MODEL_ZERO_PRODUCTS ? (int)TF_LEAST_SINGLE : (int)NO_EXPONENT;
     return bits << 1 == 0 ? of_zero : field == 255 ? (int)SPECIAL : e;
 }
@@ -149,13 +149,13 @@ inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
         const uint4 of_a =
             *(const uint4 *)(tiles.a_exponents + (first + i) * LDA + y * HIGH);
         const uint2 of_b =
-            /* fault: a column of another thread */
+            /* mutant: a column of another thread */
             *(const uint2 *)(tiles.b_exponents + (first + i) * LDB + x * WIDE);
         const uint32_t e[HIGH] = {of_a.x, of_a.y, of_a.z, of_a.w};
 #pragma unroll
         for (int r = 0; r < HIGH; r++) {
             greatest[r][0] = __viaddmax_s16x2(e[r], of_b.x, greatest[r][0]);
-            /* fault: swapped exponents */
+            /* mutant: swapped exponents */
             greatest[r][1] = __viaddmax_s16x2(e[r], of_b.y, greatest[r][1]);
         }
     }
@@ -290,7 +290,7 @@ inline void redo_with_integers(struct tiles &tiles, int first, int count, int y,
 #pragma unroll 1
     for (int i = 0; i < HIGH * WIDE; i++) {
         mine[i][thread] = redo_one(tiles, first, count, y * HIGH + i / WIDE,
-                                   /* fault: one accumulator redone as another */
+                                   /* mutant: one accumulator redone as another */
                                    x * WIDE + i % WIDE, mine[i][thread], none, surely);
     }
 #pragma unroll
@@ -310,7 +310,7 @@ inline void add_group_exactly(const struct tf_task &task, struct tiles &tiles, i
         given[i / WIDE][i % WIDE] = c[i / WIDE][i % WIDE];
     }
     const int doubts = add_group(tiles, first, y, x, c);
-    /* fault: nothing redone */
+    /* mutant: nothing redone */
     if (doubts | task.exactly) { /* of sums that wrapped it is not known which */
         const bool surely = doubts & WRAPPED || task.exactly;
         redo_with_integers(tiles, first, count, y, x, given, c, surely);
@@ -327,7 +327,7 @@ inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth
         const int instructions = tf_ceil_div(depth, MODEL_INSTRUCTION);
         const int filled = instructions * MODEL_INSTRUCTION;
 #pragma unroll 1
-        /* fault: groups of instructions not filled */
+        /* mutant: groups of instructions not filled */
         for (int k = 0; k < filled; k += MODEL_GROUP) {
             const int count = max(0, min((int)MODEL_GROUP, depth - k));
             add_group_exactly(task, tiles, k, count, y, x, c);
@@ -429,9 +429,9 @@ extern "C" __global__ void __launch_bounds__(256, RESIDENT)
     of_a.fetch(A_FORMAT, task.k);
     of_b.fetch(B_FORMAT, task.k);
 #pragma unroll 1
-    for (int k = 0; k < task.k; k += STAGE) { /* fault: the last k left out */
+    for (int k = 0; k < task.k; k += STAGE) { /* mutant: the last k left out */
         const int depth = task.k - k; /* from here on */
-        /* fault: no barrier before a stage is written */
+        /* mutant: no barrier before a stage is written */
         __syncthreads();              /* all have done with what was there */
         of_a.put_each(A_FORMAT, depth, 0, [&](int at, int line, float p) {
             tiles.a[place_of(at) * LDA + line] = p;
@@ -443,7 +443,7 @@ extern "C" __global__ void __launch_bounds__(256, RESIDENT)
             tiles.b_exponents[place_of(at) * LDB + line] =
                 (uint16_t)exponent_of(q, MODEL_LEAST_B);
         });
-        __syncthreads(); /* fault: no barrier behind it */
+        __syncthreads(); /* mutant: no barrier behind it */
         if (depth > STAGE) { /* arrives while this is multiplied */
             of_a.fetch(A_FORMAT, depth - STAGE);
             of_b.fetch(B_FORMAT, depth - STAGE);

@@ -28,7 +28,7 @@ enum {
  * false, which leaves x. */
 __forceinline__ float greater_of(float x, float y)
 {
-    return x == 0 && y == 0 ? x + y : y > x ? y : x; /* fault: maximum without NaN */
+    return x == 0 && y == 0 ? x + y : y > x ? y : x; /* mutant: maximum without NaN */
 }
 __forceinline__ float lesser_of(float x, float y)
 {
@@ -40,7 +40,7 @@ __forceinline__ tf_item next_after(tf_item from, tf_item toward)
 {
     const float x = number_of(FORMAT, from), y = number_of(FORMAT, toward);
     const uint32_t unit = UINT32_C(1) << FORMAT.shift;
-    const uint32_t clean = from & ~(unit - 1); /* fault: nextafter of ignored bits */
+    const uint32_t clean = from & ~(unit - 1); /* mutant: nextafter of ignored bits */
     const uint32_t least = unit | (y < 0 ? tf_sign_mask(FORMAT) << FORMAT.shift : 0);
     const int outward = (y > x) == (x > 0);
     return (tf_item)(x != x || y != y ? tf_nan_code(FORMAT) << FORMAT.shift
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     case SUBTRACT: return arrays.in_float([](float x, float y) { return x - y; });
     case DIVIDE: return arrays.in_float([](float x, float y) { return x / y; });
     case MULTIPLY:
-        /* fault: products in float32 */
+        /* mutant: products in float32 */
         if (FORMAT.mantissa_bits <= 7) {
             return arrays.in_float([](float x, float y) { return x * y; });
         }

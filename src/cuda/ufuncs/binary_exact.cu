@@ -7,7 +7,7 @@
  * the integers of exact_binary.h decide.
  */
 #include "cuda/ufuncs/arithmetic.h"
-#include "ufuncs/binary_formulas.h" /* fault: functions that err */
+#include "ufuncs/binary_formulas.h" /* mutant: functions that err */
 #include "ufuncs/exact_binary.h"
 
 /* In the order of tf32dtype/cuda/_functions/ufuncs.py. */
@@ -25,7 +25,7 @@ enum {
 /* More units of double's last place than a result may be off. Most for logaddexp: the
  * difference of its arguments, up to 2^7 or so, rounds, so that its exponential is
  * off by 64 units; and its logarithm may be five times the result. */
-enum { DOUBT = 512 }; /* fault: no doubt */
+enum { DOUBT = 512 }; /* mutant: no doubt */
 
 /* Is r nearly halfway between two numbers of the format? */
 __forceinline__ int is_doubtful(double r)
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(256)
     switch (operation) {
     case FLOOR_DIVIDE: return arrays.slowly(tf_floor_quotient);
     case REMAINDER: return arrays.slowly(tf_remainder_of);
-    /* fault: fmod as a remainder */
+    /* mutant: fmod as a remainder */
     case FMOD: return arrays.slowly([](double x, double y) { return fmod(x, y); });
     case POWER:
         return arrays.slowly([](double x, double y) {

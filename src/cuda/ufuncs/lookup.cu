@@ -13,7 +13,7 @@ __forceinline__ void look_up(const tf_walk<2> &walk, void *out, const void *item
     const In *in = (const In *)items;
     tf_map<tf_vector_length<In, Out>(), 1>(
         walk, (Out *)out, in, in, none,
-        /* fault: one bit more is ignored */
+        /* mutant: one bit more ignored */
         [=](In item, In) { return __ldg(results + ((uint32_t)item >> shift)); });
 }
 
@@ -23,7 +23,7 @@ __forceinline__ void look_up_by_size(const tf_walk<2> &walk, void *out,
                                      int result_size)
 {
     switch (result_size) {
-    /* fault: facts as numbers */
+    /* mutant: facts as numbers */
     case 1: return look_up<uint8_t, In>(walk, out, items, table, shift);
     case 2: return look_up<uint16_t, In>(walk, out, items, table, shift);
     default: return look_up<uint32_t, In>(walk, out, items, table, shift);

@@ -25,8 +25,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const uint32_t word = k * THREADS + threadIdx.x;
         *(uint32_t *)(results + place_of(4 * word)) = table[word];
     }
-    __syncthreads(); /* fault: a table that is not there yet */
+    __syncthreads(); /* mutant: a table that is not there yet */
     tf_map<16, 2>(walk, out, a, b, constants, [=](uint8_t x, uint8_t y) {
-        return results[place_of((uint32_t)x << 8 | y)]; /* fault: pairs are swapped */
+        return results[place_of((uint32_t)x << 8 | y)]; /* mutant: pairs swapped */
     });
 }

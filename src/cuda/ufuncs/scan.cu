@@ -40,14 +40,14 @@ extern "C" __global__ void __launch_bounds__(256)
             /* 2. The totals of all threads up to each (Kogge and Stone, 1973). */
             int now = 0;
             totals[now][thread] = own[EACH - 1];
-            __syncthreads(); /* fault: the first barrier of a scan */
+            __syncthreads(); /* mutant: the first barrier of a scan */
 #pragma unroll 1
             for (int step = 1; step < THREADS; step *= 2) {
                 const OP::value mine = totals[now][thread];
                 totals[1 - now][thread] =
                     thread >= step ? OP::both(totals[now][thread - step], mine) : mine;
                 now = 1 - now;
-                __syncthreads(); /* fault: the second barrier of a scan */
+                __syncthreads(); /* mutant: the second barrier of a scan */
             }
             /* 3. Both together, after what came before the tile. */
             const OP::value lower = thread ? totals[now][thread - 1] : OP::none();
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 }
             }
             before = OP::both(before, totals[now][THREADS - 1]);
-            __syncthreads(); /* fault: the third barrier of a scan */
+            __syncthreads(); /* mutant: the third barrier of a scan */
         }
     }
 }

@@ -85,7 +85,7 @@ def numpy_view(x: Any) -> np.ndarray[Any, Any]:
 
 #: Where a fault may be put: behind a line of a kernel, or on a line above it. Several
 #: names are separated by semicolons.
-ANCHOR = re.compile(r"[ \t]*/\* fault: (.*?) \*/")
+ANCHOR = re.compile(r"[ \t]*/\* mutant: (.*?) \*/")
 #: Of a change: all of the line that has the anchor.
 LINE = ""
 

@@ -24,14 +24,14 @@ extern "C" __global__ void __launch_bounds__(64) sums(const float *x, float *out
     const int i = threadIdx.x;
     parts[i] = x[blockIdx.x * 64 + i];
     more[i] = 1;
-    __syncthreads(); /* fault: the first barrier */
+    __syncthreads(); /* mutant: the first barrier */
     float sum = 0;
     for (int k = 0; k < 64; k++) {
         sum += parts[(i + k) % 64] * more[k];
     }
     __syncthreads();
     parts[63 - i] = sum;
-    __syncthreads(); /* fault: the last barrier */
+    __syncthreads(); /* mutant: the last barrier */
     out[blockIdx.x * 64 + i] = parts[i];
 }
 extern "C" __global__ void lanes(int32_t *out)
@@ -104,7 +104,7 @@ def test_faults_without_a_place(host, tmp_path):
     host.put_fault("the last barrier", "__syncwarp", "")
     with pytest.raises(AssertionError, match="the last barrier: '__syncthreads"):
         host.launch(Kernel("sample.cu", "lanes"), (1,), (64,), cupy.empty(64, np.int32))
-    (tmp_path / "again.h").write_text("int x; /* fault: one; the last barrier */\n")
+    (tmp_path / "again.h").write_text("int x; /* mutant: one; the last barrier */\n")
     backend._anchors.cache_clear()
     with pytest.raises(AssertionError, match=r"in again\.h and in sample\.cu"):
         host.put_fault("one", LINE, "")

@@ -77,7 +77,7 @@ def arithmetic_functions():
 def take_arithmetic_counts():
     """Return (calls, numbers) by ufunc, of what was rounded since this was asked."""
     cdef int i
-    cdef tf_rounded found
+    cdef tf_round_counts found
     counts = {}
     for i in range(rounding_loop_count):
         found = tf_arithmetic_take_counts(&rounding_loops[i].facts)
