@@ -183,7 +183,7 @@ def reached(
     counts : Counts
         The counts before the run of work that no precision reaches.
     arithmetic : str, optional
-        What NumPy's arithmetic was rounded to.
+        The format to which NumPy's arithmetic was rounded.
     ending : str
         How the program failed: "raised ValueError: ...".
     """

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "programs/blas/engine.h"
-#include "programs/blas/handlers.h"
 #include "programs/blas/interrupts.h"
 #include "programs/blas/lapack_names.h"
 #include "programs/hooks/hooks.h"

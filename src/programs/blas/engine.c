@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "programs/blas/handlers.h"
 #include "programs/blas/interrupts.h"
 
 static _Atomic uint64_t lost;

@@ -6,6 +6,8 @@
 #include "programs/blas/blas_call.h"
 #include "programs/blas/blas_sizes.h"
 #include "programs/blas/counts.h"
+#include "programs/blas/entries.h"
+#include "programs/hooks/hooks.h"
 #include "tensor_core/mma_matmul.h"
 
 /* What is to become of products. Never changed, never freed, once it has been given. */
@@ -86,6 +88,25 @@ struct tf_blas_watcher {
 };
 void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
 int tf_blas_is_watched(void);
+
+/* The facts of a stub before a function of BLAS. */
+struct tf_blas_target {
+    struct tf_blas_name name;
+    int inner;          /* the caller is LAPACK */
+    struct tf_blas_caller *caller;
+    struct tf_entry *entry; /* of a function that is called without a slot; or NULL */
+    int leads_to_entry;     /* the original is such a function */
+};
+
+/* The handlers of products, with a struct tf_blas_target as facts. A stub of an entry always has its handler,
+ * also while no calls are caught. */
+int tf_handle_product(struct tf_stub *stub, struct tf_call *call);
+int tf_handle_entry(struct tf_stub *stub, struct tf_call *call);
+
+/* The handlers of calls that are only counted, with a struct tf_named_count as facts. The
+ * second leaves out calls in which BLAS makes a product. */
+int tf_handle_named(struct tf_stub *stub, struct tf_call *call);
+int tf_handle_without_blas(struct tf_stub *stub, struct tf_call *call);
 
 /* Returns a function that stands before another, and counts its calls and their time
  * under a name while calls are caught, those that call BLAS too or not; NULL if there is

@@ -36,7 +36,7 @@ class Change:
 
     #: a file's name, or PRINTED
     name: str
-    #: as a share of the number, or of the greatest one of its array; Inf: other text,
+    #: as a share of the number, or of the largest one of its array; Inf: other text,
     #: NaN, or another count of numbers
     largest: float
     #: "inertia 32852 -> 129957"

@@ -1,4 +1,4 @@
-"""What a program prints, reads and writes, as far as Python sees it."""
+"""Record the output and the files of a program, as far as Python sees them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _is_hooked = False
 class Recording:
     """A copy of standard output, and the files that were opened to write.
 
-    Streams are replaced by ones of the same descriptors. What child processes and C
-    code print is not seen.
+    Streams are replaced by ones of the same descriptors. The recording has no output of
+    child processes and of C code.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Recording:
         return text.replace("\r\n", "\n")
 
     def take(self, data: bytes) -> None:
-        """Take in what was written."""
+        """Add output."""
         self._size += len(data)
         if self._size <= _MOST:
             self._bytes.append(data)

@@ -349,7 +349,7 @@ class ProgramTrial:
         made = {x for x in names if os.path.join(folder, x) in self._new}
         return {*LEFT_OUT(folder, names), *_skipped(folder, names), *made}
 
-    # As a reader of what a run has made.
+    # The interface of a reader of a run's output.
 
     needs_folder = True
 

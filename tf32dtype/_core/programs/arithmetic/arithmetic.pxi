@@ -75,7 +75,7 @@ def arithmetic_functions():
 
 
 def take_arithmetic_counts():
-    """Return (calls, numbers) by ufunc, of what was rounded since this was asked."""
+    """Return (calls, numbers) of rounded operations by ufunc since the last call."""
     cdef int i
     cdef tf_round_counts found
     counts = {}
