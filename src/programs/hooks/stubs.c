@@ -12,12 +12,12 @@ enum { STUBS = 8192, STUB_BYTES = 16 };
 __attribute__((visibility("hidden"))) struct tf_stub tf_stub_records[STUBS];
 extern char tf_stub_pool[] __attribute__((visibility("hidden")));
 
-_Static_assert(sizeof(struct tf_stub) == 64, "a stub finds its record by a shift of 6");
+_Static_assert(sizeof(struct tf_stub) == 64, "a stub finds its record by a shift");
 _Static_assert(offsetof(struct tf_stub, original) == 0, "as the assembler has it");
 _Static_assert(offsetof(struct tf_stub, handler) == 8, "as the assembler has it");
 
-/* A stub puts its number into a register that calls may change, and goes to the common
- * part. That finds the record, and jumps to the original if there is no handler. Else it
+/* A stub puts its address or number into a register that calls may change, and goes to the
+ * common part. That finds the record, and jumps to the original if there is no handler. Else it
  * saves the registers of arguments as a struct tf_call, and calls the handler. */
 #if defined(__x86_64__)
 
@@ -32,18 +32,18 @@ __asm__(".text\n"
         ".hidden tf_stub_pool\n"
         ".globl tf_stub_pool\n"
         "tf_stub_pool:\n"
-        ".set tf_stub_number, 0\n"
         ".rept " STUBS_TEXT "\n"
         ".p2align 4\n"
         "endbr64\n"
-        "movl $tf_stub_number, %r11d\n"
+        "leaq -11(%rip), %r11\n" /* the stub: these bytes are the same in all stubs */
         "jmp tf_stub_common\n"
-        ".set tf_stub_number, tf_stub_number + 1\n"
         ".endr\n"
         ".type tf_stub_common, @function\n"
         "tf_stub_common:\n"
         ".cfi_startproc\n"
-        "shlq $6, %r11\n"
+        "leaq tf_stub_pool(%rip), %r10\n"
+        "subq %r10, %r11\n"
+        "shlq $2, %r11\n"
         "leaq tf_stub_records(%rip), %r10\n"
         "addq %r10, %r11\n"
         "movq 8(%r11), %r10\n"
