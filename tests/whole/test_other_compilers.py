@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,18 @@ def test_windows_headers(compiler, flags):
 
 def test_arm64():
     compile_all("aarch64-linux-gnu-gcc", [], sources())
+
+
+def test_no_remainder_of_the_x87_unit() -> None:
+    """Its flags are not in MXCSR, which our loops clear and restore."""
+    if not (objdump := shutil.which("objdump")):
+        pytest.skip("no objdump")
+    module = find_spec("tf32dtype._core._core")
+    assert module is not None
+    assert module.origin is not None
+    command = [objdump, "--disassemble", "--no-show-raw-insn", module.origin]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = [line for line in process.stdout if "fprem" in line]
+    assert process.returncode == 0
+    assert not found
