@@ -10,4 +10,7 @@ from ._files.hdf5.datasets import assign, read, write
 from ._files.hdf5.files import load, save
 
 __all__ = ["assign", "load", "read", "save", "write"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,4 +10,7 @@ from ._files.safetensors.reading import SafeTensors, TensorInfo, load, open
 from ._files.safetensors.writing import save
 
 __all__ = ["SafeTensors", "TensorInfo", "load", "open", "save"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

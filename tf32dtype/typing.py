@@ -67,4 +67,7 @@ __all__ = [
     "TileElement",
     "TileScaleFormat",
 ]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

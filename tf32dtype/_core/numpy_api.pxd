@@ -43,6 +43,7 @@ cdef extern from "numpy/dtype_api.h":
         const char *name
         int nin
         int nout
+        int nout
         cnp.NPY_CASTING casting
         int flags
         PyArray_DTypeMeta **dtypes
@@ -118,3 +119,16 @@ cdef extern from "numpy/ufuncobject.h":
     int PyUFunc_AddLoopFromSpec(object ufunc, PyArrayMethod_Spec *) except -1
     int PyUFunc_AddLoopsFromSpecs(PyUFunc_LoopSlot *) except -1
     int PyUFunc_AddPromoter(object ufunc, object dtypes, object capsule) except -1
+
+
+# The fields of NumPy ufuncs: those of cnp.ufunc differ between versions.
+cdef extern from *:
+    ctypedef struct ufunc_object "PyUFuncObject":
+        int nin
+        int nout
+        int nargs
+        int ntypes
+        cnp.PyUFuncGenericFunction *functions
+        void **data
+        const char *name
+        const char *types

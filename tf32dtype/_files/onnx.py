@@ -51,7 +51,10 @@ _INTEGERS = {
 
 
 __all__ = ["dtype_of", "from_array", "to_array"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def to_array(

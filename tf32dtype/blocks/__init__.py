@@ -26,4 +26,7 @@ __all__ = [
     "quantize_tiles",
     "round",
 ]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -56,4 +56,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

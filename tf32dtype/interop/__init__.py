@@ -11,7 +11,10 @@ if _typing.TYPE_CHECKING:
     from . import arrow, dask, gguf, numba, onnx, torch, zarr
 
 __all__ = ["arrow", "dask", "gguf", "numba", "onnx", "torch", "zarr"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there

@@ -33,7 +33,10 @@ _PREFIX = "tf32dtype."
 
 
 __all__ = ["NumberArray", "NumberScalar", "NumberType", "from_arrow", "to_arrow"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class NumberType(pa.ExtensionType):

@@ -10,4 +10,7 @@ library is needed to read, and the package `gguf` writes:
 from .._files.gguf.reading import File, load, open
 
 __all__ = ["File", "load", "open"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

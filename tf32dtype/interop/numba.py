@@ -35,7 +35,10 @@ _MANTISSA, _BIAS = 23, 127
 
 
 __all__ = ["from_float32", "to_float32"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def to_float32(format: FormatLike) -> Any:

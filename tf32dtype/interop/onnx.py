@@ -10,4 +10,7 @@ of `onnx.proto`, TensorProto.DataType.
 from .._files.onnx import dtype_of, from_array, to_array
 
 __all__ = ["dtype_of", "from_array", "to_array"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

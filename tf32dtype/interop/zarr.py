@@ -34,7 +34,10 @@ from zarr.registry import register_codec  # noqa: E402
 from ._zarr_packbits import PackBits  # noqa: E402
 
 __all__ = ["PackBits", *formats]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 #: What tells zarr that a data type is another one's; before zarr 3.3 it was elsewhere.

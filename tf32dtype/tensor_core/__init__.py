@@ -33,4 +33,7 @@ __all__ = [
     "identify",
     "matmul",
 ]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -33,7 +33,10 @@ Held = NDArray[Any] | BlockArray | TileArray
 
 
 __all__ = ["File", "load", "open"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def load(

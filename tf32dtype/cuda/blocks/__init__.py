@@ -12,4 +12,7 @@ from .products import matmul
 from .quantization import quantize
 
 __all__ = ["BlockArray", "asarray", "matmul", "quantize"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -41,7 +41,10 @@ _LATER = {
     "WorkersPrecision": "precision",
     "matmul_precision": "precision",
 }
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there

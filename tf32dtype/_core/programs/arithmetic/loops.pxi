@@ -20,12 +20,12 @@ cdef rounding_loop *rounding_loops = NULL
 cdef int rounding_loop_count = 0
 
 
-cdef bytes _types_of(cnp.ufunc ufunc, int number):
+cdef bytes _types_of(ufunc_object *ufunc, int number):
     """The types of a loop's operands, a byte each."""
     return ufunc.types[number * ufunc.nargs:(number + 1) * ufunc.nargs]
 
 
-cdef int _loop_number(cnp.ufunc ufunc, bytes types):
+cdef int _loop_number(ufunc_object *ufunc, bytes types):
     """The first loop of such types, which is the one that NumPy takes; or -1."""
     cdef int number
     for number in range(ufunc.ntypes):
@@ -34,13 +34,13 @@ cdef int _loop_number(cnp.ufunc ufunc, bytes types):
     return -1
 
 
-cdef bint _rounds(cnp.ufunc ufunc, bytes types, int kind):
+cdef bint _rounds(ufunc_object *ufunc, bytes types, int kind):
     """Whether a loop makes numbers of a type, of such or of integers."""
     only = all(x == kind or x <= cnp.NPY_ULONGLONG for x in types)
     return only and kind in types[ufunc.nin:]
 
 
-cdef bint _describe_loop(cnp.ufunc ufunc, int number, int kind,
+cdef bint _describe_loop(ufunc_object *ufunc, int number, int kind,
                          rounding_loop *loop) except -1:
     """What the handler is to know of a loop; False if there is none in float64.
 
@@ -77,13 +77,13 @@ cdef _find_loops():
     global rounding_loops, rounding_loop_count
     cdef rounding_loop *found
     cdef int kind, number, count = 0
-    cdef cnp.ufunc fields
+    cdef ufunc_object *fields
     ufuncs = {id(x): x for x in vars(umath).values() if isinstance(x, np.ufunc)}.values()
     found = <rounding_loop *>malloc(sum(x.ntypes for x in ufuncs) * sizeof(rounding_loop))
     if found == NULL:
         raise MemoryError("memory for NumPy's loops cannot be allocated")
     for ufunc in ufuncs:
-        fields = ufunc
+        fields = <ufunc_object *><PyObject *>ufunc
         if (ufunc.signature is not None or ufunc.__name__ in about_the_grid
                 or fields.nin > TF_LOOP_INPUTS or fields.nout > TF_LOOP_OUTPUTS):
             continue

@@ -106,7 +106,7 @@ def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True
     `with_blas` calls are left out that have BLAS make a product."""
     cdef int signature[8]
     cdef cnp.PyUFuncGenericFunction found, counting
-    cdef cnp.ufunc fields = ufunc
+    cdef ufunc_object *fields = <ufunc_object *><PyObject *>ufunc
     cdef int i, number
     for number, types in enumerate(ufunc.types):
         dtypes = [np.dtype(t) for t in types.replace("->", "")]
