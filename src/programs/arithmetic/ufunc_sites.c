@@ -30,7 +30,7 @@ int tf_ufunc_sites_begin(const struct tf_source_finder *with)
 {
     atomic_store(&left_out, 0);
     finder = with;
-    return tf_sites_clear(&table);
+    return tf_sites_clear(&table, NULL);
 }
 
 void tf_ufunc_sites_add(const void *what, const struct tf_figures *figures)

@@ -7,7 +7,8 @@
 #include <string.h>
 
 static struct tf_site_table table = {
-    .count = 1 << 16, .size = sizeof(struct tf_product_site), .has_counts = 1};
+    .count = 1 << 16, .size = sizeof(struct tf_product_site), .has_counts = 1,
+    .in_child = tf_product_sites_end};
 static const struct tf_source_finder *finder;
 static struct tf_product_sites_wanted wanted_now;
 static _Atomic size_t bytes_left;
@@ -239,8 +240,7 @@ static void drop_samples(struct tf_site *entry)
 int tf_product_sites_begin(const struct tf_source_finder *find,
                            const struct tf_product_sites_wanted *wanted)
 {
-    tf_sites_update(&table, drop_samples);
-    if (tf_sites_clear(&table) < 0) {
+    if (tf_sites_clear(&table, drop_samples) < 0) {
         return -1;
     }
     session++;

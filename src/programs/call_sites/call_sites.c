@@ -17,6 +17,9 @@ static void note_child(void)
     pthread_mutex_init(&mutex, NULL);
     for (struct tf_site_table *table = tables; table; table = table->next) {
         atomic_store(&table->is_stopped, table->has_counts);
+        if (table->in_child) {
+            table->in_child();
+        }
     }
 }
 
@@ -83,13 +86,16 @@ struct tf_site *tf_site_at(const struct tf_site_table *table, size_t number)
     return NULL;
 }
 
-int tf_sites_clear(struct tf_site_table *table)
+int tf_sites_clear(struct tf_site_table *table, void (*drop)(struct tf_site *site))
 {
     pthread_mutex_lock(&mutex);
     char *sites = sites_of(table);
     for (size_t i = 0; sites && i < table->count; i++) {
         struct tf_site *site = tf_site_in(table, sites, i);
         if (atomic_load(&site->key)) { /* pages that were never written stay so */
+            if (drop) {
+                drop(site);
+            }
             memset(site, 0, table->size);
         }
     }

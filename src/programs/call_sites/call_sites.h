@@ -36,10 +36,11 @@ struct tf_site {
     int lock;
 };
 
-/* Static tables need the first three members only. */
+/* A table is static, or never freed. Its owner sets the members before `sites`. */
 struct tf_site_table {
     size_t count, size; /* entries, a power of two, and the bytes of one */
     int has_counts;     /* entries are locked and changed */
+    void (*in_child)(void); /* called in a forked child; or NULL */
     char *_Atomic sites;
     _Atomic int is_stopped;
     struct tf_site_table *next;
@@ -84,9 +85,9 @@ static inline struct tf_site *tf_site_of(struct tf_site_table *table, uint64_t k
 /* Returns one entry after the other, from 0 on; NULL at the end. */
 struct tf_site *tf_site_at(const struct tf_site_table *table, size_t number);
 
-/* Empties a table, which is no longer stopped. Threads may still have entries of it. Returns
- * -1 if memory is short. */
-int tf_sites_clear(struct tf_site_table *table);
+/* Empties a table, which is no longer stopped, after a call of `drop` for each entry (NULL:
+ * none). Threads may still have entries of it. Returns -1 if memory is short. */
+int tf_sites_clear(struct tf_site_table *table, void (*drop)(struct tf_site *site));
 
 /* Calls a function for each entry, under the mutex. */
 void tf_sites_update(struct tf_site_table *table, void (*update)(struct tf_site *site));

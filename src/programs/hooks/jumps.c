@@ -1,5 +1,5 @@
 /* Jumps written over functions' first instructions. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS and the like */
+#define _POSIX_C_SOURCE 200112L /* mprotect, sysconf */
 
 #include "programs/hooks/jumps.h"
 

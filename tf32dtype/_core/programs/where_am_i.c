@@ -192,12 +192,6 @@ static const struct code *code_of(const PyCodeObject *code)
 
 static void classify_again(struct tf_site *site) { classify(&((struct seen *)site)->code); }
 
-static int replace_lists(void)
-{
-    tf_sites_update(&seen, classify_again);
-    return 0;
-}
-
 /* -- frames ------------------------------------------------------------------------- */
 
 static const Frame *first_frame(void)
@@ -299,12 +293,20 @@ int tf_frames_set_folders(const char *const *of_libraries, const char *const *of
     libraries = copied(of_libraries); /* few, and threads may read those before */
     users = copied(of_users);
     own = copied(of_own);
-    return libraries && users && own ? replace_lists() : -1;
+    if (!libraries || !users || !own) {
+        return -1;
+    }
+    tf_sites_update(&seen, classify_again);
+    return 0;
 }
 
 int tf_frames_set_regions(const char *const (*of_only)[2], const char *const (*of_except)[2])
 {
     only = copied_pairs(of_only);
     except = copied_pairs(of_except);
-    return only && except ? replace_lists() : -1;
+    if (!only || !except) {
+        return -1;
+    }
+    tf_sites_update(&seen, classify_again);
+    return 0;
 }
