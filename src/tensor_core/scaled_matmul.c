@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "formats/fast_codec.h"
+#include "matmul/workspace.h"
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
