@@ -207,7 +207,7 @@ WRITERS = {
     "_files/convert/output.py": {"os.open"},
     "_programs/tune/trials.py": {"open", "tempfile.TemporaryDirectory"},
     "_base/nvrtc.py": {"tempfile.TemporaryDirectory", "path.write_bytes"},  # inside it
-    "_programs/report/trial.py": {"tempfile.TemporaryDirectory"},
+    "_programs/report/program_runs.py": {"tempfile.TemporaryDirectory"},
     "_programs/streams.py": {"os.open"},  # /dev/null
     "_cli/main.py": {"os.open"},  # /dev/null
 }

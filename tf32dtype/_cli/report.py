@@ -29,9 +29,9 @@ from .._programs.report.context import kind_and_message
 from .._programs.report.legend import explanation
 from .._programs.report.options import TARGET_DB, options
 from .._programs.report.output import check_folder
+from .._programs.report.program_runs import ProgramRuns
 from .._programs.report.report import Report, count
 from .._programs.report.rounded import rounded
-from .._programs.report.trial import ProgramTrial
 from .._programs.streams import complain, flush_own, is_open, keep, say, tell
 
 
@@ -159,11 +159,8 @@ def run(arguments: Namespace) -> NoReturn:
         not quiet and is_open(stream), "Measuring", count(seen), stream
     ) as advance:
         report = Report(seen, chosen, _how(ending), advance)
-    if trial and report.call_sites and not report.ending:
-        tell_trial = _tell_on_terminal if not quiet else lambda line: None
-        report.trial = trial.run(
-            report.call_sites, seen.seconds, report.target_db, tell_trial
-        )
+    if trial and not report.ending:
+        report.try_program(trial, _tell_on_terminal if not quiet else lambda line: None)
     whole = keep("report", html, report.to_html)
     whole &= keep("report", json, report.to_json)
     if not quiet:
@@ -173,12 +170,11 @@ def run(arguments: Namespace) -> NoReturn:
     raise ending
 
 
-def _trial(arguments: Namespace) -> ProgramTrial | None:
-    """Return the trial that is to follow the program, before it runs."""
-    if arguments.no_trial or arguments.arithmetic is not None:
+def _trial(arguments: Namespace) -> ProgramRuns | None:
+    """Return the program's later runs, before it runs."""
+    if arguments.no_trial:
         if arguments.check is not None:
-            other = "--no-trial" if arguments.no_trial else "--arithmetic"
-            raise UserError(f"--check cannot be combined with {other}")
+            raise UserError("--check cannot be combined with --no-trial")
         return None
     program = arguments.program
     if not arguments.is_module:
@@ -187,7 +183,7 @@ def _trial(arguments: Namespace) -> ProgramTrial | None:
         program = program if program == "-" else os.path.realpath(program)
         program = program.removeprefix(here)
     words = (*["-m"] * arguments.is_module, program, *arguments.arguments)
-    return ProgramTrial(words, arguments.check, arguments.dots)
+    return ProgramRuns(words, arguments.check)
 
 
 def _tell_on_terminal(line: str) -> None:

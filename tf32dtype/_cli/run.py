@@ -18,17 +18,19 @@ Exit code 3: memory was too short for the precision of some multiplications; wit
 import os
 import warnings
 from argparse import ArgumentParser, Namespace
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import NoReturn
 
 from .. import _core
 from .._base.errors import UserError
 from .._base.text import strict_json
-from .._matmul.precisions import Settings, find_precision, precision_of_format
+from .._matmul.precisions import find_precision, precision_of_format
 from .._programs import preload
 from .._programs.arithmetic import arithmetic
 from .._programs.context import set_matmul_precision
 from .._programs.plan_lines import search_first
+from .._programs.plans import read_plan
 from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.reached import print_reached, reached
 from .._programs.report.context import kind_and_message
@@ -132,7 +134,14 @@ def run(arguments: Namespace) -> NoReturn:
     if arguments.json is not None:
         check_folder(arguments.json)
     path = arguments.json and os.path.abspath(arguments.json)
-    _set_precision(settings, arguments)
+    scope: AbstractContextManager[object] = nullcontext()
+    formats: str | None = format
+    with _said(arguments):
+        set_matmul_precision(**settings._asdict())
+        if format is not None:
+            scope = arithmetic(format, float64=arguments.float64)
+        elif planned and read_plan(arguments.plan).rounds_ufuncs:
+            scope, formats = arithmetic(plan=arguments.plan), "the plan's formats"
     pairs = [[(r.file, r.function or "") for r in regions] for regions in (only, but)]
     _core.set_regions(*pairs)
     _core.set_outer_precision(True)
@@ -142,7 +151,7 @@ def run(arguments: Namespace) -> NoReturn:
     counts = Counts()
     if blas and not (arguments.no_children or only or but or planned):
         preload.for_children(settings, arguments.quiet)
-    with arithmetic(format, float64=arguments.float64) if format else nullcontext():
+    with scope:
         ending = end_of_program(arguments)
     with suppress(RuntimeError):  # memory was short, as the summary says
         set_matmul_precision(None)  # later work is not part of the program
@@ -155,7 +164,7 @@ def run(arguments: Namespace) -> NoReturn:
     failure = (
         f"raised {kind_and_message(ending.error)}" if isinstance(ending, Failed) else ""
     )
-    summary = reached(label, settings, counts, format, failure)
+    summary = reached(label, settings, counts, formats, failure)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         print_reached(summary)
@@ -168,14 +177,15 @@ def run(arguments: Namespace) -> NoReturn:
     raise ending
 
 
-def _set_precision(settings: Settings, arguments: Namespace) -> None:
-    """Set the precision; print call sites of a plan that are not found."""
+@contextmanager
+def _said(arguments: Namespace) -> Iterator[None]:
+    """Print call sites of a plan that are not found; turn ValueError into UserError."""
     if not arguments.is_module:
         search_first(os.path.dirname(os.path.realpath(arguments.program)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            set_matmul_precision(**settings._asdict())
+            yield
         except ValueError as error:
             raise UserError(str(error)) from None
     for warning in caught:

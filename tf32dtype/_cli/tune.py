@@ -17,6 +17,10 @@ sites, until none can be lowered further. The result is a plan for
   regex:PATTERN         from its output; each group is a number
   python:FILE:FUNCTION  from a function(folder, output)
 
+Example: the formats of NumPy's other operations, line by line
+
+  $ tf32dtype tune script.py --arithmetic bf16,f16 --check file:out.npy --tolerance 1e-2
+
 Exit code 4: the time limit or Ctrl-C ended the search; the plan is the best so far.
 """
 
@@ -27,10 +31,12 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from .._base.errors import UserError
 from .._base.text import progress
 from .._matmul.precisions import find_precision
+from .._measures.format_facts import facts
 from .._measures.ways import select
 from .._programs.plan_lines import search_first
 from .._programs.plans import Plan
 from .._programs.program import add_program
+from .._programs.report.options import arithmetic_format
 from .._programs.report.output import check_folder
 from .._programs.streams import say
 from .._programs.tune.checks import Check
@@ -69,12 +75,17 @@ def _add_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("Precision")
     group.add_argument(
         "--precisions",
-        default=PRECISIONS,
         metavar="NAMES",
         help=f"try these, separated by commas (default: {PRECISIONS})",
     )
+    group.add_argument(
+        "--arithmetic",
+        metavar="FORMATS",
+        help="choose formats of NumPy's ufuncs, not precisions of multiplications: among"
+        " these, separated by commas (default: multiplications)",
+    )
     for name, what in (
-        ("--float64", "include float64 multiplications (default: no)"),
+        ("--float64", "include float64 multiplications or ufuncs (default: no)"),
         (
             "--complex64",
             "include complex64 multiplications, with --float64 also complex128"
@@ -189,7 +200,7 @@ def _options(arguments: Namespace) -> TuneOptions:
         arguments.tolerance,
         arguments.absolute,
         os.path.abspath(arguments.out),
-        _precisions(arguments.precisions),
+        _formats(arguments) or _precisions(arguments.precisions or PRECISIONS),
         arguments.jobs,
         arguments.time_limit,
         Plan(
@@ -198,7 +209,28 @@ def _options(arguments: Namespace) -> TuneOptions:
             dots=arguments.dots,
         ),
         arguments.resume,
+        of_ufuncs=arguments.arithmetic is not None,
     )
+
+
+def _formats(arguments: Namespace) -> tuple[str, ...]:
+    """Return the names of formats of ufuncs, the cheapest first."""
+    if arguments.arithmetic is None:
+        return ()
+    others = {
+        "--precisions": arguments.precisions,
+        "--complex64": arguments.complex64,
+        "--dots": arguments.dots,
+    }
+    for option, given in others.items():
+        if given:
+            raise UserError(f"{option} cannot be combined with --arithmetic")
+    words = arguments.arithmetic.replace(",", " ").split()
+    names = dict.fromkeys(arithmetic_format(word) for word in words)
+    if not names:
+        raise UserError("--arithmetic must name at least one format; got none")
+    found = [name for name in names if name is not None]
+    return tuple(sorted(found, key=lambda name: facts(name).bits))
 
 
 def _precisions(text: str) -> tuple[str, ...]:

@@ -44,7 +44,8 @@ cnp.import_umath()
 
 __all__ = [
     "add_twins", "answer", "answer_method", "arithmetic_functions",
-    "arithmetic_left_out", "arithmetic_call_sites", "available_isas", "begin_arithmetic",
+    "arithmetic_left_out", "arithmetic_call_sites", "ArithmeticPlan", "available_isas",
+    "begin_arithmetic",
     "bits_of", "blas_available", "blas_begin", "blas_counts", "blas_end", "blas_lost", "blas_call_sites",
     "BlasCall", "block_bounds", "block_dequantize", "block_elements", "block_matmul",
     "block_plan", "block_quantize", "block_round", "block_scales",

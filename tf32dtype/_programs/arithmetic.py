@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple, Self, cast
 
 from .. import _core
 from .._base.scopes import Scope
+from .._base.wording import brief
 from .._formats.aliases import FormatName, NumPyName
 from .._formats.quantize import target_dtype
 from .._formats.table import formats
 from .._formats.typed import TargetLike
+from .plans import NONE, FoundCallSite, find_call_sites, read_here
 
 
 class _Settings(NamedTuple):
-    format: str
+    format: str | None
     float64: bool
     watch: bool
+    plan: _core.ArithmeticPlan | None
+    #: of the plan
+    path: str | None
 
     def __str__(self) -> str:
+        first = f"plan={self.path!r}" if self.plan else repr(self.format)
         options = {"float64": self.float64, "watch": self.watch}
         others = [f"{name}=True" for name, chosen in options.items() if chosen]
-        return ", ".join([repr(self.format), *others])
+        return ", ".join([first, *others])
 
 
 _lock = _core.shared_lock()
@@ -44,6 +53,31 @@ def format_name(which: object) -> FormatName | NumPyName:
     return cast(FormatName | NumPyName, name)
 
 
+def _resolve_plan(path: str, watch: bool) -> tuple[_core.ArithmeticPlan, bool]:
+    """Find the call sites of a plan that round; return also whether float64 rounds."""
+    plan = read_here(path)
+    sites = tuple(x for x in plan.call_sites if x.arithmetic is not None)
+    try:
+        for name in (plan.arithmetic, *(x.arithmetic for x in sites)):
+            _format(name)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    found = find_call_sites(replace(plan, call_sites=sites), path)
+    return _planned(tuple(found), plan.arithmetic, watch), plan.float64
+
+
+@cache  # what it returns has memory that is never given back
+def _planned(
+    sites: tuple[FoundCallSite, ...], otherwise: str | None, watch: bool
+) -> _core.ArithmeticPlan:
+    formats = [(x.user, x.library, _format(x.arithmetic)) for x in sites]
+    return _core.ArithmeticPlan(formats, _format(otherwise), watch)
+
+
+def _format(name: str | None) -> str | None:
+    return None if name in (None, NONE) else format_name(name)
+
+
 class arithmetic(Scope):
     """NumPy's float32 arithmetic in a format: a scope, or a decorator.
 
@@ -63,12 +97,16 @@ class arithmetic(Scope):
         Whether float64 numbers are rounded too.
     watch : bool
         Whether figures are gathered by line of source: see `call_sites`.
+    plan : path, optional
+        A plan's file instead of a format: only the call sites that have a format there
+        round, in that format, and float64 numbers if the plan says so.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown format; if a generator function is decorated, whose body would
-        run outside.
+        For an unknown format; for a format or float64 beside a plan; for a plan that
+        cannot be read, or used on this system; if a generator function is decorated,
+        whose body would run outside.
     RuntimeError
         If a scope with other arguments is open, in any thread, or the one that is left
         is not; where loops cannot be replaced (other systems than Linux).
@@ -94,9 +132,25 @@ class arithmetic(Scope):
     """
 
     def __init__(
-        self, format: TargetLike, *, float64: bool = False, watch: bool = False
+        self,
+        format: TargetLike | None = None,
+        *,
+        float64: bool = False,
+        watch: bool = False,
+        plan: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._settings = _Settings(format_name(format), bool(float64), bool(watch))
+        name = planned = path = None
+        if plan is None:
+            name = format_name(format)
+        elif format is not None or float64:
+            raise ValueError(
+                "format and float64 must not be given with a plan, which sets them; got"
+                f" format={brief(format)}, float64={float64}"
+            )
+        else:
+            path = os.fspath(plan)
+            planned, float64 = _resolve_plan(path, bool(watch))
+        self._settings = _Settings(name, bool(float64), bool(watch), planned, path)
 
     def __repr__(self) -> str:
         return f"arithmetic({self._settings})"
@@ -113,7 +167,7 @@ class arithmetic(Scope):
                     from .source_folders import set_folders
 
                     set_folders()
-                _core.begin_arithmetic(*self._settings)
+                _core.begin_arithmetic(*self._settings[:4])
             _open.append(self._settings)
         return self
 

@@ -1,4 +1,7 @@
-"""Plans: a precision for each call site in the source, and the file that holds them."""
+"""Plans: a precision for each call site in the source, and the file that holds them.
+
+A call site has a precision of its matrix products, a format of its ufuncs, or both.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _SHOWN = "file", "function", "text"
 class PlannedCallSite:
     """A call site and its precision."""
 
-    #: its name; None: as it is
+    #: that of its products, by name; None: as it is; "": the plan says nothing
     precision: str | None
     #: nearest line of the user's code
     user: Line | None
@@ -40,6 +43,8 @@ class PlannedCallSite:
     #: what was seen there; for the reader alone
     routine: str = ""
     dtype: str = ""
+    #: the format that its ufuncs round to, or NONE; None: the plan says nothing
+    arithmetic: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,13 @@ class Plan:
     dots: bool = False
     #: how it was found, by name; for the reader alone
     check: tuple[tuple[str, str | float | bool], ...] = ()
+    #: the format that ufuncs round to at all other call sites; None: they do not round
+    arithmetic: str | None = None
+
+    @property
+    def rounds_ufuncs(self) -> bool:
+        """Whether the plan says anything of ufuncs."""
+        return bool(self.arithmetic or any(x.arithmetic for x in self.call_sites))
 
 
 # -- the file ----------------------------------------------------------------------
@@ -86,12 +98,17 @@ def _plan(found: dict[str, Any]) -> Plan:
     sites = found.pop("call_site", [])
     if not isinstance(sites, list):
         raise ValueError("call_site must be written as tables [[call_site]]")
-    default = _taken(found, "default", str, NONE)
+    default = _precision(_taken(found, "default", str, NONE))
+    arithmetic = _precision(_taken(found, "arithmetic", str, NONE))
     flags = {name: _taken(found, name, bool, False) for name in _FLAGS}
     check = tuple(_taken(found, "check", dict, {}).items())
     _refuse(found, "a plan")
     return Plan(
-        tuple(map(_call_site, sites)), _precision(default), check=check, **flags
+        tuple(map(_call_site, sites)),
+        default,
+        check=check,
+        arithmetic=arithmetic,
+        **flags,
     )
 
 
@@ -105,11 +122,14 @@ def _call_site(found: Any) -> PlannedCallSite:
     if user is None and library is None:
         raise ValueError("a call site must have user = {...} or library = {...}")
     site = PlannedCallSite(
-        _precision(_taken(found, "precision", str, None)),
+        _precision(
+            _taken(found, "precision", str, "" if "arithmetic" in found else None)
+        ),
         user,
         library,
         _taken(found, "routine", str, ""),
         _taken(found, "dtype", str, ""),
+        _taken(found, "arithmetic", str, "") or None,
     )
     _refuse(found, "a call site")
     return site
@@ -147,14 +167,18 @@ def _refuse(rest: Mapping[str, Any], what: str) -> None:
 def plan_text(plan: Plan) -> str:
     """Return the TOML text of a plan's file."""
     flags = {name: getattr(plan, name) for name in _FLAGS}
-    tables = [_table("", version=VERSION, default=plan.default or NONE, **flags)]
+    given = {"arithmetic": plan.arithmetic} if plan.arithmetic else {}
+    first = _table("", version=VERSION, default=plan.default or NONE, **given, **flags)
+    tables = [first]
     if plan.check:
         tables.append(_table("[check]\n", **dict(plan.check)))
     for site in plan.call_sites:
-        seen = {x: getattr(site, x) for x in ("user", "library", "routine", "dtype")}
+        names = ("arithmetic", "user", "library", "routine", "dtype")
+        seen = {x: getattr(site, x) for x in names}
         given = {name: value for name, value in seen.items() if value}
-        title = "[[call_site]]\n"
-        tables.append(_table(title, precision=site.precision or NONE, **given))
+        if site.precision != "":
+            given = {"precision": site.precision or NONE, **given}
+        tables.append(_table("[[call_site]]\n", **given))
     return "\n".join(tables)
 
 
@@ -186,6 +210,7 @@ class FoundCallSite:
     user: tuple[str, int] | None
     library: tuple[str, int] | None
     precision: str | None
+    arithmetic: str | None
 
 
 def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
@@ -205,10 +230,28 @@ def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
             )
         except LineError as error:
             rest = f"{plan.default or NONE} is used instead"
+            if site.arithmetic:
+                rest = f"{plan.arithmetic or NONE} is used for its ufuncs"
             warn(f"{path}: {error}; {rest}", PlanWarning)
             continue
-        found.append(FoundCallSite(user, library, site.precision))
+        found.append(FoundCallSite(user, library, site.precision, site.arithmetic))
     return found
+
+
+def read_here(path: str) -> Plan:
+    """Read a plan that is to be used.
+
+    Raises
+    ------
+    ValueError
+        As `read_plan`; if the platform has no call sites.
+    """
+    if not (_core.blas_available() and _core.frames_are_known()):
+        raise ValueError(
+            "plan cannot be used on this platform. Use Linux on x86-64 or AArch64, and"
+            " CPython 3.11 to 3.14"
+        )
+    return read_plan(path)
 
 
 # -- the precisions of a plan ------------------------------------------------------
@@ -235,20 +278,15 @@ def resolve_plan(settings: Settings) -> _core.MatmulSpec:
                 f"{name} must not be given with a plan, which sets it; got"
                 f" {brief(getattr(others, name))}"
             )
-    if not (_core.blas_available() and _core.frames_are_known()):
-        raise ValueError(
-            "plan cannot be used on this platform. Use Linux on x86-64 or AArch64, and"
-            " CPython 3.11 to 3.14"
-        )
-    plan = read_plan(path)
+    plan = read_here(path)
+    sites = tuple(x for x in plan.call_sites if x.precision != "")
     try:
-        for precision in {plan.default, *(site.precision for site in plan.call_sites)}:
+        for precision in {plan.default, *(site.precision for site in sites)}:
             _spec(plan, precision)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    return _planned_spec(
-        tuple(find_call_sites(plan, path)), replace(plan, call_sites=(), check=())
-    )
+    found = find_call_sites(replace(plan, call_sites=sites), path)
+    return _planned_spec(tuple(found), replace(plan, call_sites=(), check=()))
 
 
 @cache  # what it returns has memory that is never given back

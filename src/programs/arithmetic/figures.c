@@ -38,6 +38,7 @@ void tf_add_figures(struct tf_figures *total, const struct tf_figures *more)
     total->sums += more->sums;
     total->zero_sums += more->zero_sums;
     total->canceled_sums += more->canceled_sums;
+    total->absorbed_sums += more->absorbed_sums;
     if (more->most_bits_lost > total->most_bits_lost) {
         total->most_bits_lost = more->most_bits_lost;
     }

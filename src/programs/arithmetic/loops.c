@@ -23,17 +23,38 @@ struct settings {
 
 static struct settings all_settings[TF_FLOAT32 + 1][2];
 static const struct settings *_Atomic current;
+static const void *_Atomic plan; /* asked instead of `current`; or NULL */
+static const void *(*find_in_plan)(const void *plan);
 
-void tf_arithmetic_set(int format, int watches)
+const void *tf_arithmetic_settings(int format, int watches)
 {
     struct settings *chosen = &all_settings[format][watches != 0];
-    if (atomic_load(&current) != chosen) {
-        chosen->format = format;
-        chosen->watches = watches;
-        chosen->grid = tf_grid_of(format);
-        atomic_store(&current, chosen);
+    if (chosen->grid.beyond == 0) { /* else a thread may be reading it */
+        *chosen = (struct settings){format, watches != 0, tf_grid_of(format)};
     }
+    return chosen;
 }
+
+void tf_arithmetic_set(const void *settings)
+{
+    atomic_store(&current, settings);
+    atomic_store(&plan, NULL); /* calls that are under way have had theirs */
+}
+
+void tf_arithmetic_set_plan(const void *wanted, const void *(*find)(const void *plan))
+{
+    find_in_plan = find;
+    atomic_store(&plan, wanted);
+}
+
+/* Returns the settings of a call from this thread's call site; NULL: it does not round. */
+static const struct settings *settings_here(void)
+{
+    const void *asked = atomic_load(&plan);
+    return asked ? find_in_plan(asked) : atomic_load(&current);
+}
+
+int tf_arithmetic_is_here(void) { return settings_here() != NULL; }
 
 void tf_arithmetic_count(const struct tf_loop *loop, size_t numbers)
 {
@@ -336,12 +357,13 @@ static void reduce(struct run *run, size_t n)
 
 unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n)
 {
-    const int format = atomic_load(&current)->format;
+    const struct settings *settings = settings_here();
     const size_t size = type == 'f' ? sizeof(float) : sizeof(double);
     unsigned flags = 0;
-    for (size_t at = 0; at < n; at += CHUNK) {
+    for (size_t at = 0; settings && at < n; at += CHUNK) {
         char *const here = (char *)numbers + at * size;
-        flags |= tf_round_numbers(format, type, here, here, n - at < CHUNK ? n - at : CHUNK);
+        flags |= tf_round_numbers(settings->format, type, here, here,
+                                  n - at < CHUNK ? n - at : CHUNK);
     }
     return flags;
 }
@@ -357,8 +379,8 @@ void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
                          const double *truths, const double *given,
                          const double *operands, int count)
 {
-    const struct settings *settings = atomic_load(&current);
-    if (!settings->watches) {
+    const struct settings *settings = settings_here();
+    if (!settings || !settings->watches) {
         return;
     }
     struct tf_figures figures = {.calls = 1};
@@ -393,7 +415,8 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
     char *const *args = (char *const *)(intptr_t)call->integers[0];
     const ptrdiff_t n = *(const ptrdiff_t *)(intptr_t)call->integers[1];
     const ptrdiff_t *steps = (const ptrdiff_t *)(intptr_t)call->integers[2];
-    if (n <= 0) {
+    const struct settings *settings = n > 0 ? settings_here() : NULL;
+    if (!settings) {
         return 0;
     }
     struct run run = {
@@ -402,9 +425,9 @@ int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call)
         .args = args,
         .steps = steps,
         .size = loop->type == 'f' ? sizeof(float) : sizeof(double),
-        .settings = atomic_load(&current),
+        .settings = settings,
+        .watches = settings->watches,
     };
-    run.watches = run.settings->watches;
     memcpy(&run.original, &stub->original, sizeof run.original);
     run.saved = tf_fp_begin();
     const int joins = loop->inputs == 2 && loop->outputs == 1;

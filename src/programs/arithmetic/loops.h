@@ -37,14 +37,22 @@ struct tf_round_counts {
     uint64_t calls, numbers;
 };
 
-/* Sets what the handler rounds to (see arithmetic/rounding.h), and whether it watches,
- * with lines that have begun. */
-void tf_arithmetic_set(int format, int watches);
+/* Returns settings, which are kept: what the handler rounds to (see arithmetic/rounding.h),
+ * and whether it watches, with lines that have begun. */
+const void *tf_arithmetic_settings(int format, int watches);
+
+/* Sets the settings of all calls; with a plan `find` returns those of a call, or NULL: such
+ * a call does not round. */
+void tf_arithmetic_set(const void *settings);
+void tf_arithmetic_set_plan(const void *plan, const void *(*find)(const void *plan));
+
+/* Whether calls from this thread's call site round. */
+int tf_arithmetic_is_here(void);
 
 int tf_arithmetic_handler(struct tf_stub *stub, struct tf_call *call);
 
 /* Rounds n numbers where they are, aligned and one after the other, and returns what that
- * raised: for what NumPy makes without a loop. */
+ * raised: for what NumPy makes without a loop, where calls round. */
 unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n);
 
 /* The same of one number, as whoever computes with scalars needs it. */

@@ -42,7 +42,7 @@ def plain_figures(
     names = "results inexact overflows underflows nans measured largest_ulps"
     figures = dict.fromkeys(names.split(), 0) | {"largest_ulps": 0.0}
     figures |= dict.fromkeys(
-        ("sums", "zero_sums", "canceled_sums", "most_bits_lost"), 0
+        ("sums", "zero_sums", "canceled_sums", "most_bits_lost", "absorbed_sums"), 0
     )
     ulps = 0.0
     for result, truth in zip(results, truths, strict=True):
@@ -68,6 +68,7 @@ def plain_figures(
                 if adds and 0 < most < math.inf:
                     figures["sums"] += 1
                     figures["zero_sums"] += t == 0
+                    figures["absorbed_sums"] += r != t and abs(r) == most
                     if t:
                         lost = math.frexp(most)[1] - math.frexp(t)[1]
                         figures["canceled_sums"] += lost > (bits + 1) / 2

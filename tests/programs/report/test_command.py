@@ -172,7 +172,6 @@ def test_what_is_wrong_is_one_line_and_files_stay(
         (["--only", "products.py:stop"], "such as step; got 'stop'"),
         (["--except", "missing.py:f"], "an existing file; got 'missing.py"),
         (["--check", "file:x", "--no-trial"], "combined with --no-trial"),
-        (["--check", "file:x", "--arithmetic", "bf16"], "combined with --arithmetic"),
         (["--html", "missing/r.html"], "missing does not exist"),
         (["--json", "."], "got the folder"),
         (["--json", "old.html"], "must be different files"),

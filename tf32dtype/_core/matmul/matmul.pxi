@@ -105,8 +105,9 @@ cdef class MatmulSpec:
         mode.float64, mode.complex64 = float64, complex64
         mode.dots, mode.lapack, mode.min_size = dots, lapack, min_size
         if call_sites is not None:
-            mode.plan = _new_plan(call_sites, otherwise)
-            for spec in [otherwise, *(site[2] for site in call_sites)]:
+            specs = [*(site[2] for site in call_sites), otherwise]
+            mode.plan = _new_plan(call_sites, [_address_of_mode(x) for x in specs])
+            for spec in specs:
                 if spec is not None and spec.scales_matrices:
                     self.scales_matrices = True
         self.mode = tf_mode_kept(&mode)
@@ -119,11 +120,19 @@ cdef class MatmulSpec:
         return tf_blas_mode_here(self.mode, NULL) != NULL
 
 
-cdef const void *_new_plan(places, MatmulSpec otherwise) except NULL:
-    """What src/programs/blas/engine.h calls a mode's plan."""
+cdef _address_of_mode(MatmulSpec spec):
+    return <size_t>(NULL if spec is None else spec.mode)
+
+
+cdef const void *_new_plan(places, facts) except NULL:
+    """Return a plan (programs/plans.h).
+
+    `places` has the user's line and the library's of each place, as (file, number) or
+    None. `facts` has the address of what holds there, and after these that of what holds
+    at all other places.
+    """
     cdef size_t i, count = <size_t>len(places)
     cdef int j
-    cdef MatmulSpec spec
     cdef const tf_plan *plan = NULL
     cdef tf_planned *all = <tf_planned *>calloc(count + 1, sizeof(tf_planned))
     if all == NULL:
@@ -134,9 +143,8 @@ cdef const void *_new_plan(places, MatmulSpec otherwise) except NULL:
             if names[i][j] is not None:
                 all[i].file[j] = names[i][j]
                 all[i].line[j] = places[i][j][1]
-        spec = places[i][2]
-        all[i].mode = NULL if spec is None else spec.mode
-    plan = tf_plan_new(all, count, NULL if otherwise is None else otherwise.mode)
+        all[i].what = <const void *><size_t>facts[i]
+    plan = tf_plan_new(all, count, <const void *><size_t>facts[count])
     free(all)
     if plan == NULL:
         raise MemoryError

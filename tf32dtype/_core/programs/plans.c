@@ -19,7 +19,7 @@ struct found {
 /* What holds at a place; and of which plan that is true. */
 struct tf_answer {
     const struct tf_plan *plan;
-    const struct tf_blas_mode *mode;
+    const void *what;
 };
 
 struct tf_plan {
@@ -96,7 +96,7 @@ static const struct tf_answer *answer_for(struct tf_plan *plan, struct tf_source
 
 /* A thread without frames, as OpenMP's, works for the last that had some and made the same
  * call from the same object; before there was one it has what holds at no place. */
-static const struct tf_blas_mode *planned(struct tf_plan *plan, const void *_Atomic *last)
+static const void *planned(struct tf_plan *plan, const void *_Atomic *last)
 {
     struct tf_source source;
     if (tf_frames_finder.find(&source) == 0) {
@@ -104,10 +104,10 @@ static const struct tf_blas_mode *planned(struct tf_plan *plan, const void *_Ato
         if (last && atomic_load_explicit(last, memory_order_relaxed) != answer) {
             atomic_store(last, answer);
         }
-        return answer->mode;
+        return answer->what;
     }
     const struct tf_answer *before = last ? atomic_load(last) : NULL;
-    return before && before->plan == plan ? before->mode : plan->answers[plan->count].mode;
+    return before && before->plan == plan ? before->what : plan->answers[plan->count].what;
 }
 
 /* As a tf_blas_place_fn. */
@@ -121,6 +121,11 @@ static const struct tf_blas_mode *mode_here(const struct tf_blas_mode *mode,
     return mode->plan ? planned((struct tf_plan *)mode->plan, last) : mode;
 }
 
+const void *tf_plan_here(const void *plan)
+{
+    return planned((struct tf_plan *)plan, NULL);
+}
+
 void tf_plans_obey_regions(int on)
 {
     atomic_store(&has_regions, on);
@@ -128,7 +133,7 @@ void tf_plans_obey_regions(int on)
 }
 
 const struct tf_plan *tf_plan_new(const struct tf_planned *places, size_t count,
-                                  const struct tf_blas_mode *otherwise)
+                                  const void *otherwise)
 {
     struct tf_plan *plan = calloc(1, sizeof *plan);
     if (!plan) {
@@ -143,7 +148,7 @@ const struct tf_plan *tf_plan_new(const struct tf_planned *places, size_t count,
     }
     for (size_t i = 0; i < count; i++) {
         plan->places[i] = places[i];
-        plan->answers[i] = (struct tf_answer){plan, places[i].mode};
+        plan->answers[i] = (struct tf_answer){plan, places[i].what};
         for (int j = 0; j < 2; j++) {
             if (places[i].file[j] && !(plan->places[i].file[j] = strdup(places[i].file[j]))) {
                 return NULL;

@@ -28,8 +28,9 @@ cdef extern from "programs/plans.h" nogil:
     struct tf_planned:
         const char *file[2]
         int line[2]
-        const tf_blas_mode *mode
+        const void *what
     struct tf_plan:
         pass
-    const tf_plan *tf_plan_new(const tf_planned *, size_t, const tf_blas_mode *)
+    const tf_plan *tf_plan_new(const tf_planned *, size_t, const void *)
+    const void *tf_plan_here(const void *) noexcept
     void tf_plans_obey_regions(int)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from .call_sites import Frame
 from .naming import at, share, some
 
 _MOST = 4  # call sites that a line of advice names
-_CANCELS = 0.01  # of a call site's sums, from where on advice names it
+_LOST = 0.01  # of a call site's sums, from where on advice names it
 
 _PRODUCTS = "products"
 #: Computations of float32 values that are not rounded, and the reason.
@@ -84,6 +84,8 @@ class ArithmeticCallSite:
     canceled_sums: int
     #: the most bits that one sum lost
     most_bits_lost: int
+    #: sums of two operands that are the larger one, though the other is not zero
+    absorbed_sums: int
 
 
 def arithmetic_call_sites() -> tuple[ArithmeticCallSite, ...]:
@@ -109,8 +111,7 @@ def table(format: str, sites: Sequence[ArithmeticCallSite], most: int = 30) -> T
     """The call sites with the most results: shares in percent, errors in ulps."""
     header = [
         "call site", "dtype", "results", "% inexact", "% overflow", "% underflow",
-        "NaN", "mean ulps", "max ulps", "% canceled", "% zero", "bits lost",
-        "% rounded operands",
+        "NaN", "mean ulps", "max ulps", "% absorbed", "% canceled",
     ]  # fmt: skip
     rows = [
         [
@@ -123,10 +124,8 @@ def table(format: str, sites: Sequence[ArithmeticCallSite], most: int = 30) -> T
             str(site.nans),
             number(site.mean_ulps),
             number(site.largest_ulps),
-            share(site.canceled_sums, site.sums),
-            share(site.zero_sums, site.sums),
-            str(site.most_bits_lost) if site.sums else "-",
-            share(site.rounded_operands, site.operands),
+            share(site.absorbed_sums, site.sums),
+            share(site.canceled_sums + site.zero_sums, site.sums),
         ]
         for site in sites[:most]
     ]
@@ -170,7 +169,7 @@ def advise(format: str, sites: Sequence[ArithmeticCallSite]) -> tuple[Advice, ..
         ("Operands underflow", "operand_underflows", "operands"),
     )
     lines = [_out_of_range(sites, f"{x} in {format}", y, z) for x, y, z in ranges]
-    lines.append(_canceled(sites, bits))
+    lines += [_absorbed(sites), _canceled(sites, bits)]
     return (*(line for line in lines if line), _errors(sites), _not_reached(format))
 
 
@@ -191,17 +190,33 @@ def _out_of_range(
     return Advice("out_of_range", f"{title}: {some(names, _MOST)}")
 
 
+def _absorbed(sites: Iterable[ArithmeticCallSite]) -> Advice | None:
+    found = _lost(sites, lambda site: site.absorbed_sums)
+    return found and Advice(
+        "absorbed",
+        f"Sums that absorb an operand, which leaves the other unchanged: {found}. Keep"
+        " the sum in float32, add with compensation, or round stochastically: see"
+        f" {page('how_to/arithmetic')}",
+    )
+
+
 def _canceled(sites: Iterable[ArithmeticCallSite], bits: int) -> Advice | None:
-    those = [x for x in sites if x.canceled_sums + x.zero_sums > _CANCELS * x.sums]
-    if not those:
-        return None
-    those.sort(key=lambda x: -(x.canceled_sums + x.zero_sums) / x.sums)
-    text = f"Sums that lost more than half of {bits} bits by cancellation"
-    names = [
-        f"{where(x)} ({share(x.canceled_sums + x.zero_sums, x.sums)} % of {x.sums})"
-        for x in those
-    ]
-    return Advice("canceled_digits", f"{text}: {some(names, _MOST)}")
+    found = _lost(sites, lambda site: site.canceled_sums + site.zero_sums)
+    return found and Advice(
+        "canceled_digits",
+        f"Sums that lose more than half of {bits} bits by cancellation, which enlarges"
+        f" earlier errors: {found}",
+    )
+
+
+def _lost(
+    sites: Iterable[ArithmeticCallSite], count: Callable[[ArithmeticCallSite], int]
+) -> str:
+    """Name the call sites where the largest share of sums is lost; "": there are none."""
+    those = [x for x in sites if count(x) > _LOST * x.sums]
+    those.sort(key=lambda x: -count(x) / x.sums)
+    names = [f"{where(x)} ({share(count(x), x.sums)} % of {x.sums})" for x in those]
+    return some(names, _MOST)
 
 
 def _errors(sites: Sequence[ArithmeticCallSite]) -> Advice:

@@ -164,14 +164,7 @@ class report:
         ending = "" if error is None else f"raised {kind_and_message(error)}"
         made = Report(run, self._options, ending)
         if self._trial is not None and error is None:
-            from .trial import try_function
-
-            made.trial = try_function(
-                self._trial,
-                made.call_sites,
-                made.target_db,
-                self._options.collector.dots,
-            )
+            made.try_function(self._trial)
         self._made = made
 
     @property

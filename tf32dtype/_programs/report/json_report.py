@@ -31,7 +31,9 @@ def to_json(report: Report) -> str:
         "left_out": run.left_out,
         "without_call_site": run.without_call_site,
         "call_sites": [_call_site(run, one) for one in report.call_sites],
-        "arithmetic": report.arithmetic and report.arithmetic.record(),
+        "arithmetic": report.arithmetic
+        and report.arithmetic.record()
+        | (report.lines.records() if report.lines else {}),
         "trial": report.trial and report.trial.record(report.target_db),
         "not_reached": [asdict(one) for one in run.not_reached],
         "advice": [asdict(line) for line in report.advice],

@@ -27,9 +27,8 @@ With --arithmetic, for each ufunc of a line, compared with float64:
 % overflow        results above the format's range
 % underflow       inexact results below the format's normal values
 mean, max ulps    errors in units of the format's last place
-% canceled        sums that lost more than half of the format's bits; % zero: all bits
-bits lost         the most bits that one sum lost
-% rounded operands  operands that the format did not hold
+% absorbed        sums x + y that are x, though y is not 0
+% canceled        sums that lost more than half of the format's bits, or all
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..._base.errors import UserError
 from ..._base.whole_files import write_whole
@@ -11,13 +11,15 @@ from ..._base.wording import brief
 from .advice import Advice, CallSiteReport, advise
 from .arithmetic import Arithmetic
 from .call_sites import NotReached, Run
+from .culprits import LineTrials, try_lines_of_function, try_lines_of_program
 from .figures import measure
 from .html import to_html
 from .json_report import to_json
 from .options import ReportOptions
 from .output import check_folder
+from .program_runs import ProgramRuns
 from .table import print_report
-from .trial import Outcome
+from .trial import Outcome, try_function, try_program
 from .verdict import judge
 
 _LEAST_SECONDS = 0.5  # to measure in, however short the run
@@ -49,6 +51,8 @@ class Report:
         The trial of the program, if there was one.
     arithmetic : Arithmetic or None
         The effects of rounding NumPy's arithmetic, if it was rounded.
+    lines : LineTrials or None
+        The trials of the program's lines in the format of the arithmetic, if any.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Report:
         self.ending = ending
         self.target_db = options.target_db
         self.exact = options.exact
+        self._options = options
         self.named = options.named
         seconds = None if options.exact else max(_LEAST_SECONDS, _SHARE * run.seconds)
         sites = sorted(run.call_sites, key=lambda site: -site.multiply_adds)
@@ -71,9 +76,40 @@ class Report:
             for site, found in zip(sites, figures, strict=True)
         )
         self.trial: Outcome | None = None
+        self.lines: LineTrials | None = None
         self.arithmetic: Arithmetic | None = None
         if options.arithmetic is not None:
             self.arithmetic = Arithmetic.last(options.arithmetic)
+
+    def try_program(
+        self, runs: ProgramRuns, tell: Callable[[str], None] = lambda line: None
+    ) -> None:
+        """Run a program again: in the advised precisions, or line by line in a format.
+
+        Parameters
+        ----------
+        runs : ProgramRuns
+            The program, which it has watched.
+        tell : callable
+            Given a line for the user before the program runs.
+        """
+        sites, seconds, options = self.call_sites, self.run.seconds, self._options
+        if self.arithmetic is not None:
+            self.lines = try_lines_of_program(
+                runs, self.arithmetic.call_sites, sites, seconds, options, tell
+            )
+        elif sites:
+            self.trial = try_program(runs, sites, seconds, options, tell)
+
+    def try_function(self, function: Callable[[], Any]) -> None:
+        """Call a function again: as `try_program`."""
+        sites, options = self.call_sites, self._options
+        if self.arithmetic is not None:
+            self.lines = try_lines_of_function(
+                function, self.arithmetic.call_sites, sites, options
+            )
+        else:
+            self.trial = try_function(function, sites, options)
 
     @property
     def advice(self) -> tuple[Advice, ...]:
@@ -82,7 +118,12 @@ class Report:
         products = advise(self.run, self.call_sites, self.target_db, tried)
         if self.arithmetic is None:
             return products
-        return (*(products if self.call_sites else ()), *self.arithmetic.advice)
+        lines = self.lines.advice if self.lines else ()
+        return (
+            *lines,
+            *(products if self.call_sites else ()),
+            *self.arithmetic.advice,
+        )
 
     @property
     def keeps_results(self) -> bool:

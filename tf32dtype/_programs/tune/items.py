@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..plan_lines import Line, folders, name_line
-from ..plans import Plan, PlannedCallSite
+from ..plans import NONE, Plan, PlannedCallSite
 
 
 @dataclass
@@ -18,7 +18,9 @@ class Item:
 
     user: Line | None
     library: Line | None
-    #: by dtype
+    #: it is tuned for its ufuncs, not for its products
+    of_ufuncs: bool = False
+    #: by dtype; of ufuncs their results
     multiply_adds: dict[str, int] = field(default_factory=dict)
     routines: set[str] = field(default_factory=set)
     #: by precision: the least of its routines and dtypes, in dB
@@ -48,13 +50,13 @@ class Item:
 
     def planned(self, precision: str | None) -> PlannedCallSite:
         """As a plan has it."""
-        return PlannedCallSite(
-            precision,
-            self.user,
-            self.library,
-            ", ".join(sorted(self.routines)),
-            ", ".join(sorted(self.multiply_adds)),
+        routines, dtypes = map(
+            ", ".join, map(sorted, (self.routines, self.multiply_adds))
         )
+        site = PlannedCallSite(precision, self.user, self.library, routines, dtypes)
+        if self.of_ufuncs:
+            return replace(site, precision="", arithmetic=precision or NONE)
+        return site
 
 
 @dataclass
@@ -95,8 +97,10 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
         if lost or not any(lines):
             found.nameless[dtype] = found.nameless.get(dtype, 0) + adds
             continue
-        key = lines[0], lines[1]
-        known.setdefault(key, Item(*key)).take(record)
+        of_ufuncs = record["of_ufuncs"]
+        # What NumPy computes for a line by several of its own has one format.
+        key = lines[0], None if of_ufuncs and lines[0] else lines[1]
+        known.setdefault(key, Item(*key, of_ufuncs)).take(record)
     found.items = sorted(
         known.values(),
         key=lambda item: (-item.work, str(item.user), str(item.library)),

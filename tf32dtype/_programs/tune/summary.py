@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TextIO
 
 from ..._base.text import Table, decibels, number
+from .items import Item
 from .peaks import PEAKS, gain
 from .tune import Tuned
 
@@ -15,19 +16,24 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
     found = tuned.items
     others = sum(found.foreign.values()) + sum(found.nameless.values())
     total = sum(item.work for item in found.items) + others
+    of_ufuncs = any(item.of_ufuncs for item in found.items)
     rows = [
         [
             item.name,
             name or "none",
             f"{100 * item.work / max(total, 1):.1f}",
-            decibels(item.snr[name]) if name in item.snr else "-",
+            *([] if of_ufuncs else [_snr(item, name)]),
             ", ".join(sorted(item.routines)),
             ", ".join(sorted(item.multiply_adds)),
         ]
         for item, name in zip(found.items, tuned.precisions, strict=True)
     ]
     header = ["call site", "precision", "% work", "SNR dB", "routine", "dtype"]
-    Table("Lowest sufficient precision of each call site", header, rows).print(stream)
+    title = "Lowest sufficient precision of each call site"
+    if of_ufuncs:
+        header = ["call site", "format", "% results", "ufuncs", "dtype"]
+        title = "Lowest sufficient format of each line's ufuncs"
+    Table(title, header, rows).print(stream)
     if found.nameless:
         share = 100 * sum(found.nameless.values()) / max(total, 1)
         print(
@@ -46,8 +52,12 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
         f" {number(tolerance)}); {tuned.runs} runs",
         file=stream,
     )
-    for line in gains(tuned):
+    for line in () if of_ufuncs else gains(tuned):
         print(line, file=stream)
+
+
+def _snr(item: Item, name: str | None) -> str:
+    return decibels(item.snr[name]) if name in item.snr else "-"
 
 
 def gains(tuned: Tuned) -> list[str]:

@@ -42,7 +42,7 @@ class TuneOptions:
     absolute: bool
     #: the plan's file
     out: str
-    #: the cheapest first
+    #: the cheapest first; of products, or the formats of ufuncs
     precisions: tuple[str, ...]
     jobs: int = 1
     #: seconds
@@ -50,6 +50,8 @@ class TuneOptions:
     #: which products obey: a plan without call sites
     reach: Plan = field(default_factory=Plan)
     resumes: bool = False
+    #: whether call sites of ufuncs are tuned, not those of products
+    of_ufuncs: bool = False
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Tuner:
             options.check.text,
             options.absolute,
             options.precisions,
+            options.of_ufuncs,
             plan_text(options.reach),
             [platform.python_version(), np.__version__, __version__],
             _contents([options.script] if options.script else []),
@@ -218,8 +221,7 @@ class Tuner:
             with text_files([""], ".json") as (path,):
                 words = ["-m", "tf32dtype", "report", "--quiet", "--no-trial"]
                 words += ["--json", path]
-                words += ["--precision", ",".join(options.precisions)]
-                words += ["--dots"] * options.reach.dots
+                words += self._report_words()
                 (trial,) = self._runner.run([words], self._limit)
                 self._advance()
                 with open(path, encoding="utf-8") as file:
@@ -231,16 +233,19 @@ class Tuner:
             report = json.loads(text)
             record = {
                 "folder": trial.folder,
-                "call_sites": _brief(report["call_sites"]),
+                "call_sites": _ufuncs(report)
+                if options.of_ufuncs
+                else _products(report),
             }
             self._journal.write(key, record)
         self._items = read_items(
             record, options.reach, (record["folder"], options.program.folder)
         )
         if not self._items.items:
+            what = "call ufuncs" if options.of_ufuncs else "make matrix multiplications"
             others = ", ".join(sorted(self._items.foreign))
             raise UserError(
-                "the program must make matrix multiplications to tune; got none"
+                f"the program must {what} to tune; got none"
                 + f". Use --float64 or --complex64 to include {others}" * bool(others)
             )
         where = folders()
@@ -249,6 +254,14 @@ class Tuner:
         ]
         paths = {find_file(line.file, where) for line in lines}
         self._base = self._hash(self._base, _contents(sorted(filter(None, paths))))
+
+    def _report_words(self) -> list[str]:
+        """Return the options of the report that finds the call sites."""
+        options = self.options
+        if options.of_ufuncs:  # rounded to float32, float32 numbers stay what they are
+            return ["--arithmetic", "float32"] + ["--float64"] * options.reach.float64
+        names = ",".join(options.precisions)
+        return ["--precision", names] + ["--dots"] * options.reach.dots
 
     # -- trials ---------------------------------------------------------------------
 
@@ -327,18 +340,33 @@ class Tuner:
         return hashlib.sha256(json.dumps(things).encode()).hexdigest()
 
 
-def _brief(sites: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the journal keeps of a report."""
+def _ufuncs(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the journal keeps of a report's ufuncs."""
+    return [
+        {name: site[name] for name in ("user", "library", "dtype")}
+        | {
+            "of_ufuncs": True,
+            "routine": site["function"],
+            "multiply_adds": site["results"],
+            "precisions": [],
+        }
+        for site in report["arithmetic"]["call_sites"]
+    ]
+
+
+def _products(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the journal keeps of a report's products."""
     names = ("user", "library", "dtype", "routine", "multiply_adds")
     return [
         {name: site[name] for name in names}
         | {
+            "of_ufuncs": False,
             "precisions": [
                 {"precision": one["precision"], "snr_db": one["snr_db"]}
                 for one in site["precisions"]
-            ]
+            ],
         }
-        for site in sites
+        for site in report["call_sites"]
     ]
 
 

@@ -25,7 +25,10 @@ cdef extern from "programs/arithmetic/loops.h" nogil:
     struct tf_round_counts:
         uint64_t calls
         uint64_t numbers
-    void tf_arithmetic_set(int, int)
+    const void *tf_arithmetic_settings(int, int)
+    void tf_arithmetic_set(const void *)
+    void tf_arithmetic_set_plan(const void *, const void *(*)(const void *) noexcept)
+    int tf_arithmetic_is_here()
     void tf_arithmetic_count(const tf_loop *, size_t)
     tf_round_counts tf_arithmetic_take_counts(tf_loop *)
     int tf_arithmetic_handler(tf_stub *, tf_call *)
@@ -53,6 +56,7 @@ cdef extern from "programs/arithmetic/figures.h" nogil:
         uint64_t sums
         uint64_t zero_sums
         uint64_t canceled_sums
+        uint64_t absorbed_sums
         int most_bits_lost
 
 

@@ -8,11 +8,40 @@ cdef bint loops_round = False    # while they are replaced
 cdef bint rounds_float64 = False
 
 
-def begin_arithmetic(str format_name, bint float64, bint watches):
+cdef int _arithmetic_number(str format_name) except -1:
+    """Return the number of a format, "float16" or "float32" (enum tf_number_kind)."""
+    if format_name in names:
+        return names.index(format_name)
+    if format_name == "float16":
+        return TF_FLOAT16
+    if format_name == "float32":
+        return TF_FLOAT32
+    raise ValueError("format_name must be one of"
+                     f" {', '.join([*names, 'float16', 'float32'])}; got {format_name!r}")
+
+
+cdef _address_of_settings(format_name, bint watches):
+    return 0 if format_name is None else <size_t>tf_arithmetic_settings(
+        _arithmetic_number(format_name), watches)
+
+
+cdef class ArithmeticPlan:
+    """A format for each call site of ufuncs, or None: not rounded. It is kept."""
+
+    cdef const void *plan
+
+    def __init__(self, call_sites, otherwise, bint watches):
+        formats = [*(site[2] for site in call_sites), otherwise]
+        self.plan = _new_plan(
+            call_sites, [_address_of_settings(name, watches) for name in formats])
+
+
+def begin_arithmetic(str format_name, bint float64, bint watches, plan=None):
     """Have NumPy's ufuncs round what they read and make, in all threads.
 
-    `format_name` is one of `names`, "float16" or "float32"; with `float64` float64 loops
-    do too; with `watches` figures are gathered by line, those of before are forgotten.
+    `format_name` is one of `names`, "float16" or "float32", or None with a plan, an
+    `ArithmeticPlan`; with `float64` float64 loops do too; with `watches` figures are
+    gathered by line, those of before are forgotten.
 
     Raises
     ------
@@ -22,23 +51,20 @@ def begin_arithmetic(str format_name, bint float64, bint watches):
         If there is no memory for it.
     """
     global loops_round, rounds_float64
-    cdef int i, number
+    cdef int i
+    cdef ArithmeticPlan planned = plan
     if loops_round:
         raise RuntimeError("arithmetic must not begin twice: NumPy's loops round")
-    if format_name in names:
-        number = names.index(format_name)
-    elif format_name in ("float16", "float32"):
-        number = TF_FLOAT16 if format_name == "float16" else TF_FLOAT32
+    if planned is None:
+        tf_arithmetic_set(
+            tf_arithmetic_settings(_arithmetic_number(format_name), watches))
     else:
-        raise ValueError("format_name must be one of"
-                         f" {', '.join([*names, 'float16', 'float32'])};"
-                         f" got {format_name!r}")
+        tf_arithmetic_set_plan(planned.plan, tf_plan_here)
     if rounding_loops == NULL:
         _find_loops()
     if watches and tf_ufunc_sites_begin(&tf_frames_finder) < 0:
         raise MemoryError("memory for figures by line cannot be allocated")
     take_arithmetic_counts()
-    tf_arithmetic_set(number, watches)
     rounds_float64 = float64
     _exchange_methods(True)
     loops_round = True

@@ -91,6 +91,8 @@ cdef object _compute_method(int which, PyObject *ufunc, PyObject *const *args,
                             Py_ssize_t count, PyObject *names):
     cdef Py_ssize_t i
     cdef char letter = 0
+    if not tf_arithmetic_is_here():
+        return rounded_originals[which](ufunc, args, count, names)
     cdef tuple known = rounded_arguments[which]
     cdef tuple named = <tuple>names if names != NULL else ()
     cdef dict arguments = {}

@@ -116,6 +116,8 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
     cdef void *original = scalar_originals[number]
     a, b = <object>first, None if second == NULL else <object>second
     cdef bint known = _can_round(type, a) and (count == 1 or _can_round(type, b))
+    if not tf_arithmetic_is_here():
+        return tf_call_slot(operation, original, first, second)
     try:
         if known:
             a = _rounded_operand(type, a, &given[0], &operands[0], &flags)

@@ -83,6 +83,18 @@ static void find_greatest(const struct tf_observed *seen, size_t at, size_t n,
     }
 }
 
+/* Of results of two operands those that are the greater one's, where the truth is not. */
+static void observe_absorbed(const double *result, const double *truth,
+                             const double *greatest, size_t n, struct tf_figures *figures)
+{
+    int64_t absorbed = 0;
+    for (size_t i = 0; i < n; i++) {
+        absorbed += (int64_t)(fabs(result[i]) == greatest[i]) &
+                    (int64_t)(greatest[i] < INFINITY) & (int64_t)(result[i] != truth[i]);
+    }
+    figures->absorbed_sums += (uint64_t)absorbed;
+}
+
 static void observe_sums(const struct tf_grid *grid, const double *truth,
                          const double *greatest, size_t n, struct tf_figures *figures)
 {
@@ -155,6 +167,9 @@ static void observe(const struct tf_grid *grid, const struct tf_observed *seen,
         observe_errors(grid, seen->result + at, seen->truth + at, greatest, n, figures);
         if (seen->adds) {
             observe_sums(grid, seen->truth + at, greatest, n, figures);
+            if (seen->input_count == 2) {
+                observe_absorbed(seen->result + at, seen->truth + at, greatest, n, figures);
+            }
         }
     }
 }
