@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..._base.text import decibels, number
+from ..._base.text import number
 from .advice import CallSiteReport
 from .call_sites import Frame, NotReached, Run
 from .exponents import Exponents
 from .figures import Errors
 from .html_style import SCRIPT, STYLE
 from .legend import rule
-from .naming import at, condition_text, exponents, numbered, shape, share, where
+from .naming import at, exponents, numbered, ratio, shape, share, snr_text, where
 from .plots import exponent_plot, snr_plot
 from .table import chief, library_of, title
 from .verdict import Verdict, acceptable
@@ -144,10 +144,10 @@ def _cells(
             yield _cell("-", -1e9)
         else:
             yield _cell(
-                decibels(errors.snr), errors.snr, _kind(errors, report.target_db)
+                snr_text(errors.snr), errors.snr, _kind(errors, report.target_db)
             )
     condition = figures.condition_median
-    yield _cell(condition_text(condition), condition)
+    yield _cell(ratio(condition), condition)
 
 
 def _cell(text: str, value: float | None = None, kind: str = "") -> str:
@@ -251,8 +251,8 @@ def _facts(run: Run, one: CallSiteReport) -> str:
         f" {site.caller or 'unknown'}; {part} % of the multiply-adds,"
         f" {number(site.seconds)} s. m x n x k: {shapes or '-'}."
         f" {numbered(figures.samples, 'sample')}, {figures.elements} elements of the"
-        f" product; condition {condition_text(figures.condition_median)} (median),"
-        f" {condition_text(figures.condition_largest)} (largest)."
+        f" product; condition {ratio(figures.condition_median)} (median),"
+        f" {ratio(figures.condition_largest)} (largest)."
     )
 
 
@@ -290,8 +290,8 @@ def _errors(report: Report, one: CallSiteReport) -> Iterable[str]:
         kind = _kind(errors, report.target_db)
         yield (
             f'<tr><td>{escape(errors.way.name)}</td><td class="{kind}">'
-            f"{decibels(errors.snr)}</td><td>{number(errors.largest_relative)}</td>"
-            f"<td>{number(errors.to_norm)}</td>"
+            f"{snr_text(errors.snr)}</td><td>{ratio(errors.largest_relative)}</td>"
+            f"<td>{ratio(errors.to_norm)}</td>"
             f"<td>{_two(errors.overflows, errors.result_overflows)}</td>"
             f"<td>{_two(errors.underflows, errors.result_underflows)}</td></tr>"
         )

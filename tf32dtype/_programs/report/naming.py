@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 
-from ..._base.text import number
+from ..._base.text import decibels, number
 from .call_sites import CallSite, Frame, Shape
 from .exponents import Exponents
 
@@ -51,9 +51,16 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}" if whole else "-"
 
 
-def condition_text(condition: float) -> str:
-    """A condition; "-" if none is known."""
-    return "-" if math.isnan(condition) else number(condition)
+def snr_text(snr: float) -> str:
+    """An SNR in dB; "none" if the relative error is infinite."""
+    return "none" if snr == -math.inf else decibels(snr)
+
+
+def ratio(x: float) -> str:
+    """A measured ratio; "infinite" in words, "-" if none is known."""
+    if math.isnan(x):
+        return "-"
+    return "infinite" if math.isinf(x) else number(x)
 
 
 def exponents(of: Exponents) -> str:

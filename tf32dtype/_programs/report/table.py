@@ -6,17 +6,18 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ..._base.text import Table, decibels, draws, number
+from ..._base.text import Table, draws, number
 from .advice import CallSiteReport
 from .call_sites import Run
 from .legend import legend
 from .naming import (
     MULTIPLICATION,
     at,
-    condition_text,
     exponents,
     numbered,
+    ratio,
     share,
+    snr_text,
     where,
 )
 
@@ -139,8 +140,8 @@ def _cells(
     yield exponents(figures.b)
     for name in columns:
         measured = figures.elements and name in figures.errors
-        yield decibels(figures.errors[name].snr) if measured else "-"
-    yield condition_text(figures.condition_median)
+        yield snr_text(figures.errors[name].snr) if measured else "-"
+    yield ratio(figures.condition_median)
 
 
 def has_library(sites: Sequence[CallSiteReport]) -> bool:
