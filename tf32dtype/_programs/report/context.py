@@ -210,6 +210,10 @@ class report:
         """
         self._report.print(stream)
 
+    def _repr_html_(self) -> str | None:
+        """Return the table and the advice in HTML; None before the block ends."""
+        return self._made.to_fragment() if self._made else None
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report as a page or as JSON.
 

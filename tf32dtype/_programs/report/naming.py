@@ -22,14 +22,18 @@ def where(site: CallSite) -> str:
 
 
 def at(frame: Frame) -> str:
-    """A frame: its file relative to the current folder, its line and its function."""
+    """A frame: its file relative to the current folder, its line and its function.
+
+    A line of a notebook is "In [3]:5".
+    """
+    file = shortened(frame.file) if frame.cell is None else frame.name
     function = "" if frame.function == "<module>" else f" {frame.function}"
-    return f"{shortened(frame.file)}:{frame.line}{function}"
+    return f"{file}:{frame.line}{function}"
 
 
 def shortened(path: str) -> str:
     """A path relative to the current folder if it is inside, its last parts if long."""
-    if path.startswith("<"):  # "<stdin>", a cell of a notebook
+    if path.startswith("<"):  # "<stdin>"
         return path
     try:
         relative = os.path.relpath(path)
