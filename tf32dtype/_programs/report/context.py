@@ -83,6 +83,7 @@ class report:
     Notes
     -----
     The command ``tf32dtype report script.py`` does the same for a program.
+    A notebook shows a report that is a cell's value as a table with the advice.
     See :doc:`/how_to/report` for the measurements.
 
     Examples

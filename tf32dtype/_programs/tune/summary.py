@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TextIO
 
-from ..._base.text import Table, decibels, number
+from ..._base.text import Table, number
+from ..report.naming import snr_text
 from .peaks import PEAKS, gain
 from .tune import Tuned
 
@@ -20,7 +21,7 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
             item.name,
             name or "none",
             f"{100 * item.work / max(total, 1):.1f}",
-            decibels(item.snr[name]) if name in item.snr else "-",
+            snr_text(item.snr[name]) if name in item.snr else "-",
             ", ".join(sorted(item.routines)),
             ", ".join(sorted(item.multiply_adds)),
         ]
