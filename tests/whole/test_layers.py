@@ -38,7 +38,7 @@ LAYERS = {
         __init__
     """,
     "tf32dtype._programs": """
-        variables source_folders plan_lines numpy_patch
+        variables source_folders plan_lines numpy_patch notebooks
         plans
         context arithmetic
         program streams preload

@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import _core
 from .._base.wording import brief, joined, one_of
-from .._formats.aliases import canonical, cure
+from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
 
 if TYPE_CHECKING:
@@ -167,10 +167,19 @@ def find_precision(name: object) -> Precision:
     Raises
     ------
     ValueError
-        For an unknown name; the error shows the nearest names.
+        For an unknown name; the error shows the nearest names. For a block format,
+        since src/matmul multiplies operands without scales for blocks of k.
     """
     text = name if isinstance(name, str) else ""
     row = _BY_NAME.get(text.lower()) or _BY_FORMAT.get(canonical(text))
+    if row is None and {*meanings(text)} <= {*BLOCK_FORMATS}:
+        kinds = ",".join(meanings(text))
+        raise ValueError(
+            "precision must not be a block format, which intercepted matrix"
+            f" multiplications cannot use; got {brief(name)}. To measure it, use"
+            f" `tf32dtype report --precision {kinds} PROGRAM` or `tf32dtype compare A B"
+            f" --precision {kinds}`. To multiply in it, use td.blocks.quantize"
+        )
     if row is None:
         fix = cure(text) or ""
         use = text.lower() in ("fp8", "float8") or "td.blocks" in fix

@@ -92,6 +92,8 @@ def find_line(line: Line, where: Sequence[str]) -> tuple[str, int]:
         If it is not there, or it is not certain which one is meant.
     """
     path = find_file(line.file, where)
+    if path is None and re.match(r"In \[\d+\]", line.file):
+        raise LineError(f"a cell of a notebook must be moved into a file: {line}")
     if path is None:
         raise LineError(f"file not found: {line}")
     found = _read(path)

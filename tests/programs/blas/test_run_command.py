@@ -453,7 +453,15 @@ def test_a_program_of_c(tmp_path: Path) -> None:
             "1 of 1 matrix multiplications ran in bf16",
         ),
         ({}, "0 of 1 matrix multiplications ran in a chosen precision"),
-        ({"TF32DTYPE_MATMUL_PRECISION": "bogus"}, '"bogus" is not a precision'),
+        ({"TF32DTYPE_MATMUL_PRECISION": "bogus"}, '"bogus" is not a precision; 0'),
+        *(
+            (
+                {"TF32DTYPE_MATMUL_PRECISION": name},
+                f'"{name}" is not a precision, and block formats are only for tf32dtype'
+                " report and tf32dtype compare; 0 of 1",
+            )
+            for name in td.blocks.formats
+        ),
         (
             {"TF32DTYPE_MATMUL_PRECISION": "bf16", "TF32DTYPE_BLAS": "dots,bogus"},
             'TF32DTYPE_BLAS must not have the option "bogus" with bf16; 0 of 1',

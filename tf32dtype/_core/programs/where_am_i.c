@@ -137,13 +137,21 @@ static char *text_of(PyObject *text)
     return out;
 }
 
+/* Whether a file's name is that of generated code, which libraries make: "<string>". Cells of
+ * IPython on a terminal have such names too. */
+static int is_generated(const char *file)
+{
+    const char cell[] = "<ipython-input-";
+    return file[0] == '<' && strncmp(file, cell, sizeof cell - 1) != 0;
+}
+
 /* Folders and regions are named without links. */
 static void classify(struct code *code)
 {
     char *real = realpath(code->file, NULL);
     const char *file = real ? real : code->file;
     code->is_users =
-        file[0] != '<' && (is_under(file, users) || !is_under(file, libraries));
+        !is_generated(file) && (is_under(file, users) || !is_under(file, libraries));
     code->is_own = is_under(file, own);
     code->region = is_in(file, code->function, except) ? 2
                    : is_in(file, code->function, only) ? 1

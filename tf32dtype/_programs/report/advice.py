@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..._base.text import decibels, number
+from ..._base.text import number
 from .call_sites import CallSite, NotReached, Run
 from .figures import Errors, Figures
 from .naming import (
     MULTIPLICATION,
-    condition_text,
     exponents,
     numbered,
+    ratio,
     share,
+    snr_text,
     some,
     where,
 )
@@ -163,7 +164,9 @@ def _figure(one: CallSiteReport) -> str:
 
 
 def _snr(errors: Errors) -> str:
-    return "exact" if errors.snr == math.inf else f"{decibels(errors.snr)} dB"
+    if errors.snr == -math.inf:
+        return "all digits wrong"
+    return "exact" if errors.snr == math.inf else f"{snr_text(errors.snr)} dB"
 
 
 def _patterns(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
@@ -211,7 +214,7 @@ def _cancellation(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
         return
     names = [
         f"{where(x.call_site)} ({x.verdict.digits}, condition"
-        f" {condition_text(x.figures.condition_median)})"
+        f" {ratio(x.figures.condition_median)})"
         for x in those
     ]
     yield Advice("canceled_digits", f"Canceled digits: {some(names, _MOST)}")

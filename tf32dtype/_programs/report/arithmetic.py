@@ -17,7 +17,7 @@ from ..._formats.quantize import target_dtype
 from ..._formats.table import formats
 from ..._matmul.precisions import precision_of_format
 from .advice import Advice
-from .call_sites import Frame
+from .call_sites import Frame, frame_of
 from .naming import at, share, some
 
 _MOST = 4  # call sites that a line of advice names
@@ -96,7 +96,7 @@ def arithmetic_call_sites() -> tuple[ArithmeticCallSite, ...]:
 
 def _call_site(row: dict[str, Any]) -> ArithmeticCallSite:
     ulps = row.pop("sum_of_ulps")
-    user, library = (row[name] and Frame(*row[name]) for name in ("user", "library"))
+    user, library = (frame_of(row[name]) for name in ("user", "library"))
     row |= {"user": user, "library": library if library != user else None}
     return ArithmeticCallSite(**row, mean_ulps=ulps / max(row["measured"], 1))
 
@@ -139,7 +139,7 @@ def records(format: str, sites: Sequence[ArithmeticCallSite]) -> dict[str, Any]:
         "call_sites": [
             asdict(site)
             | {
-                name: frame and frame._asdict()
+                name: frame and frame.record()
                 for name, frame in (("user", site.user), ("library", site.library))
             }
             for site in sites

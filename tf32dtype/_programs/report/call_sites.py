@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from ..notebooks import cell_of
+
 Array = NDArray[Any]
 Shape = tuple[int, int, int]
 
@@ -32,6 +34,22 @@ class Frame(NamedTuple):
     file: str
     line: int
     function: str
+    #: the number of the notebook's cell that the code is in; None: it is in a file
+    cell: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The file; a cell as the notebook shows it: "In [3]"."""
+        return self.file if self.cell is None else f"In [{self.cell}]"
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"file": self.name, "line": self.line, "function": self.function}
+
+
+def frame_of(row: tuple[str, int, str] | None) -> Frame | None:
+    """Return a frame from the file, line and function that `_core` has of it."""
+    return row and Frame(*row, cell_of(row[0]))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ... import _core
 from ..._base.errors import UserError
 from ..._base.version import __version__
 from ..source_folders import set_folders
-from .call_sites import CallSite, Frame, Run, Sample
+from .call_sites import CallSite, Run, Sample, frame_of
 from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
 from .regions import Region
 
@@ -134,7 +134,7 @@ def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
 
 
 def _call_site(number: int, row: dict[str, Any]) -> CallSite:
-    user, innermost = (row[name] and Frame(*row[name]) for name in ("user", "library"))
+    user, innermost = (frame_of(row[name]) for name in ("user", "library"))
     shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
     samples = []
     for (m, n, k), a, b in _core.take_samples(number):

@@ -83,6 +83,7 @@ class report:
     Notes
     -----
     The command ``tf32dtype report script.py`` does the same for a program.
+    A notebook shows a report that is a cell's value as a table with the advice.
     See :doc:`/how_to/report` for the measurements.
 
     Examples
@@ -202,6 +203,10 @@ class report:
             Where to print; standard output by default.
         """
         self._report.print(stream)
+
+    def _repr_html_(self) -> str | None:
+        """Return the table and the advice in HTML; None before the block ends."""
+        return self._made.to_fragment() if self._made else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report as a page or as JSON.

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..._base.text import decibels, number
+from ..._base.text import Table, number
 from .advice import CallSiteReport
 from .call_sites import Frame, NotReached, Run
 from .exponents import Exponents
 from .figures import Errors
 from .html_style import SCRIPT, STYLE
 from .legend import rule
-from .naming import at, condition_text, exponents, numbered, shape, share, where
+from .naming import at, exponents, numbered, ratio, shape, share, snr_text, where
 from .plots import exponent_plot, snr_plot
-from .table import chief, library_of, title
+from .table import call_sites_table, chief, ending, left_out, library_of, title
 from .verdict import Verdict, acceptable
 
 if TYPE_CHECKING:
@@ -60,6 +60,35 @@ def to_html(report: Report) -> str:
     )
 
 
+def to_fragment(report: Report) -> str:
+    """Return the table and the advice for a page that has its own style: a notebook's.
+
+    It has neither classes nor scripts, which would meet those of the page.
+    """
+    tables = [call_sites_table(report)] if report.call_sites else []
+    if report.arithmetic and report.arithmetic.call_sites:
+        tables.append(report.arithmetic.table())
+    lines = [title(report.run), ending(report)]
+    parts = [f"<p>{escape(line)}</p>" for line in lines if line]
+    for table in tables:
+        parts.append(f"<p>{escape(table.title)}</p>")
+        parts += _text_table(table, 'style="overflow-x: auto"', "<th>")
+    if more := left_out(report):
+        parts.append(f"<p>{escape(more)}</p>")
+    parts += ["<ul>", *(f"<li>{escape(x.text)}</li>" for x in report.advice), "</ul>"]
+    return "\n".join(parts)
+
+
+def _text_table(table: Table, wide: str, head: str) -> Iterable[str]:
+    """Return a table that the terminal shows."""
+    yield f"<div {wide}><table><thead><tr>"
+    yield "".join(f"{head}{escape(text)}</th>" for text in table.header)
+    yield "</tr></thead><tbody>"
+    for row in table.rows:
+        yield f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>"
+    yield "</tbody></table></div>"
+
+
 def _header(report: Report, name: str) -> Iterable[str]:
     run = report.run
     yield f"<h1>{escape(name)}</h1>"
@@ -74,8 +103,7 @@ def _header(report: Report, name: str) -> Iterable[str]:
         )
         + "</p>"
     )
-    if report.ending:
-        text = f"The program {report.ending}; the report covers the run before that."
+    if text := ending(report):
         yield f'<p class="ending">{escape(text)}</p>'
 
 
@@ -108,17 +136,12 @@ def _overview(report: Report) -> Iterable[str]:
 
 
 def _arithmetic(report: Report) -> Iterable[str]:
-    """Return the table that the terminal shows."""
+    """Return the table of the arithmetic."""
     if not report.arithmetic or not report.arithmetic.call_sites:
         return
     table = report.arithmetic.table()
     yield f"<h2>{escape(table.title)}</h2>"
-    yield '<div class="wide"><table><thead><tr>'
-    yield "".join(f'<th data-sort="">{escape(head)}</th>' for head in table.header)
-    yield "</tr></thead><tbody>"
-    for row in table.rows:
-        yield f"<tr>{''.join(_cell(text) for text in row)}</tr>"
-    yield "</tbody></table></div>"
+    yield from _text_table(table, 'class="wide"', '<th data-sort="">')
 
 
 def _cells(
@@ -144,10 +167,10 @@ def _cells(
             yield _cell("-", -1e9)
         else:
             yield _cell(
-                decibels(errors.snr), errors.snr, _kind(errors, report.target_db)
+                snr_text(errors.snr), errors.snr, _kind(errors, report.target_db)
             )
     condition = figures.condition_median
-    yield _cell(condition_text(condition), condition)
+    yield _cell(ratio(condition), condition)
 
 
 def _cell(text: str, value: float | None = None, kind: str = "") -> str:
@@ -251,8 +274,8 @@ def _facts(run: Run, one: CallSiteReport) -> str:
         f" {site.caller or 'unknown'}; {part} % of the multiply-adds,"
         f" {number(site.seconds)} s. m x n x k: {shapes or '-'}."
         f" {numbered(figures.samples, 'sample')}, {figures.elements} elements of the"
-        f" product; condition {condition_text(figures.condition_median)} (median),"
-        f" {condition_text(figures.condition_largest)} (largest)."
+        f" product; condition {ratio(figures.condition_median)} (median),"
+        f" {ratio(figures.condition_largest)} (largest)."
     )
 
 
@@ -269,7 +292,7 @@ def _source(frame: Frame | None) -> Iterable[str]:
     for n in range(first, last + 1):
         text = f'<span class="number">{n:5} </span>{escape(lines[n - 1].rstrip())}'
         shown.append(f'<span class="here">{text}</span>' if n == frame.line else text)
-    yield f'<p class="dim">{escape(frame.file)}</p>'
+    yield f'<p class="dim">{escape(frame.name)}</p>'
     yield "<pre>" + "\n".join(shown) + "</pre>"
 
 
@@ -290,8 +313,8 @@ def _errors(report: Report, one: CallSiteReport) -> Iterable[str]:
         kind = _kind(errors, report.target_db)
         yield (
             f'<tr><td>{escape(errors.way.name)}</td><td class="{kind}">'
-            f"{decibels(errors.snr)}</td><td>{number(errors.largest_relative)}</td>"
-            f"<td>{number(errors.to_norm)}</td>"
+            f"{snr_text(errors.snr)}</td><td>{ratio(errors.largest_relative)}</td>"
+            f"<td>{ratio(errors.to_norm)}</td>"
             f"<td>{_two(errors.overflows, errors.result_overflows)}</td>"
             f"<td>{_two(errors.underflows, errors.result_underflows)}</td></tr>"
         )

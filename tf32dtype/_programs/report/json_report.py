@@ -65,7 +65,7 @@ def _call_site(run: Run, one: CallSiteReport) -> dict[str, Any]:
 
 
 def _frame(frame: Frame | None) -> dict[str, Any] | None:
-    return frame and frame._asdict()
+    return frame and frame.record()
 
 
 def _ratio(part: float, whole: float) -> float | None:

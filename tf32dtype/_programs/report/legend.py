@@ -12,8 +12,9 @@ warning           values out of range, or digits that cancel
 calls             calls of the routine from this line
 % work, % time    share of all multiply-adds, and of the program's time
 exp. A, exp. B    smallest and largest exponent of the operands: e stands for 2^e
-NAME              SNR in dB: -20 log10 of the relative error, over all samples
-condition         median of |A||B| / |AB|
+NAME              SNR in dB: -20 log10 of the relative error, over all samples; "exact"
+                  without an error, "none" if the relative error is infinite
+condition         median of |A||B| / |AB|; "infinite" if the results are zero
 
 NAME is enough    the cheapest precision (fewest bits to multiply) within the target
 needs NAME        the same for a precision of several components (bf16x3), or float32

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 
-from ..._base.text import number
+from ..._base.text import decibels, number
 from .call_sites import CallSite, Frame, Shape
 from .exponents import Exponents
 
@@ -22,14 +22,18 @@ def where(site: CallSite) -> str:
 
 
 def at(frame: Frame) -> str:
-    """A frame: its file relative to the current folder, its line and its function."""
+    """A frame: its file relative to the current folder, its line and its function.
+
+    A line of a notebook is "In [3]:5".
+    """
+    file = shortened(frame.file) if frame.cell is None else frame.name
     function = "" if frame.function == "<module>" else f" {frame.function}"
-    return f"{shortened(frame.file)}:{frame.line}{function}"
+    return f"{file}:{frame.line}{function}"
 
 
 def shortened(path: str) -> str:
     """A path relative to the current folder if it is inside, its last parts if long."""
-    if path.startswith("<"):  # "<stdin>", a cell of a notebook
+    if path.startswith("<"):  # "<stdin>"
         return path
     try:
         relative = os.path.relpath(path)
@@ -51,9 +55,16 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}" if whole else "-"
 
 
-def condition_text(condition: float) -> str:
-    """A condition; "-" if none is known."""
-    return "-" if math.isnan(condition) else number(condition)
+def snr_text(snr: float) -> str:
+    """An SNR in dB; "none" if the relative error is infinite."""
+    return "none" if snr == -math.inf else decibels(snr)
+
+
+def ratio(x: float) -> str:
+    """A measured ratio; "infinite" in words, "-" if none is known."""
+    if math.isnan(x):
+        return "-"
+    return "infinite" if math.isinf(x) else number(x)
 
 
 def exponents(of: Exponents) -> str:

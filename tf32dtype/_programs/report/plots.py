@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from ..._base.text import decibels
 from ..._measures.format_facts import facts
 from .exponents import Exponents
 from .figures import Errors
+from .naming import snr_text
 from .verdict import acceptable
 
 _WIDTH = 540
@@ -93,7 +93,7 @@ def snr_plot(errors: Sequence[Errors], target_db: float) -> str:
             f'<rect class="{kind}" x="{_LEFT}" y="{y + 2}"'
             f' width="{max(end - _LEFT, 1):.1f}" height="11" rx="2"/>'
         )
-        parts.append(_text(end + 4, y + 12, decibels(one.snr), "start", "dim"))
+        parts.append(_text(end + 4, y + 12, snr_text(one.snr), "start", "dim"))
         y += _ROW
     at = x(target_db)
     parts.append(

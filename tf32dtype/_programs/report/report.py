@@ -13,7 +13,7 @@ from .arithmetic import Arithmetic
 from .call_sites import NotReached, Run
 from .culprits import LineTrials, try_lines_of_function, try_lines_of_program
 from .figures import measure
-from .html import to_html
+from .html import to_fragment, to_html
 from .json_report import to_json
 from .options import ReportOptions
 from .output import check_folder
@@ -142,6 +142,10 @@ class Report:
     def to_html(self) -> str:
         """Return the report as one HTML page that needs no network."""
         return to_html(self)
+
+    def to_fragment(self) -> str:
+        """Return the table and the advice in HTML, for a notebook."""
+        return to_fragment(self)
 
     def to_json(self) -> str:
         """Return the report as strict JSON; Inf and NaN are strings."""

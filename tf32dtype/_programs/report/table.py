@@ -6,17 +6,18 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ..._base.text import Table, decibels, draws, number
+from ..._base.text import Table, draws, number
 from .advice import CallSiteReport
 from .call_sites import Run
 from .legend import legend
 from .naming import (
     MULTIPLICATION,
     at,
-    condition_text,
     exponents,
     numbered,
+    ratio,
     share,
+    snr_text,
     where,
 )
 
@@ -57,25 +58,15 @@ def chief(sites: Sequence[CallSiteReport], named: Sequence[str] = ()) -> list[st
 
 def print_report(report: Report, stream: TextIO | None = None) -> None:
     """Write the report to a stream; None: standard output."""
-    run, sites = report.run, report.call_sites
-    print(title(run), file=stream)
+    sites = report.call_sites
+    print(title(report.run), file=stream)
     if report.ending:
-        print(
-            f"The program {report.ending}; the report covers the run before that.",
-            file=stream,
-        )
+        print(ending(report), file=stream)
     print(file=stream)
     if sites:
-        _table(run, sites, report.named).print(stream)
-        more = sites[_MOST:]
-        if more:
-            part = share(
-                sum(x.call_site.multiply_adds for x in more), run.multiply_adds
-            )
-            print(
-                f"and {numbered(len(more), 'call site')} with {part} % of the work",
-                file=stream,
-            )
+        call_sites_table(report).print(stream)
+        if more := left_out(report):
+            print(more, file=stream)
         print(file=stream)
     if report.arithmetic and report.arithmetic.call_sites:
         report.arithmetic.table().print(stream)
@@ -85,6 +76,23 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
         print(file=stream)
     for one in report.advice:
         _say(one.text, stream, _COLORS[one.kind])
+
+
+def ending(report: Report) -> str:
+    """Return how the program ended, in a sentence; "" if it ended well."""
+    if not report.ending:
+        return ""
+    return f"The program {report.ending}; the report covers the run before that."
+
+
+def left_out(report: Report) -> str:
+    """Return a line on the call sites that the table leaves out; "" if none is."""
+    more = report.call_sites[_MOST:]
+    if not more:
+        return ""
+    adds = sum(x.call_site.multiply_adds for x in more)
+    part = share(adds, report.run.multiply_adds)
+    return f"and {numbered(len(more), 'call site')} with {part} % of the work"
 
 
 def title(run: Run) -> str:
@@ -98,8 +106,10 @@ def title(run: Run) -> str:
     )
 
 
-def _table(run: Run, sites: Sequence[CallSiteReport], named: Sequence[str]) -> Table:
-    columns = chief(sites, named)
+def call_sites_table(report: Report) -> Table:
+    """Return the table of call sites, the heaviest ones."""
+    run, sites = report.run, report.call_sites
+    columns = chief(sites, report.named)
     header = [
         "call site",
         *(["library"] if has_library(sites) else []),
@@ -141,8 +151,8 @@ def _cells(
     yield exponents(figures.b)
     for name in columns:
         measured = figures.elements and name in figures.errors
-        yield decibels(figures.errors[name].snr) if measured else "-"
-    yield condition_text(figures.condition_median)
+        yield snr_text(figures.errors[name].snr) if measured else "-"
+    yield ratio(figures.condition_median)
 
 
 def has_library(sites: Sequence[CallSiteReport]) -> bool:

@@ -128,7 +128,7 @@ def lowered(reports: Sequence[CallSiteReport], dots: bool) -> Lowered:
     where = folders()
     rows: dict[Any, list[tuple[CallSite, Way | None]]] = {}
     for site, figures, verdict in reports:
-        frames = [x and x._asdict() for x in (site.user, site.library)]
+        frames = [x and x.record() for x in (site.user, site.library)]
         lines = [line_of(frame, (os.sep, os.sep), where) for frame in frames]
         if any(lines) and all(
             x is None or y for x, y in zip(frames, lines, strict=True)
@@ -160,6 +160,9 @@ def lowered(reports: Sequence[CallSiteReport], dots: bool) -> Lowered:
 
 
 def _nothing(reports: Sequence[CallSiteReport]) -> str:
+    sites = [one.call_site for one in reports]
+    if any(x and x.cell is not None for s in sites for x in (s.user, s.library)):
+        return "its call sites are in a notebook. Move the code into a file"
     if any(x.verdict.way and x.verdict.kind == "sufficient" for x in reports):
         return "it cannot run in these formats, or the source cannot be read"
     return "no call site bears a lower precision"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TextIO
 
-from ..._base.text import Table, decibels, number
+from ..._base.text import Table, number
+from ..report.naming import snr_text
 from .items import Item
 from .peaks import PEAKS, gain
 from .tune import Tuned
@@ -57,7 +58,7 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
 
 
 def _snr(item: Item, name: str | None) -> str:
-    return decibels(item.snr[name]) if name in item.snr else "-"
+    return snr_text(item.snr[name]) if name in item.snr else "-"
 
 
 def gains(tuned: Tuned) -> list[str]:

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "programs/blas/preload/preload.h"
@@ -28,11 +29,27 @@ static tf32dtype_total_fn *other_total;
 
 /* -- settings ---------------------------------------------------------------------- */
 
+/* As tf32dtype/_formats/aliases.py names block formats. */
+static int is_block_format(const char *name)
+{
+    const char *const beginnings[] = {"mxfp", "mxint", "nvfp", "tcfp", "int"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
+        if (strncasecmp(name, beginnings[i], strlen(beginnings[i])) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int set_precision(const char *name)
 {
     const struct tf_precision_row *row = tf_find_precision(name);
     if (!row) {
-        snprintf(complaint, sizeof complaint, "\"%.40s\" is not a precision", name);
+        const char *block = is_block_format(name)
+                                ? ", and block formats are only for tf32dtype report and"
+                                  " tf32dtype compare"
+                                : "";
+        snprintf(complaint, sizeof complaint, "\"%.40s\" is not a precision%s", name, block);
         return -1;
     }
     precision_name = row->name;
