@@ -25,8 +25,8 @@ from .._base.text import import_all, progress
 from .._matmul.precisions import PRECISIONS
 from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.report import collect
-from .._programs.report.context import kind_and_message
 from .._programs.report.legend import explanation
+from .._programs.report.naming import kind_and_message
 from .._programs.report.options import TARGET_DB, options
 from .._programs.report.output import check_folder
 from .._programs.report.program_runs import ProgramRuns

@@ -33,7 +33,7 @@ from .._programs.plan_lines import search_first
 from .._programs.plans import read_plan
 from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.reached import print_reached, reached
-from .._programs.report.context import kind_and_message
+from .._programs.report.naming import kind_and_message
 from .._programs.report.not_reached import Counts, watch_loops
 from .._programs.report.options import arithmetic_format
 from .._programs.report.output import check_folder

@@ -81,8 +81,8 @@ def _add_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--arithmetic",
         metavar="FORMATS",
-        help="choose formats of NumPy's ufuncs, not precisions of multiplications: among"
-        " these, separated by commas (default: multiplications)",
+        help="choose formats of NumPy's ufuncs, not precisions of multiplications:"
+        " among these, separated by commas (default: multiplications)",
     )
     for name, what in (
         ("--float64", "include float64 multiplications or ufuncs (default: no)"),

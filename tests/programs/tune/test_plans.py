@@ -50,6 +50,7 @@ sites = st.builds(
     st.none() | lines,
     st.just("gemm"),
     st.just("float32"),
+    st.sampled_from([None, "bf16", "none"]),
 )
 plans = st.builds(
     Plan,
@@ -61,6 +62,7 @@ plans = st.builds(
     st.sampled_from(
         [(), (("check", 'regex:"\\d\n'), ("tolerance", 1e-6), ("final", True))]
     ),
+    st.sampled_from([None, "bf16"]),
 )
 
 

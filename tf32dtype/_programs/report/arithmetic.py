@@ -191,8 +191,9 @@ def _out_of_range(
 
 
 def _absorbed(sites: Iterable[ArithmeticCallSite]) -> Advice | None:
-    found = _lost(sites, lambda site: site.absorbed_sums)
-    return found and Advice(
+    if not (found := _lost(sites, lambda site: site.absorbed_sums)):
+        return None
+    return Advice(
         "absorbed",
         f"Sums that absorb an operand, which leaves the other unchanged: {found}. Keep"
         " the sum in float32, add with compensation, or round stochastically: see"
@@ -201,8 +202,9 @@ def _absorbed(sites: Iterable[ArithmeticCallSite]) -> Advice | None:
 
 
 def _canceled(sites: Iterable[ArithmeticCallSite], bits: int) -> Advice | None:
-    found = _lost(sites, lambda site: site.canceled_sums + site.zero_sums)
-    return found and Advice(
+    if not (found := _lost(sites, lambda x: x.canceled_sums + x.zero_sums)):
+        return None
+    return Advice(
         "canceled_digits",
         f"Sums that lose more than half of {bits} bits by cancellation, which enlarges"
         f" earlier errors: {found}",
@@ -212,7 +214,7 @@ def _canceled(sites: Iterable[ArithmeticCallSite], bits: int) -> Advice | None:
 def _lost(
     sites: Iterable[ArithmeticCallSite], count: Callable[[ArithmeticCallSite], int]
 ) -> str:
-    """Name the call sites where the largest share of sums is lost; "": there are none."""
+    """Name the call sites where the largest share of sums is lost; "" if none is."""
     those = [x for x in sites if count(x) > _LOST * x.sums]
     those.sort(key=lambda x: -count(x) / x.sums)
     names = [f"{where(x)} ({share(count(x), x.sums)} % of {x.sums})" for x in those]

@@ -160,6 +160,7 @@ class report:
             self._rounded.__exit__(None, None, None)
         finally:
             run = self._collector.stop()
+        from .naming import kind_and_message
         from .report import Report
 
         ending = "" if error is None else f"raised {kind_and_message(error)}"
@@ -217,10 +218,3 @@ class report:
             The file, which ends in ".html" or ".json".
         """
         self._report.save(os.fspath(path))
-
-
-def kind_and_message(error: BaseException) -> str:
-    """Return an exception in one line."""
-    name = type(error).__name__
-    lines = str(error).splitlines()
-    return f"{name}: {lines[0]}" if lines else name

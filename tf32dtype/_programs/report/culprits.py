@@ -7,6 +7,7 @@ by halves as long as they change the results.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -25,10 +26,10 @@ from .advice import Advice, CallSiteReport
 from .arithmetic import ArithmeticCallSite
 from .call_sites import Frame
 from .changes import Output, values_of
-from .naming import at, joined, numbered
+from .naming import at, joined, kind_and_message, numbered
 from .options import ReportOptions
 from .program_runs import ProgramRuns
-from .trial import Outcome, compared
+from .trial import Outcome, compared, unchanged_values
 
 _ONE_BY_ONE = 5  # lines
 _MOST_RUNS = 32
@@ -105,7 +106,7 @@ class LineTrials:
             "together": self.together.record(self.target_db),
             "trials": [
                 {
-                    **one.line._asdict(),
+                    **one.line.record(),
                     "alone": one.only.largest,
                     "without": one.without.largest,
                     "outcomes": {
@@ -189,7 +190,7 @@ def _candidates(
     found, others = [], 0
     for key in sorted(harm, key=lambda key: harm[key], reverse=True):
         frame, is_user = frames.get(key, (None, True))
-        line = frame and line_of(frame._asdict(), ("", ""), where)
+        line = frame and line_of(frame.record(), (os.sep, os.sep), where)
         if frame is None or line is None:
             others += 1
             continue
@@ -336,8 +337,7 @@ def try_lines_of_function(
     assert options.arithmetic is not None
     trials = LineTrials(options.arithmetic, options.target_db)
     with _kept(trials):
-        with matmul_precision(None):
-            first, again = values_of(function()), values_of(function())
+        first, again = unchanged_values(function)
 
         def attempt(plans: Sequence[Plan]) -> list[Outcome]:
             found = []
@@ -347,8 +347,7 @@ def try_lines_of_function(
                         try:
                             other = values_of(function())
                         except Exception as error:
-                            failure = f"{type(error).__name__}: {error}"
-                            found.append(Outcome(failure=failure))
+                            found.append(Outcome(failure=kind_and_message(error)))
                             continue
                     found.append(
                         Outcome(**compared(first, again, other, options.target_db))

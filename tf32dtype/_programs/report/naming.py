@@ -91,3 +91,10 @@ def joined(names: Sequence[str]) -> str:
 def numbered(count: int, one: str) -> str:
     """ "1 call", "2 calls"."""
     return f"{count} {one}" + "s" * (count != 1)
+
+
+def kind_and_message(error: BaseException) -> str:
+    """Return an exception in one line."""
+    name = type(error).__name__
+    lines = str(error).splitlines()
+    return f"{name}: {lines[0]}" if lines else name

@@ -25,7 +25,7 @@ from ..tune.tune import LONGER, SECONDS
 from .advice import Advice, CallSiteReport
 from .call_sites import CallSite
 from .changes import Change, Output, compare, has_numbers, values_of
-from .naming import MULTIPLICATION, joined, numbered
+from .naming import MULTIPLICATION, joined, kind_and_message, numbered
 from .options import ReportOptions
 from .program_runs import NO_NUMBERS, ProgramRuns
 from .verdict import tolerance
@@ -290,10 +290,7 @@ def try_function(
     """Call a function twice unchanged, and once in the advised precisions."""
     try:
         found = lowered(reports, options.collector.dots)
-        with matmul_precision(None):
-            first, again = values_of(function()), values_of(function())
-        if not has_numbers(first):
-            raise CheckError(NO_NUMBERS)
+        first, again = unchanged_values(function)
         before = _emulated_calls()
         with (
             text_files([plan_text(found.plan)], ".toml") as (path,),
@@ -302,7 +299,7 @@ def try_function(
             try:
                 other = values_of(function())
             except Exception as error:
-                return found.outcome(failure=f"{type(error).__name__}: {error}")
+                return found.outcome(failure=kind_and_message(error))
         if _emulated_calls() == before:
             raise CheckError("the function makes none of these multiplications")
         return found.outcome(**compared(first, again, other, options.target_db))
@@ -310,6 +307,24 @@ def try_function(
         return Outcome(why=str(error))
     except KeyboardInterrupt:
         return Outcome(why="it was interrupted")
+
+
+def unchanged_values(function: Callable[[], Any]) -> tuple[Output, Output]:
+    """Call a function twice, and return the numbers of its results.
+
+    Raises
+    ------
+    CheckError
+        If it fails, or there are no numbers.
+    """
+    with matmul_precision(None):
+        try:
+            first, again = values_of(function()), values_of(function())
+        except Exception as error:
+            raise CheckError(f"the function raised {kind_and_message(error)}") from None
+    if not has_numbers(first):
+        raise CheckError(NO_NUMBERS)
+    return first, again
 
 
 def _emulated_calls() -> int:
