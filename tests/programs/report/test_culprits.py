@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import tf32dtype as td
 from tests.support import forks
+from tests.support.documents import HOW_TO
 from tf32dtype import _core
 
 if not (_core.blas_available() and _core.frames_are_known()):
@@ -78,6 +80,15 @@ def test_the_line_that_absorbs(tmp_path: Path) -> None:
     assert found["untried_lines"] == 0
     assert len(found["trials"]) + found["harmless_lines"] == 11
     assert {x.name for x in tmp_path.iterdir()} == {"x.py", "r.json"}
+
+
+def test_the_page(tmp_path: Path) -> None:
+    section = (HOW_TO / "arithmetic.md").read_text().split("\n## Which line changes")[1]
+    code, text = re.findall(r"```(?:py|text)\n(.*?)```", section, re.S)[:2]
+    (tmp_path / "heat.py").write_text(code)
+    words = ("report", "--arithmetic", "bf16", "heat.py")
+    done = forks.python("-m", "tf32dtype", *words, cwd=tmp_path)
+    assert text in done.stdout
 
 
 def test_the_line_of_a_product(tmp_path: Path) -> None:
