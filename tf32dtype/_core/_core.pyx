@@ -52,7 +52,7 @@ __all__ = [
     "calls_without_call_site", "count_call", "count_loops", "count_nonzero", "count_scope",
     "counted", "current_precision", "dlpack_describe", "dlpack_export", "dlpack_take",
     "dot", "dot_operands", "end_arithmetic", "exact_number", "facts", "fma_matmul",
-    "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
+    "follow_results", "followed_sums", "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
     "frames_are_known",
     "free_buffers", "from_bits_of", "inner", "instruction_sets", "is_close", "isa",
     "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "mma_trace", "named_counts", "names",

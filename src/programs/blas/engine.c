@@ -205,12 +205,9 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
     if (judge_call(target, &arguments, &verdict) < 0) {
         return 0;
     }
-    void *context = NULL;
-    if (watch) {
-        const struct tf_blas_watched seen = {&target->name, &arguments, target->caller,
-                                             verdict.sizes};
-        context = watch->before(&seen);
-    }
+    const struct tf_blas_watched seen = {&target->name, &arguments, target->caller,
+                                         verdict.sizes};
+    void *context = watch ? watch->before(&seen) : NULL;
     const double began = context ? seconds_now() : 0;
     int done = 0;
     if (verdict.fate == TF_OBEYED) {
@@ -232,7 +229,7 @@ static int do_product(struct tf_blas_target *target, struct tf_call *call)
             make_call(target, call);
             done = 1;
         }
-        watch->after(context, seconds_now() - began);
+        watch->after(context, &seen, seconds_now() - began);
     }
     return done;
 }

@@ -84,7 +84,7 @@ struct tf_blas_watcher {
     /* Returns what `after` is to be given, with the time that the call takes; NULL if that
      * is of no interest. */
     void *(*before)(const struct tf_blas_watched *call);
-    void (*after)(void *context, double seconds);
+    void (*after)(void *context, const struct tf_blas_watched *call, double seconds);
 };
 void tf_blas_set_watcher(const struct tf_blas_watcher *watcher);
 int tf_blas_is_watched(void);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/arithmetic/followed.h"
+
 static struct tf_site_table table = {
     .count = 1 << 16, .size = sizeof(struct tf_product_site), .has_counts = 1,
     .in_child = tf_product_sites_end};
@@ -189,6 +191,21 @@ static struct tf_product_site *site_of_thread(const struct tf_blas_watched *call
     return site_of(call, last && last->session == session ? &last->source : &source, 1);
 }
 
+/* Whether the operands of this thread's call were sampled: then its result is followed. */
+static _Thread_local int sampled;
+
+static int follow(void *site, const struct tf_blas_product *product)
+{
+    const struct tf_followed_result result = {
+        product->type == 's' ? 'f' : 'd', product->c,
+        {product->c_strides[0], product->c_strides[1]}, product->m, product->n,
+        product->triangle != 0};
+    if (!tf_blas_is_complex(product->type)) {
+        tf_follow_result(site, &result);
+    }
+    return 1; /* of a batch the first will do */
+}
+
 /* Reading the clock, and coming back, takes longer than the smallest products: of many
  * calls one in TIMED is measured. */
 enum { ALL_TIMED = 64, TIMED = 16 };
@@ -212,15 +229,20 @@ static void *before(const struct tf_blas_watched *call)
     site->multiply_adds += (uint64_t)sizes->multiply_adds;
     count_shape(site, call);
     tf_site_unlock(&site->site);
+    sampled = 0;
     if (wanted_now.lines && (wanted_now.whole || (calls & (calls - 1)) == 0)) {
         tf_blas_take_apart(call->name, call->arguments, take_sample, site);
+        sampled = 1;
     }
     return is_timed ? site : NULL;
 }
 
-static void after(void *context, double seconds)
+static void after(void *context, const struct tf_blas_watched *call, double seconds)
 {
     struct tf_product_site *site = context;
+    if (sampled) {
+        tf_blas_take_apart(call->name, call->arguments, follow, site);
+    }
     tf_site_lock(&table, &site->site);
     site->seconds += seconds;
     tf_site_unlock(&site->site);

@@ -12,6 +12,7 @@ from .call_sites import CallSite, NotReached, Run
 from .figures import Errors, Figures
 from .naming import (
     MULTIPLICATION,
+    at,
     exponents,
     numbered,
     ratio,
@@ -21,7 +22,7 @@ from .naming import (
     where,
 )
 from .patterns import expansion_line
-from .verdict import Verdict, acceptable
+from .verdict import Verdict, acceptable, later_bits
 
 _MOST = 4  # call sites that a line names
 
@@ -93,6 +94,7 @@ def advise(
         *(() if program and program.kind == "program" else _patterns(sites)),
         *_ranges(sites),
         *_cancellation(sites),
+        *_later_cancellation(sites),
         *_devices(sites, target_db),
         *_not_reached(run.not_reached),
     )
@@ -218,6 +220,20 @@ def _cancellation(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
         for x in those
     ]
     yield Advice("canceled_digits", f"Canceled digits: {some(names, _MOST)}")
+
+
+def _later_cancellation(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
+    names = []
+    for one in sites:
+        if later := one.verdict.later_sum:
+            name = "bf16" if "bf16" in one.figures.errors else one.verdict.way or "f32"
+            at_line = f"{at(later.frame)} " if later.frame else ""
+            names.append(
+                f"{where(one.call_site)} ({name} has {_snr(one.figures.errors[name])},"
+                f" but {later_bits(later)} of it cancel in {at_line}({later.function}))"
+            )
+    if names:
+        yield Advice("canceled_digits", f"Canceled later: {some(names, _MOST)}")
 
 
 def _devices(sites: Sequence[CallSiteReport], target_db: float) -> Iterable[Advice]:

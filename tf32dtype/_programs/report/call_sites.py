@@ -52,6 +52,23 @@ def frame_of(row: tuple[str, int, str] | None) -> Frame | None:
     return row and Frame(*row, cell_of(row[0]))
 
 
+class LaterSum(NamedTuple):
+    """A sum or difference of a product's results, by a ufunc of NumPy."""
+
+    #: "add" or "subtract"
+    function: str
+    #: where it is; None: not known
+    frame: Frame | None
+    #: the bits of the product's results that cancel there: log2 of the ratio of root
+    #: mean squares, of the product's part to the sum; 0 if the sum is larger
+    bits: float
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        frame = self.frame and self.frame.record()
+        return {"function": self.function, "at": frame, "canceled_bits": self.bits}
+
+
 @dataclass(frozen=True)
 class CallSite:
     """All products of one call site in the source, by one routine, of one dtype."""
@@ -72,6 +89,9 @@ class CallSite:
     #: (m, n, k): how often; the most frequent first, no more than the collector keeps
     shapes: dict[Shape, int] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
+    #: sums and differences of the results of sampled calls, those where the most bits
+    #: cancel first
+    later_sums: tuple[LaterSum, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ from ... import _core
 from ..._base.errors import UserError
 from ..._base.version import __version__
 from ..source_folders import set_folders
-from .call_sites import CallSite, Run, Sample, frame_of
+from .call_sites import CallSite, LaterSum, Run, Sample, frame_of
 from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
 from .regions import Region
 
@@ -100,6 +102,7 @@ class Collector:
                 lapack=options.lapack,
                 regions=regions,
             )
+            _core.follow_results(True)
             begun.pop_all()  # `stop` ends everything that has begun
         Collector._at_work = True
         self._began = time.perf_counter()
@@ -107,13 +110,17 @@ class Collector:
     def stop(self) -> Run:
         """Stop watching, in any thread, and return the run."""
         seconds = time.perf_counter() - self._began
+        _core.follow_results(False)
         _core.stop_watching()
         _core.blas_end()
         if self.options.only or self.options.excepted:
             _core.set_regions([], [], obey=False)
         Collector._at_work = False
+        sums: dict[int, list[LaterSum]] = {}
+        for row in _core.followed_sums():
+            sums.setdefault(row["product"], []).append(_later_sum(row))
         found = [
-            _call_site(number, row)
+            _call_site(number, row, sums.get(number, ()))
             for number, row in enumerate(_core.blas_call_sites())
         ]
         return Run(
@@ -133,7 +140,13 @@ def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
     return [(region.file, region.function or "") for region in regions]
 
 
-def _call_site(number: int, row: dict[str, Any]) -> CallSite:
+def _later_sum(row: dict[str, Any]) -> LaterSum:
+    frame = frame_of(row["user"]) or frame_of(row["library"])
+    bits = math.log2(row["cancels"]) if row["cancels"] > 1 else 0.0
+    return LaterSum(row["function"], frame, bits)
+
+
+def _call_site(number: int, row: dict[str, Any], sums: Iterable[LaterSum]) -> CallSite:
     user, innermost = (frame_of(row[name]) for name in ("user", "library"))
     shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
     samples = []
@@ -150,4 +163,5 @@ def _call_site(number: int, row: dict[str, Any]) -> CallSite:
         seconds=row["seconds"],
         shapes=dict(shapes),
         samples=tuple(samples),
+        later_sums=tuple(sorted(sums, key=lambda one: -one.bits)),
     )

@@ -59,6 +59,7 @@ def _call_site(run: Run, one: CallSiteReport) -> dict[str, Any]:
             for (m, n, k), calls in site.shapes.items()
         ],
         "samples_kept": len(site.samples),
+        "later_sums": [one.record() for one in site.later_sums],
         **figures.record(),
         "verdict": verdict.record(),
     }

@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 from ..._measures.format_facts import facts
 from ..._measures.ways import Way
-from .call_sites import CallSite
+from .call_sites import CallSite, LaterSum
 from .figures import Errors, Figures
 
+#: From so many bits on, cancellation in a later sum counts.
+_LEAST_BITS = 2.0
 #: Errors of up to so many times float32's count as equally good.
 LIKE_FLOAT32 = 2.0
 
@@ -22,7 +24,8 @@ Kind = Literal["sufficient", "insufficient", "float64", "not_measured"]
 class Verdict:
     """The cheapest acceptable precision of a call site, and its warnings.
 
-    A precision is acceptable if its SNR reaches the target of T dB and every error is
+    A precision is acceptable if its SNR reaches the target of T dB, after bits that
+    cancel in a later sum of the results are subtracted (6 dB each), and every error is
     at most 10^(-T/20) of |A| |B|, the sum of the magnitudes of the same row's and
     column's products; the errors of values that became subnormal or zero have the same
     limit. The limits on |A| |B| do not depend on cancellation. They detect small rows
@@ -45,6 +48,8 @@ class Verdict:
     #: log10 of the median condition over sqrt(k), the condition of sums with random
     #: signs: the decimal digits that cancel; None: unknown
     canceled_digits: float | None
+    #: the later sum of the results in which the most bits cancel; None: none do
+    later_sum: LaterSum | None = None
 
     @property
     def text(self) -> str:
@@ -87,6 +92,8 @@ class Verdict:
             found.append(f"out of range in {', '.join(ranges)}")
         if self.cancels:
             found.append(f"{self.digits} canceled")
+        if self.later_sum:
+            found.append(f"{later_bits(self.later_sum)} cancel later")
         return "; ".join(found)
 
     def record(self) -> dict[str, Any]:
@@ -99,6 +106,7 @@ class Verdict:
             "block_format": self.block,
             "out_of_range": list(self.out_of_range),
             "canceled_digits": self.canceled_digits,
+            "later_sum": self.later_sum and self.later_sum.record(),
         }
 
 
@@ -122,8 +130,14 @@ def judge(
     if not figures.elements or not measured:
         return Verdict("not_measured", None, None, None, (), None)
     here = [e for e in measured if e.way.precision and not e.way.unit]
-    good = [e for e in here if acceptable(e, target_db)]
-    blocks = [e for e in measured if not e.way.precision and acceptable(e, target_db)]
+    later = next((x for x in site.later_sums if x.bits >= _LEAST_BITS), None)
+    wanted_db = target_db + decibels_of(later)
+    good = [e for e in here if acceptable(e, target_db, wanted_db)]
+    blocks = [
+        e
+        for e in measured
+        if not e.way.precision and acceptable(e, target_db, wanted_db)
+    ]
     best = cheapest(good + [e for e in blocks if e.way.name in named])
     kind: Kind = "float64"
     if best:
@@ -138,13 +152,28 @@ def judge(
         _name(cheapest(blocks)),
         tuple(e.way.name for e in here if is_out_of_range(e)),
         _digits(site, figures),
+        later,
     )
 
 
-def acceptable(errors: Errors, target_db: float) -> bool:
-    """Whether errors are within the target, as `Verdict` defines it."""
+def acceptable(errors: Errors, target_db: float, snr_db: float | None = None) -> bool:
+    """Whether errors are within the target, as `Verdict` defines it.
+
+    The SNR must reach `snr_db` instead, if that is given.
+    """
     worst = max(errors.to_norm, errors.vanished)
-    return errors.snr >= target_db and worst <= tolerance(target_db)
+    wanted = target_db if snr_db is None else snr_db
+    return errors.snr >= wanted and worst <= tolerance(target_db)
+
+
+def decibels_of(later: LaterSum | None) -> float:
+    """Return the SNR that a later sum takes away."""
+    return 20 * math.log10(2) * later.bits if later else 0.0
+
+
+def later_bits(later: LaterSum) -> str:
+    """Return the bits that cancel in words."""
+    return "all bits" if later.bits == math.inf else f"{later.bits:.0f} bits"
 
 
 def tolerance(target_db: float) -> float:

@@ -60,6 +60,19 @@ cdef extern from "programs/arithmetic/figures.h" nogil:
         int most_bits_lost
 
 
+cdef extern from "programs/arithmetic/followed.h" nogil:
+    struct tf_followed_sum:
+        const void *product
+        const char *function
+        tf_source source
+        uint64_t calls
+        double cancels
+    int tf_followed_begin(const tf_source_finder *)
+    void tf_followed_end()
+    int tf_followed_handler(tf_stub *, tf_call *)
+    const tf_followed_sum *tf_followed_sums(size_t)
+
+
 cdef extern from "programs/arithmetic/ufunc_sites.h" nogil:
     struct tf_ufunc_site:
         const void *what

@@ -2,6 +2,7 @@
 
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.programs.arithmetic.arithmetic cimport *
+from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.programs.programs cimport *
 
 cdef bint loops_round = False    # while they are replaced
@@ -70,7 +71,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches, plan=None):
     loops_round = True
     for i in range(rounding_loop_count):
         if float64 or not _is_wide(&rounding_loops[i]):
-            _use_rounding(&rounding_loops[i], True)
+            _use_handler(&rounding_loops[i], tf_arithmetic_handler)
     _begin_scalars(float64, watches)
 
 
@@ -82,10 +83,61 @@ def end_arithmetic():
         raise RuntimeError("arithmetic must begin before it ends")
     for i in range(rounding_loop_count):
         if rounds_float64 or not _is_wide(&rounding_loops[i]):
-            _use_rounding(&rounding_loops[i], False)
+            _use_handler(&rounding_loops[i], NULL)
     _end_scalars()
     _exchange_methods(False)
     loops_round = False
+
+
+def follow_results(bint on):
+    """Begin to follow the results of watched products through NumPy's ufuncs, or end.
+
+    Nothing happens while arithmetic rounds. Sums that were found before are forgotten
+    when it begins.
+
+    Raises
+    ------
+    RuntimeError
+        Where loops cannot be replaced.
+    MemoryError
+        If there is no memory for it.
+    """
+    cdef int i
+    if loops_round:
+        return
+    if rounding_loops == NULL:
+        _find_loops()
+    if on and tf_followed_begin(&tf_frames_finder) < 0:
+        raise MemoryError("memory for sums by line cannot be allocated")
+    for i in range(rounding_loop_count):
+        if on:
+            _use_handler(&rounding_loops[i], tf_followed_handler)
+        else:
+            _use_handler(&rounding_loops[i], NULL)
+    if not on:
+        tf_followed_end()
+
+
+def followed_sums():
+    """Return a dictionary for each sum of results of a product, by the product's number
+    among the call sites."""
+    cdef const tf_followed_sum *found
+    numbers = {}
+    while tf_product_sites(<size_t>len(numbers)) != NULL:
+        numbers[<size_t>tf_product_sites(<size_t>len(numbers))] = len(numbers)
+    sums = []
+    while True:
+        found = tf_followed_sums(<size_t>len(sums))
+        if found == NULL:
+            return sums
+        sums.append({
+            "product": numbers[<size_t>found.product],
+            "user": _frame(&found.source, 0),
+            "library": _frame(&found.source, 1),
+            "function": found.function.decode(),
+            "calls": found.calls,
+            "cancels": found.cancels,
+        })
 
 
 def arithmetic_functions():

@@ -96,22 +96,19 @@ cdef _find_loops():
     rounding_loops, rounding_loop_count = found, count
 
 
-cdef _use_rounding(rounding_loop *loop, bint used):
-    """Have a loop round, or go on to what it stands before.
+cdef _use_handler(rounding_loop *loop, tf_handler_fn handler):
+    """Have a loop asked by a handler, or NULL: go on to what it stands before.
 
     It stays before NumPy's from its first use on: NumPy keeps loops that it has found, and
     a thread may be in one.
     """
-    if used and not loop.is_placed:
+    if handler != NULL and not loop.is_placed:
         loop.is_placed = True
         # NumPy writes what it has before it takes ours, which may be called at once.
         cnp.PyUFunc_ReplaceLoopBySignature(
             <object>loop.ufunc, loop.ours, loop.signature,
             <cnp.PyUFuncGenericFunction *><void *>&loop.stub.original)
-    if used:
-        tf_stub_set(loop.stub, tf_arithmetic_handler)
-    else:
-        tf_stub_set(loop.stub, NULL)
+    tf_stub_set(loop.stub, handler)
 
 
 cdef bint _is_wide(rounding_loop *loop):

@@ -1,0 +1,411 @@
+/* A few arrays at a time, the oldest forgotten first, and a table of sums. */
+#include "programs/arithmetic/followed.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "programs/arithmetic/loops.h"
+#include "runtime/fp_environment.h"
+
+enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16 };
+
+/* A number of an array, by which its contents are known again. */
+struct mark {
+    uintptr_t at;
+    uint64_t bits;
+};
+
+struct array {
+    uintptr_t start, end; /* 0, 0: none */
+    const void *product;
+    char type;
+    int is_known; /* a mark was found as it was left */
+    int mark_count, next_mark;
+    struct mark marks[MARKS];
+    double ratio; /* of root mean squares: of the product's part to the array; 1 at first */
+    /* Of a sum that is being written, call by call: squares of both, and where it is. */
+    double part, whole;
+    uintptr_t last; /* where the last call wrote */
+    struct tf_followed_sum *sum;
+    const struct tf_loop *loop;
+};
+
+static struct array arrays[ARRAYS];
+static unsigned oldest;
+static _Atomic uintptr_t lowest, highest; /* no array begins below, or ends above */
+static atomic_flag is_busy = ATOMIC_FLAG_INIT; /* who finds it set does without */
+static struct tf_site_table table = {
+    .count = 1 << 12, .size = sizeof(struct tf_followed_sum), .has_counts = 1};
+static const struct tf_source_finder *finder;
+static atomic_int is_on;
+
+static size_t size_of(char type) { return type == 'f' ? sizeof(float) : sizeof(double); }
+
+static uint64_t bits_at(uintptr_t at, char type)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const void *)at, size_of(type));
+    return bits;
+}
+
+static void add_mark(struct array *array, uintptr_t at)
+{
+    const int count = array->mark_count;
+    int slot = count;
+    if (count < MARKS) {
+        array->mark_count++;
+    } else { /* the first ones stay */
+        slot = FIRST_MARKS + array->next_mark++ % (MARKS - FIRST_MARKS);
+    }
+    array->marks[slot] = (struct mark){at, bits_at(at, array->type)};
+}
+
+/* Takes a sum into the table. */
+static void end_sum(struct array *array)
+{
+    if (!array->sum) {
+        return;
+    }
+    const double ratio = sqrt(array->part / array->whole);
+    tf_site_lock(&table, &array->sum->site);
+    array->sum->calls++;
+    if (ratio > array->sum->cancels) { /* not if it is NaN */
+        array->sum->cancels = ratio;
+    }
+    tf_site_unlock(&array->sum->site);
+    array->ratio = ratio;
+    array->sum = NULL;
+}
+
+static void drop(struct array *array)
+{
+    end_sum(array);
+    array->start = array->end = 0;
+}
+
+static void drop_overlaps(uintptr_t start, uintptr_t end)
+{
+    for (int i = 0; i < ARRAYS; i++) {
+        if (arrays[i].start < end && start < arrays[i].end) {
+            drop(&arrays[i]);
+        }
+    }
+}
+
+static struct array *new_array(const void *product, char type, uintptr_t start,
+                               uintptr_t end)
+{
+    drop_overlaps(start, end);
+    struct array *array = &arrays[oldest++ % ARRAYS];
+    end_sum(array);
+    memset(array, 0, sizeof *array);
+    array->start = start;
+    array->end = end;
+    array->product = product;
+    array->type = type;
+    array->ratio = 1;
+    if (!atomic_load(&highest) || start < atomic_load(&lowest)) {
+        atomic_store(&lowest, start);
+    }
+    if (end > atomic_load(&highest)) {
+        atomic_store(&highest, end);
+    }
+    return array;
+}
+
+/* -- products -------------------------------------------------------------------------- */
+
+static int enter(void) { return !atomic_flag_test_and_set(&is_busy); }
+static void leave(void) { atomic_flag_clear(&is_busy); }
+
+void tf_follow_result(const void *product, const struct tf_followed_result *result)
+{
+    const ptrdiff_t m = result->m, n = result->n;
+    if (!atomic_load(&is_on) || m * n < 2 || !enter()) {
+        return;
+    }
+    const uintptr_t data = (uintptr_t)result->data;
+    const ptrdiff_t size = (ptrdiff_t)size_of(result->type);
+    const ptrdiff_t last[] = {(m - 1) * result->strides[0], (n - 1) * result->strides[1]};
+    struct array *array =
+        new_array(product, result->type, data, data + (uintptr_t)(last[0] + last[1] + size));
+    for (ptrdiff_t i = 0; i < MARKS; i++) {
+        const ptrdiff_t row = i * (m - 1) / (MARKS - 1);
+        ptrdiff_t column = i * (n - 1) / (MARKS - 1);
+        if (!result->is_triangle) { /* beside the diagonal too */
+            column = (column + i * 7) % n;
+        }
+        add_mark(array, data + (uintptr_t)(row * result->strides[0] +
+                                           column * result->strides[1]));
+    }
+    leave();
+}
+
+/* -- calls of ufuncs ------------------------------------------------------------------- */
+
+struct span {
+    uintptr_t start, end;
+};
+
+/* The memory of an operand's n numbers. */
+static struct span span_of(const char *data, ptrdiff_t step, ptrdiff_t n, size_t size)
+{
+    const uintptr_t first = (uintptr_t)data, last = first + (uintptr_t)(step * (n - 1));
+    return step < 0 ? (struct span){last, first + size} : (struct span){first, last + size};
+}
+
+/* Finds an operand's array; NULL if there is none, or it may hold other numbers by now. */
+static struct array *find(struct span span, struct span out, const struct tf_loop *loop)
+{
+    const char type = loop->type;
+    for (int i = 0; i < ARRAYS; i++) {
+        struct array *array = &arrays[i];
+        if (span.start < array->start || span.end > array->end || !array->end ||
+            array->type != type) {
+            continue;
+        }
+        for (int j = 0; j < array->mark_count; j++) {
+            const struct mark *mark = &array->marks[j];
+            if (mark->at < span.start || mark->at + size_of(type) > span.end) {
+                continue;
+            }
+            if (bits_at(mark->at, type) != mark->bits) {
+                drop(array);
+                return NULL;
+            }
+            array->is_known = 1;
+        }
+        const int is_in_place = array->start <= out.start && out.end <= array->end;
+        if (!is_in_place || array->loop != loop || out.start <= array->last) {
+            end_sum(array); /* it is not the next row of a sum in place */
+        }
+        return array->is_known ? array : NULL;
+    }
+    return NULL;
+}
+
+static double squares(const char *data, ptrdiff_t step, ptrdiff_t n, char type)
+{
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; i++, data += step) {
+        float single;
+        double x;
+        if (type == 'f') {
+            memcpy(&single, data, sizeof single);
+            x = (double)single;
+        } else {
+            memcpy(&x, data, sizeof x);
+        }
+        sum += x * x;
+    }
+    return sum;
+}
+
+/* What is known of a call's operands before it. */
+struct found {
+    const void *product; /* NULL: none is a followed one */
+    double ratio, part;
+};
+
+struct asked {
+    const void *product;
+    const char *function;
+    struct tf_source *source;
+};
+
+static void fill(struct tf_site *entry, const void *context)
+{
+    struct tf_followed_sum *sum = (struct tf_followed_sum *)entry;
+    const struct asked *asked = context;
+    finder->fill(asked->source);
+    sum->product = asked->product;
+    sum->function = asked->function;
+    sum->source = *asked->source;
+    sum->calls = 0;
+    sum->cancels = 0;
+}
+
+static struct tf_followed_sum *sum_here(const void *product, const char *function)
+{
+    struct tf_source source;
+    if (finder->find(&source) < 0) {
+        return NULL;
+    }
+    const struct asked asked = {product, function, &source};
+    const uint64_t who = (uint64_t)(uintptr_t)product * 31 + (uint64_t)(uintptr_t)function;
+    return (struct tf_followed_sum *)tf_site_of(&table, tf_site_key(source.key, who), fill,
+                                                &asked);
+}
+
+enum kind { OTHER, SUM, SCALING };
+
+static enum kind kind_of(const struct tf_loop *loop)
+{
+    static const char *const scales[] = {"multiply", "divide", "negative", "positive"};
+    if (loop->adds) {
+        return SUM;
+    }
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        if (strcmp(loop->name, scales[i]) == 0) {
+            return SCALING;
+        }
+    }
+    return OTHER;
+}
+
+static struct found look_at_operands(const struct tf_loop *loop, char *const *args,
+                                     const ptrdiff_t *steps, ptrdiff_t n)
+{
+    struct found found = {NULL, 1, 0};
+    double largest = 0;
+    const size_t size = size_of(loop->type);
+    const struct span out = span_of(args[loop->inputs], steps[loop->inputs], n, size);
+    for (int i = 0; i < loop->inputs; i++) {
+        struct array *array =
+            loop->is_float[i] && steps[i]
+                ? find(span_of(args[i], steps[i], n, size), out, loop)
+                : NULL;
+        if (!array || kind_of(loop) == OTHER) {
+            continue;
+        }
+        const double part =
+            array->ratio * array->ratio * squares(args[i], steps[i], n, loop->type);
+        if (!found.product || part > largest) {
+            largest = part;
+            found.product = array->product;
+            found.ratio = array->ratio;
+        }
+        /* The errors may have the same signs, as in x + x. */
+        found.part = pow(sqrt(found.part) + sqrt(part), 2);
+    }
+    return found;
+}
+
+static void begin_sum(struct array *array, const struct tf_loop *loop)
+{
+    array->loop = loop;
+    if (kind_of(loop) == SUM && !array->sum) {
+        array->part = array->whole = 0;
+        array->sum = sum_here(array->product, loop->name);
+    }
+}
+
+/* The array that results are written to: the operand's own, or more of one that the call
+ * before wrote, as NumPy makes a call for each row; else a new one. */
+static struct array *array_of(const struct tf_loop *loop, const struct found *found,
+                              uintptr_t start, uintptr_t end)
+{
+    for (int i = 0; i < ARRAYS; i++) {
+        struct array *array = &arrays[i];
+        if (array->product != found->product) {
+            continue;
+        }
+        if (array->start <= start && end <= array->end) {
+            for (int j = 0; j < array->mark_count; j++) {
+                if (array->marks[j].at >= start && array->marks[j].at < end) {
+                    array->marks[j].bits = bits_at(array->marks[j].at, array->type);
+                }
+            }
+            return array;
+        }
+        if (array->end == start && array->loop == loop) {
+            drop_overlaps(start, end);
+            array->end = end;
+            return array;
+        }
+    }
+    struct array *array = new_array(found->product, loop->type, start, end);
+    array->ratio = found->ratio;
+    return array;
+}
+
+static void follow(const struct tf_loop *loop, const struct found *found, const char *data,
+                   ptrdiff_t n)
+{
+    const ptrdiff_t size = (ptrdiff_t)size_of(loop->type);
+    const uintptr_t start = (uintptr_t)data, end = start + (uintptr_t)(n * size);
+    struct array *array = array_of(loop, found, start, end);
+    if (end > atomic_load(&highest)) {
+        atomic_store(&highest, end);
+    }
+    begin_sum(array, loop);
+    array->last = start;
+    if (array->sum) {
+        array->part += found->part;
+        array->whole += squares(data, size, n, loop->type);
+    }
+    add_mark(array, start);
+    add_mark(array, start + (uintptr_t)(n / 2 * size));
+    add_mark(array, end - (uintptr_t)size);
+}
+
+int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
+{
+    const struct tf_loop *loop = stub->facts;
+    char *const *args = (char *const *)(intptr_t)call->integers[0];
+    const ptrdiff_t n = *(const ptrdiff_t *)(intptr_t)call->integers[1];
+    const ptrdiff_t *steps = (const ptrdiff_t *)(intptr_t)call->integers[2];
+    const uintptr_t low = atomic_load(&lowest), high = atomic_load(&highest);
+    const int operands = loop->inputs + loop->outputs;
+    int is_near = 0;
+    for (int i = 0; i < operands; i++) {
+        is_near |= (uintptr_t)args[i] - low <= high - low;
+    }
+    if (!high || !is_near || n <= 0 || !enter()) {
+        return 0;
+    }
+    struct tf_fp saved = tf_fp_begin();
+    const struct found found = look_at_operands(loop, args, steps, n);
+    leave();
+    tf_fp_end(saved, 0);
+    tf_loop_fn *original;
+    memcpy(&original, &stub->original, sizeof original);
+    original((char **)(intptr_t)args, (const ptrdiff_t *)&n, steps,
+             (void *)(intptr_t)call->integers[3]);
+    if (!enter()) {
+        return 1;
+    }
+    saved = tf_fp_begin();
+    for (int i = loop->inputs; i < operands; i++) {
+        if (found.product && loop->outputs == 1 && loop->is_float[i] &&
+            steps[i] == (ptrdiff_t)size_of(loop->type)) {
+            follow(loop, &found, args[i], n);
+        } else {
+            const struct span span = span_of(args[i], steps[i], n, size_of(loop->type));
+            drop_overlaps(span.start, span.end);
+        }
+    }
+    tf_fp_end(saved, 0);
+    leave();
+    return 1;
+}
+
+/* -- begin, end ------------------------------------------------------------------------ */
+
+int tf_followed_begin(const struct tf_source_finder *with)
+{
+    finder = with;
+    memset(arrays, 0, sizeof arrays);
+    atomic_store(&highest, 0);
+    atomic_store(&is_on, 1);
+    return tf_sites_clear(&table, NULL);
+}
+
+void tf_followed_end(void)
+{
+    atomic_store(&is_on, 0);
+    for (int tries = 0; !enter() && tries < 1 << 20; tries++) {
+        /* In a forked child a thread that is not there may have it. */
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+        drop(&arrays[i]);
+    }
+    atomic_store(&highest, 0);
+    leave();
+}
+
+const struct tf_followed_sum *tf_followed_sums(size_t number)
+{
+    return (const struct tf_followed_sum *)tf_site_at(&table, number);
+}

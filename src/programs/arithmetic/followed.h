@@ -1,0 +1,50 @@
+/* Results of products, followed through NumPy's ufuncs to the sums where bits cancel.
+ *
+ * A product may be accurate by itself, and its error large beside what is left when nearly
+ * the same number is subtracted. Results are found again by their addresses, and by some of
+ * their numbers: memory may have been given back and taken again. They are followed through
+ * sums, differences, scaling and signs. Copies and all other functions end that. */
+#ifndef TF32DTYPE_PROGRAMS_ARITHMETIC_FOLLOWED_H
+#define TF32DTYPE_PROGRAMS_ARITHMETIC_FOLLOWED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "programs/call_sites/call_sites.h"
+#include "programs/hooks/stubs.h"
+
+/* A result that has just been written: m x n numbers, or a triangle of them. */
+struct tf_followed_result {
+    char type;               /* 'f' or 'd' */
+    const char *data;
+    ptrdiff_t strides[2];    /* bytes */
+    ptrdiff_t m, n;
+    int is_triangle;
+};
+
+/* Sums of a product's results at one call site. */
+struct tf_followed_sum {
+    struct tf_site site;
+    const void *product;     /* as tf_follow_result was told */
+    const char *function;    /* of NumPy */
+    struct tf_source source;
+    uint64_t calls;
+    /* The largest ratio of root mean squares: of the product's part of the sum to the sum. */
+    double cancels;
+};
+
+/* Forgets what was found before. Returns -1 if memory is short. */
+int tf_followed_begin(const struct tf_source_finder *finder);
+
+/* Takes in the sums that are not complete, and follows no more results. */
+void tf_followed_end(void);
+
+void tf_follow_result(const void *product, const struct tf_followed_result *result);
+
+/* A handler of stubs before NumPy's loops, whose facts are a struct tf_loop. */
+int tf_followed_handler(struct tf_stub *stub, struct tf_call *call);
+
+/* Returns one sum after the other, from 0 on; NULL at the end. */
+const struct tf_followed_sum *tf_followed_sums(size_t number);
+
+#endif
