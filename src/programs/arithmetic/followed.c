@@ -119,25 +119,25 @@ static struct array *new_array(const void *product, char type, uintptr_t start,
 static int enter(void) { return !atomic_flag_test_and_set(&is_busy); }
 static void leave(void) { atomic_flag_clear(&is_busy); }
 
-void tf_follow_result(const void *product, const struct tf_followed_result *result)
+void tf_follow_result(const void *site, const struct tf_blas_product *product)
 {
-    const ptrdiff_t m = result->m, n = result->n;
-    if (!atomic_load(&is_on) || m * n < 2 || !enter()) {
+    const ptrdiff_t m = product->m, n = product->n;
+    if (!atomic_load(&is_on) || tf_blas_is_complex(product->type) || m * n < 2 || !enter()) {
         return;
     }
-    const uintptr_t data = (uintptr_t)result->data;
-    const ptrdiff_t size = (ptrdiff_t)size_of(result->type);
-    const ptrdiff_t last[] = {(m - 1) * result->strides[0], (n - 1) * result->strides[1]};
-    struct array *array =
-        new_array(product, result->type, data, data + (uintptr_t)(last[0] + last[1] + size));
+    const char type = product->type == 's' ? 'f' : 'd';
+    const uintptr_t data = (uintptr_t)product->c;
+    const ptrdiff_t *strides = product->c_strides;
+    const uintptr_t end = data + (uintptr_t)((m - 1) * strides[0] + (n - 1) * strides[1]) +
+                          size_of(type);
+    struct array *array = new_array(site, type, data, end);
     for (ptrdiff_t i = 0; i < MARKS; i++) {
         const ptrdiff_t row = i * (m - 1) / (MARKS - 1);
         ptrdiff_t column = i * (n - 1) / (MARKS - 1);
-        if (!result->is_triangle) { /* beside the diagonal too */
+        if (!product->triangle) { /* beside the diagonal too */
             column = (column + i * 7) % n;
         }
-        add_mark(array, data + (uintptr_t)(row * result->strides[0] +
-                                           column * result->strides[1]));
+        add_mark(array, data + (uintptr_t)(row * strides[0] + column * strides[1]));
     }
     leave();
 }

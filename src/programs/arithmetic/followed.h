@@ -10,22 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "programs/blas/blas_call.h"
 #include "programs/call_sites/call_sites.h"
 #include "programs/hooks/stubs.h"
-
-/* A result that has just been written: m x n numbers, or a triangle of them. */
-struct tf_followed_result {
-    char type;               /* 'f' or 'd' */
-    const char *data;
-    ptrdiff_t strides[2];    /* bytes */
-    ptrdiff_t m, n;
-    int is_triangle;
-};
 
 /* Sums of a product's results at one call site. */
 struct tf_followed_sum {
     struct tf_site site;
-    const void *product;     /* as tf_follow_result was told */
+    const void *product;     /* the call site, as tf_follow_result was told */
     const char *function;    /* of NumPy */
     struct tf_source source;
     uint64_t calls;
@@ -39,7 +31,8 @@ int tf_followed_begin(const struct tf_source_finder *finder);
 /* Takes in the sums that are not complete, and follows no more results. */
 void tf_followed_end(void);
 
-void tf_follow_result(const void *product, const struct tf_followed_result *result);
+/* Follows the result of a product that has just been made: as a tf_product_made_fn. */
+void tf_follow_result(const void *site, const struct tf_blas_product *product);
 
 /* A handler of stubs before NumPy's loops, whose facts are a struct tf_loop. */
 int tf_followed_handler(struct tf_stub *stub, struct tf_call *call);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/arithmetic/followed.h"
-
 static struct tf_site_table table = {
     .count = 1 << 16, .size = sizeof(struct tf_product_site), .has_counts = 1,
     .in_child = tf_product_sites_end};
@@ -191,18 +189,12 @@ static struct tf_product_site *site_of_thread(const struct tf_blas_watched *call
     return site_of(call, last && last->session == session ? &last->source : &source, 1);
 }
 
-/* Whether the operands of this thread's call were sampled: then its result is followed. */
+/* Whether the operands of this thread's call were sampled. */
 static _Thread_local int sampled;
 
-static int follow(void *site, const struct tf_blas_product *product)
+static int tell_made(void *site, const struct tf_blas_product *product)
 {
-    const struct tf_followed_result result = {
-        product->type == 's' ? 'f' : 'd', product->c,
-        {product->c_strides[0], product->c_strides[1]}, product->m, product->n,
-        product->triangle != 0};
-    if (!tf_blas_is_complex(product->type)) {
-        tf_follow_result(site, &result);
-    }
+    wanted_now.made(site, product);
     return 1; /* of a batch the first will do */
 }
 
@@ -240,8 +232,8 @@ static void *before(const struct tf_blas_watched *call)
 static void after(void *context, const struct tf_blas_watched *call, double seconds)
 {
     struct tf_product_site *site = context;
-    if (sampled) {
-        tf_blas_take_apart(call->name, call->arguments, follow, site);
+    if (sampled && wanted_now.made) {
+        tf_blas_take_apart(call->name, call->arguments, tell_made, site);
     }
     tf_site_lock(&table, &site->site);
     site->seconds += seconds;

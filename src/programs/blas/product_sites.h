@@ -35,6 +35,9 @@ struct tf_product_site {
     struct tf_sample *samples;
 };
 
+/* Is given a product of a call site after it has been made. */
+typedef void tf_product_made_fn(const void *site, const struct tf_blas_product *product);
+
 /* Which calls are watched. At each call site the 1st, 2nd, 4th, 8th, ... call is sampled:
  * `lines` rows of A and columns of B (0: none). If `whole`, every call is sampled, with all
  * rows and columns. Samples take `bytes` at most. */
@@ -44,6 +47,7 @@ struct tf_product_sites_wanted {
     size_t bytes;
     int dots, lapack; /* products that are one number, those inside LAPACK: too */
     int (*is_inside)(void); /* whether this call site is watched; NULL: all are */
+    tf_product_made_fn *made; /* for sampled products; or NULL */
 };
 
 /* Returns -1 if memory is short. */

@@ -85,8 +85,8 @@ def test_the_line_that_absorbs(tmp_path: Path) -> None:
 def test_the_page(tmp_path: Path) -> None:
     section = (HOW_TO / "arithmetic.md").read_text().split("\n## Which line changes")[1]
     code, text = re.findall(r"```(?:py|text)\n(.*?)```", section, re.S)[:2]
-    (tmp_path / "heat.py").write_text(code)
-    words = ("report", "--arithmetic", "bf16", "heat.py")
+    (tmp_path / "solver.py").write_text(code)
+    words = ("report", "--arithmetic", "bf16", "solver.py")
     done = forks.python("-m", "tf32dtype", *words, cwd=tmp_path)
     assert text in done.stdout
 

@@ -28,7 +28,9 @@ import numpy as np
 x = (100 + np.random.default_rng(0).normal(0, 1, (40, 8))).astype(np.float32)
 product = x @ x.T
 """
+#: What is a copy's is not followed, so that only the trial shows it.
 CANCELS = """
+product = np.array(product)
 square = (x * x).sum(1)
 print("sum", float((square[:, None] - 2 * product + square).sum()))
 np.save("product.npy", product)
@@ -165,7 +167,7 @@ def product() -> Any:
 
 def cancel() -> dict[str, Any]:
     square = (X * X).sum(1)
-    return {"far": square[:, None] - 2 * product() + square}
+    return {"far": square[:, None] - 2 * product().copy() + square}
 
 
 def test_a_function() -> None:

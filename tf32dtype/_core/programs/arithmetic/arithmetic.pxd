@@ -3,6 +3,7 @@
 from libc.stdint cimport uint64_t
 from numpy cimport npy_intp
 
+from tf32dtype._core.programs.blas.blas cimport tf_blas_product
 from tf32dtype._core.programs.hooks cimport tf_call, tf_stub
 from tf32dtype._core.programs.call_sites cimport tf_source, tf_source_finder
 
@@ -69,6 +70,7 @@ cdef extern from "programs/arithmetic/followed.h" nogil:
         double cancels
     int tf_followed_begin(const tf_source_finder *)
     void tf_followed_end()
+    void tf_follow_result(const void *, const tf_blas_product *)
     int tf_followed_handler(tf_stub *, tf_call *)
     const tf_followed_sum *tf_followed_sums(size_t)
 

@@ -104,6 +104,7 @@ cdef extern from "programs/blas/engine.h" nogil:
 
 
 cdef extern from "programs/blas/product_sites.h" nogil:
+    ctypedef void (*tf_product_made_fn)(const void *, const tf_blas_product *)
     struct tf_sample:
         tf_sample *next
         npy_intp m
@@ -139,6 +140,7 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         int dots
         int lapack
         int (*is_inside)() noexcept nogil
+        tf_product_made_fn made
     int tf_product_sites_begin(const tf_source_finder *, const tf_product_sites_wanted *)
     void tf_product_sites_end()
     const tf_product_site *tf_product_sites(size_t)

@@ -2,6 +2,7 @@
 
 import _signal
 
+from tf32dtype._core.programs.arithmetic.arithmetic cimport *
 from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.programs.call_sites cimport *
 from tf32dtype._core.programs.programs cimport *
@@ -190,7 +191,7 @@ def watch_call_sites(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
     cdef tf_product_sites_wanted wanted
     wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
     wanted.dots, wanted.lapack = dots, lapack
-    wanted.is_inside = NULL
+    wanted.is_inside, wanted.made = NULL, tf_follow_result
     if regions:
         wanted.is_inside = tf_frames_may_obey
     if tf_product_sites_begin(&tf_frames_finder, &wanted) < 0:
