@@ -67,14 +67,14 @@ static void end_sum(struct array *array)
     if (!array->sum) {
         return;
     }
-    const double ratio = sqrt(array->part / array->whole);
-    tf_site_lock(&table, &array->sum->site);
-    array->sum->calls++;
-    if (ratio > array->sum->cancels) { /* not if it is NaN */
-        array->sum->cancels = ratio;
+    if (isfinite(array->part) && isfinite(array->whole)) {
+        tf_site_lock(&table, &array->sum->site);
+        array->sum->calls++;
+        array->sum->part += array->part;
+        array->sum->whole += array->whole;
+        tf_site_unlock(&array->sum->site);
     }
-    tf_site_unlock(&array->sum->site);
-    array->ratio = ratio;
+    array->ratio = sqrt(array->part / array->whole);
     array->sum = NULL;
 }
 
@@ -223,7 +223,7 @@ static void fill(struct tf_site *entry, const void *context)
     sum->function = asked->function;
     sum->source = *asked->source;
     sum->calls = 0;
-    sum->cancels = 0;
+    sum->part = sum->whole = 0;
 }
 
 static struct tf_followed_sum *sum_here(const void *product, const char *function)

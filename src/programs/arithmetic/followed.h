@@ -21,8 +21,7 @@ struct tf_followed_sum {
     const char *function;    /* of NumPy */
     struct tf_source source;
     uint64_t calls;
-    /* The largest ratio of root mean squares: of the product's part of the sum to the sum. */
-    double cancels;
+    double part, whole;      /* sums of squares: of the product's part, of the sum */
 };
 
 /* Forgets what was found before. Returns -1 if memory is short. */

@@ -8,7 +8,11 @@ import pytest
 
 from tests.programs.report.samples import HERE, gaussian, run, site
 from tf32dtype._programs.report.options import options
-from tf32dtype._programs.report.patterns import expansion_line
+from tf32dtype._programs.report.patterns import (
+    expansion_line,
+    is_difference_of_squares,
+    is_recurrence,
+)
 from tf32dtype._programs.report.report import Report
 
 pytestmark = pytest.mark.once
@@ -39,6 +43,40 @@ def test_twice_a_product(code: str, line: int | None, tmp_path: Path) -> None:
     indented = "".join(f"    {x}\n" for x in code.splitlines())
     path.write_text(f"def f(x):\n{indented}")
     assert expansion_line(str(path), 2) == (line and line + 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "expected"),
+    [
+        ("for i in y:\n    x = x @ a", 2, True),
+        ("for i in y:\n    x = np.dot(a, x) + b", 2, True),
+        ("while y:\n    x, z = a @ x, x", 2, True),
+        ("for i in y:\n    x @= a", 2, True),
+        ("for i in y:\n    z = x @ a", 2, False),
+        ("for i in y:\n    x = x + a @ b", 2, False),
+        ("x = x @ a", 1, False),
+        ("x = (", 1, False),
+    ],
+)
+def test_recurrences(code: str, line: int, expected: bool, tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert is_recurrence(str(path), line) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("v = np.mean(x * x) - np.mean(x) ** 2", True),
+        ("v = s / n - m * m", True),
+        ("v = x ** 2 - m", False),
+        ("v = s - m * n", False),
+    ],
+)
+def test_differences_of_squares(code: str, expected: bool, tmp_path: Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text(code)
+    assert is_difference_of_squares(str(path), 1) == expected
 
 
 def test_the_advice_names_the_line(tmp_path: Path) -> None:

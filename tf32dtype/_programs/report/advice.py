@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..._base.text import number
+from ..._base.wording import page
 from .call_sites import CallSite, NotReached, Run
 from .figures import Errors, Figures
 from .naming import (
@@ -21,7 +22,7 @@ from .naming import (
     some,
     where,
 )
-from .patterns import expansion_line
+from .patterns import expansion_line, is_recurrence
 from .verdict import Verdict, acceptable, later_bits
 
 _MOST = 4  # call sites that a line names
@@ -91,7 +92,7 @@ def advise(
         *_left_out(run),
         *([program] if program else []),
         *_verdicts(run, sites, was_tried),
-        *(() if program and program.kind == "program" else _patterns(sites)),
+        *_patterns(sites, program),
         *_ranges(sites),
         *_cancellation(sites),
         *_later_cancellation(sites),
@@ -171,22 +172,40 @@ def _snr(errors: Errors) -> str:
     return "exact" if errors.snr == math.inf else f"{snr_text(errors.snr)} dB"
 
 
-def _patterns(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:
-    """Name products of squared distances, whose digits cancel after the product."""
-    names = []
+def _patterns(
+    sites: Sequence[CallSiteReport], program: Advice | None
+) -> Iterable[Advice]:
+    """Name call sites whose source has a pattern that loses digits, and the remedy."""
+    keeps = program is not None and program.kind == "program"
+    grows = program is not None and program.kind == "program_changes"
+    expanded, recurrent = [], []
     for one in sites:
         frame = one.call_site.user
-        line = expansion_line(frame.file, frame.line) if frame else None
-        if frame and line is not None and one.verdict.kind == "sufficient":
-            names.append(f"{where(one.call_site)} (in line {line})")
-    if names:
-        those = some([*dict.fromkeys(names)], _MOST)
-        yield Advice(
-            "pattern",
-            f"Twice the product is subtracted: {those}."
-            " In squared distances, digits cancel there if points are far from the"
+        is_enough = one.verdict.kind == "sufficient"
+        if frame is None or not (one.verdict.later_sum or (is_enough and not keeps)):
+            continue
+        line = expansion_line(frame.file, frame.line)
+        if line is not None:
+            expanded.append(f"{where(one.call_site)} (in line {line})")
+        elif grows and is_recurrence(frame.file, frame.line):
+            recurrent.append(where(one.call_site))
+    for names, first, remedy in (
+        (
+            expanded,
+            "Twice the product is subtracted",
+            "In squared distances, digits cancel there if points are far from the"
             " origin. Subtract the mean from both operands first, or use bf16x3",
-        )
+        ),
+        (
+            recurrent,
+            "The product is an operand of the next one",
+            "Errors grow with the steps. Use bf16x3 for this line, or take fewer steps",
+        ),
+    ):
+        if names:
+            those = some([*dict.fromkeys(names)], _MOST)
+            text = f"{first}: {those}. {remedy}: see {page('how_to/report')}"
+            yield Advice("pattern", text)
 
 
 def _ranges(sites: Sequence[CallSiteReport]) -> Iterable[Advice]:

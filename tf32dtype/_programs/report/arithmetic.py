@@ -19,6 +19,7 @@ from ..._matmul.precisions import precision_of_format
 from .advice import Advice
 from .call_sites import Frame, frame_of
 from .naming import at, share, some
+from .patterns import is_difference_of_squares
 
 _MOST = 4  # call sites that a line of advice names
 _LOST = 0.01  # of a call site's sums, from where on advice names it
@@ -169,7 +170,7 @@ def advise(format: str, sites: Sequence[ArithmeticCallSite]) -> tuple[Advice, ..
         ("Operands underflow", "operand_underflows", "operands"),
     )
     lines = [_out_of_range(sites, f"{x} in {format}", y, z) for x, y, z in ranges]
-    lines += [_absorbed(sites), _canceled(sites, bits)]
+    lines += [_absorbed(sites), _canceled(sites, bits), _exp(sites), _variance(sites)]
     return (*(line for line in lines if line), _errors(sites), _not_reached(format))
 
 
@@ -209,6 +210,37 @@ def _canceled(sites: Iterable[ArithmeticCallSite], bits: int) -> Advice | None:
         f"Sums that lose more than half of {bits} bits by cancellation, which enlarges"
         f" earlier errors: {found}",
     )
+
+
+def _exp(sites: Iterable[ArithmeticCallSite]) -> Advice | None:
+    those = [where(x) for x in sites if x.function == "exp" and x.overflows]
+    return _pattern(
+        those, "exp overflows", "In a softmax, subtract the maximum of each row first"
+    )
+
+
+def _variance(sites: Iterable[ArithmeticCallSite]) -> Advice | None:
+    those = [
+        where(x)
+        for x in sites
+        if x.user
+        and x.function == "subtract"
+        and x.canceled_sums + x.zero_sums > _LOST * x.sums
+        and is_difference_of_squares(x.user.file, x.user.line)
+    ]
+    return _pattern(
+        those,
+        "A square is subtracted where digits cancel",
+        "For a variance, subtract the mean from the values first, or use np.var",
+    )
+
+
+def _pattern(names: Sequence[str], first: str, remedy: str) -> Advice | None:
+    if not names:
+        return None
+    those = some(names, _MOST)
+    text = f"{first}: {those}. {remedy}: see {page('how_to/arithmetic')}"
+    return Advice("pattern", text)
 
 
 def _lost(

@@ -59,8 +59,9 @@ class LaterSum(NamedTuple):
     function: str
     #: where it is; None: not known
     frame: Frame | None
-    #: the bits of the product's results that cancel there: log2 of the ratio of root
-    #: mean squares, of the product's part to the sum; 0 if the sum is larger
+    #: the bits of the product's results that cancel there, of all sampled calls: log2
+    #: of the ratio of root mean squares, of the product's part to the sum; 0 if the sum
+    #: is larger
     bits: float
 
     def record(self) -> dict[str, Any]:

@@ -142,7 +142,12 @@ def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
 
 def _later_sum(row: dict[str, Any]) -> LaterSum:
     frame = frame_of(row["user"]) or frame_of(row["library"])
-    bits = math.log2(row["cancels"]) if row["cancels"] > 1 else 0.0
+    part, whole = row["part"], row["whole"]
+    bits = math.inf
+    if part <= whole:
+        bits = 0.0
+    elif whole:
+        bits = math.log2(part / whole) / 2
     return LaterSum(row["function"], frame, bits)
 
 

@@ -8,7 +8,7 @@ from .verdict import LIKE_FLOAT32, tolerance
 _COLUMNS = """\
 product alone     the cheapest precision that is enough for this matrix multiplication,
                   whatever the program makes of the result
-warning           values out of range, or digits that cancel
+warning           values out of range, or digits that cancel, in the product or later
 calls             calls of the routine from this line
 % work, % time    share of all multiply-adds, and of the program's time
 exp. A, exp. B    smallest and largest exponent of the operands: e stands for 2^e
@@ -20,6 +20,7 @@ NAME is enough    the cheapest precision (fewest bits to multiply) within the ta
 needs NAME        the same for a precision of several components (bf16x3), or float32
 needs float64     float32 is not enough
 out of range      values became Inf or NaN, or vanished at a cost above that of rounding
+bits cancel later bits that a later sum or difference of the results loses
 digits canceled   log10 of the median condition over sqrt(k)
 """
 _ARITHMETIC = """\

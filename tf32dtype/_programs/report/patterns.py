@@ -10,22 +10,15 @@ from functools import lru_cache
 _PRODUCTS = ("dot", "matmul", "inner", "einsum", "tensordot")
 
 
-@lru_cache(maxsize=256)
 def expansion_line(file: str, line: int) -> int | None:
     """Return the line that subtracts twice the product of a line.
 
     That is `a - 2 * x @ y.T + b`, also if the product has a name first: how squared
     distances are expanded. None if there is none in the same function.
     """
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
+    scope = _scope(file, line)
+    if scope is None:
         return None
-    scope: ast.AST = tree
-    for node in ast.walk(tree):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and _is_at(node, line):
-            scope = node  # inner ones come later
     products = [x for x in ast.walk(scope) if _is_product(x) and _is_at(x, line)]
     names = {
         target.id
@@ -45,6 +38,69 @@ def expansion_line(file: str, line: int) -> int | None:
                 if twice and any(_is_one_of(x, products, names) for x in factors):
                     return term.lineno
     return None
+
+
+def is_recurrence(file: str, line: int) -> bool:
+    """Whether a product of a line is assigned to one of its operands.
+
+    That is `x = x @ a` in a loop: each step takes up the errors of the one before.
+    """
+    scope = _scope(file, line)
+    if scope is None:
+        return False
+    for loop in ast.walk(scope):
+        if not isinstance(loop, ast.For | ast.While):
+            continue
+        for node in ast.walk(loop):
+            if isinstance(node, ast.AugAssign) and _is_at(node, line):
+                if isinstance(node.op, ast.MatMult):
+                    return True
+            elif isinstance(node, ast.Assign) and _is_at(node, line):
+                own = {x.id for t in node.targets for x in _names(t)}
+                products = filter(_is_product, ast.walk(node.value))
+                if any(x.id in own for product in products for x in _names(product)):
+                    return True
+    return False
+
+
+def is_difference_of_squares(file: str, line: int) -> bool:
+    """Whether a line subtracts the square of a mean: `mean(x * x) - mean(x) ** 2`."""
+    scope = _scope(file, line)
+    return scope is not None and any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Sub)
+        and _is_at(node, line)
+        and _is_square(node.right)
+        for node in ast.walk(scope)
+    )
+
+
+@lru_cache(maxsize=256)
+def _scope(file: str, line: int) -> ast.AST | None:
+    """Return the function around a line, or the module; None without its source."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return None
+    scope: ast.AST = tree
+    for node in ast.walk(tree):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_function and _is_at(node, line):
+            scope = node  # inner ones come later
+    return scope
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    return (x for x in ast.walk(node) if isinstance(x, ast.Name))
+
+
+def _is_square(node: ast.AST) -> bool:
+    if not isinstance(node, ast.BinOp):
+        return False
+    if isinstance(node.op, ast.Pow):
+        return _number(node.right) == 2
+    is_product = isinstance(node.op, ast.Mult)
+    return is_product and ast.dump(node.left) == ast.dump(node.right)
 
 
 def _factors(node: ast.AST) -> Iterator[ast.AST]:

@@ -67,7 +67,8 @@ cdef extern from "programs/arithmetic/followed.h" nogil:
         const char *function
         tf_source source
         uint64_t calls
-        double cancels
+        double part
+        double whole
     int tf_followed_begin(const tf_source_finder *)
     void tf_followed_end()
     void tf_follow_result(const void *, const tf_blas_product *)

@@ -136,7 +136,8 @@ def followed_sums():
             "library": _frame(&found.source, 1),
             "function": found.function.decode(),
             "calls": found.calls,
-            "cancels": found.cancels,
+            "part": found.part,
+            "whole": found.whole,
         })
 
 
