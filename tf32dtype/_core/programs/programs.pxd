@@ -21,7 +21,12 @@ cdef extern from "programs/where_am_i.h" nogil:
                               const char *const *)
     int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
     int tf_frames_may_obey()
+    int tf_frames_is_users(const char *)
     const tf_source_finder tf_frames_finder
+
+
+cdef extern from "programs/where_am_i.h":
+    object tf_frames_variables()
 
 
 cdef extern from "programs/plans.h" nogil:

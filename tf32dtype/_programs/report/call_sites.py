@@ -35,8 +35,26 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Operand:
+    """A matrix that a line multiplies by repeatedly, one of several."""
+
+    #: which one, from 1 on in the order of first use, and how many there are
+    number: int
+    of: int
+    rows: int
+    columns: int
+    #: "layers.2.weight"; "": not known
+    name: str
+    #: of its shape and of some elements
+    digest: str
+
+
+@dataclass(frozen=True)
 class CallSite:
-    """All products of one call site in the source, by one routine, of one dtype."""
+    """All products of one call site in the source, by one routine, of one dtype.
+
+    If the line multiplies by several constant operands, the products with one of them.
+    """
 
     #: nearest frame of the user's code; None: no Python code below the call
     user: Frame | None
@@ -54,6 +72,8 @@ class CallSite:
     #: (m, n, k): how often; the most frequent first, no more than the collector keeps
     shapes: dict[Shape, int] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
+    #: the constant operand; None: there is none, or only one
+    operand: Operand | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,9 @@ from ... import _core
 from ..._base.errors import UserError
 from ..._base.version import __version__
 from ..source_folders import set_folders
-from .call_sites import CallSite, Frame, Run, Sample
+from .call_sites import CallSite, Frame, Operand, Run, Sample
 from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
+from .operands import constant_operands
 from .regions import Region
 
 #: Rows and columns of a multiplication that are kept.
@@ -41,6 +43,8 @@ class CollectorOptions:
     only: tuple[Region, ...] = ()
     #: regions to exclude
     excepted: tuple[Region, ...] = ()
+    #: tell the constant operands of a line apart
+    by_operand: bool = True
 
 
 class Collector:
@@ -99,6 +103,7 @@ class Collector:
                 dots=options.dots,
                 lapack=options.lapack,
                 regions=regions,
+                operands=options.by_operand,
             )
             begun.pop_all()  # `stop` ends everything that has begun
         Collector._at_work = True
@@ -113,8 +118,9 @@ class Collector:
             _core.set_regions([], [], obey=False)
         Collector._at_work = False
         found = [
-            _call_site(number, row)
+            site
             for number, row in enumerate(_core.blas_call_sites())
+            for site in _call_sites(number, row)
         ]
         return Run(
             argv=self.argv,
@@ -133,21 +139,47 @@ def _pairs(regions: tuple[Region, ...]) -> list[tuple[str, str]]:
     return [(region.file, region.function or "") for region in regions]
 
 
-def _call_site(number: int, row: dict[str, Any]) -> CallSite:
+def _call_sites(number: int, row: dict[str, Any]) -> Iterator[CallSite]:
+    """Yield a call site of the engine; if it has constant operands, one for each."""
+    samples = [
+        (Sample(a, b, m, n, k, len(a) == m and b.shape[1] == n), digests)
+        for (m, n, k), a, b, digests in _core.take_samples(number)
+    ]
+    operands = constant_operands(row["operands"], row["dtype"])
+    if operands is None:
+        yield _call_site(row, row, row["seconds"], [sample for sample, _ in samples])
+        return
+    for one in operands:
+        seconds = row["seconds"] * one["multiply_adds"] / max(row["multiply_adds"], 1)
+        own = [sample for sample, digests in samples if one["digest"] in digests]
+        names = ("number", "rows", "columns", "name")
+        operand = Operand(
+            of=len(operands),
+            digest=f"{one['digest']:016x}",
+            **{name: one[name] for name in names},
+        )
+        yield _call_site(row, one, seconds, own, operand)
+
+
+def _call_site(
+    row: dict[str, Any],
+    counts: dict[str, Any],
+    seconds: float,
+    samples: Sequence[Sample],
+    operand: Operand | None = None,
+) -> CallSite:
     user, innermost = (row[name] and Frame(*row[name]) for name in ("user", "library"))
-    shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
-    samples = []
-    for (m, n, k), a, b in _core.take_samples(number):
-        samples.append(Sample(a, b, m, n, k, whole=len(a) == m and b.shape[1] == n))
+    shapes = sorted(counts["shapes"].items(), key=lambda item: -item[1])
     return CallSite(
         user=user,
         library=innermost if innermost != user else None,
         caller=row["object"],
         routine=row["routine"],
         dtype=row["dtype"],
-        calls=row["calls"],
-        multiply_adds=row["multiply_adds"],
-        seconds=row["seconds"],
+        calls=counts["calls"],
+        multiply_adds=counts["multiply_adds"],
+        seconds=seconds,
         shapes=dict(shapes),
         samples=tuple(samples),
+        operand=operand,
     )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from ..._base.text import number
-from .call_sites import CallSite, Frame, Shape
+from .call_sites import CallSite, Frame, Operand, Shape
 from .exponents import Exponents
 
 _LONGEST = 32  # characters of a file's path
@@ -16,9 +16,20 @@ MULTIPLICATION = "matrix multiplication"
 
 
 def where(site: CallSite) -> str:
-    """A call site in a table: "solver.py:12 step"; the shared object if no frame is."""
+    """A call site in a table: "solver.py:12 step"; the shared object if no frame is.
+
+    One of several constant operands follows: "[3 of 36: layers.2.weight, 384 x 1536]".
+    """
     frame = site.user or site.library
-    return at(frame) if frame else os.path.basename(site.caller) or "unknown"
+    name = at(frame) if frame else os.path.basename(site.caller) or "unknown"
+    return name if site.operand is None else f"{name} {operand_text(site.operand)}"
+
+
+def operand_text(operand: Operand) -> str:
+    """One of several constant operands: "[3 of 36: layers.2.weight, 384 x 1536]"."""
+    name = f"{operand.name}, " if operand.name else ""
+    which = f"{operand.number} of {operand.of}"
+    return f"[{which}: {name}{operand.rows} x {operand.columns}]"
 
 
 def at(frame: Frame) -> str:

@@ -28,6 +28,8 @@ cdef extern from "programs/blas/blas_call.h":
         const double *floating
         char *returned
     struct tf_blas_matrix:
+        const char *data
+        npy_intp strides[2]
         npy_intp rows
         npy_intp columns
     struct tf_blas_product:
@@ -115,8 +117,10 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         double *b
         double *imaginary_a
         double *imaginary_b
+        uint64_t digests[2]
     enum:
         TF_SHAPES
+        TF_OPERAND_SHAPES
     struct tf_shape:
         npy_intp m
         npy_intp n
@@ -132,6 +136,20 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         uint64_t timed
         double seconds
         tf_shape shapes[1]
+        int is_many[2]
+    struct tf_product_operand:
+        const tf_product_site *of
+        int side
+        npy_intp rows
+        npy_intp columns
+        uint64_t digest
+        uint64_t number
+        const char *name
+        const char *data
+        int has_moved
+        uint64_t calls
+        uint64_t multiply_adds
+        tf_shape shapes[1]
     struct tf_product_sites_wanted:
         npy_intp lines
         int whole
@@ -139,9 +157,13 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         int dots
         int lapack
         int (*is_inside)() noexcept nogil
+        int operands
+        void (*name_operands)() noexcept nogil
     int tf_product_sites_begin(const tf_source_finder *, const tf_product_sites_wanted *)
     void tf_product_sites_end()
     const tf_product_site *tf_product_sites(size_t)
+    const tf_product_operand *tf_product_operands(size_t *)
+    void tf_product_name(const tf_blas_matrix *, char, const char *)
     void tf_product_site_copy(const tf_product_site *, tf_product_site *)
     tf_sample *tf_take_samples(const tf_product_site *)
     void tf_free_sample(tf_sample *)

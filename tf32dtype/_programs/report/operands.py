@@ -1,0 +1,58 @@
+"""Constant operands: matrices that a line multiplies by again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+#: Rows of a line whose operands have no names.
+_MOST_NAMELESS = 256
+#: What `blas_call_sites` knows of an operand.
+_Operand = dict[str, Any]
+
+
+def constant_operands(
+    sides: Sequence[list[_Operand] | None], dtype: str
+) -> list[_Operand] | None:
+    """Return the operands that split a call site into rows; None: it stays one row.
+
+    Operands with names are constant: they were there, with this content, before the
+    line first ran. Other operands are constant if most are used again, always in the
+    same buffer; and only those of one side may be: a program that repeats itself uses
+    all of its intermediate results again.
+
+    Parameters
+    ----------
+    sides : pair of lists
+        The operands of A and of B, in the order of their first use; None: too many.
+    dtype : str
+        Their dtype.
+    """
+    several = [side for side in reversed(sides) if side and len(side) > 1]
+    found = [side for side in several if _most(bool(x["name"]) for x in side)]
+    if not found:
+        found = [side for side in several if _most(x["calls"] > 1 for x in side)]
+        size = np.dtype(dtype).itemsize
+        if len(found) != 1 or not _are_buffers(found[0], size):
+            return None
+    return min(found, key=len, default=None)
+
+
+def _most(facts: Any) -> bool:
+    known = [*facts]
+    return 2 * sum(known) > len(known)
+
+
+def _are_buffers(side: list[_Operand], size: int) -> bool:
+    """Whether each has a buffer of its own, which is not a slice of the next one's."""
+    addresses = {one["address"] for one in side}
+    ends = {x["address"] + x["rows"] * x["columns"] * size for x in side}
+    steady = not any(one["has_moved"] for one in side)
+    return (
+        steady
+        and len(side) <= _MOST_NAMELESS
+        and len(addresses) == len(side)
+        and not addresses & ends
+    )
