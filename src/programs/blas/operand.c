@@ -12,40 +12,40 @@ static uint64_t bits_at(const char *item, int wide)
     uint64_t bits;
     const double number = wide ? *(const double *)item : *(const float *)item;
     memcpy(&bits, &number, sizeof bits);
-    return bits;
+    bits *= UINT64_C(0xBF58476D1CE4E5B9);
+    return bits ^ bits >> 32;
 }
 
-/* The elements are spread over rows and over columns. */
-static uint64_t digest_of(const struct tf_blas_matrix *x, char type, int is_transposed)
+static uint64_t number_at(const char *item, char type)
 {
     const int wide = type == 'd' || type == 'z';
-    const ptrdiff_t short_side = is_transposed ? x->columns : x->rows;
-    const ptrdiff_t long_side = is_transposed ? x->rows : x->columns;
-    const ptrdiff_t down = x->strides[is_transposed], across = x->strides[!is_transposed];
-    uint64_t digest = tf_site_key((uint64_t)short_side, (uint64_t)long_side);
-    for (ptrdiff_t t = 0; t < SAMPLED; t++) {
-        const ptrdiff_t i = short_side * (2 * t + 1) / (2 * SAMPLED);
-        const ptrdiff_t at = (5 * t + 3) % SAMPLED;
-        const ptrdiff_t j = long_side * (2 * at + 1) / (2 * SAMPLED);
-        const char *item = x->data + i * down + j * across;
-        digest = tf_site_key(digest, bits_at(item, wide));
-        if (tf_blas_is_complex(type)) {
-            digest = tf_site_key(digest, bits_at(item + (wide ? 8 : 4), wide));
-        }
-    }
-    return digest;
+    const uint64_t bits = bits_at(item, wide);
+    return tf_blas_is_complex(type) ? bits + 3 * bits_at(item + (wide ? 8 : 4), wide) : bits;
 }
 
+/* The elements are spread over rows and over columns. Those of a square are taken in pairs
+ * (i, j) and (j, i). */
 uint64_t tf_operand_digest(const struct tf_blas_matrix *x, char type)
 {
     if (x->shape != TF_FULL || x->rows < 2 || x->columns < 2) {
         return 0;
     }
-    uint64_t digest = digest_of(x, type, x->rows > x->columns);
-    if (x->rows == x->columns) {
-        digest += digest_of(x, type, 1);
+    const int turned = x->rows > x->columns, is_square = x->rows == x->columns;
+    const ptrdiff_t less = turned ? x->columns : x->rows, more = turned ? x->rows : x->columns;
+    const ptrdiff_t down = x->strides[turned], across = x->strides[!turned];
+    uint64_t sum = 0, weight = UINT64_C(0x9E3779B97F4A7C15);
+    for (ptrdiff_t t = 0; t < SAMPLED; t++) {
+        const ptrdiff_t i = less * (2 * t + 1) / (2 * SAMPLED);
+        const ptrdiff_t at = (5 * t + 3) % SAMPLED;
+        const ptrdiff_t j = more * (2 * at + 1) / (2 * SAMPLED);
+        uint64_t number = number_at(x->data + i * down + j * across, type);
+        if (is_square) {
+            number += number_at(x->data + j * down + i * across, type);
+        }
+        sum += number * weight;
+        weight += UINT64_C(0x3C6EF372FE94F82A); /* even: weights stay odd */
     }
-    return digest | 1;
+    return tf_site_key(sum, tf_site_key((uint64_t)less, (uint64_t)more));
 }
 
 struct tf_operands tf_operands_of(const struct tf_blas_product *product)

@@ -71,24 +71,119 @@ static double greatest_of(const double *x, const double *imaginary, ptrdiff_t n)
     return greatest;
 }
 
+enum { BLOCK = 1024 };
+
+/* The bits of a finite magnitude, which have its order; 0 of others. */
+static inline int64_t wide_magnitude(int64_t bits)
+{
+    const int64_t magnitude = bits & INT64_MAX;
+    return magnitude < INT64_C(0x7FF0000000000000) ? magnitude : 0;
+}
+static inline int32_t magnitude(int32_t bits)
+{
+    const int32_t magnitude = bits & INT32_MAX;
+    return magnitude < 0x7F800000 ? magnitude : 0;
+}
+
+/* Defines a function that writes the greatest magnitudes of `count` lines that are stored
+ * side by side, element by element. */
+#define GREATEST_ACROSS(name, type, magnitude)                                        \
+    static void name(const char *data, ptrdiff_t step, ptrdiff_t k, ptrdiff_t count,    \
+                     type *restrict out)                                                 \
+    {                                                                                   \
+        for (ptrdiff_t i = 0; i < k; i++) {                                             \
+            const type *row = (const type *)(const void *)(data + i * step);            \
+            for (ptrdiff_t j = 0; j < count; j++) {                                     \
+                const type here = magnitude(row[j]);                                    \
+                out[j] = here > out[j] ? here : out[j];                                 \
+            }                                                                           \
+        }                                                                               \
+    }
+GREATEST_ACROSS(greatest_across, int32_t, magnitude)
+GREATEST_ACROSS(greatest_across_wide, int64_t, wide_magnitude)
+
+/* Writes the same of lines whose elements follow each other. */
+#define GREATEST_ALONG(name, type, magnitude)                                         \
+    static void name(const char *data, ptrdiff_t step, ptrdiff_t k, ptrdiff_t count,    \
+                     type *restrict out)                                                 \
+    {                                                                                   \
+        for (ptrdiff_t j = 0; j < count; j++) {                                         \
+            const type *line = (const type *)(const void *)(data + j * step);           \
+            type greatest = 0;                                                          \
+            for (ptrdiff_t i = 0; i < k; i++) {                                         \
+                const type here = magnitude(line[i]);                                   \
+                greatest = here > greatest ? here : greatest;                           \
+            }                                                                           \
+            out[j] = greatest;                                                          \
+        }                                                                               \
+    }
+GREATEST_ALONG(greatest_along, int32_t, magnitude)
+GREATEST_ALONG(greatest_along_wide, int64_t, wide_magnitude)
+
+/* Returns the line with the largest number of a real operand that is stored in full, in the
+ * order of its memory; -1 of others. */
+static ptrdiff_t greatest_stored(const struct tf_blas_matrix *x, char type, int axis,
+                                 ptrdiff_t count, ptrdiff_t k)
+{
+    const ptrdiff_t size = type == 'd' ? 8 : 4;
+    const ptrdiff_t step = x->strides[axis], along = x->strides[!axis];
+    const int is_along = along == size;
+    if (x->shape != TF_FULL || tf_blas_is_complex(type) || (!is_along && step != size)) {
+        return -1;
+    }
+    ptrdiff_t at = 0;
+    int64_t greatest = -1;
+    for (ptrdiff_t first = 0; first < count; first += BLOCK) {
+        const ptrdiff_t block = count - first < BLOCK ? count - first : BLOCK;
+        const char *data = x->data + first * step;
+        int32_t found[BLOCK] = {0};
+        int64_t wide[BLOCK] = {0};
+        if (type == 'd') {
+            (is_along ? greatest_along_wide : greatest_across_wide)(
+                data, is_along ? step : along, k, block, wide);
+        } else {
+            (is_along ? greatest_along : greatest_across)(data, is_along ? step : along, k,
+                                                          block, found);
+        }
+        for (ptrdiff_t j = 0; j < block; j++) {
+            const int64_t here = type == 'd' ? wide[j] : found[j];
+            if (here > greatest) {
+                greatest = here;
+                at = first + j;
+            }
+        }
+    }
+    return at;
+}
+
+static ptrdiff_t greatest_line(const struct tf_blas_matrix *x, char type, int axis,
+                               ptrdiff_t count, ptrdiff_t k, double *room,
+                               double *imaginary)
+{
+    ptrdiff_t at = greatest_stored(x, type, axis, count, k);
+    if (at >= 0) {
+        return at;
+    }
+    double greatest = -1;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        tf_blas_line(x, type, axis, i, room, imaginary);
+        const double here = greatest_of(room, imaginary, k);
+        if (here > greatest) {
+            greatest = here;
+            at = i;
+        }
+    }
+    return at;
+}
+
 /* Writes `wanted` of the lines of an operand: first the one with the largest number, then
  * others evenly spread. */
 static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
                          ptrdiff_t count, ptrdiff_t k, ptrdiff_t wanted, double *out,
                          double *imaginary)
 {
-    ptrdiff_t greatest_at = 0;
-    double greatest = -1;
-    if (wanted < count) {
-        for (ptrdiff_t i = 0; i < count; i++) {
-            tf_blas_line(x, type, axis, i, out, imaginary);
-            const double here = greatest_of(out, imaginary, k);
-            if (here > greatest) {
-                greatest = here;
-                greatest_at = i;
-            }
-        }
-    }
+    const ptrdiff_t greatest_at =
+        wanted < count ? greatest_line(x, type, axis, count, k, out, imaginary) : 0;
     for (ptrdiff_t i = 0; i < wanted; i++) {
         ptrdiff_t line = i;
         if (wanted < count && i == 0) {

@@ -49,9 +49,9 @@ class report:
     only, excepted : str or sequence of str
         Regions of the source, "FILE" or "FILE:FUNCTION", to watch or to exclude.
     by : {"operand", "line"}
-        What a call site is. "operand": if a line multiplies by several constant
-        matrices, as a function that all layers of a network call, each of them is a call
-        site. "line": the line is one.
+        What a call site is. "operand": a line with each of the constant matrices that
+        it multiplies by, as of a function that all layers of a network call. "line": a
+        line.
     arithmetic : str, optional
         A format to round NumPy's float32 arithmetic to in the block; matrix
         multiplications too if a precision has that name. See `tf32dtype.arithmetic`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def constant_operands(
     return min(found, key=len, default=None)
 
 
-def _most(facts: Any) -> bool:
+def _most(facts: Iterable[bool]) -> bool:
     known = [*facts]
     return 2 * sum(known) > len(known)
 
@@ -49,10 +49,6 @@ def _are_buffers(side: list[_Operand], size: int) -> bool:
     """Whether each has a buffer of its own, which is not a slice of the next one's."""
     addresses = {one["address"] for one in side}
     ends = {x["address"] + x["rows"] * x["columns"] * size for x in side}
-    steady = not any(one["has_moved"] for one in side)
-    return (
-        steady
-        and len(side) <= _MOST_NAMELESS
-        and len(addresses) == len(side)
-        and not addresses & ends
-    )
+    is_steady = not any(one["has_moved"] for one in side)
+    is_own = len(addresses) == len(side) and not addresses & ends
+    return is_steady and is_own and len(side) <= _MOST_NAMELESS

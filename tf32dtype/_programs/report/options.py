@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..._base.errors import UserError
+from ..._base.wording import one_of
 from ..._formats.aliases import FormatName, NumPyName
 from ..._measures import units
 from ..._measures.ways import Way, all_names, on_unit, select
