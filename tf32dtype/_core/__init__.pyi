@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NBitBase, NDArray
 
 from .._matmul.precisions import PrecisionName
+from .._programs.operand import Operand
 from ..blocks.formats import ScaleFormat
 from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.models import Model
@@ -270,7 +271,7 @@ def block_matmul(
 def precisions() -> list[tuple[PrecisionName, PrecisionName, str, int, int]]: ...
 
 Line = tuple[str, int]
-PlannedCallSite = tuple[Line | None, Line | None, MatmulSpec | None]
+PlannedCallSite = tuple[Line | None, Line | None, MatmulSpec | None, Operand | None]
 
 class MatmulSpec:
     def __init__(

@@ -58,3 +58,21 @@ struct tf_operands tf_operands_of(const struct tf_blas_product *product)
     }
     return found;
 }
+
+static int copy_product(void *context, const struct tf_blas_product *product)
+{
+    *(struct tf_blas_product *)context = *product;
+    return 1;
+}
+
+struct tf_operands tf_operands_seen(const struct tf_operands_seen *seen,
+                                    struct tf_blas_product *product)
+{
+    memset(product, 0, sizeof *product);
+    if (seen->product) {
+        *product = *seen->product;
+    } else {
+        tf_blas_take_apart(seen->name, seen->arguments, copy_product, product);
+    }
+    return tf_operands_of(product);
+}

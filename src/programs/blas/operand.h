@@ -16,4 +16,16 @@ struct tf_operands {
 };
 struct tf_operands tf_operands_of(const struct tf_blas_product *product);
 
+/* A product, or a call whose first product is meant. */
+struct tf_operands_seen {
+    const struct tf_blas_product *product; /* or NULL */
+    const struct tf_blas_name *name;
+    const struct tf_blas_arguments *arguments;
+};
+
+/* Copies what is known of its operands to `product`, and finds them; no digests where there
+ * are none. */
+struct tf_operands tf_operands_seen(const struct tf_operands_seen *seen,
+                                    struct tf_blas_product *product);
+
 #endif

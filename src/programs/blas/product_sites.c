@@ -44,6 +44,9 @@ static void fill(struct tf_site *entry, const void *context)
     site->object = told->call->caller->file;
     site->type = told->call->name->type;
     site->routine = told->call->name->routine;
+    for (int side = 0; side < 2; side++) {
+        atomic_store(&site->is_many[side], !wanted_now.operands);
+    }
 }
 
 static struct tf_product_site *site_of(const struct tf_blas_watched *call,

@@ -1,5 +1,9 @@
 # C declarations of the files next to this one.
 
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from numpy cimport npy_intp
+
 from tf32dtype._core.programs.blas.blas cimport tf_blas_mode
 from tf32dtype._core.programs.call_sites cimport tf_source_finder
 
@@ -22,17 +26,19 @@ cdef extern from "programs/where_am_i.h" nogil:
     int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
     int tf_frames_may_obey()
     int tf_frames_is_users(const char *)
+    PyObject *tf_frames_variables()
     const tf_source_finder tf_frames_finder
-
-
-cdef extern from "programs/where_am_i.h":
-    object tf_frames_variables()
 
 
 cdef extern from "programs/plans.h" nogil:
     struct tf_planned:
         const char *file[2]
         int line[2]
+        uint64_t number
+        int side
+        uint64_t digest
+        npy_intp rows
+        npy_intp columns
         const tf_blas_mode *mode
     struct tf_plan:
         pass

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from ..operand import Operand
+
 Array = NDArray[Any]
 Shape = tuple[int, int, int]
 
@@ -32,21 +34,6 @@ class Frame(NamedTuple):
     file: str
     line: int
     function: str
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A matrix that a line multiplies by repeatedly, one of several."""
-
-    #: which one, from 1 on in the order of first use, and how many there are
-    number: int
-    of: int
-    rows: int
-    columns: int
-    #: "layers.2.weight"; "": not known
-    name: str
-    #: of its shape and of some elements
-    digest: str
 
 
 @dataclass(frozen=True)

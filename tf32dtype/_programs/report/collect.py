@@ -14,8 +14,9 @@ import numpy as np
 from ... import _core
 from ..._base.errors import UserError
 from ..._base.version import __version__
+from ..operand import Operand
 from ..source_folders import set_folders
-from .call_sites import CallSite, Frame, Operand, Run, Sample
+from .call_sites import CallSite, Frame, Run, Sample
 from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
 from .operands import constant_operands
 from .regions import Region
@@ -152,7 +153,7 @@ def _call_sites(number: int, row: dict[str, Any]) -> Iterator[CallSite]:
     for one in operands:
         seconds = row["seconds"] * one["multiply_adds"] / max(row["multiply_adds"], 1)
         own = [sample for sample, digests in samples if one["digest"] in digests]
-        names = ("number", "rows", "columns", "name")
+        names = ("number", "side", "rows", "columns", "name")
         operand = Operand(
             of=len(operands),
             digest=f"{one['digest']:016x}",

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from ..._base.text import number
-from .call_sites import CallSite, Frame, Operand, Shape
+from .call_sites import CallSite, Frame, Shape
 from .exponents import Exponents
 
 _LONGEST = 32  # characters of a file's path
@@ -22,14 +22,7 @@ def where(site: CallSite) -> str:
     """
     frame = site.user or site.library
     name = at(frame) if frame else os.path.basename(site.caller) or "unknown"
-    return name if site.operand is None else f"{name} {operand_text(site.operand)}"
-
-
-def operand_text(operand: Operand) -> str:
-    """One of several constant operands: "[3 of 36: layers.2.weight, 384 x 1536]"."""
-    name = f"{operand.name}, " if operand.name else ""
-    which = f"{operand.number} of {operand.of}"
-    return f"[{which}: {name}{operand.rows} x {operand.columns}]"
+    return name if site.operand is None else f"{name} {site.operand}"
 
 
 def at(frame: Frame) -> str:

@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..operand import Operand
 from ..plan_lines import Line, folders, name_line
 from ..plans import Plan, PlannedCallSite
 
 
 @dataclass
 class Item:
-    """A line of the user's, and that of a library below it."""
+    """A line of the user's, and that of a library below it; or one operand there."""
 
     user: Line | None
     library: Line | None
+    operand: Operand | None = None
     #: by dtype
     multiply_adds: dict[str, int] = field(default_factory=dict)
     routines: set[str] = field(default_factory=set)
@@ -33,7 +35,8 @@ class Item:
     def name(self) -> str:
         """For the table."""
         lines = [line for line in (self.user, self.library) if line]
-        return " > ".join(_name(line, 44 // len(lines)) for line in lines)
+        name = " > ".join(_name(line, 44 // len(lines)) for line in lines)
+        return f"{name} {self.operand}" if self.operand else name
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Take in a call site of the report."""
@@ -54,6 +57,7 @@ class Item:
             self.library,
             ", ".join(sorted(self.routines)),
             ", ".join(sorted(self.multiply_adds)),
+            self.operand,
         )
 
 
@@ -80,7 +84,7 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
         The folder that the program ran in, and the one that it is a copy of.
     """
     found = Items()
-    known: dict[tuple[Line | None, Line | None], Item] = {}
+    known: dict[tuple[Line | None, Line | None, Operand | None], Item] = {}
     where = folders()
     for record in report["call_sites"]:
         dtype, adds = record["dtype"], record["multiply_adds"]
@@ -95,7 +99,8 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
         if lost or not any(lines):
             found.nameless[dtype] = found.nameless.get(dtype, 0) + adds
             continue
-        key = lines[0], lines[1]
+        operand = record["operand"] and Operand(**record["operand"])
+        key = lines[0], lines[1], operand
         known.setdefault(key, Item(*key)).take(record)
     found.items = sorted(
         known.values(),

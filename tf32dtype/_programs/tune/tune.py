@@ -329,7 +329,7 @@ class Tuner:
 
 def _brief(sites: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the journal keeps of a report."""
-    names = ("user", "library", "dtype", "routine", "multiply_adds")
+    names = ("user", "library", "operand", "dtype", "routine", "multiply_adds")
     return [
         {name: site[name] for name in names}
         | {

@@ -81,6 +81,11 @@ cdef extern from "programs/blas/counts.h" nogil:
     const tf_named_count_t *tf_named_counts(int)
 
 
+cdef extern from "programs/blas/operand.h" nogil:
+    struct tf_operands_seen:
+        const tf_blas_product *product
+
+
 cdef extern from "programs/blas/engine.h" nogil:
     struct tf_blas_mode:
         tf_device device
@@ -99,9 +104,10 @@ cdef extern from "programs/blas/engine.h" nogil:
     void tf_blas_end()
     uint64_t tf_blas_lost()
     int tf_blas_enter_lapack()
-    tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, char, npy_intp,
-                                 npy_intp, npy_intp)
-    const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *)
+    tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, const tf_operands_seen *,
+                                 char, npy_intp, npy_intp, npy_intp)
+    const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *,
+                                          const tf_operands_seen *)
     void *tf_blas_counting(void *, int, const char *, int)
 
 

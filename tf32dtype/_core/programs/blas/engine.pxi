@@ -296,6 +296,7 @@ def blas_call_sites():
         if side is not None:
             side.append({
                 "number": operand.number,
+                "side": "AB"[operand.side],
                 "rows": operand.rows,
                 "columns": operand.columns,
                 "digest": operand.digest,

@@ -11,22 +11,14 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
 from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.programs.programs cimport *
 
-cdef extern from "Python.h":
-    int PyGC_Disable()
-    int PyGC_Enable()
-    void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
-    void PyErr_Restore(PyObject *, PyObject *, PyObject *)
-    void PyErr_Clear()
-    PyObject *PyObject_GenericGetDict(object, void *)
-
 cdef enum:
     MOST_ITEMS = 1 << 14  # that are looked at
     MOST_OF_ROOT = 1 << 13  # of one variable
     MOST_OF_ONE = 1024  # of one container
     DEEPEST = 6
 
-cdef tuple scalar_kinds = (bool, int, float, complex, str, bytes, type(None), np.generic)
-cdef tuple code_kinds = (type, FunctionType, BuiltinFunctionType)
+cdef tuple left_out_kinds = (bool, int, float, complex, str, bytes, type(None), np.generic,
+                             type, FunctionType, BuiltinFunctionType)
 
 
 cdef void name_operands() noexcept nogil:
@@ -59,9 +51,14 @@ cdef class OperandNames:
 
     cdef name_variables(self):
         cdef list arrays = []
+        cdef PyObject *found = tf_frames_variables()
+        if found == NULL:
+            raise MemoryError
+        variables = <object>found
+        decref(found)
         self.seen = set()
         self.left = MOST_ITEMS
-        for name, value in <object>tf_frames_variables():
+        for name, value in variables:
             if cnp.PyArray_Check(value):
                 arrays.append((value, name))  # an element of a container has a better name
             else:
@@ -85,8 +82,8 @@ cdef class OperandNames:
         self.left_of_root -= 1
         if cnp.PyArray_Check(value):
             name_array(value, name)
-        elif (depth < DEEPEST and not isinstance(value, scalar_kinds)
-                and not isinstance(value, code_kinds) and id(value) not in self.seen):
+        elif (depth < DEEPEST and not issubclass(type(value), left_out_kinds)
+                and id(value) not in self.seen):
             self.seen.add(id(value))
             self.waiting.append((value, name, depth))
 
@@ -96,14 +93,15 @@ cdef class OperandNames:
         if PyDict_Check(container):
             self.take_items(container, name if depth else "", depth)
         elif PyList_Check(container) or PyTuple_Check(container):
-            for i in range(min(len(container), MOST_OF_ONE)):
+            for i in range(min(PySequence_Fast_GET_SIZE(container), MOST_OF_ONE)):
                 if self.left_of_root <= 0:
                     return
-                self.take(container[i], f"{name}[{i}]", depth + 1)
+                self.take(<object>PySequence_Fast_GET_ITEM(container, i), f"{name}[{i}]",
+                          depth + 1)
         elif PyModule_Check(container):
             variables = <object>PyModule_GetDict(container)
             file = (<dict>variables).get("__file__")
-            if isinstance(file, str) and tf_frames_is_users((<str>file).encode()):
+            if type(file) is str and tf_frames_is_users((<str>file).encode()):
                 self.take_items(variables, name, depth)
         else:
             found = PyObject_GenericGetDict(container, NULL)
