@@ -54,7 +54,7 @@ __all__ = [
     "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
     "frames_are_known",
     "free_buffers", "from_bits_of", "inner", "instruction_sets", "is_close", "isa",
-    "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "mma_trace", "named_counts", "names",
+    "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "mma_trace", "name_tensor", "named_counts", "names",
     "Obeying", "OwnCall", "precision_variable",
     "precisions", "PrecisionScope", "prepare_product", "printed", "promote_block",
     "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",

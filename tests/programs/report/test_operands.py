@@ -191,6 +191,21 @@ def test_a_copy_in_another_layout_is_the_same() -> None:
     assert [one.name for one in found] == [f"weights[{i}]" for i in range(4)]
 
 
+def test_tensors_of_a_file(tmp_path: Path) -> None:
+    """Also with weights that no variable has led to before the line runs."""
+    path = tmp_path / "net.safetensors"
+    td.safetensors.save(
+        path, {f"layers.{i}.weight": w for i, w in enumerate(matrices())}
+    )
+
+    def run() -> None:
+        with td.safetensors.open(path) as file:
+            forward(file[f"layers.{i}.weight"].T for i in range(LAYERS))
+
+    found = rows(run)
+    assert [one.name for one in found] == [f"layers.{i}.weight" for i in range(LAYERS)]
+
+
 # -- what stays one row --------------------------------------------------------------
 
 

@@ -144,6 +144,12 @@ cdef class OperandNames:
                     pass
 
 
+def name_tensor(array, str name):
+    """Give a tensor of a file its name in reports, if calls of BLAS are watched."""
+    if tf_blas_is_watched() and cnp.PyArray_Check(array):
+        name_array(array, name)
+
+
 cdef name_array(array, str name):
     """Also the matrices of a stack."""
     cdef cnp.ndarray x = array
