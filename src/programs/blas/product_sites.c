@@ -14,10 +14,11 @@ static struct tf_site_table table = {
 static struct tf_site_table operands = {
     .count = 1 << 15, .size = sizeof(struct tf_product_operand), .has_counts = 1};
 
-/* The name of a matrix, by its digest. */
+/* The name of a matrix, by its digest, and where it is stored. */
 struct name {
     struct tf_site site;
     char *text;
+    const char *data;
 };
 static struct tf_site_table names = {.count = 1 << 14, .size = sizeof(struct name)};
 static const struct tf_source_finder *finder;
@@ -311,6 +312,7 @@ static void fill_operand(struct tf_site *entry, const void *context)
     operand->number = ++use->site->operands[use->side];
     const struct name *name = (const struct name *)tf_site_find(&names, use->digest);
     operand->name = name ? name->text : NULL;
+    operand->is_named_buffer = name && name->data == operand->data;
 }
 
 static int tell_operands(void *context, const struct tf_blas_product *product)
@@ -380,18 +382,24 @@ static int count_operands(const struct call_operands *call, const struct tf_blas
 
 static void fill_name(struct tf_site *entry, const void *context)
 {
-    const size_t size = strlen(context) + 1;
-    char *text = malloc(size);
-    ((struct name *)entry)->text = text ? memcpy(text, context, size) : NULL;
+    struct name *name = (struct name *)entry;
+    const struct name *given = context;
+    const size_t size = strlen(given->text) + 1;
+    name->text = malloc(size);
+    if (name->text) {
+        memcpy(name->text, given->text, size);
+    }
+    name->data = given->data;
 }
 
 static void drop_name(struct tf_site *entry) { free(((struct name *)entry)->text); }
 
 void tf_product_name(const struct tf_blas_matrix *matrix, char type, const char *name)
 {
+    const struct name given = {.text = (char *)name, .data = matrix->data};
     const uint64_t digest = tf_operand_digest(matrix, type);
     if (digest) {
-        tf_site_of(&names, digest, fill_name, name);
+        tf_site_of(&names, digest, fill_name, &given);
     }
 }
 

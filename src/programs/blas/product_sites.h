@@ -51,6 +51,7 @@ struct tf_product_operand {
     const char *name;        /* or NULL */
     const char *data;        /* where it was first */
     int has_moved;           /* it was elsewhere later */
+    int is_named_buffer;     /* the name is that of this place in memory too */
     uint64_t calls, multiply_adds;
     struct tf_shape shapes[TF_OPERAND_SHAPES];
 };

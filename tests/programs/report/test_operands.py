@@ -244,14 +244,22 @@ def test_weights_in_training_are_one_row() -> None:
     assert rows(train) == [None]
 
 
-def test_batches_of_an_array_are_one_row() -> None:
+@pytest.mark.parametrize("kind", ["slices", "stack", "list"])
+@pytest.mark.parametrize("rate", [0, 0.01])
+def test_batches_are_one_row(kind: str, rate: float) -> None:
     def train() -> None:
         x = np.random.default_rng(0).standard_normal((60, WIDE)).astype(np.float32)
         (w,) = matrices(1)
+        batches: Any = x.reshape(-1, BATCH, WIDE)
+        if kind == "list":
+            batches = [batch.copy() for batch in batches]
+        elif kind == "slices":
+            x, batches = batches.reshape(-1, WIDE), None
         for _ in range(3):
-            for i in range(0, 60, BATCH):
-                linear(x[i : i + BATCH], w)
-                w -= np.float32(0.01)
+            for i in range(6):
+                one = batches[i] if batches is not None else x[i * BATCH :][:BATCH]
+                linear(one, w)
+                w -= np.float32(rate)
 
     assert rows(train) == [None]
 
@@ -285,18 +293,23 @@ def test_buffers_without_names() -> None:
 
 def operand(number: int, calls: int, **others: Any) -> dict[str, Any]:
     usual = {"name": "", "address": 1000 * number, "rows": 4, "columns": 4}
-    return {"calls": calls, "has_moved": False, **usual, **others}
+    flags = {"has_moved": False, "is_named_buffer": False}
+    return {"calls": calls, **usual, **flags, **others}
 
 
 def test_the_side_is_chosen() -> None:
     named = [operand(i, 1, name=f"w{i}") for i in range(3)]
     again = [operand(i, 2) for i in range(3)]
     once = [operand(i, 1) for i in range(3)]
+    trained = [operand(i, 1, address=5, is_named_buffer=not i) for i in range(3)]
     for sides, expected in (
         ([named, named[:2]], named[:2]),
         ([once, named], named),
         ([None, named], named),
         ([named[:1], once], None),
+        ([named, named[:1]], None),
+        ([named, trained], None),
+        ([trained, named], None),
         ([once, once], None),
         ([again, once], again),
         ([again, again], None),

@@ -336,7 +336,8 @@ x = rng.standard_normal((8, 16)).astype("f")
 def linear(x, w):
     return x @ w
 shares = [1, 1, 1000, 1, 1, 1]
-np.save("out.npy", sum(s * linear(x, w) for s, w in zip(shares, weights.values())))
+products = [linear(x + i, w) for i, w in enumerate(weights.values())]
+np.save("out.npy", sum(share * y for share, y in zip(shares, products)))
 """
 
 

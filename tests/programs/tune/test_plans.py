@@ -557,13 +557,13 @@ def test_layers_of_a_plan_differ(tmp_path: Path) -> None:
 
 @needs_frames
 def test_a_line_holds_for_other_operands(tmp_path: Path) -> None:
-    def product(w: NDArray[Any]) -> NDArray[Any]:
-        return X @ w
+    def product(w: NDArray[Any], x: NDArray[Any] = X) -> NDArray[Any]:
+        return x @ w
 
-    line = Line(__file__, product.__qualname__, "return X @ w")
-    weights = [X, X + X, X - 1]
+    line = Line(__file__, product.__qualname__, "return x @ w")
+    weights = [X + 2, X + X, X - 1]
     with td.report(precision="bf16") as r:
-        [product(w) for w in weights]
+        [product(w, X + i) for i, w in enumerate(weights)]
     digests = {}
     for site, *_ in r.call_sites:
         assert site.operand is not None
@@ -583,7 +583,7 @@ def test_a_line_holds_for_other_operands(tmp_path: Path) -> None:
             for w in weights * 8
         ]
     expected = [
-        td.matmul(X, X, precision="tf32").tobytes(),
+        td.matmul(X, X + 2, precision="tf32").tobytes(),
         td.matmul(X, X + X, precision="bf16").tobytes(),
         (X @ (X - 1)).tobytes(),
     ]

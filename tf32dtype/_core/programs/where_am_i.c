@@ -291,6 +291,12 @@ int tf_frames_may_obey(void)
 
 /* -- variables ---------------------------------------------------------------------- */
 
+#ifdef Py_GIL_DISABLED
+
+PyObject *tf_frames_variables(void) { return PyList_New(0); }
+
+#else
+
 enum { MOST_FRAMES = 64 };
 
 static int add_variable(PyObject *list, PyObject *name, PyObject *value)
@@ -332,7 +338,6 @@ static int add_locals(PyObject *list, const Frame *frame, const PyCodeObject *co
 PyObject *tf_frames_variables(void)
 {
     PyObject *list = PyList_New(0);
-#ifndef Py_GIL_DISABLED
     const Frame *found[MOST_FRAMES], *frame = first_frame();
     int count = 0;
     for (; list && frame && count < MOST_FRAMES; frame = frame_before(frame)) {
@@ -359,9 +364,10 @@ PyObject *tf_frames_variables(void)
     if (status < 0) {
         Py_CLEAR(list);
     }
-#endif
     return list;
 }
+
+#endif
 
 const struct tf_source_finder tf_frames_finder = {find, fill};
 

@@ -21,7 +21,8 @@ def constant_operands(
     Operands with names are constant: they were there, with this content, before the
     line first ran. Other operands are constant if most are used again, always in the
     same buffer; and only those of one side may be: a program that repeats itself uses
-    all of its intermediate results again.
+    all of its intermediate results again. Where the other operand is always the same,
+    or changes in place, as weights in training, these are its data.
 
     Parameters
     ----------
@@ -30,7 +31,11 @@ def constant_operands(
     dtype : str
         Their dtype.
     """
-    several = [side for side in reversed(sides) if side and len(side) > 1]
+    several = [
+        side
+        for side, other in zip(reversed(sides), sides, strict=True)
+        if side and len(side) > 1 and not _is_one(other)
+    ]
     found = [side for side in several if _most(bool(x["name"]) for x in side)]
     if not found:
         found = [side for side in several if _most(x["calls"] > 1 for x in side)]
@@ -38,6 +43,14 @@ def constant_operands(
         if len(found) != 1 or not _are_buffers(found[0], size):
             return None
     return min(found, key=len, default=None)
+
+
+def _is_one(side: list[_Operand] | None) -> bool:
+    """Whether it is one matrix, or one with a name that changes in place."""
+    if not side:
+        return False
+    is_place = len({one["address"] for one in side}) == 1
+    return len(side) == 1 or (is_place and any(x["is_named_buffer"] for x in side))
 
 
 def _most(facts: Iterable[bool]) -> bool:

@@ -153,6 +153,7 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         const char *name
         const char *data
         int has_moved
+        int is_named_buffer
         uint64_t calls
         uint64_t multiply_adds
         tf_shape shapes[1]

@@ -303,6 +303,7 @@ def blas_call_sites():
                 "name": "" if operand.name == NULL else operand.name.decode(),
                 "address": <size_t>operand.data,
                 "has_moved": bool(operand.has_moved),
+                "is_named_buffer": bool(operand.is_named_buffer),
                 "calls": operand.calls,
                 "multiply_adds": operand.multiply_adds,
                 "shapes": _shapes(operand.shapes, TF_OPERAND_SHAPES),
