@@ -340,15 +340,17 @@ static int tell_operands(void *context, const struct tf_blas_product *product)
 static void find_operands(struct call_operands *call, const struct tf_blas_watched *watched)
 {
     const int routine = watched->name->routine;
-    if (!wanted_now.operands) {
-        return;
+    _Atomic int *const is_many = call->site->is_many;
+    if (atomic_load_explicit(&is_many[0], memory_order_relaxed) &&
+        atomic_load_explicit(&is_many[1], memory_order_relaxed)) {
+        return; /* by line only, or nothing to tell apart any more */
     }
     if (routine == TF_BLAS_GEMM || routine == TF_BLAS_GEMV) {
         tf_blas_take_apart(watched->name, watched->arguments, tell_operands, call);
     }
     for (int side = 0; side < 2; side++) {
         if (!call->entries[side]) {
-            atomic_store_explicit(&call->site->is_many[side], 1, memory_order_relaxed);
+            atomic_store_explicit(&is_many[side], 1, memory_order_relaxed);
         }
     }
 }
