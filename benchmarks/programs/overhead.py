@@ -6,7 +6,7 @@ A library in C calls `dgemm_` and `ddot_` of another in a loop, which return at 
 what is measured is the way there alone. Beside it SciPy's BLAS, 64 x 64. States of the
 engine: not there, there but off (no precision set), counting (a precision for float32
 alone, so that float64 products go on: the process's, or a scope's), and gathering
-call sites, behind 1 and 20 frames of a library. It needs gcc.
+call sites, behind 1 and 20 frames of a library, and by operand. It needs gcc.
 """
 
 from __future__ import annotations
@@ -150,6 +150,8 @@ def main() -> None:
         _core.watch_call_sites(0, dots=True)
         measure("call sites", calls)
         measure("call sites, 20 frames", deep)
+        _core.watch_call_sites(0, dots=True, operands=True)
+        measure("operands", calls)
         _core.stop_watching()
         _core.blas_end()
     report: dict[str, Any] = {"machine": machine(), "core": core, "ns": {}}

@@ -57,7 +57,7 @@ def watch(
     weights: model.Weights, patches: model.Array, target: float, names: tuple[str, ...]
 ) -> dict[str, Report]:
     """What the report says of each product, by its name, in their order."""
-    with td.report(precision=names, target_db=target, exact=True) as report:
+    with td.report(precision=names, target_db=target, exact=True, by="line") as report:
         model.forward(weights, patches)
     found = {}
     for site, figures, verdict in report.call_sites:

@@ -27,7 +27,7 @@ from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.report import collect
 from .._programs.report.legend import explanation
 from .._programs.report.naming import kind_and_message
-from .._programs.report.options import TARGET_DB, options
+from .._programs.report.options import BY, TARGET_DB, options
 from .._programs.report.output import check_folder
 from .._programs.report.program_runs import ProgramRuns
 from .._programs.report.report import Report, count
@@ -86,6 +86,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         " that the program prints, and .npy, .npz and text files that it writes)",
     )
     group = parser.add_argument_group("Scope")
+    group.add_argument(
+        "--by",
+        choices=BY,
+        default=BY[0],
+        help="count a line once for each constant matrix that it multiplies by, or once"
+        " (default: operand)",
+    )
     add_regions(group)
     group.add_argument(
         "--stop-at",

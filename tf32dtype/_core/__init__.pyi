@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NBitBase, NDArray
 
 from .._matmul.precisions import PrecisionName
+from .._programs.operand import Operand
 from ..blocks.formats import ScaleFormat
 from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.models import Model
@@ -270,7 +271,7 @@ def block_matmul(
 def precisions() -> list[tuple[PrecisionName, PrecisionName, str, int, int]]: ...
 
 Line = tuple[str, int]
-PlannedCallSite = tuple[Line | None, Line | None, MatmulSpec | None]
+PlannedCallSite = tuple[Line | None, Line | None, MatmulSpec | None, Operand | None]
 
 class MatmulSpec:
     def __init__(
@@ -364,7 +365,9 @@ def watch_call_sites(
     dots: bool = ...,
     lapack: bool = ...,
     regions: bool = ...,
+    operands: bool = ...,
 ) -> None: ...
+def name_tensor(array: Any, name: str) -> None: ...
 def stop_watching() -> None: ...
 def samples_left_out() -> int: ...
 def calls_without_call_site() -> int: ...
@@ -374,7 +377,7 @@ def shared_lock() -> RLock: ...
 def set_outer_precision(outer: bool) -> None: ...
 def take_samples(
     number: int,
-) -> list[tuple[tuple[int, int, int], NDArray[Any], NDArray[Any]]]: ...
+) -> list[tuple[tuple[int, int, int], NDArray[Any], NDArray[Any], tuple[int, int]]]: ...
 def blas_call_sites() -> list[dict[str, Any]]: ...
 def publish_precision() -> None: ...
 def count_loops(
@@ -396,7 +399,7 @@ class ArithmeticPlan:
     def __init__(
         self,
         call_sites: Sequence[
-            tuple[tuple[str, int] | None, tuple[str, int] | None, str | None]
+            tuple[tuple[str, int] | None, tuple[str, int] | None, str | None, None]
         ],
         otherwise: str | None,
         watches: bool,

@@ -55,7 +55,7 @@ __all__ = [
     "follow_results", "followed_sums", "format_convolve", "format_correlate", "format_dot", "format_inner", "format_vdot",
     "frames_are_known",
     "free_buffers", "from_bits_of", "inner", "instruction_sets", "is_close", "isa",
-    "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "mma_trace", "named_counts", "names",
+    "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "mma_trace", "name_tensor", "named_counts", "names",
     "Obeying", "OwnCall", "precision_variable",
     "precisions", "PrecisionScope", "prepare_product", "printed", "promote_block",
     "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",
@@ -172,6 +172,7 @@ include "ufuncs/statistics.pxi"
 include "ufuncs/sorting.pxi"
 include "formats/arrays.pxi"
 include "programs/blas/calls.pxi"
+include "programs/blas/operand_names.pxi"
 include "programs/blas/engine.pxi"
 include "programs/arithmetic/loops.pxi"
 include "programs/arithmetic/scalars.pxi"

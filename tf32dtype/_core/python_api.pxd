@@ -34,6 +34,14 @@ cdef extern from "Python.h":
     ctypedef PyObject *(*reprfunc)(PyObject *)
 
     PyObject *PyErr_NoMemory()
+    void PyErr_Clear()
+    void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
+    void PyErr_Restore(PyObject *, PyObject *, PyObject *)
+    int PyGC_Disable()
+    int PyGC_Enable()
+    PyObject *PyObject_GenericGetDict(object, void *)
+    PyObject *PySequence_Fast_GET_ITEM(object, Py_ssize_t)
+    Py_ssize_t PySequence_Fast_GET_SIZE(object)
     int PyErr_CheckSignals()
     void PyErr_SetInterrupt() nogil
     int PyOS_InterruptOccurred() nogil

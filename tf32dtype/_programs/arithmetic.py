@@ -70,7 +70,7 @@ def _resolve_plan(path: str, watch: bool) -> tuple[_core.ArithmeticPlan, bool]:
 def _planned(
     sites: tuple[FoundCallSite, ...], otherwise: str | None, watch: bool
 ) -> _core.ArithmeticPlan:
-    formats = [(x.user, x.library, _format(x.arithmetic)) for x in sites]
+    formats = [(x.user, x.library, _format(x.arithmetic), None) for x in sites]
     return _core.ArithmeticPlan(formats, _format(otherwise), watch)
 
 

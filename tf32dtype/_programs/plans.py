@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,8 +17,9 @@ from typing import Any
 
 from .. import _core
 from .._base.caller import warn
-from .._base.wording import brief
+from .._base.wording import brief, one_of
 from .._matmul.precisions import Settings, check_types, resolve
+from .operand import Operand
 from .plan_lines import Line, LineError, find_line, folders
 from .source_folders import set_folders
 
@@ -26,6 +29,9 @@ _KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
 #: The name in a plan of computing as NumPy and BLAS do.
 NONE = "none"
 _FLAGS = "float64", "complex64", "dots"
+_SIDES = ("A", "B")
+_MOST_OPERANDS = 1024
+_DIGEST = re.compile("(?:[0-9a-f]{16})?")
 #: what a line always has in the file
 _SHOWN = "file", "function", "text"
 
@@ -45,6 +51,8 @@ class PlannedCallSite:
     dtype: str = ""
     #: the format that its ufuncs round to, or NONE; None: the plan says nothing
     arithmetic: str | None = None
+    #: the operand that is meant, one of several; None: all of them
+    operand: Operand | None = None
 
 
 @dataclass(frozen=True)
@@ -130,9 +138,33 @@ def _call_site(found: Any) -> PlannedCallSite:
         _taken(found, "routine", str, ""),
         _taken(found, "dtype", str, ""),
         _taken(found, "arithmetic", str, "") or None,
+        _operand(found.pop("operand")) if "operand" in found else None,
     )
     _refuse(found, "a call site")
     return site
+
+
+def _operand(found: Any) -> Operand:
+    if not isinstance(found, dict):
+        raise ValueError("operand must be {number = ..., of = ..., side = ..., ...}")
+    number, of, rows, columns = (
+        _taken(found, name, int, None) for name in ("number", "of", "rows", "columns")
+    )
+    side = _taken(found, "side", str, None)
+    digest, name = (_taken(found, name, str, "") for name in ("digest", "name"))
+    _refuse(found, "an operand")
+    if side not in _SIDES:
+        raise ValueError(one_of("side", side, _SIDES))
+    if not 1 <= number <= of <= _MOST_OPERANDS:
+        raise ValueError(
+            f"number must be from 1 to of = {of}, and of at most {_MOST_OPERANDS}; got"
+            f" {number}"
+        )
+    if not (rows > 0 < columns and max(rows, columns) <= sys.maxsize):
+        raise ValueError(f"an operand must have a shape; got {rows} x {columns}")
+    if not _DIGEST.fullmatch(digest):
+        raise ValueError(f"digest must be 16 hexadecimal digits; got {brief(digest)}")
+    return Operand(number, of, side, rows, columns, digest, name)
 
 
 def _line(found: Any) -> Line:
@@ -173,8 +205,8 @@ def plan_text(plan: Plan) -> str:
     if plan.check:
         tables.append(_table("[check]\n", **dict(plan.check)))
     for site in plan.call_sites:
-        names = ("arithmetic", "user", "library", "routine", "dtype")
-        seen = {x: getattr(site, x) for x in names}
+        names = ("arithmetic", "user", "library", "operand", "routine", "dtype")
+        seen = {name: getattr(site, name) for name in names}
         given = {name: value for name, value in seen.items() if value}
         if site.precision != "":
             given = {"precision": site.precision or NONE, **given}
@@ -187,8 +219,10 @@ def _table(title: str, **entries: Any) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, Line):
-        shown = {k: v for k, v in asdict(value).items() if value.of > 1 or k in _SHOWN}
+    if isinstance(value, Line | Operand):
+        shown = asdict(value)
+        if isinstance(value, Line) and value.of == 1:
+            shown = {k: shown[k] for k in _SHOWN}
         return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in shown.items()) + "}"
     if isinstance(value, float):
         return repr(value)
@@ -211,6 +245,7 @@ class FoundCallSite:
     library: tuple[str, int] | None
     precision: str | None
     arithmetic: str | None
+    operand: Operand | None
 
 
 def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
@@ -234,7 +269,8 @@ def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
                 rest = f"{plan.arithmetic or NONE} is used for its ufuncs"
             warn(f"{path}: {error}; {rest}", PlanWarning)
             continue
-        found.append(FoundCallSite(user, library, site.precision, site.arithmetic))
+        where_is = user, library, site.precision, site.arithmetic, site.operand
+        found.append(FoundCallSite(*where_is))
     return found
 
 
@@ -297,7 +333,9 @@ def _planned_spec(sites: tuple[FoundCallSite, ...], plan: Plan) -> _core.MatmulS
         complex64=plan.complex64,
         dots=plan.dots,
         blas=True,
-        call_sites=[(x.user, x.library, _spec(plan, x.precision)) for x in sites],
+        call_sites=[
+            (x.user, x.library, _spec(plan, x.precision), x.operand) for x in sites
+        ],
         otherwise=_spec(plan, plan.default),
     )
 

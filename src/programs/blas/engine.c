@@ -47,10 +47,11 @@ int tf_blas_is_outer(const struct tf_blas_mode *mode)
 }
 
 const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
-                                             const void *_Atomic *last)
+                                             const void *_Atomic *last,
+                                             const struct tf_operands_seen *seen)
 {
     tf_blas_place_fn *find = atomic_load_explicit(&place_finder, memory_order_relaxed);
-    return find && (mode->plan || tf_blas_is_outer(mode)) ? find(mode, last) : mode;
+    return find && (mode->plan || tf_blas_is_outer(mode)) ? find(mode, last, seen) : mode;
 }
 
 enum tf_blas_fate tf_blas_fate_of_obeying(const struct tf_blas_mode *mode)
@@ -60,8 +61,9 @@ enum tf_blas_fate tf_blas_fate_of_obeying(const struct tf_blas_mode *mode)
 }
 
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
-                                  const void *_Atomic *last, char type, ptrdiff_t m,
-                                  ptrdiff_t n, ptrdiff_t k)
+                                  const void *_Atomic *last,
+                                  const struct tf_operands_seen *seen, char type,
+                                  ptrdiff_t m, ptrdiff_t n, ptrdiff_t k)
 {
     const struct tf_blas_mode *mode = *in_force;
     const int is_double = type == 'd' || type == 'z';
@@ -77,7 +79,7 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
     if (fate != TF_OBEYED) {
         return fate;
     }
-    const struct tf_blas_mode *here = tf_blas_mode_here(mode, last);
+    const struct tf_blas_mode *here = tf_blas_mode_here(mode, last, seen);
     if (!here) {
         return TF_IS_OUTSIDE;
     }
@@ -115,8 +117,9 @@ static int judge(void *context, const struct tf_blas_product *product)
     }
     verdict->sizes.multiply_adds = before + tf_blas_multiply_adds(product);
     if (verdict->fate == TF_OBEYED) {
-        verdict->fate = tf_blas_fate_of(&verdict->mode, verdict->last_place, product->type,
-                                        product->m, product->n, product->k);
+        const struct tf_operands_seen seen = {.product = product};
+        verdict->fate = tf_blas_fate_of(&verdict->mode, verdict->last_place, &seen,
+                                        product->type, product->m, product->n, product->k);
     }
     return 0;
 }
@@ -126,8 +129,9 @@ static int judge_call(const struct tf_blas_target *target,
                       const struct tf_blas_arguments *arguments, struct verdict *verdict)
 {
     if (tf_blas_read_sizes(&target->name, arguments, &verdict->sizes) == 0) {
+        const struct tf_operands_seen seen = {.name = &target->name, .arguments = arguments};
         verdict->count = 1;
-        verdict->fate = tf_blas_fate_of(&verdict->mode, verdict->last_place,
+        verdict->fate = tf_blas_fate_of(&verdict->mode, verdict->last_place, &seen,
                                         target->name.type, verdict->sizes.m,
                                         verdict->sizes.n, verdict->sizes.k);
         return 0;

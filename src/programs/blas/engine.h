@@ -7,6 +7,7 @@
 #include "programs/blas/blas_sizes.h"
 #include "programs/blas/counts.h"
 #include "programs/blas/entries.h"
+#include "programs/blas/operand.h"
 #include "programs/hooks/hooks.h"
 #include "tensor_core/mma_matmul.h"
 
@@ -49,18 +50,22 @@ enum tf_blas_fate tf_blas_fate_of_obeying(const struct tf_blas_mode *mode);
 
 /* The mode at this thread's place in the source where another is in force (NULL: none):
  * see --only, --except and --plan. `last` is a word of whoever calls, for threads that
- * have no place, or NULL. Without a function the one in force holds everywhere. */
+ * have no place, or NULL. Without `seen` it is that of any operand that has one. Without a
+ * function the one in force holds everywhere. */
 typedef const struct tf_blas_mode *tf_blas_place_fn(const struct tf_blas_mode *mode,
-                                                    const void *_Atomic *last);
+                                                    const void *_Atomic *last,
+                                                    const struct tf_operands_seen *seen);
 void tf_blas_set_places(tf_blas_place_fn *find);
 const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
-                                             const void *_Atomic *last);
+                                             const void *_Atomic *last,
+                                             const struct tf_operands_seen *seen);
 
 /* Why a product does not obey a mode, or that it does: then the mode becomes that of the
  * place. */
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **mode,
-                                  const void *_Atomic *last, char type, ptrdiff_t m,
-                                  ptrdiff_t n, ptrdiff_t k);
+                                  const void *_Atomic *last,
+                                  const struct tf_operands_seen *seen, char type,
+                                  ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
 
 /* An object that calls BLAS: its file, and two words of those who tell places, for threads
  * that have none. */

@@ -6,9 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/blas/operand.h"
+
 static struct tf_site_table table = {
     .count = 1 << 16, .size = sizeof(struct tf_product_site), .has_counts = 1,
     .in_child = tf_product_sites_end};
+static struct tf_site_table operands = {
+    .count = 1 << 15, .size = sizeof(struct tf_product_operand), .has_counts = 1};
+
+/* The name of a matrix, by its digest, and where it is stored. */
+struct name {
+    struct tf_site site;
+    char *text;
+    const char *data;
+};
+static struct tf_site_table names = {.count = 1 << 14, .size = sizeof(struct name)};
 static const struct tf_source_finder *finder;
 static struct tf_product_sites_wanted wanted_now;
 static _Atomic size_t bytes_left;
@@ -33,6 +45,9 @@ static void fill(struct tf_site *entry, const void *context)
     site->object = told->call->caller->file;
     site->type = told->call->name->type;
     site->routine = told->call->name->routine;
+    for (int side = 0; side < 2; side++) {
+        atomic_store(&site->is_many[side], !wanted_now.operands);
+    }
 }
 
 static struct tf_product_site *site_of(const struct tf_blas_watched *call,
@@ -60,24 +75,119 @@ static double greatest_of(const double *x, const double *imaginary, ptrdiff_t n)
     return greatest;
 }
 
+enum { BLOCK = 1024 };
+
+/* The bits of a finite magnitude, which have its order; 0 of others. */
+static inline int64_t wide_magnitude(int64_t bits)
+{
+    const int64_t magnitude = bits & INT64_MAX;
+    return magnitude < INT64_C(0x7FF0000000000000) ? magnitude : 0;
+}
+static inline int32_t magnitude(int32_t bits)
+{
+    const int32_t magnitude = bits & INT32_MAX;
+    return magnitude < 0x7F800000 ? magnitude : 0;
+}
+
+/* Defines a function that writes the greatest magnitudes of `count` lines that are stored
+ * side by side, element by element. */
+#define GREATEST_ACROSS(name, type, magnitude)                                        \
+    static void name(const char *data, ptrdiff_t step, ptrdiff_t k, ptrdiff_t count,    \
+                     type *restrict out)                                                 \
+    {                                                                                   \
+        for (ptrdiff_t i = 0; i < k; i++) {                                             \
+            const type *row = (const type *)(const void *)(data + i * step);            \
+            for (ptrdiff_t j = 0; j < count; j++) {                                     \
+                const type here = magnitude(row[j]);                                    \
+                out[j] = here > out[j] ? here : out[j];                                 \
+            }                                                                           \
+        }                                                                               \
+    }
+GREATEST_ACROSS(greatest_across, int32_t, magnitude)
+GREATEST_ACROSS(greatest_across_wide, int64_t, wide_magnitude)
+
+/* Writes the same of lines whose elements follow each other. */
+#define GREATEST_ALONG(name, type, magnitude)                                         \
+    static void name(const char *data, ptrdiff_t step, ptrdiff_t k, ptrdiff_t count,    \
+                     type *restrict out)                                                 \
+    {                                                                                   \
+        for (ptrdiff_t j = 0; j < count; j++) {                                         \
+            const type *line = (const type *)(const void *)(data + j * step);           \
+            type greatest = 0;                                                          \
+            for (ptrdiff_t i = 0; i < k; i++) {                                         \
+                const type here = magnitude(line[i]);                                   \
+                greatest = here > greatest ? here : greatest;                           \
+            }                                                                           \
+            out[j] = greatest;                                                          \
+        }                                                                               \
+    }
+GREATEST_ALONG(greatest_along, int32_t, magnitude)
+GREATEST_ALONG(greatest_along_wide, int64_t, wide_magnitude)
+
+/* Returns the line with the largest number of a real operand that is stored in full, in the
+ * order of its memory; -1 of others. */
+static ptrdiff_t greatest_stored(const struct tf_blas_matrix *x, char type, int axis,
+                                 ptrdiff_t count, ptrdiff_t k)
+{
+    const ptrdiff_t size = type == 'd' ? 8 : 4;
+    const ptrdiff_t step = x->strides[axis], along = x->strides[!axis];
+    const int is_along = along == size;
+    if (x->shape != TF_FULL || tf_blas_is_complex(type) || (!is_along && step != size)) {
+        return -1;
+    }
+    ptrdiff_t at = 0;
+    int64_t greatest = -1;
+    for (ptrdiff_t first = 0; first < count; first += BLOCK) {
+        const ptrdiff_t block = count - first < BLOCK ? count - first : BLOCK;
+        const char *data = x->data + first * step;
+        int32_t found[BLOCK] = {0};
+        int64_t wide[BLOCK] = {0};
+        if (type == 'd') {
+            (is_along ? greatest_along_wide : greatest_across_wide)(
+                data, is_along ? step : along, k, block, wide);
+        } else {
+            (is_along ? greatest_along : greatest_across)(data, is_along ? step : along, k,
+                                                          block, found);
+        }
+        for (ptrdiff_t j = 0; j < block; j++) {
+            const int64_t here = type == 'd' ? wide[j] : found[j];
+            if (here > greatest) {
+                greatest = here;
+                at = first + j;
+            }
+        }
+    }
+    return at;
+}
+
+static ptrdiff_t greatest_line(const struct tf_blas_matrix *x, char type, int axis,
+                               ptrdiff_t count, ptrdiff_t k, double *room,
+                               double *imaginary)
+{
+    ptrdiff_t at = greatest_stored(x, type, axis, count, k);
+    if (at >= 0) {
+        return at;
+    }
+    double greatest = -1;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        tf_blas_line(x, type, axis, i, room, imaginary);
+        const double here = greatest_of(room, imaginary, k);
+        if (here > greatest) {
+            greatest = here;
+            at = i;
+        }
+    }
+    return at;
+}
+
 /* Writes `wanted` of the lines of an operand: first the one with the largest number, then
  * others evenly spread. */
 static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
                          ptrdiff_t count, ptrdiff_t k, ptrdiff_t wanted, double *out,
                          double *imaginary)
 {
-    ptrdiff_t greatest_at = 0;
-    double greatest = -1;
-    if (wanted < count) {
-        for (ptrdiff_t i = 0; i < count; i++) {
-            tf_blas_line(x, type, axis, i, out, imaginary);
-            const double here = greatest_of(out, imaginary, k);
-            if (here > greatest) {
-                greatest = here;
-                greatest_at = i;
-            }
-        }
-    }
+    const ptrdiff_t greatest_at =
+        wanted < count ? greatest_line(x, type, axis, count, k, out, imaginary) : 0;
     for (ptrdiff_t i = 0; i < wanted; i++) {
         ptrdiff_t line = i;
         if (wanted < count && i == 0) {
@@ -98,7 +208,8 @@ void tf_free_sample(struct tf_sample *sample)
     free(sample);
 }
 
-static struct tf_sample *sample_of(const struct tf_blas_product *product)
+static struct tf_sample *sample_of(const struct tf_blas_product *product,
+                                   const uint64_t digests[2])
 {
     const ptrdiff_t k = product->k;
     const int parts = tf_blas_is_complex(product->type) ? 2 : 1;
@@ -126,7 +237,8 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
         return NULL;
     }
     *sample = (struct tf_sample){NULL, product->m, product->n, k, rows, columns,
-                                 numbers, numbers + rows * k, NULL, NULL};
+                                 numbers, numbers + rows * k, NULL, NULL,
+                                 {digests[0], digests[1]}};
     if (parts == 2) {
         sample->imaginary_a = numbers + (rows + columns) * k;
         sample->imaginary_b = sample->imaginary_a + rows * k;
@@ -138,16 +250,15 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product)
     return sample;
 }
 
-/* -- the watcher ------------------------------------------------------------------- */
+/* -- what is counted ---------------------------------------------------------------- */
 
-static void count_shape(struct tf_product_site *site, const struct tf_blas_watched *call)
+static void count_shape(struct tf_shape *shapes, int count, const struct tf_blas_sizes *p)
 {
-    const struct tf_blas_sizes *p = &call->sizes;
-    for (int i = 0; i < TF_SHAPES; i++) {
-        struct tf_shape *shape = &site->shapes[i];
+    for (int i = 0; i < count; i++) {
+        struct tf_shape *shape = &shapes[i];
         if (!shape->calls) {
             *shape = (struct tf_shape){p->m, p->n, p->k, 0};
-            if (i == TF_SHAPES - 1) {
+            if (i == count - 1) {
                 shape->m = -1;
             }
         }
@@ -158,18 +269,143 @@ static void count_shape(struct tf_product_site *site, const struct tf_blas_watch
     }
 }
 
+/* The operands of a call, which are told apart on the sides that have an entry. */
+struct call_operands {
+    struct tf_product_site *site;
+    uint64_t digests[2];
+    const char *data[2];
+    struct tf_product_operand *entries[2];
+};
+
 static int take_sample(void *context, const struct tf_blas_product *product)
 {
-    struct tf_product_site *site = context;
-    struct tf_sample *sample = sample_of(product);
+    const struct call_operands *call = context;
+    struct tf_sample *sample = sample_of(product, call->digests);
     if (sample) {
-        tf_site_lock(&table, &site->site);
-        sample->next = site->samples;
-        site->samples = sample;
-        tf_site_unlock(&site->site);
+        tf_site_lock(&table, &call->site->site);
+        sample->next = call->site->samples;
+        call->site->samples = sample;
+        tf_site_unlock(&call->site->site);
     }
     return !wanted_now.whole; /* of a batch the first will do */
 }
+
+/* -- operands ---------------------------------------------------------------------- */
+
+struct first_use {
+    struct tf_product_site *site;
+    const struct tf_blas_matrix *matrix;
+    uint64_t digest;
+    int side;
+};
+
+static void fill_operand(struct tf_site *entry, const void *context)
+{
+    struct tf_product_operand *operand = (struct tf_product_operand *)entry;
+    const struct first_use *use = context;
+    operand->of = use->site;
+    operand->side = use->side;
+    operand->rows = use->matrix->rows;
+    operand->columns = use->matrix->columns;
+    operand->digest = use->digest;
+    operand->data = use->matrix->data;
+    operand->number = ++use->site->operands[use->side];
+    const struct name *name = (const struct name *)tf_site_find(&names, use->digest);
+    operand->name = name ? name->text : NULL;
+    operand->is_named_buffer = name && name->data == operand->data;
+}
+
+static int tell_operands(void *context, const struct tf_blas_product *product)
+{
+    struct call_operands *call = context;
+    struct tf_product_site *site = call->site;
+    const struct tf_operands found = tf_operands_of(product);
+    for (int side = 0; side < 2; side++) {
+        const uint64_t digest = call->digests[side] = found.digests[side];
+        call->data[side] = found.matrices[side]->data;
+        if (!digest || atomic_load_explicit(&site->is_many[side], memory_order_relaxed)) {
+            continue;
+        }
+        const struct first_use use = {site, found.matrices[side], digest, side};
+        const uint64_t who = (uint64_t)(uintptr_t)site * 2 + (uint64_t)side;
+        call->entries[side] = (struct tf_product_operand *)tf_site_of(
+            &operands, tf_site_key(digest, who), fill_operand, &use);
+        if (call->entries[side] && call->entries[side]->number > TF_MOST_OPERANDS) {
+            call->entries[side] = NULL;
+        }
+    }
+    return 1; /* of a batch the first */
+}
+
+static void find_operands(struct call_operands *call, const struct tf_blas_watched *watched)
+{
+    const int routine = watched->name->routine;
+    _Atomic int *const is_many = call->site->is_many;
+    if (atomic_load_explicit(&is_many[0], memory_order_relaxed) &&
+        atomic_load_explicit(&is_many[1], memory_order_relaxed)) {
+        return; /* by line only, or nothing to tell apart any more */
+    }
+    if (routine == TF_BLAS_GEMM || routine == TF_BLAS_GEMV) {
+        tf_blas_take_apart(watched->name, watched->arguments, tell_operands, call);
+    }
+    for (int side = 0; side < 2; side++) {
+        if (!call->entries[side]) {
+            atomic_store_explicit(&is_many[side], 1, memory_order_relaxed);
+        }
+    }
+}
+
+/* With a known name the first use is worth a sample, else the second one; then every 16th
+ * power. */
+static int is_sampled(const struct tf_product_operand *operand)
+{
+    uint64_t calls = operand->calls;
+    while (calls >= 16 && calls % 16 == 0) {
+        calls /= 16;
+    }
+    return calls == (operand->name ? 1 : 2);
+}
+
+static int count_operands(const struct call_operands *call, const struct tf_blas_sizes *sizes)
+{
+    int sampled = 0;
+    for (int side = 0; side < 2; side++) {
+        struct tf_product_operand *operand = call->entries[side];
+        if (operand) {
+            operand->calls++;
+            operand->has_moved |= operand->data != call->data[side];
+            operand->multiply_adds += (uint64_t)sizes->multiply_adds;
+            count_shape(operand->shapes, TF_OPERAND_SHAPES, sizes);
+            sampled |= is_sampled(operand);
+        }
+    }
+    return sampled;
+}
+
+static void fill_name(struct tf_site *entry, const void *context)
+{
+    struct name *name = (struct name *)entry;
+    const struct name *given = context;
+    const size_t size = strlen(given->text) + 1;
+    name->text = malloc(size);
+    if (name->text) {
+        memcpy(name->text, given->text, size);
+    }
+    name->data = given->data;
+}
+
+static void drop_name(struct tf_site *entry) { free(((struct name *)entry)->text); }
+
+void tf_product_name(const struct tf_blas_matrix *matrix, char type, const char *name)
+{
+    const struct name given = {.text = (char *)name, .data = matrix->data};
+    const uint64_t digest = tf_operand_digest(matrix, type);
+    if (digest) {
+        tf_site_of(&names, digest, fill_name, &given);
+    }
+}
+
+/* -- the watcher ------------------------------------------------------------------- */
 
 /* A thread without frames, as OpenMP's, works for the last that had some and called
  * from the same object. */
@@ -179,6 +415,11 @@ static struct tf_product_site *site_of_thread(const struct tf_blas_watched *call
     struct tf_blas_caller *caller = call->caller;
     if (finder->find(&source) == 0) {
         struct tf_product_site *site = site_of(call, &source, 0);
+        if (site && wanted_now.operands && wanted_now.name_operands &&
+            !atomic_load_explicit(&site->is_named, memory_order_relaxed)) {
+            wanted_now.name_operands();
+            atomic_store(&site->is_named, 1);
+        }
         if (atomic_load_explicit(&caller->last, memory_order_relaxed) != site) {
             atomic_store(&caller->last, site);
         }
@@ -214,16 +455,19 @@ static void *before(const struct tf_blas_watched *call)
         atomic_fetch_add(&without_site, 1);
         return NULL;
     }
+    struct call_operands operands_here = {.site = site};
+    find_operands(&operands_here, call);
     tf_site_lock(&table, &site->site);
     const uint64_t calls = ++site->calls;
     const int is_timed = calls <= ALL_TIMED || calls % TIMED == 0;
     site->timed += (uint64_t)is_timed;
     site->multiply_adds += (uint64_t)sizes->multiply_adds;
-    count_shape(site, call);
+    count_shape(site->shapes, TF_SHAPES, sizes);
+    const int is_sampled = count_operands(&operands_here, sizes) || (calls & (calls - 1)) == 0;
     tf_site_unlock(&site->site);
     sampled = 0;
-    if (wanted_now.lines && (wanted_now.whole || (calls & (calls - 1)) == 0)) {
-        tf_blas_take_apart(call->name, call->arguments, take_sample, site);
+    if (wanted_now.lines && (wanted_now.whole || is_sampled)) {
+        tf_blas_take_apart(call->name, call->arguments, take_sample, &operands_here);
         sampled = 1;
     }
     return is_timed ? site : NULL;
@@ -254,7 +498,9 @@ static void drop_samples(struct tf_site *entry)
 int tf_product_sites_begin(const struct tf_source_finder *find,
                            const struct tf_product_sites_wanted *wanted)
 {
-    if (tf_sites_clear(&table, drop_samples) < 0) {
+    if (tf_sites_clear(&table, drop_samples) < 0 ||
+        (wanted->operands && (tf_sites_clear(&operands, NULL) < 0 ||
+                              tf_sites_clear(&names, drop_name) < 0))) {
         return -1;
     }
     session++;
@@ -273,6 +519,11 @@ void tf_product_sites_end(void) { tf_blas_set_watcher(NULL); }
 const struct tf_product_site *tf_product_sites(size_t number)
 {
     return (const struct tf_product_site *)tf_site_at(&table, number);
+}
+
+const struct tf_product_operand *tf_product_operands(size_t *position)
+{
+    return (const struct tf_product_operand *)tf_site_from(&operands, position);
 }
 
 void tf_product_site_copy(const struct tf_product_site *site, struct tf_product_site *copy)

@@ -14,9 +14,15 @@ struct tf_sample {
     struct tf_sample *next;
     ptrdiff_t m, n, k, rows, columns;
     double *a, *b, *imaginary_a, *imaginary_b;
+    uint64_t digests[2]; /* of the operands, as of struct tf_operands */
 };
 
-enum { TF_SHAPES = 16 };
+enum { TF_SHAPES = 16, TF_OPERAND_SHAPES = 8, TF_MOST_OPERANDS = 1024 };
+
+struct tf_shape {
+    ptrdiff_t m, n, k;
+    uint64_t calls;
+};
 
 struct tf_product_site {
     struct tf_site site;
@@ -28,11 +34,26 @@ struct tf_product_site {
     uint64_t calls, multiply_adds;
     uint64_t timed; /* calls that `seconds` is of */
     double seconds;
-    struct tf_shape {
-        ptrdiff_t m, n, k;
-        uint64_t calls;
-    } shapes[TF_SHAPES]; /* the last one counts the calls of all others: its m is -1 */
+    struct tf_shape shapes[TF_SHAPES]; /* the last one counts all others: its m is -1 */
     struct tf_sample *samples;
+    _Atomic int is_named;   /* names of operands were looked for */
+    uint64_t operands[2];   /* how many were seen on each side */
+    _Atomic int is_many[2]; /* more than are told apart, or a call without a digest */
+};
+
+/* The calls of a call site with one of its operands. */
+struct tf_product_operand {
+    struct tf_site site;
+    const struct tf_product_site *of;
+    int side; /* of struct tf_operands */
+    ptrdiff_t rows, columns;
+    uint64_t digest, number; /* from 1 on, in the order of their first use */
+    const char *name;        /* or NULL */
+    const char *data;        /* where it was first */
+    int has_moved;           /* it was elsewhere later */
+    int is_named_buffer;     /* the name is that of this place in memory too */
+    uint64_t calls, multiply_adds;
+    struct tf_shape shapes[TF_OPERAND_SHAPES];
 };
 
 /* Is given a product of a call site after it has been made. */
@@ -40,7 +61,8 @@ typedef void tf_product_made_fn(const void *site, const struct tf_blas_product *
 
 /* Which calls are watched. At each call site the 1st, 2nd, 4th, 8th, ... call is sampled:
  * `lines` rows of A and columns of B (0: none). If `whole`, every call is sampled, with all
- * rows and columns. Samples take `bytes` at most. */
+ * rows and columns. Samples take `bytes` at most. With `operands`, those of gemm and gemv are
+ * told apart by their digests, and some more calls are sampled. */
 struct tf_product_sites_wanted {
     ptrdiff_t lines;
     int whole;
@@ -48,6 +70,10 @@ struct tf_product_sites_wanted {
     int dots, lapack; /* products that are one number, those inside LAPACK: too */
     int (*is_inside)(void); /* whether this call site is watched; NULL: all are */
     tf_product_made_fn *made; /* for sampled products; or NULL */
+    int operands;
+    /* Calls tf_product_name for each matrix that the thread's program has a name of. Called
+     * without a lock; or NULL. */
+    void (*name_operands)(void);
 };
 
 /* Returns -1 if memory is short. */
@@ -57,6 +83,13 @@ void tf_product_sites_end(void);
 
 /* Returns one call site after the other, from 0 on; NULL at the end. */
 const struct tf_product_site *tf_product_sites(size_t number);
+
+/* Returns the first operand from a position on, which becomes that of the next one; NULL at
+ * the end. Its counts change while calls are watched. */
+const struct tf_product_operand *tf_product_operands(size_t *position);
+
+/* Gives a name to a matrix with this content. The first name stays. */
+void tf_product_name(const struct tf_blas_matrix *matrix, char type, const char *name);
 
 /* Copies a call site as it is now: other threads may be counting there. */
 void tf_product_site_copy(const struct tf_product_site *site, struct tf_product_site *copy);

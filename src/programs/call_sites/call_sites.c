@@ -74,16 +74,42 @@ struct tf_site *tf_site_probe(struct tf_site_table *table, uint64_t key,
     return site;
 }
 
-struct tf_site *tf_site_at(const struct tf_site_table *table, size_t number)
+struct tf_site *tf_site_find(const struct tf_site_table *table, uint64_t key)
+{
+    char *sites = atomic_load_explicit(&table->sites, memory_order_acquire);
+    for (size_t probe = 0; sites && probe < PROBES; probe++) {
+        struct tf_site *site = tf_site_in(table, sites, (size_t)(key >> 32) + probe);
+        const uint64_t found = atomic_load_explicit(&site->key, memory_order_acquire);
+        if (found == key) {
+            return site;
+        }
+        if (!found) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+struct tf_site *tf_site_from(const struct tf_site_table *table, size_t *position)
 {
     char *sites = atomic_load(&table->sites);
-    for (size_t i = 0; sites && i < table->count; i++) {
-        struct tf_site *site = tf_site_in(table, sites, i);
-        if (atomic_load_explicit(&site->key, memory_order_acquire) && number-- == 0) {
+    while (sites && *position < table->count) {
+        struct tf_site *site = tf_site_in(table, sites, (*position)++);
+        if (atomic_load_explicit(&site->key, memory_order_acquire)) {
             return site;
         }
     }
     return NULL;
+}
+
+struct tf_site *tf_site_at(const struct tf_site_table *table, size_t number)
+{
+    struct tf_site *site = NULL;
+    size_t position = 0;
+    do {
+        site = tf_site_from(table, &position);
+    } while (site && number--);
+    return site;
 }
 
 int tf_sites_clear(struct tf_site_table *table, void (*drop)(struct tf_site *site))

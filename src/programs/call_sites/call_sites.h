@@ -82,8 +82,14 @@ static inline struct tf_site *tf_site_of(struct tf_site_table *table, uint64_t k
     return tf_site_probe(table, key, fill, context);
 }
 
+/* Returns the entry of a key; NULL if there is none. Takes no lock, not even the mutex. */
+struct tf_site *tf_site_find(const struct tf_site_table *table, uint64_t key);
+
 /* Returns one entry after the other, from 0 on; NULL at the end. */
 struct tf_site *tf_site_at(const struct tf_site_table *table, size_t number);
+
+/* Returns the first entry from a position on, which becomes the next one's; NULL at the end. */
+struct tf_site *tf_site_from(const struct tf_site_table *table, size_t *position);
 
 /* Empties a table, which is no longer stopped, after a call of `drop` for each entry (NULL:
  * none). Threads may still have entries of it. Returns -1 if memory is short. */

@@ -324,3 +324,34 @@ def test_words_of_the_program(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2  # float64 alone: there is nothing to tune
     assert "must make matrix multiplications" in done.stderr
+
+
+# -- operands ------------------------------------------------------------------------
+
+LAYERED = """import numpy as np
+rng = np.random.default_rng(0)
+names = [f"layers.{i}.weight" for i in range(6)]
+weights = {name: rng.standard_normal((16, 16)).astype("f") for name in names}
+x = rng.standard_normal((8, 16)).astype("f")
+def linear(x, w):
+    return x @ w
+shares = [1, 1, 1000, 1, 1, 1]
+products = [linear(x + i, w) for i, w in enumerate(weights.values())]
+np.save("out.npy", sum(share * y for share, y in zip(shares, products)))
+"""
+
+
+def test_one_layer_needs_more_bits(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(LAYERED)
+    done = tune(
+        tmp_path, "net.py", "--check", "file:out.npy", "--tolerance", 1e-4,
+        "--precisions", "bf16,bf16x3",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    plan = read_plan(str(tmp_path / "plan.toml"))
+    found = {site.operand.name: site for site in plan.call_sites if site.operand}
+    assert len(found) == len(plan.call_sites) == 6
+    precisions = {name: site.precision for name, site in found.items()}
+    assert precisions.pop("layers.2.weight") == "bf16x3"
+    assert set(precisions.values()) == {"bf16"}
+    assert "[3 of 6: layers.2.weight, 16 x 16]" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
+import json
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 import tf32dtype as td
 from tests.support import forks
 from tf32dtype import _core
+from tf32dtype._programs.operand import Operand
 from tf32dtype._programs.plan_lines import Line, LineError, find_line, name_line
 from tf32dtype._programs.plans import Plan, PlannedCallSite, plan_text, read_plan
 
@@ -43,6 +46,15 @@ lines = st.builds(
     lambda file, function, text, count: Line(file, function, text, *count),
     texts, texts, texts, counts,
 )  # fmt: skip
+operands = st.builds(
+    lambda count, *rest: Operand(*count, *rest),
+    counts,
+    st.sampled_from("AB"),
+    st.integers(1, 2**62),
+    st.integers(1, 9),
+    st.sampled_from(["", "0123456789abcdef"]),
+    st.just("") | texts,
+)
 sites = st.builds(
     PlannedCallSite,
     st.sampled_from([None, "bf16", "tf32"]),
@@ -51,6 +63,7 @@ sites = st.builds(
     st.just("gemm"),
     st.just("float32"),
     st.sampled_from([None, "bf16", "none"]),
+    st.none() | operands,
 )
 plans = st.builds(
     Plan,
@@ -81,6 +94,13 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path, examples: int) -> None
     check()
 
 
+ONE_OPERAND = (
+    "version = 1\n[[call_site]]\nprecision = 'bf16'\noperand = {}\n"
+    "user = {{file = 'x', function = 'f', text = 't'}}"
+)
+SHAPE = ", side = 'A', rows = 1, columns = 1}"
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -103,6 +123,26 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path, examples: int) -> None
             "version = 1\n[[call_site]]\nprecision = 'bf16'\n"
             "user = {file = 'x', function = 'f', text = 't', count = 3}",
             "count must be from 1 to of = 1; got 3",
+        ),
+        (ONE_OPERAND.format("[1]"), "operand must be {number"),
+        (ONE_OPERAND.format("{number = 1}"), "of must be given"),
+        (ONE_OPERAND.format("{number = 2, of = 1" + SHAPE), "number must be from 1 to"),
+        (ONE_OPERAND.format("{number = 1, of = 2000" + SHAPE), "at most 1024; got 1"),
+        (
+            ONE_OPERAND.format(
+                "{number = 1, of = 1, side = 'C', rows = 1, columns = 1}"
+            ),
+            "side must be 'A' or 'B'; got 'C'",
+        ),
+        (
+            ONE_OPERAND.format(
+                "{number = 1, of = 1, side = 'A', rows = 0, columns = 1}"
+            ),
+            "an operand must have a shape; got 0 x 1",
+        ),
+        (
+            ONE_OPERAND.format("{number = 1, of = 1, digest = 'x'" + SHAPE),
+            "digest must be 16 hexadecimal digits; got 'x'",
         ),
     ],
 )
@@ -430,3 +470,124 @@ OWN: list[Callable[[Any], Any]] = [
     lambda y: np.einsum("ij,jk,kl", y[0], y[1], y[2], optimize=True),
     lambda y: np.einsum("ij,ji", y[0], y[1], optimize=True),
 ]
+
+
+# -- operands ------------------------------------------------------------------------
+
+NET = """import sys
+import numpy as np
+rng = np.random.default_rng(int(sys.argv[1]))
+weights = [rng.standard_normal((12, 12)).astype("f") for _ in range(6)]
+x = np.random.default_rng(9).standard_normal((5, 12)).astype("f")
+def linear(x, w):
+    return {product}
+outs = []
+for w in weights:
+    outs.append(linear(x, w))
+    x = outs[-1] / np.float32(4)
+np.save("out.npy", outs)
+"""
+WEIGHT_PRODUCTS = ["x @ w", "np.dot(x, w)", "x.dot(w)", "(w.T @ x.T).T", "x[:1] @ w"]
+
+
+def net_plan(
+    folder: Path, product: str, seed: int, precisions: dict[int, str]
+) -> list[Operand]:
+    """Write the program, and a plan for some layers; return the report's operands."""
+    (folder / "net.py").write_text(NET.format(product=product))
+    words = ("--no-trial", "--quiet", "--precision", "bf16", "--json", "r.json")
+    done = forks.python("-m", "tf32dtype", "report", *words, "net.py", seed, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((folder / "r.json").read_text())["call_sites"]
+    operands = [Operand(**row["operand"]) for row in rows]
+    line = Line("net.py", "linear", f"return {product}")
+    sites = [
+        PlannedCallSite(precisions[one.number], line, operand=one)
+        for one in operands
+        if one.number in precisions
+    ]
+    (folder / "plan.toml").write_text(plan_text(Plan(tuple(sites))))
+    return operands
+
+
+def layers(folder: Path, seed: int) -> list[NDArray[Any]]:
+    """The layers' results under the plan."""
+    words = ("-m", "tf32dtype", "run", "--quiet", "--plan", "plan.toml", "net.py")
+    done = forks.python(*words, seed, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return list(np.load(folder / "out.npy"))
+
+
+def by_hand(product: str, seed: int, precisions: dict[int, str]) -> list[NDArray[Any]]:
+    rng = np.random.default_rng(seed)
+    weights = [rng.standard_normal((12, 12)).astype("f") for _ in range(6)]
+    x = np.random.default_rng(9).standard_normal((5, 12)).astype("f")
+    outs = []
+    for number, w in enumerate(weights, 1):
+        precision = precisions.get(number)
+        with td.matmul_precision(precision, blas=precision is not None):
+            outs.append(eval(product, {"x": x, "w": w, "np": np}))
+        x = outs[-1] / np.float32(4)
+    return outs
+
+
+@needs_frames
+@pytest.mark.parametrize("product", WEIGHT_PRODUCTS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_plan_lowers_one_layer(tmp_path: Path, product: str, seed: int) -> None:
+    """Also where the weights are others than in the report, with seed 1."""
+    lowered = {3: "bf16"}
+    operands = net_plan(tmp_path, product, 0, lowered)
+    assert [one.number for one in operands] == [1, 2, 3, 4, 5, 6]
+    made = layers(tmp_path, seed)
+    expected = by_hand(product, seed, lowered)
+    for ours, theirs in zip(made, expected, strict=True):
+        assert ours.tobytes() == np.ascontiguousarray(theirs).tobytes()
+    unchanged = by_hand(product, seed, {})
+    assert made[1].tobytes() == np.ascontiguousarray(unchanged[1]).tobytes()
+    assert made[2].tobytes() != np.ascontiguousarray(unchanged[2]).tobytes()
+
+
+@needs_frames
+def test_layers_of_a_plan_differ(tmp_path: Path) -> None:
+    wanted = {1: "tf32", 3: "bf16", 6: "bf16x3"}
+    net_plan(tmp_path, "x @ w", 0, wanted)
+    for seed in (0, 1):
+        made, expected = layers(tmp_path, seed), by_hand("x @ w", seed, wanted)
+        assert [x.tobytes() for x in made] == [x.tobytes() for x in expected]
+
+
+@needs_frames
+def test_a_line_holds_for_other_operands(tmp_path: Path) -> None:
+    def product(w: NDArray[Any], x: NDArray[Any] = X) -> NDArray[Any]:
+        return x @ w
+
+    line = Line(__file__, product.__qualname__, "return x @ w")
+    weights = [X + 2, X + X, X - 1]
+    with td.report(precision="bf16") as r:
+        [product(w, X + i) for i, w in enumerate(weights)]
+    digests = {}
+    for site, *_ in r.call_sites:
+        assert site.operand is not None
+        digests[site.operand.number] = site.operand
+    sites = [
+        PlannedCallSite("tf32", line),
+        PlannedCallSite("bf16", line, operand=digests[2]),
+        PlannedCallSite(None, line, operand=digests[3]),
+    ]
+    path = tmp_path / "plan.toml"
+    path.write_text(plan_text(Plan(tuple(sites))))
+    with td.matmul_precision(plan=path), ThreadPoolExecutor(4) as pool:
+        found = [product(w).tobytes() for w in weights]
+        context = contextvars.copy_context()
+        again = [
+            pool.submit(context.copy().run, product, w).result().tobytes()
+            for w in weights * 8
+        ]
+    expected = [
+        td.matmul(X, X + 2, precision="tf32").tobytes(),
+        td.matmul(X, X + X, precision="bf16").tobytes(),
+        (X @ (X - 1)).tobytes(),
+    ]
+    assert found == expected
+    assert again == expected * 8

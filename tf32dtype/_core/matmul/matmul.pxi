@@ -57,8 +57,9 @@ cdef class MatmulSpec:
     dots, lapack, min_size
         As in `struct tf_blas_mode`.
     call_sites : sequence, optional
-        A plan: (file, line) of the user or None, that of a library or None, and the
-        `MatmulSpec` that holds there or None. The other arguments say what obeys.
+        A plan: (file, line) of the user or None, that of a library or None, the
+        `MatmulSpec` that holds there or None, and the operand that is meant or None. The
+        other arguments say what obeys.
     otherwise : MatmulSpec, optional
         What holds at all other call sites of a plan; None: as NumPy computes.
     """
@@ -117,7 +118,7 @@ cdef class MatmulSpec:
 
     def obeys_here(self):
         """Whether the call site may use the precision."""
-        return tf_blas_mode_here(self.mode, NULL) != NULL
+        return tf_blas_mode_here(self.mode, NULL, NULL) != NULL
 
 
 cdef _address_of_mode(MatmulSpec spec):
@@ -143,6 +144,11 @@ cdef const void *_new_plan(places, facts) except NULL:
             if names[i][j] is not None:
                 all[i].file[j] = names[i][j]
                 all[i].line[j] = places[i][j][1]
+        if places[i][3] is not None:
+            operand = places[i][3]
+            all[i].number, all[i].side = operand.number, "AB".index(operand.side)
+            all[i].rows, all[i].columns = operand.rows, operand.columns
+            all[i].digest = int(operand.digest or "0", 16)
         all[i].what = <const void *><size_t>facts[i]
     plan = tf_plan_new(all, count, <const void *><size_t>facts[count])
     free(all)
@@ -279,6 +285,19 @@ cdef extern from *:
     void tf_count_precision_users(int)
 
 
+cdef tf_blas_product product_of(const matrices *x, char type) noexcept nogil:
+    """The operands of the first product."""
+    cdef tf_blas_product product
+    memset(&product, 0, sizeof(product))
+    product.type, product.m, product.n, product.k = type, x.m, x.n, x.k
+    product.a.data, product.b.data = <const char *>x.a.data, <const char *>x.b.data
+    memcpy(product.a.strides, x.a.strides, sizeof(product.a.strides))
+    memcpy(product.b.strides, x.b.strides, sizeof(product.b.strides))
+    product.a.rows, product.a.columns = x.m, x.k
+    product.b.rows, product.b.columns = x.k, x.n
+    return product
+
+
 cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
                    int *fate) noexcept with gil:
     """Whether a precision applies to a product of a dtype here; -1 after an error."""
@@ -287,10 +306,16 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
         return -1
     cdef MatmulSpec spec = current_precision()
     cdef const tf_blas_mode *mode
+    cdef tf_blas_product product
+    cdef tf_operands_seen seen
+    memset(&seen, 0, sizeof(seen))
     if spec is None:
         return 0
     mode = spec.mode
-    if tf_blas_fate_of(&mode, NULL, type_letters[dtype], x.m, x.n, x.k):
+    if mode.plan != NULL:
+        product = product_of(x, type_letters[dtype])
+        seen.product = &product
+    if tf_blas_fate_of(&mode, NULL, &seen, type_letters[dtype], x.m, x.n, x.k):
         return 0
     chosen[0] = mode.device
     fate[0] = tf_blas_fate_of_obeying(spec.mode)

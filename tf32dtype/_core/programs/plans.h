@@ -6,10 +6,18 @@
 
 /* A place, and what holds there (NULL: nothing). It is one line of the user's, one of
  * a library that made the call, or both, which then have to be the innermost ones. A
- * library's file is NULL where any will do, and the user's likewise. */
+ * library's file is NULL where any will do, and the user's likewise.
+ *
+ * It may be one operand of the place. That is the one with this digest; or, as long as no
+ * operand of the place has had a digest of the plan, the one with this number in the order
+ * of first use on this side, if its shape is the same. */
 struct tf_planned {
     const char *file[2]; /* without links; of the user, and of the library */
     int line[2];
+    uint64_t number; /* from 1 on; 0: all operands */
+    int side;        /* of struct tf_operands */
+    uint64_t digest; /* as of src/programs/blas/operand.h; 0: not known */
+    ptrdiff_t rows, columns;
     const void *what;
 };
 

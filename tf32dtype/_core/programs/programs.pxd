@@ -1,5 +1,9 @@
 # C declarations of the files next to this one.
 
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from numpy cimport npy_intp
+
 from tf32dtype._core.programs.blas.blas cimport tf_blas_mode
 from tf32dtype._core.programs.call_sites cimport tf_source_finder
 
@@ -21,6 +25,8 @@ cdef extern from "programs/where_am_i.h" nogil:
                               const char *const *)
     int tf_frames_set_regions(const char *const (*)[2], const char *const (*)[2])
     int tf_frames_may_obey()
+    int tf_frames_is_users(const char *)
+    PyObject *tf_frames_variables()
     const tf_source_finder tf_frames_finder
 
 
@@ -28,6 +34,11 @@ cdef extern from "programs/plans.h" nogil:
     struct tf_planned:
         const char *file[2]
         int line[2]
+        uint64_t number
+        int side
+        uint64_t digest
+        npy_intp rows
+        npy_intp columns
         const void *what
     struct tf_plan:
         pass

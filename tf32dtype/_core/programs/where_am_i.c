@@ -71,6 +71,19 @@ static int is_under(const char *file, char *const *folders)
     return 0;
 }
 
+/* Whether a file's name is that of generated code, which libraries make: "<string>". Cells of
+ * IPython on a terminal have such names too. */
+static int is_generated(const char *file)
+{
+    const char cell[] = "<ipython-input-";
+    return file[0] == '<' && strncmp(file, cell, sizeof cell - 1) != 0;
+}
+
+int tf_frames_is_users(const char *file)
+{
+    return !is_generated(file) && (is_under(file, users) || !is_under(file, libraries));
+}
+
 /* Whether a qualified name is a function's, or of one inside it. */
 static int is_function(const char *qualified, const char *function)
 {
@@ -137,21 +150,12 @@ static char *text_of(PyObject *text)
     return out;
 }
 
-/* Whether a file's name is that of generated code, which libraries make: "<string>". Cells of
- * IPython on a terminal have such names too. */
-static int is_generated(const char *file)
-{
-    const char cell[] = "<ipython-input-";
-    return file[0] == '<' && strncmp(file, cell, sizeof cell - 1) != 0;
-}
-
 /* Folders and regions are named without links. */
 static void classify(struct code *code)
 {
     char *real = realpath(code->file, NULL);
     const char *file = real ? real : code->file;
-    code->is_users =
-        !is_generated(file) && (is_under(file, users) || !is_under(file, libraries));
+    code->is_users = tf_frames_is_users(file);
     code->is_own = is_under(file, own);
     code->region = is_in(file, code->function, except) ? 2
                    : is_in(file, code->function, only) ? 1
@@ -292,6 +296,86 @@ int tf_frames_may_obey(void)
     }
     return inside;
 }
+
+/* -- variables ---------------------------------------------------------------------- */
+
+#ifdef Py_GIL_DISABLED
+
+PyObject *tf_frames_variables(void) { return PyList_New(0); }
+
+#else
+
+enum { MOST_FRAMES = 64 };
+
+static int add_variable(PyObject *list, PyObject *name, PyObject *value)
+{
+    PyObject *pair = PyTuple_Pack(2, name, value);
+    const int status = pair ? PyList_Append(list, pair) : -1;
+    Py_XDECREF(pair);
+    return status;
+}
+
+static int add_dict(PyObject *list, PyObject *variables)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (variables && PyDict_CheckExact(variables) &&
+           PyDict_Next(variables, &at, &name, &value)) {
+        if (add_variable(list, name, value) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int add_locals(PyObject *list, const Frame *frame, const PyCodeObject *code)
+{
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        PyObject *value = local_in(frame, i);
+        if (value && PyCell_Check(value)) {
+            value = ((PyCellObject *)value)->ob_ref;
+        }
+        if (value &&
+            add_variable(list, PyTuple_GET_ITEM(code->co_localsplusnames, i), value) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PyObject *tf_frames_variables(void)
+{
+    PyObject *list = PyList_New(0);
+    const Frame *found[MOST_FRAMES], *frame = first_frame();
+    int count = 0;
+    for (; list && frame && count < MOST_FRAMES; frame = frame_before(frame)) {
+        PyCodeObject *code = code_in(frame);
+        if (code && code_of(code)->is_users) {
+            found[count++] = frame;
+        }
+    }
+    const PyObject *before = NULL;
+    int status = 0;
+    while (list && count-- && status == 0) {
+        frame = found[count];
+        if (frame->f_globals != before) {
+            status = add_dict(list, frame->f_globals);
+            before = frame->f_globals;
+        }
+        if (status == 0 && frame->f_locals != frame->f_globals) {
+            status = add_dict(list, frame->f_locals);
+        }
+        if (status == 0) {
+            status = add_locals(list, frame, code_in(frame));
+        }
+    }
+    if (status < 0) {
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+#endif
 
 const struct tf_source_finder tf_frames_finder = {find, fill};
 

@@ -31,4 +31,14 @@ int tf_frames_has_any(const void *state);
  * of `except`. */
 int tf_frames_may_obey(void);
 
+/* Whether a file is the user's. */
+int tf_frames_is_users(const char *file);
+
+struct _object; /* PyObject */
+
+/* Returns a new list of pairs (name, object): the variables of this thread's functions that
+ * are the user's, the outermost first, each after the globals of its module. Needs the GIL.
+ * NULL after an error. Without a GIL the list is empty: other threads change variables. */
+struct _object *tf_frames_variables(void);
+
 #endif

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _core
 from ..._base.mapping import map_file
 from ..._base.requirements import install
 from ..._base.wording import brief
@@ -156,9 +157,11 @@ class File(NamedTensors[Held]):
         tensor = self.tensors[name]
         raw = self._bytes(tensor)
         try:
-            return read(raw, tensor)
+            found = read(raw, tensor)
         except ValueError as error:
             raise ValueError(f"{self._path}: tensor {brief(name)}: {error}") from None
+        _core.name_tensor(found, name)
+        return found
 
     def __repr__(self) -> str:
         return f"<{len(self)} tensors of {self._path}>"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _core
 from ..._base.mapping import map_file
 from ..._base.wording import brief
 from ..._formats import bit_packing
@@ -81,6 +82,7 @@ class File:
             data = bit_packing.unpack(data, kind.bits)
         array = data.view(self.dtype(name)).reshape(entry.shape)
         array.flags.writeable = self._map is None
+        _core.name_tensor(array, name)
         return array
 
     def _data(self, entry: Entry) -> NDArray[np.uint8]:

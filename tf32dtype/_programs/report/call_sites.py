@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from ..notebooks import cell_of
+from ..operand import Operand
 
 Array = NDArray[Any]
 Shape = tuple[int, int, int]
@@ -72,7 +73,10 @@ class LaterSum(NamedTuple):
 
 @dataclass(frozen=True)
 class CallSite:
-    """All products of one call site in the source, by one routine, of one dtype."""
+    """All products of one call site in the source, by one routine, of one dtype.
+
+    If the line multiplies by several constant operands, the products with one of them.
+    """
 
     #: nearest frame of the user's code; None: no Python code below the call
     user: Frame | None
@@ -93,6 +97,8 @@ class CallSite:
     #: sums and differences of the results of sampled calls, those where the most bits
     #: cancel first
     later_sums: tuple[LaterSum, ...] = ()
+    #: the constant operand; None: there is none, or only one
+    operand: Operand | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +15,11 @@ import numpy as np
 from ... import _core
 from ..._base.errors import UserError
 from ..._base.version import __version__
+from ..operand import Operand
 from ..source_folders import set_folders
 from .call_sites import CallSite, LaterSum, Run, Sample, frame_of
 from .not_reached import Counts, not_reached, watch_loops, watch_strided_loops
+from .operands import constant_operands
 from .regions import Region
 
 #: Rows and columns of a multiplication that are kept.
@@ -43,6 +45,8 @@ class CollectorOptions:
     only: tuple[Region, ...] = ()
     #: regions to exclude
     excepted: tuple[Region, ...] = ()
+    #: tell the constant operands of a line apart
+    by_operand: bool = True
 
 
 class Collector:
@@ -101,6 +105,7 @@ class Collector:
                 dots=options.dots,
                 lapack=options.lapack,
                 regions=regions,
+                operands=options.by_operand,
             )
             _core.follow_results(True)
             begun.pop_all()  # `stop` ends everything that has begun
@@ -120,8 +125,9 @@ class Collector:
         for row in _core.followed_sums():
             sums.setdefault(row["product"], []).append(_later_sum(row))
         found = [
-            _call_site(number, row, sums.get(number, ()))
+            site
             for number, row in enumerate(_core.blas_call_sites())
+            for site in _call_sites(number, row, sums.get(number, ()))
         ]
         return Run(
             argv=self.argv,
@@ -151,22 +157,51 @@ def _later_sum(row: dict[str, Any]) -> LaterSum:
     return LaterSum(row["function"], frame, bits)
 
 
-def _call_site(number: int, row: dict[str, Any], sums: Iterable[LaterSum]) -> CallSite:
+def _call_sites(
+    number: int, row: dict[str, Any], sums: Iterable[LaterSum]
+) -> Iterator[CallSite]:
+    """Yield a call site of the engine; if it has constant operands, one for each."""
+    samples = [
+        (Sample(a, b, m, n, k, len(a) == m and b.shape[1] == n), digests)
+        for (m, n, k), a, b, digests in _core.take_samples(number)
+    ]
+    row["later_sums"] = tuple(sorted(sums, key=lambda one: -one.bits))
+    operands = constant_operands(row["operands"], row["dtype"])
+    if operands is None:
+        yield _call_site(row, row, row["seconds"], [sample for sample, _ in samples])
+        return
+    for one in operands:
+        seconds = row["seconds"] * one["multiply_adds"] / max(row["multiply_adds"], 1)
+        own = [sample for sample, digests in samples if one["digest"] in digests]
+        names = ("number", "side", "rows", "columns", "name")
+        operand = Operand(
+            of=len(operands),
+            digest=f"{one['digest']:016x}",
+            **{name: one[name] for name in names},
+        )
+        yield _call_site(row, one, seconds, own, operand)
+
+
+def _call_site(
+    row: dict[str, Any],
+    counts: dict[str, Any],
+    seconds: float,
+    samples: Sequence[Sample],
+    operand: Operand | None = None,
+) -> CallSite:
     user, innermost = (frame_of(row[name]) for name in ("user", "library"))
-    shapes = sorted(row["shapes"].items(), key=lambda item: -item[1])
-    samples = []
-    for (m, n, k), a, b in _core.take_samples(number):
-        samples.append(Sample(a, b, m, n, k, whole=len(a) == m and b.shape[1] == n))
+    shapes = sorted(counts["shapes"].items(), key=lambda item: -item[1])
     return CallSite(
         user=user,
         library=innermost if innermost != user else None,
         caller=row["object"],
         routine=row["routine"],
         dtype=row["dtype"],
-        calls=row["calls"],
-        multiply_adds=row["multiply_adds"],
-        seconds=row["seconds"],
+        calls=counts["calls"],
+        multiply_adds=counts["multiply_adds"],
+        seconds=seconds,
         shapes=dict(shapes),
         samples=tuple(samples),
-        later_sums=tuple(sorted(sums, key=lambda one: -one.bits)),
+        later_sums=row["later_sums"],
+        operand=operand,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from ..._formats.aliases import BlockFormatNamed, FormatAlias, FormatName, NumPyName
@@ -48,6 +48,10 @@ class report:
         Packages whose lines are shown as if they were yours.
     only, excepted : str or sequence of str
         Regions of the source, "FILE" or "FILE:FUNCTION", to watch or to exclude.
+    by : {"operand", "line"}
+        What a call site is. "operand": a line with each of the constant matrices that
+        it multiplies by, as of a function that all layers of a network call. "line": a
+        line.
     arithmetic : str, optional
         A format to round NumPy's float32 arithmetic to in the block; matrix
         multiplications too if a precision has that name. See `tf32dtype.arithmetic`.
@@ -72,7 +76,7 @@ class report:
     Raises
     ------
     ValueError
-        For an unknown precision, device, file or function.
+        For an unknown precision, device, file, function or `by`.
     RuntimeError
         If a result is read before the block has ended, or the report is entered twice.
 
@@ -109,6 +113,7 @@ class report:
         stop_at: str | Iterable[str] = (),
         only: str | Iterable[str] = (),
         excepted: str | Iterable[str] = (),
+        by: Literal["operand", "line"] = "operand",
         arithmetic: FormatName | FormatAlias | NumPyName | None = None,
         float64: bool = False,
         trial: Callable[[], Any] | None = None,
@@ -129,6 +134,7 @@ class report:
             stop_at=stop_at,
             only=only,
             excepted=excepted,
+            by=by,
             arithmetic=arithmetic,
             float64=float64,
         )

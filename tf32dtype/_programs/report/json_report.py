@@ -46,6 +46,7 @@ def _call_site(run: Run, one: CallSiteReport) -> dict[str, Any]:
     return {
         "user": _frame(site.user),
         "library": _frame(site.library),
+        "operand": site.operand and asdict(site.operand),
         "caller": site.caller,
         "routine": site.routine,
         "dtype": site.dtype,

@@ -16,9 +16,13 @@ MULTIPLICATION = "matrix multiplication"
 
 
 def where(site: CallSite) -> str:
-    """A call site in a table: "solver.py:12 step"; the shared object if no frame is."""
+    """A call site in a table: "solver.py:12 step"; the shared object if no frame is.
+
+    One of several constant operands follows: "[3 of 36: layers.2.weight, 384 x 1536]".
+    """
     frame = site.user or site.library
-    return at(frame) if frame else os.path.basename(site.caller) or "unknown"
+    name = at(frame) if frame else os.path.basename(site.caller) or "unknown"
+    return name if site.operand is None else f"{name} {site.operand}"
 
 
 def at(frame: Frame) -> str:

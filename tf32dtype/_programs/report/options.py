@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..._base.errors import UserError
+from ..._base.wording import one_of
 from ..._formats.aliases import FormatName, NumPyName
 from ..._measures import units
 from ..._measures.ways import Way, all_names, on_unit, select
@@ -14,6 +15,8 @@ from .collect import CollectorOptions
 from .regions import find_region
 
 TARGET_DB = 40.0
+#: What a row of the report is: a line, or a line with one of its constant operands.
+BY = ("operand", "line")
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,20 @@ def options(
     excepted: str | Iterable[str] = (),
     arithmetic: str | None = None,
     float64: bool = False,
+    by: str = "operand",
 ) -> ReportOptions:
     """The options that names stand for: `td.report` says what they are.
 
     Raises
     ------
     UserError
-        For an unknown precision, device, file or function; for a target that is no
+        For an unknown precision, device, file, function or row; for a target that is no
         number of dB.
     """
     if not 0 < target_db < float("inf"):
         raise UserError(f"target_db must be more than 0 and finite; got {target_db:g}")
+    if by not in BY:
+        raise UserError(one_of("by", by, BY))
     named = () if precision is None else select(_words(precision))
     return ReportOptions(
         _ways(precision, _devices(device)),
@@ -72,6 +78,7 @@ def options(
             stop_at=_words(stop_at),
             only=tuple(map(find_region, _list(only))),
             excepted=tuple(map(find_region, _list(excepted))),
+            by_operand=by == "operand",
         ),
     )
 

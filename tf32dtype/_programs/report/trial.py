@@ -117,8 +117,8 @@ class Lowered:
 def lowered(reports: Sequence[CallSiteReport], dots: bool) -> Lowered:
     """Return the call sites that have an advised precision, and a plan with these.
 
-    Several routines and dtypes of a line have one precision, that with the most bits;
-    the line stays as it is if one of them needs its own dtype.
+    Several routines and dtypes of a line, or of its operand, have one precision, that
+    with the most bits; the line stays as it is if one of them needs its own dtype.
 
     Raises
     ------
@@ -137,14 +137,14 @@ def lowered(reports: Sequence[CallSiteReport], dots: bool) -> Lowered:
             way = errors.way if errors else None
             if way and way.name == "f32" and site.dtype not in _DOUBLE:
                 way = None
-            rows.setdefault(tuple(lines), []).append((site, way))
+            rows.setdefault((*lines, site.operand), []).append((site, way))
     planned, ways, sites = [], {}, []
-    for lines, those in rows.items():
+    for (user, library, operand), those in rows.items():
         found = [way for _, way in those if way and way.precision]
         if len(found) < len(those):
             continue
         way = max(found, key=lambda way: (way.name == "f32", way.bits))
-        planned.append(PlannedCallSite(way.name, *lines))
+        planned.append(PlannedCallSite(way.name, user, library, operand=operand))
         ways[way.name] = way
         sites += [site for site, _ in those]
     if not planned:

@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..operand import Operand
 from ..plan_lines import Line, folders, name_line
 from ..plans import NONE, Plan, PlannedCallSite
 
 
 @dataclass
 class Item:
-    """A line of the user's, and that of a library below it."""
+    """A line of the user's, and that of a library below it; or one operand there."""
 
     user: Line | None
     library: Line | None
+    operand: Operand | None = None
     #: it is tuned for its ufuncs, not for its products
     of_ufuncs: bool = False
     #: by dtype; of ufuncs their results
@@ -35,7 +37,8 @@ class Item:
     def name(self) -> str:
         """For the table."""
         lines = [line for line in (self.user, self.library) if line]
-        return " > ".join(_name(line, 44 // len(lines)) for line in lines)
+        name = " > ".join(_name(line, 44 // len(lines)) for line in lines)
+        return f"{name} {self.operand}" if self.operand else name
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Take in a call site of the report."""
@@ -50,10 +53,14 @@ class Item:
 
     def planned(self, precision: str | None) -> PlannedCallSite:
         """As a plan has it."""
-        routines, dtypes = map(
-            ", ".join, map(sorted, (self.routines, self.multiply_adds))
+        site = PlannedCallSite(
+            precision,
+            self.user,
+            self.library,
+            routine=", ".join(sorted(self.routines)),
+            dtype=", ".join(sorted(self.multiply_adds)),
+            operand=self.operand,
         )
-        site = PlannedCallSite(precision, self.user, self.library, routines, dtypes)
         if self.of_ufuncs:
             return replace(site, precision="", arithmetic=precision or NONE)
         return site
@@ -82,7 +89,7 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
         The folder that the program ran in, and the one that it is a copy of.
     """
     found = Items()
-    known: dict[tuple[Line | None, Line | None], Item] = {}
+    known: dict[tuple[Line | None, Line | None, Operand | None], Item] = {}
     where = folders()
     for record in report["call_sites"]:
         dtype, adds = record["dtype"], record["multiply_adds"]
@@ -98,8 +105,10 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
             found.nameless[dtype] = found.nameless.get(dtype, 0) + adds
             continue
         of_ufuncs = record["of_ufuncs"]
+        operand = record["operand"] and Operand(**record["operand"])
         # What NumPy computes for a line by several of its own has one format.
-        key = lines[0], None if of_ufuncs and lines[0] else lines[1]
+        library = None if of_ufuncs and lines[0] else lines[1]
+        key = lines[0], library, operand
         known.setdefault(key, Item(*key, of_ufuncs)).take(record)
     found.items = sorted(
         known.values(),

@@ -346,6 +346,7 @@ def _ufuncs(report: dict[str, Any]) -> list[dict[str, Any]]:
         {name: site[name] for name in ("user", "library", "dtype")}
         | {
             "of_ufuncs": True,
+            "operand": None,
             "routine": site["function"],
             "multiply_adds": site["results"],
             "precisions": [],
@@ -356,7 +357,7 @@ def _ufuncs(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _products(report: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what the journal keeps of a report's products."""
-    names = ("user", "library", "dtype", "routine", "multiply_adds")
+    names = ("user", "library", "operand", "dtype", "routine", "multiply_adds")
     return [
         {name: site[name] for name in names}
         | {

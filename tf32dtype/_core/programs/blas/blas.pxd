@@ -28,6 +28,8 @@ cdef extern from "programs/blas/blas_call.h":
         const double *floating
         char *returned
     struct tf_blas_matrix:
+        const char *data
+        npy_intp strides[2]
         npy_intp rows
         npy_intp columns
     struct tf_blas_product:
@@ -79,6 +81,11 @@ cdef extern from "programs/blas/counts.h" nogil:
     const tf_named_count_t *tf_named_counts(int)
 
 
+cdef extern from "programs/blas/operand.h" nogil:
+    struct tf_operands_seen:
+        const tf_blas_product *product
+
+
 cdef extern from "programs/blas/engine.h" nogil:
     struct tf_blas_mode:
         tf_device device
@@ -97,9 +104,10 @@ cdef extern from "programs/blas/engine.h" nogil:
     void tf_blas_end()
     uint64_t tf_blas_lost()
     int tf_blas_enter_lapack()
-    tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, char, npy_intp,
-                                 npy_intp, npy_intp)
-    const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *)
+    tf_blas_fate tf_blas_fate_of(const tf_blas_mode **, void *, const tf_operands_seen *,
+                                 char, npy_intp, npy_intp, npy_intp)
+    const tf_blas_mode *tf_blas_mode_here(const tf_blas_mode *, void *,
+                                          const tf_operands_seen *)
     void *tf_blas_counting(void *, int, const char *, int)
 
 
@@ -116,8 +124,10 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         double *b
         double *imaginary_a
         double *imaginary_b
+        uint64_t digests[2]
     enum:
         TF_SHAPES
+        TF_OPERAND_SHAPES
     struct tf_shape:
         npy_intp m
         npy_intp n
@@ -133,6 +143,21 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         uint64_t timed
         double seconds
         tf_shape shapes[1]
+        int is_many[2]
+    struct tf_product_operand:
+        const tf_product_site *of
+        int side
+        npy_intp rows
+        npy_intp columns
+        uint64_t digest
+        uint64_t number
+        const char *name
+        const char *data
+        int has_moved
+        int is_named_buffer
+        uint64_t calls
+        uint64_t multiply_adds
+        tf_shape shapes[1]
     struct tf_product_sites_wanted:
         npy_intp lines
         int whole
@@ -141,9 +166,13 @@ cdef extern from "programs/blas/product_sites.h" nogil:
         int lapack
         int (*is_inside)() noexcept nogil
         tf_product_made_fn made
+        int operands
+        void (*name_operands)() noexcept nogil
     int tf_product_sites_begin(const tf_source_finder *, const tf_product_sites_wanted *)
     void tf_product_sites_end()
     const tf_product_site *tf_product_sites(size_t)
+    const tf_product_operand *tf_product_operands(size_t *)
+    void tf_product_name(const tf_blas_matrix *, char, const char *)
     void tf_product_site_copy(const tf_product_site *, tf_product_site *)
     tf_sample *tf_take_samples(const tf_product_site *)
     void tf_free_sample(tf_sample *)

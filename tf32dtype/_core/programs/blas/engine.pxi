@@ -185,15 +185,18 @@ def count_call(str name):
 
 
 def watch_call_sites(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
-                 bint dots=True, bint lapack=False, bint regions=False):
-    """Begin to gather products by call site: src/programs/blas/product_sites.h. With `regions` those of
-    `set_regions` alone."""
+                 bint dots=True, bint lapack=False, bint regions=False,
+                 bint operands=False):
+    """Begin to gather products by call site: src/programs/blas/product_sites.h. With
+    `regions` only those of `set_regions`; with `operands` also by operand."""
     cdef tf_product_sites_wanted wanted
     wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
     wanted.dots, wanted.lapack = dots, lapack
     wanted.is_inside, wanted.made = NULL, tf_follow_result
     if regions:
         wanted.is_inside = tf_frames_may_obey
+    wanted.operands = operands
+    wanted.name_operands = name_operands
     if tf_product_sites_begin(&tf_frames_finder, &wanted) < 0:
         raise MemoryError("cannot allocate memory to record call sites")
 
@@ -234,7 +237,8 @@ cdef object _lines(const double *numbers, const double *imaginary, npy_intp coun
 
 
 def take_samples(size_t number):
-    """The samples of a call site since the last time: ((m, n, k), rows of A, columns of B)."""
+    """The samples of a call site since the last time: ((m, n, k), rows of A, columns of B,
+    digests of both operands)."""
     cdef const tf_product_site *site = tf_product_sites(number)
     cdef tf_sample *sample = tf_take_samples(site) if site != NULL else NULL
     cdef tf_sample *following
@@ -244,29 +248,35 @@ def take_samples(size_t number):
         found.append(((sample.m, sample.n, sample.k),
                       _lines(sample.a, sample.imaginary_a, sample.rows, sample.k, dtype),
                       _lines(sample.b, sample.imaginary_b, sample.columns, sample.k,
-                             dtype).T))
+                             dtype).T,
+                      (sample.digests[0], sample.digests[1])))
         following = sample.next
         tf_free_sample(sample)
         sample = following
     return found[::-1]
 
 
-def blas_call_sites():
-    """Return a dictionary for each call site, without its samples."""
-    found = []
-    cdef const tf_product_site *first
-    cdef tf_product_site site
+cdef dict _shapes(const tf_shape *shapes, int count):
     cdef int i
+    return {(shapes[i].m, shapes[i].n, shapes[i].k): shapes[i].calls for i in range(count)
+            if shapes[i].calls and shapes[i].m >= 0}
+
+
+def blas_call_sites():
+    """Return a dictionary for each call site, without its samples. `operands` has a list of
+    dictionaries for each side, in the order of their first use; None if it has too many."""
+    found = []
+    numbers = {}
+    cdef const tf_product_site *first
+    cdef const tf_product_operand *operand
+    cdef tf_product_site site
+    cdef size_t position = 0
     while True:
         first = tf_product_sites(<size_t>len(found))
         if first == NULL:
-            return found
+            break
         tf_product_site_copy(first, &site)
-        shapes = {}
-        for i in range(TF_SHAPES):
-            if site.shapes[i].calls and site.shapes[i].m >= 0:
-                shape = (site.shapes[i].m, site.shapes[i].n, site.shapes[i].k)
-                shapes[shape] = site.shapes[i].calls
+        numbers[<size_t>first] = len(found)
         found.append({
             "user": _frame(&site.source, 0),
             "library": _frame(&site.source, 1),
@@ -276,8 +286,33 @@ def blas_call_sites():
             "calls": site.calls,
             "multiply_adds": site.multiply_adds,
             "seconds": site.seconds * site.calls / max(site.timed, 1),
-            "shapes": shapes,
+            "shapes": _shapes(site.shapes, TF_SHAPES),
+            "operands": [None if site.is_many[side] else [] for side in range(2)],
         })
+    while True:
+        operand = tf_product_operands(&position)
+        if operand == NULL:
+            break
+        side = found[numbers[<size_t>operand.of]]["operands"][operand.side]
+        if side is not None:
+            side.append({
+                "number": operand.number,
+                "side": "AB"[operand.side],
+                "rows": operand.rows,
+                "columns": operand.columns,
+                "digest": operand.digest,
+                "name": "" if operand.name == NULL else operand.name.decode(),
+                "address": <size_t>operand.data,
+                "has_moved": bool(operand.has_moved),
+                "is_named_buffer": bool(operand.is_named_buffer),
+                "calls": operand.calls,
+                "multiply_adds": operand.multiply_adds,
+                "shapes": _shapes(operand.shapes, TF_OPERAND_SHAPES),
+            })
+    for row in found:
+        for side in filter(None, row["operands"]):
+            side.sort(key=lambda one: one["number"])
+    return found
 
 
 # -- the precision in force --------------------------------------------------------

@@ -4,7 +4,9 @@
  *     first_frame_of(state)   the innermost frame of a thread; NULL: it has none
  *     code_in(frame)          the frame's code; NULL: it runs none
  *     offset_in(frame, code)  the bytes from the code's first instruction to the present one
- *     frame_before(frame)     the frame that called this one; NULL: none did */
+ *     frame_before(frame)     the frame that called this one; NULL: none did
+ *     local_in(frame, i)      a local variable, or the cell of it; NULL: it has no value
+ * Its members f_globals and f_locals are the same in all versions. */
 #ifndef TF32DTYPE_PROGRAMS_CPYTHON_FRAMES_H
 #define TF32DTYPE_PROGRAMS_CPYTHON_FRAMES_H
 

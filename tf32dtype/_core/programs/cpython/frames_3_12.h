@@ -20,3 +20,5 @@ static inline int offset_in(const Frame *frame, PyCodeObject *code)
 {
     return (int)((const char *)frame->prev_instr - (const char *)_PyCode_CODE(code));
 }
+
+static inline PyObject *local_in(const Frame *frame, int i) { return frame->localsplus[i]; }

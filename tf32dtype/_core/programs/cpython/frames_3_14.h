@@ -22,3 +22,9 @@ static inline int offset_in(const Frame *frame, PyCodeObject *code)
 {
     return (int)((const char *)frame->instr_ptr - (const char *)_PyCode_CODE(code));
 }
+
+static inline PyObject *local_in(const Frame *frame, int i)
+{
+    const _PyStackRef local = frame->localsplus[i];
+    return PyStackRef_IsNull(local) ? NULL : PyStackRef_AsPyObjectBorrow(local);
+}
