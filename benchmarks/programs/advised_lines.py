@@ -1,0 +1,193 @@
+"""Which lines of a program `tf32dtype report` and `tune` name, read from their files.
+
+For benchmarks/programs/culprits.py. Each command runs as a user types it, in a folder of
+its own with a copy of the program; all that is read is the JSON and the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from common import usual_environment
+
+#: Precisions from the cheapest to the costliest one, by the bits that they multiply.
+COST = (
+    "fp8_e4m3 fp8_e5m2 bf16 f16 tf32 bf16x3 tf32x3 bf16x6 bf16x9 f32 none"
+).split()
+#: Every number of a program's output.
+NUMBERS = r"regex:(?<![\w.])(-?\d+\.?\d*(?:e[-+]?\d+)?)"
+#: A line that advice names: "kmeans.py:17 squared_distances".
+NAMED = re.compile(r"(\S+\.py):(\d+)")
+Lines = dict[int, str]  # the precision of each line's products
+
+
+def run_command(program: Path, words: Sequence[str], written: str) -> tuple[str, str]:
+    """Run a command of tf32dtype on a copy of the program.
+
+    Returns
+    -------
+    tuple of str
+        The file that the command wrote, "" if it wrote none, and the last line of what
+        it said on standard error.
+    """
+    import tf32dtype as td
+
+    root = str(Path(td.__file__).parents[1])
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = usual_environment() | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(program, folder)
+        done = subprocess.run(
+            [sys.executable, "-m", "tf32dtype", *words, program.name],
+            cwd=folder,
+            env=environment | {"OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        file = Path(folder, written)
+        text = file.read_text() if file.exists() else ""
+    return text, (done.stderr.strip().splitlines() or [""])[-1]
+
+
+# -- tf32dtype report ----------------------------------------------------------------
+
+
+def run_report(program: Path) -> dict[str, Any]:
+    """The advice for products, and the report's verdict on the program."""
+    words = ["report", "--quiet", "--json", "report.json"]
+    text, said = run_command(program, words, "report.json")
+    if not text:
+        return {"says": "failed", "why": said, "lines": {}}
+    return read_report(json.loads(text))
+
+
+def read_report(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the JSON says of the program, and the lines that its trial lowered."""
+    trial = report["trial"]
+    found = {"says": "no trial", "why": "", "change": None}
+    if not report["call_sites"]:
+        found["why"] = "no matrix multiplication was measured"
+    elif trial and trial["why"]:
+        found["why"] = trial["why"]
+    elif trial:
+        found["says"] = "safe" if trial["keeps_results"] else "changes"
+        found["change"] = max(
+            (float(x["largest"]) for x in trial["changes"]), default=None
+        )
+    return found | {"lines": advised(report["call_sites"])}
+
+
+def advised(call_sites: Sequence[Mapping[str, Any]]) -> Lines:
+    """The advised precision of each line: the costliest one of its call sites.
+
+    A line stays as it is if a call site of it has no precision, as its trial does.
+    """
+    lines: Lines = {}
+    for site in call_sites:
+        if site["user"] is None:
+            continue
+        name = site["verdict"]["precision"]
+        if name == "f32" and site["dtype"] not in ("float64", "complex128"):
+            name = None
+        line = site["user"]["line"]
+        lines[line] = max(lines.get(line, COST[0]), name or "none", key=COST.index)
+    return {line: name for line, name in lines.items() if name != "none"}
+
+
+# -- tf32dtype report --arithmetic ---------------------------------------------------
+
+
+def run_arithmetic(program: Path, double: bool) -> dict[str, Any]:
+    """The lines that `report --arithmetic bf16` blames."""
+    words = ["report", "--arithmetic", "bf16", *["--float64"] * double]
+    words += ["--quiet", "--json", "report.json"]
+    text, said = run_command(program, words, "report.json")
+    if not text:
+        return {"by": "failed", "why": said, "blamed": []}
+    return read_arithmetic(json.loads(text), program.name)
+
+
+def read_arithmetic(report: Mapping[str, Any], program: str) -> dict[str, Any]:
+    """The lines that a report blames, the first one first, and by which evidence.
+
+    By trials of single lines if the JSON has them; otherwise by the lines of advice, in
+    their order. `says` is the verdict on the program, None if there is none.
+    """
+    arithmetic = report["arithmetic"]
+    trial = report["trial"]
+    says = None
+    if trial and not trial["why"]:
+        says = "safe" if trial["keeps_results"] else "changes"
+    if trials := arithmetic.get("trials"):
+        ranked = [x for x in trials if Path(x["file"]).name == program]
+        ranked.sort(key=lambda x: -number(x["alone"]))
+        blamed = [
+            {"line": x["line"], "alone": x["alone"], "without": x["without"]}
+            for x in ranked
+        ]
+        return {"by": "trials", "says": says, "blamed": blamed}
+    blamed, by = [], ""
+    for advice in arithmetic["advice"]:
+        for file, line in NAMED.findall(advice["text"]):
+            if file == program and int(line) not in [x["line"] for x in blamed]:
+                by = by or advice["kind"]
+                blamed.append({"line": int(line), "kind": advice["kind"]})
+    return {"by": by or "nothing", "says": says, "blamed": blamed}
+
+
+def number(value: Any) -> float:
+    """A number of JSON, where Inf and NaN are strings; None is a failure."""
+    return float("inf") if value is None else float(value)
+
+
+# -- tf32dtype tune ------------------------------------------------------------------
+
+
+def run_tune(program: Path, double: bool, tolerance: float) -> dict[str, Any]:
+    """The plan that `tune` finds for all printed numbers."""
+    words = ["tune", "--check", NUMBERS, "--tolerance", f"{tolerance:g}"]
+    words += [*["--float64"] * double, "--quiet"]
+    text, said = run_command(program, words, "plan.toml")
+    if not text:
+        return {"says": "no plan", "why": said, "lines": {}}
+    return read_plan(tomllib.loads(text), program.read_text())
+
+
+def read_plan(plan: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The plan's precision of each line ("none": as it is), in the plan's order."""
+    lines: Lines = {}
+    for site in plan["call_site"]:
+        if (user := site.get("user")) is None:
+            continue
+        line = line_number(source, user)
+        known = lines.get(line, COST[0])
+        lines[line] = max(known, site["precision"], key=COST.index)
+    check = plan["check"]
+    return {"says": "safe", "change": check["distance"], "lines": lines}
+
+
+def line_number(source: str, user: Mapping[str, Any]) -> int:
+    """The number of the line with a text, the count-th one of those."""
+    text, count = user["text"], user.get("count", 1)
+    for number, line in enumerate(source.splitlines(), 1):
+        count -= line.strip() == text
+        if not count:
+            return number
+    raise ValueError(f"no line {text!r}")
+
+
+def left_high(lines: Lines, cheapest: str = "bf16") -> list[int]:
+    """The lines that a plan does not lower to the cheapest precision, highest first."""
+    high = [line for line in lines if COST.index(lines[line]) > COST.index(cheapest)]
+    return sorted(high, key=lambda line: -COST.index(lines[line]))
