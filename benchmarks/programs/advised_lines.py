@@ -1,7 +1,7 @@
 """Which lines of a program `tf32dtype report` and `tune` name, read from their files.
 
-For benchmarks/programs/culprits.py. Each command runs as a user types it, in a folder of
-its own with a copy of the program; all that is read is the JSON and the plan.
+For benchmarks/programs/culprits.py. Each command runs as a user types it, in a folder
+of its own with a copy of the program; all that is read is the JSON and the plan.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common import usual_environment
 
 #: Precisions from the cheapest to the costliest one, by the bits that they multiply.
-COST = (
-    "fp8_e4m3 fp8_e5m2 bf16 f16 tf32 bf16x3 tf32x3 bf16x6 bf16x9 f32 none"
-).split()
+COST = ("fp8_e4m3 fp8_e5m2 bf16 f16 tf32 bf16x3 tf32x3 bf16x6 bf16x9 f32 none").split()
 #: Every number of a program's output.
 NUMBERS = r"regex:(?<![\w.])(-?\d+\.?\d*(?:e[-+]?\d+)?)"
 #: A line that advice names: "kmeans.py:17 squared_distances".
@@ -31,15 +29,19 @@ NAMED = re.compile(r"(\S+\.py):(\d+)")
 Lines = dict[int, str]  # the precision of each line's products
 
 
-def run_command(program: Path, words: Sequence[str], written: str) -> tuple[str, str]:
-    """Run a command of tf32dtype on a copy of the program.
+class Ran(NamedTuple):
+    """What a command came to."""
 
-    Returns
-    -------
-    tuple of str
-        The file that the command wrote, "" if it wrote none, and the last line of what
-        it said on standard error.
-    """
+    #: the file that it wrote; "" if it wrote none
+    text: str
+    #: by the program too
+    printed: str
+    #: the last line on standard error
+    said: str
+
+
+def run_command(program: Path, words: Sequence[str], written: str) -> Ran:
+    """Run a command of tf32dtype on a copy of the program."""
     import tf32dtype as td
 
     root = str(Path(td.__file__).parents[1])
@@ -57,7 +59,7 @@ def run_command(program: Path, words: Sequence[str], written: str) -> tuple[str,
         )
         file = Path(folder, written)
         text = file.read_text() if file.exists() else ""
-    return text, (done.stderr.strip().splitlines() or [""])[-1]
+    return Ran(text, done.stdout, (done.stderr.strip().splitlines() or [""])[-1])
 
 
 # -- tf32dtype report ----------------------------------------------------------------
@@ -66,10 +68,10 @@ def run_command(program: Path, words: Sequence[str], written: str) -> tuple[str,
 def run_report(program: Path) -> dict[str, Any]:
     """The advice for products, and the report's verdict on the program."""
     words = ["report", "--quiet", "--json", "report.json"]
-    text, said = run_command(program, words, "report.json")
-    if not text:
-        return {"says": "failed", "why": said, "lines": {}}
-    return read_report(json.loads(text))
+    ran = run_command(program, words, "report.json")
+    if not ran.text:
+        return {"says": "failed", "why": ran.said, "lines": {}}
+    return read_report(json.loads(ran.text))
 
 
 def read_report(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,13 +111,14 @@ def advised(call_sites: Sequence[Mapping[str, Any]]) -> Lines:
 
 
 def run_arithmetic(program: Path, double: bool) -> dict[str, Any]:
-    """The lines that `report --arithmetic bf16` blames."""
+    """The lines that `report --arithmetic bf16` blames, and what the program prints."""
     words = ["report", "--arithmetic", "bf16", *["--float64"] * double]
     words += ["--quiet", "--json", "report.json"]
-    text, said = run_command(program, words, "report.json")
-    if not text:
-        return {"by": "failed", "why": said, "blamed": []}
-    return read_arithmetic(json.loads(text), program.name)
+    ran = run_command(program, words, "report.json")
+    if not ran.text:
+        return {"by": "failed", "why": ran.said, "blamed": [], "printed": ran.printed}
+    found = read_arithmetic(json.loads(ran.text), program.name)
+    return found | {"printed": ran.printed}
 
 
 def read_arithmetic(report: Mapping[str, Any], program: str) -> dict[str, Any]:
@@ -158,10 +161,10 @@ def run_tune(program: Path, double: bool, tolerance: float) -> dict[str, Any]:
     """The plan that `tune` finds for all printed numbers."""
     words = ["tune", "--check", NUMBERS, "--tolerance", f"{tolerance:g}"]
     words += [*["--float64"] * double, "--quiet"]
-    text, said = run_command(program, words, "plan.toml")
-    if not text:
-        return {"says": "no plan", "why": said, "lines": {}}
-    return read_plan(tomllib.loads(text), program.read_text())
+    ran = run_command(program, words, "plan.toml")
+    if not ran.text:
+        return {"says": "no plan", "why": ran.said, "lines": {}}
+    return read_plan(tomllib.loads(ran.text), program.read_text())
 
 
 def read_plan(plan: Mapping[str, Any], source: str) -> dict[str, Any]:

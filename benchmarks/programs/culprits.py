@@ -14,10 +14,11 @@ with `--float64` if that is the program's dtype, and what they say is judged:
 - safe: a program that `report` or `tune` calls safe is safe by hand with these lines in
   these precisions;
 - blame: the line that `report --arithmetic` names first is a culprit by hand;
+- named: one of the three lines that it names first is a culprit;
 - high: the line that `tune` leaves in the highest precision is one for products.
 
-`--quick` takes two programs; `--check` ends with exit code 1 if a program that is called
-safe is not.
+`--quick` takes two programs; `--check` ends with exit code 1 if a program that is
+called safe is not.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ PROGRAMS = Path(__file__).resolve().parent / "culprits"
 QUICK = ("pca", "power_iteration")
 #: A culprit moves the answer by a third of what the worst line does, or by all of it.
 SHARE, WHOLE = 1 / 3, 1.0
+#: So many lines of the advice count as named.
+NAMED = 3
 
 
 # -- by hand -------------------------------------------------------------------------
@@ -65,9 +68,11 @@ class ByHand:
     def change(self, chosen: Mapping[Place, str]) -> float:
         """The largest change of a printed number; Inf if the program fails."""
         run = self._program.run(chosen)
-        if run.failure:
-            return math.inf
-        return change(self._reference.printed, run.printed)
+        return math.inf if run.failure else self.changed(run.printed)
+
+    def changed(self, printed: str) -> float:
+        """The largest change of a number in what the program printed in another run."""
+        return change(self._reference.printed, printed)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The change by each line: alone, its products and arithmetic, and without."""
@@ -118,7 +123,9 @@ def measured(path: Path, tolerance: float) -> dict[str, Any]:
     found = by_hand.record()
     double = by_hand.dtype == "float64"
     found["report"] = run_report(path)
-    found["arithmetic"] = run_arithmetic(path, double)
+    arithmetic = run_arithmetic(path, double)
+    arithmetic["change"] = by_hand.changed(arithmetic.pop("printed"))
+    found["arithmetic"] = arithmetic
     found["tune"] = run_tune(path, double, tolerance)
     for name in ("report", "tune"):
         lines = found[name]["lines"]
@@ -135,13 +142,12 @@ def judged(found: Mapping[str, Any], tolerance: float) -> dict[str, bool | None]
         safe = found[name]["by hand"] <= tolerance
         result[f"{name}: safe"] = safe if says else None
     of_lines = culprits(found["lines"], tolerance)
-    blamed = [x["line"] for x in found["arithmetic"]["blamed"]]
-    result["arithmetic: blame"] = blamed[:1] == [x for x in of_lines if x in blamed[:1]]
-    if not of_lines:
-        result["arithmetic: blame"] = None
-    if (says := found["arithmetic"].get("says")) is not None:
-        unsafe = says == "safe" and found["all"] > tolerance
-        result["arithmetic: safe"] = not unsafe
+    blamed = [x["line"] for x in found["arithmetic"]["blamed"][:NAMED]]
+    if of_lines:
+        result["arithmetic: blame"] = bool(blamed) and blamed[0] in of_lines
+        result["arithmetic: named"] = any(line in of_lines for line in blamed)
+    if found["arithmetic"].get("says") == "safe":
+        result["arithmetic: safe"] = found["all"] <= tolerance
     of_products = culprits(found["lines"], tolerance, PRODUCTS)
     high = left_high(found["tune"]["lines"])
     result["tune: high"] = None
@@ -165,40 +171,66 @@ def amount(x: float) -> str:
 
 
 def listed(lines: list[int]) -> str:
-    return ", ".join(map(str, lines)) or "none"
+    return ", ".join(map(str, lines[:NAMED])) or "none"
 
 
-HEADINGS = (
-    "program", "all by hand", "culprits by hand", "`--arithmetic` blames",
-    "`report`", "its lines by hand", "`tune` leaves high", "product culprits",
-    "its plan by hand", "wrong",
-)  # fmt: skip
+def wrong(judgements: Mapping[str, bool | None], commands: tuple[str, ...]) -> str:
+    """The judgements about these commands that do not agree."""
+    found = [
+        what
+        for what, agrees in judgements.items()
+        if agrees is False and what.partition(":")[0] in commands
+    ]
+    return ", ".join(found) or "-"
 
 
-def rows(report: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A row a program, under `HEADINGS`."""
-    tolerance = report["tolerance"]
+def arithmetic_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
+    """All operations: the answer by hand, and `report --arithmetic bf16`."""
+    moved = {x["line"]: x["alone"] for x in found["lines"]}
+    those = culprits(found["lines"], tolerance)[:NAMED]
+    yield amount(found["all"])
+    yield amount(found["arithmetic"]["change"])
+    yield ", ".join(f"{line} ({amount(moved[line])})" for line in those) or "none"
+    yield listed([x["line"] for x in found["arithmetic"]["blamed"]])
+    yield found["arithmetic"].get("says") or "-"
+    yield wrong(judged(found, tolerance), ("arithmetic",))
+
+
+def product_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
+    """Products: the answer by hand, `report` and `tune`."""
+    moved = {x["line"]: x[PRODUCTS] for x in found["lines"] if PRODUCTS in x}
+    those = culprits(found["lines"], tolerance, PRODUCTS)[:NAMED]
+    yield amount(found["all products"])
+    yield ", ".join(f"{line} ({amount(moved[line])})" for line in those) or "none"
+    for name in ("report", "tune"):
+        says = found[name]["says"]
+        tried = says in ("safe", "changes")
+        yield f"{says} ({amount(found[name]['by hand'])})" if tried else says
+    high = left_high(found["tune"]["lines"])
+    yield listed(high) if found["tune"]["says"] == "safe" else "-"
+    yield wrong(judged(found, tolerance), ("report", "tune"))
+
+
+TABLES = {
+    arithmetic_row: (
+        "program", "all of it by hand", "all of it by tf32dtype", "culprits by hand",
+        "named", "verdict", "wrong",
+    ),
+    product_row: (
+        "program", "all products by hand", "culprits by hand", "`report`", "`tune`",
+        "`tune` leaves high", "wrong",
+    ),
+}  # fmt: skip
+
+
+def table(report: Mapping[str, Any], row: Callable[..., Iterator[str]]) -> list[str]:
+    """A Markdown table, a row a program."""
+    headings = TABLES[row]
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for name, found in report["programs"].items():
-        moved = {x["line"]: x["alone"] for x in found["lines"]}
-        of_lines = culprits(found["lines"], tolerance)
-        blamed = [x["line"] for x in found["arithmetic"]["blamed"]]
-        tune, advice = found["tune"], found["report"]
-        high = left_high(tune["lines"])
-        planned = tune["says"] == "safe"
-        tried = advice["says"] in ("safe", "changes")
-        wrong = [x for x, agrees in judged(found, tolerance).items() if agrees is False]
-        yield (
-            name,
-            amount(found["all"]),
-            ", ".join(f"{x} ({amount(moved[x])})" for x in of_lines[:3]) or "none",
-            listed(blamed[:2]),
-            advice["says"],
-            amount(advice["by hand"]) if tried else "-",
-            listed([*high]) if planned else tune["says"],
-            listed(culprits(found["lines"], tolerance, PRODUCTS)[:3]),
-            amount(tune["by hand"]) if planned else "-",
-            ", ".join(wrong) or "-",
-        )
+        cells = [f"`{name}`", *row(found, report["tolerance"])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def summary(report: Mapping[str, Any]) -> dict[str, str]:
@@ -219,11 +251,16 @@ def block(report: dict[str, Any]) -> str:
         f" {facts['numpy']}, {facts['date']}. Tolerance:"
         f" {amount(report['tolerance'])}.",
         "",
-        f"| {' | '.join(HEADINGS)} |",
-        "|---" * len(HEADINGS) + "|",
-        *(f"| {' | '.join(row)} |" for row in rows(report)),
+        "All operations, and `report --arithmetic bf16`:",
         "",
-        "Agreement with the answer by hand: "
+        *table(report, arithmetic_row),
+        "",
+        "Matrix products only, `report` and `tune`. In parentheses: the change by hand"
+        " with these products in the precisions that the command chose.",
+        "",
+        *table(report, product_row),
+        "",
+        "Judgements that agree with the answer by hand: "
         + "; ".join(f"{name} {x}" for name, x in summary(report).items())
         + ".",
     ]

@@ -308,7 +308,7 @@ ARRAY = re.compile(r"\[[^]]*\]")
 
 
 def printed_numbers(text: str) -> list[np.ndarray]:
-    """The numbers of a text: those in brackets are one array, others are on their own."""
+    """The numbers of a text: those in brackets are one array, others their own."""
     found, end = [], 0
 
     def single(part: str) -> list[np.ndarray]:

@@ -17,7 +17,9 @@ def solve(A, b, tolerance=1e-4, most=200):
     p = r.copy()
     rr = r @ r
     start = rr
-    for i in range(most):
+    iterations = 0
+    while iterations < most:
+        iterations += 1
         Ap = A @ p
         alpha = rr / (p @ Ap)
         x = x + alpha * p
@@ -27,7 +29,7 @@ def solve(A, b, tolerance=1e-4, most=200):
             break
         p = r + (new / rr) * p
         rr = new
-    return x, i + 1
+    return x, iterations
 
 
 x, iterations = solve(A, b)

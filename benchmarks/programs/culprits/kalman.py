@@ -17,15 +17,15 @@ measured = truth + 2 * rng.standard_normal((steps, 2))
 state = np.array([500.0, 200.0, 0.0, 0.0])
 P = 100 * np.eye(4)
 errors = []
-for z, position in zip(measured, truth):
+for i in range(steps):
     state = F @ state
     P = F @ P @ F.T + Q
-    innovation = z - H @ state
+    innovation = measured[i] - H @ state
     S = H @ P @ H.T + R
     gain = P @ H.T @ np.linalg.inv(S)
     state = state + gain @ innovation
     P = (np.eye(4) - gain @ H) @ P
-    errors.append(state[:2] - position)
+    errors.append(state[:2] - truth[i])
 
 distances = np.sqrt((np.array(errors[100:]) ** 2).sum(axis=1))
 print("position", state[:2])

@@ -5,7 +5,7 @@ import numpy as np
 rng = np.random.default_rng(6)
 n, steps = 400, 30
 basis, _ = np.linalg.qr(rng.standard_normal((n, n)))
-spectrum = np.concatenate([[30.0, 24.0, 23.75], rng.uniform(0, 10, n - 3)])
+spectrum = np.concatenate([[30.0, 24.0, 23.9], rng.uniform(0, 10, n - 3)])
 A = basis * spectrum @ basis.T
 A = (A + A.T) / 2
 
