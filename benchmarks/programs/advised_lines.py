@@ -30,7 +30,7 @@ Lines = dict[int, str]  # the precision of each line's products
 
 
 class Ran(NamedTuple):
-    """What a command came to."""
+    """The outcome of a command."""
 
     #: the file that it wrote; "" if it wrote none
     text: str
@@ -75,7 +75,7 @@ def run_report(program: Path) -> dict[str, Any]:
 
 
 def read_report(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What the JSON says of the program, and the lines that its trial lowered."""
+    """The verdict on the program in the JSON, and the lines that its trial lowered."""
     trial = report["trial"]
     found = {"says": "no trial", "why": "", "change": None}
     if not report["call_sites"]:

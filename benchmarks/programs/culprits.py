@@ -41,7 +41,7 @@ from lowered_lines import PRODUCTS, Place, Program, change
 
 PROGRAMS = Path(__file__).resolve().parent / "culprits"
 QUICK = ("pca", "power_iteration")
-#: A culprit moves the answer by a third of what the worst line does, or by all of it.
+#: A culprit moves the answer by a third of the worst line's change, or by 100 %.
 SHARE, WHOLE = 1 / 3, 1.0
 #: So many lines of the advice count as named.
 NAMED = 3
@@ -71,11 +71,11 @@ class ByHand:
         return math.inf if run.failure else self.changed(run.printed)
 
     def changed(self, printed: str) -> float:
-        """The largest change of a number in what the program printed in another run."""
+        """The largest change of a number in the output of another run."""
         return change(self._reference.printed, printed)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The change by each line: alone, its products and arithmetic, and without."""
+        """The change by each line, by its products and arithmetic, and without it."""
         for number in sorted({line for line, _ in self.places}):
             here = [x for x in self.places if x[0] == number]
             others = [x for x in self.places if x[0] != number]
@@ -283,7 +283,7 @@ def strict(value: Any) -> Any:
 
 
 def with_infinities(value: Any) -> Any:
-    """What `strict` was given; keys that are numbers of lines, as numbers."""
+    """Undo `strict`; keys that are numbers of lines become numbers."""
     if isinstance(value, Mapping):
         return {
             int(name) if str(name).isdigit() else name: with_infinities(x)

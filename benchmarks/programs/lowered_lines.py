@@ -201,7 +201,7 @@ class _Wrap(ast.NodeTransformer):
 
 
 class Lowered:
-    """What a wrapped program calls.
+    """The operations that a wrapped program calls.
 
     Parameters
     ----------
