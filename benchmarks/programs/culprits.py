@@ -174,11 +174,11 @@ def listed(lines: list[int]) -> str:
     return ", ".join(map(str, lines[:NAMED])) or "none"
 
 
-def wrong(judgements: Mapping[str, bool | None], commands: tuple[str, ...]) -> str:
-    """The judgements about these commands that do not agree."""
+def wrong(judgments: Mapping[str, bool | None], commands: tuple[str, ...]) -> str:
+    """The judgments about these commands that do not agree."""
     found = [
         what
-        for what, agrees in judgements.items()
+        for what, agrees in judgments.items()
         if agrees is False and what.partition(":")[0] in commands
     ]
     return ", ".join(found) or "-"
@@ -260,7 +260,7 @@ def block(report: dict[str, Any]) -> str:
         "",
         *table(report, product_row),
         "",
-        "Judgements that agree with the answer by hand: "
+        "Judgments that agree with the answer by hand: "
         + "; ".join(f"{name} {x}" for name, x in summary(report).items())
         + ".",
     ]

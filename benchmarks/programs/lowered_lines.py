@@ -4,8 +4,9 @@ The answer by hand of benchmarks/programs/culprits.py: nothing here is of tf32dt
 source is parsed, and each operator, call of NumPy and method of an array becomes a call
 of `Lowered`, which rounds where the line and the kind of the operation are chosen:
 
-- arithmetic: float operands and the result are rounded to the format. A reduction is
-  one operation.
+- arithmetic: operands and the result are rounded to the format, and so are integers
+  where the result is a float. A reduction is one operation, a mean is a sum and a
+  division.
 - products (`@`, `dot`, ...): operands are rounded, or split into several numbers of the
   format; the product is of float32, and its result is not rounded.
 
@@ -21,6 +22,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,7 +77,8 @@ CODES: dict[str, tuple[Any, int]] = {
 }
 #: Functions of NumPy and methods of arrays, besides all ufuncs.
 MULTIPLY = {"MatMult", "matmul", "dot", "inner", "vdot", "tensordot", "einsum"}
-REDUCE = {"sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "trace", "outer"}
+REDUCE = {"sum", "prod", "mean", "trace"}
+OTHERS = {"outer"}
 
 
 # -- rounding ----------------------------------------------------------------------
@@ -110,12 +113,19 @@ def is_float(x: Any) -> bool:
     )
 
 
-def operand(x: Any, form: Format) -> Any:
-    """An operand of arithmetic: constants are numbers of the format too."""
-    if is_float(x) or type(x) is float:
-        value = rounded(x, form)
-        return float(value) if type(x) is float else value
-    return x
+def arithmetic(
+    name: str, function: partial[Any], args: list[Any], dtype: Any, form: Format
+) -> Any:
+    """An operation in a format: constants and integers are numbers of it too."""
+    if name == "mean":
+        total = arithmetic(
+            "sum", partial(np.sum, **function.keywords), args, dtype, form
+        )
+        count = np.size(args[0]) // np.size(total)
+        return arithmetic("Div", partial(operator.truediv), [total, count], dtype, form)
+    count = 1 if name in REDUCE else len(args)  # others are axes
+    numbers = [rounded(np.asarray(x, dtype), form) for x in args[:count]]
+    return rounded(function(*numbers, *args[count:]), form)
 
 
 def parts(x: Any, form: Format) -> list[Any]:
@@ -228,16 +238,12 @@ class Lowered:
     def call(self, line: int, owner: Any, name: str, *args: Any, **options: Any) -> Any:
         """`owner.name(...)`: a function of NumPy's, or a method of an array."""
         function = getattr(owner, name)
-        known = name in MULTIPLY or name in REDUCE
+        known = name in MULTIPLY or name in REDUCE or name in OTHERS
         if owner is np and (known or isinstance(function, np.ufunc)):
             return self._compute(line, name, function, list(args), options)
-        if is_float(owner) and known:
-            method = operator.methodcaller
-
-            def bound(x: Any, *others: Any, **named: Any) -> Any:
-                return method(name, *others, **named)(x)
-
-            return self._compute(line, name, bound, [owner, *args], options)
+        if isinstance(owner, np.ndarray) and known:
+            unbound = getattr(np.ndarray, name)
+            return self._compute(line, name, unbound, [owner, *args], options)
         return function(*args, **options)
 
     def _compute(
@@ -249,19 +255,18 @@ class Lowered:
         options: dict[str, Any],
     ) -> Any:
         place = line, PRODUCTS if name in MULTIPLY else ARITHMETIC
-        if not any(map(is_float, args)):
-            return function(*args, **options)
+        function = partial(function, **options)
+        result = function(*args)
+        of_numpy = any(isinstance(x, np.ndarray | np.generic) for x in args)
+        if not of_numpy or not is_float(result):
+            return result
+        self.seen[place] = result.dtype.name
         form = FORMATS.get(self._chosen.get(place, ""))
         if form is None:
-            result = function(*args, **options)
-        elif place[1] == PRODUCTS:
-            result = product(lambda *x: function(*x, **options), args, form)
-        else:
-            result = function(*(operand(x, form) for x in args), **options)
-            result = rounded(result, form) if is_float(result) else result
-        if is_float(result):
-            self.seen[place] = result.dtype.name
-        return result
+            return result
+        if place[1] == PRODUCTS:
+            return product(function, args, form)
+        return arithmetic(name, function, args, result.dtype, form)
 
 
 @dataclass(frozen=True)
