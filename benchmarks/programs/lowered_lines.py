@@ -5,8 +5,8 @@ source is parsed, and each operator, call of NumPy and method of an array become
 of `Lowered`, which rounds where the line and the kind of the operation are chosen:
 
 - arithmetic: operands and the result are rounded to the format, and so are integers
-  where the result is a float. A reduction is one operation, a mean is a sum and a
-  division.
+  where the result is a float. A reduction is one operation, but a sum over the first
+  axis adds whole rows, as NumPy does. A mean is a sum and a division.
 - products (`@`, `dot`, ...): operands are rounded, or split into several numbers of the
   format; the product is of float32, and its result is not rounded.
 
@@ -125,7 +125,17 @@ def arithmetic(
         return arithmetic("Div", partial(operator.truediv), [total, count], dtype, form)
     count = 1 if name in REDUCE else len(args)  # others are axes
     numbers = [rounded(np.asarray(x, dtype), form) for x in args[:count]]
+    if name == "sum" and numbers[0].ndim == 2 and function.keywords == {"axis": 0}:
+        return sum_of_rows(numbers[0], form)
     return rounded(function(*numbers, *args[count:]), form)
+
+
+def sum_of_rows(x: np.ndarray, form: Format) -> np.ndarray:
+    """The sum over the first axis: NumPy adds whole rows to each other."""
+    total = x[0]
+    for row in x[1:]:
+        total = rounded(total + row, form)
+    return total
 
 
 def parts(x: Any, form: Format) -> list[Any]:

@@ -144,6 +144,23 @@ def test_only_the_chosen_line_is_lowered() -> None:
     assert change(printed({}), product_only) > 1e-4
 
 
+@pytest.mark.parametrize(
+    "operation",
+    ["x.sum(axis=0)", "x.sum(axis=1)", "x / 5001", "x**3", "-x"],
+)
+def test_arithmetic_is_that_of_the_package(operation: str) -> None:
+    source = (
+        "import numpy as np\nrng = np.random.default_rng(3)\n"
+        f"x = rng.random((300, 4), np.float32)\nprint(({operation}).tolist())"
+    )
+    by_hand = Program(source).run({(4, ARITHMETIC): "bf16"})
+    out = io.StringIO()
+    with td.arithmetic("bf16"), contextlib.redirect_stdout(out):
+        exec(source, {})
+    assert by_hand.printed == out.getvalue()
+    assert by_hand.printed != Program(source).run({}).printed
+
+
 def test_a_failure_is_told() -> None:
     run = Program("import numpy as np\nnp.linalg.inv(np.zeros((2, 2)))").run({})
     assert run.failure.startswith("LinAlgError")
@@ -309,13 +326,11 @@ def test_results_are_of_these_programs() -> None:
 
 
 def test_what_the_document_says_of_differences() -> None:
-    """Both compute the same but for sums over the first axis, and one gap."""
+    """By hand and by tf32dtype all programs but one change as much."""
     report = with_infinities(json.loads(RESULTS.read_text()))
     others = [
         name
         for name, found in report["programs"].items()
-        if found["arithmetic"]["change"] != pytest.approx(found["all"])
+        if found["arithmetic"]["change"] != pytest.approx(found["all"], rel=0.05)
     ]
-    assert others == ["kmeans", "lanczos", "nearest_neighbors", "pca"]
-    for name in ("kmeans", "nearest_neighbors", "pca"):
-        assert re.search(r"(sum|mean)\(axis=0\)", (PROGRAMS / f"{name}.py").read_text())
+    assert others == ["lanczos"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 rng = np.random.default_rng(8)
-classes, features, samples = 3, 10, 1500
+classes, features, samples = 3, 10, 400
 centers = rng.standard_normal((classes, features), np.float32)
 labels = rng.integers(0, classes, samples)
 x = centers[labels] + 1.2 * rng.standard_normal((samples, features), np.float32)
@@ -18,7 +18,7 @@ def softmax(scores):
 
 weights = np.zeros((features, classes), np.float32)
 bias = np.zeros(classes, np.float32)
-for _ in range(400):
+for _ in range(300):
     scores = x @ weights + bias
     error = softmax(scores) - targets
     gradient = x.T @ error / samples
