@@ -128,10 +128,10 @@ def read_arithmetic(report: Mapping[str, Any], program: str) -> dict[str, Any]:
     their order. `says` is the verdict on the program, None if there is none.
     """
     arithmetic = report["arithmetic"]
-    trial = report["trial"]
+    together = arithmetic.get("together")
     says = None
-    if trial and not trial["why"]:
-        says = "safe" if trial["keeps_results"] else "changes"
+    if together and not together["why"]:
+        says = "safe" if together["keeps_results"] else "changes"
     if trials := arithmetic.get("trials"):
         ranked = [x for x in trials if Path(x["file"]).name == program]
         ranked.sort(key=lambda x: -number(x["alone"]))
@@ -140,6 +140,8 @@ def read_arithmetic(report: Mapping[str, Any], program: str) -> dict[str, Any]:
             for x in ranked
         ]
         return {"by": "trials", "says": says, "blamed": blamed}
+    if says == "safe":
+        return {"by": "nothing", "says": says, "blamed": []}
     blamed, by = [], ""
     for advice in arithmetic["advice"]:
         for file, line in NAMED.findall(advice["text"]):

@@ -219,7 +219,7 @@ def test_trials_of_lines_go_before_advice() -> None:
         {"kind": "canceled_digits", "text": "Lost: p.py:7 f: add (3 %); p.py:9: add"},
         {"kind": "largest_error", "text": "0.5 ulps at p.py:7 f: add, q.py:1 f: add"},
     ]
-    report: dict[str, Any] = {"trial": None, "arithmetic": {"advice": advice}}
+    report: dict[str, Any] = {"arithmetic": {"advice": advice}}
     found = read_arithmetic(report, "p.py")
     assert [x["line"] for x in found["blamed"]] == [7, 9]
     assert found["by"] == "canceled_digits"
@@ -230,6 +230,11 @@ def test_trials_of_lines_go_before_advice() -> None:
     found = read_arithmetic(report, "p.py")
     assert [x["line"] for x in found["blamed"]] == [5, 6, 8, 4]
     assert found["by"] == "trials"
+    assert found["says"] is None
+    together = {"why": "", "keeps_results": True}
+    report["arithmetic"] |= {"together": together, "trials": []}
+    found = read_arithmetic(report, "p.py")
+    assert (found["says"], found["blamed"]) == ("safe", [])
 
 
 def test_a_plan_is_read() -> None:
