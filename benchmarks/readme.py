@@ -26,6 +26,7 @@ import accuracy_units
 import blocks_quality
 import blocks_tables
 import ccsd
+import culprits
 import gpu_report
 import ising_chain
 import layers_figure
@@ -232,6 +233,7 @@ DOCUMENTS = {
         "accuracy_exponents": accuracy_exponents.block,
         "accuracy_length": accuracy_length.block,
     },
+    "docs/benchmarks/advice.md": {"culprits": culprits.block},
 }
 
 TABLES = {
