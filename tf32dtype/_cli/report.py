@@ -166,7 +166,7 @@ def run(arguments: Namespace) -> NoReturn:
         not quiet and is_open(stream), "Measuring", count(seen), stream
     ) as advance:
         report = Report(seen, chosen, _how(ending), advance)
-    if trial and not report.ending:
+    if trial and (not report.ending or report.arithmetic):
         report.try_program(trial, _tell_on_terminal if not quiet else lambda line: None)
     whole = keep("report", html, report.to_html)
     whole &= keep("report", json, report.to_json)

@@ -55,6 +55,20 @@ def test_text(first: str, other: str, largest: float, example: str) -> None:
     assert found.example == example
 
 
+@pytest.mark.parametrize(
+    ("first", "other", "largest"),
+    [
+        ("[1.   2.25]", "[1.   2.26 ]", 0.01 / 2.25),
+        ("[12.    2.25]", "[ 9.9   2.25]", 2.1 / 12),
+        ("[[1. 2.]\n [3. 4.]]", "[[ 1.  2.]\n [ 3. 40.]]", 36 / 4),
+        ("(1, 2)", "( 1,2 )", 0.0),
+    ],
+)
+def test_padding_is_not_a_change(first: str, other: str, largest: float) -> None:
+    ((change,), _) = compare({"": first}, {"": first}, {"": other}, 0.01)
+    assert change.largest == pytest.approx(largest)
+
+
 def test_times_and_noise_are_left_out() -> None:
     for text in ("took 1.5", "elapsed time: 3", "done in 0.25 s", "12 ms"):
         assert change(text, text.replace("1", "9").replace("2", "8")) is None

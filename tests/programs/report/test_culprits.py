@@ -123,14 +123,26 @@ def test_no_trial(tmp_path: Path) -> None:
 
 
 def test_a_program_that_fails_in_the_format(tmp_path: Path) -> None:
-    code = STEPS + "assert abs(total[0] - 1500) < 1"
+    """It shows what fails, and which line it is that makes it fail."""
+    code = STEPS.replace("print(", "assert total[0] > 1000\nprint(")
     (tmp_path / "x.py").write_text(code)
     done = forks.python(
         *("-m", "tf32dtype", "report", "--arithmetic", "bf16", "x.py"), cwd=tmp_path
     )
     assert done.returncode == 1
     assert "The program raised AssertionError" in done.stdout
-    assert "With only" not in done.stdout
+    assert "with all lines in bfloat16 it fails: exit code 1: Assertion" in done.stdout
+    at = number_of(code, "total = total + step")
+    assert f"With only x.py:{at} in bfloat16 it fails: exit code 1" in done.stdout
+
+
+def test_a_program_that_always_fails(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(STEPS + "raise SystemExit('no')")
+    done = forks.python(
+        *("-m", "tf32dtype", "report", "--arithmetic", "bf16", "x.py"), cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "No trial of the program: the unchanged program fails" in done.stdout
 
 
 def summed(x: Any) -> Any:

@@ -92,7 +92,9 @@ class ArithmeticCallSite:
 def arithmetic_call_sites() -> tuple[ArithmeticCallSite, ...]:
     """Return the call sites of the last watched scope, the most results first."""
     found = [_call_site(row) for row in _core.arithmetic_call_sites()]
-    return tuple(sorted(found, key=lambda site: -site.results))
+    return tuple(
+        sorted(found, key=lambda x: (-x.results, str(x.user), x.function, x.dtype))
+    )
 
 
 def _call_site(row: dict[str, Any]) -> ArithmeticCallSite:

@@ -25,6 +25,7 @@ _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|inf|nan)(?![\w.]*\w)",
     re.I,
 )
+_BRACKET = re.compile(r"([][(),;])")
 #: Times change from run to run; they are not compared.
 _UNIT = re.compile(r"\s*(?:[mnuµ]?s|secs?|seconds?|min|minutes?|it/s)\b")
 _TIME = re.compile(r"time|elapsed|took|seconds|duration|flop", re.I)
@@ -149,6 +150,14 @@ def compare(first: Output, again: Output, other: Output, tolerance: float) -> Co
     return Compared(tuple(changes), noisy)
 
 
+def numbers_of_text(text: str) -> dict[str, Array]:
+    """Return the numbers of a text; those that share a scale are in one part."""
+    found: dict[str, list[float]] = {}
+    for one in _numbers(text):
+        found.setdefault(str(one.group), []).append(one.value)
+    return {name: np.array(part) for name, part in found.items()}
+
+
 # -- text ----------------------------------------------------------------------------
 
 
@@ -236,7 +245,8 @@ def _short(one: _Number) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return _NUMBER.sub("#", text).split()
+    """Return what is not a number, without the blanks that align numbers."""
+    return _BRACKET.sub(r" \1 ", _NUMBER.sub(" # ", text)).split()
 
 
 def _first_difference(first: str, other: str) -> str:

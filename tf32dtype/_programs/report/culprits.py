@@ -292,7 +292,7 @@ def try_lines_of_program(
     trials = LineTrials(options.arithmetic, options.target_db)
     limit = LONGER * seconds + SECONDS
     with _kept(trials):
-        runs.first()
+        runs.prepare()
         candidates = _candidates(sites, products)
         tell(
             f"runs the program with some of {numbered(len(candidates[0]), 'line')} in"

@@ -51,13 +51,13 @@ class ProgramRuns:
         """Stop to watch."""
         self._recording.stop()
 
-    def first(self) -> Output | None:
-        """Return the output of the watched run; None if it was not seen.
+    def prepare(self) -> None:
+        """Find which files the watched run has written.
 
         Raises
         ------
         CheckError
-            If the program should not run again, or there is nothing to compare.
+            If the program should not run again.
         """
         recording, before = self._recording, self._files
         if before is None:
@@ -72,16 +72,25 @@ class ProgramRuns:
         after = _scan(self._folder) or {}
         self._written = [x for x, facts in after.items() if before.get(x) != facts]
         self._new = {os.path.join(self._folder, x) for x in after if x not in before}
-        if recording.printed is None:
+
+    def first(self) -> Output | None:
+        """Return the output of the watched run; None if it was not seen.
+
+        Raises
+        ------
+        CheckError
+            If there is nothing to compare.
+        """
+        if self._recording.printed is None:
             return None
-        first = self.numbers(self._folder, recording.printed)
+        first = self.numbers(self._folder, self._recording.printed)
         if not has_numbers(first):
             raise CheckError(NO_NUMBERS)
         return first
 
     @contextmanager
     def runner(self) -> Iterator[Runner]:
-        """Return what runs the program, after `first`.
+        """Return what runs the program, after `prepare`.
 
         The files of the watched run are restored if another run changes them.
 
@@ -130,7 +139,10 @@ class ProgramRuns:
     def numbers(self, folder: str, output: str) -> Output:
         """Return what can be compared."""
         if self._check is not None:
-            return {"the checked numbers": self._check.numbers(folder, output)}
+            found = self._check.numbers(folder, output)
+            if len(found) == 1:
+                return {"the checked numbers": x for x in found.values()}
+            return {f"checked {name}": x for name, x in found.items()}
         return read_output(folder, self._written, output)
 
 

@@ -224,6 +224,7 @@ def _try_program(
     tell: Callable[[str], None],
 ) -> Outcome:
     found = lowered(reports, options.collector.dots)
+    runs.prepare()
     first = runs.first()
     expected = estimated_seconds(found, seconds)
     tell(

@@ -1,4 +1,8 @@
-"""Checks: the numbers of a program's result, and the distance of two results."""
+"""Checks: the numbers of a program's result, and the distance of two results.
+
+A result has parts, each with its own scale: arrays, columns of a table, groups of a
+pattern, or single numbers. A small number beside a large one counts as much.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ from numpy.typing import NDArray
 
 from ..._base.errors import UserError
 from ..._base.wording import brief
+from ..report.changes import numbers_of_text
 
-Numbers = NDArray[Any]
-_NUMBER = re.compile(
-    r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|inf|nan)\b", re.I
-)
+Array = NDArray[Any]
+#: By the name of a part.
+Numbers = dict[str, Array]
 
 
 class CheckError(Exception):
@@ -82,20 +86,17 @@ class Check:
             If there is none.
         """
         try:
-            found = np.ravel(self._read(folder, output))
+            parts = {k: np.ravel(x) for k, x in self._read(folder, output).items()}
         except CheckError:
             raise
         except Exception as error:
             raise CheckError(
                 f"the check cannot read its numbers: {brief(str(error))}"
             ) from None
-        if found.dtype.kind not in "biufc":
-            raise CheckError(f"the check must return numbers; got {found.dtype}")
-        wide = np.complex128 if found.dtype.kind == "c" else np.float64
-        found = found.astype(wide)
-        if not found.size:
+        found = {name: _wide(part) for name, part in parts.items()}
+        if not any(part.size for part in found.values()):
             raise CheckError("the check must find at least one number; got none")
-        if not np.isfinite(found).all():
+        if not all(np.isfinite(part).all() for part in found.values()):
             raise CheckError("the result must be finite; got NaN or Inf")
         return found
 
@@ -106,20 +107,29 @@ class Check:
         if path.endswith((".npy", ".npz")):
             loaded = np.load(path, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
-                return loaded
+                return {"": loaded}
             with loaded:
-                return np.concatenate([np.ravel(loaded[x]) for x in sorted(loaded)])
+                return {name: loaded[name] for name in sorted(loaded)}
         with open(path, encoding="utf-8", errors="replace") as file:
-            return np.array([float(x) for x in _NUMBER.findall(file.read())])
+            return numbers_of_text(file.read())
 
     def _regex(self, folder: str, output: str) -> Numbers:
-        found: list[str | None] = []
+        found: dict[str, list[float]] = {}
         for match in self._pattern.finditer(output):
-            found += match.groups() or (match.group(),)
-        return np.array([float(x) for x in found if x is not None])
+            for i, text in enumerate(match.groups() or (match.group(),)):
+                if text is not None:
+                    found.setdefault(f"group {i + 1}", []).append(float(text))
+        return {name: np.array(part) for name, part in found.items()}
 
     def _python(self, folder: str, output: str) -> Numbers:
-        return np.asarray(self._function(folder, output))
+        found = self._function(folder, output)
+        return found if isinstance(found, dict) else {"": np.asarray(found)}
+
+
+def _wide(part: Array) -> Array:
+    if part.dtype.kind not in "biufc":
+        raise CheckError(f"the check must return numbers; got {part.dtype}")
+    return part.astype(np.complex128 if part.dtype.kind == "c" else np.float64)
 
 
 def _function(text: str) -> Callable[[str, str], Any]:
@@ -150,18 +160,27 @@ def _function(text: str) -> Callable[[str, str], Any]:
 def distance(found: Numbers, reference: Numbers, absolute: bool) -> float:
     """Return the largest error of a number.
 
-    It is relative to the largest magnitude of the reference, or absolute. It is
+    It is relative to the largest magnitude of the reference's part, or absolute. It is
     infinite if the count of numbers differs.
     """
-    if found.shape != reference.shape:
+    shapes = [{k: x.shape for k, x in one.items()} for one in (found, reference)]
+    if shapes[0] != shapes[1]:
         return float("inf")
-    greatest = float(np.max(np.abs(found - reference)))
-    scale = 1.0 if absolute else float(np.max(np.abs(reference)))
+    errors = [_part_distance(found[k], reference[k], absolute) for k in reference]
+    return max(errors)
+
+
+def _part_distance(found: Array, reference: Array, absolute: bool) -> float:
+    greatest = float(np.max(np.abs(found - reference), initial=0.0))
+    scale = 1.0 if absolute else float(np.max(np.abs(reference), initial=0.0))
     if greatest == 0:
         return 0.0
     return greatest / scale if scale else float("inf")
 
 
 def digest(found: Numbers) -> str:
-    """What tells answers apart, to the bit."""
-    return hashlib.sha256(found.dtype.str.encode() + found.tobytes()).hexdigest()
+    """Return a hash that tells answers apart, to the bit."""
+    made = hashlib.sha256()
+    for name, part in found.items():
+        made.update(f"{name} {part.dtype.str} {part.size} ".encode() + part.tobytes())
+    return made.hexdigest()
