@@ -141,7 +141,7 @@ class ProgramRuns:
         if self._check is not None:
             found = self._check.numbers(folder, output)
             if len(found) == 1:
-                return {"the checked numbers": x for x in found.values()}
+                return {"the checked numbers": next(iter(found.values()))}
             return {f"checked {name}": x for name, x in found.items()}
         return read_output(folder, self._written, output)
 
