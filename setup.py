@@ -169,7 +169,9 @@ else:
     FALLBACK = ["-O1", *SMALL]
     # Cython's C calls NumPy, Python and kernels. -O2 takes more time to compile and
     # gains nothing. With -O1 alone scalars of tf32 would take a quarter longer.
-    GLUE = ["-O1", "-finline-small-functions", "-fpeephole2", "-fcaller-saves", *SMALL]
+    # Its many paths of errors are alike: the second line takes a tenth off the module.
+    GLUE = ["-O1", "-finline-small-functions", "-fpeephole2", "-fcaller-saves"]
+    GLUE += ["-fcrossjumping", "-fipa-icf", "-DCYTHON_UNPACK_METHODS=0", *SMALL]
     WARNINGS = ["-Wall", "-Wextra"]
 if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
     WARNINGS.append("-Werror")

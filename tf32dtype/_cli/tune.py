@@ -65,7 +65,7 @@ def _add_options(parser: ArgumentParser) -> None:
         type=float,
         metavar="T",
         help="allow differences from the unchanged program of up to T times the largest"
-        " number of the same array, column or group (required)",
+        " number of the same array or column, or the number itself (required)",
     )
     group.add_argument(
         "--absolute",

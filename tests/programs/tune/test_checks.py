@@ -35,15 +35,16 @@ def test_numbers(tmp_path: Path) -> None:
         "file:b.npz": [1, 2],
         "file:c.txt": [-1.5e-3, 3],
         r"regex:E=(\S+)": [1.25, -2e3],
-        r"regex:step (\d+) E=(\S+)$": [1, 2, 1.25, -2e3],
+        r"regex:step (\d+) E=(\S+)$": [1, 1.25, 2, -2e3],
+        r"regex:[12]": [1, 1, 2, 2, 2],
         f"python:{folder}/f.py:answer": [4, 7],
     }.items():
         check = Check(text)
         given = "7" if text.startswith("python") else output
         parts = check.numbers(folder, given)
         assert np.concatenate([*parts.values()]).tolist() == numbers, text
-        several = text[-3:] in ("npz", "txt") or r"\d" in text
-        assert len(parts) == 1 + several
+        alone = text.startswith(("file:a", "python"))
+        assert len(parts) == (1 if alone else len(numbers))
         assert check.needs_folder != text.startswith("regex")
 
 
@@ -70,6 +71,13 @@ def test_no_numbers(tmp_path: Path) -> None:
 def test_what_is_no_check(text: str) -> None:
     with pytest.raises(UserError, match="check "):
         Check(text)
+
+
+def test_numbers_in_brackets_and_columns_share_a_scale() -> None:
+    output = "x [1.0 2.0] 3\n4 5\n6 7\n"
+    parts = Check(r"regex:\d+(?:\.\d)?").numbers("", output)
+    found = [part.tolist() for part in parts.values()]
+    assert found == [[1, 2], [3], [4, 6], [5, 7]]
 
 
 def of(*parts: list[float]) -> dict[str, Any]:

@@ -150,18 +150,19 @@ def compare(first: Output, again: Output, other: Output, tolerance: float) -> Co
     return Compared(tuple(changes), noisy)
 
 
-def numbers_of_text(text: str) -> dict[str, Array]:
-    """Return the numbers of a text; those that share a scale are in one part."""
-    found: dict[str, list[float]] = {}
-    for one in _numbers(text):
-        found.setdefault(str(one.group), []).append(one.value)
-    return {name: np.array(part) for name, part in found.items()}
+def scales_of_text(text: str) -> dict[int, tuple[str, float]]:
+    """Return the numbers of a text by the index where each begins.
+
+    With each is the name of its part: those that share a scale have the same.
+    """
+    return {one.start: (str(one.group), one.value) for one in _numbers(text)}
 
 
 # -- text ----------------------------------------------------------------------------
 
 
 class _Number(NamedTuple):
+    start: int
     value: float
     text: str
     label: str
@@ -188,7 +189,8 @@ def _numbers(text: str) -> list[_Number]:
         is_time = bool(_UNIT.match(text, end) or _TIME.search(label))
         column = columns.get(match.start()) if depth == 0 else None
         shared = group if column is None else column
-        found.append(_Number(float(match[0]), match[0], label, is_time, shared))
+        start, value = match.start(), float(match[0])
+        found.append(_Number(start, value, match[0], label, is_time, shared))
     return found
 
 

@@ -1,7 +1,7 @@
 """Checks: the numbers of a program's result, and the distance of two results.
 
-A result has parts, each with its own scale: arrays, columns of a table, groups of a
-pattern, or single numbers. A small number beside a large one counts as much.
+A result has parts, each with its own scale: arrays, columns of a table, numbers within
+brackets, or single numbers. A small number beside a large one counts as much.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..._base.errors import UserError
 from ..._base.wording import brief
-from ..report.changes import numbers_of_text
+from ..report.changes import scales_of_text
 
 Array = NDArray[Any]
 #: By the name of a part.
@@ -111,19 +111,30 @@ class Check:
             with loaded:
                 return {name: loaded[name] for name in sorted(loaded)}
         with open(path, encoding="utf-8", errors="replace") as file:
-            return numbers_of_text(file.read())
+            return _parts(scales_of_text(file.read()).values())
 
     def _regex(self, folder: str, output: str) -> Numbers:
-        found: dict[str, list[float]] = {}
+        scales = scales_of_text(output)
+        found = []
         for match in self._pattern.finditer(output):
-            for i, text in enumerate(match.groups() or (match.group(),)):
-                if text is not None:
-                    found.setdefault(f"group {i + 1}", []).append(float(text))
-        return {name: np.array(part) for name, part in found.items()}
+            for i in range(1, match.re.groups + 1) if match.re.groups else (0,):
+                if match[i] is not None:
+                    start = match.start(i)
+                    own = f"at {start}", 0.0
+                    found.append((scales.get(start, own)[0], float(match[i])))
+        return _parts(found)
 
     def _python(self, folder: str, output: str) -> Numbers:
         found = self._function(folder, output)
         return found if isinstance(found, dict) else {"": np.asarray(found)}
+
+
+def _parts(numbers: Iterable[tuple[str, float]]) -> Numbers:
+    """Return numbers by the name of their part."""
+    found: dict[str, list[float]] = {}
+    for name, value in numbers:
+        found.setdefault(name, []).append(value)
+    return {name: np.array(part) for name, part in found.items()}
 
 
 def _wide(part: Array) -> Array:
