@@ -171,7 +171,8 @@ else:
     # gains nothing. With -O1 alone scalars of tf32 would take a quarter longer.
     # Its many paths of errors are alike: the second line takes a tenth off the module.
     GLUE = ["-O1", "-finline-small-functions", "-fpeephole2", "-fcaller-saves"]
-    GLUE += ["-fcrossjumping", "-fipa-icf", "-DCYTHON_UNPACK_METHODS=0", *SMALL]
+    GLUE += ["-fcrossjumping", "-fipa-icf", "-fno-guess-branch-probability"]
+    GLUE += ["-DCYTHON_UNPACK_METHODS=0", *SMALL]
     WARNINGS = ["-Wall", "-Wextra"]
 if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
     WARNINGS.append("-Werror")
