@@ -8,7 +8,7 @@
 #include "programs/arithmetic/loops.h"
 #include "runtime/fp_environment.h"
 
-enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16 };
+enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16, TERMS = 4 };
 
 /* A number of an array, by which its contents are known again. */
 struct mark {
@@ -16,19 +16,25 @@ struct mark {
     uint64_t bits;
 };
 
+/* A product whose results are part of an array. */
+struct term {
+    const void *product; /* NULL: none, nor are later ones */
+    double ratio;        /* of root mean squares: of the product's part to the array */
+    /* Of a sum that is being written, call by call: where it is, and the part's squares. */
+    struct tf_followed_sum *sum;
+    double part;
+};
+
 struct array {
     uintptr_t start, end; /* 0, 0: none */
-    const void *product;
     char type;
     int is_known; /* a mark was found as it was left */
     int mark_count, next_mark;
     struct mark marks[MARKS];
-    double ratio; /* of root mean squares: of the product's part to the array; 1 at first */
-    /* Of a sum that is being written, call by call: squares of both, and where it is. */
-    double part, whole;
-    uintptr_t last; /* where the last call wrote */
-    struct tf_followed_sum *sum;
-    const struct tf_loop *loop;
+    struct term terms[TERMS];
+    double whole;               /* of a sum that is being written: its squares */
+    uintptr_t last;             /* where the last call wrote */
+    const struct tf_loop *loop; /* of the last call */
 };
 
 static struct array arrays[ARRAYS];
@@ -64,18 +70,22 @@ static void add_mark(struct array *array, uintptr_t at)
 /* Takes a sum into the table. */
 static void end_sum(struct array *array)
 {
-    if (!array->sum) {
-        return;
+    for (int i = 0; i < TERMS; i++) {
+        struct term *term = &array->terms[i];
+        struct tf_followed_sum *sum = term->sum;
+        if (!sum) {
+            continue;
+        }
+        if (isfinite(term->part) && isfinite(array->whole)) {
+            tf_site_lock(&table, &sum->site);
+            sum->calls++;
+            sum->part += term->part;
+            sum->whole += array->whole;
+            tf_site_unlock(&sum->site);
+        }
+        term->ratio = sqrt(term->part / array->whole);
+        term->sum = NULL;
     }
-    if (isfinite(array->part) && isfinite(array->whole)) {
-        tf_site_lock(&table, &array->sum->site);
-        array->sum->calls++;
-        array->sum->part += array->part;
-        array->sum->whole += array->whole;
-        tf_site_unlock(&array->sum->site);
-    }
-    array->ratio = sqrt(array->part / array->whole);
-    array->sum = NULL;
 }
 
 static void drop(struct array *array)
@@ -93,8 +103,7 @@ static void drop_overlaps(uintptr_t start, uintptr_t end)
     }
 }
 
-static struct array *new_array(const void *product, char type, uintptr_t start,
-                               uintptr_t end)
+static struct array *new_array(char type, uintptr_t start, uintptr_t end)
 {
     drop_overlaps(start, end);
     struct array *array = &arrays[oldest++ % ARRAYS];
@@ -102,9 +111,7 @@ static struct array *new_array(const void *product, char type, uintptr_t start,
     memset(array, 0, sizeof *array);
     array->start = start;
     array->end = end;
-    array->product = product;
     array->type = type;
-    array->ratio = 1;
     if (!atomic_load(&highest) || start < atomic_load(&lowest)) {
         atomic_store(&lowest, start);
     }
@@ -130,7 +137,8 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
     const ptrdiff_t *strides = product->c_strides;
     const uintptr_t end = data + (uintptr_t)((m - 1) * strides[0] + (n - 1) * strides[1]) +
                           size_of(type);
-    struct array *array = new_array(site, type, data, end);
+    struct array *array = new_array(type, data, end);
+    array->terms[0] = (struct term){.product = site, .ratio = 1};
     for (ptrdiff_t i = 0; i < MARKS; i++) {
         const ptrdiff_t row = i * (m - 1) / (MARKS - 1);
         ptrdiff_t column = i * (n - 1) / (MARKS - 1);
@@ -202,12 +210,6 @@ static double squares(const char *data, ptrdiff_t step, ptrdiff_t n, char type)
     return sum;
 }
 
-/* What is known of a call's operands before it. */
-struct found {
-    const void *product; /* NULL: none is a followed one */
-    double ratio, part;
-};
-
 struct asked {
     const void *product;
     const char *function;
@@ -254,11 +256,28 @@ static enum kind kind_of(const struct tf_loop *loop)
     return OTHER;
 }
 
-static struct found look_at_operands(const struct tf_loop *loop, char *const *args,
-                                     const ptrdiff_t *steps, ptrdiff_t n)
+/* Adds an operand's terms to those of the result. */
+static void add_terms(struct term *result, const struct array *operand, double squared)
 {
-    struct found found = {NULL, 1, 0};
-    double largest = 0;
+    for (int i = 0; i < TERMS && operand->terms[i].product; i++) {
+        const struct term *term = &operand->terms[i];
+        for (int j = 0; j < TERMS; j++) {
+            if (result[j].product && result[j].product != term->product) {
+                continue;
+            }
+            result[j].product = term->product;
+            result[j].ratio = fmax(result[j].ratio, term->ratio);
+            /* The errors may have the same signs, as in x + x. */
+            result[j].part = pow(sqrt(result[j].part) + term->ratio * sqrt(squared), 2);
+            break;
+        }
+    }
+}
+
+/* Finds what is known of a call's operands before it; no term if they are not followed. */
+static void look_at_operands(const struct tf_loop *loop, char *const *args,
+                             const ptrdiff_t *steps, ptrdiff_t n, struct term *terms)
+{
     const size_t size = size_of(loop->type);
     const struct span out = span_of(args[loop->inputs], steps[loop->inputs], n, size);
     for (int i = 0; i < loop->inputs; i++) {
@@ -266,39 +285,35 @@ static struct found look_at_operands(const struct tf_loop *loop, char *const *ar
             loop->is_float[i] && steps[i]
                 ? find(span_of(args[i], steps[i], n, size), out, loop)
                 : NULL;
-        if (!array || kind_of(loop) == OTHER) {
-            continue;
+        if (array && kind_of(loop) != OTHER) {
+            add_terms(terms, array, squares(args[i], steps[i], n, loop->type));
         }
-        const double part =
-            array->ratio * array->ratio * squares(args[i], steps[i], n, loop->type);
-        if (!found.product || part > largest) {
-            largest = part;
-            found.product = array->product;
-            found.ratio = array->ratio;
-        }
-        /* The errors may have the same signs, as in x + x. */
-        found.part = pow(sqrt(found.part) + sqrt(part), 2);
     }
-    return found;
 }
 
-static void begin_sum(struct array *array, const struct tf_loop *loop)
+static void begin_sum(struct array *array, const struct tf_loop *loop,
+                      const struct term *terms)
 {
     array->loop = loop;
-    if (kind_of(loop) == SUM && !array->sum) {
-        array->part = array->whole = 0;
-        array->sum = sum_here(array->product, loop->name);
+    if (kind_of(loop) != SUM || array->terms[0].sum) {
+        return;
+    }
+    array->whole = 0;
+    for (int i = 0; i < TERMS; i++) {
+        const void *product = terms[i].product;
+        array->terms[i] = (struct term){.product = product, .ratio = terms[i].ratio};
+        array->terms[i].sum = product ? sum_here(product, loop->name) : NULL;
     }
 }
 
 /* The array that results are written to: the operand's own, or more of one that the call
  * before wrote, as NumPy makes a call for each row; else a new one. */
-static struct array *array_of(const struct tf_loop *loop, const struct found *found,
+static struct array *array_of(const struct tf_loop *loop, const struct term *terms,
                               uintptr_t start, uintptr_t end)
 {
     for (int i = 0; i < ARRAYS; i++) {
         struct array *array = &arrays[i];
-        if (array->product != found->product) {
+        if (array->terms[0].product != terms[0].product) {
             continue;
         }
         if (array->start <= start && end <= array->end) {
@@ -315,25 +330,30 @@ static struct array *array_of(const struct tf_loop *loop, const struct found *fo
             return array;
         }
     }
-    struct array *array = new_array(found->product, loop->type, start, end);
-    array->ratio = found->ratio;
+    struct array *array = new_array(loop->type, start, end);
+    for (int i = 0; i < TERMS; i++) {
+        array->terms[i] = (struct term){.product = terms[i].product,
+                                        .ratio = terms[i].ratio};
+    }
     return array;
 }
 
-static void follow(const struct tf_loop *loop, const struct found *found, const char *data,
+static void follow(const struct tf_loop *loop, const struct term *terms, const char *data,
                    ptrdiff_t n)
 {
     const ptrdiff_t size = (ptrdiff_t)size_of(loop->type);
     const uintptr_t start = (uintptr_t)data, end = start + (uintptr_t)(n * size);
-    struct array *array = array_of(loop, found, start, end);
+    struct array *array = array_of(loop, terms, start, end);
     if (end > atomic_load(&highest)) {
         atomic_store(&highest, end);
     }
-    begin_sum(array, loop);
+    begin_sum(array, loop, terms);
     array->last = start;
-    if (array->sum) {
-        array->part += found->part;
+    if (array->terms[0].sum) {
         array->whole += squares(data, size, n, loop->type);
+    }
+    for (int i = 0; i < TERMS; i++) {
+        array->terms[i].part += terms[i].part;
     }
     add_mark(array, start);
     add_mark(array, start + (uintptr_t)(n / 2 * size));
@@ -356,7 +376,8 @@ int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
         return 0;
     }
     struct tf_fp saved = tf_fp_begin();
-    const struct found found = look_at_operands(loop, args, steps, n);
+    struct term terms[TERMS] = {{0}};
+    look_at_operands(loop, args, steps, n, terms);
     leave();
     tf_fp_end(saved, 0);
     tf_loop_fn *original;
@@ -368,9 +389,9 @@ int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
     }
     saved = tf_fp_begin();
     for (int i = loop->inputs; i < operands; i++) {
-        if (found.product && loop->outputs == 1 && loop->is_float[i] &&
+        if (terms[0].product && loop->outputs == 1 && loop->is_float[i] &&
             steps[i] == (ptrdiff_t)size_of(loop->type)) {
-            follow(loop, &found, args[i], n);
+            follow(loop, terms, args[i], n);
         } else {
             const struct span span = span_of(args[i], steps[i], n, size_of(loop->type));
             drop_overlaps(span.start, span.end);
