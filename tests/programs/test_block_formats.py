@@ -20,7 +20,7 @@ A = np.ones((2, 2), np.float32)
 
 
 def message(name: str, kinds: str) -> str:
-    """The message of the error, whoever raises it."""
+    """Return the message of the error."""
     return (
         "precision must not be a block format, which intercepted matrix"
         f" multiplications cannot use; got {name!r}. To measure it, use `tf32dtype"

@@ -104,9 +104,9 @@ class arithmetic(Scope):
     Raises
     ------
     ValueError, TypeError
-        For an unknown format; for a format or float64 beside a plan; for a plan that
-        cannot be read, or used on this system; if a generator function is decorated,
-        whose body would run outside.
+        For an unknown format; for a format or float64 together with a plan; for a plan
+        that cannot be read, or used on this system; if a generator function is
+        decorated, whose body would run outside.
     RuntimeError
         If a scope with other arguments is open, in any thread, or the one that is left
         is not; where loops cannot be replaced (other systems than Linux).

@@ -30,7 +30,7 @@ struct tf_figures {
      * are exactly zero; the others lose bits if they are less than the greatest operand,
      * as many as their exponents differ by. */
     uint64_t sums, zero_sums, canceled_sums; /* canceled: more than half the format's bits */
-    /* Of two operands: the result is the greater one, though the other is not zero. */
+    /* Sums of two operands that are the larger one, though the other is not zero. */
     uint64_t absorbed_sums;
     int most_bits_lost;
 };

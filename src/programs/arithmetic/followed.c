@@ -20,7 +20,7 @@ struct mark {
 struct term {
     const void *product; /* NULL: none, nor are later ones */
     double ratio;        /* of root mean squares: of the product's part to the array */
-    /* Of a sum that is being written, call by call: where it is, and the part's squares. */
+    /* For a sum that is being written, call by call: where it is, and the part's squares. */
     struct tf_followed_sum *sum;
     double part;
 };
@@ -142,7 +142,7 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
     for (ptrdiff_t i = 0; i < MARKS; i++) {
         const ptrdiff_t row = i * (m - 1) / (MARKS - 1);
         ptrdiff_t column = i * (n - 1) / (MARKS - 1);
-        if (!product->triangle) { /* beside the diagonal too */
+        if (!product->triangle) { /* not only on the diagonal */
             column = (column + i * 7) % n;
         }
         add_mark(array, data + (uintptr_t)(row * strides[0] + column * strides[1]));

@@ -1,7 +1,7 @@
 /* Results of products, followed through NumPy's ufuncs to the sums where bits cancel.
  *
- * A product may be accurate by itself, and its error large beside what is left when nearly
- * the same number is subtracted. Results are found again by their addresses, and by some of
+ * A product may be accurate by itself, and its error large compared with the difference to
+ * nearly the same number. Results are found again by their addresses, and by some of
  * their numbers: memory may have been given back and taken again. They are followed through
  * sums, differences, scaling and signs. Copies and all other functions end that. */
 #ifndef TF32DTYPE_PROGRAMS_ARITHMETIC_FOLLOWED_H

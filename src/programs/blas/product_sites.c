@@ -89,7 +89,7 @@ static inline int32_t magnitude(int32_t bits)
     return magnitude < 0x7F800000 ? magnitude : 0;
 }
 
-/* Defines a function that writes the greatest magnitudes of `count` lines that are stored
+/* Defines a function that writes the largest magnitudes of `count` lines that are stored
  * side by side, element by element. */
 #define GREATEST_ACROSS(name, type, magnitude)                                        \
     static void name(const char *data, ptrdiff_t step, ptrdiff_t k, ptrdiff_t count,    \

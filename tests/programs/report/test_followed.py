@@ -119,7 +119,7 @@ def test_sums_that_do_not_cancel() -> None:
 
 
 def test_other_numbers_in_the_same_memory() -> None:
-    """What is written by others than ufuncs and products is told by the contents."""
+    """Contents tell if neither a ufunc nor a product has written there."""
     x, y = X.astype("f4"), Y.astype("f4")
     other = RNG.normal(size=(60, 40)).astype("f4")
 

@@ -1,4 +1,4 @@
-"""What a report says of programs whose figures are extreme, or are none."""
+"""The texts of reports whose figures are extreme, or are missing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Texts(HTMLParser):
 
 
 def texts_of(report: td.report, path: Any) -> list[str]:
-    """What a report shows on a terminal and on its page."""
+    """Return the texts of a report on a terminal and on its page."""
     shown = io.StringIO()
     report.print(shown)
     report.save(path / "r.html")

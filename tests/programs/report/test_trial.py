@@ -28,7 +28,7 @@ import numpy as np
 x = (100 + np.random.default_rng(0).normal(0, 1, (40, 8))).astype(np.float32)
 product = x @ x.T
 """
-#: What is a copy's is not followed, so that only the trial shows it.
+#: Copies are not followed, so that only the trial shows the loss.
 CANCELS = """
 product = np.array(product)
 square = (x * x).sum(1)

@@ -129,8 +129,8 @@ cdef const void *_new_plan(places, facts) except NULL:
     """Return a plan (programs/plans.h).
 
     `places` has the user's line and the library's of each place, as (file, number) or
-    None. `facts` has the address of what holds there, and after these that of what holds
-    at all other places.
+    None. `facts` has the address of a mode or of settings for each place, and at its end
+    the address for all other places.
     """
     cdef size_t i, count = <size_t>len(places)
     cdef int j

@@ -23,8 +23,8 @@ struct tf_planned {
 
 struct tf_plan;
 
-/* Returns a plan that is kept for ever, with what holds at all other places (NULL: nothing);
- * NULL if memory is short. */
+/* Returns a plan, which is never freed. `otherwise` holds at all other places (NULL:
+ * nothing). Returns NULL if memory is short. */
 const struct tf_plan *tf_plan_new(const struct tf_planned *places, size_t count,
                                   const void *otherwise);
 

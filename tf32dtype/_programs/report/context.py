@@ -49,7 +49,7 @@ class report:
     only, excepted : str or sequence of str
         Regions of the source, "FILE" or "FILE:FUNCTION", to watch or to exclude.
     by : {"operand", "line"}
-        What a call site is. "operand": a line with each of the constant matrices that
+        The rows. "operand": a line with each of the constant matrices that
         it multiplies by, as of a function that all layers of a network call. "line": a
         line.
     arithmetic : str, optional

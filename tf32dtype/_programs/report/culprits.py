@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LineTrial:
-    """What a line does to the results."""
+    """The effect of a line on the results."""
 
     line: Frame
     #: the results if only this line computes in the format

@@ -9,7 +9,7 @@ import numpy as np
 
 #: Rows of a line whose operands have no names.
 _MOST_NAMELESS = 256
-#: What `blas_call_sites` knows of an operand.
+#: The facts about an operand that `blas_call_sites` returns.
 _Operand = dict[str, Any]
 
 

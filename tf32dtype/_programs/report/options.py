@@ -15,7 +15,7 @@ from .collect import CollectorOptions
 from .regions import find_region
 
 TARGET_DB = 40.0
-#: What a row of the report is: a line, or a line with one of its constant operands.
+#: A row of the report is a line, or a line with one of its constant operands.
 BY = ("operand", "line")
 
 

@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def effect(self) -> str:
-        """What happens to the results, in words."""
+        """The effect on the results, in words."""
         if self.failure:
             text = f"it fails: {self.failure}"
         elif not self.largest:

@@ -83,7 +83,7 @@ static void find_greatest(const struct tf_observed *seen, size_t at, size_t n,
     }
 }
 
-/* Of results of two operands those that are the greater one's, where the truth is not. */
+/* Counts results of two operands that are the larger one, where the exact sum is not. */
 static void observe_absorbed(const double *result, const double *truth,
                              const double *greatest, size_t n, struct tf_figures *figures)
 {
