@@ -45,6 +45,7 @@ static struct tf_site_table table = {
     .count = 1 << 12, .size = sizeof(struct tf_followed_sum), .has_counts = 1};
 static const struct tf_source_finder *finder;
 static atomic_int is_on;
+static atomic_uint begun; /* how often: a call may end when others are followed */
 
 static size_t size_of(char type) { return type == 'f' ? sizeof(float) : sizeof(double); }
 
@@ -376,6 +377,7 @@ int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
         return 0;
     }
     struct tf_fp saved = tf_fp_begin();
+    const unsigned began = atomic_load(&begun);
     struct term terms[TERMS] = {{0}};
     look_at_operands(loop, args, steps, n, terms);
     leave();
@@ -385,6 +387,10 @@ int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
     original((char **)(intptr_t)args, (const ptrdiff_t *)&n, steps,
              (void *)(intptr_t)call->integers[3]);
     if (!enter()) {
+        return 1;
+    }
+    if (began != atomic_load(&begun) || !atomic_load(&is_on)) {
+        leave();
         return 1;
     }
     saved = tf_fp_begin();
@@ -402,23 +408,32 @@ int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
     return 1;
 }
 
+static void wait_to_enter(void)
+{
+    for (int tries = 0; !enter() && tries < 1 << 20; tries++) {
+        /* In a forked child a thread that is not there may have it. */
+    }
+}
+
 /* -- begin, end ------------------------------------------------------------------------ */
 
 int tf_followed_begin(const struct tf_source_finder *with)
 {
     finder = with;
+    atomic_fetch_add(&begun, 1);
+    wait_to_enter();
     memset(arrays, 0, sizeof arrays);
+    const int status = tf_sites_clear(&table, NULL);
     atomic_store(&highest, 0);
     atomic_store(&is_on, 1);
-    return tf_sites_clear(&table, NULL);
+    leave();
+    return status;
 }
 
 void tf_followed_end(void)
 {
     atomic_store(&is_on, 0);
-    for (int tries = 0; !enter() && tries < 1 << 20; tries++) {
-        /* In a forked child a thread that is not there may have it. */
-    }
+    wait_to_enter();
     for (int i = 0; i < ARRAYS; i++) {
         drop(&arrays[i]);
     }

@@ -131,7 +131,7 @@ def followed_sums():
         if found == NULL:
             return sums
         sums.append({
-            "product": numbers[<size_t>found.product],
+            "product": numbers.get(<size_t>found.product),
             "user": _frame(&found.source, 0),
             "library": _frame(&found.source, 1),
             "function": found.function.decode(),
