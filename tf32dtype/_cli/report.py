@@ -25,6 +25,7 @@ from .._base.text import import_all, progress
 from .._matmul.precisions import PRECISIONS
 from .._programs.program import Failed, add_program, add_regions, end_of_program
 from .._programs.report import collect
+from .._programs.report.culprits import MOST_RUNS
 from .._programs.report.legend import explanation
 from .._programs.report.naming import kind_and_message
 from .._programs.report.options import BY, TARGET_DB, options
@@ -167,7 +168,10 @@ def run(arguments: Namespace) -> NoReturn:
     ) as advance:
         report = Report(seen, chosen, _how(ending), advance)
     if trial and (not report.ending or report.arithmetic):
-        report.try_program(trial, _tell_on_terminal if not quiet else lambda line: None)
+        tell_trial = _tell_on_terminal if not quiet else lambda line: None
+        is_long = not quiet and report.arithmetic is not None and is_open(stream)
+        with progress(is_long, "Trying lines", MOST_RUNS, stream) as advance:
+            report.try_program(trial, tell_trial, advance)
     whole = keep("report", html, report.to_html)
     whole &= keep("report", json, report.to_json)
     if not quiet:

@@ -32,7 +32,7 @@ from .program_runs import ProgramRuns
 from .trial import Outcome, compared, unchanged_values
 
 _ONE_BY_ONE = 5  # lines
-_MOST_RUNS = 32
+MOST_RUNS = 32
 _NAMED = 3  # lines that the advice names
 
 #: Runs plans, and compares their results with those of the unchanged program.
@@ -217,7 +217,7 @@ def _search(
         one_by_one(line)
     groups = [lines[_ONE_BY_ONE:]]
     runs = 2 * len(lines[:_ONE_BY_ONE])
-    while groups and runs < _MOST_RUNS:
+    while groups and runs < MOST_RUNS:
         pair, groups = groups[:2], groups[2:]
         pair = [x for x in pair if x]
         large = [x for x in pair if len(x) > 1]
@@ -272,6 +272,7 @@ def try_lines_of_program(
     seconds: float,
     options: ReportOptions,
     tell: Tell,
+    advance: Callable[[], None] = lambda: None,
 ) -> LineTrials:
     """Run a program with some of its lines in a format.
 
@@ -287,6 +288,8 @@ def try_lines_of_program(
         The format, and the target: numbers may change by this share.
     tell : callable
         Given a line for the user before the program runs.
+    advance : callable
+        Called after each run, `MOST_RUNS` times at most.
     """
     assert options.arithmetic is not None
     trials = LineTrials(options.arithmetic, options.target_db)
@@ -296,7 +299,7 @@ def try_lines_of_program(
         candidates = _candidates(sites, products)
         tell(
             f"runs the program with some of {numbered(len(candidates[0]), 'line')} in"
-            f" {options.arithmetic}, up to {_MOST_RUNS} times, about"
+            f" {options.arithmetic}, up to {MOST_RUNS} times, about"
             f" {max(seconds, 1):.0f} s each; Ctrl-C keeps what was found"
         )
         with runs.runner() as runner:
@@ -306,6 +309,8 @@ def try_lines_of_program(
                 with text_files([plan_text(plan) for plan in plans], ".toml") as paths:
                     words = ["-m", "tf32dtype", "run", "--quiet", "--plan"]
                     found = runner.run([[*words, path] for path in paths], limit)
+                for _ in found:
+                    advance()
                 return [
                     Outcome(failure=one.why)
                     if one.numbers is None

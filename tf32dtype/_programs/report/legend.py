@@ -7,7 +7,7 @@ from .verdict import LIKE_FLOAT32, tolerance
 
 _COLUMNS = """\
 product alone     the cheapest precision that is enough for this matrix multiplication,
-                  whatever the program makes of the result
+                  and for later sums of its results; other uses do not count
 warning           values out of range, or digits that cancel, in the product or later
 calls             calls of the routine from this line
 % work, % time    share of all multiply-adds, and of the program's time
@@ -20,7 +20,8 @@ NAME is enough    the cheapest precision (fewest bits to multiply) within the ta
 needs NAME        the same for a precision of several components (bf16x3), or float32
 needs float64     float32 is not enough
 out of range      values became Inf or NaN, or vanished at a cost above that of rounding
-bits cancel later bits that a later sum or difference of the results loses
+bits cancel later bits that a later sum or difference of the results loses; results are
+                  followed through sums, scaling and signs, not through copies
 digits canceled   log10 of the median condition over sqrt(k)
 """
 _ARITHMETIC = """\
@@ -51,7 +52,8 @@ def rule(target_db: float) -> str:
     """Return the full definition of verdicts and warnings."""
     return (
         f"A precision is enough if its SNR reaches {target_db:g} dB against the float64"
-        " product of the same operands (--target-db), and no error exceeds"
+        " product of the same operands (--target-db), with 6 dB more for each bit that"
+        " cancels later, and no error exceeds"
         f" {number(tolerance(target_db))} of |A||B|, the sum of the magnitudes of the"
         " same row's and column's products. Errors of values that became subnormal or"
         " zero have the same limit. The verdict names the cheapest such precision: the"

@@ -82,7 +82,10 @@ class Report:
             self.arithmetic = Arithmetic.last(options.arithmetic)
 
     def try_program(
-        self, runs: ProgramRuns, tell: Callable[[str], None] = lambda line: None
+        self,
+        runs: ProgramRuns,
+        tell: Callable[[str], None] = lambda line: None,
+        advance: Callable[[], None] = lambda: None,
     ) -> None:
         """Run a program again: in the advised precisions, or line by line in a format.
 
@@ -92,11 +95,13 @@ class Report:
             The program, which it has watched.
         tell : callable
             Given a line for the user before the program runs.
+        advance : callable
+            Called after each run of the program in a format.
         """
         sites, seconds, options = self.call_sites, self.run.seconds, self._options
         if self.arithmetic is not None:
             self.lines = try_lines_of_program(
-                runs, self.arithmetic.call_sites, sites, seconds, options, tell
+                runs, self.arithmetic.call_sites, sites, seconds, options, tell, advance
             )
         elif sites:
             self.trial = try_program(runs, sites, seconds, options, tell)
