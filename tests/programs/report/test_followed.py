@@ -170,6 +170,14 @@ def test_loops_are_numpys_own_again() -> None:
     assert sums_of(lambda: in_one_expression(x, y)) == first
 
 
+def test_inside_of_arithmetic() -> None:
+    """Loops that round are not watched, and sums of an earlier report are not shown."""
+    x, y = X.astype("f4"), Y.astype("f4")
+    assert sums_of(lambda: in_one_expression(x, y))
+    with td.arithmetic("bf16"):
+        assert sums_of(lambda: in_one_expression(x, y)) == {}
+
+
 def test_threads() -> None:
     x, y = X.astype("f4"), Y.astype("f4")
     plain = in_one_expression(x, y).tobytes()

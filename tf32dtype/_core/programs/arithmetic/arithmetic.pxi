@@ -92,8 +92,8 @@ def end_arithmetic():
 def follow_results(bint on):
     """Begin to follow the results of watched products through NumPy's ufuncs, or end.
 
-    Nothing happens while arithmetic rounds. Sums that were found before are forgotten
-    when it begins.
+    They are not followed while arithmetic rounds. Sums that were found before are
+    forgotten when it begins.
 
     Raises
     ------
@@ -103,13 +103,11 @@ def follow_results(bint on):
         If there is no memory for it.
     """
     cdef int i
-    if loops_round:
-        return
     if rounding_loops == NULL:
         _find_loops()
     if on and tf_followed_begin(&tf_frames_finder) < 0:
         raise MemoryError("memory for sums by line cannot be allocated")
-    for i in range(rounding_loop_count):
+    for i in range(0 if loops_round else rounding_loop_count):
         if on:
             _use_handler(&rounding_loops[i], tf_followed_handler)
         else:
