@@ -498,9 +498,8 @@ static void drop_samples(struct tf_site *entry)
 int tf_product_sites_begin(const struct tf_source_finder *find,
                            const struct tf_product_sites_wanted *wanted)
 {
-    if (tf_sites_clear(&table, drop_samples) < 0 ||
-        (wanted->operands && (tf_sites_clear(&operands, NULL) < 0 ||
-                              tf_sites_clear(&names, drop_name) < 0))) {
+    if (tf_sites_clear(&table, drop_samples) < 0 || tf_sites_clear(&operands, NULL) < 0 ||
+        tf_sites_clear(&names, drop_name) < 0) {
         return -1;
     }
     session++;

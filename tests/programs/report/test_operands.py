@@ -160,6 +160,11 @@ def test_the_figures_of_a_row_are_those_of_its_products() -> None:
 @needs_gil
 def test_rows_by_line() -> None:
     weights = [*matrices()]
+    with td.report(precision="bf16"):  # its operands are forgotten
+        forward(weights)
+    for one in weights[:3]:  # so that the table of lines has other places
+        with td.report(precision="bf16", by="line") as r:
+            one @ one
     with td.report(precision="bf16", by="line") as r:
         forward(weights)
     (one,) = r.call_sites
