@@ -236,7 +236,8 @@ class Products(Calls):
         right = name is None or short in PRESETS.values()
         for keyword, (values, useful) in KEYWORDS.items():
             value = keywords.get(keyword, values[0])
-            right &= value == values[0] or (value in values and short in useful)
+            usual = (values[0], None) if keyword == "rounding" else (values[0],)
+            right &= value in usual or (value in values and short in useful)
         return keywords, () if right else (ValueError,)
 
     # -- calls -------------------------------------------------------------------
