@@ -10,6 +10,10 @@
 
 enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16, TERMS = 4 };
 
+/* Calls near the arrays, none of them on one, after which all are forgotten: each takes
+ * time, and results are used soon or never. */
+enum { IDLE_CALLS = 4096 };
+
 /* A number of an array, by which its contents are known again. */
 struct mark {
     uintptr_t at;
@@ -39,7 +43,11 @@ struct array {
 
 static struct array arrays[ARRAYS];
 static unsigned oldest;
+static _Atomic uintptr_t starts[ARRAYS], ends[ARRAYS]; /* the arrays', read without a lock */
 static _Atomic uintptr_t lowest, highest; /* no array begins below, or ends above */
+static atomic_uint idle_calls;
+static struct tf_stub *const *stubs; /* with a handler while `highest` is not 0 */
+static size_t stub_count;
 static atomic_flag is_busy = ATOMIC_FLAG_INIT; /* who finds it set does without */
 static struct tf_site_table table = {
     .count = 1 << 12, .size = sizeof(struct tf_followed_sum), .has_counts = 1};
@@ -89,10 +97,18 @@ static void end_sum(struct array *array)
     }
 }
 
+static void set_span(struct array *array, uintptr_t start, uintptr_t end)
+{
+    array->start = start;
+    array->end = end;
+    atomic_store_explicit(&starts[array - arrays], start, memory_order_relaxed);
+    atomic_store_explicit(&ends[array - arrays], end, memory_order_relaxed);
+}
+
 static void drop(struct array *array)
 {
     end_sum(array);
-    array->start = array->end = 0;
+    set_span(array, 0, 0);
 }
 
 static void drop_overlaps(uintptr_t start, uintptr_t end)
@@ -104,20 +120,34 @@ static void drop_overlaps(uintptr_t start, uintptr_t end)
     }
 }
 
+static int handle(struct tf_stub *stub, struct tf_call *call);
+
+/* A stub with a handler takes longer, also if the handler returns at once. */
+static void set_handlers(tf_handler_fn *handler)
+{
+    for (size_t i = 0; i < stub_count; i++) {
+        tf_stub_set(stubs[i], handler);
+    }
+}
+
 static struct array *new_array(char type, uintptr_t start, uintptr_t end)
 {
     drop_overlaps(start, end);
     struct array *array = &arrays[oldest++ % ARRAYS];
     end_sum(array);
     memset(array, 0, sizeof *array);
-    array->start = start;
-    array->end = end;
+    set_span(array, start, end);
+    atomic_store_explicit(&idle_calls, 0, memory_order_relaxed);
     array->type = type;
-    if (!atomic_load(&highest) || start < atomic_load(&lowest)) {
+    const int is_first = !atomic_load(&highest);
+    if (is_first || start < atomic_load(&lowest)) {
         atomic_store(&lowest, start);
     }
     if (end > atomic_load(&highest)) {
         atomic_store(&highest, end);
+    }
+    if (is_first) {
+        set_handlers(handle);
     }
     return array;
 }
@@ -133,6 +163,7 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
     if (!atomic_load(&is_on) || tf_blas_is_complex(product->type) || m * n < 2 || !enter()) {
         return;
     }
+    const struct tf_fp saved = tf_fp_begin();
     const char type = product->type == 's' ? 'f' : 'd';
     const uintptr_t data = (uintptr_t)product->c;
     const ptrdiff_t *strides = product->c_strides;
@@ -148,6 +179,7 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
         }
         add_mark(array, data + (uintptr_t)(row * strides[0] + column * strides[1]));
     }
+    tf_fp_end(saved, 0);
     leave();
 }
 
@@ -327,7 +359,7 @@ static struct array *array_of(const struct tf_loop *loop, const struct term *ter
         }
         if (array->end == start && array->loop == loop) {
             drop_overlaps(start, end);
-            array->end = end;
+            set_span(array, array->start, end);
             return array;
         }
     }
@@ -361,7 +393,30 @@ static void follow(const struct tf_loop *loop, const struct term *terms, const c
     add_mark(array, end - (uintptr_t)size);
 }
 
-int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
+/* Whether an operand begins in an array. */
+static int is_on_an_array(char *const *args, int operands)
+{
+    int is_on = 0;
+    for (int i = 0; i < operands; i++) {
+        for (int j = 0; j < ARRAYS; j++) {
+            const uintptr_t start = atomic_load_explicit(&starts[j], memory_order_relaxed);
+            const uintptr_t end = atomic_load_explicit(&ends[j], memory_order_relaxed);
+            is_on |= (uintptr_t)args[i] - start < end - start;
+        }
+    }
+    return is_on;
+}
+
+static void drop_all(void)
+{
+    for (int i = 0; i < ARRAYS; i++) {
+        drop(&arrays[i]);
+    }
+    atomic_store(&highest, 0);
+    set_handlers(NULL);
+}
+
+static int handle(struct tf_stub *stub, struct tf_call *call)
 {
     const struct tf_loop *loop = stub->facts;
     char *const *args = (char *const *)(intptr_t)call->integers[0];
@@ -373,13 +428,29 @@ int tf_followed_handler(struct tf_stub *stub, struct tf_call *call)
     for (int i = 0; i < operands; i++) {
         is_near |= (uintptr_t)args[i] - low <= high - low;
     }
-    if (!high || !is_near || n <= 0 || !enter()) {
+    if (!high || !is_near || n <= 0) {
+        return 0;
+    }
+    const unsigned idle =
+        atomic_fetch_add_explicit(&idle_calls, 1, memory_order_relaxed);
+    if (!is_on_an_array(args, operands) && idle < IDLE_CALLS) {
+        return 0;
+    }
+    if (!enter()) {
+        return 0;
+    }
+    if (idle >= IDLE_CALLS) {
+        drop_all();
+        leave();
         return 0;
     }
     struct tf_fp saved = tf_fp_begin();
     const unsigned began = atomic_load(&begun);
     struct term terms[TERMS] = {{0}};
     look_at_operands(loop, args, steps, n, terms);
+    if (terms[0].product) {
+        atomic_store_explicit(&idle_calls, 0, memory_order_relaxed);
+    }
     leave();
     tf_fp_end(saved, 0);
     tf_loop_fn *original;
@@ -417,14 +488,19 @@ static void wait_to_enter(void)
 
 /* -- begin, end ------------------------------------------------------------------------ */
 
-int tf_followed_begin(const struct tf_source_finder *with)
+int tf_followed_is_for(const struct tf_loop *loop) { return kind_of(loop) != OTHER; }
+
+int tf_followed_begin(const struct tf_source_finder *with, struct tf_stub *const *all,
+                      size_t count)
 {
     finder = with;
     atomic_fetch_add(&begun, 1);
     wait_to_enter();
-    memset(arrays, 0, sizeof arrays);
+    stub_count = 0; /* the former ones may be others' by now */
+    drop_all();
+    stubs = all;
+    stub_count = count;
     const int status = tf_sites_clear(&table, NULL);
-    atomic_store(&highest, 0);
     atomic_store(&is_on, 1);
     leave();
     return status;
@@ -434,10 +510,8 @@ void tf_followed_end(void)
 {
     atomic_store(&is_on, 0);
     wait_to_enter();
-    for (int i = 0; i < ARRAYS; i++) {
-        drop(&arrays[i]);
-    }
-    atomic_store(&highest, 0);
+    drop_all();
+    stub_count = 0;
     leave();
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "programs/arithmetic/loops.h"
 #include "programs/blas/blas_call.h"
 #include "programs/call_sites/call_sites.h"
 #include "programs/hooks/stubs.h"
@@ -24,17 +25,21 @@ struct tf_followed_sum {
     double part, whole;      /* sums of squares: of the product's part, of the sum */
 };
 
-/* Forgets what was found before. Returns -1 if memory is short. */
-int tf_followed_begin(const struct tf_source_finder *finder);
+/* Forgets what was found before. `stubs` stand before NumPy's loops, their facts are a
+ * struct tf_loop; they have a handler only while results are followed. They must stay until
+ * the end. Returns -1 if memory is short. */
+int tf_followed_begin(const struct tf_source_finder *finder, struct tf_stub *const *stubs,
+                      size_t count);
 
-/* Takes in the sums that are not complete, and follows no more results. */
+/* Takes in the sums that are not complete, and follows no more results. No stub has the
+ * handler any more. */
 void tf_followed_end(void);
+
+/* Whether a loop's ufunc can be followed. */
+int tf_followed_is_for(const struct tf_loop *loop);
 
 /* Follows the result of a product that has just been made: as a tf_product_made_fn. */
 void tf_follow_result(const void *site, const struct tf_blas_product *product);
-
-/* A handler of stubs before NumPy's loops, whose facts are a struct tf_loop. */
-int tf_followed_handler(struct tf_stub *stub, struct tf_call *call);
 
 /* Returns one sum after the other, from 0 on; NULL at the end. */
 const struct tf_followed_sum *tf_followed_sums(size_t number);

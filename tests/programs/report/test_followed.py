@@ -153,6 +153,10 @@ def test_results_and_flags_stay_numpys() -> None:
         assert a.tobytes() == b.tobytes()
     with td.report(precision="bf16"), pytest.warns(RuntimeWarning, match="overflow"):
         outer(x, y) * 1e200
+    zeros = np.zeros((8, 8), "f4")
+    with np.errstate(all="raise"), td.report(precision="bf16"):
+        for _ in range(40):  # arrays are forgotten in products too
+            zeros @ zeros - zeros
 
 
 def test_complex_results_are_not_followed() -> None:

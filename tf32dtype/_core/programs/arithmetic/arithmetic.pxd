@@ -69,10 +69,10 @@ cdef extern from "programs/arithmetic/followed.h" nogil:
         uint64_t calls
         double part
         double whole
-    int tf_followed_begin(const tf_source_finder *)
+    int tf_followed_begin(const tf_source_finder *, tf_stub *const *, size_t)
+    int tf_followed_is_for(const tf_loop *)
     void tf_followed_end()
     void tf_follow_result(const void *, const tf_blas_product *)
-    int tf_followed_handler(tf_stub *, tf_call *)
     const tf_followed_sum *tf_followed_sums(size_t)
 
 

@@ -3,6 +3,7 @@
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.programs.arithmetic.arithmetic cimport *
 from tf32dtype._core.programs.blas.blas cimport *
+from tf32dtype._core.programs.hooks cimport *
 from tf32dtype._core.programs.programs cimport *
 
 cdef bint loops_round = False    # while they are replaced
@@ -56,6 +57,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches, plan=None):
     cdef ArithmeticPlan planned = plan
     if loops_round:
         raise RuntimeError("arithmetic must not begin twice: NumPy's loops round")
+    tf_followed_end()  # whose handlers ours replace
     if planned is None:
         tf_arithmetic_set(
             tf_arithmetic_settings(_arithmetic_number(format_name), watches))
@@ -71,7 +73,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches, plan=None):
     loops_round = True
     for i in range(rounding_loop_count):
         if float64 or not _is_wide(&rounding_loops[i]):
-            _use_handler(&rounding_loops[i], tf_arithmetic_handler)
+            _use_handler(&rounding_loops[i], tf_arithmetic_handler, True)
     _begin_scalars(float64, watches)
 
 
@@ -83,10 +85,13 @@ def end_arithmetic():
         raise RuntimeError("arithmetic must begin before it ends")
     for i in range(rounding_loop_count):
         if rounds_float64 or not _is_wide(&rounding_loops[i]):
-            _use_handler(&rounding_loops[i], NULL)
+            _use_handler(&rounding_loops[i], NULL, False)
     _end_scalars()
     _exchange_methods(False)
     loops_round = False
+
+
+cdef tf_stub **followed_stubs = NULL
 
 
 def follow_results(bint on):
@@ -102,18 +107,25 @@ def follow_results(bint on):
     MemoryError
         If there is no memory for it.
     """
+    global followed_stubs
+    cdef size_t count = 0
     cdef int i
-    if rounding_loops == NULL:
-        _find_loops()
-    if on and tf_followed_begin(&tf_frames_finder) < 0:
-        raise MemoryError("memory for sums by line cannot be allocated")
-    for i in range(0 if loops_round else rounding_loop_count):
-        if on:
-            _use_handler(&rounding_loops[i], tf_followed_handler)
-        else:
-            _use_handler(&rounding_loops[i], NULL)
     if not on:
         tf_followed_end()
+        return
+    if rounding_loops == NULL:
+        _find_loops()
+    if followed_stubs == NULL:
+        followed_stubs = <tf_stub **>malloc(rounding_loop_count * sizeof(tf_stub *))
+    if followed_stubs == NULL:
+        raise MemoryError("memory for NumPy's loops cannot be allocated")
+    for i in range(0 if loops_round else rounding_loop_count):
+        if tf_followed_is_for(&rounding_loops[i].facts):
+            _use_handler(&rounding_loops[i], NULL, True)
+            followed_stubs[count] = rounding_loops[i].stub
+            count += 1
+    if tf_followed_begin(&tf_frames_finder, followed_stubs, count) < 0:
+        raise MemoryError("memory for sums by line cannot be allocated")
 
 
 def followed_sums():

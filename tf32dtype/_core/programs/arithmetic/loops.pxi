@@ -96,13 +96,15 @@ cdef _find_loops():
     rounding_loops, rounding_loop_count = found, count
 
 
-cdef _use_handler(rounding_loop *loop, tf_handler_fn handler):
+cdef _use_handler(rounding_loop *loop, tf_handler_fn handler, bint places):
     """Have a loop asked by a handler, or NULL: go on to what it stands before.
+
+    With `places` it is put before NumPy's loop if it is not there.
 
     It stays before NumPy's from its first use on: NumPy keeps loops that it has found, and
     a thread may be in one.
     """
-    if handler != NULL and not loop.is_placed:
+    if places and not loop.is_placed:
         loop.is_placed = True
         # NumPy writes what it has before it takes ours, which may be called at once.
         cnp.PyUFunc_ReplaceLoopBySignature(
