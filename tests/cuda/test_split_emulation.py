@@ -500,7 +500,7 @@ def test_what_is_unknown_is_refused_before_anything(backend):  # noqa: F811
     a = np.ones((2, 2), np.float32)
     for keywords, text in (
         ({"precision": "bf16x7"}, "precision must be"),
-        ({"precision": "bf16", "rounding": "toward_zero"}, "rounding='toward_zero' must be"),
+        ({"precision": "bf16", "rounding": "toward_zero"}, "toward_zero' must be"),
         ({"precision": "bf16x9", "scale": "row"}, "scale='row' must be"),
         ({"precision": "f32", "special_values": "saturate"}, "special_values='sat"),
         ({"precision": "bf16x9", "special_values": "no"}, "special_values must be"),
