@@ -273,22 +273,6 @@ static struct tf_followed_sum *sum_here(const void *product, const char *functio
                                                 &asked);
 }
 
-enum kind { OTHER, SUM, SCALING };
-
-static enum kind kind_of(const struct tf_loop *loop)
-{
-    static const char *const scales[] = {"multiply", "divide", "negative", "positive"};
-    if (loop->adds) {
-        return SUM;
-    }
-    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-        if (strcmp(loop->name, scales[i]) == 0) {
-            return SCALING;
-        }
-    }
-    return OTHER;
-}
-
 /* Adds an operand's terms to those of the result. */
 static void add_terms(struct term *result, const struct array *operand, double squared)
 {
@@ -318,7 +302,7 @@ static void look_at_operands(const struct tf_loop *loop, char *const *args,
             loop->is_float[i] && steps[i]
                 ? find(span_of(args[i], steps[i], n, size), out, loop)
                 : NULL;
-        if (array && kind_of(loop) != OTHER) {
+        if (array) {
             add_terms(terms, array, squares(args[i], steps[i], n, loop->type));
         }
     }
@@ -328,7 +312,7 @@ static void begin_sum(struct array *array, const struct tf_loop *loop,
                       const struct term *terms)
 {
     array->loop = loop;
-    if (kind_of(loop) != SUM || array->terms[0].sum) {
+    if (!loop->adds || array->terms[0].sum) {
         return;
     }
     array->whole = 0;
@@ -488,7 +472,15 @@ static void wait_to_enter(void)
 
 /* -- begin, end ------------------------------------------------------------------------ */
 
-int tf_followed_is_for(const struct tf_loop *loop) { return kind_of(loop) != OTHER; }
+int tf_followed_is_for(const struct tf_loop *loop)
+{
+    static const char *const scales[] = {"multiply", "divide", "negative", "positive"};
+    int is_for = loop->adds;
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        is_for |= strcmp(loop->name, scales[i]) == 0;
+    }
+    return is_for;
+}
 
 int tf_followed_begin(const struct tf_source_finder *with, struct tf_stub *const *all,
                       size_t count)

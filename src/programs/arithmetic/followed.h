@@ -35,7 +35,8 @@ int tf_followed_begin(const struct tf_source_finder *finder, struct tf_stub *con
  * handler any more. */
 void tf_followed_end(void);
 
-/* Whether a loop's ufunc can be followed. */
+/* Whether results are followed through a loop: it adds, subtracts, scales or changes signs.
+ * `stubs` have only such loops. */
 int tf_followed_is_for(const struct tf_loop *loop);
 
 /* Follows the result of a product that has just been made: as a tf_product_made_fn. */
