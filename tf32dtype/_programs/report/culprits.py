@@ -20,16 +20,16 @@ from ..plan_lines import Line, folders
 from ..plans import NONE, Plan, PlannedCallSite, plan_text
 from ..tune.checks import CheckError
 from ..tune.items import line_of
-from ..tune.trials import OutOfTime, Runner, text_files
+from ..tune.trials import OutOfTime, text_files
 from ..tune.tune import LONGER, SECONDS
 from .advice import Advice, CallSiteReport
 from .arithmetic import ArithmeticCallSite
 from .call_sites import Frame
-from .changes import Output, values_of
+from .changes import values_of
 from .naming import at, joined, kind_and_message, numbered
 from .options import ReportOptions
 from .program_runs import ProgramRuns
-from .trial import Outcome, compared, unchanged_values
+from .trial import Outcome, compared, unchanged_numbers, unchanged_values
 
 _ONE_BY_ONE = 5  # lines
 MOST_RUNS = 32
@@ -303,7 +303,9 @@ def try_lines_of_program(
             f" {max(seconds, 1):.0f} s each; Ctrl-C keeps what was found"
         )
         with runs.runner() as runner:
-            first, again = (_unchanged(runner, limit) for _ in range(2))
+            first, again = (
+                unchanged_numbers(runner.run([()], limit)[0]) for _ in range(2)
+            )
 
             def attempt(plans: Sequence[Plan]) -> list[Outcome]:
                 with text_files([plan_text(plan) for plan in plans], ".toml") as paths:
@@ -322,14 +324,6 @@ def try_lines_of_program(
 
             _try_lines(trials, options, candidates, attempt)
     return trials
-
-
-def _unchanged(runner: Runner, limit: float) -> Output:
-    (trial,) = runner.run([()], limit)
-    if trial.numbers is None:
-        raise CheckError(f"the unchanged program fails if it runs again: {trial.why}")
-    numbers: Output = trial.numbers
-    return numbers
 
 
 def try_lines_of_function(

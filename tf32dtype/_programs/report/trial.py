@@ -20,7 +20,7 @@ from ..plan_lines import folders
 from ..plans import Plan, PlannedCallSite, plan_text
 from ..tune.checks import CheckError
 from ..tune.items import line_of
-from ..tune.trials import OutOfTime, text_files
+from ..tune.trials import OutOfTime, Trial, text_files
 from ..tune.tune import LONGER, SECONDS
 from .advice import Advice, CallSiteReport
 from .call_sites import CallSite
@@ -238,8 +238,7 @@ def _try_program(
         with runs.runner() as runner:
             again, other = runner.run([(), [*words, "--plan", plan]], limit)
         calls = _emulated(summary)
-    if again.numbers is None:
-        raise CheckError(f"the unchanged program fails if it runs again: {again.why}")
+    unchanged = unchanged_numbers(again)
     if other.numbers is None:
         return found.outcome(failure=other.why)
     if calls < found.calls:
@@ -248,9 +247,7 @@ def _try_program(
             " precisions"
         )
     return found.outcome(
-        **compared(
-            first or again.numbers, again.numbers, other.numbers, options.target_db
-        )
+        **compared(first or unchanged, unchanged, other.numbers, options.target_db)
     )
 
 
@@ -260,6 +257,20 @@ def _emulated(path: str) -> int:
             return int(json.load(file)["emulated"]["calls"])
     except OSError:  # the program ended before its summary
         return 0
+
+
+def unchanged_numbers(trial: Trial) -> Output:
+    """Return the output of a run of the unchanged program.
+
+    Raises
+    ------
+    CheckError
+        If it failed.
+    """
+    if trial.numbers is None:
+        raise CheckError(f"the unchanged program fails if it runs again: {trial.why}")
+    numbers: Output = trial.numbers
+    return numbers
 
 
 def compared(
