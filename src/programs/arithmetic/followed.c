@@ -8,11 +8,16 @@
 #include "programs/arithmetic/loops.h"
 #include "runtime/fp_environment.h"
 
-enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16, TERMS = 4 };
+enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16, TERMS = 4, SQUARES = 4096 };
 
-/* Calls near the arrays, none of them on one, after which all are forgotten: each takes
- * time, and results are used soon or never. */
-enum { IDLE_CALLS = 4096 };
+/* Calls looked at since the last product, after which all arrays are forgotten: each takes
+ * time, and most results are used soon or never. */
+enum { LAST_CALL = 256 };
+
+/* NumPy calls a loop for each row of a broadcast or strided array, and a row takes longer to
+ * look at than to compute. The first ones are looked at, then one where the rows passed
+ * over are 1/GAP of those before; it stands for them too. */
+enum { GAP = 8 };
 
 /* A number of an array, by which its contents are known again. */
 struct mark {
@@ -41,11 +46,23 @@ struct array {
     const struct tf_loop *loop; /* of the last call */
 };
 
+/* Calls of one loop, each a step further in memory than the one before. */
+struct rows {
+    const struct tf_loop *loop; /* NULL: none */
+    ptrdiff_t n, steps[TF_LOOP_OPERANDS];
+    uintptr_t at[TF_LOOP_OPERANDS];      /* of the last call */
+    uintptr_t advance[TF_LOOP_OPERANDS]; /* of the second one, and all later ones */
+    ptrdiff_t count, last, next; /* the last one looked at, and the next */
+    double weight;               /* of the last: how many it stands for */
+    int is_followed;                 /* the rows looked at were */
+    uintptr_t unseen_start, unseen_end; /* what rows not looked at wrote since the last */
+};
+
+static struct rows rows;
 static struct array arrays[ARRAYS];
 static unsigned oldest;
-static _Atomic uintptr_t starts[ARRAYS], ends[ARRAYS]; /* the arrays', read without a lock */
 static _Atomic uintptr_t lowest, highest; /* no array begins below, or ends above */
-static atomic_uint idle_calls;
+static unsigned calls;
 static struct tf_stub *const *stubs; /* with a handler while `highest` is not 0 */
 static size_t stub_count;
 static atomic_flag is_busy = ATOMIC_FLAG_INIT; /* who finds it set does without */
@@ -79,6 +96,10 @@ static void add_mark(struct array *array, uintptr_t at)
 /* Takes a sum into the table. */
 static void end_sum(struct array *array)
 {
+    if (!array->terms[0].sum) {
+        return;
+    }
+    const struct tf_fp saved = tf_fp_begin();
     for (int i = 0; i < TERMS; i++) {
         struct term *term = &array->terms[i];
         struct tf_followed_sum *sum = term->sum;
@@ -95,20 +116,13 @@ static void end_sum(struct array *array)
         term->ratio = sqrt(term->part / array->whole);
         term->sum = NULL;
     }
-}
-
-static void set_span(struct array *array, uintptr_t start, uintptr_t end)
-{
-    array->start = start;
-    array->end = end;
-    atomic_store_explicit(&starts[array - arrays], start, memory_order_relaxed);
-    atomic_store_explicit(&ends[array - arrays], end, memory_order_relaxed);
+    tf_fp_end(saved, 0);
 }
 
 static void drop(struct array *array)
 {
     end_sum(array);
-    set_span(array, 0, 0);
+    array->start = array->end = 0;
 }
 
 static void drop_overlaps(uintptr_t start, uintptr_t end)
@@ -118,6 +132,109 @@ static void drop_overlaps(uintptr_t start, uintptr_t end)
             drop(&arrays[i]);
         }
     }
+}
+
+/* -- rows ------------------------------------------------------------------------------ */
+
+/* Takes in what rows wrote that were not looked at. */
+static void settle_rows(void)
+{
+    const uintptr_t start = rows.unseen_start, end = rows.unseen_end;
+    if (start == end) {
+        return;
+    }
+    rows.unseen_start = rows.unseen_end = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        struct array *array = &arrays[i];
+        const int is_within = array->start <= start && end <= array->end;
+        if (!rows.is_followed || array->loop != rows.loop ||
+            (!is_within && array->end != start)) {
+            continue;
+        }
+        int count = 0;
+        for (int j = 0; j < array->mark_count; j++) {
+            if (array->marks[j].at < start || array->marks[j].at >= end) {
+                array->marks[count++] = array->marks[j];
+            }
+        }
+        array->mark_count = count;
+        if (!is_within) {
+            drop_overlaps(start, end);
+            array->end = end;
+        }
+        return;
+    }
+    drop_overlaps(start, end);
+}
+
+static void end_rows(void)
+{
+    settle_rows();
+    rows.loop = NULL;
+}
+
+/* Whether a call is another row, and need not be looked at. */
+static int is_passed_over(const struct tf_loop *loop, char *const *args,
+                          const ptrdiff_t *steps, ptrdiff_t n)
+{
+    const int operands = loop->inputs + loop->outputs;
+    int is_next = rows.loop == loop && rows.n == n && loop->outputs == 1;
+    int moves = 0;
+    for (int i = 0; is_next && i < operands; i++) {
+        const uintptr_t advance = (uintptr_t)args[i] - rows.at[i];
+        if (rows.count == 1) {
+            rows.advance[i] = advance;
+        }
+        is_next = rows.advance[i] == advance && rows.steps[i] == steps[i];
+        moves |= advance != 0;
+    }
+    const int out = loop->inputs;
+    const uintptr_t size = size_of(loop->type), start = (uintptr_t)args[out];
+    const uintptr_t length = steps[out] ? (uintptr_t)n * size : size;
+    const int is_sum = is_next && !rows.advance[out]; /* if it goes on: along axis 0 */
+    is_next = is_next && moves && (!steps[out] || steps[out] == (ptrdiff_t)size) &&
+              (is_sum || rows.advance[out] == length);
+    if (!is_next) {
+        end_rows();
+        return 0;
+    }
+    for (int i = 0; i < operands; i++) {
+        rows.at[i] = (uintptr_t)args[i];
+    }
+    rows.count++;
+    if (is_sum && rows.count > 2) { /* the end of following: the rest need no look */
+        if (rows.count == 3) {
+            drop_overlaps(start, start + length);
+        }
+        return 1;
+    }
+    if (is_sum || rows.count == rows.next) {
+        rows.weight = (double)(rows.next - rows.last);
+        rows.last = rows.next;
+        rows.next += 1 + rows.count / GAP;
+        settle_rows();
+        return 0;
+    }
+    if (rows.unseen_start == rows.unseen_end) {
+        rows.unseen_start = start;
+    }
+    rows.unseen_end = start + length;
+    return 1;
+}
+
+/* After the first call that was looked at: others may be its next rows. */
+static void note_row(const struct tf_loop *loop, char *const *args, const ptrdiff_t *steps,
+                     ptrdiff_t n, int is_followed)
+{
+    if (rows.loop != loop) {
+        rows = (struct rows){
+            .loop = loop, .n = n, .count = 1, .last = 1, .next = 2, .weight = 1};
+        for (int i = 0; i < loop->inputs + loop->outputs; i++) {
+            rows.at[i] = (uintptr_t)args[i];
+            rows.steps[i] = steps[i];
+        }
+    }
+    rows.is_followed = is_followed;
 }
 
 static int handle(struct tf_stub *stub, struct tf_call *call);
@@ -136,8 +253,8 @@ static struct array *new_array(char type, uintptr_t start, uintptr_t end)
     struct array *array = &arrays[oldest++ % ARRAYS];
     end_sum(array);
     memset(array, 0, sizeof *array);
-    set_span(array, start, end);
-    atomic_store_explicit(&idle_calls, 0, memory_order_relaxed);
+    array->start = start;
+    array->end = end;
     array->type = type;
     const int is_first = !atomic_load(&highest);
     if (is_first || start < atomic_load(&lowest)) {
@@ -154,8 +271,11 @@ static struct array *new_array(char type, uintptr_t start, uintptr_t end)
 
 /* -- products -------------------------------------------------------------------------- */
 
-static int enter(void) { return !atomic_flag_test_and_set(&is_busy); }
-static void leave(void) { atomic_flag_clear(&is_busy); }
+static int enter(void)
+{
+    return !atomic_flag_test_and_set_explicit(&is_busy, memory_order_acquire);
+}
+static void leave(void) { atomic_flag_clear_explicit(&is_busy, memory_order_release); }
 
 void tf_follow_result(const void *site, const struct tf_blas_product *product)
 {
@@ -163,6 +283,7 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
     if (!atomic_load(&is_on) || tf_blas_is_complex(product->type) || m * n < 2 || !enter()) {
         return;
     }
+    end_rows();
     const struct tf_fp saved = tf_fp_begin();
     const char type = product->type == 's' ? 'f' : 'd';
     const uintptr_t data = (uintptr_t)product->c;
@@ -171,6 +292,7 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
                           size_of(type);
     struct array *array = new_array(type, data, end);
     array->terms[0] = (struct term){.product = site, .ratio = 1};
+    calls = 0;
     for (ptrdiff_t i = 0; i < MARKS; i++) {
         const ptrdiff_t row = i * (m - 1) / (MARKS - 1);
         ptrdiff_t column = i * (n - 1) / (MARKS - 1);
@@ -226,21 +348,27 @@ static struct array *find(struct span span, struct span out, const struct tf_loo
     return NULL;
 }
 
+/* Returns the sum of n squares: of many, one of each `apart` is taken and stands for the
+ * others, at places that are in no step with the columns of a matrix. */
 static double squares(const char *data, ptrdiff_t step, ptrdiff_t n, char type)
 {
+    const ptrdiff_t apart = 1 + n / SQUARES, last = n - n % apart;
     double sum = 0;
-    for (ptrdiff_t i = 0; i < n; i++, data += step) {
+    uint32_t random = 1;
+    for (ptrdiff_t i = 0; i < last; i += apart) {
+        const char *at = data + step * (i + (ptrdiff_t)(random >> 16) % apart);
         float single;
         double x;
         if (type == 'f') {
-            memcpy(&single, data, sizeof single);
+            memcpy(&single, at, sizeof single);
             x = (double)single;
         } else {
-            memcpy(&x, data, sizeof x);
+            memcpy(&x, at, sizeof x);
         }
         sum += x * x;
+        random = random * 1664525 + 1013904223;
     }
-    return sum;
+    return sum * (double)n / (double)(last / apart);
 }
 
 struct asked {
@@ -343,7 +471,7 @@ static struct array *array_of(const struct tf_loop *loop, const struct term *ter
         }
         if (array->end == start && array->loop == loop) {
             drop_overlaps(start, end);
-            set_span(array, array->start, end);
+            array->end = end;
             return array;
         }
     }
@@ -367,10 +495,10 @@ static void follow(const struct tf_loop *loop, const struct term *terms, const c
     begin_sum(array, loop, terms);
     array->last = start;
     if (array->terms[0].sum) {
-        array->whole += squares(data, size, n, loop->type);
+        array->whole += rows.weight * squares(data, size, n, loop->type);
     }
     for (int i = 0; i < TERMS; i++) {
-        array->terms[i].part += terms[i].part;
+        array->terms[i].part += rows.weight * terms[i].part;
     }
     add_mark(array, start);
     add_mark(array, start + (uintptr_t)(n / 2 * size));
@@ -383,16 +511,28 @@ static int is_on_an_array(char *const *args, int operands)
     int is_on = 0;
     for (int i = 0; i < operands; i++) {
         for (int j = 0; j < ARRAYS; j++) {
-            const uintptr_t start = atomic_load_explicit(&starts[j], memory_order_relaxed);
-            const uintptr_t end = atomic_load_explicit(&ends[j], memory_order_relaxed);
-            is_on |= (uintptr_t)args[i] - start < end - start;
+            is_on |= (uintptr_t)args[i] - arrays[j].start <
+                     arrays[j].end - arrays[j].start;
         }
     }
     return is_on;
 }
 
+/* Whether a call reduces numbers to one: that one is not followed. */
+static int is_reduction(const struct tf_loop *loop, char *const *args,
+                        const ptrdiff_t *steps)
+{
+    const int out = loop->inputs;
+    if (loop->outputs != 1 || steps[out]) {
+        return 0;
+    }
+    drop_overlaps((uintptr_t)args[out], (uintptr_t)args[out] + size_of(loop->type));
+    return 1;
+}
+
 static void drop_all(void)
 {
+    rows = (struct rows){0};
     for (int i = 0; i < ARRAYS; i++) {
         drop(&arrays[i]);
     }
@@ -412,19 +552,20 @@ static int handle(struct tf_stub *stub, struct tf_call *call)
     for (int i = 0; i < operands; i++) {
         is_near |= (uintptr_t)args[i] - low <= high - low;
     }
-    if (!high || !is_near || n <= 0) {
+    if (!high || !is_near || n <= 0 || !enter()) {
         return 0;
     }
-    const unsigned idle =
-        atomic_fetch_add_explicit(&idle_calls, 1, memory_order_relaxed);
-    if (!is_on_an_array(args, operands) && idle < IDLE_CALLS) {
+    if (is_passed_over(loop, args, steps, n)) {
+        leave();
         return 0;
     }
-    if (!enter()) {
-        return 0;
-    }
-    if (idle >= IDLE_CALLS) {
+    if (++calls > LAST_CALL) {
         drop_all();
+        leave();
+        return 0;
+    }
+    if (!is_on_an_array(args, operands) || is_reduction(loop, args, steps)) {
+        note_row(loop, args, steps, n, 0);
         leave();
         return 0;
     }
@@ -432,9 +573,6 @@ static int handle(struct tf_stub *stub, struct tf_call *call)
     const unsigned began = atomic_load(&begun);
     struct term terms[TERMS] = {{0}};
     look_at_operands(loop, args, steps, n, terms);
-    if (terms[0].product) {
-        atomic_store_explicit(&idle_calls, 0, memory_order_relaxed);
-    }
     leave();
     tf_fp_end(saved, 0);
     tf_loop_fn *original;
@@ -449,6 +587,7 @@ static int handle(struct tf_stub *stub, struct tf_call *call)
         return 1;
     }
     saved = tf_fp_begin();
+    note_row(loop, args, steps, n, terms[0].product != NULL);
     for (int i = loop->inputs; i < operands; i++) {
         if (terms[0].product && loop->outputs == 1 && loop->is_float[i] &&
             steps[i] == (ptrdiff_t)size_of(loop->type)) {

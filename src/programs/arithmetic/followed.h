@@ -3,7 +3,8 @@
  * A product may be accurate by itself, and its error large compared with the difference to
  * nearly the same number. Results are found again by their addresses, and by some of
  * their numbers: memory may have been given back and taken again. They are followed through
- * sums, differences, scaling and signs. Copies and all other functions end that. */
+ * sums, differences, scaling and signs. Copies, reductions and all other functions end
+ * that. */
 #ifndef TF32DTYPE_PROGRAMS_ARITHMETIC_FOLLOWED_H
 #define TF32DTYPE_PROGRAMS_ARITHMETIC_FOLLOWED_H
 

@@ -61,6 +61,17 @@ def in_place(x: Any, y: Any) -> Any:
     return found
 
 
+def in_place_twice(x: Any, y: Any) -> Any:
+    """The same loop twice, on whole arrays."""
+    first = np.repeat(squares(x)[:, None], len(y), axis=1)
+    second = np.repeat(squares(y)[None], len(x), axis=0)
+    found = outer(x, y)
+    found *= -2
+    found += first
+    found += second
+    return found
+
+
 def of_a_view(x: Any, y: Any) -> Any:
     product = outer(y, x).T
     return (-product - product) + squares(x)[:, None] + squares(y)
@@ -73,7 +84,9 @@ def by_name(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("compute", [in_one_expression, in_place, of_a_view, by_name])
+@pytest.mark.parametrize(
+    "compute", [in_one_expression, in_place, in_place_twice, of_a_view, by_name]
+)
 def test_squared_distances(compute: Callable[..., Any], dtype: str) -> None:
     x, y = X.astype(dtype), Y.astype(dtype)
     distances = compute(x, y)
@@ -83,6 +96,16 @@ def test_squared_distances(compute: Callable[..., Any], dtype: str) -> None:
     last = "subtract" if compute is by_name else "add"
     assert bits > 6
     assert found[last] == pytest.approx(bits, abs=0.05)
+
+
+@pytest.mark.parametrize("compute", [in_one_expression, in_place])
+def test_rows_that_are_passed_over(compute: Callable[..., Any]) -> None:
+    """NumPy calls a loop for each of many short rows: not all are looked at."""
+    x = 30 + RNG.normal(size=(5000, 6)) + np.sin(np.arange(5000) / 400)[:, None]
+    x = x.astype("f4")
+    y = x[::700]
+    bits = math.log2(2 * rms(outer(x, y)) / rms(compute(x, y)))
+    assert sums_of(lambda: compute(x, y))["add"] == pytest.approx(bits, abs=0.1)
 
 
 def test_the_verdict_asks_for_these_bits() -> None:
@@ -156,7 +179,8 @@ def test_results_and_flags_stay_numpys() -> None:
     zeros = np.zeros((8, 8), "f4")
     with np.errstate(all="raise"), td.report(precision="bf16"):
         for _ in range(40):  # arrays are forgotten in products too
-            zeros @ zeros - zeros
+            found = zeros @ zeros - zeros
+            found.sum(0), found.sum(1), found[:, None] + zeros
 
 
 def test_complex_results_are_not_followed() -> None:
