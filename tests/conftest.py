@@ -2,6 +2,7 @@
 settings."""
 
 import os
+import signal
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator
@@ -19,6 +20,10 @@ else:
     settings.load_profile("tf32dtype")
 
 PROPERTY = "inputs compared"
+
+# A shell starts what runs in the background with SIGINT ignored; tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

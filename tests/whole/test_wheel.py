@@ -54,8 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build_wheel(folder: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    with_all_sets = os.environ | {"TF32DTYPE_ISAS": "all"}
-    done = subprocess.run(command, capture_output=True, text=True, env=with_all_sets)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -110,6 +109,9 @@ def test_it_has_the_libraries_without_symbols(files):
     assert any(name.startswith("_core.") for name in libraries)
 
 
+@pytest.mark.skipif(
+    os.environ.get("TF32DTYPE_ISAS") != "all", reason="has not all instruction sets"
+)
 def test_it_is_small(wheel):
     assert wheel.stat().st_size <= MOST_BYTES
 
