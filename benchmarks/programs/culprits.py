@@ -17,6 +17,10 @@ with `--float64` if that is the program's dtype, and what they say is judged:
 - named: one of the three lines that it names first is a culprit;
 - high: the line that `tune` leaves in the highest precision is one for products.
 
+And the time of a program inside of `td.report`, without a trial, over its time by
+itself:
+in one process, the shortest of some runs each.
+
 `--quick` takes two programs; `--check` ends with exit code 1 if a program that is
 called safe is not.
 """
@@ -26,6 +30,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -114,6 +119,40 @@ def culprits(
     return sorted(found, key=lambda line: -moved[line])
 
 
+# -- the time of a report --------------------------------------------------------------
+
+SLOWDOWN = """
+import contextlib, io, sys, time
+import tf32dtype as td
+
+with open(sys.argv[1]) as file:
+    program = compile(file.read(), sys.argv[1], "exec")
+
+
+def seconds():
+    start = time.perf_counter()
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(program, {"__name__": "__main__"})
+    return time.perf_counter() - start
+
+
+plain, reported = [], []
+for _ in range(int(sys.argv[2])):
+    plain.append(seconds())
+    with td.report():
+        reported.append(seconds())
+print(min(reported) / min(plain))
+"""
+REPEATS = 15
+
+
+def slowdown(path: Path) -> float:
+    """The time of a program inside of a report, over its time by itself."""
+    command = [sys.executable, "-c", SLOWDOWN, str(path), str(REPEATS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
 # -- a program -----------------------------------------------------------------------
 
 
@@ -122,6 +161,7 @@ def measured(path: Path, tolerance: float) -> dict[str, Any]:
     by_hand = ByHand(path)
     found = by_hand.record()
     double = by_hand.dtype == "float64"
+    found["slowdown"] = slowdown(path)
     found["report"] = run_report(path)
     arithmetic = run_arithmetic(path, double)
     arithmetic["change"] = by_hand.changed(arithmetic.pop("printed"))
@@ -209,6 +249,7 @@ def product_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
     high = left_high(found["tune"]["lines"])
     yield listed(high) if found["tune"]["says"] == "safe" else "-"
     yield wrong(judged(found, tolerance), ("report", "tune"))
+    yield f"{found['slowdown']:.2f}"
 
 
 TABLES = {
@@ -218,7 +259,7 @@ TABLES = {
     ),
     product_row: (
         "program", "all products by hand", "culprits by hand", "`report`", "`tune`",
-        "`tune` leaves high", "wrong",
+        "`tune` leaves high", "wrong", "time in a report",
     ),
 }  # fmt: skip
 
