@@ -28,6 +28,7 @@ from ._formats.typed import FormatLike, Terms
 from ._matmul.precisions import PrecisionName, Scale, SpecialValues
 from .blocks.formats import BlockFormatLike, BlockSize, Rule, ScaleFormat
 from .blocks.quantization import Overflow as BlockOverflow
+from .blocks.scale_layouts import ScaleLayout
 from .blocks.tiles import TileElement, TileScaleFormat
 from .tensor_core.block_scaled import BlockInstruction
 from .tensor_core.device import DeviceInstruction, DeviceName
@@ -60,6 +61,7 @@ __all__ = [
     "Rule",
     "Scale",
     "ScaleFormat",
+    "ScaleLayout",
     "Scheme",
     "SpecialValues",
     "Terms",

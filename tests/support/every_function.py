@@ -174,6 +174,16 @@ CALLS: dict[str, list[Call]] = {
     "td.blocks.quantize_tiles": [
         Call(lambda x: td.blocks.quantize_tiles(x, tile=(2, 16)))
     ],
+    "td.blocks.swizzle_scales": [
+        Call(td.blocks.swizzle_scales, formats=("float8_e4m3fn", "float8_e8m0fnu"))
+    ],
+    "td.blocks.unswizzle_scales": [
+        Call(
+            lambda x: td.blocks.unswizzle_scales(x, (7, 16), "8x4"),
+            ((8, 16),),
+            ("float8_e4m3fn", "float8_e8m0fnu"),
+        )
+    ],
     "td.blocks.round": [Call(lambda x: td.blocks.round(x, "mxfp6_e2m3"))],
     "td.tensor_core.explain": [
         Call(

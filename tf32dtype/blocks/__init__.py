@@ -12,6 +12,7 @@ from .formats import BlockFormat, formats
 from .products import matmul
 from .quantization import quantize
 from .rounding import round
+from .scale_layouts import swizzle_scales, unswizzle_scales
 from .tile_quantization import quantize_tiles
 from .tiles import TileArray
 
@@ -25,6 +26,8 @@ __all__ = [
     "quantize",
     "quantize_tiles",
     "round",
+    "swizzle_scales",
+    "unswizzle_scales",
 ]
 
 

@@ -41,6 +41,10 @@ assert_type(t @ numbers, npt.NDArray[np.float32])
 assert_type(t.dequantize(np.float16), npt.NDArray[np.float16])
 td.blocks.quantize_tiles(numbers, "int8")
 
+swizzled = td.blocks.swizzle_scales(w.scales, "8x4")
+assert_type(swizzled, npt.NDArray[Any])
+td.blocks.unswizzle_scales(swizzled, w.scales.shape, layout="8x4")
+
 feedback = td.blocks.ErrorFeedback("mxfp8_e4m3", axis=0, overflow="saturate")
 assert_type(feedback(numbers), BlockArray)
 assert_type(feedback.error, npt.NDArray[np.float32] | None)

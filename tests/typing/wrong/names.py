@@ -32,6 +32,7 @@ td.blocks.quantize(x, "mxfp4", overflow="ieee")  # error
 td.blocks.round(x, "mxfp4", rounding="nearest")  # error
 td.blocks.quantize_tiles(x, scale_format="float64")  # error
 td.blocks.ErrorFeedback("mxfp3")  # error
+td.blocks.swizzle_scales(x, "128x8")  # error
 td.save("x.npy", x, header="name")  # error
 td.load("x.npy", mmap_mode="w+")  # error
 td.safetensors.save("x", {"x": x}, scheme="awq")  # error
