@@ -15,12 +15,14 @@ from .rounding import round
 from .scale_layouts import swizzle_scales, unswizzle_scales
 from .tile_quantization import quantize_tiles
 from .tiles import TileArray
+from .torch_operands import TorchOperand
 
 __all__ = [
     "BlockArray",
     "BlockFormat",
     "ErrorFeedback",
     "TileArray",
+    "TorchOperand",
     "formats",
     "matmul",
     "quantize",

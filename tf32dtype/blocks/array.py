@@ -16,6 +16,7 @@ from .layout import Facts, Layout
 from .lines import from_lines
 from .products import matmul
 from .scaled import HostScaled
+from .torch_operands import TorchOperand, operand
 
 
 class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
@@ -125,6 +126,47 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     def tobytes(self) -> bytes:
         """The buffer as bytes."""
         return self._buffer.tobytes()
+
+    def to_torch_scaled_mm(self) -> TorchOperand:
+        """Codes and scales as the tensors that `torch._scaled_mm` takes.
+
+        Returns
+        -------
+        TorchOperand
+            A named tuple of tensors on the CPU with memory of their own: `data`, float8
+            or float4_e2m1fn_x2 of this array's shape (with two values per byte, the
+            block axis is half as long); `scale`, float8_e8m0fnu or float8_e4m3fn, in
+            the layout of `swizzle_scales`; and `tensor_scale`, float32 of no axes for
+            nvfp4, and None for other formats. Blocks along axis 1 make the row-major
+            first operand, and blocks along axis 0 the column-major second one.
+
+        Raises
+        ------
+        ValueError
+            If the format is not mxfp8, mxfp4 or nvfp4 with its own block size and
+            scales; if the array is not a matrix, or the block axis not a multiple of
+            32, which PyTorch needs.
+        ImportError
+            Without PyTorch 2.13 or newer.
+
+        Notes
+        -----
+        `torch._scaled_mm` does not know of tensor scales: multiply its result by
+        them. `torch.nn.functional.scaled_mm` takes them as second scales. PyTorch
+        multiplies such operands on GPUs only.
+
+        Examples
+        --------
+        >>> import numpy as np, tf32dtype as td
+        >>> x = td.blocks.quantize(np.ones((64, 128), np.float32), "mxfp8")
+        >>> w = td.blocks.quantize(np.ones((32, 128), np.float32), "mxfp8")
+        >>> a, b = x.to_torch_scaled_mm(), w.T.to_torch_scaled_mm()  # doctest: +SKIP
+        >>> y = torch._scaled_mm(
+        ...     a.data.cuda(), b.data.cuda(), a.scale.cuda(), b.scale.cuda(),
+        ...     out_dtype=torch.bfloat16,
+        ... )  # doctest: +SKIP
+        """
+        return operand(self._layout, self.codes, self.scales)
 
     @property
     def elements(self) -> NDArray[Any]:

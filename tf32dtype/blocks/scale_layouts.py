@@ -90,8 +90,8 @@ def unswizzle_scales(
     Parameters
     ----------
     scales : array_like
-        What `swizzle_scales` returns, in any shape: files often have it flat. The dtype
-        has one byte.
+        Scales in tiles, as `swizzle_scales` returns them. The dtype has one byte. The
+        array may have any shape, as files often have it flat.
     shape : tuple of int
         Shape of the result: (..., rows, columns).
     layout : {"128x4", "8x4"}
