@@ -89,6 +89,46 @@ def test_round_trip_of_an_array(format):
     assert again == b
 
 
+@pytest.mark.parametrize("shape", [(200, 256), (128, 80), (3, 4, 48), (48, 4)])
+def test_from_codes_takes_tiles(shape):
+    """Where the shape is that of tiles, and the zeros are theirs."""
+    axis = 0 if shape[-1] == 4 else -1
+    b = blocks.quantize(normal(shape), "nvfp4", axis)
+
+    def made(scales):
+        return blocks.BlockArray.from_codes(
+            "nvfp4",
+            b.codes,
+            scales,
+            shape=shape,
+            axis=axis,
+            tensor_scale=b.tensor_scale,
+        )
+
+    tiles = swizzle_scales(b.scales)
+    assert tiles.shape != b.scales.shape
+    assert made(tiles) == b
+    assert made(tiles.view(td.float8_e4m3fn)) == b
+    text = re.escape(f"td.blocks.unswizzle_scales(scales, {b.scales.shape}) for tiles")
+    rows, columns = b.scales.shape[-2:]
+    in_rows = np.zeros_like(tiles)
+    in_rows[..., :rows, :columns] = b.scales
+    dirty = np.where(tiles == 0, np.uint8(1), tiles)
+    for scales in (in_rows, dirty, np.zeros_like(tiles)):
+        with pytest.raises(ValueError, match=text):
+            made(scales)
+
+
+def test_from_codes_takes_no_other_tiles():
+    b = blocks.quantize(normal((128, 128)), "tcfp16")
+    f = b.scale_format
+    for scales in (np.ones((128, 4, 4), np.uint8), swizzle_scales(b.scales, "8x4")):
+        with pytest.raises(ValueError, match=r"must have shape \(128, 4, 2\)"):
+            blocks.BlockArray.from_codes(
+                "tcfp16", b.codes, scales, b.residuals, shape=b.shape, scale_format=f
+            )
+
+
 def test_errors():
     x = np.zeros((3, 5), np.uint8)
     wrong = [

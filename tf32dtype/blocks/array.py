@@ -99,7 +99,10 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
         scales : array_like
             As `.scales`: uint8 of shape (others, blocks), with a residual
             (others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
-            float8_e4m3fn, may have that dtype.
+            float8_e4m3fn, may have that dtype. Scales of the padded shape are taken as
+            tiles of 128 x 4 (see `swizzle_scales`) if their zeros can only be the
+            padding of such tiles. Use `unswizzle_scales` for other scales in tiles: if
+            nothing is padded, scales are taken in row-major order.
         residuals : array_like
             As codes, of formats that have a residual.
         shape : tuple of int

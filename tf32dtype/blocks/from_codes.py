@@ -15,6 +15,7 @@ from .._formats.table import find, own_array
 from .formats import POWERS, Element
 from .layout import Layout
 from .lines import as_lines
+from .scale_layouts import padded_shape, swizzle_scales, unswizzle_scales
 
 
 def buffer_of(
@@ -140,8 +141,29 @@ def _scales(plan: Layout, scales: NDArray[Any]) -> NDArray[np.uint8]:
             )
         scales = scales.view(np.uint8)
     if scales.shape != plan.shapes[1]:
-        raise ValueError(f"scales must have shape {plan.shapes[1]}; got {scales.shape}")
+        scales = _of_tiles(plan, scales)
     return np.ascontiguousarray(scales)
+
+
+def _of_tiles(plan: Layout, scales: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Scales in tiles of 128 x 4, if their zeros show that they are padded so."""
+    shape = plan.shapes[1]
+    problem = f"scales must have shape {shape}; got {scales.shape}"
+    if (
+        plan.row.levels > 1
+        or len(shape) < 2
+        or scales.shape != padded_shape(shape, "128x4")
+    ):
+        raise ValueError(problem)
+    found = unswizzle_scales(scales, shape)
+    *_, rows, columns = shape
+    is_padded = not (scales[..., rows:, :].any() or scales[..., columns:].any())
+    if is_padded or not np.array_equal(swizzle_scales(found), scales):
+        raise ValueError(
+            f"{problem}, which may be padded. Use scales[..., :{rows}, :{columns}], or"
+            f" td.blocks.unswizzle_scales(scales, {shape}) for tiles of 128 x 4"
+        )
+    return found
 
 
 def _check_padding(plan: Layout, packed: NDArray[np.uint8], element: Element) -> None:

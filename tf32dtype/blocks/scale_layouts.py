@@ -72,7 +72,7 @@ def swizzle_scales(scales: ArrayLike, layout: ScaleLayout = "128x4") -> NDArray[
             f"scales must have at least two axes; got shape {source.shape}"
         )
     groups, rows = _checked_layout(layout)
-    *stack, high, wide = _padded(source.shape, layout)
+    *stack, high, wide = padded_shape(source.shape, layout)
     padded = np.zeros((*stack, high, wide), np.uint8)
     padded[..., : source.shape[-2], : source.shape[-1]] = source.view(np.uint8)
     tiles = padded.reshape(
@@ -125,7 +125,7 @@ def unswizzle_scales(
     if len(lengths) < 2:
         raise ValueError(f"shape must have at least two axes; got {lengths}")
     groups, rows = _checked_layout(layout)
-    *stack, high, wide = _padded(lengths, layout)
+    *stack, high, wide = padded_shape(lengths, layout)
     whole = (*stack, high, wide)
     if source.size != math.prod(whole):
         raise ValueError(
@@ -153,7 +153,7 @@ def _checked_layout(layout: object) -> tuple[int, int]:
     return _ROWS[layout]
 
 
-def _padded(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
+def padded_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
     """Return the shape rounded up to whole tiles."""
     *stack, rows, columns = shape
     tile = math.prod(_ROWS[layout])
