@@ -9,6 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._base.wording import one_of
 from .._formats.quantize import quantize
+from .divisions import (
+    TILE_DIVISIONS,
+    Divisor,
+    TileDivision,
+    checked_factors,
+    divisor_of,
+)
 from .lines import checked, to_float32
 from .tiles import (
     SCALE_FORMATS,
@@ -32,6 +39,7 @@ def quantize_tiles(
     tile: Tile = (128, 128),
     *,
     scale_format: TileScaleFormat = "float32",
+    division: TileDivision = "exact",
 ) -> TileArray:
     """Round numbers to codes, with a common scale for each tile of rows and columns.
 
@@ -47,6 +55,12 @@ def quantize_tiles(
         scale a row. Tiles at the ends may be smaller.
     scale_format : {"float32", "bfloat16", "float16", "float8_e8m0fnu"}
         Of the scales.
+    division : {"exact", "divide", "reciprocal", "amax"}
+        How x is divided by the scale s of its tile, before the quotient is rounded to
+        an element. "exact": without a rounding. The others compute in float32, as
+        kernels do, and round each step to nearest, ties to even: "divide": x / s;
+        "reciprocal": x * (1 / s); "amax": x * (M / A), with A the greatest magnitude of
+        the tile and M that of the format.
 
     Returns
     -------
@@ -55,8 +69,9 @@ def quantize_tiles(
     Raises
     ------
     ValueError
-        For NaN and Inf, naming the first; for fewer than two axes; for other formats
-        and tiles.
+        For NaN and Inf, naming the first; for fewer than two axes; for other formats,
+        tiles and divisions; for "amax" with scales that are not float32; if 1 / s or
+        M / A is beyond the range of float32.
     TypeError
         If `x` is not made of real numbers.
 
@@ -65,8 +80,11 @@ def quantize_tiles(
     The scale is the tile's greatest magnitude over the format's: the float32 nearest to
     it, as DeepSeek has it; in a narrower format the least number that is not below it,
     so that nothing is clipped; and 1 if all numbers are 0. An element is the one
-    nearest to the exact x / scale, ties to even, at most the greatest. (Kernels round
-    the quotient to float32 first: for a few numbers in a million that makes a tie.)
+    nearest to the quotient, ties to even, at most the greatest.
+
+    Quotients rounded to float32 are often ties where x has few bits: for about one
+    bfloat16 value in a thousand, and one float32 value in a million, `division` changes
+    the code. If scales are powers of two, all divisions but "amax" give the same codes.
 
     Examples
     --------
@@ -82,14 +100,22 @@ def quantize_tiles(
         raise ValueError(one_of("scale_format", scale_format, SCALE_FORMATS))
     source = checked(x)
     sizes = checked_tile(tile, source.shape)
+    _check_division(division, scale_format)
     numbers = to_float32(source, "raise")
-    amax = _greatest(numbers, sizes)
+    amax = greatest(numbers, sizes)
     _check_finite(source, numbers, amax)
     scales = _scales(amax, element.max, scale_format)
+    if division == "amax":
+        with np.errstate(over="ignore"):
+            most = np.float32(element.max)
+            factors = np.divide(most, np.where(amax == 0, most, amax), dtype=np.float32)
+        divisor = Divisor(np.multiply, checked_factors(factors, division))
+    else:
+        divisor = divisor_of(scales, division)
     codes = np.empty(source.shape, element.dtype)
     for matrix, rows in bands(source.shape):
-        quotients = numbers[matrix][rows].astype(np.float64)
-        scaled(np.divide, quotients, scales[matrix], rows, sizes)
+        quotients = numbers[matrix][rows].astype(divisor.factors.dtype)
+        scaled(divisor.operation, quotients, divisor.factors[matrix], rows, sizes)
         np.clip(quotients, -element.max, element.max, out=quotients)
         if element.is_integer:
             np.rint(quotients, out=quotients)
@@ -97,7 +123,7 @@ def quantize_tiles(
     return TileArray.from_codes(element.dtype, codes, scales, sizes)
 
 
-def _greatest(x: NDArray[np.float32], tile: tuple[int, int]) -> NDArray[np.float32]:
+def greatest(x: NDArray[np.float32], tile: tuple[int, int]) -> NDArray[np.float32]:
     """The greatest magnitude of each tile; NaN where there is one."""
     of_rows = np.empty(grid(x.shape, (1, tile[1])), np.float32)
     for matrix, rows in bands(x.shape):
@@ -122,6 +148,16 @@ def _check_finite(
     raise ValueError(
         f"x must be finite and within the range of float32; got {x[at]!s} at x[{where}]"
     )
+
+
+def _check_division(division: object, scale_format: str) -> None:
+    if not isinstance(division, str) or division not in TILE_DIVISIONS:
+        raise ValueError(one_of("division", division, TILE_DIVISIONS))
+    if division == "amax" and scale_format != "float32":
+        raise ValueError(
+            "scale_format must be 'float32' for division='amax', which does not use the"
+            f" rounded scales; got {scale_format!r}"
+        )
 
 
 def _scales(amax: NDArray[np.float32], most: float, scale_format: str) -> NDArray[Any]:
