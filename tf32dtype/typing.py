@@ -26,6 +26,7 @@ from ._formats.packing import Order
 from ._formats.quantize import Overflow, Rounding, Tf32Rounding
 from ._formats.typed import FormatLike, Terms
 from ._matmul.precisions import PrecisionName, Scale, SpecialValues
+from .blocks.divisions import Division, TileDivision
 from .blocks.formats import BlockFormatLike, BlockSize, Rule, ScaleFormat
 from .blocks.quantization import Overflow as BlockOverflow
 from .blocks.scale_layouts import ScaleLayout
@@ -47,6 +48,7 @@ __all__ = [
     "DeviceInstruction",
     "DeviceName",
     "Dirty",
+    "Division",
     "FormatAlias",
     "FormatLike",
     "FormatName",
@@ -66,6 +68,7 @@ __all__ = [
     "SpecialValues",
     "Terms",
     "Tf32Rounding",
+    "TileDivision",
     "TileElement",
     "TileScaleFormat",
 ]

@@ -57,7 +57,11 @@ CALLS = {
         (X, X.T),
         {"precision": None, "dtype": None, "out": None} | ROUNDING | DEVICE,
     ),
-    "blocks.quantize": (td.blocks.quantize, (X, "mxfp4"), BLOCKS),
+    "blocks.quantize": (
+        td.blocks.quantize,
+        (X, "mxfp4"),
+        {"tile": None, "division": "exact"} | BLOCKS,
+    ),
     "blocks.round": (td.blocks.round, (X, "mxfp4"), {"out": None} | BLOCKS),
 }
 

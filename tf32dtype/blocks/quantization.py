@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._base.options import refuse_unknown, shows
 from .._base.wording import one_of
 from .._formats.quantize import ROUNDINGS, Rounding, check_arguments
 from .array import BlockArray
+from .divisions import DIVISIONS, Division
 from .formats import (
     POWERS,
     RULES,
@@ -25,12 +27,18 @@ from .formats import (
     find,
     scale_formats,
 )
+from .from_codes import buffer_of
+from .given_scales import elements as elements_of
+from .given_scales import greatest_of_tiles
 from .layout import Layout, checked_axis, checked_block_size, checked_scale_format
-from .lines import as_lines, checked, to_float32
+from .lines import as_lines, checked, from_lines, to_float32
+from .tiles import Tile
 
 Overflow = Literal["raise", "saturate"]
 
 _OVERFLOWS = get_args(Overflow)
+#: Rules that need only the greatest magnitude.
+_RULES_OF_TILES: tuple[Rule, ...] = ("amax", "floor", "even")
 _TINY = 2.0**-149  # float32's least number
 #: Scale formats for a tensor whose row names none: the first whose range is enough.
 _FINEST: tuple[ScaleFormat, ...] = ("ue3m5", "ue4m4", "ue5m3")
@@ -63,6 +71,9 @@ def quantize(
     x: ArrayLike,
     format: BlockFormatLike,
     axis: int = -1,
+    *,
+    tile: Tile | None = None,
+    division: Division = "exact",
     **options: Unpack[Options],
 ) -> BlockArray:
     """Round numbers to codes of a few bits, with a common scale for each block.
@@ -77,6 +88,17 @@ def quantize(
         A name of `tf32dtype.blocks.formats`.
     axis : int
         Blocks are neighbors along this axis. The last block of a line may be short.
+    tile : tuple of two int or None, optional
+        Rows and columns of the last two axes that share a scale: ``(16, 16)`` for
+        nvfp4. One length is the block size, along the block axis. The array has each
+        scale once for every block, so x and its transpose have the same values. By
+        default each block has its own scale.
+    division : {"exact", "divide", "reciprocal"}
+        How x is divided by a block's scale S. "exact": x / S is rounded to an element
+        once. The others compute in float32, as kernels do, and round each step to
+        nearest, ties to even: "divide": x / S; "reciprocal": x * (1 / S). If scales are
+        powers of two, these give the same codes when `rounding` is to nearest. Scales
+        do not depend on it.
     block_size : {16, 32, 64, 128}, optional
         The format's own by default, like the next two.
     scale : str, optional
@@ -112,7 +134,9 @@ def quantize(
     ------
     ValueError
         For an unknown name or size; for NaN or Inf as above, naming the first; for
-        "stochastic" without `rng` or `rng` without it; if x is a single number.
+        "stochastic" without `rng` or `rng` without it; if x is a single number. For
+        `tile` or `division` with a residual, or with integers and another rounding than
+        ties to even; for `tile` under another rule than "amax", "floor" and "even".
     TypeError
         If `x` is not made of real numbers, or `block_size` is no integer.
 
@@ -125,6 +149,16 @@ def quantize(
     """
     refuse_unknown("quantize", options, Options)
     settings = Settings(**options)
+    if division not in DIVISIONS:
+        raise ValueError(one_of("division", division, DIVISIONS))
+    if tile is not None or division != "exact":
+        return _with_scales(x, find(format), axis, settings, tile, division)
+    return _quantize(x, format, axis, settings)
+
+
+def _quantize(
+    x: ArrayLike, format: BlockFormatLike, axis: int, settings: Settings
+) -> BlockArray:
     work = prepare(x, format, axis, settings, look_later=True)
     plan = work.layout
     buffer = np.empty(plan.size, np.uint8)
@@ -135,6 +169,55 @@ def quantize(
     if work.look_later and (scales == 0xFF).any():
         check_finite(checked(x), plan.row, settings.overflow)
     return BlockArray._of(plan, buffer)
+
+
+def _with_scales(
+    x: ArrayLike,
+    row: BlockFormat,
+    axis: int,
+    settings: Settings,
+    tile: Tile | None,
+    division: str,
+) -> BlockArray:
+    """Find the scales first, and then the codes of all numbers."""
+    size, rule, _ = resolved(row, settings)
+    if row.levels > 1:
+        raise ValueError(
+            f"format must have no residuals for tile or division; got {row.name}"
+        )
+    source = checked(x)
+    along = checked_axis(axis, source.ndim)
+    overflow, rng = settings.overflow, settings.rng
+    numbers = to_float32(source, overflow)
+    # The draws are of the numbers: scales have none.
+    of_scales = settings._replace(rounding="ties_to_even", rng=None)
+    if tile is None:
+        found = _quantize(source, row, along, of_scales)
+        plan, scales = found._layout, found.scales
+    else:
+        if rule not in _RULES_OF_TILES:
+            raise ValueError(one_of("scale", rule, _RULES_OF_TILES))
+        finite = numbers
+        if overflow == "saturate":
+            check_finite(source, row, overflow)
+            finite = np.where(np.isfinite(numbers), numbers, np.float32(0))
+        blocks, across = greatest_of_tiles(finite, along, tile, size)
+        poisons = row.poisons and settings.scale_format in (None, POWERS)
+        if not poisons and not np.isfinite(blocks).all():
+            check_finite(source, row, overflow)
+        found = _quantize(blocks, row, -1, of_scales)
+        plan = replace(found._layout, shape=source.shape, axis=along)
+        every = np.repeat(found.scales, across, -2)
+        scales = every[..., : plan.others[-1], :]
+    draws = None
+    if rng is not None:
+        draws = as_lines(rng.integers(0, 2**64, source.shape, np.uint64), along)
+    lines = as_lines(numbers, along)
+    items = elements_of(plan, scales, lines, division, settings.rounding, draws)
+    return BlockArray._of(
+        plan,
+        buffer_of(plan, from_lines(items, plan.shape, along), scales, None),
+    )
 
 
 #: Lines, layout, rule, tensor's scale, rounding, poison, draws.

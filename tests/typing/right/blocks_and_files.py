@@ -40,6 +40,8 @@ assert_type(t, TileArray)
 assert_type(t @ numbers, npt.NDArray[np.float32])
 assert_type(t.dequantize(np.float16), npt.NDArray[np.float16])
 td.blocks.quantize_tiles(numbers, "int8")
+td.blocks.quantize_tiles(numbers, division="amax")
+td.blocks.quantize(numbers, "nvfp4", tile=(16, 16), division="divide", scale="amax")
 
 swizzled = td.blocks.swizzle_scales(w.scales, "8x4")
 assert_type(swizzled, npt.NDArray[Any])

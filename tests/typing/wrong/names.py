@@ -31,6 +31,8 @@ td.blocks.quantize(x, "mxfp4", scale_format="e8m0")  # error
 td.blocks.quantize(x, "mxfp4", overflow="ieee")  # error
 td.blocks.round(x, "mxfp4", rounding="nearest")  # error
 td.blocks.quantize_tiles(x, scale_format="float64")  # error
+td.blocks.quantize_tiles(x, division="float32")  # error
+td.blocks.quantize(x, "nvfp4", division="amax")  # error
 td.blocks.ErrorFeedback("mxfp3")  # error
 td.blocks.swizzle_scales(x, "128x8")  # error
 td.save("x.npy", x, header="name")  # error
