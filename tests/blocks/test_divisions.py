@@ -47,7 +47,7 @@ def magnitudes(name: str) -> list[Fraction]:
 
 
 def nearest_code(name: str, q: Fraction, negative: bool) -> int:
-    """The code nearest to a quotient, the even one of two; the greatest beyond it."""
+    """The code nearest to a quotient, ties to even; at most the largest."""
     known = magnitudes(name)
     after = bisect_left(known, abs(q))
     near = [code for code in (after - 1, after) if 0 <= code < len(known)]

@@ -229,6 +229,7 @@ NO_ARRAYS: dict[str, str] = {
     "td.blocks.BlockArray.tobytes": "no arguments",
     "td.blocks.BlockArray.dequantize": "takes a float32 array, to write into",
     "td.blocks.BlockArray.to_torch_scaled_mm": "no arguments",
+    "td.blocks.recode": "takes blocks and tiles",
     "td.blocks.BlockFormat": "a row of facts",
     "td.blocks.BlockFormat.bits": "takes a number",
     "td.blocks.ErrorFeedback": "takes a name",

@@ -11,6 +11,7 @@ from .error_feedback import ErrorFeedback
 from .formats import BlockFormat, formats
 from .products import matmul
 from .quantization import quantize
+from .recoding import recode
 from .rounding import round
 from .scale_layouts import swizzle_scales, unswizzle_scales
 from .tile_quantization import quantize_tiles
@@ -27,6 +28,7 @@ __all__ = [
     "matmul",
     "quantize",
     "quantize_tiles",
+    "recode",
     "round",
     "swizzle_scales",
     "unswizzle_scales",

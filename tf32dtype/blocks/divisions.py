@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-#: Of blocks: their scales are rounded, so that no kernel divides by anything else.
+#: For blocks. Their scales are rounded, and kernels divide by the rounded scales.
 Division = Literal["exact", "divide", "reciprocal"]
 TileDivision = Literal["exact", "divide", "reciprocal", "amax"]
 
@@ -25,8 +25,8 @@ class Divisor(NamedTuple):
 def divisor_of(scales: NDArray[Any], division: str) -> Divisor:
     """Divide by these scales in one of `DIVISIONS`.
 
-    In float64 a quotient of float32 numbers is no tie of a format, and no number of
-    it, unless the exact quotient is.
+    A quotient of float32 numbers in float64 equals a tie or a value of a format only if
+    the exact quotient does.
     """
     if division == "exact":
         return Divisor(np.divide, scales.astype(np.float64))

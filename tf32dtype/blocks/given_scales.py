@@ -25,12 +25,12 @@ _BAND = 1 << 17
 def greatest_of_tiles(
     x: NDArray[np.float32], along: int, tile: Tile, block_size: int
 ) -> tuple[NDArray[np.float32], int]:
-    """Return the greatest magnitude of each tile in a block, and lines of a tile.
+    """Return the largest magnitude of each tile in a block, and lines of a tile.
 
     Returns
     -------
     ndarray, shape (..., tiles across lines, tiles of a line times block_size)
-        Each block has the greatest magnitude of a tile first, and then zeros. NaN where
+        Each block has the largest magnitude of a tile first, and then zeros. NaN where
         the tile has one.
     int
         Lines that share scales.
@@ -57,7 +57,7 @@ def elements(
     rounding: Rounding,
     draws: NDArray[np.uint64] | None,
 ) -> NDArray[Any]:
-    """Return the elements of lines of numbers, one an item.
+    """Return the elements of lines of numbers, unpacked.
 
     Where a scale is zero or NaN, all elements of the block are zero.
     """

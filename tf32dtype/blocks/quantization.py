@@ -37,7 +37,7 @@ from .tiles import Tile
 Overflow = Literal["raise", "saturate"]
 
 _OVERFLOWS = get_args(Overflow)
-#: Rules that need only the greatest magnitude.
+#: Rules that need only the largest magnitude.
 _RULES_OF_TILES: tuple[Rule, ...] = ("amax", "floor", "even")
 _TINY = 2.0**-149  # float32's least number
 #: Scale formats for a tensor whose row names none: the first whose range is enough.

@@ -42,6 +42,8 @@ assert_type(t.dequantize(np.float16), npt.NDArray[np.float16])
 td.blocks.quantize_tiles(numbers, "int8")
 td.blocks.quantize_tiles(numbers, division="amax")
 td.blocks.quantize(numbers, "nvfp4", tile=(16, 16), division="divide", scale="amax")
+assert_type(td.blocks.recode(t, "float8_e4m3fnuz"), TileArray)
+assert_type(td.blocks.recode(w, "mxfp8"), BlockArray)
 
 swizzled = td.blocks.swizzle_scales(w.scales, "8x4")
 assert_type(swizzled, npt.NDArray[Any])
