@@ -208,3 +208,80 @@ def test_a_run_of_blocks_that_ends_early_is_gone_on_with(checkpoint, capsys):
             "b.safetensors",
         ]
     )
+
+
+# -- exact changes of code ---------------------------------------------------
+
+
+def recoded(capsys, array, *argv, scheme="tf32dtype"):
+    """The array that `convert` makes of one, and its record."""
+    td.safetensors.save("q.safetensors", {"l.weight": array}, scheme=scheme)
+    more = ["q.safetensors", "r.safetensors", "--force", *argv]
+    (row,) = report(capsys, "convert", *more)["tensors"]
+    with open_file("r.safetensors") as file:
+        return file["l.weight"].read(), row
+
+
+TILES = [
+    ((128, 128), "deepseek", []),
+    ((128, 128), "vllm", ["--tile", "128x128"]),
+    ((None, None), "vllm", []),
+    ((None, None), "vllm", ["--tile", "allxall"]),
+    ((1, None), "vllm", []),
+    ((6, 40), "tf32dtype", ["--tile", "3x20"]),
+]
+
+
+@pytest.mark.parametrize("scales", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("tile", "scheme", "more"), TILES)
+def test_tiles_change_code_exactly(
+    tile, scheme, more, scales, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    if scheme == "deepseek" and scales != "float32":
+        pytest.skip("has float32 scales")
+    x = np.tile(W, (3, 2))
+    a = td.blocks.quantize_tiles(x, "fp8_e4m3", tile, scale_format=scales)
+    argv = ["--to", "float8_e4m3fnuz", "--scheme", scheme, *more]
+    b, row = recoded(capsys, a, *argv, scheme=scheme)
+    assert b.format == "float8_e4m3fnuz"
+    assert row["recoded"] is True
+    assert row["snr_db"] == "inf"
+    codes = np.where(a.elements.view(np.uint8) == 0x80, 0, a.elements.view(np.uint8))
+    assert (b.elements.view(np.uint8) == codes).all()
+    own, new = (a.tile, b.tile)
+    for i, k in np.ndindex(*b.scales.shape):
+        scale = a.scales[i * new[0] // own[0], k * new[1] // own[1]]
+        assert b.scales[i, k] == 2 * np.float32(scale)
+
+
+def test_other_tiles_are_quantized_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    a = td.blocks.quantize_tiles(W, "fp8_e4m3", (4, 4))
+    argv = ["--to", "float8_e4m3fnuz", "--scheme", "tf32dtype"]
+    for more in ([], ["--tile", "3x4"], ["--tile", "4x8"]):
+        b, row = recoded(capsys, a, *argv, *more)
+        assert row["recoded"] is False
+        assert row["snr_db"] < 60
+    argv[1] = "fp8_e5m2"  # which has no codes for 3 fraction bits
+    assert not recoded(capsys, a, *argv, "--tile", "4x4")[1]["recoded"]
+    b = td.blocks.quantize(W, "mxfp8")
+    argv = ["--to", "float8_e4m3fnuz", "--scheme", "tf32dtype"]
+    found, row = recoded(capsys, b, *argv, "--tile", "1x16")
+    assert row["recoded"] is True
+    assert (found.dequantize(np.float64) == b.dequantize(np.float64)).all()
+    for other in (td.blocks.quantize(W, "mxfp8", 0), td.blocks.quantize(W, "tcfp16")):
+        assert not recoded(capsys, other, *argv, "--tile", "1x32")[1]["recoded"]
+
+
+def test_the_table_tells_of_exact_changes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    a = td.blocks.quantize_tiles(W, "fp8_e4m3")
+    td.safetensors.save("q.safetensors", {"a.weight": a, "b.weight": W})
+    argv = ["--to", "float8_e4m3fnuz", "--tile", "128x128"]
+    assert main(["convert", "q.safetensors", "r.safetensors", *argv]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith(
+        "1 tensor changed code exactly: elements were multiplied by a power of two, and"
+        " scales divided by it\n"
+    )

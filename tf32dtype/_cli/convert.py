@@ -251,3 +251,8 @@ def _print(result: Result) -> None:
             for record in result.records
         ],
     ).print()
+    if recoded := sum(record["recoded"] for record in result.records):
+        print(
+            f"{counted(recoded, 'tensor')} changed code exactly: elements were"
+            " multiplied by a power of two, and scales divided by it"
+        )

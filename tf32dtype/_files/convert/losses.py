@@ -23,6 +23,8 @@ class Loss(Distance):
     beyond: int = 0
     to_zero: int = 0
     not_finite: int = 0
+    #: the elements have another code, and no value has changed
+    recoded: bool = False
 
     def take(self, truth: Array, stored: Array, greatest: float) -> None:
         """Take in numbers and what they became, both of any shape.
@@ -62,4 +64,5 @@ class Loss(Distance):
             "out_of_range": self.beyond,
             "to_zero": self.to_zero,
             "not_finite": self.not_finite,
+            "recoded": self.recoded,
         }

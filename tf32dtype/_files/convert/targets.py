@@ -21,6 +21,7 @@ from ..readers import lines
 from ..safetensors import schemes
 from .losses import Loss
 from .options import Options
+from .recoded import recoded
 
 Array = NDArray[Any]
 #: Dtype and shape of tensors by name.
@@ -172,15 +173,19 @@ class Scaled:
     ) -> Loss:
         x = array if isinstance(array, np.ndarray) else array.dequantize(np.float64)
         rng = generator(self.seed, name)
+        exact = None
         if self.tile is None:
             row = block_formats[self.format]
             scaled: Any = blocks.quantize(x, row, rng=rng, **self.options)
         else:
             element = checked_element(self.format)
-            scaled = blocks.quantize_tiles(x, element.dtype, self.tile)
+            exact = recoded(array, self.format, self.tile)
+            scaled = exact
+            if exact is None:
+                scaled = blocks.quantize_tiles(x, element.dtype, self.tile)
         for part, data in schemes.tensors_of(name, scaled, self.scheme)[0].items():
             write(part, data)
-        loss = Loss()
+        loss = Loss(recoded=exact is not None)
         for index in lines(scaled, PIECE):
             loss.take(x[index], scaled[index].dequantize(np.float64), np.inf)
             advance()
