@@ -43,10 +43,15 @@ class Element:
         return 6 if self.name == "mxint8" else 0
 
     @property
+    def has_sign(self) -> bool:
+        return not self.name.startswith("uint")
+
+    @property
     def max(self) -> float:
         """The greatest value."""
         if self.is_integer:
-            return float((1 << self.width - 1) - 1) / (1 << self.fraction_bits)
+            greatest = (1 << self.width - self.has_sign) - 1
+            return float(greatest) / (1 << self.fraction_bits)
         return number_formats[self.name].max
 
     @property
@@ -57,7 +62,8 @@ class Element:
     def dtype(self) -> np.dtype[Any]:
         """Of an array of elements, one an item: a format's, or int8 or int16."""
         if self.is_integer:
-            return np.dtype(np.int8 if self.width <= 8 else np.int16)
+            sign = "" if self.has_sign else "u"
+            return np.dtype(f"{sign}int{8 if self.width <= 8 else 16}")
         return number_formats[self.name].dtype
 
     @property

@@ -24,7 +24,19 @@ TileFacts = tuple[str, tuple[int, ...], tuple[int, int], str]
 
 
 def facts_of(array: TileArray) -> TileFacts:
-    """What `restore` needs besides the bytes."""
+    """What `restore` needs besides the bytes.
+
+    Raises
+    ------
+    ValueError
+        For an array with zero points or biases.
+    """
+    for name in ("zero_points", "biases"):
+        if getattr(array, name) is not None:
+            raise ValueError(
+                f"an array of tiles with {name} cannot be stored as facts and bytes:"
+                " save it with td.safetensors.save, or the values (dequantize())"
+            )
     return array.format, array.shape, array.tile, array.scale_format
 
 
@@ -60,7 +72,7 @@ def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
     items = buffer[:codes].reshape(shape)
     if element.is_integer:
         items = items.view(element.dtype)
-    return TileArray.from_codes(element.dtype, items, scales, sizes)
+    return TileArray.from_codes(format, items, scales, sizes)
 
 
 def _little(x: NDArray[Any]) -> NDArray[Any]:

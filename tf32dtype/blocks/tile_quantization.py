@@ -120,7 +120,7 @@ def quantize_tiles(
         if element.is_integer:
             np.rint(quotients, out=quotients)
         codes[matrix][rows] = quotients
-    return TileArray.from_codes(element.dtype, codes, scales, sizes)
+    return TileArray.from_codes(element.name, codes, scales, sizes)
 
 
 def greatest(x: NDArray[np.float32], tile: tuple[int, int]) -> NDArray[np.float32]:

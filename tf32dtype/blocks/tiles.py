@@ -14,7 +14,7 @@ from .._formats.codes import bits, from_bits
 from .._formats.table import UnknownFormat, formats, own_array
 from .._formats.table import find as find_format
 from .._formats.typed import FormatLike
-from .formats import Element, elements
+from .formats import Element
 from .layout import integer
 from .products import matmul
 from .scaled import HostScaled
@@ -23,8 +23,12 @@ from .scaled import HostScaled
 Tile = tuple[int | None, int | None]
 
 TileScaleFormat = Literal["float32", "bfloat16", "float16", "float8_e8m0fnu"]
-#: A format of one byte, or int8.
-TileElement = FormatLike | Literal["int8"]
+TileInteger = Literal["int8", "uint8", "int4", "uint4"]
+#: A format of one byte, or integers.
+TileElement = FormatLike | TileInteger
+
+#: Integers of 4 bits take a byte each, as all elements do.
+INTEGERS = {name: Element(name, int(name[-1])) for name in get_args(TileInteger)}
 
 SCALE_FORMATS = get_args(TileScaleFormat)
 #: What is worked on at a time, so that it stays in a cache.
@@ -39,8 +43,9 @@ class TileArray(HostScaled):
     `tf32dtype.blocks.quantize_tiles` makes them, and `from_codes` of data that exist:
     the 128 x 128 tiles of DeepSeek's weights and the 1 x 128 of its activations; with
     ``tile=(1, None)`` each row has a scale, with ``tile=(None, None)`` each matrix. A
-    value is its element times the scale of its tile. Elements lie one a byte, whatever
-    their bits; both parts are read-only.
+    value is its element times the scale of its tile. Integers may have zero points or
+    biases too, one a tile: (element - zero point) * scale, element * scale + bias.
+    Elements lie one a byte, whatever their bits; all parts are read-only.
 
     NumPy functions do not take these arrays, but for `np.asarray` (the values as
     float32) and `np.matmul`, which multiplies the values as float32 (see `matmul`).
@@ -50,12 +55,15 @@ class TileArray(HostScaled):
     quantize_tiles, BlockArray
     """
 
-    __slots__ = ("_elements", "_scales", "_tile")
+    __slots__ = ("_elements", "_format", "_offsets", "_scales", "_tile")
     __hash__: ClassVar[None] = None  # type: ignore[assignment]  # like an ndarray
 
     _elements: NDArray[Any]
     _scales: NDArray[Any]
     _tile: tuple[int, int]
+    _format: str
+    #: zero points if integers, else biases
+    _offsets: NDArray[Any] | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -65,34 +73,52 @@ class TileArray(HostScaled):
 
     @classmethod
     def _of(
-        cls, codes: NDArray[Any], scales: NDArray[Any], tile: tuple[int, int]
+        cls,
+        format: str,
+        tile: tuple[int, int],
+        codes: NDArray[Any],
+        scales: NDArray[Any],
+        offsets: NDArray[Any] | None = None,
     ) -> Self:
         self = object.__new__(cls)
+        self._format, self._tile = format, tile
         self._elements, self._scales = codes.view(), scales.view()
-        self._elements.flags.writeable = self._scales.flags.writeable = False
-        self._tile = tile
+        self._offsets = None if offsets is None else offsets.view()
+        for part in self._parts:
+            part.flags.writeable = False
         return self
 
     @classmethod
     def from_codes(
         cls,
-        format: TileElement,
+        format: TileElement | str,
         codes: ArrayLike,
         scales: ArrayLike,
         tile: Tile = (128, 128),
+        *,
+        zero_points: ArrayLike | None = None,
+        biases: ArrayLike | None = None,
     ) -> TileArray:
         """An array of codes and scales that exist, as checkpoints hold them.
 
         Parameters
         ----------
         format : str, dtype or type
-            Of the elements: int8, or a format of one byte or less that has a sign.
+            Of the elements: int8, uint8, int4 or uint4, or a format of one byte or less
+            that has a sign.
         codes : array_like, shape (..., m, n)
-            Of that dtype; or integers, codes as `tf32dtype.bits` has them.
+            Of that dtype, int8 or uint8 for integers of 4 bits; or integers, codes as
+            `tf32dtype.bits` has them.
         scales : array_like, shape (..., ceil(m / rows), ceil(n / columns))
             float32, bfloat16, float16 or float8_e8m0fnu.
         tile : tuple of two int or None
             Rows and columns that share a scale; None stands for all.
+        zero_points : array_like, optional
+            Of the scales' shape and the elements' dtype, for integers: what is
+            subtracted from the elements of a tile.
+        biases : array_like, optional
+            Of the scales' shape and dtype, for integers: what is added to the elements
+            times the scale.
 
         Returns
         -------
@@ -118,6 +144,7 @@ class TileArray(HostScaled):
             raise TypeError(
                 one_of("dtype of scales", factors.dtype.name, SCALE_FORMATS)
             )
+        _check_range(items, element, "codes")
         sizes = checked_tile(tile, items.shape)
         wanted = grid(items.shape, sizes)
         if factors.shape != wanted:
@@ -125,14 +152,15 @@ class TileArray(HostScaled):
                 f"scales must have shape {wanted} for codes of shape {items.shape} in"
                 f" tiles of {sizes[0]} x {sizes[1]}; got {factors.shape}"
             )
-        return cls._of(items, factors, sizes)
+        offsets = _offsets(element, factors, zero_points, biases)
+        return cls._of(element.name, sizes, items, factors, offsets)
 
     # -- facts -------------------------------------------------------------------
 
     @property
     def format(self) -> str:
         """Name of the elements' format."""
-        return self._elements.dtype.name
+        return self._format
 
     @property
     def scale_format(self) -> str:
@@ -160,8 +188,8 @@ class TileArray(HostScaled):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of elements and scales."""
-        return self._elements.nbytes + self._scales.nbytes
+        """Bytes of elements, scales, and zero points or biases."""
+        return sum(part.nbytes for part in self._parts)
 
     # -- parts -------------------------------------------------------------------
 
@@ -174,6 +202,20 @@ class TileArray(HostScaled):
     def scales(self) -> NDArray[Any]:
         """(..., ceil(m / rows), ceil(n / columns)); read-only."""
         return self._scales
+
+    @property
+    def zero_points(self) -> NDArray[np.integer[Any]] | None:
+        """What is subtracted from the elements of each tile; None: nothing."""
+        return self._offsets if self._has_zero_points else None
+
+    @property
+    def biases(self) -> NDArray[Any] | None:
+        """What is added to the values of each tile; None: nothing."""
+        return None if self._has_zero_points else self._offsets
+
+    @property
+    def _has_zero_points(self) -> bool:
+        return self._offsets is not None and self._offsets.dtype.kind in "iu"
 
     @property
     def block_scales(self) -> NDArray[np.float32]:
@@ -200,7 +242,8 @@ class TileArray(HostScaled):
             For another index, and one that takes a tile apart.
         """
         of_elements, of_scales = self._indices(key)
-        return self._of(self._elements[of_elements], self._scales[of_scales], self.tile)
+        parts = (part[of_scales] for part in self._parts[1:])
+        return self._of(self.format, self.tile, self._elements[of_elements], *parts)
 
     def _indices(self, key: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         entries = list(key) if isinstance(key, tuple) else [key]
@@ -240,8 +283,8 @@ class TileArray(HostScaled):
     @property
     def mT(self) -> Self:
         """The array with its last two axes exchanged."""
-        codes, scales = (part.swapaxes(-1, -2) for part in self._parts)
-        return self._of(codes, scales, (self.tile[1], self.tile[0]))
+        parts = (part.swapaxes(-1, -2) for part in self._parts)
+        return self._of(self.format, (self.tile[1], self.tile[0]), *parts)
 
     # -- values ------------------------------------------------------------------
 
@@ -249,14 +292,24 @@ class TileArray(HostScaled):
         if out is None:
             out = np.empty(self.shape, wanted)
         # Products of 8 and 24 bits are exact in float64, in float32 rounded once.
-        exact = np.dtype(np.float32 if wanted == np.float32 else np.float64)
+        single = wanted == np.float32 and self.biases is None
+        exact = np.dtype(np.float32 if single else np.float64)
         with errors_at_caller("cast"):
             for matrix, rows in bands(self.shape):
                 values = self._elements[matrix][rows].astype(exact)
-                with np.errstate(all="ignore"):  # what is beyond float32 is Inf
-                    scaled(np.multiply, values, self._scales[matrix], rows, self.tile)
+                for operation, factors in self._steps(wanted):
+                    with np.errstate(all="ignore"):  # what is beyond float32 is Inf
+                        scaled(operation, values, factors[matrix], rows, self.tile)
                 out[matrix][rows] = values
         return out
+
+    def _steps(self, wanted: np.dtype[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """What is done to the elements, and with which numbers of each tile."""
+        if self.zero_points is not None:
+            yield np.subtract, self.zero_points
+        yield np.multiply, self._scales
+        if self.biases is not None:
+            yield np.add if wanted == np.float64 else _add_to_odd, self.biases
 
     @staticmethod
     def _product(a: Any, b: Any, **options: Any) -> Any:
@@ -268,23 +321,59 @@ class TileArray(HostScaled):
         """Whether both are the same: formats, shapes, tiles and all bits. One bool."""
         if not isinstance(other, TileArray):
             return NotImplemented
-        return self.tile == other.tile and all(
+        facts = [(x.format, x.tile, len(x._parts)) for x in (self, other)]
+        return facts[0] == facts[1] and all(
             mine.dtype == its.dtype and np.array_equal(_raw(mine), _raw(its))
             for mine, its in zip(self._parts, other._parts, strict=True)
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TileArray.from_codes, (self.format, *self._parts, self.tile)
+        return _restored, (self.format, self.tile, *self._parts)
 
     @property
-    def _parts(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self._elements, self._scales
+    def _parts(self) -> tuple[NDArray[Any], ...]:
+        parts = (self._elements, self._scales)
+        return parts if self._offsets is None else (*parts, self._offsets)
 
     def __repr__(self) -> str:
+        also = ""
+        if self._offsets is not None:
+            also = f", {'zero points' if self._has_zero_points else 'biases'}"
         return (
             f"TileArray({self.format!r}, shape={self.shape}, tile={self.tile}, "
-            f"scale_format={self.scale_format!r})"
+            f"scale_format={self.scale_format!r}{also})"
         )
+
+
+def _restored(
+    format: str,
+    tile: tuple[int, int],
+    codes: NDArray[Any],
+    scales: NDArray[Any],
+    offsets: NDArray[Any] | None = None,
+) -> TileArray:
+    """Of a pickle."""
+    return TileArray.from_codes(format, codes, scales, tile, **kinds_of(offsets))
+
+
+def kinds_of(offsets: NDArray[Any] | None) -> dict[str, Any]:
+    """Offsets as a keyword of `TileArray.from_codes`."""
+    if offsets is None:
+        return {}
+    return {"zero_points" if offsets.dtype.kind in "iu" else "biases": offsets}
+
+
+def _add_to_odd(
+    x: NDArray[np.float64], y: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
+    """x + y rounded to odd, which another rounding to fewer bits leaves right."""
+    total = x + y
+    part = total - x
+    error = (x - (total - part)) + (y - part)
+    is_even = total.view(np.int64) & 1 == 0
+    toward = np.copysign(np.inf, error)
+    moved = (error != 0) & is_even & np.isfinite(total)
+    out[...] = np.where(moved, np.nextafter(total, toward), total)
 
 
 # -- tiles -----------------------------------------------------------------------
@@ -330,13 +419,56 @@ def tile_columns(x: NDArray[Any], width: int) -> tuple[NDArray[Any], NDArray[Any
 
 def checked_element(which: object) -> Element:
     """What elements may be: numbers of a format, or integers."""
-    if which in ("int8", np.int8):
-        return elements["int8"]
+    if isinstance(which, str) and which in INTEGERS:
+        return INTEGERS[which]
+    if which in (np.int8, np.uint8):
+        return INTEGERS[np.dtype(which).name]
     row = find_format(which)
     if row.itemsize > 1 or not row.signed:
         known = [r.name for r in formats.values() if r.itemsize == 1 and r.signed]
-        raise UnknownFormat(one_of("format of tiles", row.name, (*known, "int8")))
+        raise UnknownFormat(one_of("format of tiles", row.name, (*known, *INTEGERS)))
     return Element(row.name, row.bits)
+
+
+def _check_range(items: NDArray[Any], element: Element, name: str) -> None:
+    """Of integers of fewer bits than their dtype has."""
+    if not element.is_integer or element.width == 8:
+        return
+    most = int(element.max)
+    least = -most - 1 if element.has_sign else 0
+    outside = (items < least) | (items > most)
+    if outside.any():
+        value = int(items[outside].flat[0])
+        raise ValueError(
+            f"{name} must be {element.name} values from {least} to {most}; got {value}"
+        )
+
+
+def _offsets(
+    element: Element,
+    scales: NDArray[Any],
+    zero_points: ArrayLike | None,
+    biases: ArrayLike | None,
+) -> NDArray[Any] | None:
+    if zero_points is None and biases is None:
+        return None
+    if not element.is_integer or (zero_points is not None and biases is not None):
+        raise ValueError(
+            "zero_points or biases, not both, must only be given for integer elements;"
+            f" got {element.name}"
+        )
+    name = "biases" if zero_points is None else "zero_points"
+    wanted = scales.dtype if zero_points is None else element.dtype
+    found = own_array(biases if zero_points is None else zero_points)
+    if found.dtype.newbyteorder("=") != wanted.newbyteorder("="):
+        raise TypeError(f"{name} must be an array of {wanted}; got {found.dtype}")
+    if found.shape != scales.shape:
+        raise ValueError(
+            f"{name} must have the shape of scales, {scales.shape}; got {found.shape}"
+        )
+    if zero_points is not None:
+        _check_range(found, element, name)
+    return found
 
 
 def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
