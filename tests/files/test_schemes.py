@@ -235,7 +235,8 @@ def test_checkpoints(case, tmp_path):
     td.safetensors.save(tmp_path / "c", loaded)
     again = td.safetensors.load(tmp_path / "c", blocks=True, mmap=False)
     assert again["a.weight"] == weight
-    plain = td.safetensors.load(tmp_path / "a")
+    with pytest.warns(UserWarning, match="1 tensor, such as .* not applied"):
+        plain = td.safetensors.load(tmp_path / "a")
     assert plain.keys() == tensors.keys() | others.keys(), "blocks are asked for"
 
 
@@ -269,7 +270,8 @@ def test_which_of_two_that_fit():
         ((300, 64, "F32", (1, 1)), ("float8_e4m3fn", (300, 64))),
     ]:
         m, n, kind, shape = entries
-        (group,) = schemes.find({"a": ("F8_E4M3", (m, n)), "a_scale": (kind, shape)})
+        tensors = {"a": ("F8_E4M3", (m, n)), "a_scale": (kind, shape)}
+        (group,) = schemes.find(schemes.Evidence(tensors)).groups
         tile = facts[1] and group.facts.sizes
         assert (group.format, tile) == facts
 
@@ -367,7 +369,10 @@ def test_torchao_that_is_not_plain(old, new, tmp_path):
     _, tensors, _, _, metadata = torchao("mxfp8_e4m3")
     metadata["a.weight"] = metadata["a.weight"].replace(old, new)
     td.safetensors.save(tmp_path / "a", tensors, metadata=metadata)
-    assert td.safetensors.load(tmp_path / "a", blocks=True).keys() == tensors.keys()
+    with pytest.raises(
+        ValueError, match=r"tensor 'a\._weight_qdata' .* no known scheme"
+    ):
+        td.safetensors.load(tmp_path / "a", blocks=True)
 
 
 # -- this package's own ------------------------------------------------------
@@ -473,26 +478,34 @@ def test_a_tensor_scale_that_is_no_reciprocal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("case", "change"),
+    ("case", "change", "refused"),
     [
-        ("mxfp8, vllm", {"a.weight_scale": None}),
-        ("mxfp8, vllm", {"a.weight": None}),
-        ("mxfp8, vllm", {"a.weight_scale": np.ones((5, 2), np.uint8)}),
-        ("mxfp8, vllm", {"a.weight_scale": np.ones((5, 3), np.int8)}),
-        ("mxfp8, vllm", {"a.weight": np.ones((5, 96), np.float32)}),
-        ("mxfp4, vllm", {"a.weight_packed": np.ones((5, 47), np.uint8)}),
-        ("mxfp4, vllm", {"a.weight": np.ones(3)}),
-        ("mxfp4, gpt-oss", {"a.weight_blocks": np.ones((2, 6, 2, 15), np.uint8)}),
-        ("nvfp4, vllm", {"a.weight_global_scale": None}),
-        ("nvfp4, modelopt", {"a.weight_scale_2": np.ones(2, np.float32)}),
-        ("nvfp4, modelopt", {"a.weight_scale_2": np.ones((), np.float64)}),
-        ("deepseek", {"a.weight_scale_inv": np.ones((3, 3), np.float32)}),
-        ("rows", {"a.weight_scale": np.ones((299, 1), np.float32)}),
-        ("matrix, modelopt", {"a.weight": np.ones(3, td.float8_e4m3fn)}),
+        ("mxfp8, vllm", {"a.weight_scale": None}, None),
+        ("mxfp8, vllm", {"a.weight": None}, None),
+        ("mxfp8, vllm", {"a.weight_scale": np.ones((5, 2), np.uint8)}, "a.weight"),
+        ("mxfp8, vllm", {"a.weight_scale": np.ones((5, 3), np.int8)}, "a.weight"),
+        ("mxfp8, vllm", {"a.weight": np.ones((5, 96), np.float32)}, None),
+        (
+            "mxfp4, vllm",
+            {"a.weight_packed": np.ones((5, 47), np.uint8)},
+            "a.weight_packed",
+        ),
+        ("mxfp4, vllm", {"a.weight": np.ones(3)}, "a.weight_packed"),
+        (
+            "mxfp4, gpt-oss",
+            {"a.weight_blocks": np.ones((2, 6, 2, 15), np.uint8)},
+            "a.weight_blocks",
+        ),
+        ("nvfp4, vllm", {"a.weight_global_scale": None}, "a.weight_packed"),
+        ("nvfp4, modelopt", {"a.weight_scale_2": np.ones(2, np.float32)}, "a.weight"),
+        ("nvfp4, modelopt", {"a.weight_scale_2": np.ones((), np.float64)}, "a.weight"),
+        ("deepseek", {"a.weight_scale_inv": np.ones((3, 3), np.float32)}, "a.weight"),
+        ("rows", {"a.weight_scale": np.ones((299, 1), np.float32)}, "a.weight"),
+        ("matrix, modelopt", {"a.weight": np.ones(3, td.float8_e4m3fn)}, "a.weight"),
     ],
 )
-def test_incomplete(case, change, tmp_path):
-    """Plain tensors, unless the weight is asked for by its name."""
+def test_incomplete(case, change, refused, tmp_path):
+    """Codes whose scales do not fit are refused; tensors without scales are plain."""
     tensors = CASES[case]().tensors
     for name, array in change.items():
         if array is None:
@@ -500,20 +513,26 @@ def test_incomplete(case, change, tmp_path):
         else:
             tensors[name] = array
     td.safetensors.save(tmp_path / "a", tensors)
-    found = td.safetensors.load(tmp_path / "a", blocks=True)
-    assert found.keys() == tensors.keys()
+    codes = td.safetensors.load(tmp_path / "a", blocks=False)
+    assert codes.keys() == tensors.keys()
     for name, array in tensors.items():
-        same(found[name], array)
-    scales = [name for name in tensors if "_scale" in name]
-    if scales and "a.weight" not in change and len(tensors) > 1:
-        with pytest.raises(ValueError, match="is not in a known scheme") as caught:
-            td.safetensors.load(tmp_path / "a", blocks=True, names="a.weight")
-        text = str(caught.value)
-        assert str(tmp_path / "a") in text
-        assert all(name in text for name in scales if name.endswith("scale"))
-    assert td.safetensors.load(tmp_path / "a", blocks=True, names="a.*").keys() == (
-        tensors.keys()
-    )
+        same(codes[name], array)
+    if refused is None:
+        for blocks in (None, True):
+            found = td.safetensors.load(tmp_path / "a", blocks=blocks)
+            assert found.keys() == tensors.keys()
+        return
+    with pytest.raises(ValueError, match="no known scheme") as caught:
+        td.safetensors.load(tmp_path / "a", blocks=True)
+    text = str(caught.value)
+    assert f"{tmp_path / 'a'}: tensor {refused!r} of " in text
+    scales = [name for name in tensors if name.endswith("scale")]
+    assert all(name in text for name in scales)
+    others = [name for name in tensors if name != refused]
+    if others:
+        td.safetensors.load(tmp_path / "a", blocks=True, names=others)
+    with pytest.warns(UserWarning, match="1 tensor, such as"):
+        td.safetensors.load(tmp_path / "a")
 
 
 def test_names(tmp_path):
@@ -525,7 +544,7 @@ def test_names(tmp_path):
         "b",
         "a.weight",
     ]
-    assert list(load(tmp_path / "a", names="a.*")) == [
+    assert list(load(tmp_path / "a", names="a.*", blocks=False)) == [
         name for name in tensors if name != "b"
     ]
     with pytest.raises(KeyError, match=r"Did you mean a\.weight\?"):
@@ -550,7 +569,7 @@ def test_damaged_scales(case, name, value, text, tmp_path):
     with pytest.raises(ValueError, match=text) as caught:
         td.safetensors.load(tmp_path / "a", blocks=True)
     assert f"{tmp_path / 'a'}: weight 'a.weight'" in str(caught.value)
-    td.safetensors.load(tmp_path / "a")
+    td.safetensors.load(tmp_path / "a", blocks=False)
 
 
 def test_negative_scales(tmp_path):
@@ -594,11 +613,11 @@ def test_hostile_metadata(text, tmp_path):
         if "tf32dtype.blocks" in metadata and text.startswith('{"a"'):
             with pytest.raises(ValueError, match="the codes and scales of 'a' do not"):
                 td.safetensors.load(tmp_path / "a", blocks=True)
-            others = td.safetensors.load(tmp_path / "a", names="a.codes", blocks=True)
+            others = td.safetensors.load(tmp_path / "a", names="a.codes", blocks=False)
             assert np.array_equal(others["a.codes"], tensors["a.codes"])
             continue
-        found = td.safetensors.load(tmp_path / "a", blocks=True)
-        assert found.keys() == tensors.keys()
+        with pytest.raises(ValueError, match="no known scheme"):
+            td.safetensors.load(tmp_path / "a", blocks=True)
 
 
 def write(path: Path, tensors: Tensors, metadata: dict[str, str]) -> None:

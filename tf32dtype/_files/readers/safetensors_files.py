@@ -16,18 +16,15 @@ def read(path: str) -> TensorFile:
     Weights whose scales are tensors of their own are one tensor each.
     """
     file = open_safetensors(path)
-    entries = {name: (file.stored_as(name), file.info(name).shape) for name in file}
-    groups = {}
-    inside: set[str] = set()
-    for group in schemes.find(entries, file.metadata):
-        inside.update(group.members)
-        groups[group.members[0]] = group
+    found = file.found()
+    groups = {group.members[0]: group for group in found.groups}
+    inside = {name for group in found.groups for name in group.members}
     tensors = []
     for name in file:
         if name in groups:
             tensors.append(_weight(file, groups[name]))
         elif name not in inside:
-            tensors.append(_tensor(file, name, schemes.why_not(name, entries) or ""))
+            tensors.append(_tensor(file, name, found.refused.get(name, "")))
     return TensorFile(
         "safetensors", file.files, tensors, metadata=file.metadata, close=file.close
     )

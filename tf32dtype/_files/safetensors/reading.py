@@ -16,7 +16,7 @@ from .file import File
 
 if TYPE_CHECKING:
     from .scheme_rows import Scaled
-    from .schemes import Group
+    from .schemes import Found, Group
 
 Path = str | os.PathLike[str]
 
@@ -146,6 +146,10 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         Each has `format`, `shape`, `scheme` and `members`, the names of its tensors;
         `weight.read(tensors.__getitem__)` is an array of blocks or tiles.
         """
+        return {group.name: group for group in self.found().groups}
+
+    def found(self) -> Found:
+        """The weights that have scales, and the tensors that may have some."""
         from .weights import find  # who asks for none need not pay for it
 
         return find(self, [file.metadata for file in self._files.values()])
@@ -223,7 +227,7 @@ def load(
     *,
     mmap: bool = ...,
     names: str | Iterable[str] | None = ...,
-    blocks: Literal[False] = ...,
+    blocks: Literal[False] | None = ...,
 ) -> dict[str, NDArray[Any]]: ...
 @overload
 def load(
@@ -238,7 +242,7 @@ def load(
     *,
     mmap: bool = True,
     names: str | Iterable[str] | None = None,
-    blocks: bool = False,
+    blocks: bool | None = None,
 ) -> Mapping[str, NDArray[Any] | Scaled]:
     """Read tensors of a safetensors file, or of a checkpoint of several.
 
@@ -256,10 +260,12 @@ def load(
         read all into arrays of their own, which can be written.
     names : str or iterable of str, optional
         Names of tensors, or patterns as in file names: `"model.layers.0.*"`.
-    blocks : bool
-        Weights that have scales in tensors of their own become arrays of blocks
+    blocks : bool, optional
+        True: weights that have scales in tensors of their own become arrays of blocks
         (`~tf32dtype.blocks.BlockArray`) or of tiles (`~tf32dtype.blocks.TileArray`),
-        under the weight's name, by which `names` chooses them too.
+        under the weight's name, by which `names` chooses them too. False: their codes
+        and scales are arrays like others. If nothing is said, they are too, and a
+        warning tells that there are some.
 
     Returns
     -------
@@ -274,12 +280,16 @@ def load(
     KeyError
         For a name that is no tensor's, and a pattern of none; it offers those near.
     ValueError, OSError
-        As `open`. With `blocks` ValueError also for a weight whose scales are damaged,
-        and for a name (no pattern) of one whose scales are those of no known scheme.
+        As `open`. With ``blocks=True`` ValueError also for a weight whose scales are
+        damaged, and for codes whose scales are those of no known scheme or fit several.
     """
     with open(path, mmap=mmap) as tensors:
         if blocks:
             from .weights import load_with_weights
 
             return load_with_weights(tensors, names, sharded.find(os.fspath(path)))
+        if blocks is None:
+            from .weights import warn_of_codes
+
+            warn_of_codes(tensors, sharded.find(os.fspath(path)))
         return {name: tensors[name] for name in tensors.select(names)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -18,10 +18,9 @@ from ...blocks.formats import formats as block_formats
 from ...blocks.layout import checked_block_size
 from ...blocks.tiles import TileArray, checked_element, grid, scale_dtype
 from .dtypes import kind_of
-from .scheme_rows import Arrays, Facts, Form, Member, Row, Scaled, in_pattern, native
+from .scheme_evidence import Evidence, Form, Metadata, parsed
+from .scheme_rows import Arrays, Facts, Member, Row, Scaled, native
 from .scheme_table import TORCHAO
-
-Metadata = Mapping[str, str]
 
 OWN = "tf32dtype"
 #: A JSON object: the facts of each weight by its name.
@@ -41,10 +40,12 @@ class OwnRow(Row):
     scales' format, the tensor's scale. Tiles: codes, a byte each, and scales.
     """
 
-    def infer(self, form: Form) -> Iterator[Facts]:
+    def _inferred(self, form: Form) -> Iterator[Facts]:
         return iter(())
 
     def refusal(self, facts: Facts) -> str | None:
+        if facts.offsets:
+            return f"the scheme does not have {facts.offsets.replace('_', ' ')}"
         return None
 
     def members(self, name: str, facts: Facts) -> dict[str, Member]:
@@ -69,12 +70,11 @@ class OwnRow(Row):
 
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
         if facts.tile is not None:
-            codes = arrays["codes"]
-            if facts.format == "int8":
-                codes = codes.view(np.int8)
-            scales = arrays["scales"]
+            codes, scales = arrays["codes"], arrays["scales"]
             element = checked_element(facts.format)
-            return TileArray.from_codes(element.dtype, codes, scales, facts.tile)
+            if element.is_integer:
+                codes = codes.view(element.dtype)
+            return TileArray.from_codes(element.name, codes, scales, facts.tile)
         number = int(arrays["scale_format"][0])
         if number >= len(_SCALE_FORMATS):
             raise ValueError(
@@ -94,7 +94,7 @@ class OwnRow(Row):
 
     def write(self, array: Scaled) -> dict[str, NDArray[Any]]:
         if isinstance(array, TileArray):
-            is_integer = array.format == "int8"
+            is_integer = array.elements.dtype.kind in "iu"
             codes = array.elements if is_integer else bits(array.elements)
             return {"codes": codes.view(np.uint8), "scales": native(array.scales)}
         found: dict[str, NDArray[Any]] = {"codes": array.codes, "scales": array.scales}
@@ -124,27 +124,25 @@ def _plan(facts: Facts, scale_format: str, tensor_scale: float) -> layout.Layout
 # -- what is said ---------------------------------------------------------------
 
 
-def said(
-    metadata: Metadata, entries: Mapping[str, Form]
-) -> Iterator[tuple[str, Row, Facts]]:
+def said(evidence: Evidence) -> Iterator[tuple[str, Row, Facts]]:
     """Names of weights, and what metadata and codes say of them, not yet believed."""
+    metadata = evidence.metadata
     for name, given in _object(metadata.get(OWN_KEY)).items():
         facts = _own_facts(given)
         if facts is not None:
             yield name, _OWN_ROW, facts
-    names = _parsed(metadata.get(_TORCHAO_KEY))
+    names = parsed(metadata.get(_TORCHAO_KEY))
     for name in names if isinstance(names, list) else ():
         if not isinstance(name, str):
             continue
         given = _object(metadata.get(name))
         for row in TORCHAO:
-            codes = entries.get(in_pattern(row.codes, name))
-            for facts in () if codes is None else row.infer(codes):
+            for facts in row.infer(name, evidence):
                 if _agrees(given, _torchao_object(facts)):
                     yield name, row, facts
 
 
-def described(metadata: Metadata, entries: Mapping[str, Form]) -> list[str]:
+def described(metadata: Metadata, names: Set[str]) -> list[str]:
     """Return the names of weights that this package's metadata describes.
 
     The description may be wrong, but a tensor of the name exists.
@@ -152,7 +150,7 @@ def described(metadata: Metadata, entries: Mapping[str, Form]) -> list[str]:
     return [
         name
         for name in _object(metadata.get(OWN_KEY))
-        if {f"{name}.codes", f"{name}.scales"} & entries.keys()
+        if {f"{name}.codes", f"{name}.scales"} & names
     ]
 
 
@@ -182,7 +180,7 @@ def join(several: Iterable[Metadata]) -> dict[str, str]:
     for metadata in several:
         joined |= metadata
         own |= _object(metadata.get(OWN_KEY))
-        more = _parsed(metadata.get(_TORCHAO_KEY))
+        more = parsed(metadata.get(_TORCHAO_KEY))
         names += more if isinstance(more, list) else []
     if own:
         joined[OWN_KEY] = json.dumps(own)
@@ -289,13 +287,5 @@ def _agrees(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    found = _parsed(text)
+    found = parsed(text)
     return found if isinstance(found, dict) else {}
-
-
-def _parsed(text: str | None) -> Any:
-    """What JSON says; None if it is none."""
-    try:
-        return None if text is None else json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,22 +11,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._formats import bit_packing
 from ..._formats.aliases import BlockFormatName
 from ...blocks.array import BlockArray
 from ...blocks.formats import POWERS, Element, elements
 from ...blocks.formats import formats as block_formats
-from ...blocks.tiles import Tile, TileArray, checked_element, checked_tile, grid
-from .dtypes import kind_of
+from ...blocks.scale_layouts import (
+    ScaleLayout,
+    padded_shape,
+    swizzle_scales,
+    unswizzle_scales,
+)
+from ...blocks.tiles import Tile, TileArray, checked_tile, grid
+from .dtypes import KINDS, kind_of
+from .scheme_evidence import MARKER, Evidence, Form, Shape
 
-Shape = tuple[int, ...]
 Scaled = BlockArray | TileArray
-#: The name of a dtype, and a shape.
-Form = tuple[str, Shape]
 Arrays = Mapping[str, NDArray[Any]]
 
 #: Dtypes of scales: of powers of two, which most files have as bytes, and of NVFP4's.
 POWER_SCALES = ("U8", "F8_E8M0")
 UE4M3_SCALES = ("F8_E4M3",)
+#: What arrays of tiles may have besides scales.
+_OFFSETS = ("zero_points", "biases")
 #: Why a row cannot store a weight of another row's format.
 OTHER_FORMAT = "the scheme does not have this format"
 #: The dtypes of scales that multiply tiles.
@@ -58,6 +66,8 @@ class Facts:
     tile: Tile | None = None
     #: of the scales of tiles
     scale_format: str = "float32"
+    #: what tiles have besides: "zero_points", "biases"
+    offsets: str = ""
 
     @classmethod
     def of(cls, array: Scaled) -> Facts:
@@ -67,6 +77,9 @@ class Facts:
                 array.shape,
                 tile=array.tile,
                 scale_format=array.scale_format,
+                offsets=next(
+                    (x for x in _OFFSETS if getattr(array, x) is not None), ""
+                ),
             )
         return cls(array.format, array.shape, array.axis, array.block_size)
 
@@ -79,7 +92,8 @@ class Facts:
         if self.tile is None:
             return f"{self.format} blocks of shape {self.shape}"
         rows, columns = self.sizes
-        return f"{self.format} tiles of {rows} x {columns}, shape {self.shape}"
+        also = f" with {self.offsets.replace('_', ' ')}" if self.offsets else ""
+        return f"{self.format} tiles of {rows} x {columns}{also}, shape {self.shape}"
 
 
 class Member(NamedTuple):
@@ -100,8 +114,31 @@ class Row:
     codes: str
     scales: str
 
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """What the marker of a module says of such a weight; empty: it has none."""
+        return ()
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        """What two rows must share to read the same tensors alike."""
+        return (type(self),)
+
+    def name_of(self, scales: str) -> str | None:
+        """The weight whose scales have this name; None for names of other tensors."""
+        suffix = in_pattern(self.scales, "")
+        if not scales.endswith(suffix):
+            return None
+        first = scales.removesuffix(suffix)
+        return first if "{name}" in self.scales else self.codes.format(module=first)
+
+    def infer(self, name: str, evidence: Evidence) -> Iterator[Facts]:
+        """What weights the tensors of this name may be."""
+        form = evidence.entries.get(in_pattern(self.codes, name))
+        return iter(()) if form is None else self._inferred(form)
+
     @abstractmethod
-    def infer(self, form: Form) -> Iterator[Facts]:
+    def _inferred(self, form: Form) -> Iterator[Facts]:
         """What weights may have codes of this dtype and shape."""
 
     @abstractmethod
@@ -135,6 +172,22 @@ class BlockRow(Row):
     #: codes have an axis of blocks, and one of the bytes of a block
     has_block_axis: bool = False
     scale_kinds: tuple[str, ...] = POWER_SCALES
+    #: of packed codes, whose first byte is the lowest of an item
+    packed_kind: str = "U8"
+    #: the first of two codes of 4 bits is in the high half of a byte
+    is_high_first: bool = False
+    #: how scales are ordered; None: row by row
+    scale_layout: ScaleLayout | None = None
+    #: the format by which ComfyUI's marker calls it
+    marker: str | None = None
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return () if self.marker is None else (self.marker,)
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        return BlockRow, self.is_high_first, self.scale_layout, self.divides
 
     @property
     def _element(self) -> Element:
@@ -144,17 +197,26 @@ class BlockRow(Row):
     def _block(self) -> int:
         return block_formats[self.format].block_size
 
-    def infer(self, form: Form) -> Iterator[Facts]:
+    @property
+    def _is_packed(self) -> bool:
+        return self._element.width < 8 or self.packed_kind != "U8"
+
+    def _inferred(self, form: Form) -> Iterator[Facts]:
         kind, shape = form
         width, block = self._element.width, self._block
         if kind == _kind(self._element.dtype):
             logical = shape
-        elif kind != "U8" or width == 8 or len(shape) < 1 + self.has_block_axis:
+        elif (
+            kind != self.packed_kind
+            or not self._is_packed
+            or len(shape) < 1 + self.has_block_axis
+        ):
             return
         elif self.has_block_axis:
             logical = (*shape[:-2], shape[-2] * block)
         else:
-            logical = (*shape[:-1], shape[-1] * 8 // width)
+            item = KINDS[kind].bits
+            logical = (*shape[:-1], shape[-1] * item // width)
         if logical and logical[-1] % block == 0:
             yield Facts(self.format, logical)
 
@@ -177,11 +239,14 @@ class BlockRow(Row):
         width, blocks = self._element.width, length // self._block
         own = (_kind(self._element.dtype), facts.shape)
         codes: tuple[Form, ...] = (own,)
-        if width < 8:
-            size = (self._block * width // 8,)
+        if self._is_packed:
+            size = (self._block * width // KINDS[self.packed_kind].bits,)
             packed = (blocks, *size) if self.has_block_axis else (blocks * size[0],)
-            codes = (("U8", (*others, *packed)), own)
-        scales = [(kind, (*others, blocks)) for kind in self.scale_kinds]
+            codes = ((self.packed_kind, (*others, *packed)), own)
+        of_scales: Shape = (*others, blocks)
+        if self.scale_layout is not None and len(of_scales) > 1:
+            of_scales = padded_shape(of_scales, self.scale_layout)
+        scales = [(kind, of_scales) for kind in self.scale_kinds]
         found = {
             "codes": Member(in_pattern(self.codes, name), codes),
             "scales": Member(in_pattern(self.scales, name), tuple(scales)),
@@ -193,29 +258,45 @@ class BlockRow(Row):
                 tuple(("F32", shape) for shape in shapes),
                 self.is_optional,
             )
-        return found
+        return found | _marker(name, self.marker)
 
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
         tensor = 1.0
         if "tensor_scale" in arrays:
             tensor = _tensor_scale(arrays["tensor_scale"], self.divides)
+        codes: NDArray[Any] = arrays["codes"]
+        scales = arrays["scales"]
+        if self._is_packed and codes.dtype != self._element.dtype:
+            packed: NDArray[Any] = _bytes(codes)
+            if self.is_high_first:
+                packed = packed >> 4 | packed << 4
+            is_whole = self._element.width == 8
+            codes = packed.view(self._element.dtype) if is_whole else packed
+        if self.scale_layout is not None:
+            *others, length = facts.shape
+            shape = (*others, length // self._block)
+            scales = unswizzle_scales(scales, shape, self.scale_layout)
         return BlockArray.from_codes(
-            self.format,
-            arrays["codes"],
-            arrays["scales"],
-            shape=facts.shape,
-            tensor_scale=tensor,
+            self.format, codes, scales, shape=facts.shape, tensor_scale=tensor
         )
 
     def write(self, array: BlockArray) -> dict[str, NDArray[Any]]:
-        wanted = POWERS if self.scale_kinds is not UE4M3_SCALES else "ue4m3"
+        wanted = block_formats[self.format].scale_format or POWERS
         if array.scale_format != wanted:
             raise ValueError(f"scale_format must be {wanted}; got {array.scale_format}")
-        found: dict[str, NDArray[Any]] = {"codes": array.codes, "scales": array.scales}
+        codes: NDArray[Any] = array.codes
+        scales: NDArray[Any] = array.scales
+        if self.is_high_first:
+            codes = codes >> 4 | codes << 4
+        if self.scale_layout is not None:
+            scales = swizzle_scales(scales, self.scale_layout)
+        found: dict[str, NDArray[Any]] = {"codes": codes, "scales": scales}
         if self.tensor_scale is not None:
             scale = np.float32(array.tensor_scale)
             found["tensor_scale"] = np.array(divisor(scale) if self.divides else scale)
-        return found
+        elif array.tensor_scale != 1:
+            raise ValueError(f"tensor_scale must be 1; got {array.tensor_scale!r}")
+        return found | _marker_text(self.marker)
 
 
 @dataclass(frozen=True)
@@ -227,8 +308,20 @@ class TileRow(Row):
     scale_kinds: tuple[str, ...] = ("F32", "BF16", "F16")
     #: of the scale of a matrix that is one tile; None: as of all tiles
     one_scale: Shape | None = None
+    #: axes of a matrix's scales, r for rows and c for columns; the first is written
+    axes: tuple[str, ...] = ("rc",)
+    #: the marker of ComfyUI, by format of the elements
+    marked: Mapping[str, str] | None = None
 
-    def infer(self, form: Form) -> Iterator[Facts]:
+    @property
+    def markers(self) -> tuple[str, ...]:
+        return tuple((self.marked or {}).values())
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        return (TileRow,)
+
+    def _inferred(self, form: Form) -> Iterator[Facts]:
         kind, shape = form
         if kind in _TILE_ELEMENTS and len(shape) >= 2:
             for tile in self.tiles:
@@ -236,6 +329,8 @@ class TileRow(Row):
 
     def refusal(self, facts: Facts) -> str | None:
         if facts.tile is None or facts.format not in _TILE_ELEMENTS.values():
+            return OTHER_FORMAT
+        if facts.offsets or facts.format not in (self.marked or {facts.format: ""}):
             return OTHER_FORMAT
         if self._wanted(facts) is None:
             rows, columns = facts.sizes
@@ -253,13 +348,15 @@ class TileRow(Row):
 
     def members(self, name: str, facts: Facts) -> dict[str, Member]:
         kind = next(k for k, which in _TILE_ELEMENTS.items() if which == facts.format)
-        shapes = [grid(facts.shape, facts.sizes)]
+        tiled = grid(facts.shape, facts.sizes)
+        axes = self.axes if len(facts.shape) == 2 else ("rc",)
+        shapes = [_on_axes(tiled, x) for x in axes]
         if len(facts.shape) == 2 and self.one_scale is not None:
             # A matrix's one scale, and a row's each, have fewer axes in most files.
             if self._wanted(facts) == (None, None):
                 shapes = [*dict.fromkeys((self.one_scale, (1,), (), *shapes))]
-            elif self._wanted(facts) == (1, None) and shapes[0][0] > 1:
-                shapes.append(shapes[0][:1])
+            elif self._wanted(facts) == (1, None) and tiled[0] > 1:
+                shapes.append(tiled[:1])
         kinds = sorted(
             self.scale_kinds, key=lambda x: _TILE_SCALES[x] != facts.scale_format
         )
@@ -269,15 +366,218 @@ class TileRow(Row):
                 in_pattern(self.scales, name),
                 tuple((kind, shape) for kind in kinds for shape in shapes),
             ),
-        }
+        } | _marker(name, (self.marked or {}).get(facts.format))
 
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
         scales = arrays["scales"].reshape(grid(facts.shape, facts.sizes))
-        element = checked_element(facts.format)
-        return TileArray.from_codes(element.dtype, arrays["codes"], scales, facts.sizes)
+        return TileArray.from_codes(facts.format, arrays["codes"], scales, facts.sizes)
 
     def write(self, array: TileArray) -> dict[str, NDArray[Any]]:
-        return {"codes": array.elements, "scales": native(array.scales)}
+        found: dict[str, NDArray[Any]] = {
+            "codes": array.elements,
+            "scales": native(array.scales),
+        }
+        return found | _marker_text((self.marked or {}).get(array.format))
+
+
+@dataclass(frozen=True)
+class GroupRow(Row):
+    """Integers of 4 or 8 bits in words of 32, with a scale for each group of a row.
+
+    The first integer of a word is in its lowest bits.
+    """
+
+    bits: int
+    word: str
+    #: words hold the integers plus half of their range
+    has_sign: bool = False
+    scale_kinds: tuple[str, ...] = ("BF16", "F16", "F32")
+    #: lengths of groups; empty: any
+    groups: tuple[int, ...] = ()
+    #: names of the weight's shape (int64), of zero points in words along the first
+    #: axis, and of biases
+    shape: str | None = None
+    zero_points: str | None = None
+    biases: str | None = None
+    #: config.json may say bits and group_size, as MLX's does
+    is_of_mlx: bool = False
+
+    @property
+    def _format(self) -> str:
+        return f"{'' if self.has_sign else 'u'}int{self.bits}"
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        return GroupRow, self.bits, self.has_sign
+
+    def infer(self, name: str, evidence: Evidence) -> Iterator[Facts]:
+        kind, shape = evidence.entries.get(in_pattern(self.codes, name), ("", ()))
+        scale_kind, scales = evidence.entries[in_pattern(self.scales, name)]
+        if kind != self.word or len(shape) < 2 or scale_kind not in self.scale_kinds:
+            return
+        logical = (*shape[:-1], shape[-1] * 32 // self.bits)
+        if self.shape is not None:
+            said = evidence.numbers(in_pattern(self.shape, name))
+            if said is None or said.ndim != 1 or said.dtype.kind != "i":
+                return
+            logical = tuple(int(x) for x in said)
+            if (*logical[:-1], _words(logical[-1:], self.bits)) != shape:
+                return
+        count = scales[-1] if scales else 0
+        if count == 0 or logical[-1] % count or not logical[-1]:
+            return
+        group = logical[-1] // count
+        if self.is_of_mlx:
+            module = name.rpartition(".")[0]
+            said_of = evidence.mlx(module)
+            wanted = {"bits": self.bits, "group_size": group, "mode": "affine"}
+            if any(said_of.get(key, x) != x for key, x in wanted.items()):
+                return
+        offsets = self._offsets(name, evidence)
+        if (self.groups and group not in self.groups) or (
+            self.biases is not None and not offsets
+        ):
+            return
+        yield Facts(
+            self._format,
+            logical,
+            tile=(1, group),
+            scale_format=_TILE_SCALES[scale_kind],
+            offsets=offsets,
+        )
+
+    def _inferred(self, form: Form) -> Iterator[Facts]:
+        raise NotImplementedError  # `infer` needs more than that
+
+    def _offsets(self, name: str, evidence: Evidence) -> str:
+        for what in _OFFSETS:
+            pattern = getattr(self, what)
+            if pattern is not None and in_pattern(pattern, name) in evidence.entries:
+                return what
+        return ""
+
+    def refusal(self, facts: Facts) -> str | None:
+        if facts.tile is None or facts.format != self._format:
+            return OTHER_FORMAT
+        rows, group = facts.sizes
+        length = facts.shape[-1]
+        has_group = not self.groups or group in self.groups
+        is_whole = length % group == 0 and (
+            self.shape is not None or length * self.bits % 32 == 0
+        )
+        if rows != 1 or not has_group or not is_whole:
+            return f"the scheme does not have tiles of {rows} x {group}"
+        if facts.offsets and getattr(self, facts.offsets) is None:
+            return f"the scheme does not have {facts.offsets.replace('_', ' ')}"
+        if self.biases is not None and facts.offsets != "biases":
+            return "the scheme needs biases"
+        if not any(_TILE_SCALES[x] == facts.scale_format for x in self.scale_kinds):
+            return f"the scheme does not have {facts.scale_format} scales"
+        return None
+
+    def members(self, name: str, facts: Facts) -> dict[str, Member]:
+        *others, length = facts.shape
+        of_scales = grid(facts.shape, facts.sizes)
+        kind = next(
+            k for k in self.scale_kinds if _TILE_SCALES[k] == facts.scale_format
+        )
+        words = (*others, _words((length,), self.bits))
+        found = {
+            "codes": Member(in_pattern(self.codes, name), ((self.word, words),)),
+            "scales": Member(in_pattern(self.scales, name), ((kind, of_scales),)),
+        }
+        if self.shape is not None:
+            form = ("I64", (len(facts.shape),))
+            found["shape"] = Member(in_pattern(self.shape, name), (form,))
+        if facts.offsets == "biases":
+            found["biases"] = Member(
+                in_pattern(self.biases or "", name), ((kind, of_scales),)
+            )
+        elif facts.offsets:
+            *stack, rows, groups = of_scales
+            packed = (*stack, _words((rows,), self.bits), groups)
+            found["zero_points"] = Member(
+                in_pattern(self.zero_points or "", name), ((self.word, packed),)
+            )
+        return found
+
+    def read(self, facts: Facts, arrays: Arrays) -> Scaled:
+        offsets = {}
+        if facts.offsets == "biases":
+            offsets["biases"] = arrays["biases"]
+        elif facts.offsets:
+            packed = arrays["zero_points"].swapaxes(-1, -2)
+            rows = facts.shape[-2]
+            offsets["zero_points"] = self._unpacked(packed, rows).swapaxes(-1, -2)
+        codes = self._unpacked(arrays["codes"], facts.shape[-1])
+        return TileArray.from_codes(
+            facts.format, codes, arrays["scales"], facts.sizes, **offsets
+        )
+
+    def _unpacked(self, words: NDArray[Any], length: int) -> NDArray[Any]:
+        items = bit_packing.unpack(_bytes(words), self.bits)[..., :length]
+        if self.has_sign:
+            return (items - (1 << self.bits - 1)).view(np.int8)
+        return items
+
+    def write(self, array: TileArray) -> dict[str, NDArray[Any]]:
+        found = {
+            "codes": self._packed(array.elements),
+            "scales": native(array.scales),
+        }
+        if self.shape is not None:
+            found["shape"] = np.array(array.shape, "<i8")
+        if array.biases is not None:
+            found["biases"] = native(array.biases)
+        if array.zero_points is not None:
+            packed = self._packed(array.zero_points.swapaxes(-1, -2))
+            found["zero_points"] = packed.swapaxes(-1, -2)
+        return found
+
+    def _packed(self, items: NDArray[Any]) -> NDArray[Any]:
+        codes = items.view(np.uint8)
+        if self.has_sign:
+            codes = codes + np.uint8(1 << self.bits - 1)
+        each = 32 // self.bits
+        length = items.shape[-1]
+        whole = np.zeros((*items.shape[:-1], -(-length // each) * each), np.uint8)
+        whole[..., :length] = codes & np.uint8((1 << self.bits) - 1)
+        return bit_packing.pack(whole, self.bits).view(KINDS[self.word].dtype)
+
+
+def _on_axes(tiled: Shape, axes: str) -> Shape:
+    """Return the shape of scales, of which `axes` says what the last axes are."""
+    lengths = {"r": tiled[-2], "c": tiled[-1], "1": 1}
+    return (*tiled[:-2], *(lengths[axis] for axis in axes))
+
+
+def _words(lengths: Shape, bits: int) -> int:
+    """How many words of 32 bits hold so many integers."""
+    return -(-lengths[0] * bits // 32)
+
+
+def _bytes(items: NDArray[Any]) -> NDArray[np.uint8]:
+    """Items, little-endian, as bytes along the last axis."""
+    little = items.astype(items.dtype.newbyteorder("<"), copy=False)
+    return np.ascontiguousarray(little).view(np.uint8)
+
+
+# -- ComfyUI's marker ----------------------------------------------------------
+
+
+def _marker(name: str, format: str | None) -> dict[str, Member]:
+    if format is None:
+        return {}
+    length = len(_marker_text(format)["marker"])
+    where = in_pattern("{module}." + MARKER, name)
+    return {"marker": Member(where, (("U8", (length,)),), is_optional=True)}
+
+
+def _marker_text(format: str | None) -> dict[str, NDArray[Any]]:
+    if format is None:
+        return {}
+    text = json.dumps({"format": format}).encode()
+    return {"marker": np.frombuffer(text, np.uint8)}
 
 
 def native(array: NDArray[Any]) -> NDArray[Any]:

@@ -7,7 +7,8 @@ torchao's and this package's own, in `scheme_metadata.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,22 +19,25 @@ from ..._base.wording import brief
 from ...blocks.array import BlockArray
 from ...blocks.tiles import TileArray
 from .dtypes import KINDS
-from .scheme_metadata import OWN, OWN_ROWS, Metadata, join, said, what_is_said
+from .scheme_evidence import Entries, Evidence, config_beside
+from .scheme_metadata import OWN, OWN_ROWS, join, said, what_is_said
 from .scheme_metadata import plain as plain_metadata
-from .scheme_rows import OTHER_FORMAT, Facts, Form, Row, Scaled, in_pattern
-from .scheme_table import NAMED, TORCHAO
+from .scheme_rows import OTHER_FORMAT, Facts, Row, Scaled, in_pattern
+from .scheme_table import METHODS, NAMED, REFUSED, TORCHAO
 
 __all__ = [
     "SCHEMES",
+    "Evidence",
     "Facts",
+    "Found",
     "Group",
+    "config_beside",
     "default_scheme",
     "find",
     "join",
     "outline",
     "plain_metadata",
     "tensors_of",
-    "why_not",
 ]
 
 _ROWS = (*NAMED, *TORCHAO, *OWN_ROWS)
@@ -43,8 +47,6 @@ SCHEMES = ("vllm", *dict.fromkeys(row.scheme for row in _ROWS))
 _ALIASES = {"vllm": "compressed-tensors"}
 
 Outline = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
-#: Dtypes by name, and shapes, of a file's tensors.
-Entries = Mapping[str, Form]
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +74,20 @@ class Group:
         return self.facts.shape
 
     @property
+    def markers(self) -> tuple[str, ...]:
+        """What the marker of the weight's module must say; empty: it has none."""
+        return self._row.markers
+
+    @property
+    def reading(self) -> tuple[Any, ...]:
+        """What two groups share that read a weight alike."""
+        sizes = None
+        if self.facts.tile is not None:
+            sizes = tuple(map(min, self.facts.sizes, self.shape[-2:]))
+        blocks = (self.facts.axis, self.facts.block_size)
+        return (self.format, self.shape, sizes, blocks, *self._row.reading)
+
+    @property
     def members(self) -> tuple[str, ...]:
         """The names of its tensors, the codes' first."""
         return tuple(self._members.values())
@@ -87,7 +103,11 @@ class Group:
         ValueError
             If they hold what no weight has: negative scales, a tensor's scale of 0.
         """
-        arrays = {part: get(name) for part, name in self._members.items()}
+        arrays = {
+            part: get(name)
+            for part, name in self._members.items()
+            if part not in ("marker", "shape")  # which only say what the others are
+        }
         try:
             return self._row.read(self.facts, arrays)
         except (ValueError, TypeError) as error:
@@ -97,82 +117,156 @@ class Group:
 # -- reading --------------------------------------------------------------------
 
 
-def find(entries: Entries, metadata: Metadata | None = None) -> list[Group]:
-    """The weights with scales among the tensors of a checkpoint.
+@dataclass(frozen=True)
+class Found:
+    """The weights with scales among the tensors of a checkpoint."""
 
-    Parameters
-    ----------
-    entries : mapping of str to tuple
-        The dtype of each tensor, as the file names it, and its shape.
-    metadata : mapping of str to str, optional
-        The file's.
+    #: no tensor is in two of them
+    groups: list[Group]
+    #: tensors that may be codes of weights in no known scheme, or in several, and why;
+    #: by the name under which they would be read
+    refused: dict[str, str]
 
-    Returns
-    -------
-    list of Group
-        No tensor is in two of them. A tensor of scales whose weight is not there, or is
-        of another dtype or shape than a scheme has, is in none.
+
+def find(evidence: Evidence) -> Found:
+    """Find the weights with scales among the tensors of a checkpoint.
+
+    A weight is read by a scheme that all evidence fits: names, dtypes, shapes, the
+    marker of its module, the method in config.json. Where two schemes that read it
+    differently fit, and where codes have scales beside them that no scheme fits, it is
+    refused.
     """
     groups: list[Group] = []
+    refused: dict[str, str] = {}
     taken: set[str] = set()
-    for name, row, facts in _candidates(entries, metadata or {}):
-        members = _fit(name, row, facts, entries)
-        if members is None or taken & {name, *members.values()}:
+    fitting: dict[str, list[Group]] = {}
+    for name, row, facts in _candidates(evidence):
+        members = _fit(name, row, facts, evidence.entries)
+        if members is None or (
+            name in evidence.entries and name not in members.values()
+        ):
+            continue  # not all are there, or a tensor of its own has that name
+        group = Group(name, facts, row, members)
+        if row not in NAMED:  # metadata say so
+            if not taken & {name, *group.members}:
+                taken |= {name, *group.members}
+                groups.append(group)
+        elif _agrees(group, evidence):
+            fitting.setdefault(name, []).append(group)
+    for name, several in fitting.items():
+        first = several[0]
+        if taken & {name, *first.members}:
             continue
-        if name in entries and name not in members.values():
-            continue  # a tensor of its own has that name
-        taken |= {name, *members.values()}
-        groups.append(Group(name, facts, row, members))
-    return groups
+        other = next((x for x in several if x.reading != first.reading), None)
+        if other is not None:
+            refused[first.members[0]] = (
+                f"tensor {brief(name)} fits two schemes: {first.scheme} ({first.facts})"
+                f" and {other.scheme} ({other.facts})"
+            )
+            taken.update(*(group.members for group in several))
+            continue
+        taken |= {name, *first.members}
+        groups.append(first)
+    for name in evidence.entries:
+        if name not in taken and (why := _suspicion(name, evidence)):
+            refused[name] = why
+    return Found(groups, refused)
 
 
-def _candidates(
-    entries: Entries, metadata: Metadata
-) -> Iterator[tuple[str, Row, Facts]]:
-    yield from said(metadata, entries)
-    for scales in entries:
+def _candidates(evidence: Evidence) -> Iterator[tuple[str, Row, Facts]]:
+    yield from said(evidence)
+    for scales in evidence.entries:
         for row in NAMED:
-            suffix = in_pattern(row.scales, "")
-            if not scales.endswith(suffix):
-                continue
-            name = scales.removesuffix(suffix)
-            codes = entries.get(in_pattern(row.codes, name))
-            for facts in () if codes is None else row.infer(codes):
-                yield name, row, facts
+            name = row.name_of(scales)
+            for facts in () if name is None else row.infer(name, evidence):
+                yield name or "", row, facts
 
 
 def _fit(name: str, row: Row, facts: Facts, entries: Entries) -> dict[str, str] | None:
     """The members that are there, if they are all that the weight needs."""
     found: dict[str, str] = {}
     for part, member in row.members(name, facts).items():
-        if entries.get(member.name) in member.forms:
+        form = entries.get(member.name)
+        # A marker is text of any length.
+        if form in member.forms or (part == "marker" and form is not None):
             found[part] = member.name
-        elif member.name in entries or not member.is_optional:
+        elif form is not None or not member.is_optional:
             return None
     return found
 
 
-def why_not(name: str, entries: Entries) -> str | None:
-    """What is wrong with a weight that has scales beside it, and is no group.
+def _agrees(group: Group, evidence: Evidence) -> bool:
+    """Whether the marker of the module, and config.json, say what the row does."""
+    module = group.name.rpartition(".")[0]
+    marker, wanted = evidence.marker(module), group.markers
+    says_so = not wanted if marker is None else marker in wanted
+    schemes = METHODS.get(evidence.method or "")
+    return says_so and (schemes is None or group.scheme in schemes)
 
-    None for a tensor without scales.
-    """
-    beside = [
-        in_pattern(pattern, name)
-        for row in NAMED
-        for pattern in (row.codes, row.scales)
-        if in_pattern(row.scales, name) in entries
-    ]
-    there = [
-        "{} of {} and shape {}".format(member, *entries[member])
-        for member in dict.fromkeys(beside)
-        if member in entries
-    ]
-    if not there:
+
+# -- codes that no scheme explains ----------------------------------------------
+
+#: Dtypes of tensors that may be codes: packed integers need two axes.
+_CODES = {
+    name
+    for name, kind in KINDS.items()
+    if name.startswith("F") and kind.bits <= 8 and name != "F8_E8M0"
+}
+_PACKED = {"U8", "I8", "I32", "U32"}
+#: Names of what belongs to codes, and of scales of something else.
+_SCALE = re.compile(r"scale|scb$|absmax|zero|quant|g_idx|codebook|amax|_s_", re.I)
+_OF_INPUTS = re.compile(
+    r"(input|output|act|activation|^[kqv]|kv)_?scale|scale_?(input|out)"
+)
+
+
+def has_codes(kind: str, shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of this dtype may be codes."""
+    return kind in _CODES or (kind in _PACKED and len(shape) > 1)
+
+
+def names_of_codes(name: str) -> list[str]:
+    """The tensors that the codes of a weight may be in."""
+    return [*dict.fromkeys(in_pattern(row.codes, name) for row in NAMED)]
+
+
+def _suspicion(name: str, evidence: Evidence) -> str | None:
+    """Why a tensor may be codes of a weight; None if nothing says so."""
+    kind, shape = evidence.entries[name]
+    module, _, parameter = name.rpartition(".")
+    if not has_codes(kind, shape) or (
+        _SCALE.search(parameter) and "qweight" not in parameter
+    ):
         return None
-    return (
-        f"weight {brief(name)} is not in a known scheme; got tensors {', '.join(there)}"
+    beside = evidence.beside(name)
+    scales = [
+        x
+        for x in beside
+        if _SCALE.search(x.rpartition(".")[2] or x)
+        and not _OF_INPUTS.search(x.rpartition(".")[2])
+    ]
+    known = next(
+        (
+            tool
+            for pattern, tool in REFUSED
+            for x in (name, *beside)
+            if re.search(pattern, x)
+        ),
+        None,
     )
+    if not scales and known is None:
+        return None
+    there = ", ".join(
+        "{} of {} and shape {}".format(x, *evidence.entries[x]) for x in scales[:4]
+    )
+    text = f"tensor {brief(name)} of {kind} and shape {shape}"
+    text += f" has scales in no known scheme beside it: {there}" if there else ""
+    text += f" (as {known} has them)" if known else ""
+    marker = evidence.marker(module)
+    text += f"; its marker says {brief(marker)}" if marker else ""
+    if evidence.method is not None and METHODS.get(evidence.method) is not None:
+        text += f"; config.json says quant_method {brief(evidence.method)}"
+    return text
 
 
 # -- writing --------------------------------------------------------------------

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from ..._base.caller import warn
+from ..._base.text import counted
 from ..._base.wording import brief
 from ..tensor_names import select
 from . import schemes
 from .header import checked_metadata
 from .scheme_metadata import OWN_KEY, described
+from .schemes import has_codes
 
 if TYPE_CHECKING:
     from .reading import SafeTensors
     from .scheme_rows import Scaled
 
 
-def find(
-    tensors: SafeTensors, metadata: Iterable[Mapping[str, str]]
-) -> dict[str, schemes.Group]:
-    """The weights with scales of a checkpoint, by name; metadata are its files'."""
-    groups = schemes.find(_entries(tensors), schemes.join(metadata))
-    return {group.name: group for group in groups}
+def find(tensors: SafeTensors, metadata: Iterable[Mapping[str, str]]) -> schemes.Found:
+    """The weights with scales of a checkpoint; metadata are its files'."""
+    entries = {x: (tensors.stored_as(x), tensors.info(x).shape) for x in tensors}
+    config = schemes.config_beside(tensors.files[0])
+    said = schemes.join(metadata)
+    return schemes.find(schemes.Evidence(entries, said, tensors.__getitem__, config))
 
 
 def load_with_weights(
@@ -31,41 +34,57 @@ def load_with_weights(
 ) -> dict[str, NDArray[Any] | Scaled]:
     """What `load` with ``blocks=True`` returns."""
     named = [names] if isinstance(names, str) else None if names is None else [*names]
-    weights = tensors.weights()
+    found = tensors.found()
+    weights = {group.name: group for group in found.groups}
     of_codes = {weight.members[0]: name for name, weight in weights.items()}
     others = {name for weight in weights.values() for name in weight.members[1:]}
     known = {of_codes.get(name, name): None for name in tensors if name not in others}
-    entries = _entries(tensors)
     for name in named or ():
-        if isinstance(name, str) and name not in weights:
-            _check_whole(name, entries, path)
-    for name in described(tensors.metadata, entries):
+        if name not in weights and name not in known:
+            _check_refused(schemes.names_of_codes(name), found, path)
+    for name in described(tensors.metadata, tensors.keys()):
         if name not in weights and (named is None or name in named):
             raise ValueError(
                 f"{path}: the codes and scales of {brief(name)} do not match metadata"
                 f" {OWN_KEY!r}"
             )
-    found: dict[str, NDArray[Any] | Scaled] = {}
-    for name in select(named, known, path):
+    selected = select(named, known, path)
+    _check_refused(selected, found, path)
+    loaded: dict[str, NDArray[Any] | Scaled] = {}
+    for name in selected:
         if name not in weights:
-            found[name] = tensors[name]
+            loaded[name] = tensors[name]
             continue
         arrays = {member: tensors[member] for member in weights[name].members}
         try:
-            found[name] = weights[name].read(arrays.__getitem__)
+            loaded[name] = weights[name].read(arrays.__getitem__)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-    return found
+    return loaded
 
 
-def _check_whole(name: str, entries: schemes.Entries, path: str) -> None:
-    reason = schemes.why_not(name, entries)
-    if reason is not None:
-        raise ValueError(f"{path}: {reason}")
+def _check_refused(names: Iterable[str], found: schemes.Found, path: str) -> None:
+    for name in names:
+        if name in found.refused:
+            raise ValueError(
+                f"{path}: {found.refused[name]}. Use blocks=False to load the codes, or"
+                " names to leave the tensor out"
+            )
 
 
-def _entries(tensors: SafeTensors) -> schemes.Entries:
-    return {x: (tensors.stored_as(x), tensors.info(x).shape) for x in tensors}
+def warn_of_codes(tensors: SafeTensors, path: str) -> None:
+    """Tell who did not say `blocks` that some of the numbers are codes."""
+    if not any(has_codes(tensors.stored_as(x), tensors.info(x).shape) for x in tensors):
+        return
+    found = tensors.found()
+    scaled = [group.members[0] for group in found.groups] + [*found.refused]
+    if scaled:
+        count = counted(len(scaled), "tensor")
+        warn(
+            f"{path}: {count}, such as {brief(scaled[0])}, with"
+            " scales in other tensors, which are not applied. Use blocks=True to apply"
+            " them, or blocks=False to load the codes without this warning"
+        )
 
 
 def taken_apart(

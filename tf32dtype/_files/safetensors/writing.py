@@ -42,6 +42,11 @@ Scheme = Literal[
     "quark",
     "gpt-oss",
     "deepseek",
+    "deepseek-inference",
+    "minimax",
+    "comfyui",
+    "scaled-fp8",
+    "mlx",
     "torchao",
 ]
 
@@ -85,9 +90,11 @@ def save(
         index, `model.safetensors.index.json`, in the order of `tensors`.
     scheme : str, optional
         In which tensors arrays of blocks and tiles are stored: "tf32dtype" takes all of
-        them and gives them back bit by bit; "vllm" (or "compressed-tensors"),
-        "modelopt", "quark", "gpt-oss", "deepseek" and "torchao" those that the readers
-        of these files know. `load` with ``blocks=True`` reads all.
+        them but those with zero points and biases, and gives them back bit by bit.
+        "vllm" (or "compressed-tensors"), "modelopt", "quark", "gpt-oss", "deepseek",
+        "deepseek-inference", "minimax", "comfyui", "scaled-fp8" (ComfyUI's older one),
+        "mlx" and "torchao" take those that the readers of these files know. `load` with
+        ``blocks=True`` reads all.
 
     Raises
     ------

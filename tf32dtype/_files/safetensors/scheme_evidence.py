@@ -1,0 +1,124 @@
+"""What a checkpoint says of its weights beside names, dtypes and shapes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+#: The name of a dtype, and a shape.
+Form = tuple[str, Shape]
+#: Dtypes by name, and shapes, of a file's tensors.
+Entries = Mapping[str, Form]
+Metadata = Mapping[str, str]
+
+#: The tensor of a module in which ComfyUI says how its weight is quantized, and the
+#: metadata in which it says that of all modules (comfy/utils.py and comfy/ops.py).
+MARKER = "comfy_quant"
+_MARKERS_KEY = "_quantization_metadata"
+#: What a marker may say besides the format, and how weights lie is the same.
+_HARMLESS = {"format", "full_precision_matrix_mult", "orig_dtype", "orig_shape"}
+#: Bytes of tensors that are read to find out what others are, and of config.json.
+_MOST_BYTES, _MOST_CONFIG = 1 << 12, 1 << 24
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The tensors of a checkpoint without their numbers, and what is said of them."""
+
+    entries: Entries
+    metadata: Metadata = field(default_factory=dict)
+    #: the numbers of a tensor
+    get: Callable[[str], NDArray[Any]] | None = None
+    #: the object in config.json
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def numbers(self, name: str) -> NDArray[Any] | None:
+        """Return a small tensor's numbers; None if it is not there, or not small."""
+        kind, shape = self.entries.get(name, ("", ()))
+        if self.get is None or not kind or np.prod(shape, dtype=float) > _MOST_BYTES:
+            return None
+        return self.get(name)
+
+    def beside(self, name: str) -> list[str]:
+        """Names of tensors that belong to the same weight, or to the same module."""
+        module = name.rpartition(".")[0]
+        siblings = [x for x in self._modules.get(module, ()) if x != name]
+        if not module and name != "weight":  # the file is no module
+            siblings = [x for x in siblings if x.startswith(f"{name}_")]
+        return siblings + [
+            x
+            for part in (name, f"{module}.weight")
+            for x in self._modules.get(part, ())
+        ]
+
+    @cached_property
+    def _modules(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name in self.entries:
+            found.setdefault(name.rpartition(".")[0], []).append(name)
+        return found
+
+    def marker(self, module: str) -> str | None:
+        """Return the format that ComfyUI says a module's weight has; None: none."""
+        name = f"{module}.{MARKER}"
+        if name in self.entries:
+            numbers = self.numbers(name)
+            text = b"" if numbers is None else numbers.tobytes()
+            return _format_of(parsed(text.decode(errors="replace")), text)
+        given = self._marked.get(module)
+        return None if given is None else _format_of(given, given)
+
+    @cached_property
+    def _marked(self) -> Mapping[str, Any]:
+        found = parsed(self.metadata.get(_MARKERS_KEY))
+        layers = found.get("layers") if isinstance(found, dict) else None
+        return layers if isinstance(layers, dict) else {}
+
+    @cached_property
+    def method(self) -> str | None:
+        """The `quant_method` of config.json, which transformers and vllm read."""
+        given = self.config.get("quantization_config")
+        method = given.get("quant_method") if isinstance(given, dict) else None
+        return method if isinstance(method, str) else None
+
+    def mlx(self, module: str) -> Mapping[str, Any]:
+        """Return what MLX's config.json says of a module: bits, group_size, mode."""
+        given = self.config.get("quantization")
+        if not isinstance(given, dict):
+            return {}
+        own = given.get(module)
+        return {**given, **own} if isinstance(own, dict) else given
+
+
+def config_beside(path: str) -> Mapping[str, Any]:
+    """Return the object in a folder's config.json; empty if there is none."""
+    name = os.path.join(os.path.dirname(os.path.abspath(path)), "config.json")
+    try:
+        with open(name, "rb") as file:
+            found = parsed(file.read(_MOST_CONFIG).decode(errors="replace"))
+    except OSError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def parsed(text: str | None) -> Any:
+    """Return what JSON says; None if it is none."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _format_of(said: object, text: object) -> str:
+    """Return the format that a marker names; its text if it says more than that."""
+    if isinstance(said, dict) and said.keys() <= _HARMLESS:
+        return str(said.get("format"))
+    return str(text)
