@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._base.whole_files import replacing
 from .._base.wording import brief, one_of, warn_of_raw_bytes
-from .._formats.table import format_of_dtype, own_array
-from . import file_kinds, npy
+from .._formats.table import format_of_dtype, formats, own_array
+from . import file_kinds, npy, opaque
 from .npy import Header
 from .scaled_arrays import is_scaled
 from .tensor_names import NamedTensors
@@ -154,7 +154,10 @@ def savez_compressed(
 
 
 def load(
-    file: Path | IO[bytes], *, mmap_mode: Literal["r", "r+", "c"] | None = None
+    file: Path | IO[bytes],
+    *,
+    mmap_mode: Literal["r", "r+", "c"] | None = None,
+    dtype: object = None,
 ) -> Held | Archive:
     """Read what `save`, `savez` or NumPy wrote.
 
@@ -165,6 +168,11 @@ def load(
     mmap_mode : {None, "r", "r+", "c"}, optional
         Map a `.npy` file into memory instead of reading it, as `np.load` does: read it
         alone, write to it too, or keep what is written in memory.
+    dtype : dtype or str, optional
+        The format of items that `np.save` wrote without a type, as it does with arrays
+        of ml_dtypes (``V1``, ``V2``, ``V4``). None: the one that a JSON file next to
+        it names, ``a.npy.json`` or ``a.json`` with ``{"dtype": "bfloat16"}``, and of an
+        archive ``{"name": "bfloat16"}``. Items that have a type keep it.
 
     Returns
     -------
@@ -180,6 +188,7 @@ def load(
         names a format that is not known, or whose items are of another size than the
         file's; if what it says of blocks makes no array of them. For another
         `mmap_mode`: "w+", which makes a new file, is for `np.lib.format.open_memmap`.
+        If `dtype` names no format of the size of the items without a type.
     EOFError
         If the file is empty.
     OSError
@@ -187,12 +196,13 @@ def load(
     """
     if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
         raise ValueError(one_of("mmap_mode", mmap_mode, ("r", "r+", "c")))
+    given = None if dtype is None else formats[dtype].name
     name = file_kinds.name_of(file)
     with file_kinds.naming(name):
         if isinstance(file, str | os.PathLike):
             with open(file, "rb") as stream:
-                return _load(stream, file, name, mmap_mode)
-        return _load(file, file, name, mmap_mode)
+                return _load(stream, file, name, mmap_mode, given)
+        return _load(file, file, name, mmap_mode, given)
 
 
 def _begin(stream: IO[bytes], name: str) -> Form | None:
@@ -211,17 +221,24 @@ def _begin(stream: IO[bytes], name: str) -> Form | None:
 
 
 def _load(
-    stream: IO[bytes], file: Path | IO[bytes], name: str, mmap_mode: Any
+    stream: IO[bytes],
+    file: Path | IO[bytes],
+    name: str,
+    mmap_mode: Any,
+    given: str | None,
 ) -> Held | Archive:
     """What a file holds, once its header is known to be sound."""
     form = _begin(stream, name)
     file_kinds.check_npy(stream, name)
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
+    path = file if isinstance(file, str | os.PathLike) else None
+    names = opaque.Names(path, given)
     if isinstance(loaded, np.ndarray):
-        warn_of_raw_bytes(loaded, name)
-        return npy.as_format(loaded, form)
+        typed = names.apply(opaque.ATTRIBUTE, loaded)
+        warn_of_raw_bytes(typed, name)
+        return npy.as_format(typed, form)
     file_kinds.check_members(loaded, name)
-    return Archive(loaded, name)
+    return Archive(loaded, name, names)
 
 
 class Archive(NamedTensors["Held"]):
@@ -231,9 +248,12 @@ class Archive(NamedTensors["Held"]):
     file. `files` lists the names.
     """
 
-    def __init__(self, npz: NpzFile, name: str = "the file") -> None:
+    def __init__(
+        self, npz: NpzFile, name: str = "the file", formats: opaque.Names | None = None
+    ) -> None:
         self._npz = self._names = npz
         self._name = name
+        self._formats = formats or opaque.Names()
         self.files: list[str] = list(npz.files)
 
     def __getitem__(self, name: str) -> Held:
@@ -246,6 +266,7 @@ class Archive(NamedTensors["Held"]):
             array: Any = self._npz[name]
             if not isinstance(array, np.ndarray):
                 return array  # type: ignore[no-any-return]  # bytes of another file
+            array = self._formats.apply(name, array)
             warn_of_raw_bytes(array, named)
             with archive.open(member) as stream:
                 return npy.as_format(array, npy.read_name(stream))
@@ -294,6 +315,7 @@ def outline(archive: Archive, name: str) -> Outline | None:
     nbytes = math.prod(shape) * dtype.itemsize
     if isinstance(form, tuple):
         return Outline(None, form[0], form[1], nbytes)
+    form = form or archive._formats.find(name, dtype)
     if form is not None:
         dtype = form.dtype
     return Outline(dtype, dtype.name, shape, nbytes)

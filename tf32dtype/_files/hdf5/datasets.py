@@ -131,7 +131,7 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
     ----------
     dataset : h5py.Dataset
         Written by `write`, or by any other program: HDF5's types of formats are known
-        by their fields.
+        by their fields, opaque items by the attribute "dtype" that Keras writes.
     selection : index, optional
         What h5py takes: ``np.s_[10:20, ::2]``, integers, lists, masks. All of it unless
         given. Of arrays of blocks only all can be read.
@@ -284,6 +284,8 @@ def _transfer(dataset: Any, form: Format, selection: Any, array: NDArray[Any]) -
 def _is_native(kind: Any) -> bool:
     """Whether items of an HDF5 type have the byte order of this machine."""
     types = h5py().h5t
+    if isinstance(kind, types.TypeOpaqueID):
+        return True  # bytes as their writer had them, with no order said
     little = kind.get_order() != types.ORDER_BE
     return bool(kind.get_size() == 1 or little == (sys.byteorder == "little"))
 

@@ -6,6 +6,8 @@ them. Data goes to and from the file without conversion, codes to codes: HDF5 it
 takes all of these for IEEE 754's kind, so that it reads Inf where FP8 E4M3 has 256
 ("Known Problems" of its CHANGELOG.md).
 
+Opaque data with the attribute "dtype" are a format's, as Keras writes bfloat16.
+
 Other formats have no type. Their codes are stored as unsigned integers, those of tf32
 as float32, which have the same layout: to other readers they are the numbers. An
 attribute of the dataset names the format.
@@ -20,6 +22,7 @@ import numpy as np
 from ..._base.requirements import need
 from ..._base.wording import brief
 from ..._formats.table import Format, formats
+from .. import opaque
 
 #: The attribute that names a dataset's format.
 ATTRIBUTE = "tf32dtype"
@@ -67,6 +70,8 @@ def format_of(dataset: Any) -> Format | None:
     if name is None:
         if isinstance(found, h5py().h5t.TypeFloatID):
             return _typed(found)
+        if isinstance(found, h5py().h5t.TypeOpaqueID):
+            return _named(dataset)
         _check_within(found, dataset)
         return None
     form = formats.get(name)
@@ -82,6 +87,15 @@ def format_of(dataset: Any) -> Format | None:
             f" is {name}; got {found.dtype} of {8 * found.get_size()} bits"
         )
     return form
+
+
+def _named(dataset: Any) -> Format | None:
+    """The format of opaque data that its attribute names, if it names one."""
+    try:
+        name = attribute(dataset, opaque.ATTRIBUTE)
+    except ValueError:  # another program's, and not for this
+        return None
+    return opaque.format_named(name, dataset.dtype)
 
 
 def _is_carrier(found: Any, form: Format) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._base.requirements import need
+from .. import opaque
 from ..file_kinds import is_absurd
 from .tensor import Tensor, TensorFile
 
@@ -55,13 +56,18 @@ def _check_size(array: Any, there: int) -> None:
 
 
 def _tensor(path: str, name: str, array: Any, there: int) -> Tensor:
+    text = array.attrs.get(opaque.ATTRIBUTE)
+
     def load() -> Any:
         try:
             _check_size(array, there)
-            return np.asarray(array[...])  # zarr gives a number for no axes
+            # zarr gives a number for no axes
+            return opaque.as_named(np.asarray(array[...]), text)
         except Exception as error:  # of any codec
             if isinstance(error, OSError | MemoryError):
                 raise
             raise ValueError(f"{path}: array {name}: {error}") from None
 
-    return Tensor(name, array.dtype.name, array.shape, array.nbytes, load, array.dtype)
+    form = opaque.format_named(text, array.dtype)
+    dtype = array.dtype if form is None else form.dtype
+    return Tensor(name, dtype.name, array.shape, array.nbytes, load, dtype)
