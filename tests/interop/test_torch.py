@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ def test_tensors_that_it_refuses():
 @pytest.mark.parametrize("form", FORMATS)
 def test_converted_layers_compute_with_rounded_weights(net, tokens, form):
     plain = copy.deepcopy(net)
-    assert tt.convert(net, form) is net
+    assert tt.convert(net, form, include=["*"]) is net
     for name in ("table", "up", "norm", "down"):
         layer = plain.get_submodule(name)
         layer.weight = nn.Parameter(rounded(layer.weight, form))
@@ -168,7 +169,7 @@ def test_gradients_pass_straight_through(net, tokens):
         for name, weight in plain.named_parameters():
             if name.endswith("weight") and "mix" not in name:
                 weight.copy_(rounded(weight))
-    tt.convert(net)
+    tt.convert(net, include=["norm"])
     for model in (net, plain):
         model(tokens).square().mean().backward()
     for (name, a), b in zip(net.named_parameters(), plain.parameters(), strict=True):
@@ -180,7 +181,7 @@ def test_classes_and_places(net):
     net.up.register_forward_hook(lambda *_: None)
     before = dict(net.named_modules(remove_duplicate=False))
     parameters = dict(net.named_parameters())
-    tt.convert(net, "tcfp8", skip=["head", "no*"])
+    tt.convert(net, "tcfp8", skip=["head", "no*"], include=["*"])
     after = dict(net.named_modules(remove_duplicate=False))
     assert before.keys() == after.keys()
     assert all(after[name] is before[name] for name in before)
@@ -197,11 +198,84 @@ def test_classes_and_places(net):
 
 
 def test_convert_again_changes_nothing(net):
-    tt.convert(net, "tcfp8", skip=["head"])
+    tt.convert(net, "tcfp8")
     tt.convert(net, "tcfp16", error_feedback=True)
     assert net.up.settings.format == "tcfp8"
     assert net.up.feedback is None
     assert net.head.settings.format == "tcfp16"
+
+
+#: Which of Net's layers are converted by default: of more than 8 bits all but norms.
+BY_DEFAULT = {
+    **{x: {"table", "up", "down", "head"} for x in ("tcfp12", "tcfp16", "int12")},
+    **{x: {"up", "down"} for x in ("tcfp8", "mxfp8_e4m3", "mxfp4", "nvfp4")},
+}
+
+
+@pytest.mark.parametrize("form", BY_DEFAULT)
+def test_what_is_left_out_by_default(net, form):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tt.convert(net, form)
+        kinds = tt.Linear, tt.LayerNorm, tt.Embedding
+        found = {name for name, x in net.named_modules() if isinstance(x, kinds)}
+        assert found == BY_DEFAULT[form]
+        tt.convert(net, form, include=["norm", "ta*"])
+        assert type(net.norm) is tt.LayerNorm
+        assert type(net.table) is tt.Embedding
+        assert type(net.head) is (
+            tt.Linear if "head" in BY_DEFAULT[form] else nn.Linear
+        )
+
+
+def test_routers_and_heads_are_left_out_by_their_names():
+    model = nn.ModuleDict(
+        {
+            "mlp": nn.ModuleDict(
+                {"gate": nn.Linear(8, 2), "gate_proj": nn.Linear(8, 8)}
+            ),
+            "lm_head": nn.Linear(8, 9),
+            "embed_out": nn.Linear(8, 9),
+        }
+    )
+    tt.convert(model, "mxfp8_e4m3")
+    found = {name for name, x in model.named_modules() if isinstance(x, tt.Linear)}
+    assert found == {"mlp.gate_proj"}
+
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    assert {x.filename for x in found} <= {__file__}
+    return [str(x.message) for x in found]
+
+
+@pytest.mark.parametrize("argument", ["skip", "include"])
+def test_names_that_match_nothing(net, argument):
+    names = ["*nrom*", "up.weight", "up", "mix"]
+    found = warned(lambda: tt.convert(net, "mxfp4", **{argument: names}))
+    assert [text.partition("; ")[0] for text in found] == [
+        f"{argument} must have names of layers, as named_modules gives them"
+    ] * 2
+    assert "got '*nrom*', which matches none" in found[0]
+    assert "got 'up.weight', which matches none" in found[1]
+
+
+def test_models_in_which_nothing_changes(net):
+    none = "convert changed no layer"
+    for model, how in (
+        (nn.Sequential(nn.Conv2d(3, 4, 3)), {}),
+        (nn.Sequential(nn.LayerNorm(4)), {}),
+        (nn.Sequential(nn.Embedding(4, 4)), {}),
+        (nn.Sequential(nn.Linear(4, 4)), {"skip": ["0"]}),
+    ):
+        (text,) = warned(lambda m=model, h=how: tt.convert(m, "mxfp4", **h))
+        assert text.startswith(none)
+    tt.convert(net)
+    (text,) = warned(lambda: tt.convert(net))
+    assert text.startswith(none)
+    assert not warned(lambda: tt.convert(nn.LayerNorm(4), "mxfp4"))
 
 
 def test_a_copy_leaves_the_model(net):
@@ -237,8 +311,10 @@ def test_what_cannot_be_converted_is_said_first(net):
             tt.Linear(3, 2, **wrong)
     with pytest.raises(TypeError):
         tt.convert(net, blocksize=16)
-    with pytest.raises(TypeError, match=r"list of names; got 'head'. Use \['head'\]"):
-        tt.convert(net, skip="head")
+    for argument in ("skip", "include"):
+        message = rf"{argument} must be a list of names; got 'head'. Use \['head'\]"
+        with pytest.raises(TypeError, match=message):
+            tt.convert(net, **{argument: "head"})
     assert type(net.up) is nn.Linear
 
 
@@ -247,7 +323,8 @@ def test_subclasses_stay_as_they_are():
         pass
 
     model = nn.Sequential(Mine(3, 3), nn.MultiheadAttention(8, 2), nn.LazyLinear(4))
-    kinds = [type(module) for module in tt.convert(model).modules()]
+    with pytest.warns(UserWarning, match="convert changed no layer"):
+        kinds = [type(module) for module in tt.convert(model).modules()]
     assert not {tt.Linear, tt.LayerNorm, tt.Embedding} & set(kinds)
 
 
@@ -413,7 +490,8 @@ def test_a_few_rows_of_a_large_table(form):
 def test_stochastic_rounding_draws_for_the_whole_table():
     rngs = [np.random.default_rng(3) for _ in range(2)]
     how = {"rounding": "stochastic", "rng": rngs[0]}
-    model = tt.convert(nn.Sequential(nn.Embedding(100, 40)), "tcfp8", **how)
+    table = nn.Sequential(nn.Embedding(100, 40))
+    model = tt.convert(table, "tcfp8", include=["*"], **how)
     expected = rounded(model[0].weight, "tcfp8", rounding="stochastic", rng=rngs[1])
     assert_same(model(torch.tensor([7, 2])), expected[[7, 2]])
 

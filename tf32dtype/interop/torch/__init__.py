@@ -1,9 +1,10 @@
 """PyTorch on the CPU: tensors as arrays, and models with block-scaled weights.
 
 `from_numpy` and `to_numpy` share memory between tensors and arrays of the formats that
-both have. `convert` has the Linear, LayerNorm and Embedding layers of a model round
-their weights to a block format whenever they run. The parameters stay what they are, so
-optimizers, state dicts and checkpoints know nothing of it.
+both have. `convert` has the Linear and Embedding layers of a model, and on request its
+LayerNorm layers, round their weights to a block format whenever they run. The
+parameters stay what they are, so optimizers, state dicts and checkpoints know nothing
+of it.
 """
 
 from ..._base.requirements import install

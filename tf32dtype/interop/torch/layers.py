@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..._base.wording import brief
+from ..._base.caller import warn
+from ..._base.wording import brief, did_you_mean
+from ..._files.model_parts import is_for_inference, part_of
 from ..._formats.aliases import BlockFormatNamed
 from ...blocks.formats import POWERS, find
 from ...blocks.quantization import Settings, resolved
@@ -33,16 +35,21 @@ def convert(
     error_feedback: bool = False,
     activations: BlockFormatNamed | None = None,
     skip: Iterable[str] = (),
+    include: Iterable[str] = (),
     inplace: bool = True,
     **options: Any,
 ) -> nn.Module:
     """Have a model compute with block-scaled weights.
 
-    Every `nn.Linear`, `nn.LayerNorm` and `nn.Embedding` becomes the class of that name
-    in this module: the same object, with its parameters, hooks and place, that rounds
-    its weight along the last axis before it uses it. Biases stay as they are, and so
-    do layers of subclasses, which have code of their own (the projection inside
+    Every `nn.Linear` and `nn.Embedding` becomes the class of that name in this module:
+    the same object, with its parameters, hooks and place, that rounds its weight along
+    the last axis before it uses it. Biases stay as they are, and so do layers of
+    subclasses, which have code of their own (the projection inside
     `nn.MultiheadAttention` among them), and those that are converted already.
+
+    By default every `nn.LayerNorm` stays as it is. Formats of 4 to 8 bits also leave
+    out every `nn.Embedding`, and layers whose names say that they are the output head
+    or the router of experts, as ``tf32dtype convert`` does.
 
     Parameters
     ----------
@@ -61,6 +68,9 @@ def convert(
     skip : iterable of str
         Names of layers that stay as they are, as `named_modules` gives them; ``*``
         stands for any characters.
+    include : iterable of str
+        Names of layers that are converted although they are left out by default:
+        ``["*"]`` converts all of the three classes.
     inplace : bool
         False converts a deep copy.
     **options
@@ -79,6 +89,12 @@ def convert(
     ValueError, TypeError
         For unknown formats or options, before any layer is changed.
 
+    Warns
+    -----
+    UserWarning
+        If no layer has changed, and for a name in `skip` or `include` that no layer
+        has.
+
     Notes
     -----
     What a layer remembers is in the buffer `feedback`, which no state dict holds, so
@@ -95,20 +111,27 @@ def convert(
             f"model must be a torch.nn.Module; got {brief(model)}. For a tensor use"
             " tf32dtype.interop.torch.fake_quantize"
         )
-    if isinstance(skip, str):
-        raise TypeError(
-            f"skip must be a list of names; got {brief(skip)}. Use [{brief(skip)}]"
-        )
-    skipped = tuple(skip)
+    skipped, included = _patterns("skip", skip), _patterns("include", include)
     settings = _Settings(format, error_feedback, activations, options)
     if not inplace:
         model = copy.deepcopy(model)
+    has_changed = False
     for name, module in model.named_modules():
         kind = _KINDS.get(type(module))
-        if kind is None or any(fnmatchcase(name, pattern) for pattern in skipped):
+        if kind is None or _matches(name, skipped):
+            continue
+        if _is_left_out(name, kind, format) and not _matches(name, included):
             continue
         module.__class__ = kind
         module._set_up(settings)
+        has_changed = True
+    _warn_of_names(model, skip=skipped, include=included)
+    if not has_changed:
+        warn(
+            "convert changed no layer: the model has no nn.Linear, nn.Embedding or"
+            " nn.LayerNorm that is not converted yet and is not left out. Use"
+            ' include=["*"] to convert those that are left out by default'
+        )
     for module in model.modules():
         # In evaluation these would hand all weights to one kernel, layers unasked.
         if isinstance(module, nn.TransformerEncoderLayer):
@@ -116,6 +139,48 @@ def convert(
         elif isinstance(module, nn.TransformerEncoder):
             module.use_nested_tensor = False
     return model
+
+
+def _patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(
+            f"{argument} must be a list of names; got {brief(names)}. Use"
+            f" [{brief(names)}]"
+        )
+    return tuple(names)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _is_left_out(name: str, kind: type[_Rounding], format: BlockFormatNamed) -> bool:
+    """Whether a layer stays as it is by default; the root never does."""
+    if not name:
+        return False
+    if kind is LayerNorm:
+        return True
+    return is_for_inference(find(format).name) and (
+        kind is Embedding or part_of(name) != ""
+    )
+
+
+def _warn_of_names(model: nn.Module, **given: tuple[str, ...]) -> None:
+    """Warn of patterns that match no layer, by the argument that has them."""
+    layers = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, _Rounding) or not [*module.children()]
+    ]
+    for argument, patterns in given.items():
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in layers):
+                nearest = did_you_mean(pattern, layers)
+                text = (
+                    f"{argument} must have names of layers, as named_modules gives"
+                    f" them; got {brief(pattern)}, which matches none. {nearest}"
+                )
+                warn(text.strip())
 
 
 class _Settings:
