@@ -3,23 +3,31 @@
 Example:
 
   $ tf32dtype convert model.safetensors small.safetensors --to mxfp8
-  ...small.safetensors: 2 tensors converted, 1 copied, 32.25 KiB became 8.5 KiB
+  ...small.safetensors: 1 tensor converted, 2 copied, 32.25 KiB became 20.38 KiB
   tensor             from          to  SNR dB  max rel. error  ...
   --------------  -------  ----------  ------  --------------  ...
   layer.0.weight  float32  mxfp8_e4m3    31.0           0.102  ...
-  lm_head         float32  mxfp8_e4m3    31.0           0.102  ...
+  left out by default, --include converts them: lm_head (output head)
+  config.json needs "quantization_config": {"quant_method": "compressed-tensors", ...
 
 Example: a folder of files, without some tensors
 
-  $ tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'embed|lm_head'
+  $ tf32dtype convert model/ model-mxfp8/ --to mxfp8 --exclude 'self_attn'
 
 All floating-point tensors are converted. Formats below 16 bits convert only tensors of
-two or more axes, since norms and biases are vectors. `--include` and `--exclude` choose
-other ones. All other tensors are copied unchanged.
+two or more axes, since norms and biases are vectors. Block formats of 4 to 8 bits, and
+formats with --scheme or --tile, also leave out embeddings, norms, routers of experts
+and the output head, which inference reads in the original format. `--include` and
+`--exclude` choose other ones. All other tensors are copied unchanged.
 
 Block formats store their scales as tensors of their own, whose names and layout
 `--scheme` chooses. With `--scheme` or `--tile`, fp8_e4m3 and fp8_e5m2 have scales too:
-one per row, or one per 128 x 128 values under the scheme deepseek.
+one per row, or one per 128 x 128 values under the scheme deepseek. Inference reads from
+config.json, under the key quantization_config, how weights are quantized.
+
+If OUT is a folder and IN is a folder with a config.json, the tokenizer and the other
+files that a model needs are copied, and config.json is written with its
+quantization_config. If OUT is a file, nothing is copied, and the key is printed.
 
 Columns of the table:
 
@@ -29,14 +37,17 @@ out of range    values that are out of the format's range
 became 0        nonzero values that became 0
 not finite      values of the input that are Inf or NaN
 
-A tensor with NaN or Inf that the format cannot hold is copied unchanged. A line on
-standard error reports this, and the exit code is 1.
+Lines on standard error name the tensors with an SNR below `--min-db`, the worst first,
+and the cheapest format that keeps each of them. The exit code is then 1 unless
+`--force` is given. A tensor with NaN or Inf that the format cannot hold is copied
+unchanged. A line on standard error reports this, and the exit code is 1.
 
 One tensor is in memory at a time. The work is in OUT.part, with a journal in
 OUT.part.journal. If a conversion is interrupted, run the same command again: it resumes
 unless the input has changed. OUT gets its name when the conversion is complete.
 """
 
+import json
 import re
 import sys
 from argparse import ArgumentParser, Namespace
@@ -54,7 +65,9 @@ from .._base.text import (
 )
 from .._files.convert.convert import Result, convert
 from .._files.convert.options import Options
+from .._files.convert.plan import said_of_parts
 from .._files.convert.targets import find
+from .._files.convert.weak import MOST, Weak, find_weak
 from .._formats.quantize import ROUNDINGS
 from .._programs.streams import say
 from ..blocks.formats import BLOCK_SIZES, RULES
@@ -143,9 +156,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         " formats (default: the first of these that can hold the format)",
     )
     output.add_argument(
+        "--min-db",
+        type=float,
+        default=10,
+        metavar="DB",
+        help="name tensors with a lower SNR, and exit with 1 (default: 10)",
+    )
+    output.add_argument(
         "--force",
         action="store_true",
-        help="replace OUT if it exists (default: stop with an error)",
+        help="replace OUT if it exists, and accept tensors below --min-db (default:"
+        " stop with an error; exit with 1)",
     )
 
 
@@ -167,6 +188,7 @@ def run(arguments: Namespace) -> int:
         except KeyboardInterrupt:
             _tell("stopped; run the same command again to resume")
             raise
+        weak = find_weak(source, target, result.records, arguments.min_db)
     if arguments.json:
         print_json(
             {
@@ -175,14 +197,25 @@ def run(arguments: Namespace) -> int:
                 "bytes_out": result.bytes_out,
                 "tensors": result.records,
                 "kept": result.kept,
+                "left_out": result.left_out,
                 "not_converted": result.failed,
+                "below_min_db": [x.record() for x in weak],
+                "quantization_config": result.quantization_config,
+                "config": result.files.config,
+                "files_copied": result.files.copied,
+                "files_not_copied": result.files.not_copied,
             }
         )
     else:
         _print(result)
+        if result.left_out:
+            parts = said_of_parts(result.left_out)
+            print(f"left out by default, --include converts them: {parts}")
+        _print_files(result)
     for name, why in result.failed.items():
         _tell(f"{printable(name)} is copied unchanged: {why}")
-    return int(bool(result.failed))
+    _tell_weak(weak, arguments.min_db, arguments.force)
+    return int(bool(result.failed or (weak and not arguments.force)))
 
 
 def _options(arguments: Namespace) -> Options:
@@ -213,6 +246,21 @@ def _tile(text: str | None) -> tuple[int | None, int | None] | None:
         )
     rows, columns = (None if x == "all" else int(x) for x in found.groups())
     return rows, columns
+
+
+def _tell_weak(weak: list[Weak], min_db: float, force: bool) -> None:
+    """Name the tensors below the limit, and the formats that keep them."""
+    for x in weak[:MOST]:
+        lost = f" ({x.to_zero:.1%} became 0)" if x.to_zero else ""
+        remedy = "--exclude keeps it as it is"
+        if x.use_db is not None:
+            remedy = f"--to {x.use} has {decibels(x.use_db)} dB"
+        _tell(f"{printable(x.name)} has {decibels(x.snr_db)} dB{lost}; {remedy}")
+    if len(weak) > MOST:
+        _tell(f"{counted(len(weak) - MOST, 'further tensor')} below --min-db")
+    if weak:
+        what = "accepted because of --force" if force else "use --force to accept this"
+        _tell(f"{counted(len(weak), 'tensor')} below --min-db {number(min_db)}: {what}")
 
 
 def _tell(line: str) -> None:
@@ -256,3 +304,18 @@ def _print(result: Result) -> None:
             f"{counted(recoded, 'tensor')} changed code exactly: elements were"
             " multiplied by a power of two, and scales divided by it"
         )
+
+
+def _print_files(result: Result) -> None:
+    """Print the files of the model that are copied, or not, and its configuration."""
+    files = result.files
+    if files.copied:
+        print(f"copied: {', '.join(map(printable, files.copied))}")
+    for why in dict.fromkeys(files.not_copied.values()):
+        names = [name for name, x in files.not_copied.items() if x == why]
+        print(f"not copied: {', '.join(map(printable, names))} ({why})")
+    if files.config is not None:
+        print(f"written: {files.config}")
+    elif result.quantization_config is not None:
+        text = json.dumps({"quantization_config": result.quantization_config})
+        print(f"config.json needs {text[1:-1]}")

@@ -12,11 +12,14 @@ from ..._base.errors import UserError
 from ..._base.text import counted
 from ..._base.version import __version__
 from ..._base.whole_files import replacing
+from ..model_parts import layer_of
 from ..readers import Tensor, TensorFile, release
 from ..safetensors import schemes
 from ..safetensors.sharded import index_of
+from . import model_files
 from .journal import SUFFIX as JOURNAL
 from .journal import Notes
+from .model_files import ModelFiles
 from .options import Options
 from .output import SUFFIX, Part
 from .plan import (
@@ -28,6 +31,7 @@ from .plan import (
     make,
     not_convertible,
 )
+from .quantization_config import quantization_config
 from .targets import PIECE, Scaled, Target, numbers
 
 #: What a run loses at most that is killed: bytes written before they are noted.
@@ -50,6 +54,12 @@ class Result:
     kept: list[str] = field(default_factory=list)
     #: those of them that were to be converted, and why they are not
     failed: dict[str, str] = field(default_factory=dict)
+    #: those of them that are left out by default, and the parts of a model they are
+    left_out: dict[str, str] = field(default_factory=dict)
+    #: by which readers know the scales; None: they need none
+    quantization_config: dict[str, Any] | None = None
+    #: of the model, next to its tensors
+    files: ModelFiles = field(default_factory=ModelFiles)
 
 
 def convert(
@@ -88,7 +98,7 @@ def convert(
     """
     where = destination(source, out)
     unreadable = left_out(source, options)
-    chosen = choose(source, options, target)
+    choice = choose(source, options, target)
     for name, problem in unreadable.items():
         tell(f"{name} is left out: {problem}")
     sources = _identity(source.paths)
@@ -106,8 +116,8 @@ def convert(
             _check_absent(where, notes, force)
             kept = notes.kept
             if kept is None:
-                kept = _not_convertible(source, chosen, target, progress)
-            items = make(source, target, chosen, kept, where)
+                kept = _not_convertible(source, choice.chosen, target, progress)
+            items = make(source, target, choice.chosen, kept, where)
             parts = _parts(items, where, source)
         except BaseException:
             if notes.is_new:
@@ -129,8 +139,38 @@ def convert(
             part.finish()
         if where.index is not None:
             _write_index(where.index, parts)
+        config, is_known = _quantization(items, target)
+        files = ModelFiles()
+        if source.kind == "safetensors":
+            files = model_files.copy(
+                source.paths, where.folder, config, is_known=is_known, force=force
+            )
         notes.remove()
-    return _result(items, parts, notes, where)
+    result = _result(items, parts, notes, where)
+    result.left_out = choice.left_out
+    result.quantization_config = config
+    result.files = files
+    return result
+
+
+def _quantization(
+    items: Sequence[Item], target: Target
+) -> tuple[dict[str, Any] | None, bool]:
+    """The output's `quantization_config`, and whether it is known.
+
+    It is not known of a mix of schemes, and of a scheme without one.
+    """
+    if any(x.target is None and x.tensor.group is not None for x in items):
+        return None, False
+    if not isinstance(target, Scaled):
+        return None, True
+    ignored = [
+        layer_of(x.tensor.name)
+        for x in items
+        if x.target is None and len(x.tensor.shape) >= 2
+    ]
+    found = quantization_config(target, ignored)
+    return found, found is not None
 
 
 def _identity(paths: Sequence[str]) -> list[tuple[str, int, int]]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._base.errors import UserError
+from ..._base.text import printable
 from ..._formats.table import formats
+from ..model_parts import is_for_inference, part_of
 from ..readers import Tensor, TensorFile, release
 from ..safetensors.sharded import INDEX_SUFFIX, SUFFIX
 from .options import Options
-from .targets import Outlines, Target, numbers
+from .targets import Outlines, Scaled, Target, numbers
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Destination:
     paths: dict[str, str]
     #: None: there is one file
     index: str | None
+    #: the one that was named as the output; None: a file was
+    folder: str | None = None
 
     @property
     def name(self) -> str:
@@ -94,12 +98,12 @@ def _in_folder(source: TensorFile, out: str) -> Destination:
                 f"output must be a file, as the input {first} is; got the index {out}"
             )
         name = os.path.splitext(os.path.basename(first))[0] + SUFFIX
-        return Destination({"": os.path.join(folder, name)}, None)
+        return Destination({"": os.path.join(folder, name)}, None, folder)
     index = os.path.join(folder, os.path.basename(out if is_index else first))
     paths = {
         path: os.path.join(folder, os.path.basename(path)) for path in _files(source)
     }
-    return Destination(paths, index)
+    return Destination(paths, index, folder)
 
 
 def _files(source: TensorFile) -> list[str]:
@@ -114,11 +118,22 @@ def _is_same(path: str, other: str) -> bool:
         return False
 
 
-def choose(source: TensorFile, options: Options, target: Target) -> set[str]:
-    """Names of the tensors that are to be converted.
+@dataclass(frozen=True)
+class Choice:
+    """Which tensors are to be converted."""
+
+    #: names
+    chosen: set[str]
+    #: names of those that are left out by default, and the parts of a model they are
+    left_out: dict[str, str]
+
+
+def choose(source: TensorFile, options: Options, target: Target) -> Choice:
+    """Choose the tensors that are to be converted.
 
     By default all floating ones for formats of 16 bits or more, and for narrower ones
-    those of two axes or more: vectors are norms and biases, which recipes keep.
+    those of two axes or more: vectors are norms and biases, which recipes keep. Scales
+    for inference also leave out the parts of a model that `part_of` names.
 
     Raises
     ------
@@ -126,19 +141,23 @@ def choose(source: TensorFile, options: Options, target: Target) -> set[str]:
         If there is none, and for what is no regular expression.
     """
     include, exclude = options.patterns()
-    found = {
-        tensor.name
-        for tensor in source.values()
-        if _is_floating(tensor)
-        and tensor.label != target.label
-        and (
-            any(pattern.search(tensor.name) for pattern in include)
-            if include
-            else len(tensor.shape) >= (0 if target.is_wide else 2)
-        )
-        and not any(pattern.search(tensor.name) for pattern in exclude)
-    }
-    if not found:
+    chosen, left_out = set(), {}
+    for tensor in source.values():
+        name = tensor.name
+        if not _is_floating(tensor) or tensor.label == target.label:
+            continue
+        if any(pattern.search(name) for pattern in exclude):
+            continue
+        if include:
+            if any(pattern.search(name) for pattern in include):
+                chosen.add(name)
+        elif len(tensor.shape) >= (0 if target.is_wide else 2):
+            part = "" if source.is_array else _part(name, target)
+            if part:
+                left_out[name] = part
+            else:
+                chosen.add(name)
+    if not chosen:
         raise UserError(
             f"{source.paths[0]} must have a floating-point tensor that is not"
             f" {target.label} yet"
@@ -147,8 +166,29 @@ def choose(source: TensorFile, options: Options, target: Target) -> set[str]:
                 if include
                 else ""
             )
+            + (
+                f"; got {said_of_parts(left_out)}. Use --include to convert these"
+                if left_out
+                else ""
+            )
         )
-    return found
+    return Choice(chosen, left_out)
+
+
+def _part(name: str, target: Target) -> str:
+    """The part of a model that a tensor is, if the target leaves parts out."""
+    if not isinstance(target, Scaled):
+        return ""
+    if target.tile is None and not is_for_inference(target.format):
+        return ""
+    return part_of(name)
+
+
+def said_of_parts(left_out: Mapping[str, str], most: int = 5) -> str:
+    """Return names of tensors with the parts that they are, at most so many."""
+    shown = [f"{printable(x)} ({part})" for x, part in [*left_out.items()][:most]]
+    more = len(left_out) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _is_floating(tensor: Tensor) -> bool:

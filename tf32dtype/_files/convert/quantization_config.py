@@ -1,0 +1,190 @@
+"""The `quantization_config` of a checkpoint, by which readers know its scales.
+
+transformers and vllm read it from config.json. The keys are those that each scheme's
+own tool writes:
+
+- compressed-tensors 0.20: `PRESET_SCHEMES` (FP8_DYNAMIC, FP8_BLOCK, MXFP8, and the
+  presets of weights, MXFP4A16, MXFP6A16 and NVFP4A16) and `CompressionFormat`;
+- Model Optimizer 0.47: `convert_hf_quant_config_format`, and the algorithms that vllm's
+  `ModelOptQuantConfigBase` reads;
+- Quark: what vllm's `QuarkConfig` and `QuarkOCP_MX` read;
+- transformers 5: `FineGrainedFP8Config` (of DeepSeek's files) and `Mxfp4Config` (of
+  gpt-oss). vllm reads "fp8" with the same keys.
+
+Inputs of layers are quantized by the reader where this needs no calibration; else the
+configuration is that of weights by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...blocks.formats import elements
+from ...blocks.formats import formats as block_formats
+from .targets import Scaled
+
+Config = dict[str, Any]
+
+#: The block formats that readers know by a configuration.
+_BLOCKS = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp4", "nvfp4")
+#: The tiles of FP8 as compressed-tensors calls them, and its keys.
+_STRATEGIES: dict[Any, Config] = {
+    (1, None): {"strategy": "channel"},
+    (None, None): {"strategy": "tensor"},
+    (128, 128): {"strategy": "block", "block_structure": [128, 128]},
+    (1, 128): {"strategy": "group", "group_size": 128},
+}
+#: The tiles of FP8 as Model Optimizer calls them.
+_ALGORITHMS: dict[Any, str] = {
+    (1, None): "FP8_PER_CHANNEL_PER_TOKEN",
+    (None, None): "FP8",
+    (128, 128): "FP8_PB_WO",
+}
+
+
+def quantization_config(target: Scaled, ignored: Sequence[str]) -> Config | None:
+    """Return the configuration of weights that a target has converted.
+
+    Parameters
+    ----------
+    target : Scaled
+    ignored : sequence of str
+        Names of the layers that are as they were.
+
+    Returns
+    -------
+    dict or None
+        None for formats that readers do not have, such as FP8 E5M2, and for a scheme
+        whose files describe themselves: torchao's, and this package's own.
+    """
+    make = _SCHEMES.get(target.scheme)
+    if target.tile is None:
+        is_known = target.format in _BLOCKS
+    else:
+        is_known = target.format == "float8_e4m3fn" and target.tile in _STRATEGIES
+    return make(target, [*ignored]) if make is not None and is_known else None
+
+
+def _compressed_tensors(target: Scaled, ignored: list[str]) -> Config:
+    activations: Config | None = None
+    if target.tile is not None:
+        form = "float-quantized"
+        weights = _arguments(8, **_STRATEGIES[target.tile])
+        columns = target.tile[1]
+        inputs: Config = {"strategy": "token"}
+        if columns is not None:
+            inputs = {"strategy": "group", "group_size": columns}
+        activations = _arguments(8, dynamic=True, **inputs)
+    else:
+        row = block_formats[target.format]
+        width = elements[row.element].width
+        name = target.format.partition("_")[0]
+        strategy, scales = "group", "torch.uint8"
+        if target.format == "nvfp4":
+            strategy, scales = "tensor_group", "torch.float8_e4m3fn"
+        facts: Config = {
+            "strategy": strategy,
+            "group_size": row.block_size,
+            "scale_dtype": scales,
+            "zp_dtype": scales,
+        }
+        form = f"{name}-pack-quantized"
+        weights = _arguments(width, **facts)
+        if width == 8:
+            form = f"{name}-quantized"
+            activations = _arguments(width, dynamic=True, **facts)
+    group = {
+        "targets": ["Linear"],
+        "format": form,
+        "weights": weights,
+        "input_activations": activations,
+        "output_activations": None,
+    }
+    return {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "quantization_status": "compressed",
+        "config_groups": {"group_0": group},
+        "ignore": ignored,
+    }
+
+
+def _arguments(bits: int, dynamic: bool = False, **more: Any) -> Config:
+    return {
+        "num_bits": bits,
+        "type": "float",
+        "symmetric": True,
+        "dynamic": dynamic,
+        **more,
+    }
+
+
+def _modelopt(target: Scaled, ignored: list[str]) -> Config:
+    weights: Config = {"dynamic": False, "num_bits": 8, "type": "float"}
+    if target.tile is None:
+        size = block_formats[target.format].block_size
+        weights["group_size"] = size
+        algorithm = "MXFP8"
+        if target.format == "nvfp4":
+            weights["num_bits"] = 4
+            algorithm = "W4A16_NVFP4"
+    else:
+        algorithm = _ALGORITHMS[target.tile]
+        weights |= {"strategy": "channel"} if target.tile == (1, None) else {}
+    found: Config = {
+        "quant_method": "modelopt",
+        "quant_algo": algorithm,
+        "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}},
+        "ignore": ignored,
+    }
+    return found | (
+        {"group_size": weights["group_size"]} if target.tile is None else {}
+    )
+
+
+def _quark(target: Scaled, ignored: list[str]) -> Config:
+    weight = {
+        "dtype": "fp4",
+        "qscheme": "per_group",
+        "group_size": 32,
+        "ch_axis": -1,
+        "scale_format": "e8m0",
+        "is_dynamic": False,
+    }
+    inputs = {**weight, "is_dynamic": True}
+    layers = {"weight": weight, "input_tensors": inputs, "output_tensors": None}
+    return {
+        "quant_method": "quark",
+        "global_quant_config": {**layers, "bias": None},
+        "layer_quant_config": {},
+        "layer_type_quant_config": {},
+        "kv_cache_quant_config": {},
+        "exclude": ignored,
+        "export": {"kv_cache_group": [], "pack_method": "reorder"},
+    }
+
+
+def _deepseek(target: Scaled, ignored: list[str]) -> Config:
+    assert target.tile is not None
+    return {
+        "quant_method": "fp8",
+        "fmt": target.format.removeprefix("float8_").removesuffix("fn"),
+        "activation_scheme": "dynamic",
+        "weight_block_size": [*target.tile],
+        "modules_to_not_convert": ignored,
+    }
+
+
+def _gpt_oss(target: Scaled, ignored: list[str]) -> Config:
+    return {"quant_method": "mxfp4", "modules_to_not_convert": ignored}
+
+
+_SCHEMES: dict[str, Callable[[Scaled, list[str]], Config]] = {
+    "vllm": _compressed_tensors,
+    "compressed-tensors": _compressed_tensors,
+    "modelopt": _modelopt,
+    "quark": _quark,
+    "deepseek": _deepseek,
+    "gpt-oss": _gpt_oss,
+}
