@@ -47,7 +47,7 @@ from .interop.lazy_modules import attribute as _attribute  # noqa: E402
 from .interop.lazy_modules import submodule as _submodule  # noqa: E402
 
 if _typing.TYPE_CHECKING:
-    from . import blocks, hdf5, safetensors, tensor_core
+    from . import blocks, hdf5, safetensors, tensor_core, testing
     from . import cuda as cuda
     from . import typing as typing
     from ._config import show_config
@@ -56,6 +56,7 @@ if _typing.TYPE_CHECKING:
     from ._formats.quantize import quantize
     from ._matmul.einsum import einsum
     from ._matmul.matmul import matmul
+    from ._measures.ulps import ulp_distance
     from ._programs.arithmetic import arithmetic
     from ._programs.context import matmul_precision, set_matmul_precision
     from ._programs.report.context import report
@@ -122,13 +123,23 @@ __all__ = [
     "set_matmul_precision",
     "show_config",
     "tensor_core",
+    "testing",
     "tf32",
     "to_dlpack",
+    "ulp_distance",
     "unpack",
 ]
 
 #: Only who names them pays for them: modules,
-_MODULES = ("blocks", "cuda", "hdf5", "safetensors", "tensor_core", "typing")
+_MODULES = (
+    "blocks",
+    "cuda",
+    "hdf5",
+    "safetensors",
+    "tensor_core",
+    "testing",
+    "typing",
+)
 #: and what modules have.
 _LATER = {
     "arithmetic": "_programs.arithmetic",
@@ -148,6 +159,7 @@ _LATER = {
     "set_matmul_precision": "_programs.context",
     "show_config": "_config",
     "to_dlpack": "interop.dlpack",
+    "ulp_distance": "_measures.ulps",
     "unpack": "_formats.packing",
 }
 

@@ -29,9 +29,10 @@ MODULES = [
     td.interop,
     td.safetensors,
     td.tensor_core,
+    td.testing,
     td.typing,
 ]
-LAZY = {"blocks", "cuda", "hdf5", "interop", "safetensors", "tensor_core", "typing"}
+LAZY = set("blocks cuda hdf5 interop safetensors tensor_core testing typing".split())
 BLOCKS = td.blocks.quantize(np.ones((2, 32), np.float32), "mxfp4")
 TILES = td.blocks.quantize_tiles(np.ones((2, 32), np.float32))
 

@@ -27,7 +27,7 @@ OWN = """
     _programs _programs.variables
     interop interop.dask_hooks interop.dlpack interop.finfo interop.hooks
     interop.isdtype interop.known_to_zarr interop.lazy_modules
-    interop.masked interop.pandas
+    interop.masked interop.numpy_testing interop.pandas
     interop.printing interop.scipy interop.tensors interop.text
 """.split()
 

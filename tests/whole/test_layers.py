@@ -24,7 +24,7 @@ LAYERS = {
         _functions _measures
         _files
         _programs
-        interop safetensors hdf5
+        interop safetensors hdf5 testing
         cuda typing __init__
         _cli
         __main__

@@ -10,6 +10,7 @@ from . import (
     isdtype,
     known_to_zarr,
     masked,
+    numpy_testing,
     pandas,
     printing,
     scipy,
@@ -22,5 +23,5 @@ def register(formats: Mapping[str, Format]) -> None:
     """Tell those that are imported now, and the others once the program does it."""
     for told in (dlpack, finfo, isdtype, masked, printing, text, dask_hooks):
         told.register(formats)
-    for waiting in (known_to_zarr, pandas, scipy, tensors):
+    for waiting in (known_to_zarr, numpy_testing, pandas, scipy, tensors):
         waiting.register()

@@ -36,6 +36,13 @@ assert_type(td.pack(c, order="high"), npt.NDArray[np.uint8])
 assert_type(td.unpack(td.pack(c), td.fp8_e4m3, 128), npt.NDArray[td.float8_e4m3fn])
 assert_type(td.unpack(b"\0", "fp4", (1, 2)), npt.NDArray[Any])
 
+# -- distances -------------------------------------------------------------------------
+
+assert_type(td.ulp_distance(b, numbers), npt.NDArray[np.uint64])
+assert_type(td.ulp_distance(td.bfloat16(1), 1.5), np.uint64)
+assert_type(td.testing.assert_max_ulp(b, [1.0, 2.0], 3), npt.NDArray[np.uint64])
+assert_type(td.testing.assert_max_ulp(1.0, td.tf32(1)), np.uint64)
+
 # -- products --------------------------------------------------------------------------
 
 assert_type(td.matmul(a, a.T), npt.NDArray[td.tf32])
