@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._base.errors import UserError
 from .._base.text import Table, decibels, number
+from .._measures.differences import Differences
 from .._measures.error_measures import (
     Distance,
     blocks,
@@ -23,7 +22,7 @@ from .._measures.error_measures import (
     snr_db,
     squares,
 )
-from .._measures.format_facts import Facts, known
+from .._measures.format_facts import Facts, facts, known
 from .._measures.units import ACCUMULATOR, Unit
 from .._measures.ways import Way
 
@@ -204,59 +203,16 @@ class Pair:
     first: Unit
     second: Unit
     format: str
-    elements: int = 0
-    differing: int = 0
-    largest_ulps: float = 0.0
-    error_squares: float = 0.0
-    squares: float = 0.0  # of the first one's results
-    _counts: Counter[float] = field(default_factory=Counter)  # of ulps
-
-    @property
-    def snr(self) -> float:
-        """In dB: what the second one has is the first one's and noise."""
-        return snr_db(self.error_squares, self.squares)
-
-    @property
-    def median_ulps(self) -> float:
-        """Of all elements: the lower one of two in the middle."""
-        seen = 0
-        for ulps in sorted(self._counts):
-            seen += self._counts[ulps]
-            if 2 * seen >= self.elements:
-                return ulps
-        return 0.0
-
-    def take(self, first: Array, second: Array) -> None:
-        """Take in a block of both products, in float32."""
-        nans = np.isnan(first) + np.isnan(second).astype(int)
-        ulps = np.abs(_places(first) - _places(second)).astype(np.float64)
-        ulps = np.where(nans == 1, np.inf, np.where(nans == 2, 0, ulps))
-        x, y = first.astype(np.float64), second.astype(np.float64)
-        error = np.where(ulps == 0, 0, errors(y, x))
-        signal = np.where(np.isfinite(x), x, 0)
-        self.elements += ulps.size
-        self.differing += int(np.count_nonzero(ulps))
-        self.largest_ulps = max(self.largest_ulps, float(np.max(ulps)))
-        # Above 2^16 in 16 bits, so that there are not too many to count.
-        mantissa, exponent = np.frexp(ulps)
-        coarse = np.ldexp(np.rint(mantissa * 2**16), exponent - 16)
-        values, counts = np.unique(coarse, return_counts=True)
-        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-        self.error_squares += squares(error)
-        self.squares += squares(signal)
+    #: of the results
+    found: Differences = field(default_factory=lambda: Differences(facts(ACCUMULATOR)))
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
-        whole = math.isfinite(self.largest_ulps)
         return {
             "format": self.format,
             "first": self.first.record(),
             "second": self.second.record(),
-            "elements": self.elements,
-            "differing": self.differing,
-            "median_ulps": self.median_ulps,
-            "largest_ulps": int(self.largest_ulps) if whole else self.largest_ulps,
-            "snr_db": self.snr,
+            **self.found.record(),
         }
 
 
@@ -306,7 +262,9 @@ def compare(
                     product = products[result.unit][rows].astype(np.float64) / both
                     result.take(truth, exact, product)
                 for pair in of_two:
-                    pair.take(products[pair.first][rows], products[pair.second][rows])
+                    pair.found.take(
+                        products[pair.first][rows], products[pair.second][rows]
+                    )
             results += of_form
             pairs += of_two
     return results, pairs
@@ -314,12 +272,6 @@ def compare(
 
 def _rounded(x: Array, form: Facts, scale: float) -> Array:
     return (x if scale == 1 else x.astype(np.float64) * scale).astype(form.dtype)
-
-
-def _places(x: Array) -> Array:
-    """Consecutive integers for consecutive float32; 0 for both zeros."""
-    bits = x.view(np.int32).astype(np.int64)
-    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
 
 
 # -- text ---------------------------------------------------------------------
@@ -374,11 +326,11 @@ def tables(
                         pair.format,
                         pair.first.name,
                         pair.second.name,
-                        str(pair.differing),
-                        number(100 * pair.differing / pair.elements),
-                        number(pair.median_ulps, 4),
-                        number(pair.largest_ulps, 4),
-                        decibels(pair.snr),
+                        str(pair.found.differing),
+                        number(100 * pair.found.differing / pair.found.elements),
+                        number(pair.found.median_ulps, 4),
+                        number(pair.found.largest_ulps, 4),
+                        decibels(pair.found.snr),
                     ]
                     for pair in pairs
                 ],

@@ -68,16 +68,23 @@ def squares(x: Array) -> float:
     return float(np.vdot(x, x).real)
 
 
-def snr_db(error_squares: float, truth_squares: float) -> float:
+def snr_db(error_squares: Fraction | float, truth_squares: Fraction | float) -> float:
     """Signal-to-noise ratio in dB from the sums of squares of error and truth.
 
     Infinite if nothing is lost, minus infinity if the error is not finite.
     """
     if error_squares == 0:
         return math.inf
-    if truth_squares == 0 or not math.isfinite(error_squares):
+    if (
+        truth_squares == 0
+        or error_squares == math.inf
+        or error_squares != error_squares
+    ):
         return -math.inf
-    return 10 * math.log10(truth_squares / error_squares)
+    ratio = truth_squares / error_squares
+    if isinstance(ratio, Fraction):  # which may be out of range for a float
+        return 10 * (math.log10(ratio.numerator) - math.log10(ratio.denominator))
+    return 10 * math.log10(ratio)
 
 
 @dataclass
