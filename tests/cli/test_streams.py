@@ -23,6 +23,7 @@ COMMANDS = {
     "blas": ["blas", "--path"],
     "compare": ["compare", "x.npy", "x.npy", "--formats", "bf16"],
     "convert": ["convert", "x.npy", "o.safetensors", "--to", "bf16", "--force"],
+    "diff": ["diff", "x.npy", "x.npy"],
     "demo": ["demo", "--help"],  # it trains for seconds
     "formats": ["formats"],
     "formats --json": ["formats", "--json"],

@@ -20,6 +20,7 @@ PAGES = {
     "concepts/tensor_cores": "Tensor core emulation",
     "how_to/arithmetic": "NumPy arithmetic in reduced precision",
     "how_to/blas": "BLAS calls in reduced precision",
+    "how_to/diff": "Compare two files of tensors",
     "how_to/files": "Read and write model and array files",
     "how_to/precision": "Matrix multiplication in reduced precision",
     "how_to/report": "Find the lines that lose accuracy",

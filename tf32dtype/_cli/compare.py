@@ -33,7 +33,9 @@ or ONNX file. A block array counts as the values that it represents.
 One array is rounded to each format, and to each block format with the blocks along its
 last axis. Two are rounded to the format and multiplied. The products are exact, the
 sums are in float32, and the result is rounded to the format, as
-`A.astype(T) @ B.astype(T)` does. The reference is the float64 result.
+`A.astype(T) @ B.astype(T)` does. The reference is the float64 result. To find out how
+much two tensors differ, use `tf32dtype diff A B`. Two files of several tensors, without
+names, are compared in this way too.
 
 Columns of the tables:
 
@@ -55,6 +57,7 @@ The exit code is 1 if nothing reaches --target-db.
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any, Protocol
 
 import numpy as np
@@ -78,8 +81,10 @@ from . import (
     compare_precisions,
     compare_products,
     compare_storage,
+    diff,
 )
-from .operands import read
+from .diff_tensors import Limits
+from .operands import are_checkpoints, have_one_name, read
 
 Array = NDArray[Any]
 
@@ -143,6 +148,8 @@ def run(arguments: Namespace) -> int:
     """Print the report; 1 if nothing reaches the target."""
     if arguments.target_db is not None and np.isnan(arguments.target_db):
         raise UserError("--target-db must be a number of dB; got nan")
+    if _is_diff(arguments):
+        return _diff(arguments)
     if arguments.b is None:
         report, tables = _stored(arguments)
     elif arguments.device:
@@ -154,6 +161,29 @@ def run(arguments: Namespace) -> int:
     else:
         _print(report, tables)
     return int("cheapest" in report and report["cheapest"] is None)
+
+
+def _is_diff(arguments: Namespace) -> bool:
+    """Whether two checkpoints are given, and no option of a product."""
+    options = ("formats", "precision", "device", "scale", "target_db")
+    asks_for_product = any(getattr(arguments, x) not in (None, False) for x in options)
+    return (
+        arguments.b is not None
+        and not asks_for_product
+        and are_checkpoints(arguments.a, arguments.b)
+    )
+
+
+def _diff(arguments: Namespace) -> int:
+    """Print how two checkpoints differ."""
+    if not arguments.json:
+        print(
+            "Both files hold several tensors: these are their differences, as"
+            " `tf32dtype diff` prints them. To multiply two tensors, use FILE:NAME"
+        )
+    found, kinds = diff.report((arguments.a, arguments.b), Limits())
+    diff.show(found, kinds, json=arguments.json)
+    return 0
 
 
 Report = tuple[dict[str, Any], list[Table]]
@@ -331,6 +361,12 @@ def _print(report: dict[str, Any], tables: list[Table]) -> None:
             f"A {shape['m']} x {shape['k']} from {files[0]}, "
             f"B {shape['k']} x {shape['n']} from {files[1]}"
         )
+        is_square = shape["m"] == shape["k"] == shape["n"]
+        if is_square and files[0] != files[1] and have_one_name(*files):
+            print(
+                "A and B have one name and one shape: this is the error of A @ B;"
+                f" `tf32dtype diff {' '.join(map(quote, files))}` compares them"
+            )
         condition = {name: number(x) for name, x in report["condition"].items()}
         print(
             f"Condition number of the dot products: median {condition['median']},"

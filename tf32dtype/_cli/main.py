@@ -23,6 +23,7 @@ from . import (
     compare,
     convert,
     demo,
+    diff,
     formats,
     inspect,
     report,
@@ -66,7 +67,10 @@ _COMMANDS = {
     "compare": _Command(
         compare,
         "measure the error of an array, or of A @ B, in each format",
-        ("benchmarks/accuracy", "concepts/tensor_cores"),
+        ("how_to/diff", "benchmarks/accuracy", "concepts/tensor_cores"),
+    ),
+    "diff": _Command(
+        diff, "compare two files of tensors, tensor by tensor", ("how_to/diff",)
     ),
     "convert": _Command(
         convert, "convert a checkpoint to another format", ("how_to/files",)
@@ -95,7 +99,7 @@ _COMMANDS = {
 _QUESTIONS = {
     "Where do I start?": ("demo",),
     "How do the formats differ?": ("formats", "values", "inspect", "sizes"),
-    "How much do my arrays lose?": ("compare", "convert"),
+    "How much do my arrays lose?": ("compare", "diff", "convert"),
     "Which precision does my program need?": ("report", "tune", "run", "blas"),
 }
 
@@ -137,8 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, 1 if the answer is no (nothing reaches `--target-db`), or 2 if
-        the arguments cannot be used.
+        The exit code: 0, 1 if the answer is no (nothing reaches `--target-db`, or files
+        differ), or 2 if the arguments cannot be used.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] not in (

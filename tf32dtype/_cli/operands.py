@@ -55,7 +55,7 @@ def read(text: str) -> Array:
     """
     path, name = parted(text)
     with opened(path) as file:
-        tensor = _choose(file, path, name)
+        tensor = choose(file, path, name)
         if not file.is_array:
             text = f"{path}:{tensor.name}"
         array = tensor.get()
@@ -64,6 +64,26 @@ def read(text: str) -> Array:
     )
     _check(found, text)
     return found
+
+
+def have_one_name(first: str, second: str) -> bool:
+    """Say whether two words that `read` takes name tensors of one name."""
+    names = []
+    for text in (first, second):
+        path, name = parted(text)
+        with opened(path) as file:
+            names.append(choose(file, path, name).name)
+    return names[0] == names[1]
+
+
+def are_checkpoints(first: str, second: str) -> bool:
+    """Say whether two words name files, or folders, of several tensors each."""
+    for text in (first, second):
+        path, name = parted(text)
+        with opened(path) as file:
+            if name or len(file) < 2:
+                return False
+    return True
 
 
 def parted(text: str) -> tuple[str, str]:
@@ -85,8 +105,14 @@ def _near(path: str) -> str:
     return f"; use {' or '.join(near)}" if near else ""
 
 
-def _choose(file: TensorFile, path: str, name: str) -> Tensor:
-    """The tensor of this name; without one, the only one that the file has."""
+def choose(file: TensorFile, path: str, name: str) -> Tensor:
+    """The tensor of this name; without one, the only one that the file has.
+
+    Raises
+    ------
+    UserError
+        If the file has no such tensor, or several and the name is empty.
+    """
     if file.is_array:
         if name:
             raise UserError(

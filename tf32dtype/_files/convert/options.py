@@ -33,14 +33,21 @@ class Options:
         return asdict(self)
 
     def patterns(self) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
-        """What is included, and excluded.
+        """The expressions of both options, as `patterns` returns them."""
+        return patterns(self.include, self.exclude)
 
-        Raises
-        ------
-        UserError
-            For what is no regular expression.
-        """
-        return _compiled("include", self.include), _compiled("exclude", self.exclude)
+
+def patterns(
+    include: tuple[str, ...], exclude: tuple[str, ...]
+) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
+    """Compile the expressions of the options `--include` and `--exclude`.
+
+    Raises
+    ------
+    UserError
+        If one of them is not a regular expression.
+    """
+    return _compiled("include", include), _compiled("exclude", exclude)
 
 
 def _compiled(option: str, expressions: tuple[str, ...]) -> list[re.Pattern[str]]:

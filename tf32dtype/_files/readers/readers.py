@@ -8,6 +8,7 @@ from collections.abc import Callable
 from .. import file_kinds
 from ..safetensors import sharded
 from . import (
+    folders,
     gguf_files,
     hdf5_files,
     numpy_files,
@@ -65,6 +66,9 @@ def _read_folder(path: str) -> TensorFile:
         return safetensors_files.read(path)
     if not zarr_files.MARKS.isdisjoint(names):
         return zarr_files.read(path)
+    if found := folders.paths(path, names):
+        return folders.read(found, open_file)
     raise ValueError(
-        f"{path} must be a folder of safetensors or Zarr files; got neither"
+        f"{path} must be a folder of safetensors, Zarr or"
+        f" {', '.join(folders.SUFFIXES)} files; got none"
     )

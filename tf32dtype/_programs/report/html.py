@@ -37,13 +37,9 @@ def to_html(report: Report) -> str:
     """The page."""
     run = report.run
     name = " ".join(run.argv) or "td.report()"
-    return "\n".join(
+    return whole_page(
+        f"{name}: precision report",
         [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(name)}: precision report</title>",
-            f"<style>{STYLE}</style></head><body>",
             *_header(report, name),
             "<h2>Advice</h2>",
             '<ul class="advice">',
@@ -54,6 +50,20 @@ def to_html(report: Report) -> str:
             *_arithmetic(report),
             *_not_reached(run.not_reached),
             *_sections(report),
+        ],
+    )
+
+
+def whole_page(title: str, body: Iterable[str]) -> str:
+    """Return a page that needs no other file and no network."""
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>{STYLE}</style></head><body>",
+            *body,
             f"<script>{SCRIPT}</script>",
             "</body></html>\n",
         ]
@@ -72,14 +82,14 @@ def to_fragment(report: Report) -> str:
     parts = [f"<p>{escape(line)}</p>" for line in lines if line]
     for table in tables:
         parts.append(f"<p>{escape(table.title)}</p>")
-        parts += _text_table(table, 'style="overflow-x: auto"', "<th>")
+        parts += text_table(table, 'style="overflow-x: auto"', "<th>")
     if more := left_out(report):
         parts.append(f"<p>{escape(more)}</p>")
     parts += ["<ul>", *(f"<li>{escape(x.text)}</li>" for x in report.advice), "</ul>"]
     return "\n".join(parts)
 
 
-def _text_table(table: Table, wide: str, head: str) -> Iterable[str]:
+def text_table(table: Table, wide: str, head: str) -> Iterable[str]:
     """Return a table that the terminal shows."""
     yield f"<div {wide}><table><thead><tr>"
     yield "".join(f"{head}{escape(text)}</th>" for text in table.header)
@@ -141,7 +151,7 @@ def _arithmetic(report: Report) -> Iterable[str]:
         return
     table = report.arithmetic.table()
     yield f"<h2>{escape(table.title)}</h2>"
-    yield from _text_table(table, 'class="wide"', '<th data-sort="">')
+    yield from text_table(table, 'class="wide"', '<th data-sort="">')
 
 
 def _cells(
