@@ -251,7 +251,7 @@ def test_the_name_of_a_file_is_no_part(capsys):
     assert [x["name"] for x in found["tensors"]] == ["lm_head"]
 
 
-#: What other models call their parts.
+#: Names that other models give to their parts.
 NAMES = {
     "transformer.wte.weight": "embedding",
     "transformer.h.0.ln_1.weight": "norm",
@@ -411,7 +411,7 @@ def test_a_configuration_that_is_none(text, model, capsys):
 
 
 def test_a_folder_without_a_model(here, capsys):
-    """Files of a folder that is no model's are not for convert."""
+    """Files of a folder without a model are not copied."""
     td.safetensors.save("m.safetensors", MODEL)
     (here / "tokenizer.json").write_text("mine")
     found, _ = report(capsys, "m.safetensors", "o/", "--to", "mxfp8")

@@ -139,7 +139,7 @@ def test_snr_of_all_magnitudes(scale):
 
 
 def test_median_of_ulps():
-    """Of all elements, of several pieces; the lower one of two in the middle."""
+    """Over all pieces together; the lower one of two in the middle."""
     one = np.ones(4, np.float32)
     two = (one.view(np.int32) + np.int32([0, 3, 9, 1 << 20])).view(np.float32)
     found = counted(one, two)

@@ -386,7 +386,7 @@ MARKERS = [None, "nvfp4", "mxfp8", "float8_e4m3fn", "other"]
 
 
 def values_of(scales: Array, is_ue4m3: bool) -> Array:
-    """What scales are worth, whichever dtype they have."""
+    """The values of scales of any dtype."""
     if scales.dtype == np.uint8:
         codes = scales.astype(float)
         return table("float8_e4m3fn")[scales] if is_ue4m3 else 2.0 ** (codes - 127)

@@ -19,7 +19,7 @@ from .operands import choose
 
 Array = NDArray[Any]
 
-#: What can be said of a tensor, the worst first. Only the last two are not a
+#: The results that a tensor may have, the worst first. Only the last two are not a
 #: difference.
 RESULTS = (
     "only in A",
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def is_good(self) -> bool:
-        """Whether this is no difference."""
+        """Whether both sides are equal here."""
         return self.result in _GOOD
 
     @property
@@ -138,7 +138,7 @@ def pairs(a: TensorFile, b: TensorFile, names: Sequence[tuple[str, str]]) -> lis
     ----------
     a, b : TensorFile
     names : sequence of (path, name)
-        What the user has called A and B; an empty name is the whole file.
+        The user's names of A and B; an empty name is the whole file.
 
     Returns
     -------

@@ -56,7 +56,7 @@ class Differences:
 
     @property
     def median_ulps(self) -> float:
-        """Of all elements, the lower one of two in the middle."""
+        """The median over all elements; the lower one of two in the middle."""
         seen = np.cumsum(self._counts)
         key = int(np.searchsorted(2 * seen, self.elements))
         if key == 0:
@@ -70,8 +70,8 @@ class Differences:
         Parameters
         ----------
         first, second : ndarray
-            Of one shape, and contiguous or small; of any dtypes of numbers, or of one
-            dtype.
+            Arrays of one shape, contiguous or small. They have dtypes of numbers, or
+            one dtype.
         """
         x, y = first.reshape(-1), second.reshape(-1)
         with np.errstate(all="ignore"):

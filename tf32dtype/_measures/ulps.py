@@ -37,7 +37,7 @@ def ulp_distance(a: ArrayLike, b: ArrayLike) -> Any:
     Returns
     -------
     ndarray of uint64, or uint64 for two numbers
-        Of the broadcast shape: 0 for equal numbers, 1 for neighbors, and so on.
+        Has the broadcast shape: 0 for equal numbers, 1 for neighbors, and so on.
 
     Raises
     ------

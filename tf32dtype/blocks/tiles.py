@@ -104,21 +104,21 @@ class TileArray(HostScaled):
         Parameters
         ----------
         format : str, dtype or type
-            Of the elements: int8, uint8, int4 or uint4, or a format of one byte or less
-            that has a sign.
+            Format of the elements: int8, uint8, int4 or uint4, or a format of one byte
+            or less that has a sign.
         codes : array_like, shape (..., m, n)
-            Of that dtype, int8 or uint8 for integers of 4 bits; or integers, codes as
-            `tf32dtype.bits` has them.
+            Elements of that dtype, int8 or uint8 for integers of 4 bits; or integers,
+            codes as `tf32dtype.bits` has them.
         scales : array_like, shape (..., ceil(m / rows), ceil(n / columns))
             float32, bfloat16, float16 or float8_e8m0fnu.
         tile : tuple of two int or None
             Rows and columns that share a scale; None stands for all.
         zero_points : array_like, optional
-            Of the scales' shape and the elements' dtype, for integers: what is
-            subtracted from the elements of a tile.
+            Only for integers: numbers that are subtracted from the elements of a tile,
+            with the scales' shape and the elements' dtype.
         biases : array_like, optional
-            Of the scales' shape and dtype, for integers: what is added to the elements
-            times the scale.
+            Only for integers: numbers that are added to the elements times the scale,
+            with the scales' shape and dtype.
 
         Returns
         -------
@@ -205,12 +205,12 @@ class TileArray(HostScaled):
 
     @property
     def zero_points(self) -> NDArray[np.integer[Any]] | None:
-        """What is subtracted from the elements of each tile; None: nothing."""
+        """Numbers that are subtracted from the elements of each tile, or None."""
         return self._offsets if self._has_zero_points else None
 
     @property
     def biases(self) -> NDArray[Any] | None:
-        """What is added to the values of each tile; None: nothing."""
+        """Numbers that are added to the values of each tile, or None."""
         return None if self._has_zero_points else self._offsets
 
     @property
@@ -304,7 +304,7 @@ class TileArray(HostScaled):
         return out
 
     def _steps(self, wanted: np.dtype[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """What is done to the elements, and with which numbers of each tile."""
+        """Yield the operations on the elements, with the numbers of each tile."""
         if self.zero_points is not None:
             yield np.subtract, self.zero_points
         yield np.multiply, self._scales
@@ -352,7 +352,7 @@ def _restored(
     scales: NDArray[Any],
     offsets: NDArray[Any] | None = None,
 ) -> TileArray:
-    """Of a pickle."""
+    """Make an array of its pickled parts."""
     return TileArray.from_codes(format, codes, scales, tile, **kinds_of(offsets))
 
 
@@ -418,7 +418,7 @@ def tile_columns(x: NDArray[Any], width: int) -> tuple[NDArray[Any], NDArray[Any
 
 
 def checked_element(which: object) -> Element:
-    """What elements may be: numbers of a format, or integers."""
+    """Return the elements that a name stands for: of a format, or integers."""
     if isinstance(which, str) and which in INTEGERS:
         return INTEGERS[which]
     if which in (np.int8, np.uint8):
@@ -431,7 +431,7 @@ def checked_element(which: object) -> Element:
 
 
 def _check_range(items: NDArray[Any], element: Element, name: str) -> None:
-    """Of integers of fewer bits than their dtype has."""
+    """Check integers of fewer bits than their dtype has."""
     if not element.is_integer or element.width == 8:
         return
     most = int(element.max)

@@ -136,7 +136,7 @@ static void drop_overlaps(uintptr_t start, uintptr_t end)
 
 /* -- rows ------------------------------------------------------------------------------ */
 
-/* Takes in what rows wrote that were not looked at. */
+/* Takes in the results of rows that were not looked at. */
 static void settle_rows(void)
 {
     const uintptr_t start = rows.unseen_start, end = rows.unseen_end;
@@ -191,7 +191,7 @@ static int is_passed_over(const struct tf_loop *loop, char *const *args,
     const int out = loop->inputs;
     const uintptr_t size = size_of(loop->type), start = (uintptr_t)args[out];
     const uintptr_t length = steps[out] ? (uintptr_t)n * size : size;
-    const int is_sum = is_next && !rows.advance[out]; /* if it goes on: along axis 0 */
+    const int is_sum = is_next && !rows.advance[out]; /* a reduction along axis 0, from the third row */
     is_next = is_next && moves && (!steps[out] || steps[out] == (ptrdiff_t)size) &&
               (is_sum || rows.advance[out] == length);
     if (!is_next) {

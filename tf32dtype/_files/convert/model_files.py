@@ -16,7 +16,7 @@ from ..._base.whole_files import replacing, write_whole
 CONFIG = "config.json"
 #: The keys of config.json that describe the scales of weights.
 _KEYS = ("quantization_config", "compression_config")
-#: What a model needs besides its tensors, as Hugging Face names it.
+#: Files that a model needs besides its tensors, as Hugging Face names them.
 _COPIED = (
     *("generation_config.json", "tokenizer*", "special_tokens_map.json"),
     *("added_tokens.json", "vocab*.json", "vocab*.txt", "merges.txt", "*.model"),
@@ -30,7 +30,7 @@ _EXISTS = "it already exists; use --force to overwrite it"
 
 @dataclass
 class ModelFiles:
-    """What became of the files of a model."""
+    """The files of a model that were copied, and those that were not."""
 
     #: names of files in the output's folder that are the input's
     copied: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ def copy(
         Whether the output's `quantization_config` is known. If not, config.json is not
         written.
     force : bool
-        Replace other files of these names. What an earlier run has copied stays.
+        Replace other files of these names. Copies of an earlier run stay.
 
     Raises
     ------

@@ -18,9 +18,9 @@ def recoded(array: Any, format: str, tile: Tile) -> TileArray | None:
     ----------
     array : ndarray, BlockArray or TileArray
     format : str
-        Of the elements of the result.
+        Format of the elements of the result.
     tile : tuple of two int or None
-        Of the result. Tiles of `array` may be larger: their scales are repeated.
+        Tiles of the result. Tiles of `array` may be larger: their scales are repeated.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from .targets import Plain, Scaled, Target, find
 
 #: How many tensors are measured in other formats.
 MOST = 5
-#: What may keep a tensor, the cheapest first, and the options that ask for it.
+#: Formats that may keep a tensor, the cheapest first, and the options for them.
 _CANDIDATES: dict[str, Options] = {
     "mxfp4": Options("mxfp4"),
     "nvfp4": Options("nvfp4"),
@@ -60,9 +60,9 @@ def find_weak(
         The input. The worst `MOST` tensors are read again, and measured in the formats
         that have at least the bits of the target, the cheapest first.
     target : Target
-        What they were converted to.
+        The format that they were converted to.
     records : sequence of dict
-        Of `Result.records`.
+        Those of `Result.records`.
     min_db : float
 
     Raises

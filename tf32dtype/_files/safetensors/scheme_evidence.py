@@ -1,4 +1,4 @@
-"""What a checkpoint says of its weights beside names, dtypes and shapes."""
+"""Evidence about weights other than names, dtypes and shapes of tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Metadata = Mapping[str, str]
 #: metadata in which it says that of all modules (comfy/utils.py and comfy/ops.py).
 MARKER = "comfy_quant"
 _MARKERS_KEY = "_quantization_metadata"
-#: What a marker may say besides the format, and how weights lie is the same.
+#: Keys of a marker that leave the layout of a weight as it is.
 _HARMLESS = {"format", "full_precision_matrix_mult", "orig_dtype", "orig_shape"}
 #: Bytes of tensors that are read to find out what others are, and of config.json.
 _MOST_BYTES, _MOST_CONFIG = 1 << 12, 1 << 24
@@ -51,7 +51,7 @@ class Evidence:
         """Names of tensors that belong to the same weight, or to the same module."""
         module = name.rpartition(".")[0]
         siblings = [x for x in self._modules.get(module, ()) if x != name]
-        if not module and name != "weight":  # the file is no module
+        if not module and name != "weight":  # without a module
             siblings = [x for x in siblings if x.startswith(f"{name}_")]
         return siblings + [
             x

@@ -32,7 +32,7 @@ Arrays = Mapping[str, NDArray[Any]]
 #: Dtypes of scales: of powers of two, which most files have as bytes, and of NVFP4's.
 POWER_SCALES = ("U8", "F8_E8M0")
 UE4M3_SCALES = ("F8_E4M3",)
-#: What arrays of tiles may have besides scales.
+#: Parts that arrays of tiles may have besides scales.
 _OFFSETS = ("zero_points", "biases")
 #: Why a row cannot store a weight of another row's format.
 OTHER_FORMAT = "the scheme does not have this format"
@@ -51,7 +51,7 @@ _TILE_ELEMENTS = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What a weight is, without its numbers.
+    """The facts of a weight, without its numbers.
 
     With a tile it is a `TileArray`, else a `BlockArray`.
     """
@@ -107,7 +107,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """What blocks and tiles share: a scheme, and names for a weight's tensors."""
+    """The base of all rows: a scheme, and names for a weight's tensors."""
 
     scheme: str
     #: with "{name}", or "{module}" and "{parameter}" on both sides of its last point
@@ -116,12 +116,12 @@ class Row:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """What the marker of a module says of such a weight; empty: it has none."""
+        """The texts that the marker of a module may have; empty: it has none."""
         return ()
 
     @property
     def reading(self) -> tuple[Any, ...]:
-        """What two rows must share to read the same tensors alike."""
+        """The facts that are equal for rows that read the same tensors alike."""
         return (type(self),)
 
     def name_of(self, scales: str) -> str | None:
@@ -133,13 +133,13 @@ class Row:
         return first if "{name}" in self.scales else self.codes.format(module=first)
 
     def infer(self, name: str, evidence: Evidence) -> Iterator[Facts]:
-        """What weights the tensors of this name may be."""
+        """Yield the weights that the tensors of this name may be."""
         form = evidence.entries.get(in_pattern(self.codes, name))
         return iter(()) if form is None else self._inferred(form)
 
     @abstractmethod
     def _inferred(self, form: Form) -> Iterator[Facts]:
-        """What weights may have codes of this dtype and shape."""
+        """Yield the weights that may have codes of this dtype and shape."""
 
     @abstractmethod
     def refusal(self, facts: Facts) -> str | None:

@@ -14,8 +14,8 @@ from .scheme_rows import (
 
 _MLX_BLOCKS: tuple[BlockFormatName, ...] = ("mxfp4", "mxfp8_e4m3", "nvfp4")
 
-#: Rows that are found by names, dtypes and shapes. Of rows that read the same tensors
-#: alike the first is taken; others that fit too make the weight ambiguous.
+#: Rows that are found by names, dtypes and shapes. The first of the rows that
+#: read the same tensors alike is taken; others that fit too make the weight ambiguous.
 #: Sources: vllm (layers/quantization), compressed-tensors 0.20 (compressors), NVIDIA's
 #: Model Optimizer and AMD's Quark as vllm reads them, the checkpoints of gpt-oss,
 #: DeepSeek-V3's kernels (`weight_dequant` multiplies by "weight_scale_inv"; "scale" in
@@ -173,7 +173,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
     (r"_(proj_down|smooth_factor|s_rel|s_channel)$", "comfy-kitchen, SVDQuant or W4A8"),
     (r"weight_g_idx$", "compressed-tensors with an order of activations"),
 )
-#: What schemes a `quant_method` of config.json may mean.
+#: The schemes that a `quant_method` of config.json may mean.
 METHODS: dict[str, tuple[str, ...]] = {
     "compressed-tensors": ("compressed-tensors",),
     "fbgemm_fp8": ("compressed-tensors", "modelopt"),

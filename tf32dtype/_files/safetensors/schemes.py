@@ -75,12 +75,12 @@ class Group:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """What the marker of the weight's module must say; empty: it has none."""
+        """The texts that the marker of the weight's module may have; empty: none."""
         return self._row.markers
 
     @property
     def reading(self) -> tuple[Any, ...]:
-        """What two groups share that read a weight alike."""
+        """The facts that are equal for two groups that read a weight alike."""
         sizes = None
         if self.facts.tile is not None:
             sizes = tuple(map(min, self.facts.sizes, self.shape[-2:]))
@@ -132,9 +132,9 @@ def find(evidence: Evidence) -> Found:
     """Find the weights with scales among the tensors of a checkpoint.
 
     A weight is read by a scheme that all evidence fits: names, dtypes, shapes, the
-    marker of its module, the method in config.json. Where two schemes that read it
-    differently fit, and where codes have scales beside them that no scheme fits, it is
-    refused.
+    marker of its module, the method in config.json. It is refused if two schemes fit
+    that read it differently, or if its codes have scales in the same module that no
+    scheme explains.
     """
     groups: list[Group] = []
     refused: dict[str, str] = {}
@@ -213,7 +213,7 @@ _CODES = {
     if name.startswith("F") and kind.bits <= 8 and name != "F8_E8M0"
 }
 _PACKED = {"U8", "I8", "I32", "U32"}
-#: Names of what belongs to codes, and of scales of something else.
+#: Names of tensors that belong to codes, and of scales for activations.
 _SCALE = re.compile(r"scale|scb$|absmax|zero|quant|g_idx|codebook|amax|_s_", re.I)
 _OF_INPUTS = re.compile(
     r"(input|output|act|activation|^[kqv]|kv)_?scale|scale_?(input|out)"
