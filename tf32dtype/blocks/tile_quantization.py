@@ -49,7 +49,8 @@ def quantize_tiles(
         Real numbers of any builtin dtype or of one of the formats; wider ones are taken
         as float32, rounded to odd.
     format : str, dtype or type
-        Of the elements: int8, or a format of one byte or less that has a sign.
+        Format of the elements: int8 or int4; uint8 or uint4, with zero points; or a
+        format of one byte or less that has a sign.
     tile : tuple of two int or None
         Rows and columns that share a scale; None stands for all: ``(1, None)`` has a
         scale a row. Tiles at the ends may be smaller.
@@ -82,6 +83,12 @@ def quantize_tiles(
     so that nothing is clipped; and 1 if all numbers are 0. An element is the one
     nearest to the quotient, ties to even, at most the greatest.
 
+    Elements without a sign have a zero point for each tile. The scale is then the
+    distance from the tile's least number, or 0, to its greatest number, or 0, over the
+    format's greatest value. The zero point is the integer nearest to the least number's
+    magnitude over the scale. An element is the one nearest to the quotient plus the
+    zero point.
+
     Quotients rounded to float32 are often ties where x has few bits: for about one
     bfloat16 value in a thousand, and one float32 value in a million, `division` changes
     the code. If scales are powers of two, all divisions but "amax" give the same codes.
@@ -102,9 +109,18 @@ def quantize_tiles(
     sizes = checked_tile(tile, source.shape)
     _check_division(division, scale_format)
     numbers = to_float32(source, "raise")
-    amax = greatest(numbers, sizes)
+    if element.has_sign:
+        amax = greatest(numbers, sizes)
+    else:
+        below = greatest(np.maximum(-numbers, 0), sizes)
+        with np.errstate(over="ignore"):
+            amax = below + greatest(np.maximum(numbers, 0), sizes)
     _check_finite(source, numbers, amax)
     scales = _scales(amax, element.max, scale_format)
+    zeros = None
+    if not element.has_sign:
+        wide = np.rint(below / scales.astype(np.float64))
+        zeros = np.minimum(wide, element.max).astype(element.dtype)
     if division == "amax":
         with np.errstate(over="ignore"):
             most = np.float32(element.max)
@@ -116,11 +132,15 @@ def quantize_tiles(
     for matrix, rows in bands(source.shape):
         quotients = numbers[matrix][rows].astype(divisor.factors.dtype)
         scaled(divisor.operation, quotients, divisor.factors[matrix], rows, sizes)
-        np.clip(quotients, -element.max, element.max, out=quotients)
+        least = -element.max
+        if zeros is not None:
+            scaled(np.add, quotients, zeros[matrix], rows, sizes)
+            least = 0
+        np.clip(quotients, least, element.max, out=quotients)
         if element.is_integer:
             np.rint(quotients, out=quotients)
         codes[matrix][rows] = quotients
-    return TileArray.from_codes(element.name, codes, scales, sizes)
+    return TileArray.from_codes(element.name, codes, scales, sizes, zero_points=zeros)
 
 
 def greatest(x: NDArray[np.float32], tile: tuple[int, int]) -> NDArray[np.float32]:
