@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,8 @@ def load(
     ------
     ValueError
         If it is no such file, or damaged: the error names the file, the tensor and
-        what is wrong. For a tensor of another kind (Q4_K and the like), before any
-        is read.
+        what is wrong. For a tensor of a kind that only the package gguf reads, if it
+        is not installed, before any is read.
     KeyError
         For a name that is no tensor's, and a pattern of none; it offers those near.
     OSError
@@ -123,7 +124,8 @@ class File(NamedTensors[Held]):
                                   NAME.scale
     Q8_0, Q4_0                    `~tf32dtype.blocks.TileArray` of int8, a float16 scale
                                   for 32 numbers
-    any other                     an error that says how `gguf.dequantize` reads it
+    Q4_K, IQ4_XS and the like     float32 values of `gguf.dequantize`, if the package
+                                  gguf is installed; else an error
     ============================= =====================================================
 
     Values are those of `gguf.dequantize`, but for scales of NaN (MXFP4's 0xff and
@@ -233,11 +235,15 @@ class File(NamedTensors[Held]):
         kind = self._kind(name).name
         if kind in _READERS:
             return _READERS[kind]
+        try:
+            return _of_package(kind)
+        except ImportError:
+            why = f"; the package gguf reads others ({install('gguf')})"
+        except NotImplementedError:
+            why = ", and the installed package gguf does not read it"
         raise ValueError(
             f"{self._path}: tensor {brief(name)} must have one of the "
-            f"kinds {', '.join(_READERS)}; got {kind}. With the package gguf "
-            f"({install('gguf')}) use gguf.dequantize(file.raw({name!r}), "
-            f"gguf.GGMLQuantizationType.{kind}), file = td.interop.gguf.open(path)"
+            f"kinds {', '.join(_READERS)}; got {kind}{why}"
         )
 
 
@@ -255,6 +261,31 @@ _Reader = Callable[[NDArray[np.uint8], Tensor], Held]
 
 def _plain(code: str) -> _Reader:
     return lambda raw, tensor: raw.view(code).reshape(tensor.shape)
+
+
+@cache
+def _of_package(kind: str) -> _Reader:
+    """Return the reader of a kind that the package gguf dequantizes.
+
+    Raises
+    ------
+    ImportError
+        If the package is not installed.
+    NotImplementedError
+        If it does not dequantize the kind.
+    """
+    import gguf
+
+    which = gguf.GGMLQuantizationType[kind]
+    _, size = gguf.GGML_QUANT_SIZES[which]
+    gguf.dequantize(np.zeros((1, size), np.uint8), which)
+
+    def read(raw: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
+        blocks = _blocks(raw, tensor)
+        values = gguf.dequantize(blocks.reshape(*blocks.shape[:-2], -1), which)
+        return np.asarray(values, np.float32).reshape(tensor.shape)
+
+    return read
 
 
 def _bfloat16(raw: NDArray[np.uint8], tensor: Tensor) -> NDArray[Any]:
