@@ -146,6 +146,7 @@ CALLS: dict[str, list[Call]] = {
     "td.savez": [Call(lambda x: _members(td.savez, x))],
     "td.savez_compressed": [Call(lambda x: _members(td.savez_compressed, x))],
     "td.to_dlpack": [Call(_exchanged, formats=FORMATS[1:])],
+    "td.ulp_distance": [Call(td.ulp_distance, _SQUARE * 2)],
     "td.blocks.BlockArray.from_codes": [
         Call(_from_codes, formats=("float4_e2m1fn",)),
         Call(_from_scales, ((4, 1),), ("float8_e8m0fnu",)),

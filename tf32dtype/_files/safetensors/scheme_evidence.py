@@ -20,7 +20,7 @@ Entries = Mapping[str, Form]
 Metadata = Mapping[str, str]
 
 #: The tensor of a module in which ComfyUI says how its weight is quantized, and the
-#: metadata in which it says that of all modules (comfy/utils.py and comfy/ops.py).
+#: metadata in which it says that of all modules.
 MARKER = "comfy_quant"
 _MARKERS_KEY = "_quantization_metadata"
 #: Keys of a marker that leave the layout of a weight as it is.

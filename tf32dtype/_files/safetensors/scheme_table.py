@@ -20,8 +20,8 @@ _MLX_BLOCKS: tuple[BlockFormatName, ...] = ("mxfp4", "mxfp8_e4m3", "nvfp4")
 #: Model Optimizer and AMD's Quark as vllm reads them, the checkpoints of gpt-oss,
 #: DeepSeek-V3's kernels (`weight_dequant` multiplies by "weight_scale_inv"; "scale" in
 #: its inference code and in V4), SGLang for MiniMax's MXFP8, comfy-kitchen 0.2 (tensor)
-#: and ComfyUI (comfy/ops.py, "scaled_fp8"), musubi-tuner (fp8_optimization_utils.py),
-#: MLX 0.32 (mlx.core.quantize) and mlx-lm 0.32 (utils.py).
+#: and ComfyUI ("scaled_fp8"), musubi-tuner (its FP8 optimization), MLX 0.32
+#: (mlx.core.quantize) and mlx-lm 0.32 (infer_quant_config).
 NAMED: tuple[Row, ...] = (
     BlockRow("compressed-tensors", "{name}", "{name}_scale", "mxfp8_e4m3"),
     BlockRow("compressed-tensors", "{name}_packed", "{name}_scale", "mxfp6_e2m3"),
