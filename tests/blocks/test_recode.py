@@ -88,6 +88,7 @@ def check(t: TileArray, other: str, exponent: int) -> None:
     assert (signs[zeros] == wanted[zeros]).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("other", NAMES)
 def test_all_numbers(name, other):
@@ -122,6 +123,7 @@ def test_e4m3fn_to_fnuz():
     assert raw(recode(with_nan, "float8_e4m3fnuz")).tolist() == [[0x80, 0x80, 1]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_some_numbers(name):
     """Some codes: recode finds the exact power of two, or refuses."""

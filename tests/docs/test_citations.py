@@ -27,22 +27,25 @@ def strings(path):
 
 
 SOURCES = [x for x in PACKAGE.rglob("*.p*") if x.suffix in (".py", ".pyx", ".pxi")]
-STRINGS = [(x.relative_to(ROOT), text) for x in SOURCES for text in strings(x)]
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Every string of the package, with the file that has it."""
+    return [(x.relative_to(ROOT), text) for x in SOURCES for text in strings(x)]
 
 
 def exists(name):
     return any((ROOT / "docs" / f"{name}{end}").exists() for end in (".md", ".rst"))
 
 
-def test_no_string_names_a_file_of_the_documentation():
+def test_no_string_names_a_file_of_the_documentation(found):
     assert len(SOURCES) > 200
-    assert [path for path, text in STRINGS if "docs/" in text] == []
+    assert [path for path, text in found if "docs/" in text] == []
 
 
-def test_pages_of_docstrings_exist():
-    cited = {
-        name for _, text in STRINGS for name in re.findall(r":doc:`([^`]+)`", text)
-    }
+def test_pages_of_docstrings_exist(found):
+    cited = {name for _, text in found for name in re.findall(r":doc:`([^`]+)`", text)}
     assert len(cited) >= 5
     assert [x for x in cited if not (x.startswith("/") and exists(x[1:]))] == []
 

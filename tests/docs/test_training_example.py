@@ -11,7 +11,8 @@ from tests.support.interpreters import python
 from tests.support.paths import ROOT
 from tf32dtype import blocks
 
-pytest.importorskip("sklearn")
+if importlib.util.find_spec("sklearn") is None:
+    pytest.skip("no scikit-learn", allow_module_level=True)
 sys.path.insert(0, str(ROOT / "examples"))
 
 import digits_numpy

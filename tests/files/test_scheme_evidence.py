@@ -403,6 +403,8 @@ def test_every_combination_is_decoded_or_refused(
     for name, scale, grid, said, has_second in itertools.product(
         NAMES, SCALES, GRIDS, MARKERS, [False, True]
     ):
+        if has_second and name != "weight_scale":
+            continue  # only NVFP4 of these names has two
         scales = np.asarray(SCALES[scale](grid))
         tensors: Tensors = {"a.weight": stored_codes, f"a.{name}": scales}
         if has_second:

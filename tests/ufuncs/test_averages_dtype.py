@@ -74,6 +74,7 @@ def options(how: str, axis: Any, target: Any) -> Any:
         yield given | {"out": np.zeros(kept.sum(axis).shape, target)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", ALL, ids=name)
 @pytest.mark.filterwarnings("ignore")
 @np.errstate(all="ignore")
