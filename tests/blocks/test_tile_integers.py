@@ -148,3 +148,19 @@ def test_quantized(format: str) -> None:
             assert array.elements[2 * i + r, 32 * j + c] == want
     zeros = td.blocks.quantize_tiles(np.zeros((2, 4)), format, (1, 4))
     assert not zeros.dequantize().any()
+
+
+def test_recode_loses_no_zero_point() -> None:
+    codes, scales = np.int8([[-8, 7, 0, 3]]), np.ones((1, 1), np.float32)
+    array = TileArray.from_codes("int4", codes, scales, (1, 4))
+    again = td.blocks.recode(td.blocks.recode(array, "int8"), "int4")
+    assert again.format == "int4"
+    assert np.array_equal(again.dequantize(), codes)
+    assert np.array_equal(td.blocks.recode(array, "fp8_e4m3").dequantize(), codes)
+    with_zeros = TileArray.from_codes(
+        "int4", codes, scales, (1, 4), zero_points=np.int8([[3]])
+    )
+    unsigned = TileArray.from_codes("uint4", codes.view(np.uint8) & 15, scales, (1, 4))
+    for a, format in [(with_zeros, "int8"), (unsigned, "int8"), (array, "uint8")]:
+        with pytest.raises(ValueError, match="a must have elements with a sign"):
+            td.blocks.recode(a, format)

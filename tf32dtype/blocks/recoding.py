@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._base.wording import brief
 from .._formats import bit_packing
-from .._formats.codes import bits, from_bits
+from .._formats.codes import bits
 from .array import BlockArray
 from .formats import POWERS, BlockFormatLike, Element, elements, find
 from .from_codes import block_scales, buffer_of, items_of
@@ -59,7 +59,8 @@ def recode(
     ValueError
         If a value has no code: the error names the first such element. NaN and Inf must
         have codes too. If the format is unknown, or has more than 8 bits or residuals;
-        if a scale times the power of two is out of the range of its format.
+        if a scale times the power of two is out of the range of its format. For
+        integers without a sign, and tiles with zero points or biases.
     TypeError
         If `a` is not an array of blocks or tiles.
 
@@ -82,6 +83,11 @@ def recode(
 
 def _tiles(a: TileArray, element: Element) -> TileArray:
     own = checked_element(a.elements.dtype)
+    if not (own.has_sign and element.has_sign) or len(a._parts) > 2:
+        raise ValueError(
+            "a must have elements with a sign, and neither zero points nor biases, and"
+            f" format elements with a sign; got {a!r} and {element.name}"
+        )
     codes = _codes(a.elements)
     # float64 holds all products that can be exact, for any dtype of scales.
     scales = a.scales.astype(np.float64)
@@ -90,8 +96,8 @@ def _tiles(a: TileArray, element: Element) -> TileArray:
             wide = np.ldexp(scales, -exponent)
             found = wide.astype(a.scales.dtype)
         if np.array_equal(found.astype(np.float64), wide, equal_nan=True):
-            items = _items(table[codes], element)
-            return TileArray.from_codes(element.dtype, items, found, a.tile)
+            items = items_of(table[codes], element)
+            return TileArray.from_codes(element.name, items, found, a.tile)
     raise ValueError(_no_scales(a.scale_format, element.name))
 
 
@@ -192,12 +198,6 @@ def _values(element: Element) -> NDArray[np.float64]:
 
 def _codes(items: NDArray[Any]) -> NDArray[np.uint8]:
     return items.view(np.uint8) if items.dtype == np.int8 else bits(items)
-
-
-def _items(codes: NDArray[np.uint8], element: Element) -> NDArray[Any]:
-    if element.is_integer:
-        return codes.view(element.dtype)
-    return from_bits(codes, element.dtype)
 
 
 def _no_scales(scale_format: str, name: str) -> str:
