@@ -1,4 +1,4 @@
-"""Quantized weights of other tools, held against their own dequantization."""
+"""Quantized weights of other tools, compared with their own dequantization."""
 
 from __future__ import annotations
 
