@@ -159,7 +159,7 @@ if SANITIZE:
         "-DTF_CHECKED",  # preconditions, src/runtime/asserts.h
         "-g",
     ]
-    OPTIMIZE = FALLBACK = GLUE = ["-O1", *INSTRUMENT]
+    OPTIMIZE = FALLBACK = COMPACT = GLUE = ["-O1", *INSTRUMENT]
     WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
     # Nothing throws: only debuggers would use the tables that unwind the stack.
@@ -167,6 +167,9 @@ else:
     OPTIMIZE = ["-O3", *SMALL]
     # The baseline's kernels, beside better ones that this machine uses.
     FALLBACK = ["-O1", *SMALL]
+    # The baseline of a wheel, which has better sets for nearly all machines. -O3 would
+    # make the largest of these kernels two to five times as large.
+    COMPACT = ["-O2", *SMALL]
     # Cython's C calls NumPy, Python and kernels. -O2 takes more time to compile and
     # gains nothing. With -O1 alone scalars of tf32 would take a quarter longer.
     # Its many paths of errors are alike: the second line takes a tenth off the module.
@@ -402,10 +405,14 @@ class BuildExt(build_ext):
             fallback = isa is not best and not all_sets_are_wanted()
             flags = [*COMMON, *(FALLBACK if fallback else OPTIMIZE), *WARNINGS]
             flags += isa.flags
+            compact = [*COMMON, *COMPACT, *WARNINGS, *isa.flags]
+            is_rare = isa is BASELINE and isa is not best and not fallback
             macros = [("TF_ISA", isa.identifier), ("TF_PLAIN_ISA", isa.plain)]
             for source in sources_in("src", kernels=True):
-                if isa.plain == isa.identifier or source.parent.name != "plain":
-                    add("ours", isa.identifier, source, flags, macros)
+                is_plain = source.parent.name == "plain"
+                if isa.plain == isa.identifier or not is_plain:
+                    chosen = compact if is_rare and is_plain else flags
+                    add("ours", isa.identifier, source, chosen, macros)
             if sys.platform == "linux":
                 alone = [*macros, ("TF_PRODUCTS_ALONE", "1")]
                 add(PRELOAD, isa.identifier, KERNEL_TABLE, flags, alone)
