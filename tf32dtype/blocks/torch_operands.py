@@ -27,13 +27,21 @@ _MULTIPLE = 32
 
 
 class TorchOperand(NamedTuple):
-    """Tensors that `torch._scaled_mm` takes: of `BlockArray.to_torch_scaled_mm`."""
+    """Tensors that `torch._scaled_mm` takes: of `BlockArray.to_torch_scaled_mm`.
 
-    #: the codes: row-major if blocks lie along rows, else column-major
+    Parameters
+    ----------
+    data : torch.Tensor
+        The codes: row-major if blocks lie along rows, else column-major.
+    scale : torch.Tensor
+        The scales in tiles of 128 x 4.
+    tensor_scale : torch.Tensor or None
+        A float32 of no axes that multiplies all scales of nvfp4; None for other
+        formats.
+    """
+
     data: torch.Tensor
-    #: the scales in tiles of 128 x 4
     scale: torch.Tensor
-    #: float32 of no axes, which multiplies all scales of nvfp4; None for other formats
     tensor_scale: torch.Tensor | None
 
 
