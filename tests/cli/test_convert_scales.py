@@ -171,7 +171,7 @@ def test_scales_of_no_known_scheme_are_not_lost(tmp_path, monkeypatch, capsys):
     assert main([*argv, "--include", "^[wv]$"]) == 1
     out, told = capsys.readouterr()
     assert [x["name"] for x in json.loads(out)["tensors"]] == ["v"]
-    assert "tensor 'w' of F8_E4M3 and shape (64, 96) has scales in no known" in told
+    assert "tensor 'w' of F8_E4M3 and shape (64, 96) is in no known scheme" in told
     copied = td.safetensors.load("o.safetensors", blocks=False)
     assert same(copied["w"], tensors["w"])
 

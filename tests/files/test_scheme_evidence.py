@@ -270,7 +270,7 @@ def test_mlx_needs_its_config(bits: int, group: int, tmp_path: Path) -> None:
     tensors, values = mlx_affine(bits, group, 32)
     before = saved(tmp_path / "a.safetensors", tensors)
     load = td.safetensors.load
-    with pytest.raises(ValueError, match=r"fits two schemes: mlx .*uint4 .*uint8"):
+    with pytest.raises(ValueError, match="need bits and group_size in config"):
         load(tmp_path / "a.safetensors", blocks=True)
     for config in (
         {"group_size": group, "bits": bits},
@@ -313,7 +313,7 @@ def test_mlx_needs_its_config(bits: int, group: int, tmp_path: Path) -> None:
             },
         ),
         (
-            "LLM.int8()",
+            "LLM.int8() of bitsandbytes",
             {"a.weight": np.zeros((8, 8), np.int8), "a.SCB": np.ones(8, np.float32)},
         ),
         (
@@ -327,9 +327,9 @@ def test_mlx_needs_its_config(bits: int, group: int, tmp_path: Path) -> None:
 )
 def test_known_tools_are_named(tool: str, tensors: Tensors, tmp_path: Path) -> None:
     td.safetensors.save(tmp_path / "a", tensors)
-    with pytest.raises(ValueError, match="has them") as caught:
+    with pytest.raises(ValueError, match="has such tensors") as caught:
         td.safetensors.load(tmp_path / "a", blocks=True)
-    assert f"{tool} has them)" in str(caught.value)
+    assert f"{tool} has such tensors)" in str(caught.value)
     assert "Use blocks=False to load the codes" in str(caught.value)
 
 
@@ -359,6 +359,191 @@ def test_codes_without_scales_are_numbers(tmp_path: Path) -> None:
     for blocks in (None, True):
         found = td.safetensors.load(tmp_path / "a", blocks=blocks)
         assert found.keys() == tensors.keys()
+
+
+# -- companions that no row has ------------------------------------------------------
+
+F8 = np.ones((8, 64), td.float8_e4m3fn)
+I8 = np.full((8, 64), 7, np.int8)
+
+
+def f32(*shape: int) -> Array:
+    return np.full(shape, 2, np.float32)
+
+
+FP8: Tensors = {"a.weight": F8, "a.weight_scale": f32()}
+INT8: Tensors = {"a.weight": I8, "a.weight_scale": f32(8, 1)}
+MORE: list[tuple[Tensors, Tensors]] = [
+    (INT8, {"a.weight_zero_point": np.full((8, 1), 5, np.int8)}),
+    (INT8, {"a.weight_offset": f32(8, 1)}),
+    (FP8, {"a.weight_scale_2": f32()}),
+    (FP8, {"a.pre_quant_scale": f32(64)}),
+    (FP8, {"a.scale_weight": f32()}),
+    (FP8, {"a.weight_scale_inv": f32(1, 1)}),
+    (comfy_nvfp4().tensors, {"a.pre_quant_scale": f32(256)}),
+    (CASES["mlx, mxfp4"]().tensors, {"a.biases": f32(6, 4)}),
+    (CASES["mlx, nvfp4"]().tensors, {"a.global_scale": f32()}),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MORE)))
+def test_a_companion_that_the_scheme_does_not_have(number: int, tmp_path: Path) -> None:
+    tensors, more = MORE[number]
+    td.safetensors.save(tmp_path / "a", tensors)
+    td.safetensors.load(tmp_path / "a", blocks=True)
+    td.safetensors.save(tmp_path / "a", tensors | more)
+    with pytest.raises(
+        ValueError, match=r"tensor 'a\.weight' .*which does not have a\."
+    ):
+        td.safetensors.load(tmp_path / "a", blocks=True)
+
+
+U8 = np.ones((8, 32), np.uint8)
+I32 = np.ones((8, 8), np.int32)
+I16 = np.ones((8, 8), np.int16)
+#: Codes of tools, and of tools that may come: the first tensor.
+NOT_READ: list[Tensors] = [
+    {"a.weight._data._data": U8, "a.weight._scale": f32(8, 1)},
+    {"a.q_weight": I32, "a.q_scale": I32, "a.q_scale_max": f32(4)},
+    {"a.codes": I16, "a.codebooks": f32(1, 4, 8), "a.scales": f32(8, 1)},
+    {"a.trellis": I16, "a.suh": f32(8), "a.svh": f32(8)},
+    {"a.B": I32, "a.s": f32(4, 8)},
+    {"a.B": I32, "a.s_channel": f32(1, 8), "a.s_group": f32(4, 8)},
+    {"attn.q": F8, "attn.q_scale": f32(4)},
+    {"a.weight_quantized": U8, "a.weight_scale": f32(8, 1)},
+    {"layer/weight": F8, "layer/scale": f32(8, 2)},
+    {"layer_weight": F8, "layer_weight_scale": f32(8, 2)},
+    {"a.weight": F8, "a.weight_quantizer._scale": f32()},
+    {"a.weight": F8, "a.weight_s": f32(8, 1)},
+    {"weight": F8, "scales": f32(8, 2)},
+]
+
+
+@pytest.mark.parametrize("number", range(len(NOT_READ)))
+def test_codes_of_no_known_scheme(number: int, tmp_path: Path) -> None:
+    tensors = NOT_READ[number]
+    td.safetensors.save(tmp_path / "a", tensors)
+    first = next(iter(tensors))
+    with pytest.raises(ValueError, match=f"tensor '{first}' of .* in no known scheme"):
+        td.safetensors.load(tmp_path / "a", blocks=True)
+    with pytest.warns(UserWarning, match=f"1 tensor, such as '{first}'"):
+        td.safetensors.load(tmp_path / "a")
+
+
+#: Tensors whose numbers are what they say.
+PLAIN: list[Tensors] = [
+    {"emb.text_projection": F8, "emb.logit_scale": f32()},
+    {"position_index": I32, "logit_scale": f32(4, 1)},
+    {"b.0.weight": F8, "b.0.scale_shift_table": f32(6, 64)},
+    {"n.weight": F8[0], "n.scale": f32(64)},
+    {"attn.causal_mask": np.ones((1, 1, 8, 8), np.uint8), "attn.scale_attn": f32()},
+    {"a.ids": I32, "a._extra_state": U8[0], "a.weight": f32(4)},
+    {"norm.weight": f32(8), "norm.scale": f32(8), "norm.bias": f32(8)},
+    {"a.weight": F8, "a.bias": f32(8), "a.input_scale": f32()},
+    {"half": F8, "scales": np.ones((2, 2), td.float8_e8m0fnu)},
+]
+
+
+@pytest.mark.parametrize("number", range(len(PLAIN)))
+def test_ordinary_tensors(number: int, tmp_path: Path) -> None:
+    tensors = PLAIN[number]
+    td.safetensors.save(tmp_path / "a", tensors)
+    for blocks in (None, True):
+        found = td.safetensors.load(tmp_path / "a", blocks=blocks)
+        assert found.keys() == tensors.keys()
+
+
+@pytest.mark.parametrize("shape", [(128, 128), (1, 64), (129, 128), (8, 8, 3, 3)])
+@pytest.mark.parametrize("of_scale", [(), (1,)])
+def test_one_scale(
+    shape: tuple[int, ...], of_scale: tuple[int, ...], tmp_path: Path
+) -> None:
+    codes, values = draw("float8_e4m3fn", shape)
+    for scale in ("a.weight_scale", "a.scale_weight"):
+        tensors = {"a.weight": codes.view(td.float8_e4m3fn), scale: f32(*of_scale)}
+        td.safetensors.save(tmp_path / "a", tensors)
+        weight = td.safetensors.load(tmp_path / "a", blocks=True)["a.weight"]
+        assert np.array_equal(weight.dequantize(np.float64), 2 * values)
+
+
+def test_markers_of_several_files(tmp_path: Path) -> None:
+    """Each file of a checkpoint names its own layers."""
+    places, wanted = {}, {}
+    for layer in "ab":
+        _, tensors, wanted[layer], _, _ = comfy_nvfp4()
+        del tensors["a.comfy_quant"]
+        renamed = {layer + name[1:]: x for name, x in tensors.items()}
+        said = json.dumps({"layers": {layer: {"format": "nvfp4"}}})
+        file = f"model-{layer}.safetensors"
+        td.safetensors.save(
+            tmp_path / file, renamed, metadata={"_quantization_metadata": said}
+        )
+        places |= dict.fromkeys(renamed, file)
+    index = json.dumps({"weight_map": places})
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    found = td.safetensors.load(tmp_path, blocks=True)
+    for layer, values in wanted.items():
+        assert np.array_equal(found[f"{layer}.weight"].dequantize(np.float64), values)
+
+
+@pytest.mark.parametrize("said", ['{"layers": {"other": {"format": "nvfp4"}}}', "{"])
+def test_markers_of_other_layers_are_no_license(said: str, tmp_path: Path) -> None:
+    tensors = comfy_nvfp4().tensors
+    del tensors["a.comfy_quant"]
+    saved(tmp_path / "a", tensors, {"_quantization_metadata": said})
+    with pytest.raises(ValueError, match=r"tensor 'a\.weight' .*no known scheme"):
+        td.safetensors.load(tmp_path / "a", blocks=True)
+
+
+def test_a_marker_without_a_module(tmp_path: Path) -> None:
+    _, tensors, values, _, _ = comfy_nvfp4()
+    td.safetensors.save(tmp_path / "a", {x[2:]: y for x, y in tensors.items()})
+    weight = td.safetensors.load(tmp_path / "a", blocks=True)["weight"]
+    assert np.array_equal(weight.dequantize(np.float64), values)
+
+
+def test_config_contradicts(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    for tensors, config in [
+        (
+            {"a.weight": np.ones((256, 256), td.float8_e4m3fn)}
+            | {"a.weight_scale_inv": f32(2, 2)},
+            {"quantization_config": {"weight_block_size": [192, 192]}},
+        ),
+        (CASES["mlx, mxfp4"]().tensors, {"quantization": {"mode": "mxfp8"}}),
+        (FP8, {"text_config": {"quantization_config": {"quant_method": "gptq"}}}),
+        ({"a.weight": F8}, {"quantization_config": {"quant_method": "fp8"}}),
+    ]:
+        td.safetensors.save(path, tensors)
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ValueError, match=r"tensor 'a\.weight' .*no known scheme"):
+            td.safetensors.load(path, blocks=True)
+
+
+def test_many_tensors_in_one_module() -> None:
+    """The number of looks grows as the number of tensors, not as its square."""
+    looks = []
+    for count in (500, 2000):
+        entries = {f"m.w{i}": ("F8_E4M3", (8, 64)) for i in range(count)}
+        entries |= {f"m.w{i}_scale": ("F32", ()) for i in range(count)}
+        seen = Counted(entries)
+        assert len(find(Evidence(seen)).groups) == count
+        looks.append(seen.looks)
+    assert looks[1] < 5 * looks[0]
+
+
+class Counted(dict[str, tuple[str, tuple[int, ...]]]):
+    """Counts how often an item is asked for."""
+
+    looks = 0
+
+    def get(self, *arguments: Any) -> Any:
+        self.looks += 1
+        return super().get(*arguments)
+
+    def __getitem__(self, name: str) -> Any:
+        self.looks += 1
+        return super().__getitem__(name)
 
 
 # -- every combination ---------------------------------------------------------------

@@ -22,7 +22,9 @@ Metadata = Mapping[str, str]
 #: The tensor of a module in which ComfyUI says how its weight is quantized, and the
 #: metadata in which it says that of all modules.
 MARKER = "comfy_quant"
-_MARKERS_KEY = "_quantization_metadata"
+MARKERS_KEY = "_quantization_metadata"
+#: The marker of a module that has none, where others have one.
+UNMARKED = "nothing"
 #: Keys of a marker that leave the layout of a weight as it is.
 _HARMLESS = {"format", "full_precision_matrix_mult", "orig_dtype", "orig_shape"}
 #: Bytes of tensors that are read to find out what others are, and of config.json.
@@ -47,55 +49,48 @@ class Evidence:
             return None
         return self.get(name)
 
-    def beside(self, name: str) -> list[str]:
-        """Names of tensors that belong to the same weight, or to the same module."""
-        module = name.rpartition(".")[0]
-        siblings = [x for x in self._modules.get(module, ()) if x != name]
-        if not module and name != "weight":  # without a module
-            siblings = [x for x in siblings if x.startswith(f"{name}_")]
-        return siblings + [
-            x
-            for part in (name, f"{module}.weight")
-            for x in self._modules.get(part, ())
-        ]
-
-    @cached_property
-    def _modules(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for name in self.entries:
-            found.setdefault(name.rpartition(".")[0], []).append(name)
-        return found
-
     def marker(self, module: str) -> str | None:
-        """Return the format that ComfyUI says a module's weight has; None: none."""
-        name = f"{module}.{MARKER}"
+        """Return the format that ComfyUI says a module's weight has.
+
+        None if the checkpoint has no markers; `UNMARKED` if it has some, and none for
+        this module.
+        """
+        name = f"{module}.{MARKER}" if module else MARKER
         if name in self.entries:
             numbers = self.numbers(name)
             text = b"" if numbers is None else numbers.tobytes()
             return _format_of(parsed(text.decode(errors="replace")), text)
-        given = self._marked.get(module)
-        return None if given is None else _format_of(given, given)
+        if module in self._marked:
+            return _format_of(self._marked[module], self._marked[module])
+        return UNMARKED if self._has_markers else None
+
+    @cached_property
+    def _has_markers(self) -> bool:
+        return MARKERS_KEY in self.metadata or any(
+            x == MARKER or x.endswith(f".{MARKER}") for x in self.entries
+        )
 
     @cached_property
     def _marked(self) -> Mapping[str, Any]:
-        found = parsed(self.metadata.get(_MARKERS_KEY))
-        layers = found.get("layers") if isinstance(found, dict) else None
-        return layers if isinstance(layers, dict) else {}
+        return _object(_object(parsed(self.metadata.get(MARKERS_KEY))).get("layers"))
+
+    @cached_property
+    def quantization(self) -> Mapping[str, Any]:
+        """The part of config.json that transformers and vllm read."""
+        inner = _object(self.config.get("text_config"))
+        found = self.config.get("quantization_config", inner.get("quantization_config"))
+        return _object(found)
 
     @cached_property
     def method(self) -> str | None:
-        """The `quant_method` of config.json, which transformers and vllm read."""
-        given = self.config.get("quantization_config")
-        method = given.get("quant_method") if isinstance(given, dict) else None
+        """The `quant_method` of config.json."""
+        method = self.quantization.get("quant_method")
         return method if isinstance(method, str) else None
 
     def mlx(self, module: str) -> Mapping[str, Any]:
         """Return what MLX's config.json says of a module: bits, group_size, mode."""
-        given = self.config.get("quantization")
-        if not isinstance(given, dict):
-            return {}
-        own = given.get(module)
-        return {**given, **own} if isinstance(own, dict) else given
+        given = _object(self.config.get("quantization", self.quantization))
+        return {**given, **_object(given.get(module))}
 
 
 def config_beside(path: str) -> Mapping[str, Any]:
@@ -106,7 +101,11 @@ def config_beside(path: str) -> Mapping[str, Any]:
             found = parsed(file.read(_MOST_CONFIG).decode(errors="replace"))
     except OSError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return _object(found)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def parsed(text: str | None) -> Any:

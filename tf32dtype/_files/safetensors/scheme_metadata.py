@@ -18,7 +18,7 @@ from ...blocks.formats import formats as block_formats
 from ...blocks.layout import checked_block_size
 from ...blocks.tiles import TileArray, checked_element, grid, scale_dtype
 from .dtypes import kind_of
-from .scheme_evidence import Evidence, Form, Metadata, parsed
+from .scheme_evidence import MARKERS_KEY, Evidence, Form, Metadata, parsed
 from .scheme_rows import Arrays, Facts, Member, Row, Scaled, native
 from .scheme_table import TORCHAO
 
@@ -176,14 +176,20 @@ def join(several: Iterable[Metadata]) -> dict[str, str]:
     """The metadata of several tensors as that of one file."""
     joined: dict[str, str] = {}
     own: dict[str, Any] = {}
+    marked: dict[str, Any] = {}
     names: list[str] = []
     for metadata in several:
         joined |= metadata
         own |= _object(metadata.get(OWN_KEY))
+        layers = _object(metadata.get(MARKERS_KEY)).get("layers")
+        marked |= layers if isinstance(layers, dict) else {}
         more = parsed(metadata.get(_TORCHAO_KEY))
         names += more if isinstance(more, list) else []
     if own:
         joined[OWN_KEY] = json.dumps(own)
+    if marked:
+        of_last = _object(joined[MARKERS_KEY])
+        joined[MARKERS_KEY] = json.dumps({**of_last, "layers": marked})
     if names:
         joined[_TORCHAO_KEY] = json.dumps([*dict.fromkeys(map(str, names))])
     return joined

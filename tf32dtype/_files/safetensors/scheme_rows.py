@@ -6,6 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +84,7 @@ class Facts:
             )
         return cls(array.format, array.shape, array.axis, array.block_size)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, int]:
         """Rows and columns of a tile."""
         return checked_tile(self.tile, self.shape)
@@ -114,6 +115,10 @@ class Row:
     codes: str
     scales: str
 
+    def takes(self, kind: str) -> bool:
+        """Whether scales may have a dtype."""
+        return True
+
     @property
     def markers(self) -> tuple[str, ...]:
         """The texts that the marker of a module may have; empty: it has none."""
@@ -140,6 +145,10 @@ class Row:
     @abstractmethod
     def _inferred(self, form: Form) -> Iterator[Facts]:
         """Yield the weights that may have codes of this dtype and shape."""
+
+    def agrees(self, facts: Facts, module: str, evidence: Evidence) -> bool:
+        """Whether config.json says nothing else of such a weight."""
+        return True
 
     @abstractmethod
     def refusal(self, facts: Facts) -> str | None:
@@ -180,6 +189,11 @@ class BlockRow(Row):
     scale_layout: ScaleLayout | None = None
     #: the format by which ComfyUI's marker calls it
     marker: str | None = None
+    #: the mode by which MLX's config.json calls it
+    mode: str | None = None
+
+    def takes(self, kind: str) -> bool:
+        return kind in self.scale_kinds
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -188,6 +202,13 @@ class BlockRow(Row):
     @property
     def reading(self) -> tuple[Any, ...]:
         return BlockRow, self.is_high_first, self.scale_layout, self.divides
+
+    def agrees(self, facts: Facts, module: str, evidence: Evidence) -> bool:
+        if self.mode is None:
+            return True
+        said = evidence.mlx(module)
+        wanted = {"mode": self.mode, "bits": self._element.width}
+        return all(said.get(key, x) == x for key, x in wanted.items())
 
     @property
     def _element(self) -> Element:
@@ -313,6 +334,9 @@ class TileRow(Row):
     #: the marker of ComfyUI, by format of the elements
     marked: Mapping[str, str] | None = None
 
+    def takes(self, kind: str) -> bool:
+        return kind in self.scale_kinds
+
     @property
     def markers(self) -> tuple[str, ...]:
         return tuple((self.marked or {}).values())
@@ -320,6 +344,12 @@ class TileRow(Row):
     @property
     def reading(self) -> tuple[Any, ...]:
         return (TileRow,)
+
+    def agrees(self, facts: Facts, module: str, evidence: Evidence) -> bool:
+        size = evidence.quantization.get("weight_block_size")
+        if size is None or facts.tile in ((None, None), (1, None)):
+            return True
+        return bool(size == list(facts.tile or ()))
 
     def _inferred(self, form: Form) -> Iterator[Facts]:
         kind, shape = form
@@ -350,13 +380,16 @@ class TileRow(Row):
         kind = next(k for k, which in _TILE_ELEMENTS.items() if which == facts.format)
         tiled = grid(facts.shape, facts.sizes)
         axes = self.axes if len(facts.shape) == 2 else ("rc",)
-        shapes = [_on_axes(tiled, x) for x in axes]
-        if len(facts.shape) == 2 and self.one_scale is not None:
-            # A matrix's one scale, and a row's each, have fewer axes in most files.
-            if self._wanted(facts) == (None, None):
-                shapes = [*dict.fromkeys((self.one_scale, (1,), (), *shapes))]
-            elif self._wanted(facts) == (1, None) and tiled[0] > 1:
-                shapes.append(tiled[:1])
+        shapes: list[Shape] = [_on_axes(tiled, x) for x in axes]
+        same = [x for x in self.tiles if checked_tile(x, facts.shape) == facts.sizes]
+        if self.one_scale is not None and (None, None) in same:
+            # A matrix's one scale has fewer axes in most files.
+            fewer = [self.one_scale, (1,), ()]
+            first = len(facts.shape) == 2 and same[0] == (None, None)
+            shapes = [*fewer, *shapes] if first else [*shapes, *fewer]
+        if self.one_scale is not None and (1, None) in same and len(facts.shape) == 2:
+            shapes.append(tiled[:1])
+        shapes = [*dict.fromkeys(shapes)]
         kinds = sorted(
             self.scale_kinds, key=lambda x: _TILE_SCALES[x] != facts.scale_format
         )
@@ -369,7 +402,8 @@ class TileRow(Row):
         } | _marker(name, (self.marked or {}).get(facts.format))
 
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
-        scales = arrays["scales"].reshape(grid(facts.shape, facts.sizes))
+        scales, tiled = arrays["scales"], grid(facts.shape, facts.sizes)
+        scales = np.full(tiled, scales) if scales.size == 1 else scales.reshape(tiled)
         return TileArray.from_codes(facts.format, arrays["codes"], scales, facts.sizes)
 
     def write(self, array: TileArray) -> dict[str, NDArray[Any]]:
@@ -399,8 +433,11 @@ class GroupRow(Row):
     shape: str | None = None
     zero_points: str | None = None
     biases: str | None = None
-    #: config.json may say bits and group_size, as MLX's does
+    #: config.json must say bits and group_size, as MLX's does
     is_of_mlx: bool = False
+
+    def takes(self, kind: str) -> bool:
+        return kind in self.scale_kinds
 
     @property
     def _format(self) -> str:
@@ -409,6 +446,19 @@ class GroupRow(Row):
     @property
     def reading(self) -> tuple[Any, ...]:
         return GroupRow, self.bits, self.has_sign
+
+    def agrees(self, facts: Facts, module: str, evidence: Evidence) -> bool:
+        if self.is_of_mlx:
+            said = evidence.mlx(module)
+            wanted = {"bits": self.bits, "group_size": facts.sizes[1]}
+            return said.get("mode", "affine") == "affine" and all(
+                said.get(key) == x for key, x in wanted.items()
+            )
+        groups = evidence.quantization.get("config_groups")
+        given = groups.values() if isinstance(groups, dict) else ()
+        weights = [x.get("weights") for x in given if isinstance(x, dict)]
+        bits = {x.get("num_bits") for x in weights if isinstance(x, dict)}
+        return not bits or self.bits in bits
 
     def infer(self, name: str, evidence: Evidence) -> Iterator[Facts]:
         kind, shape = evidence.entries.get(in_pattern(self.codes, name), ("", ()))
@@ -427,12 +477,6 @@ class GroupRow(Row):
         if count == 0 or logical[-1] % count or not logical[-1]:
             return
         group = logical[-1] // count
-        if self.is_of_mlx:
-            module = name.rpartition(".")[0]
-            said_of = evidence.mlx(module)
-            wanted = {"bits": self.bits, "group_size": group, "mode": "affine"}
-            if any(said_of.get(key, x) != x for key, x in wanted.items()):
-                return
         offsets = self._offsets(name, evidence)
         if (self.groups and group not in self.groups) or (
             self.biases is not None and not offsets

@@ -12,7 +12,11 @@ from .scheme_rows import (
     TileRow,
 )
 
-_MLX_BLOCKS: tuple[BlockFormatName, ...] = ("mxfp4", "mxfp8_e4m3", "nvfp4")
+_MLX_BLOCKS: dict[str, BlockFormatName] = {
+    "mxfp4": "mxfp4",
+    "mxfp8": "mxfp8_e4m3",
+    "nvfp4": "nvfp4",
+}
 
 #: Rows that are found by names, dtypes and shapes. The first of the rows that
 #: read the same tensors alike is taken; others that fit too make the weight ambiguous.
@@ -133,8 +137,9 @@ NAMED: tuple[Row, ...] = (
             which,
             scale_kinds=("U8",),
             packed_kind="U32",
+            mode=mode,
         )
-        for which in _MLX_BLOCKS
+        for mode, which in _MLX_BLOCKS.items()
     ),
     *(
         GroupRow(
@@ -166,12 +171,14 @@ NAMED: tuple[Row, ...] = (
 #: Schemes that are known by name and not read: patterns for the end of a tensor's name.
 REFUSED: tuple[tuple[str, str], ...] = (
     (r"[._]qweight$", "GPTQ or AWQ"),
+    (r"\.q_weight$", "EXL2"),
+    (r"\.trellis$", "EXL3"),
     (r"\.(absmax|quant_map|nested_absmax|quant_state\..+)$", "bitsandbytes"),
-    (r"[._]SCB$", "bitsandbytes, LLM.int8()"),
-    (r"\._extra_state$", "Transformer Engine"),
+    (r"[._]SCB$", "LLM.int8() of bitsandbytes"),
     (r"\.codebooks$", "AQLM"),
-    (r"_(proj_down|smooth_factor|s_rel|s_channel)$", "comfy-kitchen, SVDQuant or W4A8"),
-    (r"weight_g_idx$", "compressed-tensors with an order of activations"),
+    (r"\._data(\._data)?$", "quanto"),
+    (r"\.(s|s_channel|s_group)$", "Marlin or QQQ"),
+    (r"_(proj_down|smooth_factor|s_rel|s_channel)$", "comfy-kitchen"),
 )
 #: The schemes that a `quant_method` of config.json may mean.
 METHODS: dict[str, tuple[str, ...]] = {

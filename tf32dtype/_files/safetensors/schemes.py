@@ -19,7 +19,8 @@ from ..._base.wording import brief
 from ...blocks.array import BlockArray
 from ...blocks.tiles import TileArray
 from .dtypes import KINDS
-from .scheme_evidence import Entries, Evidence, config_beside
+from .scheme_companions import Companions, are_numbers, may_be_codes, module_of
+from .scheme_evidence import UNMARKED, Entries, Evidence, config_beside
 from .scheme_metadata import OWN, OWN_ROWS, join, said, what_is_said
 from .scheme_metadata import plain as plain_metadata
 from .scheme_rows import OTHER_FORMAT, Facts, Row, Scaled, in_pattern
@@ -87,6 +88,10 @@ class Group:
         blocks = (self.facts.axis, self.facts.block_size)
         return (self.format, self.shape, sizes, blocks, *self._row.reading)
 
+    def is_of(self, module: str, evidence: Evidence) -> bool:
+        """Whether config.json says nothing else of the module's weight."""
+        return self._row.agrees(self.facts, module, evidence)
+
     @property
     def members(self) -> tuple[str, ...]:
         """The names of its tensors, the codes' first."""
@@ -153,31 +158,28 @@ def find(evidence: Evidence) -> Found:
                 groups.append(group)
         elif _agrees(group, evidence):
             fitting.setdefault(name, []).append(group)
+    companions = Companions(evidence.entries)
     for name, several in fitting.items():
         first = several[0]
         if taken & {name, *first.members}:
             continue
-        other = next((x for x in several if x.reading != first.reading), None)
-        if other is not None:
-            refused[first.members[0]] = (
-                f"tensor {brief(name)} fits two schemes: {first.scheme} ({first.facts})"
-                f" and {other.scheme} ({other.facts})"
-            )
-            taken.update(*(group.members for group in several))
-            continue
         taken |= {name, *first.members}
-        groups.append(first)
+        if why := _contradiction(several, companions):
+            refused[first.members[0]] = why
+            taken.update(*(group.members for group in several))
+        else:
+            groups.append(first)
     for name in evidence.entries:
-        if name not in taken and (why := _suspicion(name, evidence)):
+        if name not in taken and (why := _suspicion(name, evidence, companions)):
             refused[name] = why
     return Found(groups, refused)
 
 
 def _candidates(evidence: Evidence) -> Iterator[tuple[str, Row, Facts]]:
     yield from said(evidence)
-    for scales in evidence.entries:
+    for scales, (kind, _) in evidence.entries.items():
         for row in NAMED:
-            name = row.name_of(scales)
+            name = row.name_of(scales) if row.takes(kind) else None
             for facts in () if name is None else row.infer(name, evidence):
                 yield name or "", row, facts
 
@@ -197,32 +199,36 @@ def _fit(name: str, row: Row, facts: Facts, entries: Entries) -> dict[str, str] 
 
 def _agrees(group: Group, evidence: Evidence) -> bool:
     """Whether the marker of the module, and config.json, say what the row does."""
-    module = group.name.rpartition(".")[0]
+    module = module_of(group.name)
     marker, wanted = evidence.marker(module), group.markers
-    says_so = not wanted if marker is None else marker in wanted
-    schemes = METHODS.get(evidence.method or "")
-    return says_so and (schemes is None or group.scheme in schemes)
+    if not wanted if marker is None else marker in wanted:
+        schemes = METHODS.get(evidence.method or "")
+        is_method = schemes is None or group.scheme in schemes
+        return is_method and group.is_of(module, evidence)
+    return False
+
+
+def _contradiction(several: list[Group], companions: Companions) -> str | None:
+    """Why a weight is refused though schemes fit; None if nothing is against them."""
+    first = several[0]
+    name = first.members[0]
+    other = next((x for x in several if x.reading != first.reading), None)
+    if other is not None:
+        return (
+            f"tensor {brief(name)} fits two schemes: {first.scheme} ({first.facts}) and"
+            f" {other.scheme} ({other.facts})"
+        )
+    members = {member for group in several for member in group.members}
+    more = set(companions.of(name, first.name)) - set(first.members)
+    if more := more | (members - set(first.members)):
+        return (
+            f"tensor {brief(name)} fits scheme {first.scheme} ({first.facts}), which"
+            f" does not have {', '.join(sorted(more)[:4])}"
+        )
+    return None
 
 
 # -- codes that no scheme explains ----------------------------------------------
-
-#: Dtypes of tensors that may be codes: packed integers need two axes.
-_CODES = {
-    name
-    for name, kind in KINDS.items()
-    if name.startswith("F") and kind.bits <= 8 and name != "F8_E8M0"
-}
-_PACKED = {"U8", "I8", "I32", "U32"}
-#: Names of tensors that belong to codes, and of scales for activations.
-_SCALE = re.compile(r"scale|scb$|absmax|zero|quant|g_idx|codebook|amax|_s_", re.I)
-_OF_INPUTS = re.compile(
-    r"(input|output|act|activation|^[kqv]|kv)_?scale|scale_?(input|out)"
-)
-
-
-def has_codes(kind: str, shape: tuple[int, ...]) -> bool:
-    """Whether a tensor of this dtype may be codes."""
-    return kind in _CODES or (kind in _PACKED and len(shape) > 1)
 
 
 def names_of_codes(name: str) -> list[str]:
@@ -230,43 +236,42 @@ def names_of_codes(name: str) -> list[str]:
     return [*dict.fromkeys(in_pattern(row.codes, name) for row in NAMED)]
 
 
-def _suspicion(name: str, evidence: Evidence) -> str | None:
+def _suspicion(name: str, evidence: Evidence, companions: Companions) -> str | None:
     """Why a tensor may be codes of a weight; None if nothing says so."""
     kind, shape = evidence.entries[name]
-    module, _, parameter = name.rpartition(".")
-    if not has_codes(kind, shape) or (
-        _SCALE.search(parameter) and "qweight" not in parameter
-    ):
+    if not may_be_codes(kind, shape) or companions.is_companion(name):
         return None
-    beside = evidence.beside(name)
-    scales = [
-        x
-        for x in beside
-        if _SCALE.search(x.rpartition(".")[2] or x)
-        and not _OF_INPUTS.search(x.rpartition(".")[2])
-    ]
+    scales = companions.of(name)
+    if len(shape) == 1:  # the weight of a norm
+        scales = [x for x in scales if evidence.entries[x][1] != shape]
     known = next(
         (
             tool
             for pattern, tool in REFUSED
-            for x in (name, *beside)
-            if re.search(pattern, x)
+            if any(re.search(pattern, x) for x in (name, *scales))
         ),
         None,
     )
-    if not scales and known is None:
+    module = module_of(name)
+    is_te = f"{module}._extra_state" in evidence.entries and are_numbers(kind, shape)
+    known = "Transformer Engine" if is_te else known
+    marker = evidence.marker(module)
+    says = (
+        f"; its marker says {brief(marker)}" if marker not in (None, UNMARKED) else ""
+    )
+    if METHODS.get(evidence.method or "") is not None:
+        says += f"; config.json says quant_method {brief(evidence.method)}"
+    if not scales and known is None and not (says and are_numbers(kind, shape)):
         return None
     there = ", ".join(
         "{} of {} and shape {}".format(x, *evidence.entries[x]) for x in scales[:4]
     )
-    text = f"tensor {brief(name)} of {kind} and shape {shape}"
-    text += f" has scales in no known scheme beside it: {there}" if there else ""
-    text += f" (as {known} has them)" if known else ""
-    marker = evidence.marker(module)
-    text += f"; its marker says {brief(marker)}" if marker else ""
-    if evidence.method is not None and METHODS.get(evidence.method) is not None:
-        text += f"; config.json says quant_method {brief(evidence.method)}"
-    return text
+    text = f"tensor {brief(name)} of {kind} and shape {shape} is in no known scheme"
+    text += f" with {there}" if there else ", and has no scales" if not known else ""
+    text += f" ({known} has such tensors)" if known else ""
+    if kind == "U32" and any(x.endswith("biases") for x in scales):
+        text += "; affine weights of MLX need bits and group_size in config.json"
+    return text + says
 
 
 # -- writing --------------------------------------------------------------------

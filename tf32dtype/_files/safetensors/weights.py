@@ -13,8 +13,8 @@ from ..._base.wording import brief
 from ..tensor_names import select
 from . import schemes
 from .header import checked_metadata
+from .scheme_companions import may_be_codes
 from .scheme_metadata import OWN_KEY, described
-from .schemes import has_codes
 
 if TYPE_CHECKING:
     from .reading import SafeTensors
@@ -74,16 +74,18 @@ def _check_refused(names: Iterable[str], found: schemes.Found, path: str) -> Non
 
 def warn_of_codes(tensors: SafeTensors, path: str) -> None:
     """Tell who did not say `blocks` that some of the numbers are codes."""
-    if not any(has_codes(tensors.stored_as(x), tensors.info(x).shape) for x in tensors):
+    if not any(
+        may_be_codes(tensors.stored_as(x), tensors.info(x).shape) for x in tensors
+    ):
         return
     found = tensors.found()
     scaled = [group.members[0] for group in found.groups] + [*found.refused]
     if scaled:
         count = counted(len(scaled), "tensor")
         warn(
-            f"{path}: {count}, such as {brief(scaled[0])}, with"
-            " scales in other tensors, which are not applied. Use blocks=True to apply"
-            " them, or blocks=False to load the codes without this warning"
+            f"{path}: the scales of {count}, such as {brief(scaled[0])}, are in other"
+            " tensors and are not applied. Use blocks=True to apply them, or"
+            " blocks=False to load the codes without this warning"
         )
 
 
