@@ -29,13 +29,13 @@ _FIELDS = re.compile(
     r"|biases|(pre_quant|global|deq)_scale|scale_weight|quant_map",
     re.I,
 )
-#: What follows the name of the codes, or of the weight, in names of companions.
+#: Names of companions behind the name of the codes, or of the weight.
 _SUFFIX = re.compile(
     r"scale|scb$|absmax|zero|quant|shift|offset|amax|codebook|g_idx|bias(es)?$|_s$|^s$",
     re.I,
 )
 _OF_INPUTS = re.compile(r"^(input|output|act)")
-#: What codes have in their names behind the weight's.
+#: Ends of names of codes, behind the weight's.
 _OF_CODES = re.compile(r"([._](data|packed|blocks|codes|qdata|quantized))+$")
 #: A name that is a companion's itself.
 _COMPANION = re.compile(
