@@ -1,6 +1,7 @@
 """Files of other libraries in `tf32dtype inspect`, `compare` and `convert`."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import tf32dtype as td
 from tests.support.command_line import complaint, report
 from tf32dtype._cli.main import main
+from tf32dtype._files.gguf import reading
 
 pytestmark = pytest.mark.once
 
@@ -156,6 +158,8 @@ def test_tensors_that_cannot_be_read_are_left_out_if_excluded(
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+    reading._of_package.cache_clear()
+    monkeypatch.setitem(sys.modules, "gguf", None)  # which reads that kind
     convert = ["convert", "k.gguf", "o.safetensors", "--to", "bf16"]
     said = complaint(capsys, *convert)
     assert "Q4_K" in said
