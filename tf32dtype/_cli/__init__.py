@@ -9,6 +9,18 @@ from argparse import ArgumentParser
 from typing import Any
 
 
+def add_patterns(group: Any, include: str, exclude: str) -> None:
+    """Add `--include` and `--exclude`, with a text for each."""
+    for option, text in (("include", include), ("exclude", exclude)):
+        group.add_argument(
+            f"--{option}",
+            action="append",
+            default=[],
+            metavar="REGEX",
+            help=f"{text}; repeatable, searched for anywhere in a name",
+        )
+
+
 def add_output(parser: ArgumentParser) -> Any:
     """Add the group "Output" with `--json`, and return the group."""
     group = parser.add_argument_group("Output")

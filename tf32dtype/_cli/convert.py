@@ -71,7 +71,7 @@ from .._files.convert.weak import MOST, Weak, find_weak
 from .._formats.quantize import ROUNDINGS
 from .._programs.streams import say
 from ..blocks.formats import BLOCK_SIZES, RULES
-from . import add_output
+from . import add_output, add_patterns
 from .operands import opened
 
 
@@ -84,17 +84,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="read a .npy, .npz, GGUF, HDF5, Zarr or ONNX file, or safetensors: a file,"
         " the index of several, or a folder with one",
     )
-    for option, text in (
-        ("include", "convert only tensors whose names match (default: as above)"),
-        ("exclude", "copy tensors whose names match unchanged (default: none)"),
-    ):
-        files.add_argument(
-            f"--{option}",
-            action="append",
-            default=[],
-            metavar="REGEX",
-            help=f"{text}; repeatable, searched for anywhere in a name",
-        )
+    add_patterns(
+        files,
+        "convert only tensors whose names match (default: as above)",
+        "copy tensors whose names match unchanged (default: none)",
+    )
     precision = parser.add_argument_group("Precision")
     precision.add_argument(
         "--to",

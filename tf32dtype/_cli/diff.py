@@ -59,7 +59,7 @@ from .._files.readers import Tensor
 from .._programs.report.html import text_table, whole_page
 from .._programs.report.output import check_folder
 from .._programs.streams import keep
-from . import add_output
+from . import add_output, add_patterns
 from .diff_tensors import Limits, Report, Row, compare, pairs, steps
 from .operands import opened, parted
 
@@ -82,17 +82,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     files = parser.add_argument_group("Input")
     files.add_argument("a", metavar="A", help="read a file, a folder, or FILE:NAME")
     files.add_argument("b", metavar="B", help="compare with this file, or FILE:NAME")
-    for option, text in (
-        ("include", "compare only tensors whose names match (default: all)"),
-        ("exclude", "leave out tensors whose names match (default: none)"),
-    ):
-        files.add_argument(
-            f"--{option}",
-            action="append",
-            default=[],
-            metavar="REGEX",
-            help=f"{text}; repeatable, searched for anywhere in a name",
-        )
+    add_patterns(
+        files,
+        "compare only tensors whose names match (default: all)",
+        "leave out tensors whose names match (default: none)",
+    )
     precision = parser.add_argument_group("Precision")
     precision.add_argument(
         "--ulps",

@@ -97,7 +97,7 @@ def _tiles(a: TileArray, element: Element) -> TileArray:
             found = wide.astype(a.scales.dtype)
         if np.array_equal(found.astype(np.float64), wide, equal_nan=True):
             items = items_of(table[codes], element)
-            return TileArray.from_codes(element.name, items, found, a.tile)
+            return TileArray.from_codes(element, items, found, a.tile)
     raise ValueError(_no_scales(a.scale_format, element.name))
 
 

@@ -72,7 +72,7 @@ def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
     items = buffer[:codes].reshape(shape)
     if element.is_integer:
         items = items.view(element.dtype)
-    return TileArray.from_codes(format, items, scales, sizes)
+    return TileArray.from_codes(element, items, scales, sizes)
 
 
 def _little(x: NDArray[Any]) -> NDArray[Any]:

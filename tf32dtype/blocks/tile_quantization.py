@@ -140,7 +140,7 @@ def quantize_tiles(
         if element.is_integer:
             np.rint(quotients, out=quotients)
         codes[matrix][rows] = quotients
-    return TileArray.from_codes(element.name, codes, scales, sizes, zero_points=zeros)
+    return TileArray.from_codes(element, codes, scales, sizes, zero_points=zeros)
 
 
 def greatest(x: NDArray[np.float32], tile: tuple[int, int]) -> NDArray[np.float32]:

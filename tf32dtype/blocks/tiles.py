@@ -91,7 +91,7 @@ class TileArray(HostScaled):
     @classmethod
     def from_codes(
         cls,
-        format: TileElement | str,
+        format: TileElement | Element,
         codes: ArrayLike,
         scales: ArrayLike,
         tile: Tile = (128, 128),
@@ -353,14 +353,15 @@ def _restored(
     offsets: NDArray[Any] | None = None,
 ) -> TileArray:
     """Make an array of its pickled parts."""
-    return TileArray.from_codes(format, codes, scales, tile, **kinds_of(offsets))
-
-
-def kinds_of(offsets: NDArray[Any] | None) -> dict[str, Any]:
-    """Offsets as a keyword of `TileArray.from_codes`."""
-    if offsets is None:
-        return {}
-    return {"zero_points" if offsets.dtype.kind in "iu" else "biases": offsets}
+    is_integer = offsets is not None and offsets.dtype.kind in "iu"
+    return TileArray.from_codes(
+        checked_element(format),
+        codes,
+        scales,
+        tile,
+        zero_points=offsets if is_integer else None,
+        biases=None if is_integer else offsets,
+    )
 
 
 def _add_to_odd(
@@ -419,6 +420,8 @@ def tile_columns(x: NDArray[Any], width: int) -> tuple[NDArray[Any], NDArray[Any
 
 def checked_element(which: object) -> Element:
     """Return the elements that a name stands for: of a format, or integers."""
+    if isinstance(which, Element):
+        return which
     if isinstance(which, str) and which in INTEGERS:
         return INTEGERS[which]
     if which in (np.int8, np.uint8):

@@ -40,9 +40,6 @@ class OwnRow(Row):
     scales' format, the tensor's scale. Tiles: codes, a byte each, and scales.
     """
 
-    def _inferred(self, form: Form) -> Iterator[Facts]:
-        return iter(())
-
     def refusal(self, facts: Facts) -> str | None:
         if facts.offsets:
             return f"the scheme does not have {facts.offsets.replace('_', ' ')}"
@@ -74,7 +71,7 @@ class OwnRow(Row):
             element = checked_element(facts.format)
             if element.is_integer:
                 codes = codes.view(element.dtype)
-            return TileArray.from_codes(element.name, codes, scales, facts.tile)
+            return TileArray.from_codes(element, codes, scales, facts.tile)
         number = int(arrays["scale_format"][0])
         if number >= len(_SCALE_FORMATS):
             raise ValueError(

@@ -23,7 +23,7 @@ from ...blocks.scale_layouts import (
     swizzle_scales,
     unswizzle_scales,
 )
-from ...blocks.tiles import Tile, TileArray, checked_tile, grid
+from ...blocks.tiles import Tile, TileArray, checked_element, checked_tile, grid
 from .dtypes import KINDS, kind_of
 from .scheme_evidence import MARKER, Evidence, Form, Shape
 
@@ -142,9 +142,9 @@ class Row:
         form = evidence.entries.get(in_pattern(self.codes, name))
         return iter(()) if form is None else self._inferred(form)
 
-    @abstractmethod
     def _inferred(self, form: Form) -> Iterator[Facts]:
         """Yield the weights that may have codes of this dtype and shape."""
+        return iter(())
 
     def agrees(self, facts: Facts, module: str, evidence: Evidence) -> bool:
         """Whether config.json says nothing else of such a weight."""
@@ -404,7 +404,8 @@ class TileRow(Row):
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
         scales, tiled = arrays["scales"], grid(facts.shape, facts.sizes)
         scales = np.full(tiled, scales) if scales.size == 1 else scales.reshape(tiled)
-        return TileArray.from_codes(facts.format, arrays["codes"], scales, facts.sizes)
+        element = checked_element(facts.format)
+        return TileArray.from_codes(element, arrays["codes"], scales, facts.sizes)
 
     def write(self, array: TileArray) -> dict[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {
@@ -490,9 +491,6 @@ class GroupRow(Row):
             offsets=offsets,
         )
 
-    def _inferred(self, form: Form) -> Iterator[Facts]:
-        raise NotImplementedError  # `infer` needs more than that
-
     def _offsets(self, name: str, evidence: Evidence) -> str:
         for what in _OFFSETS:
             pattern = getattr(self, what)
@@ -555,7 +553,11 @@ class GroupRow(Row):
             offsets["zero_points"] = self._unpacked(packed, rows).swapaxes(-1, -2)
         codes = self._unpacked(arrays["codes"], facts.shape[-1])
         return TileArray.from_codes(
-            facts.format, codes, arrays["scales"], facts.sizes, **offsets
+            checked_element(facts.format),
+            codes,
+            arrays["scales"],
+            facts.sizes,
+            **offsets,
         )
 
     def _unpacked(self, words: NDArray[Any], length: int) -> NDArray[Any]:
