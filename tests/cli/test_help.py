@@ -24,12 +24,16 @@ VERBS = set(
 
 def parsers():
     """The parser of each command by its name."""
+    return {name: parser_of(name) for name in program._COMMANDS}
+
+
+def parser_of(command):
     (commands,) = (
         action
-        for action in program._parser()._actions
+        for action in program._parser(command)._actions
         if isinstance(action, argparse._SubParsersAction)
     )
-    return commands.choices
+    return commands.choices[command]
 
 
 def options():
@@ -88,9 +92,9 @@ def examples_of(text):
 
 
 def examples():
-    for command, row in program._COMMANDS.items():
+    for command, parser in parsers().items():
         if command != "demo":  # test_demo.py looks at its example
-            for line, shown in examples_of(row.module.__doc__):
+            for line, shown in examples_of(parser.description):
                 if shown:
                     yield pytest.param(line, shown, id=line)
 
@@ -131,8 +135,8 @@ def files(tmp_path_factory):
 
 
 def test_every_command_shows_an_example():
-    for name, row in program._COMMANDS.items():
-        purpose, _, rest = row.module.__doc__.partition("\n\n")
+    for name, parser in parsers().items():
+        purpose, _, rest = parser.description.partition("\n\n")
         assert len(purpose.splitlines()) == 1, name
         assert rest.startswith("Example")
         assert purpose.partition(" ")[0].lower() in VERBS

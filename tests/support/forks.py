@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import json
 import math
 import os
@@ -31,6 +32,8 @@ from tests.support import interpreters
 
 #: Whether programs can be forks. Not all preloaded sanitizers can continue in a fork.
 AVAILABLE = sys.platform == "linux" and "LD_PRELOAD" not in os.environ
+#: The command `tf32dtype`, whose trials of a program are forks too.
+FORKING = "-m", "tests.support.forked_trials"
 #: Python code of a function that returns the peak memory of its process in KiB. The
 #: value of ru_maxrss is at least the memory of the process that started the program.
 MEMORY = (
@@ -189,8 +192,10 @@ def _end(server: subprocess.Popen[bytes], owner: int) -> None:
 def serve(number: int) -> None:
     """Fork for each connection until the process that started the server has ended."""
     global _address
-    import tf32dtype._cli.main  # noqa: F401
+    from tf32dtype._cli.main import _COMMANDS
 
+    for command in _COMMANDS:
+        importlib.import_module(f"tf32dtype._cli.{command}")
     # A shell may have started the tests with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # The CPU time of forks counts as the server's after this call to waitpid.

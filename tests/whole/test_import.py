@@ -91,3 +91,13 @@ print("done")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_forked_while_a_name_is_looked_up_finds_it_too():
     assert run("-W", "ignore", "-c", FORKS, timeout=60) == "done"
+
+
+def test_a_command_loads_no_other_command():
+    code = """
+import sys
+from tf32dtype._cli.main import _COMMANDS, main
+main(["formats"])
+print(*(name for name in _COMMANDS if f"tf32dtype._cli.{name}" in sys.modules))
+"""
+    assert run_code(code).splitlines()[-1] == "formats"

@@ -6,92 +6,67 @@ code 1 is for an answer that is no, and for output that cannot be written.
 
 import argparse
 import errno
+import importlib
 import os
 import re
 import sys
 import textwrap
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from .. import __version__
 from .._base.errors import UserError
 from .._base.wording import in_terminal, one_of, page
 from .._programs.streams import open_closed, say, tell
-from . import (
-    blas,
-    compare,
-    convert,
-    demo,
-    diff,
-    formats,
-    inspect,
-    report,
-    run,
-    sizes,
-    tune,
-    values,
-)
 
 
 class _Command(NamedTuple):
-    module: ModuleType
     summary: str
     pages: tuple[str, ...]  # paths of `PAGES`
 
 
 _COMMANDS = {
     "demo": _Command(
-        demo,
         "classify images of digits in formats of 32 to 4 bits",
         ("reference/command",),
     ),
     "formats": _Command(
-        formats, "list the range and precision of every format", ("concepts/formats",)
+        "list the range and precision of every format", ("concepts/formats",)
     ),
     "values": _Command(
-        values,
         "list all values of a format, or count them per binade",
         ("how_to/terminal",),
     ),
     "inspect": _Command(
-        inspect,
         "show the bits of numbers, or summarize a file",
         ("how_to/terminal", "how_to/files"),
     ),
     "sizes": _Command(
-        sizes,
         "compute the bytes of so many values in every format",
         ("concepts/blocks",),
     ),
     "compare": _Command(
-        compare,
         "measure the error of an array, or of A @ B, in each format",
         ("how_to/diff", "benchmarks/accuracy", "concepts/tensor_cores"),
     ),
     "diff": _Command(
-        diff, "compare two files of tensors, tensor by tensor", ("how_to/diff",)
+        "compare two files of tensors, tensor by tensor", ("how_to/diff",)
     ),
-    "convert": _Command(
-        convert, "convert a checkpoint to another format", ("how_to/files",)
-    ),
+    "convert": _Command("convert a checkpoint to another format", ("how_to/files",)),
     "report": _Command(
-        report,
         "measure what each line would lose in each precision",
         ("how_to/report",),
     ),
     "tune": _Command(
-        tune,
         "search the lowest precision of each line that is enough",
         ("how_to/tune",),
     ),
     "run": _Command(
-        run,
         "run a Python program in reduced precision",
         ("how_to/precision", "how_to/blas"),
     ),
     "blas": _Command(
-        blas, "run a program that is not Python in reduced precision", ("how_to/blas",)
+        "run a program that is not Python in reduced precision", ("how_to/blas",)
     ),
 }
 
@@ -156,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         open_closed()
     command, code = "", 0
     try:
-        parser = _parser()
+        parser = _parser(next((word for word in words if word[:1] != "-"), ""))
         try:
             arguments = parser.parse_args(words)
         finally:
@@ -165,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
         else:
             command = arguments.command
-            code = _COMMANDS[command].module.run(arguments) or 0
+            code = arguments.run(arguments) or 0
         _flush()
     except UserError as error:
         say(command, in_terminal(str(error)))
@@ -191,7 +166,12 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(chosen: str) -> argparse.ArgumentParser:
+    """Return the parser of the arguments.
+
+    All commands have a name in it. Only the chosen command is imported and has its
+    arguments, because the import of all commands takes longer than most of them run.
+    """
     parser = _Parser(
         prog="tf32dtype",
         usage="tf32dtype [-h] [--version] COMMAND ...",
@@ -209,11 +189,14 @@ def _parser() -> argparse.ArgumentParser:
     for name, row in _COMMANDS.items():
         command = commands.add_parser(
             name,
-            description=row.module.__doc__,
             epilog=textwrap.fill(f"More: {page(*row.pages)}", 79),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        row.module.add_arguments(command)
+        if name == chosen:
+            module = importlib.import_module(f".{name}", __package__)
+            command.description = module.__doc__
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser
 
 
