@@ -54,7 +54,7 @@ def lines_of(folder: Path, code: str, *words: str) -> tuple[dict[str, Any], list
     """Return the arithmetic of a report, and its advice by trials."""
     (folder / "x.py").write_text(code)
     done = forks.python(
-        *("-m", "tf32dtype", "report", "--arithmetic", "bf16"),
+        *(*forks.FORKING, "report", "--arithmetic", "bf16"),
         *("--json", "r.json", *words, "x.py"),
         cwd=folder,
     )
@@ -90,7 +90,7 @@ def test_the_page(tmp_path: Path) -> None:
     code, text = re.findall(r"```(?:py|text)\n(.*?)```", section, re.S)[:2]
     (tmp_path / "solver.py").write_text(code)
     words = ("report", "--arithmetic", "bf16", "solver.py")
-    done = forks.python("-m", "tf32dtype", *words, cwd=tmp_path)
+    done = forks.python(*forks.FORKING, *words, cwd=tmp_path)
     assert text in done.stdout
 
 
@@ -130,7 +130,7 @@ def test_a_program_that_fails_in_the_format(tmp_path: Path) -> None:
     code = SHORT.replace("print(", "assert total[0] > 1000\nprint(")
     (tmp_path / "x.py").write_text(code)
     done = forks.python(
-        *("-m", "tf32dtype", "report", "--arithmetic", "bf16", "x.py"), cwd=tmp_path
+        *(*forks.FORKING, "report", "--arithmetic", "bf16", "x.py"), cwd=tmp_path
     )
     assert done.returncode == 1
     assert "The program raised AssertionError" in done.stdout
@@ -142,7 +142,7 @@ def test_a_program_that_fails_in_the_format(tmp_path: Path) -> None:
 def test_a_program_that_always_fails(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(SHORT + "raise SystemExit('no')")
     done = forks.python(
-        *("-m", "tf32dtype", "report", "--arithmetic", "bf16", "x.py"), cwd=tmp_path
+        *(*forks.FORKING, "report", "--arithmetic", "bf16", "x.py"), cwd=tmp_path
     )
     assert done.returncode == 1
     assert "No trial of the program: the unchanged program fails" in done.stdout

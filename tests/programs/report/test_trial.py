@@ -44,7 +44,7 @@ def trial(
     """Return a trial's record, and its line."""
     (folder / "x.py").write_text(START + code)
     words = ("report", "--precision", "bf16", "--json", "../r.json", *words)
-    done = forks.python("-m", "tf32dtype", *words, "x.py", cwd=folder, **options)
+    done = forks.python(*forks.FORKING, *words, "x.py", cwd=folder, **options)
     assert done.returncode == 0, done.stderr
     report = json.loads((folder.parent / "r.json").read_text())
     lines = [x["text"] for x in report["advice"] if x["kind"].startswith("program")]
@@ -138,7 +138,7 @@ def test_ctrl_c_keeps_the_report(folder: Path) -> None:
         START + "import time\nprint(1, flush=True)\n"
         f"time.sleep(60 * (os.getcwd() != {str(folder)!r}))\n"
     )
-    words = ("-m", "tf32dtype", "report", "--precision", "bf16", "x.py")
+    words = (*forks.FORKING, "report", "--precision", "bf16", "x.py")
     with subprocess.Popen(
         [sys.executable, *words],
         cwd=folder,

@@ -39,12 +39,10 @@ TEN = "\n".join(
     ]
 )
 TOLERANCE = 1e-4
-#: The command whose trials are forks too.
-FORKING = "-m", "tests.support.forked_trials"
 
 
 def tune(folder: Path, *words: object) -> Any:
-    return forks.python(*FORKING, "tune", *words, cwd=folder)
+    return forks.python(*forks.FORKING, "tune", *words, cwd=folder)
 
 
 def complaint(folder: Path, *words: object) -> str:
@@ -171,7 +169,7 @@ def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
     runs, stderr = tmp_path / "runs", tmp_path / "stderr"
     with stderr.open("w") as errors:
         process = forks.start(
-            [sys.executable, *FORKING, "tune", *map(str, words)],
+            [sys.executable, *forks.FORKING, "tune", *map(str, words)],
             stdin=0, stdout=errors.fileno(), stderr=errors.fileno(), cwd=here,
             env=interpreters.variables() | {"RUNS": str(runs)},
         )  # fmt: skip
