@@ -28,6 +28,7 @@ def test_the_rule(name):
         same(feedback.error, e)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["tcfp8", "tcfp12", "tcfp16", "mxfp8_e4m3"])
 @pytest.mark.parametrize("moving", [False, True])
 def test_the_mean_of_200_steps_is_unbiased(name, moving):

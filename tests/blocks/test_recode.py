@@ -123,7 +123,7 @@ def test_e4m3fn_to_fnuz():
     assert raw(recode(with_nan, "float8_e4m3fnuz")).tolist() == [[0x80, 0x80, 1]]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_some_numbers(name):
     """Some codes: recode finds the exact power of two, or refuses."""

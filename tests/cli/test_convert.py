@@ -496,6 +496,7 @@ def test_a_weight_that_cannot_be_read_ends_it_before_it_begins(
     report(capsys, *argv, "--exclude", "w$")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/status")
 @pytest.mark.parametrize("to", ["fp8_e4m3", "float64"])
 def test_one_tensor_is_in_memory_at_a_time(to, tmp_path, monkeypatch):

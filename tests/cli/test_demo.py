@@ -190,6 +190,7 @@ def test_the_claim_of_gpus(piped):
     assert all(device in explained for device in ("H100", "A100"))
 
 
+@pytest.mark.exhaustive
 def test_the_claim_of_losses(piped, network):
     said, more = claim(piped, "Losses: ")
     bf16, bf16_db, fp8, fp8_db = re.fullmatch(

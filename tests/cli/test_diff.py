@@ -156,6 +156,7 @@ def test_median_of_ulps():
         assert counted(one, apart).median_ulps == pytest.approx(steps, rel=2**-14)
 
 
+@pytest.mark.exhaustive
 def test_pieces_and_layouts_change_nothing(capsys, monkeypatch):
     a, b = RNG.standard_normal((2, 37, 41))
     td.savez("c.npz", w=a, q=td.blocks.quantize(a, "mxfp8"))

@@ -52,7 +52,7 @@ def times_told(command: str, done: Any) -> int:
 
 
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "sys.exit(3)", "1 / 0", "pass"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_a_forked_child_tells_nothing(
     command: str, ending: str, tmp_path: Path
 ) -> None:
@@ -70,6 +70,7 @@ def test_a_forked_child_tells_nothing(
     json.loads((tmp_path / "o.json").read_text())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [
@@ -141,7 +142,7 @@ def test_a_pool_that_nobody_shuts_down(command: str, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("exits", [0, 7])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_closed_streams(
     command: str, code: str, told: set[str], exits: int, tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_pipe_is_written_and_stays(command: str, tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+@pytest.mark.sampled(2)
 def test_devices(command: str, tmp_path: Path) -> None:
     quietly = ("--quiet", "--json")
     done = end(tmp_path, command, "", *quietly, "/dev/null", tear_down=False)
@@ -192,6 +194,7 @@ def test_devices(command: str, tmp_path: Path) -> None:
         assert done.stderr.startswith(f"tf32dtype {command}: /dev/full: No space")
 
 
+@pytest.mark.sampled(2)
 def test_standard_output_in_a_file(command: str, tmp_path: Path) -> None:
     """What is there already stays."""
     (tmp_path / "ends.py").write_text(
@@ -219,6 +222,7 @@ atexit.register(lambda: open("after", "w").write(str({*sys.modules} - before)))
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "options",
     [

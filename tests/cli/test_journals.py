@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -118,6 +119,7 @@ def read(path):
     return None if found.is_damaged else found.records
 
 
+@pytest.mark.exhaustive
 def test_every_flipped_bit_is_found(journal):
     data = journal.read_bytes()
     assert read(journal) == RECORDS
@@ -216,8 +218,10 @@ WRITERS = {
 def test_one_list_has_all_that_makes_files():
     found = {}
     for path in PACKAGE.rglob("*.py"):
-        name = path.relative_to(PACKAGE).as_posix()
-        for call in ast.walk(ast.parse(path.read_text())):
+        name, text = path.relative_to(PACKAGE).as_posix(), path.read_text()
+        if not re.search(r"\bopen\(|tempfile\.|\.write_(bytes|text)\(", text):
+            continue
+        for call in ast.walk(ast.parse(text)):
             if not isinstance(call, ast.Call) or not _makes_a_file(call):
                 continue
             found.setdefault(name, set()).add(ast.unparse(call.func))

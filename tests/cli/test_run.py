@@ -162,7 +162,7 @@ def test_all_words_after_its_name_are_its_own(folder: Path) -> None:
     assert "['world.py', '--', 'x']" in done.stdout
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "code",
     [

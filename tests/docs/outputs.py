@@ -10,10 +10,8 @@ page of errors also quotes the sources in blocks of text, with `...` for anythin
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -24,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import tf32dtype as td
+from tests.support import forks
 from tests.support.documents import DOCS, HOW_TO
 from tests.support.paths import ROOT
 
@@ -63,15 +62,9 @@ def error_of_code(code: str, names: dict[str, Any]) -> str:
 
 def output_of_command(line: str) -> str:
     """The text that a command prints, without the name of the current folder."""
-    done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(line)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "88"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    lines = done.stdout.replace(f"{Path.cwd()}/", "").splitlines()
+    done = forks.python("-m", *shlex.split(line), cwd=Path.cwd(), COLUMNS="88")
+    printed = done.stdout + done.stderr
+    lines = printed.replace(f"{Path.cwd()}/", "").splitlines()
     return "\n".join(line.rstrip() for line in lines).strip()
 
 

@@ -195,6 +195,7 @@ sys.exit(scripts.main(transformer.__doc__, {{"sklearn": "scikit-learn"}}, *parts
 """
 
 
+@pytest.mark.exhaustive
 def test_transformer_of_few_images(tmp_path: Path) -> None:
     variables = variables_of_stub(tmp_path)
     run, written = forks.run, tmp_path / "out" / "found.json"

@@ -94,6 +94,7 @@ def test_fields_are_those_of_ducc() -> None:
         assert abs(wind - expected).max() < 1e-12 * abs(expected).max()
 
 
+@pytest.mark.exhaustive
 def test_spectral_transform(tmp_path: Path) -> None:
     found = small("spectral_transform", tmp_path)["results"]
     last = {

@@ -37,6 +37,7 @@ def needs_plans() -> None:
         pytest.skip("plans need places in the source")
 
 
+@pytest.mark.exhaustive
 def test_one_precision(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

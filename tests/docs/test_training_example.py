@@ -85,6 +85,7 @@ def plain(data):
     return digits_numpy.train(data, "float32", epochs=12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("feedback", [False, True])
 def test_accuracy_holds(data, plain, feedback):
     """tcfp12 and tcfp16 are within 1 % of float32."""
@@ -106,6 +107,7 @@ def test_what_is_missing_is_said_first(missing, monkeypatch, capsys):
     assert f"{package} is missing: pip install {package}" in capsys.readouterr().err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", [["--numpy"], []], ids=["numpy", "torch"])
 def test_the_script(tmp_path, options):
     if not options:

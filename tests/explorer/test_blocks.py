@@ -110,6 +110,7 @@ def compare(cases: list[tuple[Array, str, dict[str, Any]]]) -> int:
     return len(cases)
 
 
+@pytest.mark.exhaustive
 @steps_of(5)
 def test_rules(step, compared):
     """Every format by every rule."""

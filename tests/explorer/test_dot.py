@@ -191,6 +191,7 @@ def check_steps(
         assert found["exact"] is None
 
 
+@pytest.mark.exhaustive
 @steps_of(5)
 def test_steps(step, compared):
     """Those that `explain` prints."""
@@ -242,6 +243,7 @@ def test_wrong_codes():
 # -- block-scaled ----------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @steps_of(5)
 def test_scaled_bits(step, compared):
     asked, want = [], []

@@ -81,6 +81,7 @@ for thread in both: thread.join()
 }
 
 
+@pytest.mark.exhaustive
 def test_both_packages_in_every_order_of_import(tmp_path: Any) -> None:
     pytest.importorskip("ml_dtypes")
     (tmp_path / "third.py").write_text("import ml_dtypes\n")
@@ -107,6 +108,7 @@ print(sys.modules.get("ml_dtypes"))
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hide", ["", "sys.modules['ml_dtypes'] = None"])
 def test_what_is_installed_does_not_count(hide: str) -> None:
     assert run_code(NEVER.format(hide=hide)) == "None"

@@ -97,7 +97,7 @@ def test_all_pairs_of_codes(f):
         assert one == found[a, b]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["bfloat16", "float16"])
 def test_all_codes_of_16_bits(name):
     f = EVERY[name]

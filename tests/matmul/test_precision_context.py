@@ -493,6 +493,7 @@ inside.wait()
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("end", ENDS)
 def test_the_interpreter_ends_quietly(end: str) -> None:
     modules = "import contextvars, sys, threading, time\n"

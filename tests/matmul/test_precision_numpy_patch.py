@@ -133,6 +133,7 @@ def test_of_all_names_of_numpy_these_obey_in_all_dtypes() -> None:
     assert changes(precision) == OBEY | OBEY_IN_FLOAT64
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not _core.blas_available(), reason="not on this platform")
 def test_of_all_names_of_numpy_these_obey_with_blas() -> None:
     every: dict[str, Any] = {"blas": True, "float64": True, "complex64": True}

@@ -187,7 +187,7 @@ CALLS: dict[str, tuple[Any, Product, Callable[[Truth], Product]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("keywords", VARIANTS, ids=named)
 def test_as_the_operator(keywords: Keywords, compared: Any) -> None:
     for call in CALLS:

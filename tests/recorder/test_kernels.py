@@ -261,6 +261,7 @@ def made_up_cupy(libraries):
     )
 
 
+@pytest.mark.exhaustive
 @needs_compiler
 @pytest.mark.parametrize(
     "unit", ["mma.m16n8k16.f16.f16.f16", "wgmma.m64n8k32.e5m2.e4m3.f32"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 # -- probes ----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("unit", DISTINCT, ids=set_name)
 def test_probes(unit):
     found = probes(unit)
@@ -49,6 +49,7 @@ print(digest)
 """
 
 
+@pytest.mark.exhaustive
 def test_probes_are_the_same_in_every_process():
     here = {}
     exec(PRINT_DIGEST, here)

@@ -110,6 +110,7 @@ def in_order(unit, model):
     return partial(truth, replace(model, emulated=False))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("compute", "difference"),
     [
@@ -200,6 +201,7 @@ def test_a_run_is_recorded_and_judged(tmp_path, capsys):
     assert capsys.readouterr().out.count("equal") == 3
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "unit", ["wgmma.m64n8k32.e4m3.e5m2.f16", "mma.m16n8k16.e5m2.e4m3.f32"]
 )
@@ -332,15 +334,8 @@ def test_a_replay_of_nothing(tmp_path, capsys):
     assert "meta.json" in capsys.readouterr().err
 
 
-LARGEST = 12, 0  # of all recordings those of this capability are
-OTHERS = [c for c in CAPABILITIES if c != LARGEST]
-
-
-@pytest.mark.parametrize(
-    "capability",
-    [LARGEST, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS)],
-    ids=instructions.architecture,
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=instructions.architecture)
 def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
     """Results are made up here; they take no less room than true ones."""
     rng = np.random.default_rng(0)

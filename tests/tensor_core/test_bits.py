@@ -183,7 +183,7 @@ def check_variations(model: Any, share: int) -> int:
     return count
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(30)
 @rows.each_row("model", [x[0] for x in ROWS if x[0].a == x[0].b])
 def test_other_parameters(model, compared):
     """A few cases of many: what is contested may turn out either way."""

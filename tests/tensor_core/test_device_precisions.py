@@ -117,7 +117,7 @@ def test_one_part_is_the_unit_itself():
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", SPLIT)
 def test_where_the_unit_scales_without_rounding(precision, compared):
     """The other alternative of scale_input_d: right, and rarely other than the first.

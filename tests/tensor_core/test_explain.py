@@ -86,7 +86,7 @@ def check_steps(model: Any, count: int, seed: int, others: Sequence[Any] = ()) -
     return found
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(30)
 @each_row
 def test_steps(model, compared):
     compared(check_steps(model, 36, 11))
@@ -98,7 +98,7 @@ def test_steps_at_length(model, compared):
     compared(check_steps(model, 400, 12))
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(30)
 @each_aligned
 def test_steps_where_sources_differ(model, compared):
     """Other parameters than the table's."""
@@ -159,7 +159,7 @@ def assert_group(model: Aligned, group: Group, a: list[int], b: list[int]) -> No
         assert rounded.tie == (nearest and abs(off) == Fraction(2) ** (last - 1))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(20)
 @each_aligned
 def test_groups_are_those_of_the_reference(model, compared):
     cases = random_cases(model, 24, 2 * model.instruction_depth, 17)
@@ -190,7 +190,7 @@ def check_text(text: str, result: Any) -> None:
     assert last[2] == str(result)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(30)
 @each_row
 def test_the_last_line_is_matmul(model, compared):
     """Operands that are tf32 come as float32, with what tf32 does not see."""
@@ -248,7 +248,7 @@ def rows_of(text: str) -> list[list[str]]:
     return [x.split() for x in text.splitlines() if re.match(r" *(\d+|c|sum) ", x)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @each_aligned
 def test_tables_add_up(model):
     """What is kept and what is cut make the term; kept terms make the sum."""

@@ -166,6 +166,7 @@ def test_no_k_leaves_c():
 SHAPES = [(1, 1, 1), (7, 5, 9), (13, 9, 33), (1, 40, 17), (17, 40, 1), (5, 4, 2)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_products(kind, compared):
     rng = np.random.default_rng(5)
@@ -178,6 +179,7 @@ def test_products(kind, compared):
         compared(assert_product(a, b, c))
 
 
+@pytest.mark.exhaustive
 def test_products_beyond_what_is_packed_at_a_time(compared):
     rng = np.random.default_rng(6)
     for m, k, n in [(194, 4, 20), (7, 4, 520), (3, 401, 4), (195, 197, 2)]:

@@ -291,7 +291,7 @@ def as_case(case: tuple[tuple[str | None, ...], int, int], *marks: Any) -> Any:
     return pytest.param(*case, id="-".join(map(str, (k, *chosen))), marks=marks)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("chosen", "k", "rows"),
     [*map(as_case, SHORT), *(as_case(case, pytest.mark.exhaustive) for case in LONG)],

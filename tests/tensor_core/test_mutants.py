@@ -270,7 +270,7 @@ def each(models: list[Any]) -> Any:
     return pytest.mark.parametrize("model", models, ids=named)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(60)
 @each([model for model in ROWS if model.a == model.b])
 def test_neighbors_show(model, compared):
     compared(check(model))

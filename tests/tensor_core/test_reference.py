@@ -221,6 +221,7 @@ def test_fused_sums_are_exact(compared):
             compared(1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("accumulator", ["float32", "float16"])
 def test_units_that_cut_nothing_are_exact(accumulator, compared):
     """With bits enough, a block is the exact sum, rounded once."""

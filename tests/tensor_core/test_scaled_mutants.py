@@ -133,7 +133,7 @@ SOME = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", SOME, ids=lambda m: m.name)
 def test_neighbors_show(model, compared):
     compared(check(model))

@@ -151,6 +151,7 @@ def test_the_model_is_the_instruction_in_many_rows(model, compared):
     compared(assert_model(model, compute, rows, TOLERATED))
 
 
+@pytest.mark.sampled(2)
 @of_models(VDPBF16PS, TDPBF16PS)
 def test_the_model_is_the_pseudocode(model, compared):
     compared(assert_model(model, pseudocode(model), all_rows(model, SOME, EDGES), {}))

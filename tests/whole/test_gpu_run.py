@@ -69,6 +69,7 @@ def test_the_first_cause_is_the_first_line(gpu, monkeypatch, tmp_path):
     assert len([*tmp_path.iterdir()]) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_part_that_hangs_is_stopped_and_its_output_kept(gpu, monkeypatch, tmp_path):
     def step(run, jobs):
         code = "import time; print('so far'); time.sleep(60)"

@@ -41,7 +41,7 @@ def test_import_loads_no_more_than_formats_need():
     assert found == {"tf32dtype", *(f"tf32dtype.{name}" for name in OWN)}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", sorted(td._LATER))
 def test_names_that_come_later(name):
     """They are public, and in the modules whose names they bear."""

@@ -189,6 +189,7 @@ assert (np.ones((2, 2), td.tf32) @ np.ones((2, 2), td.tf32)).sum() == 8
 )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["legacy", "isolated"])
 @pytest.mark.parametrize("first", ["nothing", "numpy", "tf32dtype"])
 def test_a_subinterpreter_is_refused(kind: str, first: str) -> None:

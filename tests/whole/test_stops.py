@@ -159,6 +159,7 @@ print(len(came), (c[:500] == 0).any())
 """
 
 
+@pytest.mark.exhaustive
 @needs_signals
 @pytest.mark.skipif(sys.platform != "linux", reason="calls are caught on Linux")
 def test_products_of_blas_stop() -> None:
@@ -200,6 +201,7 @@ def test_handlers_run_within_a_product(threads: int) -> None:
     assert out == "True"
 
 
+@pytest.mark.exhaustive
 @needs_signals
 def test_other_threads_are_left_alone() -> None:
     """Their products go on, while the main thread is interrupted."""

@@ -91,18 +91,18 @@ def check(ufunc: np.ufunc, method: str, x: Any, format: str, **options: Any) -> 
     assert type(found) is type(wanted), told
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_few_elements(dtype: str, format: str) -> None:
-    for ufunc in joining():
-        if (ufunc, dtype) != (np.float_power, "f4"):
-            for x in arrays(dtype):
-                for method, options in calls(x):
-                    check(ufunc, method, x, format, **options)
+@pytest.mark.parametrize("ufunc", joining(), ids=lambda ufunc: ufunc.__name__)
+def test_few_elements(ufunc: np.ufunc, dtype: str, format: str) -> None:
+    if (ufunc, dtype) != (np.float_power, "f4"):
+        for x in arrays(dtype):
+            for method, options in calls(x):
+                check(ufunc, method, x, format, **options)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("format", FORMATS)
 def test_scalars_and_python_numbers(format: str) -> None:
     """Of 0 dimensions, in lists, and what a ufunc makes of two."""

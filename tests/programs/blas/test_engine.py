@@ -399,6 +399,7 @@ print(same, np.array_equal(blas.sgemm(1, x, x), wanted))
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "imports",
     [

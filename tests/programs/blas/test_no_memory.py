@@ -41,9 +41,8 @@ def test_every_allocation_of_every_routine(refuser: Path) -> None:
     assert trials(refuser, "small") > 1000
 
 
-@pytest.mark.parametrize(
-    "precision", ["bf16", pytest.param("fp8_e4m3", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("precision", ["bf16", "fp8_e4m3"])
 def test_results_that_do_not_fit(refuser: Path, precision: str) -> None:
     assert trials(refuser, precision) == 9
 
@@ -61,6 +60,7 @@ def product():
 """
 
 
+@pytest.mark.exhaustive
 def test_the_scope_tells(refuser: Path) -> None:
     code = HUGE + (
         'with td.matmul_precision("bf16", blas=True, complex64=True, dots=True):\n'
@@ -78,6 +78,7 @@ def test_the_scope_tells(refuser: Path) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_the_process_tells(refuser: Path) -> None:
     code = HUGE + (
         'td.set_matmul_precision("bf16", blas=True, complex64=True, dots=True)\n'

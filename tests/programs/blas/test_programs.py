@@ -141,6 +141,7 @@ def test_molecule(run: Run) -> None:
     assert errors["bf16x9"][1] < 1e-6
 
 
+@pytest.mark.exhaustive
 def test_components_and_clusters(run: Run, capsys: Any) -> None:
     """Through NumPy and through SciPy's cython_blas."""
     pytest.importorskip("sklearn")

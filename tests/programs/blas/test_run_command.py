@@ -103,6 +103,7 @@ def folder(tmp_path: Path) -> Path:
 ALL = {"direct", "inner", "outer", "far", "method", "operator"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
@@ -314,6 +315,7 @@ def test_children(folder: Path) -> None:
         assert bool(done.stderr) == (options != ["--quiet"])
 
 
+@pytest.mark.exhaustive
 def test_children_of_multiprocessing(folder: Path) -> None:
     (folder / "pools.py").write_text(
         f"ROUNDED = {ROUNDED!r}\n{MATRIX}\nimport multiprocessing as m\n"

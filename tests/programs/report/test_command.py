@@ -96,7 +96,7 @@ def test_quiet_and_options(folder: Path) -> None:
     assert (record["target_db"], record["exact"]) == (30, True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("ending", "code", "told"),
     [

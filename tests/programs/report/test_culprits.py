@@ -85,6 +85,7 @@ def test_the_line_that_absorbs(tmp_path: Path) -> None:
     assert {x.name for x in tmp_path.iterdir()} == {"x.py", "r.json"}
 
 
+@pytest.mark.exhaustive
 def test_the_page(tmp_path: Path) -> None:
     section = (HOW_TO / "arithmetic.md").read_text().split("\n## Which line changes")[1]
     code, text = re.findall(r"```(?:py|text)\n(.*?)```", section, re.S)[:2]
@@ -94,6 +95,7 @@ def test_the_page(tmp_path: Path) -> None:
     assert text in done.stdout
 
 
+@pytest.mark.exhaustive
 def test_the_line_of_a_product(tmp_path: Path) -> None:
     found, texts = lines_of(tmp_path, PRODUCT)
     blamed = {x["line"] for x in found["trials"] if x["alone"] > 0.01}
@@ -103,6 +105,7 @@ def test_the_line_of_a_product(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_results_that_stay(tmp_path: Path) -> None:
     code = STEPS.replace("range(3000)", "range(3)")
     found, texts = lines_of(tmp_path, code)
@@ -112,6 +115,7 @@ def test_results_that_stay(tmp_path: Path) -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.exhaustive
 def test_no_trial(tmp_path: Path) -> None:
     found, texts = lines_of(tmp_path, SHORT, "--no-trial")
     assert "trials" not in found

@@ -99,7 +99,7 @@ def texts_of(report: td.report, path: Any) -> list[str]:
     return [*shown.getvalue().splitlines(), *page.found]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("options", [{}, {"device": "H100"}, {"arithmetic": "bf16"}])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_figure_is_inf_or_nan(

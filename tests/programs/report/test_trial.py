@@ -91,6 +91,7 @@ def test_a_check_names_the_numbers(folder: Path) -> None:
     assert "the checked numbers change by at most" in line
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("code", "part"),
     [

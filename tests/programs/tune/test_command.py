@@ -97,6 +97,7 @@ def exhaustive() -> set[int]:
     return only
 
 
+@pytest.mark.exhaustive
 def test_it_finds_what_exhaustive_search_finds(tuned: tuple[Path, Any]) -> None:
     folder, done = tuned
     chosen = exhaustive()
@@ -193,6 +194,7 @@ def test_a_resumed_search_ends_as_one_that_was_not_cut_off(
     assert int(line.split()[-2]) < 13
 
 
+@pytest.mark.exhaustive
 def test_time_is_up(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         "import os, time, numpy as np\n"
@@ -301,6 +303,7 @@ def test_wrong_words(tmp_path: Path) -> None:
         assert told in complaint(tmp_path, *words)
 
 
+@pytest.mark.exhaustive
 def test_words_of_the_program(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text(
         "import sys, numpy as np\n"

@@ -103,6 +103,7 @@ ONE_OPERAND = (
 SHAPE = ", side = 'A', rows = 1, columns = 1}"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -347,6 +348,7 @@ def test_each_line_has_its_precision(
     assert [y.tobytes() for y in function(X)] == own
 
 
+@pytest.mark.exhaustive
 @needs_frames
 def test_a_line_of_a_library_counts(tmp_path: Path) -> None:
     def product() -> Any:
@@ -533,6 +535,7 @@ def by_hand(product: str, seed: int, precisions: dict[int, str]) -> list[NDArray
     return outs
 
 
+@pytest.mark.sampled(4)
 @needs_frames
 @pytest.mark.parametrize("product", WEIGHT_PRODUCTS)
 @pytest.mark.parametrize("seed", [0, 1])
