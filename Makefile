@@ -25,6 +25,9 @@ SOURCES := pyproject.toml setup.py $(shell find src tf32dtype -type f \
 # Tests start many short programs: each would compile the package's Python again.
 export PYTHONDONTWRITEBYTECODE :=
 
+# pip compiles all Python that it installs. Here Python compiles what it imports.
+export PIP_COMPILE := 0
+
 ifeq ($(origin CC),command line)
 export CC
 endif

@@ -225,7 +225,7 @@ def is_current(target: Path, depfile: Path) -> bool:
     made = target.stat().st_mtime
     rule = depfile.read_text().replace("\\\n", " ")
     for name in shlex.split(rule.partition(":")[2]):
-        path = ROOT / name
+        path = Path(os.path.normpath(ROOT / name))  # "../../tmp/..." is outside
         if not path.is_relative_to(ROOT):
             continue
         if not path.exists() or path.stat().st_mtime > made:
