@@ -69,7 +69,8 @@ def hashed(name: str) -> int:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    mark_what_samples_leave_out(items)
+    whole = config.args == config.getini("testpaths")
+    mark_what_samples_leave_out(items, share_of_others=4 if whole else 1)
     if part := config.getoption("--part"):
         number, parts = map(int, part.split("/"))
         others = {item for item in items if hashed(item.nodeid) % parts != number}
@@ -77,22 +78,25 @@ def pytest_collection_modifyitems(
         items[:] = [item for item in items if item not in others]
 
 
-def mark_what_samples_leave_out(items: list[pytest.Item]) -> None:
+def mark_what_samples_leave_out(items: list[pytest.Item], share_of_others: int) -> None:
     """Mark the cases that a sample leaves out as exhaustive.
 
-    The draw depends only on the cases' names, so that it is the same in every run.
-    Cases for a GPU, which run elsewhere, are drawn apart from the others.
+    The share is that of the marker `sampled`, or `share_of_others` for a test without
+    it that has 8 cases or more. The draw depends only on the cases' names, so that it
+    is the same in every run. Cases for a GPU, which run elsewhere, are drawn apart from
+    the others.
     """
     cases: defaultdict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        exhaustive = item.get_closest_marker("exhaustive") is not None
-        if item.get_closest_marker("sampled") and not exhaustive:
+        if item.get_closest_marker("exhaustive") is None:
             on_gpu = item.get_closest_marker("gpu") is not None
             cases[item.nodeid.partition("[")[0], on_gpu].append(item)
     for of_a_test in cases.values():
-        (share,) = of_a_test[0].get_closest_marker("sampled").args
-        for item in left_out(of_a_test, share):
-            item.add_marker(pytest.mark.exhaustive)
+        marker = of_a_test[0].get_closest_marker("sampled")
+        share = marker.args[0] if marker else share_of_others
+        if marker or len(of_a_test) >= 8:
+            for item in left_out(of_a_test, share):
+                item.add_marker(pytest.mark.exhaustive)
 
 
 def left_out(items: list[pytest.Item], share: int) -> list[pytest.Item]:

@@ -169,15 +169,19 @@ class Bench:
             os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))  # nothing is to build
         log = self.folder / f"{tier}-without-fault.txt"
         places = self.chosen or ["tests"]
-        ran = self.pytest(self.tiers[tier], places, log, 6 * 3600, 3600)
+        ran = self.pytest(self.tiers[tier], [], places, log, 6 * 3600, 3600)
         if ran.status not in (0, 1):
             raise SystemExit(f"The {tier} tier does not run without a fault: {log}")
         self.usual[tier] = ran._asdict()
         self.restore()
 
-    def pytest(self, tree: Path, words: list[str], log: Path, *limits: Any) -> Ran:
+    def pytest(
+        self, tree: Path, words: list[str], places: list[str], log: Path, *limits: Any
+    ) -> Ran:
+        """Run the tests in some places with the samples of a run of all tests."""
         command = ["-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"]
         command.append(f"--basetemp={self.folder / 'tmp'}")
+        command += ["-o", f"testpaths={' '.join(places)}"]
         return run([*command, *words], tree, log, *limits)
 
     def find(self, tier: str, fault: Fault) -> Ran:
@@ -187,11 +191,11 @@ class Bench:
         words = [f"--deselect={name}" for name in usual["failed"]]
         limits = 300 + 5 * usual["seconds"], 120 + 3 * usual["silence"], True
         first = self.chosen or own_tests(tree, fault.path)
-        ran = self.pytest(tree, [*words, *first], log, *limits)
+        ran = self.pytest(tree, words, first, log, *limits)
         if ran.status not in (0, 5) or self.chosen:  # 5: there is no such test
             return ran
         words += [f"--ignore={name}" for name in first]
-        rest = self.pytest(tree, [*words, "tests"], log, *limits)
+        rest = self.pytest(tree, words, ["tests"], log, *limits)
         return rest._replace(seconds=ran.seconds + rest.seconds)
 
     def result(self, fault: Fault) -> dict[str, Any]:
