@@ -174,6 +174,13 @@ def test_scales_of_no_known_scheme_are_not_lost(tmp_path, monkeypatch, capsys):
     assert "tensor 'w' of F8_E4M3 and shape (64, 96) is in no known scheme" in told
     copied = td.safetensors.load("o.safetensors", blocks=False)
     assert same(copied["w"], tensors["w"])
+    # Its scales are not converted either.
+    assert main([*argv, "--force"]) == 1
+    told = capsys.readouterr().err
+    assert "w_scale_inv is copied unchanged: it may belong to tensor 'w'" in told
+    copied = td.safetensors.load("o.safetensors", blocks=False)
+    assert same(copied["w_scale_inv"], tensors["w_scale_inv"])
+    assert main([*argv, "--force", "--exclude", "^w"]) == 0  # as the message says
 
 
 def test_inspect_and_compare_take_the_weight(checkpoint, capsys):

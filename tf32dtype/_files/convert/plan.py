@@ -227,7 +227,7 @@ def _why_not(tensor: Tensor, target: Target) -> str:
     except ValueError as error:
         return str(error)
     if tensor.doubt:
-        return tensor.doubt
+        return f"{tensor.doubt}. Use --exclude {tensor.name!r} to accept the copy"
     if tensor.group is None and not target.is_picky:
         return ""
     try:

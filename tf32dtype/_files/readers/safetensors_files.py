@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._base.wording import brief
 from ..safetensors import schemes
 from ..safetensors.reading import SafeTensors
 from ..safetensors.reading import open as open_safetensors
@@ -24,10 +25,17 @@ def read(path: str) -> TensorFile:
         if name in groups:
             tensors.append(_weight(file, groups[name]))
         elif name not in inside:
-            tensors.append(_tensor(file, name, found.refused.get(name, "")))
+            tensors.append(_tensor(file, name, _doubt(found, name)))
     return TensorFile(
         "safetensors", file.files, tensors, metadata=file.metadata, close=file.close
     )
+
+
+def _doubt(found: schemes.Found, name: str) -> str:
+    """Return why a tensor may be no numbers by itself; empty: it is."""
+    if codes := found.companions.get(name):
+        return f"it may belong to tensor {brief(codes)}, which is in no known scheme"
+    return found.refused.get(name, "")
 
 
 def _tensor(file: SafeTensors, name: str, doubt: str = "") -> Tensor:

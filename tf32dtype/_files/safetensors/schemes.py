@@ -131,6 +131,8 @@ class Found:
     #: tensors that may be codes of weights in no known scheme, or in several, and why;
     #: by the name under which they would be read
     refused: dict[str, str]
+    #: tensors that may be scales of refused codes, with the names of these codes
+    companions: dict[str, str]
 
 
 def find(evidence: Evidence) -> Found:
@@ -143,6 +145,7 @@ def find(evidence: Evidence) -> Found:
     """
     groups: list[Group] = []
     refused: dict[str, str] = {}
+    companions_of: dict[str, set[str]] = {}  # by the names in `refused`
     taken: set[str] = set()
     fitting: dict[str, list[Group]] = {}
     for name, row, facts in _candidates(evidence):
@@ -165,14 +168,24 @@ def find(evidence: Evidence) -> Found:
             continue
         taken |= {name, *first.members}
         if why := _contradiction(several, companions):
-            refused[first.members[0]] = why
-            taken.update(*(group.members for group in several))
+            codes = first.members[0]
+            refused[codes] = why
+            companions_of[codes] = {*companions.of(codes, name)}
+            companions_of[codes].update(*(group.members for group in several))
+            taken |= companions_of[codes]
         else:
             groups.append(first)
     for name in evidence.entries:
         if name not in taken and (why := _suspicion(name, evidence, companions)):
             refused[name] = why
-    return Found(groups, refused)
+            companions_of[name] = {*companions.of(name)}
+    in_groups = {member for group in groups for member in group.members}
+    doubtful = {
+        name: codes
+        for codes, names in companions_of.items()
+        for name in names - in_groups - refused.keys()
+    }
+    return Found(groups, refused, doubtful)
 
 
 def _candidates(evidence: Evidence) -> Iterator[tuple[str, Row, Facts]]:
