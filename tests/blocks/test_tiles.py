@@ -480,3 +480,11 @@ def test_no_other_functions():
         ValueError, match=r"rounding must be .*; got an array of float8_e4m3fn tiles"
     ):
         td.quantize([1.0], "bf16", rounding=t)
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "uint8"])
+def test_formats_that_only_tiles_have(name):
+    with pytest.raises(ValueError, match=r"Use td\.blocks\.quantize_tiles") as caught:
+        td.blocks.quantize(np.ones((4, 32)), name)
+    advice = str(caught.value).partition("Use ")[2].replace("x", "np.ones((4, 32))", 1)
+    assert eval(advice, {"td": td, "np": np}).format == name
