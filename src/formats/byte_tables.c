@@ -28,6 +28,23 @@ static struct tf_byte_rounding rounding_to(struct tf_format f)
     return rounding;
 }
 
+static struct tf_byte_as_bf16 as_bf16(struct tf_format f)
+{
+    const int up = 8 - f.width;
+    const int has_great_nan = f.specials == TF_IEEE || f.specials == TF_FN;
+    const struct tf_byte_as_bf16 found = {
+        .is_possible = f.is_signed,
+        .up = up,
+        .magnitude = (uint8_t)(tf_magnitude_mask(f) << up),
+        .factor = (uint8_t)(f.is_signed ? 1 << f.exponent_bits : 0),
+        .special = (uint8_t)(has_great_nan ? (tf_maximum_magnitude(f) + 1) << up : 0xFF),
+        .sign_is_nan = f.specials == TF_FNUZ,
+        .offset = (uint16_t)((127 - f.bias) << 7),
+        .least = ldexpf(1, 1 - f.bias),
+    };
+    return found;
+}
+
 static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
 {
     for (uint32_t item = 0; item < 256; item++) {
@@ -123,6 +140,7 @@ void tf_byte_tables_fill(void)
             continue;
         }
         table->rounding = rounding_to(f);
+        table->as_bf16 = as_bf16(f);
         fill_ranks(f, table);
         fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {

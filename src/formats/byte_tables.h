@@ -21,6 +21,24 @@ struct tf_byte_rounding {
     uint32_t signless; /* the magnitude that has no sign; none in most formats */
 };
 
+/* Facts for loops that compute bfloat16 numbers of codes by integer operations. A code is
+ * shifted left by `up` first, so that its sign is the highest bit. Then
+ *
+ *     x = (code & magnitude) * factor + offset     (the bits of the magnitude)
+ *     min(x, 2 x - least)                          (the magnitude)
+ *
+ * since x has 1 + fraction instead of the fraction of a subnormal number. Codes with a
+ * magnitude of at least `special` are NaN or Inf. If `sign_is_nan`, the code that has only
+ * the sign bit is NaN. */
+struct tf_byte_as_bf16 {
+    int is_possible;
+    int up;
+    uint8_t magnitude, factor, special;
+    int sign_is_nan;
+    uint16_t offset;
+    float least;
+};
+
 struct tf_byte_table {
     uint8_t predicates[TF_PREDICATE_COUNT][256];
     uint32_t bits[256];
@@ -41,6 +59,7 @@ struct tf_byte_table {
     uint8_t sequence[256];
     int number_count; /* of the items that are numbers */
     struct tf_byte_rounding rounding;
+    struct tf_byte_as_bf16 as_bf16;
 };
 
 /* What an item is worth, in `bits`, `high` and `low`. */

@@ -279,6 +279,7 @@ const struct tf_dot TF_NAME(tf_dot_of_singles) = {.lanes = lanes, .singles = sin
 
 const struct tf_dot TF_NAME(tf_dot) = {
     .lanes = lanes,
+    .bytes = bytes,
     .bf16 = bf16,
     .singles = singles,
 };

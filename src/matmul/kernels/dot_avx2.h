@@ -1,137 +1,187 @@
-/* Chains along lines of memory in vectors of eight: what dot.c does without AVX-512.
+/* Chains along lines of memory in vectors of eight: the loops of dot.c without AVX-512.
  *
- * Pieces of 32 bytes of eight lines become, in three rounds of exchange, eight vectors
- * with a word of each line. Behind the end of lines stand -0 and 0. */
+ * The first step reads BLOCK bytes of each line and transposes them: the buffer then has
+ * words of the same k next to each other. The second step advances all chains by these k.
+ * The first step finishes 8 lines before it reads the next 8, since lines whose distance
+ * is a power of two share few sets of L1. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
 #define TF32DTYPE_MATMUL_KERNELS_DOT_AVX2_H
 
-#include "matmul/kernels/transpose.h"
 #include "runtime/sizes.h"
 
-enum { PIECE = 32, LANES = 8 };
+enum {
+    LANES = 8,
+    GROUPS = TF_DOT_LINES / LANES,
+    PIECE = 32, /* bytes of a line */
+    BLOCK = 256,
+    WORDS = BLOCK / 4,
+    AHEAD = 2 * BLOCK, /* distance of prefetches */
+};
+
+/* Words of a block: of each line the first, the second, ... */
+typedef __m256i buffer[WORDS][GROUPS];
+
+/* -- words of lines side by side ----------------------------------------------------- */
 
 /* A word of each of eight lines, for the words of a piece. */
-TF_INLINE void load_piece(const char *const lines[LANES], size_t at, __m256i out[LANES])
+TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
+                          __m256i (*out)[GROUPS])
 {
-    UNROLLED for (int i = 0; i < LANES; i++) {
-        out[i] = _mm256_loadu_si256((const void *)(lines[i] + at));
-    }
-    tf_transpose_registers(out);
-}
-
-/* The numbers of words, of which the bits in `used` count: one, or two of bfloat16. */
-TF_INLINE void numbers_of_vector(int is_bf16, __m256i used, __m256i x, __m256 out[2])
-{
-    if (is_bf16) {
-        out[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
-        out[1] = _mm256_castsi256_ps(
-            _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
-    } else {
-        out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, used));
-    }
-}
-
-/* A piece of eight lines; `numbers`, if given, are those of its k. */
-TF_INLINE __m256 multiply_piece(int is_bf16, __m256i used, const char *const *a,
-                                const char *const *b, size_t at, const float *numbers,
-                                __m256 sums)
-{
-    const int count = is_bf16 ? 2 : 1;
-    __m256i p[LANES], q[LANES];
-    load_piece(a, at, p);
-    if (!numbers) {
-        load_piece(b, at, q);
-    }
-    UNROLLED for (int w = 0; w < LANES; w++) {
-        __m256 x[2], y[2];
-        numbers_of_vector(is_bf16, used, p[w], x);
-        if (!numbers) {
-            numbers_of_vector(is_bf16, used, q[w], y);
+    UNROLLED for (int half = 0; half < 2; half++) {
+        __m256i x[4], y[4];
+        UNROLLED for (int i = 0; i < 4; i++) {
+            const __m128i *first = (const void *)(lines[i] + at + half * 16);
+            const __m128i *second = (const void *)(lines[i + 4] + at + half * 16);
+            x[i] = _mm256_inserti128_si256(
+                _mm256_castsi128_si256(_mm_loadu_si128(first)), _mm_loadu_si128(second), 1);
         }
-        UNROLLED for (int k = 0; k < count; k++) {
-            const __m256 factor = numbers ? _mm256_broadcast_ss(numbers + w * count + k)
-                                          : y[k];
-            sums = _mm256_fmadd_ps(x[k], factor, sums);
+        UNROLLED for (int i = 0; i < 4; i += 2) {
+            y[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
+            y[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
         }
-    }
-    return sums;
-}
-
-/* Copies of what is left of lines, with `filler` behind; where they begin. */
-static void copy_rest(const char *const lines[LANES], size_t at, size_t size,
-                      int32_t filler, char copies[LANES][PIECE],
-                      const char *places[LANES])
-{
-    for (int i = 0; i < LANES; i++) {
-        for (size_t word = 0; word < PIECE; word += sizeof filler) {
-            memcpy(copies[i] + word, &filler, sizeof filler);
+        UNROLLED for (int i = 0; i < 2; i++) {
+            out[half * 4 + 2 * i][0] = _mm256_unpacklo_epi64(y[i], y[i + 2]);
+            out[half * 4 + 2 * i + 1][0] = _mm256_unpackhi_epi64(y[i], y[i + 2]);
         }
-        memcpy(copies[i], lines[i] + at, size);
-        places[i] = copies[i];
     }
 }
 
-/* Of operands that have `numbers`, or NULL. */
-TF_INLINE void chain(int is_bf16, const float *numbers, const struct tf_dot_operands *in,
-                     size_t depth, size_t count, float *sums)
+/* A block of some groups of lines, or what is left of them, with zeros behind. */
+static void fill(const char *const *lines, size_t groups, size_t at, size_t size,
+                 buffer out)
 {
-    const size_t itemsize = is_bf16 ? 2 : 4, size = depth * itemsize;
-    const size_t whole = size / PIECE * PIECE;
-    const __m256i used = _mm256_set1_epi32((int32_t)in->used);
-    const size_t lines = tf_round_up(count, LANES);
-    for (size_t i = 0; i < lines; i += LANES) {
-        _mm256_storeu_ps(sums + i, _mm256_setzero_ps());
-    }
-    /* All lines advance together: chains of one group alone would wait for their sums. */
-    for (size_t at = 0; at < whole; at += PIECE) {
-        const float *here = numbers ? numbers + at / itemsize : NULL;
-        for (size_t i = 0; i < lines; i += LANES) {
-            _mm256_storeu_ps(sums + i,
-                             multiply_piece(is_bf16, used, in->a + i, in->b + i, at,
-                                            here,
-                                            _mm256_loadu_ps(sums + i)));
+    char copies[TF_DOT_LINES][BLOCK];
+    const char *places[TF_DOT_LINES];
+    if (size % PIECE) {
+        for (size_t i = 0; i < groups * LANES; i++) {
+            memset(copies[i], 0, tf_round_up(size, PIECE));
+            memcpy(copies[i], lines[i] + at, size);
+            places[i] = copies[i];
         }
+        lines = places;
+        at = 0;
     }
-    if (whole < size) {
-        const int32_t filler = numbers  ? 0 /* behind the numbers stand -0 */
-                               : is_bf16 ? (int32_t)UINT32_C(0x80008000)
-                                        : INT32_MIN;
-        const float *here = numbers ? numbers + whole / itemsize : NULL;
-        char copies[2][LANES][PIECE];
-        const char *a[LANES], *b[LANES] = {NULL};
-        for (size_t i = 0; i < lines; i += LANES) {
-            copy_rest(in->a + i, whole, size - whole, filler, copies[0], a);
-            if (!numbers) {
-                copy_rest(in->b + i, whole, size - whole, 0, copies[1], b);
+    for (size_t g = 0; g < groups; g++, lines += LANES) {
+        for (size_t piece = 0; piece < size; piece += PIECE) {
+            /* Processors do not prefetch so many lines by themselves. */
+            UNROLLED for (size_t i = 0; i < LANES / 2; i++) {
+                const size_t line = i + piece % 64 / PIECE * (LANES / 2);
+                _mm_prefetch(lines[line] + at + piece / 64 * 64 + AHEAD, _MM_HINT_T0);
             }
-            _mm256_storeu_ps(sums + i, multiply_piece(is_bf16, used, a, b, 0, here,
-                                                      _mm256_loadu_ps(sums + i)));
+            load_piece(lines, at + piece,
+                       (__m256i (*)[GROUPS])(out[piece / 4] + g));
         }
     }
 }
 
-/* -- one instance a width, with numbers and without ---------------------------------- */
+/* -- chains ---------------------------------------------------------------------------- */
 
-TF_INLINE void chain_lines(int is_bf16, const struct tf_dot_operands *in, size_t depth,
-                           size_t count, float *sums)
+/* The other operand: the same numbers for all lines, or lines. */
+enum other { NUMBERS, THEMSELVES, LINES };
+
+/* Advance the chains by `count` numbers of a block. Return 1, and leave the sums as they
+ * are, if the block has NaN or Inf that were not looked up. */
+TF_INLINE int advance(enum width width, enum other other, int looks_up, int groups,
+                      const struct tf_dot_operands *in, const struct reading *reading,
+                      buffer a, buffer b, const float *numbers, size_t count,
+                      __m256 *restrict sums)
+{
+    const size_t each = (size_t)(4 / size_of(width));
+    __m256 chains[GROUPS];
+    struct seen seen = seen_nothing();
+    UNROLLED for (int g = 0; g < groups; g++) {
+        chains[g] = sums[g];
+    }
+    for (size_t k = 0, w = 0; k < count; k += each, w++) {
+        UNROLLED for (int g = 0; g < groups; g++) {
+            __m256 x[MOST], y[MOST];
+            if (looks_up) {
+                look_up_words(in->table, a[w][g], x);
+            } else {
+                numbers_of_words(width, reading, a[w][g], &seen, x);
+            }
+            if (other == LINES && looks_up) {
+                look_up_words(in->table, b[w][g], y);
+            } else if (other == LINES) {
+                numbers_of_words(width, reading, b[w][g], &seen, y);
+            }
+            UNROLLED for (size_t i = 0; i < each; i++) {
+                const __m256 factor = other == NUMBERS
+                                          ? _mm256_broadcast_ss(numbers + k + i)
+                                      : other == THEMSELVES ? x[i]
+                                                            : y[i];
+                chains[g] = _mm256_fmadd_ps(x[i], factor, chains[g]);
+            }
+        }
+    }
+    if (width == BYTES && !looks_up && saw_specials(reading, seen)) {
+        return 1;
+    }
+    UNROLLED for (int g = 0; g < groups; g++) {
+        sums[g] = chains[g];
+    }
+    return 0;
+}
+
+/* Compute the chains of some groups of lines. The last word of a line may extend beyond
+ * `depth`. There, `numbers` has -0 and `fill` writes 0. A product of two zeros changes no
+ * sum, since a chain begins with +0. */
+TF_INLINE void chain(enum width width, enum other other, int groups,
+                     const struct tf_dot_operands *in, size_t depth, float *sums)
+{
+    const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
+    const struct reading reading = begin_reading(width, in->table, in->used);
+    const int looks_up = width == BYTES && !in->table->as_bf16.is_possible;
+    buffer a, b;
+    __m256 chains[GROUPS];
+    UNROLLED for (int g = 0; g < groups; g++) {
+        chains[g] = _mm256_setzero_ps();
+    }
+    for (size_t at = 0; at < size; at += BLOCK) {
+        const size_t here = tf_min_size(BLOCK, size - at), count = here / itemsize;
+        const float *numbers = other == NUMBERS ? in->numbers + at / itemsize : NULL;
+        fill(in->a, (size_t)groups, at, here, a);
+        if (other == LINES) {
+            fill(in->b, (size_t)groups, at, here, b);
+        }
+        if (looks_up || advance(width, other, 0, groups, in, &reading, a, b, numbers,
+                                count, chains)) {
+            advance(width, other, width == BYTES, groups, in, &reading, a, b, numbers,
+                    count, chains);
+        }
+    }
+    UNROLLED for (int g = 0; g < groups; g++) {
+        _mm256_storeu_ps(sums + g * LANES, chains[g]);
+    }
+}
+
+/* -- one instance a width ---------------------------------------------------------------- */
+
+TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
+                         size_t depth, float *sums)
 {
     if (in->numbers) {
-        chain(is_bf16, in->numbers, in, depth, count, sums);
+        chain(width, NUMBERS, groups, in, depth, sums);
+    } else if (in->a == in->b) {
+        chain(width, THEMSELVES, groups, in, depth, sums);
     } else {
-        chain(is_bf16, NULL, in, depth, count, sums);
+        chain(width, LINES, groups, in, depth, sums);
     }
 }
 
-static void bf16(const struct tf_dot_operands *in, size_t depth, size_t count,
-                 float *sums)
-{
-    chain_lines(1, in, depth, count, sums);
-}
-
-static void singles(const struct tf_dot_operands *in, size_t depth, size_t count,
-                    float *sums)
-{
-    chain_lines(0, in, depth, count, sums);
-}
+#define INSTANCE(name, width)                                                       \
+    static void name(const struct tf_dot_operands *in, size_t depth, size_t count,  \
+                     float *sums)                                                   \
+    {                                                                               \
+        if (count <= LANES) {                                                       \
+            chains_of(width, 1, in, depth, sums);                                   \
+        } else {                                                                    \
+            chains_of(width, GROUPS, in, depth, sums);                              \
+        }                                                                           \
+    }
+INSTANCE(bytes, BYTES)
+INSTANCE(bf16, BF16)
+INSTANCE(singles, SINGLES)
+#undef INSTANCE
 
 #endif

@@ -153,12 +153,122 @@ static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
 }
 #endif
 
+#elif defined(__AVX2__) && defined(__FMA__)
+
+/* -- shorter items ----------------------------------------------------------------- */
+
+enum { STEP = 32, LANES = 8 }; /* bytes of a row at a time */
+
+/* Two vectors, an element of either in turn. */
+TF_INLINE void interleave(__m256 even, __m256 odd, __m256 out[2])
+{
+    const __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+    out[0] = _mm256_permute2f128_ps(low, high, 0x20);
+    out[1] = _mm256_permute2f128_ps(low, high, 0x31);
+}
+
+/* Sums of the first numbers of words, the second, ..., in the order of columns. */
+TF_INLINE void store_in_order(enum width width, const __m256 *sums, float *out)
+{
+    __m256 x[MOST], y[MOST];
+    if (width == BF16) {
+        interleave(sums[0], sums[1], x);
+    } else {
+        interleave(sums[0], sums[2], y);
+        interleave(sums[1], sums[3], y + 2);
+        interleave(y[0], y[2], x);
+        interleave(y[1], y[3], x + 2);
+    }
+    UNROLLED for (int i = 0; i < MOST / size_of(width); i++) {
+        _mm256_storeu_ps(out + LANES * i, x[i]);
+    }
+}
+
+/* Add `depth` rows of a step, each times its number of x, to the sums. Return 1, and
+ * leave the sums as they are, if the rows have NaN or Inf that were not looked up. */
+TF_INLINE int across_step(enum width width, int looks_up,
+                          const struct tf_gemv_operands *in, const struct reading *reading,
+                          size_t k, const char *rows, size_t depth, float *sums,
+                          int is_last)
+{
+    const int n = MOST / size_of(width); /* vectors of sums */
+    __m256 total[MOST];
+    struct seen seen = seen_nothing();
+    UNROLLED for (int v = 0; v < n; v++) {
+        total[v] = k == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(sums + LANES * v);
+    }
+    UNROLLED for (size_t i = 0; i < depth; i++) {
+        __m256 numbers[MOST];
+        const __m256i items =
+            _mm256_loadu_si256((const void *)(rows + (ptrdiff_t)i * in->step));
+        if (looks_up) {
+            look_up_words(in->table, items, numbers);
+        } else {
+            numbers_of_words(width, reading, items, &seen, numbers);
+        }
+        const __m256 factor = _mm256_broadcast_ss(in->x + k + i);
+        UNROLLED for (int v = 0; v < n; v++) {
+            total[v] = _mm256_fmadd_ps(numbers[v], factor, total[v]);
+        }
+    }
+    if (width == BYTES && !looks_up && saw_specials(reading, seen)) {
+        return 1;
+    }
+    if (is_last) {
+        store_in_order(width, total, sums);
+        return 0;
+    }
+    UNROLLED for (int v = 0; v < n; v++) {
+        _mm256_storeu_ps(sums + LANES * v, total[v]);
+    }
+    return 0;
+}
+
+TF_INLINE void across(enum width width, const struct tf_gemv_operands *in, size_t depth,
+                      size_t columns, float *sums)
+{
+    const struct reading reading = begin_reading(width, in->table, in->used);
+    const int is_table = width == BYTES && !in->table->as_bf16.is_possible;
+    for (size_t k = 0, count; k < depth; k += count) {
+        count = depth - k < TOGETHER ? depth - k : TOGETHER;
+        const char *rows = in->rows + (ptrdiff_t)k * in->step;
+        const int is_last = k + count == depth;
+        float *out = sums;
+        for (size_t j = 0; j < columns * (size_t)size_of(width); j += STEP) {
+            const int left =
+                is_table ? 1
+                : count == TOGETHER
+                    ? across_step(width, 0, in, &reading, k, rows + j, TOGETHER, out, is_last)
+                    : across_step(width, 0, in, &reading, k, rows + j, count, out, is_last);
+            if (width == BYTES && left) {
+                across_step(width, 1, in, &reading, k, rows + j, count, out, is_last);
+            }
+            out += STEP / size_of(width);
+        }
+    }
+}
+
+static void across_bf16(const struct tf_gemv_operands *in, size_t depth, size_t columns,
+                        float *sums)
+{
+    across(BF16, in, depth, columns, sums);
+}
+
+static void across_bytes(const struct tf_gemv_operands *in, size_t depth, size_t columns,
+                         float *sums)
+{
+    across(BYTES, in, depth, columns, sums);
+}
+
 #endif
 
 const struct tf_gemv_kernels TF_NAME(tf_gemv_kernels) = {
     .across_singles = across_singles,
 #if defined(__AVX512F__) && defined(__AVX512BW__)
     .across_bf16 = across_bf16,
+#elif defined(__AVX2__) && defined(__FMA__)
+    .across_bf16 = across_bf16,
+    .across_bytes = across_bytes,
 #endif
 #if defined(__AVX512VBMI__)
     .across_bytes = across_bytes,

@@ -90,5 +90,117 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
     }
 }
 
+#elif defined(__AVX2__) && defined(__FMA__)
+
+enum width { BYTES, BF16, SINGLES };
+enum { MOST = 4 }; /* numbers of a word */
+
+TF_INLINE int size_of(enum width width)
+{
+    return width == SINGLES ? 4 : width == BF16 ? 2 : 1;
+}
+
+/* Constants for reading words. Those of bytes follow struct tf_byte_as_bf16. */
+struct reading {
+    __m256i used;
+    __m128i up;
+    __m256i magnitude, even, odd, offset, special, nan;
+    __m256 least;
+};
+
+/* The largest magnitude and the smallest signed code of the bytes so far. */
+struct seen {
+    __m256i greatest, least;
+};
+
+TF_INLINE struct reading begin_reading(enum width width,
+                                       const struct tf_byte_table *table, uint32_t used)
+{
+    struct reading reading = {.used = _mm256_set1_epi32((int32_t)used)};
+    if (width == BYTES) {
+        const struct tf_byte_as_bf16 facts = table->as_bf16;
+        reading.up = _mm_cvtsi32_si128(facts.up);
+        reading.magnitude = _mm256_set1_epi8((char)facts.magnitude);
+        reading.even = _mm256_set1_epi16(facts.factor);
+        reading.odd = _mm256_set1_epi16((short)(facts.factor << 8));
+        reading.offset = _mm256_set1_epi16((short)facts.offset);
+        reading.special = _mm256_set1_epi8((char)facts.special);
+        reading.nan = _mm256_set1_epi8((char)(facts.sign_is_nan ? -128 : 127));
+        reading.least = _mm256_set1_ps(facts.least);
+    }
+    return reading;
+}
+
+TF_INLINE struct seen seen_nothing(void)
+{
+    return (struct seen){_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+
+TF_INLINE int saw_specials(const struct reading *reading, struct seen seen)
+{
+    const __m256i most = _mm256_max_epu8(seen.greatest, reading->special);
+    const __m256i found = _mm256_or_si256(_mm256_cmpeq_epi8(most, seen.greatest),
+                                          _mm256_cmpeq_epi8(seen.least, reading->nan));
+    return _mm256_movemask_epi8(found) != 0;
+}
+
+TF_INLINE __m256 lower_half(__m256i x)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+}
+
+TF_INLINE __m256 upper_half(__m256i x)
+{
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
+}
+
+/* A number by its magnitude as struct tf_byte_as_bf16 has it, and the first bit of
+ * `sign`. */
+TF_INLINE __m256 with_sign(const struct reading *reading, __m256 x, __m256i sign)
+{
+    const __m256 first = _mm256_set1_ps(-0.0f);
+    const __m256 cured = _mm256_fmsub_ps(x, _mm256_set1_ps(2), reading->least);
+    return _mm256_or_ps(_mm256_min_ps(x, cured),
+                        _mm256_and_ps(_mm256_castsi256_ps(sign), first));
+}
+
+/* The numbers that words hold: the first of each, the second, ...; NaN and Inf of a byte
+ * are not right, but seen. */
+TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
+                                __m256i x, struct seen *seen, __m256 out[MOST])
+{
+    if (width == BYTES) {
+        const __m256i codes = _mm256_sll_epi32(x, reading->up);
+        const __m256i magnitudes = _mm256_and_si256(codes, reading->magnitude);
+        const __m256i even = _mm256_add_epi16(
+            _mm256_maddubs_epi16(magnitudes, reading->even), reading->offset);
+        const __m256i odd = _mm256_add_epi16(
+            _mm256_maddubs_epi16(magnitudes, reading->odd), reading->offset);
+        seen->greatest = _mm256_max_epu8(seen->greatest, magnitudes);
+        seen->least = _mm256_min_epi8(seen->least, codes);
+        out[0] = with_sign(reading, lower_half(even), _mm256_slli_epi32(codes, 24));
+        out[1] = with_sign(reading, lower_half(odd), _mm256_slli_epi32(codes, 16));
+        out[2] = with_sign(reading, upper_half(even), _mm256_slli_epi32(codes, 8));
+        out[3] = with_sign(reading, upper_half(odd), codes);
+    } else if (width == BF16) {
+        out[0] = lower_half(x);
+        out[1] = upper_half(x);
+    } else {
+        out[0] = _mm256_castsi256_ps(_mm256_and_si256(x, reading->used));
+    }
+}
+
+/* The same of bytes by their table. */
+TF_INLINE void look_up_words(const struct tf_byte_table *table, __m256i x, __m256 out[MOST])
+{
+    const float *bits = (const float *)(const void *)table->bits;
+    UNROLLED for (int i = 0; i < MOST; i++) {
+        const __m256i item =
+            _mm256_and_si256(_mm256_srli_epi32(x, 8 * i), _mm256_set1_epi32(0xFF));
+        out[i] = _mm256_i32gather_ps(bits, item, 4);
+    }
+}
+
 #endif
 #endif
