@@ -65,6 +65,22 @@ def test_lines(scalar_type: Any, layout: str) -> None:
             check(np.vecmat(b[0], np.ascontiguousarray(a.T)), a, b[:1])
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 33, 255, 257])
+@pytest.mark.parametrize("scalar_type", [td.bfloat16, td.tf32])
+def test_sums_that_underflow_to_minus_zero(scalar_type: Any, k: int) -> None:
+    a, b = np.full((9, k), -(2.0**-100)), np.full((9, k), 2.0**-100)
+    a[1::2, :-1] = 0
+    x, y = a.astype(scalar_type), b.astype(scalar_type)
+    products = np.vecdot(x, y), np.matvec(x, y[0]), np.vecmat(y[0], x.T.copy())
+    # A product of +0 leaves +0, which the last product of the chain makes -0. The sum
+    # of two chains, +0 and -0, is +0.
+    wanted = np.where(np.arange(9) % 2 == 1, k <= 256, True)
+    for found in products:
+        assert (np.signbit(found) == wanted).all()
+        assert not found.any()
+    assert not np.signbit(np.vecdot(y, y)).any()
+
+
 @pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
 def test_long_vectors(scalar_type: Any) -> None:
     """Depths of one vector, of which the last may be short."""

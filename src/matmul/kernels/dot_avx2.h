@@ -27,17 +27,21 @@ typedef __m256i buffer[WORDS][GROUPS];
 TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
                           __m256i (*out)[GROUPS])
 {
-    UNROLLED for (int half = 0; half < 2; half++) {
-        __m256i x[4], y[4];
-        UNROLLED for (int i = 0; i < 4; i++) {
-            const __m128i *first = (const void *)(lines[i] + at + half * 16);
-            const __m128i *second = (const void *)(lines[i + 4] + at + half * 16);
-            x[i] = _mm256_inserti128_si256(
-                _mm256_castsi128_si256(_mm_loadu_si128(first)), _mm_loadu_si128(second), 1);
+    __m256i x[2][4];
+    UNROLLED for (int i = 0; i < 4; i++) {
+        const __m128i *first = (const void *)(lines[i] + at);
+        const __m128i *second = (const void *)(lines[i + 4] + at);
+        UNROLLED for (int half = 0; half < 2; half++) {
+            x[half][i] = _mm256_inserti128_si256(
+                _mm256_castsi128_si256(_mm_loadu_si128(first + half)),
+                _mm_loadu_si128(second + half), 1);
         }
+    }
+    UNROLLED for (int half = 0; half < 2; half++) {
+        __m256i y[4];
         UNROLLED for (int i = 0; i < 4; i += 2) {
-            y[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
-            y[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+            y[i] = _mm256_unpacklo_epi32(x[half][i], x[half][i + 1]);
+            y[i + 1] = _mm256_unpackhi_epi32(x[half][i], x[half][i + 1]);
         }
         UNROLLED for (int i = 0; i < 2; i++) {
             out[half * 4 + 2 * i][0] = _mm256_unpacklo_epi64(y[i], y[i + 2]);
@@ -46,15 +50,18 @@ TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
     }
 }
 
-/* A block of some groups of lines, or what is left of them, with zeros behind. */
+/* A block of some groups of lines, or what is left of them, with `filler` behind. */
 static void fill(const char *const *lines, size_t groups, size_t at, size_t size,
-                 buffer out)
+                 uint16_t filler, buffer out)
 {
     char copies[TF_DOT_LINES][BLOCK];
     const char *places[TF_DOT_LINES];
     if (size % PIECE) {
         for (size_t i = 0; i < groups * LANES; i++) {
-            memset(copies[i], 0, tf_round_up(size, PIECE));
+            for (size_t piece = 0; piece < size; piece += PIECE) {
+                _mm256_storeu_si256((__m256i *)(void *)(copies[i] + piece),
+                                    _mm256_set1_epi16((short)filler));
+            }
             memcpy(copies[i], lines[i] + at, size);
             places[i] = copies[i];
         }
@@ -124,8 +131,9 @@ TF_INLINE int advance(enum width width, enum other other, int looks_up, int grou
 }
 
 /* Compute the chains of some groups of lines. The last word of a line may extend beyond
- * `depth`. There, `numbers` has -0 and `fill` writes 0. A product of two zeros changes no
- * sum, since a chain begins with +0. */
+ * `depth`. There, one operand has -0 and the other 0, since adding -0 changes no sum, while
+ * +0 would change a sum of -0. Products of bytes do not underflow, so that no sum of theirs
+ * is -0: both have 0. */
 TF_INLINE void chain(enum width width, enum other other, int groups,
                      const struct tf_dot_operands *in, size_t depth, float *sums)
 {
@@ -140,9 +148,10 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     for (size_t at = 0; at < size; at += BLOCK) {
         const size_t here = tf_min_size(BLOCK, size - at), count = here / itemsize;
         const float *numbers = other == NUMBERS ? in->numbers + at / itemsize : NULL;
-        fill(in->a, (size_t)groups, at, here, a);
+        fill(in->a, (size_t)groups, at, here,
+             width == BF16 && other == LINES ? UINT16_C(0x8000) : 0, a);
         if (other == LINES) {
-            fill(in->b, (size_t)groups, at, here, b);
+            fill(in->b, (size_t)groups, at, here, 0, b);
         }
         if (looks_up || advance(width, other, 0, groups, in, &reading, a, b, numbers,
                                 count, chains)) {
