@@ -495,6 +495,30 @@ def test_markers_of_other_layers_are_no_license(said: str, tmp_path: Path) -> No
         td.safetensors.load(tmp_path / "a", blocks=True)
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_weight_beside_one_that_is_refused(step: int) -> None:
+    """Its scales are not taken for those of the refused codes."""
+    entries: dict[str, Any] = {
+        "x.w": ("F8_E4M3", (64, 96)),
+        "x.w_scale": ("F32", (64, 1)),
+        "x.w_up": ("F8_E4M3", (64, 96)),
+        "x.w_up_scale": ("F32", (64, 1)),
+    }
+    found = find(Evidence(dict([*entries.items()][::step])))
+    assert [group.name for group in found.groups] == ["x.w_up"]
+    assert found.refused.keys() == {"x.w"}
+    assert found.companions == {"x.w_scale": "x.w"}
+
+
+def test_parameters_of_other_modules_are_converted() -> None:
+    entries: dict[str, Any] = {
+        "encoder.codes": ("I32", (64, 96)),
+        "encoder.proj.weight": ("F32", (32, 96)),
+        "encoder.proj.bias": ("F32", (32,)),
+    }
+    assert not find(Evidence(entries)).companions
+
+
 def test_a_marker_without_a_module(tmp_path: Path) -> None:
     _, tensors, values, _, _ = comfy_nvfp4()
     td.safetensors.save(tmp_path / "a", {x[2:]: y for x, y in tensors.items()})

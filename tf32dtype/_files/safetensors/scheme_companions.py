@@ -99,6 +99,15 @@ class Companions:
             found += self._after(stem, self._entries[name])
         return [x for x in dict.fromkeys(found) if x not in (name, weight)]
 
+    def near(self, name: str, weight: str = "") -> set[str]:
+        """Return the companions in the codes' module, or named after the codes."""
+        module = module_of(name)
+        return {
+            x
+            for x in self.of(name, weight)
+            if module_of(x) == module or x.startswith(name)
+        }
+
     def is_companion(self, name: str) -> bool:
         """Whether the name of a tensor says that it belongs to codes."""
         return _COMPANION.search(name) is not None

@@ -170,15 +170,15 @@ def find(evidence: Evidence) -> Found:
         if why := _contradiction(several, companions):
             codes = first.members[0]
             refused[codes] = why
-            companions_of[codes] = {*companions.of(codes, name)}
+            companions_of[codes] = companions.near(codes, name)
             companions_of[codes].update(*(group.members for group in several))
-            taken |= companions_of[codes]
+            taken.update(*(group.members for group in several))
         else:
             groups.append(first)
     for name in evidence.entries:
         if name not in taken and (why := _suspicion(name, evidence, companions)):
             refused[name] = why
-            companions_of[name] = {*companions.of(name)}
+            companions_of[name] = companions.near(name)
     in_groups = {member for group in groups for member in group.members}
     doubtful = {
         name: codes
