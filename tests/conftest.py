@@ -59,6 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N/M",
         help="run the N-th of M parts of the tests, counted from 0, chosen by name",
     )
+    parser.addoption(
+        "--every-case",
+        action="store_true",
+        help="leave out cases only of tests with the mark `sampled`",
+    )
 
 
 def hashed(name: str) -> int:
@@ -69,8 +74,9 @@ def hashed(name: str) -> int:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    whole = config.args == config.getini("testpaths")
-    mark_what_samples_leave_out(items, share_of_others=4 if whole else 1)
+    are_all = config.args == config.getini("testpaths")
+    samples = are_all and not config.getoption("--every-case")
+    mark_what_samples_leave_out(items, share_of_others=4 if samples else 1)
     if part := config.getoption("--part"):
         number, parts = map(int, part.split("/"))
         others = {item for item in items if hashed(item.nodeid) % parts != number}

@@ -107,7 +107,6 @@ def test_what_is_missing_is_said_first(missing, monkeypatch, capsys):
     assert f"{package} is missing: pip install {package}" in capsys.readouterr().err
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", [["--numpy"], []], ids=["numpy", "torch"])
 def test_the_script(tmp_path, options):
     if not options:

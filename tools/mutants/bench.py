@@ -181,7 +181,10 @@ class Bench:
         """Run the tests in some places with the samples of a run of all tests."""
         command = ["-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"]
         command.append(f"--basetemp={self.folder / 'tmp'}")
-        command += ["-o", f"testpaths={' '.join(places)}"]
+        if any("::" in place for place in places):
+            command += places
+        else:
+            command += ["-o", f"testpaths={' '.join(places)}"]
         return run([*command, *words], tree, log, *limits)
 
     def find(self, tier: str, fault: Fault) -> Ran:
