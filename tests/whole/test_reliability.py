@@ -274,19 +274,19 @@ def test_no_reference_leaks(scalar_type: Any) -> None:
     dtype = np.dtype(scalar_type)
     watched = [dtype, scalar_type, type(dtype), np.dtype(np.float32), np.floating, None]
     rounds = 300
-    for _ in range(rounds):  # fills what NumPy and Python keep
-        life(scalar_type)
-    collect()
-    before = [sys.getrefcount(x) for x in watched]
-    blocks = sys.getallocatedblocks()
-    for _ in range(rounds):
-        life(scalar_type)
-    collect()
-    # Not one object, or reference, is lost in ten rounds.
-    assert sys.getallocatedblocks() - blocks < rounds // 10
-    assert (
-        max(np.subtract([sys.getrefcount(x) for x in watched], before)) < rounds // 10
-    )
+    grown = []
+    for _ in range(4):
+        before = [sys.getrefcount(x) for x in watched]
+        blocks = sys.getallocatedblocks()
+        for _ in range(rounds):
+            life(scalar_type)
+        collect()
+        references = np.subtract([sys.getrefcount(x) for x in watched], before)
+        grown.append(max(sys.getallocatedblocks() - blocks, *references.tolist()))
+    # Not one object, or reference, is lost in ten rounds. The first time fills the
+    # caches of NumPy and Python. Other threads may add objects once, but a leak shows
+    # each time.
+    assert min(grown[1:]) < rounds // 10, grown
 
 
 @pytest.mark.exhaustive
