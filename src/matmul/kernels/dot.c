@@ -23,6 +23,18 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
     memcpy(sums, chains, sizeof chains);
 }
 
+/* A kernel of a width, for one group of lines or for all. */
+#define INSTANCE(name, width, lines)                                                \
+    static void name(const struct tf_dot_operands *in, size_t depth, size_t count,  \
+                     float *sums)                                                   \
+    {                                                                               \
+        if (count <= (lines)) {                                                     \
+            chains_of(width, 1, in, depth, sums);                                   \
+        } else {                                                                    \
+            chains_of(width, GROUPS, in, depth, sums);                              \
+        }                                                                           \
+    }
+
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
 /* Of a line, half of what is read at a time. */
@@ -237,21 +249,11 @@ TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_opera
     }
 }
 
-#define INSTANCE(name, width)                                                       \
-    static void name(const struct tf_dot_operands *in, size_t depth, size_t count,  \
-                     float *sums)                                                   \
-    {                                                                               \
-        if (count <= CHAINS) {                                                      \
-            chains_of(width, 1, in, depth, sums);                                   \
-        } else {                                                                    \
-            chains_of(width, GROUPS, in, depth, sums);                              \
-        }                                                                           \
-    }
-INSTANCE(bf16, BF16)
-INSTANCE(singles, SINGLES)
+INSTANCE(bf16, BF16, CHAINS)
+INSTANCE(singles, SINGLES, CHAINS)
 #if defined(__AVX512VBMI__)
-INSTANCE(any_bytes, BYTES)
-INSTANCE(halved_bytes, HALVED)
+INSTANCE(any_bytes, BYTES, CHAINS)
+INSTANCE(halved_bytes, HALVED, CHAINS)
 
 static void bytes(const struct tf_dot_operands *in, size_t depth, size_t count,
                   float *sums)

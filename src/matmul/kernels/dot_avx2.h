@@ -178,19 +178,8 @@ TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_opera
     }
 }
 
-#define INSTANCE(name, width)                                                       \
-    static void name(const struct tf_dot_operands *in, size_t depth, size_t count,  \
-                     float *sums)                                                   \
-    {                                                                               \
-        if (count <= LANES) {                                                       \
-            chains_of(width, 1, in, depth, sums);                                   \
-        } else {                                                                    \
-            chains_of(width, GROUPS, in, depth, sums);                              \
-        }                                                                           \
-    }
-INSTANCE(bytes, BYTES)
-INSTANCE(bf16, BF16)
-INSTANCE(singles, SINGLES)
-#undef INSTANCE
+INSTANCE(bytes, BYTES, LANES)
+INSTANCE(bf16, BF16, LANES)
+INSTANCE(singles, SINGLES, LANES)
 
 #endif

@@ -55,11 +55,12 @@ static void across_singles(const struct tf_gemv_operands *in, size_t depth,
     }
 }
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
-
 /* -- shorter items ----------------------------------------------------------------- */
 
+#if defined(__AVX2__) && defined(__FMA__) /* also with AVX-512 */
+
 /* Two vectors, an element of either in turn. */
+#if defined(__AVX512F__)
 TF_INLINE void interleave(__m512 even, __m512 odd, __m512 out[2])
 {
     const __m512i first =
@@ -68,11 +69,19 @@ TF_INLINE void interleave(__m512 even, __m512 odd, __m512 out[2])
     out[0] = _mm512_permutex2var_ps(even, first, odd);
     out[1] = _mm512_permutex2var_ps(even, second, odd);
 }
+#else
+TF_INLINE void interleave(__m256 even, __m256 odd, __m256 out[2])
+{
+    const __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
+    out[0] = _mm256_permute2f128_ps(low, high, 0x20);
+    out[1] = _mm256_permute2f128_ps(low, high, 0x31);
+}
+#endif
 
 /* Sums of the first numbers of words, the second, ..., in the order of columns. */
-TF_INLINE void store_in_order(enum width width, const __m512 *sums, float *out)
+TF_INLINE void store_in_order(enum width width, const vector *sums, float *out)
 {
-    __m512 x[MOST], y[MOST];
+    vector x[MOST], y[MOST];
     if (width == BF16) {
         interleave(sums[0], sums[1], x);
     } else {
@@ -82,9 +91,13 @@ TF_INLINE void store_in_order(enum width width, const __m512 *sums, float *out)
         interleave(y[1], y[3], x + 2);
     }
     UNROLLED for (int i = 0; i < MOST / size_of(width); i++) {
-        _mm512_storeu_ps(out + 16 * i, x[i]);
+        STORE(out + WIDTH * i, x[i]);
     }
 }
+
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
 
 /* Some rows times some numbers of x: `depth` is known where there is no end to mind. */
 TF_INLINE void across_rows(enum width width, const struct reading *reading,
@@ -155,34 +168,7 @@ static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
-/* -- shorter items ----------------------------------------------------------------- */
-
 enum { STEP = 32, LANES = 8 }; /* bytes of a row at a time */
-
-/* Two vectors, an element of either in turn. */
-TF_INLINE void interleave(__m256 even, __m256 odd, __m256 out[2])
-{
-    const __m256 low = _mm256_unpacklo_ps(even, odd), high = _mm256_unpackhi_ps(even, odd);
-    out[0] = _mm256_permute2f128_ps(low, high, 0x20);
-    out[1] = _mm256_permute2f128_ps(low, high, 0x31);
-}
-
-/* Sums of the first numbers of words, the second, ..., in the order of columns. */
-TF_INLINE void store_in_order(enum width width, const __m256 *sums, float *out)
-{
-    __m256 x[MOST], y[MOST];
-    if (width == BF16) {
-        interleave(sums[0], sums[1], x);
-    } else {
-        interleave(sums[0], sums[2], y);
-        interleave(sums[1], sums[3], y + 2);
-        interleave(y[0], y[2], x);
-        interleave(y[1], y[3], x + 2);
-    }
-    UNROLLED for (int i = 0; i < MOST / size_of(width); i++) {
-        _mm256_storeu_ps(out + LANES * i, x[i]);
-    }
-}
 
 /* Add `depth` rows of a step, each times its number of x, to the sums. Return 1, and
  * leave the sums as they are, if the rows have NaN or Inf that were not looked up. */

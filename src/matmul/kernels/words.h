@@ -165,8 +165,8 @@ TF_INLINE __m256 with_sign(const struct reading *reading, __m256 x, __m256i sign
                         _mm256_and_ps(_mm256_castsi256_ps(sign), first));
 }
 
-/* The numbers that words hold: the first of each, the second, ...; NaN and Inf of a byte
- * are not right, but seen. */
+/* The numbers that words hold: the first of each, the second, ... The results for NaN and
+ * Inf of a byte are wrong: `saw_specials` reports these. */
 TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
                                 __m256i x, struct seen *seen, __m256 out[MOST])
 {
