@@ -139,10 +139,11 @@ class BlockFormats(Mapping[str, BlockFormat]):
             return self._rows[canonical(name)]
         except (KeyError, AttributeError, TypeError):
             fix = None
-            if isinstance(name, str) and name in number_formats:
-                fix = f"Use td.quantize(x, {name!r}) to round each number by itself"
-            if name in ("int4", "uint4", "uint8"):
-                fix = f"Use td.blocks.quantize_tiles(x, {name!r}, tile=(1, 32))"
+            if isinstance(name, str):
+                if name in number_formats:
+                    fix = f"Use td.quantize(x, {name!r}) to round each number by itself"
+                elif name in ("int4", "uint4", "uint8"):
+                    fix = f"Use td.blocks.quantize_tiles(x, {name!r}, tile=(1, 32))"
             raise UnknownFormat(
                 one_of("block format", name, self._rows, "td.blocks.formats", fix)
             ) from None

@@ -32,7 +32,7 @@ def read(path: str) -> TensorFile:
 
 
 def _doubt(found: schemes.Found, name: str) -> str:
-    """Return why a tensor may be no numbers by itself; empty: it is."""
+    """Return why a tensor may not be numbers by itself, or an empty text."""
     if codes := found.companions.get(name):
         return f"it may belong to tensor {brief(codes)}, which cannot be decoded"
     return found.refused.get(name, "")
