@@ -7,17 +7,15 @@
 #include "blocks/kernels.h"
 #include "matmul/epilogue.h"
 #include "matmul/pack.h"
+#include "matmul/plan.h"
 #include "matmul/specials.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
-#include "runtime/thread_pool.h"
 
 struct matmul_call {
     struct tf_packed_block_operand a, b;
     struct tf_matrix c;
-    ptrdiff_t m, n, k, block;
-    ptrdiff_t rows, columns;    /* of a tile */
-    ptrdiff_t vertical, across; /* tiles of a matrix */
+    ptrdiff_t k, block;
     struct tf_block_term terms[TF_BLOCK_LEVELS * TF_BLOCK_LEVELS];
     size_t count;
     int pairs;
@@ -150,8 +148,7 @@ static unsigned store_block_tile(struct tf_workspace *work,
         special |= tf_store_sums(c.kind, work->sums + i * work->ld, c.data,
                                  c.strides[1], tile->columns, &flags);
     }
-    const unsigned overflow =
-        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    const unsigned overflow = tf_overflow_of_sums(c.kind);
     if (special) {
         tf_mark_block_lines(work, &tile->a, tile->rows, call->k, work->in_row);
         tf_mark_block_lines(work, &tile->b, tile->columns, call->k, work->in_column);
@@ -161,53 +158,25 @@ static unsigned store_block_tile(struct tf_workspace *work,
     return flags;
 }
 
-static unsigned multiply_task(const void *context, ptrdiff_t task,
+/* As a tf_tile_fn, of a struct matmul_call. */
+static unsigned multiply_task(const void *context, struct tf_tile_place place,
                               struct tf_worker *worker)
 {
     struct tf_workspace *work = tf_workspace_of(worker);
     const struct matmul_call *call = context;
-    const ptrdiff_t number = task / (call->vertical * call->across);
-    const ptrdiff_t i = task / call->across % call->vertical * call->rows;
-    const ptrdiff_t j = task % call->across * call->columns;
     const struct block_tile tile = {
-        .a = tf_block_operand_from(call->a, number, i),
-        .b = tf_block_operand_from(call->b, number, j),
-        .rows = tf_min_size(call->rows, call->m - i),
-        .columns = tf_min_size(call->columns, call->n - j),
+        .a = tf_block_operand_from(call->a, place.number, place.i),
+        .b = tf_block_operand_from(call->b, place.number, place.j),
+        .rows = place.rows,
+        .columns = place.columns,
     };
     struct tf_matrix c = call->c;
-    c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
+    c.data += place.number * c.step + place.i * c.strides[0] + place.j * c.strides[1];
     multiply_block_tile(work, call, &tile);
     return tf_stops(work) ? 0 : store_block_tile(work, call, &tile, c);
 }
 
 /* -- the whole --------------------------------------------------------------------- */
-
-/* Even tiles, two or more for a thread where they are not small. */
-static void cut(struct matmul_call *call, ptrdiff_t count, ptrdiff_t threads)
-{
-    const ptrdiff_t width = TF_NR_MAX;
-    ptrdiff_t vertical = tf_ceil_div(call->m, TF_TILE_M);
-    ptrdiff_t across = tf_ceil_div(call->n, TF_NC);
-    vertical = vertical ? vertical : 1;
-    across = across ? across : 1;
-    while (threads > 1 && vertical * across * count < 2 * threads) {
-        const int tall = call->m / vertical >= call->n / across;
-        if (tall && call->m / vertical > TF_MR) {
-            vertical *= 2;
-        } else if (call->n / across > width) {
-            across *= 2;
-        } else {
-            break;
-        }
-    }
-    const ptrdiff_t rows = tf_ceil_div(call->m, vertical);
-    const ptrdiff_t columns = tf_ceil_div(call->n, across);
-    call->rows = tf_round_up(rows ? rows : 1, TF_MR);
-    call->columns = tf_round_up(columns ? columns : 1, width);
-    call->vertical = tf_ceil_div(call->m, call->rows);
-    call->across = tf_ceil_div(call->n, call->columns);
-}
 
 /* What all codes of scales are worth. */
 struct scales {
@@ -240,19 +209,18 @@ int tf_block_matmul(const struct tf_block_operand *a, const struct tf_block_oper
         .a = packed_operand_of(swapped ? b : a, block, &scales[0]),
         .b = packed_operand_of(swapped ? a : b, block, &scales[1]),
         .c = swapped ? tf_transposed(c) : c,
-        .m = swapped ? n : m,
-        .n = swapped ? m : n,
         .k = k,
         .block = block,
     };
     choose_terms(&call, terms, swapped);
-    call.pairs = tf_can_use_bf16_dot(tf_numbers_of(&call.a.x, 0), tf_numbers_of(&call.b.x, 0));
-    const double products =
-        (double)m * (double)n * (double)k * (double)count * (double)call.count;
-    const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    cut(&call, count, threads);
-    const ptrdiff_t tasks = call.vertical * call.across * count;
-    const int failed = tf_do_tasks(multiply_task, &call, tasks, threads, flags);
+    call.pairs =
+        tf_are_pairs(tf_numbers_of(&call.a.x, 0), tf_numbers_of(&call.b.x, 0));
+    const struct tf_tiles tiles = tf_cut_into_tiles(
+        swapped ? n : m, swapped ? m : n, count,
+        (double)m * (double)n * (double)k * (double)count * (double)call.count,
+        (struct tf_tile_side){TF_TILE_M, 2 * TF_MR, TF_MR},
+        (struct tf_tile_side){TF_NC, 2 * TF_NR_MAX, TF_NR_MAX});
+    const int failed = tf_compute_tiles(&tiles, multiply_task, &call, flags);
     tf_fp_end(saved, 0);
     return failed;
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "matmul/int8_dot.h"
 #include "matmul/workspace.h"
 #include "runtime/cpu_dispatch.h"
 #include "runtime/sizes.h"
@@ -103,45 +102,10 @@ void tf_probe_bf16_dot(void)
     }
 }
 
-static int fits_bf16(struct tf_operand x)
-{
-    return x.parts > 1 ? x.p == 8
-                       : x.format < TF_FORMAT_COUNT &&
-                             tf_format_rows[x.format]->mantissa_bits <= 7;
-}
-
 struct tf_kernel tf_pairs_kernel(void)
 {
     return tf_pairs_pay && pairs_are_chains ? tf_isa->matmul->pairs
                                             : (struct tf_kernel){NULL, 0, 0};
-}
-
-int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b)
-{
-    return tf_pairs_kernel().multiply && fits_bf16(a) && fits_bf16(b);
-}
-
-size_t tf_filled(size_t columns, struct tf_kernel kernel)
-{
-    return tf_round_up(columns, kernel.columns);
-}
-
-enum tf_packing tf_packing_of(struct tf_operand a, struct tf_operand b)
-{
-    return tf_has_quads(a, b)   ? TF_QUADS
-           : tf_can_use_bf16_dot(a, b) ? TF_PAIRS
-                                : TF_SINGLES;
-}
-
-struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns)
-{
-    const struct tf_matmul_kernels *product = tf_isa->matmul;
-    if (packing != TF_SINGLES) {
-        return packing == TF_QUADS ? tf_isa->quads->kernel : product->pairs;
-    }
-    const size_t wide = tf_filled(columns, product->singles);
-    const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;
-    return tf_pairs_pay || narrow ? product->tall : product->singles;
 }
 
 int tf_always_normal(struct tf_operand a, struct tf_operand b)

@@ -26,23 +26,9 @@ int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b);
 /* Whether that is so for all numbers of two formats. */
 int tf_always_normal(struct tf_operand a, struct tf_operand b);
 
-/* Whether two operands are multiplied as pairs: where that is exact, and pays. */
-int tf_can_use_bf16_dot(struct tf_operand a, struct tf_operand b);
-
 /* What multiplies pairs, of which the one in the upper half comes first, where that pays;
  * else nothing. */
 struct tf_kernel tf_pairs_kernel(void);
-
-/* What packed words two operands become. */
-enum tf_packing tf_packing_of(struct tf_operand a, struct tf_operand b);
-
-/* What multiplies these: singles in tall micro-tiles where pairs pay. A panel
- * of theirs is half as long in the first cache: 10 % faster on Zen 5, 4 % slower on
- * Emerald Rapids, as measured. Elsewhere the tall kernel serves columns that fill it better. */
-struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns);
-
-/* Columns of all panels, the last with what fills it up. */
-size_t tf_filled(size_t columns, struct tf_kernel kernel);
 
 /* Tries once whether this processor's instruction is what it should be. */
 void tf_probe_bf16_dot(void);

@@ -15,19 +15,11 @@
 
 /* A vector has one chain, and a tile of the product of matrices would take as long as the
  * whole of it: so the chains of some vectors stand side by side. */
-enum {
-    TOGETHER = TF_DOT_LINES,
-    CHAINS = TF_DOT_CHAINS,
-    LOOKS = 64,
-    FEW = 4,     /* vectors from which it pays in any case */
-    SHORT = 256, /* numbers up to which it does for one */
-    LONG = TF_DOT_CHAINS * TF_KC, /* a vector with as many chains of its own */
-};
+enum { TOGETHER = TF_DOT_LINES, CHAINS = TF_DOT_CHAINS, LOOKS = 64 };
 
 /* -- lines ------------------------------------------------------------------------- */
 
-/* What multiplies lines as they are stored, or NULL. */
-static tf_dot_fn *kernel_of(struct tf_operand x)
+tf_dot_fn *tf_dot_kernel_of_lines(struct tf_operand x)
 {
     if (x.kind >= TF_FORMAT_COUNT || x.kind != x.format || x.parts != 1 || x.scales) {
         return NULL;
@@ -41,15 +33,16 @@ static tf_dot_fn *kernel_of(struct tf_operand x)
 
 int tf_have_integers(struct tf_operand a, struct tf_operand b)
 {
-    return tf_isa->quads->dot && a.kind == b.kind && kernel_of(a) && kernel_of(b) &&
-           tf_byte_tables[a.kind].has_integers;
+    return tf_isa->quads->dot && a.kind == b.kind && tf_dot_kernel_of_lines(a) &&
+           tf_dot_kernel_of_lines(b) && tf_byte_tables[a.kind].has_integers;
 }
 
-static tf_dot_fn *kernel_of_both(struct tf_operand a, struct tf_operand b)
+tf_dot_fn *tf_dot_kernel(struct tf_operand a, struct tf_operand b)
 {
-    return tf_have_integers(a, b)              ? tf_isa->quads->dot
-           : a.kind == b.kind && kernel_of(b) ? kernel_of(a)
-                                               : NULL;
+    const int alike = a.kind == b.kind && tf_dot_kernel_of_lines(b);
+    return tf_have_integers(a, b) ? tf_isa->quads->dot
+           : alike                ? tf_dot_kernel_of_lines(a)
+                                  : NULL;
 }
 
 static struct tf_dot_operands operands_of(struct tf_operand x)
@@ -80,13 +73,10 @@ static void find_lines(struct tf_operand x, size_t count, size_t depth, char *ro
     }
 }
 
-int tf_dot_of_operands(struct tf_operand a, struct tf_operand b, size_t count,
-                       size_t depth, struct tf_dot_room *room, float *sums)
+void tf_dot_of_operands(tf_dot_fn *kernel, struct tf_operand a, struct tf_operand b,
+                        size_t count, size_t depth, struct tf_dot_room *room,
+                        float *sums)
 {
-    tf_dot_fn *kernel = kernel_of_both(a, b);
-    if (!kernel) {
-        return 0;
-    }
     const char *places[2][TF_DOT_LINES];
     struct tf_dot_operands in = operands_of(a);
     const int same = a.data == b.data && a.stride == b.stride && a.along == b.along;
@@ -97,23 +87,17 @@ int tf_dot_of_operands(struct tf_operand a, struct tf_operand b, size_t count,
     in.a = places[0];
     in.b = places[!same];
     kernel(&in, depth, count, sums);
-    return 1;
 }
 
-int tf_dot_vector(struct tf_operand a, const float *numbers, size_t count, size_t depth,
-                  struct tf_dot_room *room, float *sums)
+void tf_dot_vector(tf_dot_fn *kernel, struct tf_operand a, const float *numbers,
+                   size_t count, size_t depth, struct tf_dot_room *room, float *sums)
 {
-    tf_dot_fn *kernel = kernel_of(a);
-    if (!kernel) {
-        return 0;
-    }
     const char *places[TF_DOT_LINES];
     struct tf_dot_operands in = operands_of(a);
     find_lines(a, count, depth, room->items[0], places);
     in.a = in.b = places;
     in.numbers = numbers;
     kernel(&in, depth, count, sums);
-    return 1;
 }
 
 /* One line in pieces of TF_KC; the last is copied if it is shorter, with -0 behind
@@ -140,16 +124,13 @@ static void find_depths(struct tf_operand x, size_t n, int32_t filler, char *roo
     }
 }
 
-size_t tf_dot_depths(struct tf_operand a, struct tf_operand b, size_t n,
-                     struct tf_dot_room *room, float *sums)
+size_t tf_dot_depths(tf_dot_fn *kernel, struct tf_operand a, struct tf_operand b,
+                     size_t n, struct tf_dot_room *room, float *sums)
 {
     const size_t count = tf_ceil_div(n, TF_KC);
-    if (count <= 1) {
-        return count && tf_dot_of_operands(a, b, 1, n, room, sums);
-    }
-    tf_dot_fn *kernel = kernel_of_both(a, b);
-    if (!kernel) {
-        return 0;
+    if (count == 1) {
+        tf_dot_of_operands(kernel, a, b, 1, n, room, sums);
+        return 1;
     }
     const size_t size = tf_kind_size(a.kind);
     const int32_t minus_zero = size == 1   ? 0
@@ -170,17 +151,11 @@ size_t tf_dot_depths(struct tf_operand a, struct tf_operand b, size_t n,
 
 /* -- many short vectors ------------------------------------------------------------ */
 
-int tf_are_short_dots(struct tf_matrix a, struct tf_matrix b, ptrdiff_t k,
-                      ptrdiff_t count)
-{
-    return k > 0 && (k <= SHORT || (k < LONG && count >= FEW)) &&
-           a.kind < TF_FORMAT_COUNT && b.kind < TF_FORMAT_COUNT;
-}
-
 /* Some vectors of either operand. */
 struct batch {
     struct tf_operand a, b;
     size_t k, count;
+    tf_dot_fn *kernel; /* that multiplies them where they lie, or NULL */
 };
 
 /* The length of a chain that begins at k0. */
@@ -220,9 +195,10 @@ static size_t multiply_depth(const struct batch *batch, size_t k0, union room *r
                              float *sums)
 {
     const size_t depth = depth_from(batch, k0);
-    if (tf_dot_of_operands(tf_operand_from(batch->a, 0, (ptrdiff_t)k0),
+    if (batch->kernel) {
+        tf_dot_of_operands(batch->kernel, tf_operand_from(batch->a, 0, (ptrdiff_t)k0),
                            tf_operand_from(batch->b, 0, (ptrdiff_t)k0), batch->count,
-                           depth, &room->items, sums)) {
+                           depth, &room->items, sums);
         return depth;
     }
     struct numbers *n = &room->numbers;
@@ -266,26 +242,18 @@ static unsigned flags_of_sums(const struct batch *batch, const float *sums,
     return flags;
 }
 
-/* Vectors of a stack, each a row or a column of its matrix. */
-static struct tf_operand vectors_operand(struct tf_matrix x, int axis)
-{
-    return (struct tf_operand){.data = x.data,
-                             .stride = x.step,
-                             .along = x.strides[axis],
-                             .kind = x.kind,
-                             .format = x.kind,
-                             .parts = 1};
-}
-
-int tf_short_dots(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c,
-                  ptrdiff_t k, ptrdiff_t count)
+int tf_short_dots(const struct tf_plan_of_product *plan)
 {
     union room room;
     float sums[TOGETHER];
-    struct batch batch = {vectors_operand(a, 1), vectors_operand(b, 0), (size_t)k,
-                          TOGETHER};
-    const unsigned overflow =
-        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    const ptrdiff_t count = plan->product.count;
+    struct tf_matrix c = plan->product.c;
+    struct batch batch = {plan->a, plan->b, (size_t)plan->product.k, TOGETHER,
+                          tf_dot_kernel(plan->a, plan->b)};
+    /* The vectors of a stack are lines. */
+    batch.a.stride = plan->product.a.step;
+    batch.b.stride = plan->product.b.step;
+    const unsigned overflow = tf_overflow_of_sums(c.kind);
     const int may_raise =
         tf_products_may_raise(batch.a) || tf_products_may_raise(batch.b);
     const struct tf_fp saved = tf_fp_begin();

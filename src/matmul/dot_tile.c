@@ -15,36 +15,30 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
-/* The product of two lines where there is a kernel for them. */
-static int multiply_depths(struct tf_workspace *work, const struct tf_tile *tile,
-                           ptrdiff_t k, float *total)
+/* The product of two lines for which there is a kernel. */
+static float multiply_in_place(struct tf_workspace *work, const struct tf_tile *tile,
+                               ptrdiff_t k)
 {
-    float sums[TF_DOT_LINES];
+    tf_dot_fn *kernel = tf_dot_kernel(tile->a, tile->b);
+    float sums[TF_DOT_LINES], total = 0;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_DOT_LONG) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
         const size_t count =
-            tf_dot_depths(here.a, here.b, tf_min_size(TF_DOT_LONG, k - k0),
+            tf_dot_depths(kernel, here.a, here.b, tf_min_size(TF_DOT_LONG, k - k0),
                           tf_dot_room(work), sums);
-        if (!count) {
-            return 0;
-        }
         for (size_t i = 0; i < count; i++) {
-            *total = k0 || i ? *total + sums[i] : sums[i];
+            total = k0 || i ? total + sums[i] : sums[i];
         }
     }
-    return 1;
+    return total;
 }
 
-/* The product of two lines: a tile of one element. */
-static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+static float multiply_copies(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    const struct tf_split_schedule *terms = tile->singles;
+    const struct tf_split_schedule *terms = tile->singles.schedule;
     const size_t in_total = TF_KC / terms->depth; /* chains of a total over 256 */
     float sums[TF_SPLIT_SUM / TF_SPLIT_KC];
     float total = 0;
-    if (multiply_depths(work, tile, k, &total)) {
-        return total;
-    }
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {
         const size_t n = tf_min_size(TF_SPLIT_SUM, k - k0);
         const struct tf_tile here = tf_tile_from(*tile, k0);
@@ -74,7 +68,14 @@ static float dot_1x1(struct tf_workspace *work, const struct tf_tile *tile, ptrd
 
 static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
 {
-    work->sums[0] = dot_1x1(work, tile, k);
+    work->sums[0] = multiply_in_place(work, tile, k);
+}
+
+static void compute_copies(struct tf_workspace *work, const struct tf_tile *tile,
+                           ptrdiff_t k)
+{
+    work->sums[0] = multiply_copies(work, tile, k);
 }
 
 const struct tf_tile_path tf_dot_path = {compute, tf_store_sums};
+const struct tf_tile_path tf_dot_of_copies_path = {compute_copies, tf_store_sums};

@@ -1,9 +1,9 @@
-/* Tiles of one element: the product of two lines. */
+/* Tiles of one element: the product of two lines where they lie, or of copies. */
 #ifndef TF32DTYPE_MATMUL_DOT_TILE_H
 #define TF32DTYPE_MATMUL_DOT_TILE_H
 
 #include "matmul/tile_path.h"
 
-extern const struct tf_tile_path tf_dot_path;
+extern const struct tf_tile_path tf_dot_path, tf_dot_of_copies_path;
 
 #endif

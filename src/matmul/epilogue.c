@@ -85,12 +85,13 @@ static void apply_epilogue(const struct tf_epilogue *update, float *sums, size_t
     }
 }
 
-unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspace *work,
+unsigned tf_store_tile(const struct tf_plan_of_product *plan, struct tf_workspace *work,
                        const struct tf_tile *tile, const struct tf_tile_path *path,
                        float *sums, struct tf_matrix c)
 {
+    const struct tf_product *product = &plan->product;
     const struct tf_epilogue update = {product->alpha, product->beta, tile->a.scales,
-                                       tile->b.scales, product->swapped};
+                                       tile->b.scales, plan->swapped};
     const ptrdiff_t itemsize = (ptrdiff_t)tf_kind_size(c.kind);
     const size_t columns = tile->columns;
     const int joined = work->ld == columns && c.strides[1] == itemsize &&
@@ -113,8 +114,7 @@ unsigned tf_store_tile(const struct tf_tiled_product *product, struct tf_workspa
     if (silent) {
         return 0;
     }
-    const unsigned overflow =
-        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    const unsigned overflow = tf_overflow_of_sums(c.kind);
     const unsigned left = (overflow | TF_INVALID) & ~flags;
     if (special && left && product->alpha != 0 &&
         (tf_products_may_raise(tile->a) || tf_products_may_raise(tile->b))) {

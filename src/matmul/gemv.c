@@ -71,11 +71,11 @@ static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* -- columns along k --------------------------------------------------------------- */
 
-/* Some of them side by side, over as many k as the row has room for; or 0. Integers are
+/* Some of them side by side, over as many k as the row has room for. Integers are
  * multiplied by the row as it lies in memory, others by its numbers. */
-static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
-                            struct tf_operand row, const float *numbers, size_t count,
-                            size_t k, float *sums, int adds)
+static void multiply_columns(struct tf_workspace *work, tf_dot_fn *kernel, struct tf_operand b,
+                             struct tf_operand row, const float *numbers, size_t count,
+                             size_t k, float *sums, int adds)
 {
     float part[TF_DOT_LINES];
     struct tf_dot_room *room = tf_dot_room(work);
@@ -83,22 +83,23 @@ static int multiply_columns(struct tf_workspace *work, struct tf_operand b,
         const size_t depth = tf_min_size(TF_KC, k - k0);
         const struct tf_operand lines = tf_operand_from(b, 0, (ptrdiff_t)k0);
         const struct tf_operand here = tf_operand_from(row, 0, (ptrdiff_t)k0);
-        if (numbers ? !tf_dot_vector(lines, numbers + k0, count, depth, room, part)
-                    : !tf_dot_of_operands(lines, here, count, depth, room, part)) {
-            return 0;
+        if (numbers) {
+            tf_dot_vector(kernel, lines, numbers + k0, count, depth, room, part);
+        } else {
+            tf_dot_of_operands(kernel, lines, here, count, depth, room, part);
         }
         tf_add_row(part, sums, count, adds || k0);
     }
-    return 1;
 }
 
-/* All of them; 0 where there is no kernel. */
-static int gemv_along(struct tf_workspace *work, const struct tf_tile *tile,
-                      size_t k, float *sums, int adds)
+static void gemv_along(struct tf_workspace *work, const struct tf_tile *tile, size_t k,
+                       float *sums, int adds)
 {
     struct tf_operand row = tile->a;
     row.stride = 0; /* the same for all columns */
     const int integers = row.along == 1 && tf_have_integers(tile->b, row);
+    tf_dot_fn *kernel =
+        integers ? tf_isa->quads->dot : tf_dot_kernel_of_lines(tile->b);
     float *numbers = integers ? NULL : work->a;
     if (numbers) {
         tf_load_line(row, k, numbers, 0);
@@ -108,40 +109,30 @@ static int gemv_along(struct tf_workspace *work, const struct tf_tile *tile,
     }
     for (size_t j = 0, count; j < tile->columns; j += count) {
         count = tf_min_size(TF_DOT_LINES, tile->columns - j);
-        if (!multiply_columns(work, tf_operand_from(tile->b, (ptrdiff_t)j, 0), row,
-                              numbers, count, k, sums + j, adds)) {
-            return 0;
-        }
+        multiply_columns(work, kernel, tf_operand_from(tile->b, (ptrdiff_t)j, 0), row, numbers,
+                         count, k, sums + j, adds);
     }
-    return 1;
 }
 
 /* -- rows of any length ------------------------------------------------------------ */
 
-static int multiply_as_lines(struct tf_workspace *work, const struct tf_tile *tile,
-                             ptrdiff_t k)
+static void compute_along(struct tf_workspace *work, const struct tf_tile *tile,
+                          ptrdiff_t k)
 {
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_GEMV_K) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
-        if (!gemv_along(work, &here, tf_min_size(TF_GEMV_K, k - k0), work->sums,
-                        k0 != 0)) {
-            return 0;
-        }
+        gemv_along(work, &here, tf_min_size(TF_GEMV_K, k - k0), work->sums, k0 != 0);
     }
-    return 1;
 }
 
-int tf_is_gemv(struct tf_operand a, ptrdiff_t rows) { return rows == 1 && a.parts == 1; }
-
-static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+static void compute_across(struct tf_workspace *work, const struct tf_tile *tile,
+                           ptrdiff_t k)
 {
-    if (tf_runs_along(tile->b) && multiply_as_lines(work, tile, k)) {
-        return;
-    }
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_KC) {
         const struct tf_tile here = tf_tile_from(*tile, k0);
         gemv_across(work, &here, tf_min_size(TF_KC, k - k0), work->sums, k0 != 0);
     }
 }
 
-const struct tf_tile_path tf_gemv_path = {compute, tf_store_sums};
+const struct tf_tile_path tf_gemv_along_path = {compute_along, tf_store_sums};
+const struct tf_tile_path tf_gemv_across_path = {compute_across, tf_store_sums};

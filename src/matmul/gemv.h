@@ -4,10 +4,8 @@
 
 #include "matmul/tile_path.h"
 
-/* Whether rows of A are one that is not split. */
-int tf_is_gemv(struct tf_operand a, ptrdiff_t rows);
-
-/* For such tiles, of TF_GEMV_N columns at most. */
-extern const struct tf_tile_path tf_gemv_path;
+/* For tiles of at most TF_GEMV_N columns, of numbers that are not split: columns along
+ * which k runs in memory and which have a kernel, or any. */
+extern const struct tf_tile_path tf_gemv_along_path, tf_gemv_across_path;
 
 #endif

@@ -1,11 +1,9 @@
-/* Tiles of any size: A and B are packed, and the micro-kernel goes over what is packed. */
+/* Tiles of any size: A and B are packed, and the micro-kernel goes over what is packed.
+ * The loops have BLIS's numbers; loop 5 is over tiles of NC columns (tiles.c). */
 #include "matmul/macro_kernel.h"
 
-#include <math.h>
+#include <string.h>
 
-#include "formats/byte_tables.h"
-#include "formats/casts.h"
-#include "formats/codec.h"
 #include "matmul/bf16_dot.h"
 #include "matmul/epilogue.h"
 #include "matmul/pack.h"
@@ -44,9 +42,10 @@ static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t cou
     }
 }
 
-/* A chain of all rows before the next chain: its words of a panel of B stay in the
- * first cache if they fit, and the panel's micro-tiles in the second. Of parts, the sums of chains
- * are summed before they are added. */
+/* Loops 2 and 1: NR columns of the packed B, and MR rows of the packed A, around the
+ * micro-kernel. A chain of all rows comes before the next chain, so that its words of a
+ * panel of B stay in the first cache if they fit, and the panel's micro-tiles in the
+ * second. Of parts, the sums of chains are summed before they are added. */
 static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *tile,
                           struct mc_panel panel, size_t words, float *sums, int adds)
 {
@@ -88,39 +87,36 @@ static const struct tf_exponents no_exponents = {0, 0};
 /* Some rows of A for the kernels; their exponents, if they are `noted`. */
 static struct mc_panel pack_mc_panel(struct tf_workspace *work,
                                      const struct tf_tile *tile, size_t i, size_t depth,
-                                     enum tf_packing packing, int noted,
+                                     struct tf_packed_way way, int noted,
                                      struct tf_exponents *exponents)
 {
     struct tf_magnitude_range range = tf_no_range();
-    struct mc_panel panel = {
-        .kernel = tf_kernel_of(packing, tile->columns),
+    const struct mc_panel panel = {
+        .kernel = way.kernel,
         .rows = tf_min_size(tile->rows - i, TF_MC),
-        .terms = packing == TF_QUADS   ? tile->quads
-                 : packing == TF_PAIRS ? tile->pairs
-                                    : tile->singles,
+        .lda = tf_lda_of(tf_packed_words(depth, way.packing)),
+        .terms = way.schedule,
+        .depth = tf_packed_words(way.schedule->depth, way.packing),
     };
-    panel.lda = tf_lda_of(tf_packed_words(depth, packing));
     tf_pack_a(work, tf_operand_from(tile->a, (ptrdiff_t)i, 0), panel.rows,
-              panel.kernel.rows, depth, packing, panel.lda, noted ? &range : NULL);
-    panel.depth = tf_packed_words(panel.terms->depth, packing);
+              way.kernel.rows, depth, way.packing, panel.lda, noted ? &range : NULL);
     *exponents = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= exponents->greatest > 127;
     return panel;
 }
 
-/* MC panels of a tile over one k-step, as these words, but for those that are `done`
+/* Loop 3: MC rows of A, over one k-step, in this way, but for those that are `done`
  * already, a bit each. Returns which are then; as pairs, only those that are exact. */
 static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_tile *tile,
-                                   size_t depth, enum tf_packing packing, unsigned done,
+                                   size_t depth, struct tf_packed_way way, unsigned done,
                                    float *sums, int adds)
 {
-    const int guarded = packing == TF_PAIRS && !tf_always_normal(tile->a, tile->b);
+    const int guarded = way.packing == TF_PAIRS && !tf_always_normal(tile->a, tile->b);
     const int split = tile->a.parts > 1;
     const int noted = guarded || split;
     struct tf_magnitude_range range = tf_no_range();
-    const size_t words = tf_pack_b(work, tile->b, tile->columns, depth, packing,
-                                   tf_kernel_of(packing, tile->columns).columns,
-                                   noted ? &range : NULL);
+    const size_t words = tf_pack_b(work, tile->b, tile->columns, depth, way.packing,
+                                   way.kernel.columns, noted ? &range : NULL);
     const struct tf_exponents b = noted ? tf_exponents_of(&range) : no_exponents;
     work->has_specials |= b.greatest > 127;
     for (size_t i = 0; i < tile->rows && !tf_stops(work); i += TF_MC) {
@@ -130,7 +126,7 @@ static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_ti
             continue;
         }
         const struct mc_panel panel =
-            pack_mc_panel(work, tile, i, depth, packing, noted, &a);
+            pack_mc_panel(work, tile, i, depth, way, noted, &a);
         const int exact = !guarded ? 1
                           : split  ? tf_bf16_split_dot_is_exact(a, b)
                                    : tf_bf16_dot_is_exact(a, b);
@@ -142,27 +138,28 @@ static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_ti
     return done;
 }
 
+/* Loop 4: k, as many words as there is room for in packed lines. */
 void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
                    ptrdiff_t k, float *sums, int adds)
 {
     const unsigned all = (1u << tf_ceil_div(tile->rows, TF_MC)) - 1;
-    const enum tf_packing packing = tf_packing_of(tile->a, tile->b);
+    const int is_single = tile->fastest.packing == TF_SINGLES;
     const ptrdiff_t singles = tile->a.parts > 1 ? TF_KC : TF_PACKED_WORDS;
-    const int is_deep = packing != TF_SINGLES && tile->a.parts == 1;
+    const int is_deep = !is_single && tile->a.parts == 1;
     const ptrdiff_t deep = is_deep ? 2 * singles : singles;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += deep) {
         const ptrdiff_t end = k - k0 < deep ? k : k0 + deep;
         unsigned done = 0;
-        if (packing != TF_SINGLES) {
+        if (!is_single) {
             const struct tf_tile k_step = tf_tile_from(*tile, k0);
-            done = multiply_mc_panels(work, &k_step, (size_t)(end - k0), packing, 0,
-                                      sums, adds || k0);
+            done = multiply_mc_panels(work, &k_step, (size_t)(end - k0),
+                                      tile->fastest, 0, sums, adds || k0);
         }
         /* What is not exact as pairs: of as many singles as there is room for. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
             const struct tf_tile k_step = tf_tile_from(*tile, k1);
-            multiply_mc_panels(work, &k_step, tf_min_size(singles, end - k1), TF_SINGLES,
-                               done, sums, adds || k1);
+            multiply_mc_panels(work, &k_step, tf_min_size(singles, end - k1),
+                               tile->singles, done, sums, adds || k1);
         }
     }
 }
@@ -190,4 +187,13 @@ static void compute(struct tf_workspace *work, const struct tf_tile *tile, ptrdi
     }
 }
 
+static void compute_zeros(struct tf_workspace *work, const struct tf_tile *tile,
+                          ptrdiff_t k)
+{
+    (void)k;
+    const size_t size = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
+    memset(work->sums, 0, size * sizeof(float));
+}
+
 const struct tf_tile_path tf_macro_kernel_path = {compute, tf_store_sums};
+const struct tf_tile_path tf_zero_path = {compute_zeros, tf_store_sums};

@@ -6,30 +6,11 @@
 #include "formats/casts.h"
 #include "runtime/fp_environment.h"
 #include "matmul/pack.h"
-#include "matmul/bf16_dot.h"
 #include "matmul/int8_dot.h"
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
-
-enum {
-    SIDE = 64,
-    NUMBERS = SIDE * SIDE,           /* of a matrix, with what fills it up */
-    PAIRED = SIDE * SIDE * SIDE / 8, /* multiply-adds beyond which pairs pay */
-    BEHIND = TF_TALL_MR - 1,       /* rows that a kernel may read, and write */
-    SUMS = NUMBERS + BEHIND * SIDE,
-};
-
-static struct tf_operand matrix_operand(struct tf_matrix x, int axis)
-{
-    return (struct tf_operand){.data = x.data,
-                             .stride = x.strides[axis],
-                             .along = x.strides[1 - axis],
-                             .kind = x.kind,
-                             .format = x.kind,
-                             .parts = 1};
-}
 
 /* The numbers of n lines in the order of memory: of a line side by side (1), or of a k
  * (0). */
@@ -109,7 +90,7 @@ static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, siz
                          unsigned wanted)
 {
     struct tf_watch watch = {0};
-    uint8_t in_row[NUMBERS], in_column[NUMBERS];
+    uint8_t in_row[TF_SMALL_NUMBERS], in_column[TF_SMALL_NUMBERS];
     const struct tf_doubtful_sums product = {
         .a = a, .b = b,
         .rows = m, .columns = n, .k = (ptrdiff_t)k,
@@ -121,32 +102,24 @@ static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, siz
     return tf_flags_of_specials(&product);
 }
 
-/* Whether there is room for all as such words: for sums of rows filled up to a kernel's,
- * in rows filled up to panels, too. */
-static int fit(enum tf_packing packing, size_t m, size_t n, size_t k)
+/* Rows of quads are no more than TF_SMALL_SIDE: a panel is as wide. */
+static unsigned multiply_matrix(const struct tf_plan_of_product *plan,
+                                struct tf_operand x, struct tf_operand y,
+                                struct tf_matrix c, unsigned flags)
 {
-    const struct tf_kernel kernel = tf_kernel_of(packing, n);
-    const size_t wide = tf_filled(n, kernel);
-    const size_t high = tf_round_up(m, kernel.rows);
-    return m * wide <= NUMBERS && high * wide <= SUMS &&
-           wide * tf_packed_words(k, packing) <= NUMBERS;
-}
-
-/* Rows of quads are no more than SIDE: a panel is as wide. */
-static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
-                                struct tf_matrix b, struct tf_matrix c, size_t m,
-                                size_t n, size_t k, unsigned flags)
-{
-    _Alignas(64) float rows[NUMBERS + BEHIND * TF_KC], panels[NUMBERS];
-    _Alignas(64) float sums[SUMS], more[NUMBERS];
-    const struct tf_operand x = matrix_operand(a, 0), y = matrix_operand(b, 1);
-    const struct tf_kernel kernel = tf_kernel_of(packing, n);
+    _Alignas(64) float rows[TF_SMALL_NUMBERS + TF_ROWS_BEHIND * TF_KC];
+    _Alignas(64) float panels[TF_SMALL_NUMBERS];
+    _Alignas(64) float sums[TF_SMALL_SUMS], more[TF_SMALL_NUMBERS];
+    const size_t m = (size_t)plan->product.m, n = (size_t)plan->product.n;
+    const size_t k = (size_t)plan->product.k;
+    const enum tf_packing packing = plan->fastest.packing;
+    const struct tf_kernel kernel = plan->fastest.kernel;
     const struct tf_split_product term = {0, 0,
                                           packing == TF_QUADS ? tf_quad_unit(x, y) : 1};
     const size_t words = tf_packed_words(k, packing);
     size_t ld = tf_filled(n, kernel);
     if (packing == TF_QUADS) {
-        tf_pack_quads_a(x, m, k, SIDE, sums, rows, words);
+        tf_pack_quads_a(x, m, k, TF_SMALL_SIDE, sums, rows, words);
         tf_pack_quads_b(y, n, k, kernel.columns, sums, panels);
     } else {
         pack_rows(x, m, k, kernel.rows, sums, rows);
@@ -159,8 +132,7 @@ static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
         }
     }
     const int special = store(c, m, n, sums, &ld, &flags);
-    const unsigned overflow =
-        c.kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[c.kind]) : TF_OVER;
+    const unsigned overflow = tf_overflow_of_sums(c.kind);
     const unsigned left = (overflow | TF_INVALID) & ~flags;
     if (special && left && (tf_products_may_raise(x) || tf_products_may_raise(y))) {
         flags |= flags_of(x, y, m, n, k, sums, ld, overflow, left);
@@ -168,43 +140,18 @@ static unsigned multiply_matrix(enum tf_packing packing, struct tf_matrix a,
     return flags;
 }
 
-int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
-                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                      ptrdiff_t k, ptrdiff_t count)
+void tf_multiply_small(const struct tf_plan_of_product *plan)
 {
-    if (precision->parts > 1 || precision->path || a.kind >= TF_FORMAT_COUNT ||
-        b.kind >= TF_FORMAT_COUNT || k < 1 || k > TF_KC || m > NUMBERS ||
-        n > NUMBERS || m * k > NUMBERS || n * k > NUMBERS || m == 1 || n == 1 ||
-        m * n * k * count >= 2 * (ptrdiff_t)TF_SHARE) {
-        return 0;
-    }
-    if (tf_should_transpose(c, m, n)) {
-        const struct tf_matrix left = tf_transposed(b);
-        const ptrdiff_t rows = n;
-        b = tf_transposed(a);
-        a = left;
-        c = tf_transposed(c);
-        n = m;
-        m = rows;
-    }
-    const struct tf_operand x = matrix_operand(a, 0), y = matrix_operand(b, 1);
-    const size_t height = (size_t)m, width = (size_t)n, depth = (size_t)k;
-    const int paired = tf_can_use_bf16_dot(x, y) && m * n * k > PAIRED;
-    enum tf_packing packing = TF_QUADS;
-    if (!tf_has_quads(x, y) || !fit(TF_QUADS, height, width, depth)) {
-        if (paired || !fit(TF_SINGLES, height, width, depth)) {
-            return 0;
-        }
-        packing = TF_SINGLES;
-    }
+    const struct tf_product *product = &plan->product;
+    struct tf_operand a = plan->a, b = plan->b;
+    struct tf_matrix c = product->c;
     const struct tf_fp saved = tf_fp_begin();
     unsigned flags = 0;
-    for (ptrdiff_t number = 0; number < count; number++) {
-        flags = multiply_matrix(packing, a, b, c, height, width, depth, flags);
-        a.data += a.step;
-        b.data += b.step;
+    for (ptrdiff_t number = 0; number < product->count; number++) {
+        flags = multiply_matrix(plan, a, b, c, flags);
+        a.data += product->a.step;
+        b.data += product->b.step;
         c.data += c.step;
     }
     tf_fp_end(saved, flags);
-    return 1;
 }

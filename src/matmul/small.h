@@ -2,13 +2,16 @@
 #ifndef TF32DTYPE_MATMUL_SMALL_H
 #define TF32DTYPE_MATMUL_SMALL_H
 
-#include "matmul/matrix.h"
-#include "matmul/precisions.h"
+#include "matmul/product.h"
 
-/* tf_matmul of these: on one thread, on the stack. 0, and C is untouched, where matrices
- * are none of them. */
-int tf_multiply_small(const struct tf_precision *precision, struct tf_matrix a,
-                      struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
-                      ptrdiff_t k, ptrdiff_t count);
+enum {
+    TF_SMALL_SIDE = 64,
+    TF_SMALL_NUMBERS = TF_SMALL_SIDE * TF_SMALL_SIDE, /* of A, B, C, each filled up */
+    TF_ROWS_BEHIND = TF_TALL_MR - 1, /* rows that a kernel may read, and write */
+    TF_SMALL_SUMS = TF_SMALL_NUMBERS + TF_ROWS_BEHIND * TF_SMALL_SIDE,
+};
+
+/* Computes products as TF_SMALL: on one thread, with all words and sums on the stack. */
+void tf_multiply_small(const struct tf_plan_of_product *plan);
 
 #endif

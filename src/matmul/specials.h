@@ -3,6 +3,7 @@
 #ifndef TF32DTYPE_MATMUL_SPECIALS_H
 #define TF32DTYPE_MATMUL_SPECIALS_H
 
+#include "formats/codec.h"
 #include "matmul/operand.h"
 #include "runtime/stops.h"
 
@@ -20,6 +21,12 @@ void tf_flag_specials_rows(struct tf_operand x, size_t count, ptrdiff_t k, uint8
 
 /* As a tf_visit_fn, with marks that are zero at first. */
 void tf_flag_specials(const float *numbers, size_t n, size_t line, size_t step, void *marks);
+
+/* Returns the flag of an Inf that finite numbers made, in C of this kind. */
+static inline unsigned tf_overflow_of_sums(int kind)
+{
+    return kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[kind]) : TF_OVER;
+}
 
 /* What sums raise whose operands have these marks; rows of them are `ld` apart. */
 unsigned tf_matmul_fp_flags(const uint8_t *in_row, const uint8_t *in_column,

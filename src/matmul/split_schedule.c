@@ -4,6 +4,8 @@
 #include "matmul/int8_dot.h"
 #include "matmul/workspace.h"
 
+const struct tf_split_schedule tf_one_term = {{{0, 0, 1}}, 1, TF_KC};
+
 struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p,
                                               int swapped, int pairs)
 {

@@ -27,6 +27,9 @@ struct tf_split_schedule {
 struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p,
                                               int swapped, int pairs);
 
+/* The one product of numbers that are not split. */
+extern const struct tf_split_schedule tf_one_term;
+
 /* Returns the one product of operands packed as small integers. */
 struct tf_split_schedule tf_terms_of_quads(struct tf_operand a, struct tf_operand b);
 

@@ -1,13 +1,11 @@
-/* A tile of C, the task of a thread: its operands, the choice of what computes it, and
- * what Inf and NaN make of numbers in parts. */
+/* A tile of C, the task of a thread: its operands, what computes it, and what Inf and NaN
+ * make of numbers in parts. */
 #include "matmul/tile.h"
 
 #include "formats/casts.h"
-#include "matmul/bf16_dot.h"
-#include "matmul/dot_tile.h"
 #include "matmul/epilogue.h"
-#include "matmul/gemv.h"
 #include "matmul/macro_kernel.h"
+#include "matmul/plan.h"
 #include "matmul/specials.h"
 #include "runtime/sizes.h"
 
@@ -16,16 +14,15 @@
 static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
-    static const struct tf_precision whole = {
-        .format = TF_FLOAT32, .parts = 1, .split_orders = 1};
     struct tf_tile plain = *tile;
     float *more = tf_more_sums(work);
     plain.a.parts = plain.b.parts = 1;
-    const struct tf_split_schedule terms = tf_split_schedule_of(&whole, 0, 0, 0);
-    plain.singles = &terms;
+    plain.singles.schedule = &tf_one_term;
+    plain.fastest = plain.singles;
     tf_sum_over_k(work, &plain, k, more, 0);
     tf_flag_specials_rows(tile->a, tile->rows, k, work->in_row, work->watch, work->asks);
-    tf_flag_specials_rows(tile->b, tile->columns, k, work->in_column, work->watch, work->asks);
+    tf_flag_specials_rows(tile->b, tile->columns, k, work->in_column, work->watch,
+                          work->asks);
     for (size_t i = 0; i < tile->rows; i++) {
         for (size_t j = 0; j < tile->columns; j++) {
             if (work->in_row[i] | work->in_column[j]) {
@@ -35,70 +32,26 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-/* Writes +0, the sum of no products: with k = 0 no k-step would store anything. */
-static void compute_nothing(struct tf_workspace *work, const struct tf_tile *tile,
-                            ptrdiff_t k)
+/* Computes a tile by its path. Inf in what is split counts as the largest number if it
+ * `saturates`, else as itself. */
+static void compute_tile(struct tf_workspace *work, const struct tf_tile *tile,
+                         const struct tf_tile_path *path, ptrdiff_t k)
 {
-    (void)k;
-    const size_t size = tile->rows == 1 ? tile->columns : tile->rows * work->ld;
-    memset(work->sums, 0, size * sizeof(float));
-}
-
-static const struct tf_tile_path path_of_nothing = {compute_nothing, tf_store_sums};
-
-static const struct tf_tile_path *path_of(const struct tf_tile *tile, ptrdiff_t k)
-{
-    return tile->precision->path                         ? tile->precision->path
-           : k == 0                                      ? &path_of_nothing
-           : tile->rows * tile->columns == 1             ? &tf_dot_path
-           : tf_is_gemv(tile->a, (ptrdiff_t)tile->rows) ? &tf_gemv_path
-                                                         : &tf_macro_kernel_path;
-}
-
-/* Computes a tile by the path that suits it, which it returns. Inf in what is split
- * counts as the largest number if it `saturates`, else as itself. */
-static const struct tf_tile_path *compute_tile(struct tf_workspace *work,
-                                               const struct tf_tile *tile, ptrdiff_t k,
-                                               int saturates)
-{
-    const struct tf_tile_path *path = path_of(tile, k);
-    const struct tf_kernel kernel =
-        tf_kernel_of(tf_packing_of(tile->a, tile->b), tile->columns);
-    const size_t filled = tf_filled(tile->columns, kernel);
+    const size_t filled = tf_filled(tile->columns, tile->fastest.kernel);
     work->ld = filled <= TF_COMPACT ? filled : TF_LDC;
     work->has_specials = 0;
     path->compute(work, tile, k);
-    if (tile->a.parts > 1 && work->has_specials && !saturates && !tf_stops(work)) {
+    if (tile->a.parts > 1 && work->has_specials && !tile->precision->saturates &&
+        !tf_stops(work)) {
         mend_specials(work, tile, k);
     }
-    return path;
 }
 
 /* -- the task of a thread ---------------------------------------------------------- */
 
-struct tf_operand tf_operand_of(const struct tf_tiled_product *product,
-                                struct tf_matrix x, int axis)
-{
-    const struct tf_precision *precision = product->precision;
-    const int rounds = x.kind == TF_FLOAT32 || x.kind == TF_FLOAT64;
-    const int splits = precision->parts > 1;
-    return (struct tf_operand){
-        .data = x.data,
-        .stride = x.strides[axis],
-        .along = x.strides[1 - axis],
-        .kind = x.kind,
-        .format = splits   ? TF_FLOAT32
-                  : rounds ? precision->format
-                           : x.kind,
-        .rounding = precision->rounding,
-        .parts = splits ? precision->parts : 1,
-        .p = precision->format == tf_bfloat16_index ? 8 : 11,
-    };
-}
-
-/* Small matrices of a stack beyond the second cache, each in one piece: no processor
- * foresees the next. */
-static void prefetch_next(const struct tf_tiled_product *product, struct tf_tile *tile,
+/* Prefetches the next of small matrices that do not fit in the second cache: processors
+ * foresee no next matrix. */
+static void prefetch_next(const struct tf_product *product, struct tf_tile *tile,
                           struct tf_matrix a, struct tf_matrix b, struct tf_matrix c)
 {
     enum { SMALL = 1 << 14, CACHE = 1 << 20 };
@@ -120,46 +73,47 @@ static void prefetch_next(const struct tf_tiled_product *product, struct tf_tile
     }
 }
 
-unsigned tf_multiply_tile(const void *context, ptrdiff_t task, struct tf_worker *worker)
+unsigned tf_multiply_tile(const void *context, struct tf_tile_place place,
+                          struct tf_worker *worker)
 {
     struct tf_workspace *work = tf_workspace_of(worker);
-    const struct tf_tiled_product *product = context;
-    const struct tf_tiling t = product->tiling;
-    const ptrdiff_t number = task / (t.vertical * t.across);
-    const ptrdiff_t i = task / t.across % t.vertical * t.rows;
-    const ptrdiff_t j = task % t.across * t.columns;
+    const struct tf_plan_of_product *plan = context;
+    const struct tf_product *product = &plan->product;
+    const ptrdiff_t number = place.number;
     struct tf_matrix a = product->a, b = product->b, c = product->c;
     a.data += number * a.step;
     b.data += number * b.step;
-    c.data += number * c.step + i * c.strides[0] + j * c.strides[1];
+    c.data += number * c.step + place.i * c.strides[0] + place.j * c.strides[1];
     struct tf_tile tile = {
-        .a = tf_operand_of(product, a, 0),
-        .b = tf_operand_of(product, b, 1),
-        .rows = tf_min_size(t.rows, product->m - i),
-        .columns = tf_min_size(t.columns, product->n - j),
-        .singles = product->singles,
-        .pairs = product->pairs,
-        .quads = product->quads,
+        .a = plan->a,
+        .b = plan->b,
+        .rows = place.rows,
+        .columns = place.columns,
+        .fastest = plan->fastest,
+        .singles = plan->singles,
         .precision = product->precision,
-        .swapped = product->swapped,
+        .swapped = plan->swapped,
         .accumulators = product->precision->continues ? &c : NULL,
     };
-    if (product->scales) {
-        tile.a.scales = product->scales + number * (product->m + product->n);
+    tile.a.data = a.data;
+    tile.b.data = b.data;
+    if (plan->scales) {
+        tile.a.scales = plan->scales + number * (product->m + product->n);
         tile.b.scales = tile.a.scales + product->m;
     }
-    tile.a = tf_operand_from(tile.a, i, 0);
-    tile.b = tf_operand_from(tile.b, j, 0);
+    tile.a = tf_operand_from(tile.a, place.i, 0);
+    tile.b = tf_operand_from(tile.b, place.j, 0);
     prefetch_next(product, &tile, a, b, c);
-    const struct tf_tile_path *path = compute_tile(
-        work, &tile, product->alpha == 0 ? 0 : product->k, product->precision->saturates);
+    const struct tf_tile_path *path =
+        tf_path_of_way(plan, tf_way_of_tile(plan, place.rows, place.columns));
+    compute_tile(work, &tile, path, product->alpha == 0 ? 0 : product->k);
 
     unsigned flags = 0;
     for (size_t j0 = 0; j0 < tile.columns && !tf_stops(work); j0 += TF_NC) {
         struct tf_tile piece = tile;
         piece.b = tf_operand_from(tile.b, (ptrdiff_t)j0, 0);
-        piece.columns = tf_min_size(TF_NC, tile.columns - j0);
-        flags |= tf_store_tile(product, work, &piece, path, work->sums + j0, c);
+        piece.columns = tf_min_size(TF_NC, (ptrdiff_t)(tile.columns - j0));
+        flags |= tf_store_tile(plan, work, &piece, path, work->sums + j0, c);
         c.data += TF_NC * c.strides[1];
     }
     return flags;

@@ -1,4 +1,4 @@
-/* Tiles of C: a tile, the ways to compute one, and the product that is cut into tiles. */
+/* Tiles of C, and the ways to compute one. */
 #ifndef TF32DTYPE_MATMUL_TILE_PATH_H
 #define TF32DTYPE_MATMUL_TILE_PATH_H
 
@@ -8,11 +8,18 @@
 #include "matmul/split_schedule.h"
 #include "matmul/workspace.h"
 
+/* The words that operands are packed as, the kernel for them, and the order of sums. */
+struct tf_packed_way {
+    enum tf_packing packing;
+    struct tf_kernel kernel;
+    const struct tf_split_schedule *schedule;
+};
+
 /* A tile's operands, and how they are multiplied. */
 struct tf_tile {
     struct tf_operand a, b;
     size_t rows, columns;
-    const struct tf_split_schedule *singles, *pairs, *quads;
+    struct tf_packed_way fastest, singles; /* of its plan */
     /* Memory that is read or written next: prefetched while this tile is multiplied. */
     struct {
         const char *data;
@@ -40,25 +47,6 @@ struct tf_tile_path {
      * flags are wanted if `flags` is NULL. */
     int (*store)(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
                  unsigned *flags);
-};
-
-/* Tiles of C, all of the same size but for the last ones. */
-struct tf_tiling {
-    ptrdiff_t rows, columns;    /* of a tile */
-    ptrdiff_t vertical, across; /* tiles of a matrix */
-};
-
-/* A product that is computed in tiles. */
-struct tf_tiled_product {
-    const struct tf_precision *precision;
-    struct tf_matrix a, b, c;
-    ptrdiff_t m, n, k, count;
-    struct tf_tiling tiling;
-    const struct tf_split_schedule *singles, *pairs, *quads;
-    float alpha, beta;
-    float greatest[2]; /* of the matrices that A and B are parts of, or 0 */
-    float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
-    int swapped;   /* A and B, and rows and columns of C, have changed places */
 };
 
 #endif

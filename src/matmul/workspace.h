@@ -7,6 +7,7 @@
 
 #include "matmul/kernels.h"
 #include "matmul/operand_split.h"
+#include "runtime/sizes.h"
 #include "runtime/stops.h"
 #include "runtime/thread_pool.h"
 
@@ -94,6 +95,12 @@ _Static_assert(TF_STARTS_CACHE_LINE(b) && TF_STARTS_CACHE_LINE(a) &&
                    TF_STARTS_CACHE_LINE(bf16) && TF_STARTS_CACHE_LINE(a_exponents) &&
                    TF_STARTS_CACHE_LINE(b_exponents),
                "no vector crosses cache lines");
+
+/* Returns the columns of all panels, whole ones. */
+static inline size_t tf_filled(size_t columns, struct tf_kernel kernel)
+{
+    return tf_round_up((ptrdiff_t)columns, (ptrdiff_t)kernel.columns);
+}
 
 static inline void tf_add_row(const float *from, float *to, size_t n, int adds)
 {

@@ -5,10 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "matmul/tiles.h"
 #include "matmul/workspace.h"
-#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
-#include "runtime/thread_pool.h"
 #include "tensor_core/kernels.h"
 
 /* A tile of C and what is packed for it, in a thread's scratch memory. */
@@ -22,32 +21,9 @@ _Static_assert(sizeof(struct workspace) <= sizeof(struct tf_workspace), "it fits
 
 struct product {
     struct tf_matrix a, b, c;
-    ptrdiff_t m, n, k, rows, columns, vertical, across;
+    ptrdiff_t k;
     int filled; /* zeros follow the last k */
 };
-
-/* Tiles of equal size, two or more for each thread. */
-static void choose_tiles(struct product *product, ptrdiff_t count, ptrdiff_t threads)
-{
-    const ptrdiff_t least_rows = (ptrdiff_t)tf_isa->fma->rows;
-    const ptrdiff_t least_columns = (ptrdiff_t)tf_isa->fma->columns;
-    ptrdiff_t vertical = tf_ceil_div(product->m, TF_FMA_MC);
-    ptrdiff_t across = tf_ceil_div(product->n, TF_FMA_NC);
-    while (threads > 1 && vertical * across * count < 2 * threads &&
-           product->n > 2 * across * least_columns) {
-        across *= 2;
-    }
-    while (threads > 1 && vertical * across * count < 2 * threads &&
-           product->m > 2 * vertical * least_rows) {
-        vertical *= 2;
-    }
-    product->rows =
-        (ptrdiff_t)tf_round_up(tf_ceil_div(product->m, vertical), least_rows);
-    product->columns =
-        (ptrdiff_t)tf_round_up(tf_ceil_div(product->n, across), least_columns);
-    product->vertical = tf_ceil_div(product->m, product->rows);
-    product->across = tf_ceil_div(product->n, product->columns);
-}
 
 /* -- accumulators ------------------------------------------------------------------ */
 
@@ -95,16 +71,14 @@ static void multiply(struct workspace *work, size_t rows, size_t columns, size_t
     }
 }
 
-static unsigned multiply_tile(const void *context, ptrdiff_t task,
+/* As a tf_tile_fn, of a struct product. */
+static unsigned multiply_tile(const void *context, struct tf_tile_place place,
                               struct tf_worker *worker)
 {
     const struct product *product = context;
     struct workspace *work = worker->scratch;
-    const ptrdiff_t number = task / (product->vertical * product->across);
-    const ptrdiff_t i = task / product->across % product->vertical * product->rows;
-    const ptrdiff_t j = task % product->across * product->columns;
-    const size_t rows = tf_min_size(product->rows, product->m - i);
-    const size_t columns = tf_min_size(product->columns, product->n - j);
+    const ptrdiff_t number = place.number, i = place.i, j = place.j;
+    const size_t rows = place.rows, columns = place.columns;
     struct tf_matrix a = product->a, b = product->b, c = product->c;
     a.data += number * a.step + i * a.strides[0];
     b.data += number * b.step + j * b.strides[1];
@@ -130,23 +104,20 @@ int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, pt
     }
     /* fma(a, b, c) is fma(b, a, c). */
     const int swapped = tf_should_transpose(c, m, n);
-    struct product product = {
+    const struct product product = {
         .a = swapped ? tf_transposed(b) : a,
         .b = swapped ? tf_transposed(a) : b,
         .c = swapped ? tf_transposed(c) : c,
-        .m = swapped ? n : m,
-        .n = swapped ? m : n,
         .k = k,
         .filled = k % instruction_depth != 0,
     };
-    const double products = (double)m * (double)n * (double)k * (double)count;
-    const ptrdiff_t threads = tf_threads_for(products / TF_SHARE);
-    choose_tiles(&product, count, threads);
+    const ptrdiff_t height = (ptrdiff_t)tf_isa->fma->rows;
+    const ptrdiff_t width = (ptrdiff_t)tf_isa->fma->columns;
+    const struct tf_tiles tiles = tf_cut_into_tiles(
+        swapped ? n : m, swapped ? m : n, count,
+        (double)m * (double)n * (double)k * (double)count,
+        (struct tf_tile_side){TF_FMA_MC, 2 * height, height},
+        (struct tf_tile_side){TF_FMA_NC, 2 * width, width});
     unsigned flags = 0;
-    const struct tf_fp saved = tf_fp_begin();
-    const int failed =
-        tf_do_tasks(multiply_tile, &product, product.vertical * product.across * count,
-                    threads, &flags);
-    tf_fp_end(saved, flags);
-    return failed;
+    return tf_compute_tiles(&tiles, multiply_tile, &product, &flags);
 }

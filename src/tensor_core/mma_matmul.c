@@ -19,7 +19,7 @@ static struct tf_mma_plan plan_of(const struct tf_tile *tile)
     enum { PROMOTED = 16 }; /* k, of parts: NVIDIA/cutlass example 78 */
     const struct tf_precision *precision = tile->precision;
     const struct tf_device *device = (const struct tf_device *)precision;
-    const struct tf_split_schedule *terms = tile->singles;
+    const struct tf_split_schedule *terms = tile->singles.schedule;
     const int32_t first = device->model.cut_first;
     const int32_t bits = !device->model.half ? device->model.kept : first ? first : 23;
     struct tf_mma_plan plan = {

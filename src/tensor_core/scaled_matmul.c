@@ -5,11 +5,10 @@
 #include <math.h>
 
 #include "formats/fast_codec.h"
+#include "matmul/tiles.h"
 #include "matmul/workspace.h"
 #include "runtime/asserts.h"
-#include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
-#include "runtime/thread_pool.h"
 #include "tensor_core/kernels.h"
 
 /* -- lines ------------------------------------------------------------------------- */
@@ -100,8 +99,7 @@ struct product {
     struct tf_scaled_lines a, b;
     struct codes codes_a, codes_b;
     float *c;
-    ptrdiff_t m, n, k;
-    ptrdiff_t rows, columns, across; /* of a tile; tiles side by side */
+    ptrdiff_t n, k;
 };
 
 /* Room for lines in a thread's scratch, which begins at *room. */
@@ -129,15 +127,14 @@ static struct tf_scaled_lines_packed room_for(size_t count, size_t width, char *
     return lines;
 }
 
-/* As a tf_task_fn, of a struct product. */
-static unsigned multiply_tile(const void *context, ptrdiff_t task,
+/* As a tf_tile_fn, of a struct product. */
+static unsigned multiply_tile(const void *context, struct tf_tile_place place,
                               struct tf_worker *worker)
 {
     const struct tf_scaled_mma_kernels *kernels = tf_isa->scaled_mma;
     const struct product *p = context;
-    const ptrdiff_t i = task / p->across * p->rows, j = task % p->across * p->columns;
-    const size_t rows = tf_min_size(p->m - i, (size_t)p->rows);
-    const size_t columns = tf_min_size(p->n - j, (size_t)p->columns);
+    const ptrdiff_t i = place.i, j = place.j;
+    const size_t rows = place.rows, columns = place.columns;
     const size_t filled = tf_round_up(rows, kernels->rows), width = kernels->columns;
     char *room = worker->scratch;
     const struct tf_scaled_lines_packed a = room_for(TF_SCALED_ROWS, 1, &room);
@@ -166,19 +163,6 @@ static unsigned multiply_tile(const void *context, ptrdiff_t task,
     return 0;
 }
 
-/* Tiles so small that every thread finds work: two or more. */
-static void choose_tiles(struct product *p, ptrdiff_t threads)
-{
-    const ptrdiff_t width = (ptrdiff_t)tf_isa->scaled_mma->columns;
-    p->rows = tf_ceil_div(p->m, tf_ceil_div(p->m, TF_SCALED_ROWS));
-    p->columns = tf_round_up(p->n < 512 ? (size_t)p->n : 512, (size_t)width);
-    while (threads > 1 && p->columns > 2 * width &&
-           tf_ceil_div(p->m, p->rows) * tf_ceil_div(p->n, p->columns) < 2 * threads) {
-        p->columns = (ptrdiff_t)tf_round_up((size_t)p->columns / 2, (size_t)width);
-    }
-    p->across = tf_ceil_div(p->n, p->columns);
-}
-
 int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines a,
                      struct tf_scaled_lines b, float *c, ptrdiff_t m, ptrdiff_t n,
                      ptrdiff_t k)
@@ -186,26 +170,24 @@ int tf_scaled_matmul(const struct tf_scaled_model *model, struct tf_scaled_lines
     if (m == 0 || n == 0) {
         return 0;
     }
-    struct product p = {
+    const struct product p = {
         .model = model,
         .a = a,
         .b = b,
         .codes_a = codes_of(model, a.format, model->least_a),
         .codes_b = codes_of(model, b.format, model->least_b),
         .c = c,
-        .m = m,
         .n = n,
         .k = k,
     };
-    const ptrdiff_t threads =
-        tf_threads_for((double)m * (double)n * (double)k / TF_SHARE);
-    choose_tiles(&p, threads);
+    const ptrdiff_t height = (ptrdiff_t)tf_isa->scaled_mma->rows;
+    const ptrdiff_t width = (ptrdiff_t)tf_isa->scaled_mma->columns;
+    const struct tf_tiles tiles = tf_cut_into_tiles(
+        m, n, 1, (double)m * (double)n * (double)k,
+        (struct tf_tile_side){TF_SCALED_ROWS, TF_SCALED_ROWS, height},
+        (struct tf_tile_side){512, 2 * width, width});
     unsigned flags = 0;
-    const struct tf_fp saved = tf_fp_begin();
-    const int failed = tf_do_tasks(multiply_tile, &p,
-                                   tf_ceil_div(m, p.rows) * p.across, threads, &flags);
-    tf_fp_end(saved, 0);
-    return failed;
+    return tf_compute_tiles(&tiles, multiply_tile, &p, &flags);
 }
 
 void tf_promote_block(const float *block, const float *scales_a, const float *scales_b,

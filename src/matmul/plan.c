@@ -1,0 +1,253 @@
+/* Plans products: all conditions, in the order in which they are asked. */
+#include "matmul/plan.h"
+
+#include "formats/casts.h"
+#include "matmul/bf16_dot.h"
+#include "matmul/dot.h"
+#include "matmul/dot_tile.h"
+#include "matmul/gemv.h"
+#include "matmul/int8_dot.h"
+#include "matmul/macro_kernel.h"
+#include "matmul/pack.h"
+#include "matmul/small.h"
+#include "runtime/cpu_dispatch.h"
+#include "runtime/sizes.h"
+
+/* -- words and kernels ----------------------------------------------------------- */
+
+static int fits_bf16(struct tf_operand x)
+{
+    return x.parts > 1 ? x.p == 8
+                       : x.format < TF_FORMAT_COUNT &&
+                             tf_format_rows[x.format]->mantissa_bits <= 7;
+}
+
+int tf_are_pairs(struct tf_operand a, struct tf_operand b)
+{
+    return tf_pairs_kernel().multiply && fits_bf16(a) && fits_bf16(b);
+}
+
+static enum tf_packing packing_of(struct tf_operand a, struct tf_operand b)
+{
+    return tf_has_quads(a, b)   ? TF_QUADS
+           : tf_are_pairs(a, b) ? TF_PAIRS
+                                : TF_SINGLES;
+}
+
+/* Singles in tall micro-tiles where pairs pay: a panel of theirs is half as long in the
+ * first cache (10 % faster on Zen 5, 4 % slower on Emerald Rapids); and where the tall
+ * kernel's panels leave fewer columns empty. */
+struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns)
+{
+    const struct tf_matmul_kernels *product = tf_isa->matmul;
+    if (packing != TF_SINGLES) {
+        return packing == TF_QUADS ? tf_isa->quads->kernel : product->pairs;
+    }
+    const size_t wide = tf_filled(columns, product->singles);
+    const int narrow = tf_filled(columns, product->tall) < wide - wide / 8;
+    return tf_pairs_pay || narrow ? product->tall : product->singles;
+}
+
+/* -- ways -------------------------------------------------------------------------- */
+
+static const struct way {
+    const struct tf_tile_path *path; /* of tiles */
+    struct tf_way_text text;
+} ways[] = {
+    [TF_NOTHING] = {NULL, {"nothing", "k is 0, and C is kept"}},
+    [TF_SHORT_DOTS] = {NULL, {"short dot products",
+                              "each product has one row and one column, and k is at most"
+                              " 256, or less than 4096 in a stack of 4 or more"}},
+    [TF_SMALL] = {NULL, {"small matrices",
+                         "A, B and C fit on the stack of one thread"}},
+    [TF_OWN_PATH] = {NULL, {"matrix unit", "the bits are those of a device"}},
+    [TF_ZEROS] = {&tf_zero_path, {"zeros", "there is nothing to add"}},
+    [TF_DOT] = {&tf_dot_path, {"dot product",
+                               "C has one element; both vectors are read where they lie"}},
+    [TF_DOT_OF_COPIES] = {&tf_dot_of_copies_path,
+                          {"dot product of copies",
+                           "C has one element; the vectors are converted first"}},
+    [TF_GEMV_ALONG_K] = {&tf_gemv_along_path,
+                         {"GEMV along k",
+                          "one operand is a vector; the matrix is contiguous along k"}},
+    [TF_GEMV_ACROSS_K] = {&tf_gemv_across_path,
+                          {"GEMV across k",
+                           "one operand is a vector; the matrix is not contiguous along"
+                           " k, or is converted first"}},
+    [TF_MACRO_KERNEL] = {&tf_macro_kernel_path,
+                         {"macro-kernel", "A and B are packed for the micro-kernel"}},
+};
+
+struct tf_way_text tf_text_of_way(enum tf_way way) { return ways[way].text; }
+
+const struct tf_tile_path *tf_path_of_way(const struct tf_plan_of_product *plan,
+                                          enum tf_way way)
+{
+    return way == TF_OWN_PATH ? plan->product.precision->path : ways[way].path;
+}
+
+enum tf_way tf_way_of_tile(const struct tf_plan_of_product *plan, size_t rows,
+                           size_t columns)
+{
+    const struct tf_product *p = &plan->product;
+    if (p->precision->path) {
+        return TF_OWN_PATH;
+    }
+    if (p->k == 0 || p->alpha == 0) {
+        return TF_ZEROS;
+    }
+    if (rows == 1 && columns == 1) {
+        return tf_dot_kernel(plan->a, plan->b) ? TF_DOT : TF_DOT_OF_COPIES;
+    }
+    if (rows == 1 && plan->a.parts == 1) {
+        const int along = tf_runs_along(plan->b) && tf_dot_kernel_of_lines(plan->b);
+        return along ? TF_GEMV_ALONG_K : TF_GEMV_ACROSS_K;
+    }
+    return TF_MACRO_KERNEL;
+}
+
+/* Returns whether no tile is worth its preparation: numbers of formats, whose sums are
+ * stored as they are, of one dot product (up to 256 numbers) or of a batch of them (up to
+ * as many chains as one kernel has side by side). */
+static int are_short_dots(const struct tf_product *p)
+{
+    enum { FEW = 4, SHORT = 256, LONG = TF_DOT_CHAINS * TF_KC };
+    return p->m == 1 && p->n == 1 && (p->k <= SHORT || (p->k < LONG && p->count >= FEW));
+}
+
+/* Returns whether all words of a packing have room on the stack: of rows filled up to a
+ * kernel's, and of columns filled up to panels. */
+static int fits_stack(enum tf_packing packing, size_t m, size_t n, size_t k)
+{
+    const struct tf_kernel kernel = tf_kernel_of(packing, n);
+    const size_t wide = tf_filled(n, kernel);
+    const size_t high = tf_round_up((ptrdiff_t)m, (ptrdiff_t)kernel.rows);
+    return m * wide <= TF_SMALL_NUMBERS && high * wide <= TF_SMALL_SUMS &&
+           wide * tf_packed_words(k, packing) <= TF_SMALL_NUMBERS;
+}
+
+/* Chooses the words of small matrices. Returns 0 if a product is not for them: one with
+ * work for two threads, or so many multiply-adds that pairs, which only tiles have, pay. */
+static int fit_small(struct tf_plan_of_product *plan)
+{
+    enum { PAIRED = TF_SMALL_SIDE * TF_SMALL_SIDE * TF_SMALL_SIDE / 8 };
+    const struct tf_product *p = &plan->product;
+    const size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k;
+    if (m == 1 || n == 1 || k > TF_KC || m > TF_SMALL_NUMBERS || n > TF_SMALL_NUMBERS ||
+        m * k > TF_SMALL_NUMBERS || n * k > TF_SMALL_NUMBERS ||
+        m * n * k * (size_t)p->count >= 2 * (size_t)TF_SHARE) {
+        return 0;
+    }
+    if (plan->fastest.packing == TF_QUADS && fits_stack(TF_QUADS, m, n, k)) {
+        return 1;
+    }
+    if ((tf_are_pairs(plan->a, plan->b) && m * n * k > PAIRED) ||
+        !fits_stack(TF_SINGLES, m, n, k)) {
+        return 0;
+    }
+    plan->fastest.packing = TF_SINGLES;
+    return 1;
+}
+
+/* -- the plan ---------------------------------------------------------------------- */
+
+/* Writes a matrix as lines along k: its rows (axis 0), or its columns (1). Member by
+ * member: a copy of the whole would wait for its members, 12 ns. */
+static void read_lines(struct tf_operand *lines, const struct tf_precision *precision,
+                       const struct tf_matrix *x, int axis)
+{
+    const int rounds = x->kind == TF_FLOAT32 || x->kind == TF_FLOAT64;
+    const int splits = precision->parts > 1;
+    lines->data = x->data;
+    lines->stride = x->strides[axis];
+    lines->along = x->strides[1 - axis];
+    lines->kind = x->kind;
+    lines->format = splits ? TF_FLOAT32 : rounds ? precision->format : x->kind;
+    lines->rounding = precision->rounding;
+    lines->parts = splits ? precision->parts : 1;
+    lines->p = precision->format == tf_bfloat16_index ? 8 : 11;
+    lines->scales = NULL;
+}
+
+/* Chooses the words, and in which order their products are added. */
+static void choose_words(struct tf_plan_of_product *plan)
+{
+    const struct tf_precision *precision = plan->product.precision;
+    struct tf_split_schedule *own = plan->schedules;
+    plan->singles.packing = TF_SINGLES;
+    plan->singles.schedule = plan->fastest.schedule = &tf_one_term;
+    if (precision->parts > 1) {
+        own[0] = tf_split_schedule_of(precision, plan->a.p, plan->swapped, 0);
+        plan->singles.schedule = plan->fastest.schedule = &own[0];
+    }
+    if (precision->parts > 1 && plan->fastest.packing == TF_PAIRS) {
+        own[1] = tf_split_schedule_of(precision, plan->a.p, plan->swapped, 1);
+        plan->fastest.schedule = &own[1];
+    } else if (plan->fastest.packing == TF_QUADS) {
+        own[1] = tf_terms_of_quads(plan->a, plan->b);
+        plan->fastest.schedule = &own[1];
+    }
+}
+
+/* Parts, and what is promoted, need room for two sets of sums. A tile of GEMV has as many
+ * columns as there are sums in the first cache. */
+static void choose_tiles(struct tf_plan_of_product *plan)
+{
+    const struct tf_product *p = &plan->product;
+    const int two_sets = p->precision->parts > 1 || p->precision->promote;
+    const int gemv = p->m == 1 && p->precision->parts == 1 && !p->precision->path;
+    const double multiply_adds = (double)p->m * (double)p->n * (double)p->k *
+                                 (double)p->count *
+                                 (double)plan->singles.schedule->count;
+    const struct tf_tile_side rows = {two_sets ? TF_TILE_M / 2 : TF_TILE_M, TF_MC, TF_MC};
+    const struct tf_tile_side columns = {gemv ? TF_GEMV_N : TF_NC, 2 * TF_NR_MAX,
+                                         TF_NR_MAX};
+    plan->tiles =
+        tf_cut_into_tiles(p->m, p->n, p->count, multiply_adds, rows, columns);
+}
+
+static void transpose(struct tf_product *p)
+{
+    const struct tf_matrix a = p->a;
+    const ptrdiff_t m = p->m;
+    p->a = tf_transposed(p->b);
+    p->b = tf_transposed(a);
+    p->c = tf_transposed(p->c);
+    p->m = p->n;
+    p->n = m;
+}
+
+void tf_plan_product(struct tf_plan_of_product *plan)
+{
+    struct tf_product *p = &plan->product;
+    plan->swapped = tf_should_transpose(p->c, p->m, p->n);
+    if (plan->swapped) {
+        transpose(p);
+    }
+    read_lines(&plan->a, p->precision, &p->a, 0);
+    read_lines(&plan->b, p->precision, &p->b, 1);
+    plan->scales = NULL;
+    if (p->precision->continues && p->k == 0) {
+        plan->way = TF_NOTHING;
+        return;
+    }
+    const int plain = plan->a.parts == 1 && !p->precision->path && p->k > 0 &&
+                      p->a.kind < TF_FORMAT_COUNT && p->b.kind < TF_FORMAT_COUNT &&
+                      p->alpha == 1 && p->beta == 0;
+    if (plain && are_short_dots(p)) {
+        plan->way = TF_SHORT_DOTS;
+        return;
+    }
+    plan->fastest.packing = packing_of(plan->a, plan->b);
+    if (plain && fit_small(plan)) {
+        plan->way = TF_SMALL;
+        plan->fastest.kernel = tf_kernel_of(plan->fastest.packing, (size_t)p->n);
+        return;
+    }
+    choose_words(plan);
+    choose_tiles(plan);
+    const size_t rows = (size_t)plan->tiles.rows, columns = (size_t)plan->tiles.columns;
+    plan->way = tf_way_of_tile(plan, rows, columns);
+    plan->singles.kernel = tf_kernel_of(TF_SINGLES, columns);
+    plan->fastest.kernel = tf_kernel_of(plan->fastest.packing, columns);
+}
