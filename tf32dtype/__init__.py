@@ -55,6 +55,7 @@ if _typing.TYPE_CHECKING:
     from ._formats.packing import pack, unpack
     from ._formats.quantize import quantize
     from ._matmul.einsum import einsum
+    from ._matmul.explain import explain_matmul
     from ._matmul.matmul import matmul
     from ._measures.ulps import ulp_distance
     from ._programs.arithmetic import arithmetic
@@ -87,6 +88,7 @@ __all__ = [
     "bits",
     "blocks",
     "einsum",
+    "explain_matmul",
     "float4_e2m1fn",
     "float6_e2m3fn",
     "float6_e3m2fn",
@@ -145,6 +147,7 @@ _LATER = {
     "arithmetic": "_programs.arithmetic",
     "as_ml_dtypes": "interop.ml_dtypes",
     "einsum": "_matmul.einsum",
+    "explain_matmul": "_matmul.explain",
     "from_dlpack": "interop.dlpack",
     "from_ml_dtypes": "interop.ml_dtypes",
     "load": "_files.arrays",

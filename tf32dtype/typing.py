@@ -25,6 +25,7 @@ from ._formats.naming import Owner
 from ._formats.packing import Order
 from ._formats.quantize import Overflow, Rounding, Tf32Rounding
 from ._formats.typed import FormatLike, Terms
+from ._matmul.explain import MatmulPlan
 from ._matmul.precisions import PrecisionName, Scale, SpecialValues
 from .blocks.divisions import Division, TileDivision
 from .blocks.formats import BlockFormatLike, BlockSize, Rule, ScaleFormat
@@ -54,6 +55,7 @@ __all__ = [
     "FormatName",
     "Header",
     "Instruction",
+    "MatmulPlan",
     "NumPyName",
     "Order",
     "Overflow",

@@ -80,7 +80,7 @@ static int multiply(struct tf_plan_of_product *plan)
     switch (plan->way) {
     case TF_NOTHING: return 0;
     case TF_SHORT_DOTS: return tf_short_dots(plan);
-    case TF_SMALL: tf_multiply_small(plan); return 0;
+    case TF_SMALL_MATRICES: tf_multiply_small(plan); return 0;
     default: return multiply_tiles(plan);
     }
 }

@@ -58,7 +58,7 @@ static const struct way {
     [TF_SHORT_DOTS] = {NULL, {"short dot products",
                               "each product has one row and one column, and k is at most"
                               " 256, or less than 4096 in a stack of 4 or more"}},
-    [TF_SMALL] = {NULL, {"small matrices",
+    [TF_SMALL_MATRICES] = {NULL, {"small matrices",
                          "A, B and C fit on the stack of one thread"}},
     [TF_OWN_PATH] = {NULL, {"matrix unit", "the bits are those of a device"}},
     [TF_ZEROS] = {&tf_zero_path, {"zeros", "there is nothing to add"}},
@@ -240,7 +240,7 @@ void tf_plan_product(struct tf_plan_of_product *plan)
     }
     plan->fastest.packing = packing_of(plan->a, plan->b);
     if (plain && fit_small(plan)) {
-        plan->way = TF_SMALL;
+        plan->way = TF_SMALL_MATRICES;
         plan->fastest.kernel = tf_kernel_of(plan->fastest.packing, (size_t)p->n);
         return;
     }

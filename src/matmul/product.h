@@ -17,7 +17,7 @@ struct tf_product {
 enum tf_way {
     TF_NOTHING,
     TF_SHORT_DOTS,
-    TF_SMALL,
+    TF_SMALL_MATRICES,
     /* The others are ways to compute a tile. */
     TF_OWN_PATH,
     TF_ZEROS,

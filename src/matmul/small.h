@@ -11,7 +11,7 @@ enum {
     TF_SMALL_SUMS = TF_SMALL_NUMBERS + TF_ROWS_BEHIND * TF_SMALL_SIDE,
 };
 
-/* Computes products as TF_SMALL: on one thread, with all words and sums on the stack. */
+/* Computes products as TF_SMALL_MATRICES: on one thread, with all words and sums on the stack. */
 void tf_multiply_small(const struct tf_plan_of_product *plan);
 
 #endif

@@ -225,6 +225,7 @@ NO_ARRAYS: dict[str, str] = {
     "td.report.save": "takes a path",
     "td.set_matmul_precision": "takes names",
     "td.show_config": "no arrays",
+    "td.explain_matmul": "reads no values",
     "td.unpack": "takes bytes",
     "td.blocks.BlockArray": "made by quantize",
     "td.blocks.BlockArray.tobytes": "no arguments",

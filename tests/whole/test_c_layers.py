@@ -189,6 +189,27 @@ def test_no_circle() -> None:
         TopologicalSorter(graph).prepare()
 
 
+@pytest.mark.parametrize(
+    ("function", "callers"),
+    [
+        ("tf_kernel_of", {"matmul/plan.c"}),
+        ("tf_are_pairs", {"matmul/plan.c", "blocks/block_matmul.c"}),
+        ("tf_way_of_tile", {"matmul/plan.c", "matmul/tile.c"}),
+        ("tf_threads_for", {"matmul/tiles.c"}),
+    ],
+)
+def test_who_decides_about_products(function: str, callers: set[str]) -> None:
+    """plan.c chooses ways and kernels, and tiles.c cuts, for all products."""
+    subjects = ("matmul/", "tensor_core/", "blocks/block_matmul")
+    call = re.compile(rf"\b{function}\(")
+    found = {
+        file
+        for file, text in texts().items()
+        if file.startswith(subjects) and file.endswith(".c") and call.search(text)
+    }
+    assert found == callers
+
+
 def test_calls_are_found() -> None:
     graph = calls()
     assert sum(map(len, graph.values())) > 400

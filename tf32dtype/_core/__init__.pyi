@@ -192,6 +192,22 @@ def mma_trace(
 def mma_matmul(
     precision: MatmulSpec, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]
 ) -> None: ...
+def plan_of_product(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    out_dtype: np.dtype[Any],
+    precision: MatmulSpec | None = None,
+) -> tuple[
+    str,
+    str,
+    bool,
+    str | None,
+    int,
+    tuple[int, int] | None,
+    tuple[int, int] | None,
+    int,
+    int,
+]: ...
 def fma_matmul(
     model: Model,
     a: NDArray[np.float64],

@@ -56,6 +56,7 @@ __all__ = [
     "frames_are_known",
     "free_buffers", "from_bits_of", "inner", "instruction_sets", "is_close", "isa",
     "matmul", "MatmulSpec", "mma_accumulate", "mma_matmul", "mma_trace", "name_tensor", "named_counts", "names",
+    "plan_of_product",
     "Obeying", "OwnCall", "precision_variable",
     "precisions", "PrecisionScope", "prepare_product", "printed", "promote_block",
     "publish_precision", "quantize_items", "reduce_segments", "replace_loops", "report",

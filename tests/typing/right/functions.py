@@ -139,6 +139,7 @@ def written(out: Matrix) -> None:
 assert_type(td.from_dlpack(numbers, device="cpu"), npt.NDArray[Any])
 assert_type(td.as_ml_dtypes(b), npt.NDArray[Any])
 assert_type(td.isa(), str)
+assert_type(td.explain_matmul(b, b, precision=None), td.typing.MatmulPlan)
 assert_type(td.show_config(), None)
 assert_type(td.show_config("dicts"), dict[str, Any])
 for name in td.formats:

@@ -397,6 +397,43 @@ matmul = cnp.PyUFunc_FromFuncAndDataAndSignature(
 tf_copy_operand_flags(matmul, umath.matmul)
 
 
+def plan_of_product(a, b, out_dtype, MatmulSpec precision=None):
+    """Return what a @ b would do, as the fields of `MatmulPlan` but the last.
+
+    `a` and `b` have the shapes (l, m, k) and (l, k, n). The result is contiguous.
+    """
+    cdef tf_plan_of_product plan
+    cdef tf_product *product = &plan.product
+    cdef tf_tiles *tiles = &plan.tiles
+    cdef tf_kernel kernel
+    memset(&plan, 0, sizeof(plan))
+    product.precision = (&as_they_are if precision is None
+                         else &precision.fields.precision)
+    product.a = matrix_of(a, real_kind(a))
+    product.b = matrix_of(b, real_kind(b))
+    product.count, product.m, product.k = a.shape
+    product.n = b.shape[2]
+    product.alpha = 1
+    product.c.kind = real_kind(np.empty(0, out_dtype))
+    product.c.strides[1] = out_dtype.itemsize
+    product.c.strides[0] = product.n * out_dtype.itemsize
+    product.c.step = product.m * product.c.strides[0]
+    tf_plan_product(&plan)
+    text = tf_text_of_way(plan.way)
+    found = [text.name.decode(), text.reason.decode(), bool(plan.swapped), None, 1, None,
+             None, product.count, 1]
+    if plan.way in (TF_SMALL_MATRICES, TF_MACRO_KERNEL):
+        kernel = plan.fastest.kernel
+        found[3] = ("float32", "bfloat16 pairs", "int8 quads")[plan.fastest.packing]
+        found[5] = (kernel.rows, kernel.columns)
+    if plan.way > TF_SMALL_MATRICES:
+        found[4] = plan.fastest.schedule.count
+        found[6] = (tiles.rows, tiles.columns)
+        found[7] = product.count * tiles.vertical * tiles.across
+        found[8] = tiles.threads
+    return tuple(found)
+
+
 def free_buffers():
     """Give the memory that products keep from call to call back to the system.
 
