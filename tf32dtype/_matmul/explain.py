@@ -18,7 +18,7 @@ from .precisions import PrecisionName, ProductOptions, Settings, resolve
 
 
 class MatmulPlan(NamedTuple):
-    """What a matrix product does on this machine: the result of `explain_matmul`.
+    """The plan of a matrix product on this machine: the result of `explain_matmul`.
 
     ``print(plan)`` shows it, a line for each field.
 
@@ -33,8 +33,8 @@ class MatmulPlan(NamedTuple):
         Whether the transpose of the result is computed: its columns are contiguous, or
         there are few of them.
     packing : str or None
-        What operands are copied as before they are multiplied: "float32", "bfloat16
-        pairs" or "int8 quads". None: they are read where they lie, or one vector at a
+        The words that operands are copied as before they are multiplied: "float32",
+        "bfloat16 pairs" or "int8 quads". None: they are read where they lie, or one vector at a
         time.
     terms : int
         How many products of parts stand for one product of numbers: 9 of "bf16x9".
