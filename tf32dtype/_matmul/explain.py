@@ -34,8 +34,8 @@ class MatmulPlan(NamedTuple):
         there are few of them.
     packing : str or None
         The words that operands are copied as before they are multiplied: "float32",
-        "bfloat16 pairs" or "int8 quads". None: they are read where they lie, or one vector at a
-        time.
+        "bfloat16 pairs" or "int8 quads". None: they are read where they lie, or one
+        vector at a time.
     terms : int
         How many products of parts stand for one product of numbers: 9 of "bf16x9".
     micro_tile : tuple of int, or None
