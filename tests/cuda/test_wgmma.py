@@ -119,7 +119,7 @@ def test_layouts(hopper, tile, layouts, monkeypatch):
     """Along k and across it, 2-byte elements where they lie; more lines than a box has,
     and a box of none."""
     monkeypatch.setattr(wgmma, "CHAINS", (tile,))
-    wgmma.choose_tile.cache_clear()
+    wgmma._planned.cache_clear()
     rng = np.random.default_rng(15)
     for dtype in (td.bfloat16, np.float16, td.tf32):
         a, b = (numbers(rng, x, dtype) for x in ((1, 136, 328), (1, 328, 200)))
@@ -127,7 +127,7 @@ def test_layouts(hopper, tile, layouts, monkeypatch):
         assert_right(hopper, a, b, layouts=layouts)
         if hopper is HOST and dtype is not td.tf32:
             assert HOST.counts["launch"] == 2  # in either order of threads
-    wgmma.choose_tile.cache_clear()
+    wgmma._planned.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import cupy
 import numpy as np
 
 from ... import tensor_core
-from .._runtime.backend import KEPT, Kernel, current, int32, int64
+from .._runtime.backend import KEPT, Constant, Kernel, current, int32, int64
 from .operand_lines import lines_along_k
 
 #: Formats of mma.sync: PTX's name, and the first architecture that has it.
@@ -138,13 +138,30 @@ def number(arch: str) -> int:
     return int("".join(c for c in arch if c.isdigit()))
 
 
+class Lines(NamedTuple):
+    """How rows of a, or columns of b, lie in storage."""
+
+    along_k: bool
+    pitch: int  #: bytes from a line to the next
+    stack: int  #: from a matrix to the next
+    matrices: int  #: how many
+
+
 class Operand(NamedTuple):
     """Where the kernel finds rows of a, or columns of b."""
 
     storage: Any
-    along_k: bool
-    pitch: int  # bytes from a line to the next
-    stack: int  # from a matrix to the next
+    lines: Lines
+
+
+class _Plan(NamedTuple):
+    """All but where things are."""
+
+    kernel: Kernel
+    blocks: int
+    threads: int
+    shared: int
+    numbers: tuple[Constant, ...]
 
 
 def multiply(
@@ -158,29 +175,54 @@ def multiply(
     """The kernel, on the storage of operands whose formats this GPU has."""
     s, m, k = a.shape
     n = b.shape[-1]
+    machine = current()
     x, y = operand(a), operand(b.swapaxes(-1, -2))
-    size = a.dtype.itemsize
+    plan = _planned(
+        formats, a.dtype.itemsize, (s, m, n, k), x.lines, y.lines, tile, sums,
+        machine.architecture(), machine.processors(),
+    )  # fmt: skip
+    if plan.blocks == 0:
+        return
+    machine.launch(
+        plan.kernel, (plan.blocks,), (plan.threads,), x.storage, y.storage, out,
+        *plan.numbers, shared=plan.shared,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=KEPT)
+def _planned(
+    formats: tuple[str, str],
+    size: int,
+    shape: tuple[int, int, int, int],
+    a: Lines,
+    b: Lines,
+    tile: Tile | None,
+    sums: Sums,
+    arch: str,
+    processors: int,
+) -> _Plan:
+    """Of stacks, m, n and k of a product."""
+    s, m, n, k = shape
+    asked = size, a.along_k, b.along_k
     if tile is None:
-        tile = choose_tile(s, m, n, size, x.along_k, y.along_k, sums.promote)
+        tile = _choose_tile(arch, processors, (s, m, n), *asked, sums.promote)
     blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(
             "a and b must be small enough for one launch; got a matrix multiplication"
             f" of shape {(s, m, n)}"
         )
-    if blocks == 0:
-        return
-    current().launch(
-        kernel(formats, size, x.along_k, y.along_k, tile, sums.promote),
-        (blocks,),
-        (tile.threads,),
-        x.storage,
-        y.storage,
-        out,
-        *(int64(i) for i in (m, n, k, x.pitch, y.pitch, x.stack, y.stack)),
-        int32(sums.stretch or 1 << 30),
-        np.float32(sums.beta),
-        shared=tile.shared,
+    sizes = m, n, k, a.pitch, b.pitch, a.stack, b.stack
+    return _Plan(
+        kernel(formats, *asked, tile, sums.promote),
+        blocks,
+        tile.threads,
+        tile.shared,
+        (
+            *map(int64, sizes),
+            int32(sums.stretch or 1 << 30),
+            Constant(np.float32(sums.beta)),
+        ),
     )
 
 
@@ -269,7 +311,6 @@ def choose_tile(
     )
 
 
-@lru_cache(maxsize=KEPT)
 def _choose_tile(
     arch: str,
     processors: int,
@@ -309,16 +350,21 @@ def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
             and (along_k or mixed)
             and all(i % _CHUNK == 0 for i in used)
         ):
-            return Operand(x, along_k, *used[1:])
+            pitch, apart = used[1:]
+            return Operand(x, Lines(along_k, pitch, apart, stacks))
     if size != 2 and not mixed and abs(of_row) < abs(of_k):
         copy = lines_along_k(x, rows, depth + -depth % (_CHUNK // size))
-        matrix, pitch = copy.strides[:2]
-        return Operand(copy, True, pitch, matrix if stack else 0)
+        return _copied(copy, True, stack)
     one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape
     padded = -(-width * size // _CHUNK) * _CHUNK // size
     copy = cupy.empty((*counts, padded), x.dtype)
     current().call("copyto", copy[..., :width], flipped)
+    return _copied(copy, not across, stack)
+
+
+def _copied(copy: Any, along_k: bool, stack: int) -> Operand:
+    """A copy as an operand; of a stack that repeats a matrix, `stack` is 0."""
     matrix, pitch = copy.strides[:2]
-    return Operand(copy, not across, pitch, matrix if stack else 0)
+    return Operand(copy, Lines(along_k, pitch, matrix if stack else 0, len(copy)))

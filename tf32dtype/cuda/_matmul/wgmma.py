@@ -32,6 +32,7 @@ from .._runtime.backend import (
     int64,
 )
 from . import native
+from .native import Lines
 from .tile_options import LARGEST, pieces
 
 #: The architecture whose instruction it is.
@@ -169,7 +170,6 @@ def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
     return count
 
 
-@lru_cache(maxsize=KEPT)
 def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
     """Choose the tile for chains that should take the least time.
 
@@ -196,7 +196,6 @@ def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
     s, m, k = a.shape
     n = b.shape[-1]
     machine = current()
-    tile = choose_tile((s, m, n), machine.processors())
     if out.size == 0:
         return
     if k == 0:  # of which there are no maps
@@ -206,7 +205,7 @@ def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
     size = a.dtype.itemsize
     slices = pieces(k, SLICE // size)
     launch = _planned(
-        formats, size, tile, (s, m, n, k), slices, 1, WHOLE, lines_of(x), lines_of(y),
+        formats, size, None, (s, m, n, k), slices, 1, WHOLE, x.lines, y.lines,
         machine.processors(),
     )  # fmt: skip
     _start(machine, launch, x.storage, y.storage, out)
@@ -245,20 +244,6 @@ def multiply_parts(
     _start(machine, launch, a, b, out)
 
 
-class Lines(NamedTuple):
-    """How lines of storage lie, as `native.Operand` has it."""
-
-    along_k: bool
-    pitch: int
-    stack: int
-    matrices: int  #: how many
-
-
-def lines_of(x: native.Operand) -> Lines:
-    """Of an operand."""
-    return Lines(*x[1:], x.storage.shape[0])
-
-
 #: Of `tensor_maps.tensor_map`: extents, strides and a box.
 _Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -278,7 +263,7 @@ class _Launch(NamedTuple):
 def _planned(
     formats: tuple[str, str],
     size: int,
-    tile: Tile,
+    tile: Tile | None,
     shape: tuple[int, int, int, int],
     slices: int,
     count: int,
@@ -291,6 +276,7 @@ def _planned(
     s, m, n, k = shape
     if k > LARGEST:
         raise ValueError(f"k must be at most {LARGEST} for one launch; got {k}")
+    tile = tile or choose_tile((s, m, n), processors)
     tiled = tiles((count * s, m, n), tile)
     stacks = a.stack > 0, b.stack > 0
     numbers = (
@@ -428,7 +414,7 @@ def operand(x: Any) -> native.Operand:
     """
     mixed = x.dtype.itemsize == 2
     found = native.operand(x, mixed)
-    if has_map(found.pitch, found.stack):
+    if has_map(found.lines.pitch, found.lines.stack):
         return found
     return native.operand(x, mixed, always=True)
 
@@ -445,7 +431,7 @@ def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
     Across k it is of (rows, k, stacks), by boxes of 64 lines of a slice.
     """
     size = x.storage.dtype.itemsize
-    told = _map(lines_of(x), size, rows, k, lines)
+    told = _map(x.lines, size, rows, k, lines)
     return current().tensor_map(x.storage, size, *told, True)
 
 

@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 
 from .._matmul import wgmma
-from .._matmul.native import Operand
+from .._matmul.native import Lines, Operand
 from .._matmul.tile_options import pieces
 from .._matmul.wgmma import COLUMNS, ROWS, SLICE
 from .._runtime import backend, strides
@@ -141,7 +141,7 @@ def _operand(first: Any, x: Any) -> Operand:
     """Where codes are, copied if there is no map of them there."""
     for place in (native.aligned, native.copied):
         found = _lines(place(first, x))
-        if wgmma.has_map(found.pitch, found.stack):
+        if wgmma.has_map(found.lines.pitch, found.lines.stack):
             break
     return found
 
@@ -149,7 +149,7 @@ def _operand(first: Any, x: Any) -> Operand:
 def _halves(x: Operand, name: str, k: int) -> Operand:
     """Numbers of codes as float16, in mma.sync's order of k: halves.cu."""
     count, lines, blocks = x.storage.shape
-    count = count if x.stack else 1
+    count = count if x.lines.stack else 1
     out = cupy.empty((count, lines, blocks * native.LEAST), np.uint16)
     chunks = out.shape[-1] // 16
     codes = native.FORMATS[_multiplied(name)]
@@ -159,7 +159,10 @@ def _halves(x: Operand, name: str, k: int) -> Operand:
         (strides.THREADS,),
         x.storage,
         out,
-        *map(np.int64, (x.stack, x.pitch, lines, chunks, k, count * lines * chunks)),
+        *map(
+            np.int64,
+            (x.lines.stack, x.lines.pitch, lines, chunks, k, count * lines * chunks),
+        ),
     )
     return _lines(out)
 
@@ -168,4 +171,5 @@ def _lines(storage: Any) -> Operand:
     """Storage (stack, lines, k) where it is."""
     count, lines, _ = storage.shape
     stack, pitch, _ = storage.strides
-    return Operand(storage, True, pitch if lines > 1 else 0, stack if count > 1 else 0)
+    pitch, stack = pitch if lines > 1 else 0, stack if count > 1 else 0
+    return Operand(storage, Lines(True, pitch, stack, count))
