@@ -38,6 +38,7 @@ static struct tf_byte_as_bf16 as_bf16(struct tf_format f)
         .magnitude = (uint8_t)(tf_magnitude_mask(f) << up),
         .factor = (uint8_t)(f.is_signed ? 1 << f.exponent_bits : 0),
         .special = (uint8_t)(has_great_nan ? (tf_maximum_magnitude(f) + 1) << up : 0xFF),
+        .has_infinity = f.specials == TF_IEEE,
         .sign_is_nan = f.specials == TF_FNUZ,
         .offset = (uint16_t)((127 - f.bias) << 7),
         .least = ldexpf(1, 1 - f.bias),

@@ -34,6 +34,7 @@ struct tf_byte_as_bf16 {
     int is_possible;
     int up;
     uint8_t magnitude, factor, special;
+    int has_infinity; /* it is `special` */
     int sign_is_nan;
     uint16_t offset;
     float least;

@@ -87,8 +87,8 @@ static void fill(const char *const *lines, size_t groups, size_t at, size_t size
 enum other { NUMBERS, THEMSELVES, LINES };
 
 /* Advance the chains by `count` numbers of a block. Return 1, and leave the sums as they
- * are, if the block has NaN or Inf that were not looked up. */
-TF_INLINE int advance(enum width width, enum other other, int looks_up, int groups,
+ * are, if the block has NaN or Inf and is not read with `all`. */
+TF_INLINE int advance(enum width width, enum other other, int all, int groups,
                       const struct tf_dot_operands *in, const struct reading *reading,
                       buffer a, buffer b, const float *numbers, size_t count,
                       __m256 *restrict sums)
@@ -102,13 +102,13 @@ TF_INLINE int advance(enum width width, enum other other, int looks_up, int grou
     for (size_t k = 0, w = 0; k < count; k += each, w++) {
         UNROLLED for (int g = 0; g < groups; g++) {
             __m256 x[MOST], y[MOST];
-            if (looks_up) {
-                look_up_words(in->table, a[w][g], x);
+            if (all) {
+                all_numbers_of_words(reading, in->table, a[w][g], x);
             } else {
                 numbers_of_words(width, reading, a[w][g], &seen, x);
             }
-            if (other == LINES && looks_up) {
-                look_up_words(in->table, b[w][g], y);
+            if (other == LINES && all) {
+                all_numbers_of_words(reading, in->table, b[w][g], y);
             } else if (other == LINES) {
                 numbers_of_words(width, reading, b[w][g], &seen, y);
             }
@@ -121,7 +121,7 @@ TF_INLINE int advance(enum width width, enum other other, int looks_up, int grou
             }
         }
     }
-    if (width == BYTES && !looks_up && saw_specials(reading, seen)) {
+    if (width == BYTES && !all && saw_specials(reading, seen)) {
         return 1;
     }
     UNROLLED for (int g = 0; g < groups; g++) {
@@ -139,7 +139,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
 {
     const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
     const struct reading reading = begin_reading(width, in->table, in->used);
-    const int looks_up = width == BYTES && !in->table->as_bf16.is_possible;
+    const int is_table = width == BYTES && !reading.is_possible;
     buffer a, b;
     __m256 chains[GROUPS];
     UNROLLED for (int g = 0; g < groups; g++) {
@@ -153,7 +153,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
         if (other == LINES) {
             fill(in->b, (size_t)groups, at, here, 0, b);
         }
-        if (looks_up || advance(width, other, 0, groups, in, &reading, a, b, numbers,
+        if (is_table || advance(width, other, 0, groups, in, &reading, a, b, numbers,
                                 count, chains)) {
             advance(width, other, width == BYTES, groups, in, &reading, a, b, numbers,
                     count, chains);

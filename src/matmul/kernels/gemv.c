@@ -171,8 +171,8 @@ static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
 enum { STEP = 32, LANES = 8 }; /* bytes of a row at a time */
 
 /* Add `depth` rows of a step, each times its number of x, to the sums. Return 1, and
- * leave the sums as they are, if the rows have NaN or Inf that were not looked up. */
-TF_INLINE int across_step(enum width width, int looks_up,
+ * leave the sums as they are, if the rows have NaN or Inf and are not read with `all`. */
+TF_INLINE int across_step(enum width width, int all,
                           const struct tf_gemv_operands *in, const struct reading *reading,
                           size_t k, const char *rows, size_t depth, float *sums,
                           int is_last)
@@ -187,8 +187,8 @@ TF_INLINE int across_step(enum width width, int looks_up,
         __m256 numbers[MOST];
         const __m256i items =
             _mm256_loadu_si256((const void *)(rows + (ptrdiff_t)i * in->step));
-        if (looks_up) {
-            look_up_words(in->table, items, numbers);
+        if (all) {
+            all_numbers_of_words(reading, in->table, items, numbers);
         } else {
             numbers_of_words(width, reading, items, &seen, numbers);
         }
@@ -197,7 +197,7 @@ TF_INLINE int across_step(enum width width, int looks_up,
             total[v] = _mm256_fmadd_ps(numbers[v], factor, total[v]);
         }
     }
-    if (width == BYTES && !looks_up && saw_specials(reading, seen)) {
+    if (width == BYTES && !all && saw_specials(reading, seen)) {
         return 1;
     }
     if (is_last) {
@@ -214,7 +214,7 @@ TF_INLINE void across(enum width width, const struct tf_gemv_operands *in, size_
                       size_t columns, float *sums)
 {
     const struct reading reading = begin_reading(width, in->table, in->used);
-    const int is_table = width == BYTES && !in->table->as_bf16.is_possible;
+    const int is_table = width == BYTES && !reading.is_possible;
     for (size_t k = 0, count; k < depth; k += count) {
         count = depth - k < TOGETHER ? depth - k : TOGETHER;
         const char *rows = in->rows + (ptrdiff_t)k * in->step;

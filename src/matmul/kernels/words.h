@@ -2,6 +2,8 @@
 #ifndef TF32DTYPE_MATMUL_KERNELS_WORDS_H
 #define TF32DTYPE_MATMUL_KERNELS_WORDS_H
 
+#include <math.h>
+
 #include "formats/byte_tables.h"
 #include "matmul/kernels/micro_tile.h"
 #include "runtime/kernels/byte_lookup.h"
@@ -102,9 +104,10 @@ TF_INLINE int size_of(enum width width)
 
 /* Constants for reading words. Those of bytes follow struct tf_byte_as_bf16. */
 struct reading {
+    int is_possible; /* of bytes; else they are looked up */
     __m256i used;
     __m128i up;
-    __m256i magnitude, even, odd, offset, special, nan;
+    __m256i magnitude, even, odd, offset, special, infinity, nan;
     __m256 least;
 };
 
@@ -124,7 +127,10 @@ TF_INLINE struct reading begin_reading(enum width width,
         reading.even = _mm256_set1_epi16(facts.factor);
         reading.odd = _mm256_set1_epi16((short)(facts.factor << 8));
         reading.offset = _mm256_set1_epi16((short)facts.offset);
+        reading.is_possible = facts.is_possible;
         reading.special = _mm256_set1_epi8((char)facts.special);
+        reading.infinity =
+            _mm256_set1_epi8((char)(facts.has_infinity ? facts.special : 0xFF));
         reading.nan = _mm256_set1_epi8((char)(facts.sign_is_nan ? -128 : 127));
         reading.least = _mm256_set1_ps(facts.least);
     }
@@ -191,14 +197,39 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
     }
 }
 
-/* The same of bytes by their table. */
-TF_INLINE void look_up_words(const struct tf_byte_table *table, __m256i x, __m256 out[MOST])
+/* The same of bytes, NaN and Inf included, in half again as many operations; by their
+ * table if there are no facts. NaN of a format without -0 has a sign here. */
+TF_INLINE void all_numbers_of_words(const struct reading *reading,
+                                    const struct tf_byte_table *table, __m256i x,
+                                    __m256 out[MOST])
 {
-    const float *bits = (const float *)(const void *)table->bits;
+    if (!reading->is_possible) {
+        const float *bits = (const float *)(const void *)table->bits;
+        UNROLLED for (int i = 0; i < MOST; i++) {
+            const __m256i item =
+                _mm256_and_si256(_mm256_srli_epi32(x, 8 * i), _mm256_set1_epi32(0xFF));
+            out[i] = _mm256_i32gather_ps(bits, item, 4);
+        }
+        return;
+    }
+    struct seen unused = seen_nothing();
+    numbers_of_words(BYTES, reading, x, &unused, out);
+    const __m256i codes = _mm256_sll_epi32(x, reading->up);
+    const __m256i magnitudes = _mm256_and_si256(codes, reading->magnitude);
+    const __m256i most = _mm256_max_epu8(magnitudes, reading->special);
+    const __m256i infinite = _mm256_cmpeq_epi8(magnitudes, reading->infinity);
+    const __m256i special = _mm256_or_si256(_mm256_cmpeq_epi8(most, magnitudes),
+                                            _mm256_cmpeq_epi8(codes, reading->nan));
     UNROLLED for (int i = 0; i < MOST; i++) {
-        const __m256i item =
-            _mm256_and_si256(_mm256_srli_epi32(x, 8 * i), _mm256_set1_epi32(0xFF));
-        out[i] = _mm256_i32gather_ps(bits, item, 4);
+        /* The highest bit of each 32 is that of byte i. */
+        const __m256 is_infinite =
+            _mm256_castsi256_ps(_mm256_slli_epi32(infinite, 24 - 8 * i));
+        const __m256 is_special =
+            _mm256_castsi256_ps(_mm256_slli_epi32(special, 24 - 8 * i));
+        const __m256 sign = _mm256_and_ps(out[i], _mm256_set1_ps(-0.0f));
+        const __m256 value =
+            _mm256_blendv_ps(_mm256_set1_ps(NAN), _mm256_set1_ps(INFINITY), is_infinite);
+        out[i] = _mm256_blendv_ps(out[i], _mm256_or_ps(value, sign), is_special);
     }
 }
 
