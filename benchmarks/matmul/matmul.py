@@ -64,6 +64,40 @@ def products(
                 yield product(name, dtype_of(name), kind, first, second, peers)
 
 
+def with_vector(name: str, n: int, order: str) -> Iterator[Case]:
+    """A matrix in C or Fortran order times a vector, and a vector times it."""
+    dtype, single = dtype_of(name), np.dtype(np.float32)
+    for kind in ("normal", "octaves"):
+        m, m32 = (
+            np.asarray(data(x, n * n, y).reshape(n, n), order=order)
+            for x, y in ((kind, dtype), ("normal", single))
+        )
+        v, v32 = data(kind, n, dtype), data("normal", n, single)
+        out, out32 = np.empty_like(v), np.empty_like(v32)
+        for shape, x, x32 in (
+            (f"{n} x {n} x 1", (m, v), (m32, v32)),
+            (f"1 x {n} x {n}", (v, m), (v32, m32)),
+        ):
+            functions: Functions = {
+                "ours": partial(np.matmul, *x, out=out),
+                "reference": partial(np.matmul, *x32, out=out32),
+            }
+            yield Case(f"{name} {shape} {order}", kind, functions)
+
+
+def dots(names: list[str], sizes: list[int]) -> Iterator[Case]:
+    """Of two vectors."""
+    for name in names:
+        for n in sizes:
+            x, y = data("normal", 2 * n, dtype_of(name)).reshape(2, n)
+            x32, y32 = data("normal", 2 * n, np.dtype(np.float32)).reshape(2, n)
+            functions: Functions = {
+                "ours": partial(np.dot, x, y),
+                "reference": partial(np.dot, x32, y32),
+            }
+            yield Case(f"{name} {n}", "normal", functions)
+
+
 def product(
     name: str,
     dtype: np.dtype,
@@ -185,7 +219,10 @@ def per_multiply_add(sizes: list[int], repeats: int, budget: float) -> Row:
 
 
 NARROW = ["bfloat16", "float8_e4m3fn"]
-VECTOR = [((4096, 4096), (4096, 1)), ((1, 4096), (4096, 4096))]
+ALL = ["tf32", *NARROW]
+SHORT = {"tf32": "tf32", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
+ORDERS = {"C": "rows contiguous", "F": "columns contiguous"}
+LENGTHS = {"256 to 4096": [256, 1024, 4096], "1 Mi": [1 << 20]}
 BATCH = [((256, 64, 64), (256, 64, 64))]
 SCALING = [256, 384, 512, 768, 1000, 1024, 1536, 2048, 3000, 4096]
 EMULATED = [
@@ -209,12 +246,21 @@ def one_thread(sizes: list[int]) -> list[Row]:
             lambda: products(["bfloat16"], square(64))),
         Row("bf16 @ 128", FASTER, 1.9, 2.1,
             lambda: products(["bfloat16"], square(128))),
-        Row("bf16 matrix and vector, 4096", FASTER, 1.5, 2.5,
-            lambda: products(["bfloat16"], VECTOR)),
-        Row("fp8 matrix and vector, 4096", FASTER, 2.5, 4.5,
-            lambda: products(["float8_e4m3fn"], VECTOR)),
-        Row("256 times bf16 @ 64", FASTER, 1.5, 1.9,
-            lambda: products(["bfloat16"], BATCH)),
+        *[Row(f"{SHORT[name]} @ {n}", FASTER, 0.95, 1,
+              partial(products, [name], square(n)))
+          for name in ("tf32", "float8_e4m3fn") for n in (64, 128)],
+        *[Row(f"{SHORT[name]} matrix and vector, {n}, {ORDERS[order]}", FASTER, least,
+              least, partial(with_vector, name, n, order))
+          for n in (512, 4096)
+          for name, least in zip(ALL, (0.9, 1.7, 2.5), strict=True)
+          for order in ORDERS],
+        *[Row(f"{SHORT[name]} dot product, {text}", FASTER, 0.83, 1,
+              partial(dots, [name], lengths))
+          for name in ALL
+          for text, lengths in LENGTHS.items()],
+        *[Row(f"256 times {SHORT[name]} @ 64", FASTER, 0.95, 1.9,
+              partial(products, [name], BATCH))
+          for name in ALL],
         *[Row(f"bf16 @ {text} over {peer}", f"x as fast as {peer}", 1, 1.05,
               partial(against, peer, sizes))
           for peer in ("torch", "jax")],
