@@ -201,7 +201,7 @@ def _planned(
     arch: str,
     processors: int,
 ) -> _Plan:
-    """Of stacks, m, n and k of a product."""
+    """Plan a product by its stacks, m, n and k."""
     s, m, n, k = shape
     asked = size, a.along_k, b.along_k
     if tile is None:

@@ -272,7 +272,7 @@ def _planned(
     b: Lines,
     processors: int,
 ) -> _Launch:
-    """Of stacks, m, n and k of a product."""
+    """Plan a product by its stacks, m, n and k."""
     s, m, n, k = shape
     if k > LARGEST:
         raise ValueError(f"k must be at most {LARGEST} for one launch; got {k}")
