@@ -4,11 +4,11 @@
 
 Tables have our time over that of NumPy's float32 product of the same shape; the JSON
 has the inverse, under "x as fast". NumPy's BLAS has the kernels that it chooses for the
-processor, which are printed. One thread is pinned to a core; two are not. x86-64-v3
-alone is held against OpenBLAS' Haswell kernels, which are for the same instruction set.
-Each setting runs in processes of its own. "Of peak" is the share of what the core's
-multiply-adds could do (peak.c), a torch or jax that is installed runs on one thread as
-well.
+processor, which are printed. One thread is pinned to a core; two are not. Only the
+x86-64-v3 kernels are compared with OpenBLAS' Haswell kernels, which are for the same
+instruction set. Each setting runs in processes of its own. Peaks are the most that the
+core's multiply-adds can do (peak.c). If torch or jax is installed, it runs on one thread
+too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def with_vector(name: str, n: int, order: str) -> Iterator[Case]:
 
 
 def dots(names: list[str], sizes: list[int]) -> Iterator[Case]:
-    """Of two vectors."""
+    """Multiply two vectors."""
     for name in names:
         for n in sizes:
             x, y = data("normal", 2 * n, dtype_of(name)).reshape(2, n)
