@@ -6,9 +6,9 @@ Tables have our time over that of NumPy's float32 product of the same shape; the
 has the inverse, under "x as fast". NumPy's BLAS has the kernels that it chooses for the
 processor, which are printed. One thread is pinned to a core; two are not. Only the
 x86-64-v3 kernels are compared with OpenBLAS' Haswell kernels, which are for the same
-instruction set. Each setting runs in processes of its own. Peaks are the most that the
-core's multiply-adds can do (peak.c). If torch or jax is installed, it runs on one thread
-too.
+instruction set. Each setting runs in processes of its own. Peaks are the most that
+the core's multiply-adds can do (peak.c). If torch or jax is installed, it runs on one
+thread too.
 """
 
 from __future__ import annotations
