@@ -200,6 +200,7 @@ DOCUMENTS = {
         "surface:kinds": surface_report.summary,
         "elementwise": elementwise,
         "matmul": products,
+        "matmul_avx2": products,
         "surface": surface_report.details,
     },
     "docs/concepts/tensor_cores.md": {
