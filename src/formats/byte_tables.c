@@ -1,5 +1,4 @@
-/* Fills the tables of what each item of a byte is, what order it has, and how float32
- * is rounded to it. */
+/* Fills the tables of what each item of a byte is, and what order it has. */
 #include "formats/byte_tables.h"
 
 #include <math.h>
@@ -9,24 +8,6 @@
 #include "runtime/asserts.h"
 
 struct tf_byte_table tf_byte_tables[TF_FORMAT_COUNT];
-
-static struct tf_byte_rounding rounding_to(struct tf_format f)
-{
-    const int cut = tf_cut(f);
-    const struct tf_byte_rounding rounding = {
-        .cut = cut,
-        .last = UINT32_C(1) << cut,
-        .carry = (UINT32_C(1) << (cut - 1)) - 1 - tf_rebias(f),
-        .least_normal = tf_least_normal(f),
-        .magic = tf_float_of((uint32_t)(tf_least_exponent(f) + 23 + 127) << 23),
-        .overflow = tf_overflow_code(f),
-        .nan = tf_nan_code(f),
-        .sign_shift = 32 - f.width,
-        .sign = tf_sign_mask(f),
-        .signless = f.specials == TF_FNUZ ? 0 : UINT32_MAX,
-    };
-    return rounding;
-}
 
 static struct tf_byte_as_bf16 as_bf16(struct tf_format f)
 {
@@ -140,8 +121,8 @@ void tf_byte_tables_fill(void)
         if (f.itemsize != 1) {
             continue;
         }
-        table->rounding = rounding_to(f);
         table->as_bf16 = as_bf16(f);
+        table->sign_code = (uint8_t)tf_sign_mask(f);
         fill_ranks(f, table);
         fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {

@@ -8,19 +8,6 @@
 #include "formats/kernels.h"
 #include "runtime/asserts.h"
 
-/* What tf_code_of_number() makes of a format's facts, for loops that serve all. */
-struct tf_byte_rounding {
-    int cut;
-    uint32_t last;  /* the bit that stays last */
-    uint32_t carry; /* half a unit less one, in the format's exponents */
-    uint32_t least_normal;
-    float magic;
-    uint32_t overflow, nan;
-    int sign_shift;
-    uint32_t sign;
-    uint32_t signless; /* the magnitude that has no sign; none in most formats */
-};
-
 /* Facts for loops that compute bfloat16 numbers of codes by integer operations. A code is
  * shifted left by `up` first, so that its sign is the highest bit. Then
  *
@@ -59,7 +46,7 @@ struct tf_byte_table {
      * NaN. */
     uint8_t sequence[256];
     int number_count; /* of the items that are numbers */
-    struct tf_byte_rounding rounding;
+    uint8_t sign_code; /* only the sign bit is set; 0 if there is none */
     struct tf_byte_as_bf16 as_bf16;
 };
 

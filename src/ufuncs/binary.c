@@ -2,7 +2,6 @@
  * fused loop, a table of pairs, float64), chunk by chunk. */
 #include "ufuncs/binary.h"
 
-#include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
 #include "ufuncs/binary_chunk.h"
 #include "ufuncs/few.h"
@@ -27,6 +26,31 @@ static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t 
                                   : 0;
 }
 
+/* A chunk of items of a byte: float32 is wide enough for the results (kernels/fused.c). */
+static void byte_chunk(int format, enum tf_binary_op op, const float *a, const float *b,
+                       void *out, size_t n, unsigned *flags)
+{
+    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
+    const int may_underflow = op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;
+    const uint32_t beyond = tf_beyond(*tf_format_rows[format]);
+    _Alignas(64) float r[TF_CHUNK];
+    tf_isa->ufuncs->binary_f32[op](a, b, r, n);
+    const struct tf_flag_hints hints = conversions->from_float32(r, out, n);
+    if (hints.nan) {
+        tf_isa->formats->canonical_nans(r, n);
+        conversions->from_float32(r, out, n);
+    }
+    const uint32_t greatest = hints.beyond == TF_NOT_FINITE ? UINT32_MAX
+                              : hints.beyond                ? beyond
+                                                            : 0;
+    if (may_have_raised(op, beyond, greatest) & ~*flags) {
+        *flags |= tf_isa->ufuncs->exceptions(beyond, 1, a, b, r, n);
+    }
+    if (may_underflow && hints.tiny && !(*flags & TF_UNDER)) {
+        *flags |= conversions->flags(r, out, n) & TF_UNDER;
+    }
+}
+
 /* A chunk in one pass, and another for what results beyond the range have raised that
  * had not been raised before. Whether all results are there. */
 static int fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
@@ -40,9 +64,11 @@ static int fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);
-        tf_fused_bytes_fn *bytes =
-            f.specials == TF_EXPONENT_ONLY ? fused->bytes_of_powers : fused->bytes;
-        seen = bytes(&tf_byte_tables[format].rounding, p, q, out, n);
+        if (f.specials != TF_EXPONENT_ONLY) {
+            byte_chunk(format, op, p, q, out, n, flags);
+            return 1;
+        }
+        seen = fused->powers(p, q, out, n);
     } else if (f.itemsize == 2) {
         seen = fused->bf16(x, y, out, n);
     } else {
@@ -108,7 +134,7 @@ binary_chunks(int format, enum tf_binary_op op, char *const data[3],
         }
     }
     const ptrdiff_t chunk = serial ? 1 : TF_CHUNK;
-    const int is_fused = tf_isa->ufuncs->fused[op].bytes != NULL;
+    const int is_fused = tf_isa->ufuncs->fused[op].powers != NULL;
     if (is_fused && itemsize == 1 && !serial && n >= WORTH_A_LINE &&
         (strides[0] == 0) != (strides[1] == 0)) {
         const int which = strides[0] == 0 ? 0 : 1;

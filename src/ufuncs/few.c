@@ -194,7 +194,7 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
 /* Whether there is such a step. */
 static int has_steps(enum tf_binary_op op)
 {
-    return tf_isa->ufuncs->fused[op].bytes || tf_isa->ufuncs->binary_near[op];
+    return tf_isa->ufuncs->fused[op].powers || tf_isa->ufuncs->binary_near[op];
 }
 
 /* -- and those of a byte ---------------------------------------------------------------- */

@@ -85,16 +85,14 @@ struct tf_outcome {
 /* Of items of bfloat16 or tf32; the results lie apart from the operands. */
 typedef struct tf_outcome tf_fused_fn(const void *restrict, const void *restrict,
                                       void *restrict, size_t);
-/* Of numbers of a format of one byte. */
-struct tf_byte_rounding;
-typedef struct tf_outcome tf_fused_bytes_fn(const struct tf_byte_rounding *,
-                                            const float *restrict, const float *restrict,
-                                            uint8_t *restrict, size_t);
+/* Of numbers of e8m0. */
+typedef struct tf_outcome tf_fused_powers_fn(const float *restrict, const float *restrict,
+                                             uint8_t *restrict, size_t);
 
 /* The commonest operations in one pass; NULL for the others. */
 struct tf_fused {
-    tf_fused_fn *words, *bf16;                /* tf32, bfloat16 */
-    tf_fused_bytes_fn *bytes, *bytes_of_powers; /* the others; e8m0 */
+    tf_fused_fn *words, *bf16;  /* tf32, bfloat16 */
+    tf_fused_powers_fn *powers; /* e8m0 */
 };
 
 struct tf_parts {

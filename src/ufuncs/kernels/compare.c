@@ -234,9 +234,9 @@ LOOP(copysign_bytes)
 {
     const uint8_t *first = a, *second = b;
     uint8_t *results = out;
-    const uint8_t sign = (uint8_t)table->rounding.sign;
+    const uint8_t sign = table->sign_code;
     const uint8_t magnitude = (uint8_t)(sign - 1); /* of e8m0: all bits */
-    if (table->rounding.signless != 0) {
+    if (!table->as_bf16.sign_is_nan) {
         for (size_t i = 0; i < n; i++) {
             results[i] = (uint8_t)with_sign(TF_COPYSIGN, first[i], second[i], magnitude,
                                             sign);

@@ -10,7 +10,6 @@
  */
 #include <math.h>
 
-#include "formats/byte_tables.h"
 #include "formats/fast_codec.h"
 #include "ufuncs/kernels/decls.h"
 #include "ufuncs/common_ops.h"
@@ -121,36 +120,6 @@ TF_INLINE struct tf_outcome fuse_words(enum tf_binary_op op, const uint32_t *res
 
 /* -- items of a byte, from their numbers ------------------------------------------ */
 
-TF_INLINE struct tf_outcome fuse_bytes(enum tf_binary_op op,
-                                       const struct tf_byte_rounding *rounding,
-                                       const float *restrict a, const float *restrict b,
-                                       uint8_t *restrict out, size_t n)
-{
-    const struct tf_byte_rounding to = *rounding;
-    uint32_t greatest = 0, under = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(tf_common_result(op, a[i], b[i]));
-        const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
-        greatest = magnitude > greatest ? magnitude : greatest;
-        /* As tf_code_of_number() does it, and by the same steps. */
-        const uint32_t carry = magnitude & to.last ? to.carry + 1 : to.carry;
-        const uint32_t normal = (magnitude + carry) >> to.cut;
-        const float shifted = tf_float_of(magnitude) + to.magic;
-        const uint32_t small = tf_bits_of(shifted) - tf_bits_of(to.magic);
-        const uint32_t tiny = magnitude < to.least_normal;
-        if (may_underflow(op)) {
-            under |= tiny & (uint32_t)(shifted - to.magic != tf_float_of(magnitude));
-        }
-        uint32_t code = tiny ? small : normal;
-        code = code < to.overflow ? code : to.overflow;
-        const uint32_t sign = bits >> to.sign_shift & to.sign;
-        code = code == to.signless ? code : code | sign;
-        out[i] = (uint8_t)(magnitude > TF_INF_BITS ? to.nan : code);
-    }
-    const struct tf_outcome seen = {greatest, under ? TF_UNDER : 0, 0};
-    return seen;
-}
-
 /* Numbers of e8m0 are neither zero nor Inf: a zero has vanished, or is a difference. */
 TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restrict a,
                                         const float *restrict b, uint8_t *restrict out,
@@ -188,17 +157,10 @@ TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restr
     {                                                                          \
         return fuse_bf16(op, a, b, out, n);                                    \
     }                                                                          \
-    static struct tf_outcome name##_bytes(                                     \
-        const struct tf_byte_rounding *to, const float *restrict a,            \
-        const float *restrict b, uint8_t *restrict out, size_t n)              \
+    static struct tf_outcome name##_powers(const float *restrict a,            \
+                                           const float *restrict b,            \
+                                           uint8_t *restrict out, size_t n)    \
     {                                                                          \
-        return fuse_bytes(op, to, a, b, out, n);                               \
-    }                                                                          \
-    static struct tf_outcome name##_powers(                                    \
-        const struct tf_byte_rounding *to, const float *restrict a,            \
-        const float *restrict b, uint8_t *restrict out, size_t n)              \
-    {                                                                          \
-        (void)to;                                                              \
         return fuse_powers(op, a, b, out, n);                                  \
     }
 FUSED(add, TF_ADD)
@@ -207,8 +169,8 @@ FUSED(multiply, TF_MULTIPLY)
 FUSED(divide, TF_TRUE_DIVIDE)
 
 const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
-    [TF_ADD] = {add_words, add_bf16, add_bytes, add_powers},
-    [TF_SUBTRACT] = {subtract_words, subtract_bf16, subtract_bytes, subtract_powers},
-    [TF_MULTIPLY] = {multiply_words, multiply_bf16, multiply_bytes, multiply_powers},
-    [TF_TRUE_DIVIDE] = {divide_words, divide_bf16, divide_bytes, divide_powers},
+    [TF_ADD] = {add_words, add_bf16, add_powers},
+    [TF_SUBTRACT] = {subtract_words, subtract_bf16, subtract_powers},
+    [TF_MULTIPLY] = {multiply_words, multiply_bf16, multiply_powers},
+    [TF_TRUE_DIVIDE] = {divide_words, divide_bf16, divide_powers},
 };
