@@ -122,13 +122,14 @@ def training(report: dict[str, Any]) -> str:
 
 
 def gpu_chunks(report: dict[str, Any]) -> str:
-    """SNR over K of emulated products in the models of two devices."""
+    """Return the SNR over K of emulated products in the models of two devices."""
     who = ("NumPy float32", "one float32 chain", "A100 bf16x9 as chosen",
            "H100 bf16x9 as chosen")  # fmt: skip
     facts = report["machine"]
     lines = [
-        f"By the models, on {facts['cpu']}, {numpy_of(facts)}, {facts['date']}; dB"
-        f" over float64, products of {report['size']} x K x {report['size']}.",
+        f"Computed with the device models on {facts['cpu']}, {numpy_of(facts)},"
+        f" {facts['date']}. Signal-to-noise ratio in dB, compared with float64 (higher"
+        f" is better), for products of {report['size']} x K x {report['size']}.",
         "",
         f"| data | product | {' | '.join(f'K = {k}' for k in report['lengths'])} |",
         f"|---|---|{'---|' * len(report['lengths'])}",
@@ -141,15 +142,16 @@ def gpu_chunks(report: dict[str, Any]) -> str:
 
 
 def gpu_bounds(report: dict[str, Any]) -> str:
-    """What machine code allows."""
+    """Return the speed that the machine code of each kernel allows."""
     gpu = report["gpu"]
     lines = [
         f"By `python benchmarks/cuda/gpu_bounds.py`, for {report['arch']}:"
         f" {gpu['processors']} multiprocessors at {gpu['clock'] / 1e9:.2f} GHz,"
-        f" {gpu['memory'] / 1e12:.2f} TB/s; `mma.sync` at {gpu['mma_sync']} of what"
-        " tensor cores do at most, as others measured it.",
+        f" {gpu['memory'] / 1e12:.2f} TB/s. `mma.sync` is assumed to reach"
+        f" {gpu['mma_sync']} of the tensor cores' peak, as others measured. Higher is"
+        " faster.",
         "",
-        "| kernel | main loop | limited by | at most | if all is issued |",
+        "| kernel | main loop | limited by | bound by that unit | with schedulers |",
         "|---|---|---|---|---|",
     ]
     for row in report["kernels"]:
@@ -161,13 +163,14 @@ def gpu_bounds(report: dict[str, Any]) -> str:
 
 
 def gpu_host(report: dict[str, Any]) -> str:
-    """Microseconds from a call to its last launch."""
+    """Return the microseconds from each call to its last launch."""
     lines = [
         f"By `python benchmarks/cuda/gpu_host.py` on {report['cpu']}, Python"
-        f" {report['python']}, {report['date']}, where a fixed piece of Python takes"
-        f" {report['python_work']:.0f} us; without a driver.",
+        f" {report['python']}, {report['date']}, without a driver. Time from the call"
+        " to its last launch, lower is better. The last column is relative to a fixed"
+        f" piece of Python code, which takes {report['python_work']:.0f} us.",
         "",
-        "| call | us | at most | launches | of that piece |",
+        "| call | time, us | limit, us | launches | relative time |",
         "|---|---|---|---|---|",
     ]
     for name, x in report["calls"].items():
@@ -210,7 +213,7 @@ DOCUMENTS = {
         "matrix_units": tensor_cores,
     },
     "docs/how_to/blocks_training.md": {"block_training": training},
-    "docs/how_to/cuda.md": {
+    "docs/benchmarks/gpu.md": {
         "gpu_ksplit": gpu_chunks,
         "gpu_bounds": gpu_bounds,
         "gpu_host": gpu_host,

@@ -1,7 +1,7 @@
-"""What `python benchmarks/cuda/gpu.py` measured, as Markdown for docs/how_to/cuda.md.
+"""Write what `python benchmarks/cuda/gpu.py` measured for docs/benchmarks/gpu.md.
 
-A part that was not measured is left out, and of the figure's picture nothing is said
-where its measurements are not there.
+Ratios of speeds in the report are shown as ratios of times. A part that was not
+measured is left out, and so is the picture if its measurements are missing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 Report = dict[str, Any]
-#: What rows are called in the table, and what their speeds are over, where the
-#: report's own words are short.
+#: The names of rows, and of their references, if the report's own words are short.
 ROWS = {"native products": '`mode="native"`', "chain": '"chain"'}
-UNITS = {"of peak": "of float32's peak", "of FP8": "of one FP8 product"}
+REFERENCES = {"of peak": "float32's peak", "of FP8": "one FP8 product"}
+#: Rows of this unit have speeds, not ratios.
+SPEED = "TMAC/s"
 #: A case of a product: a format, or a precision, and the size.
 PRODUCT = re.compile(r"(\S+) (\d+)(?: by \S+)?")
 
@@ -33,14 +34,16 @@ def place(row: str, unit: str, case: str) -> Measured:
         name, size = found.groups()
         shown = ROWS.get(row, row)
         line = shown if name == row or row == "TCFP-16" else f"{shown}, {name}"
-        return Measured(f"{line}, {UNITS.get(unit, unit)}", size, 0)
+        reference = REFERENCES.get(unit, unit.removeprefix("of "))
+        over = "" if unit == SPEED else f", relative to {reference}"
+        return Measured(f"{line}{over}", size, 0)
     if " -> " in case:
         source, target = case.split(" -> ")
         wide = source == "float32"
         line = "cast from float32" if wide else "cast to float32"
         return Measured(line, target if wide else source, 0)
     call, _, name = case.rpartition(" ")
-    return Measured(f"blocks, {call}" if row == "blocks" else call, name, 0)
+    return Measured(call, name, 0)
 
 
 def markdown(rows: list[list[str]]) -> list[str]:
@@ -51,11 +54,11 @@ def markdown(rows: list[list[str]]) -> list[str]:
 
 def status(row: Report, cases: list[Measured]) -> str:
     """Return the status of a row in words; all rows are speeds."""
-    if below := [case.column for case in cases if case.ratio < row["minimum"]]:
-        names = "" if len(below) == len(cases) else f": {', '.join(below)}"
-        return f"below minimum{names}"
+    if slow := [case.column for case in cases if case.ratio < row["minimum"]]:
+        names = "" if len(slow) == len(cases) else f": {', '.join(slow)}"
+        return f"misses the limit{names}"
     reached = all(x.ratio >= row["target"] for x in cases)
-    return "target reached" if reached else "minimum reached"
+    return "target reached" if reached else "within the limit"
 
 
 def lines(row: Report) -> Iterator[tuple[str, list[Measured]]]:
@@ -67,35 +70,59 @@ def lines(row: Report) -> Iterator[tuple[str, list[Measured]]]:
     yield from found.items()
 
 
+def figure_of(unit: str, ratio: float) -> str:
+    """Return a speed as it is, and a ratio of speeds as a ratio of times."""
+    return f"{ratio if unit == SPEED else 1 / ratio:.2f}"
+
+
 def table(first: str, rows: list[Report]) -> list[str]:
-    """A line a call, or format of a product; a column a format or size."""
+    """Return one line per call or product, with one column per format or size."""
     made = [(row, *line) for row in rows for line in lines(row)]
     if not made:
         return []
     columns = list(dict.fromkeys(case.column for *_, cases in made for case in cases))
-    shown = [[first, "minimum", "target", *columns, "status"]]
+    shown = [[first, "limit", "target", *columns, "status"]]
     for row, name, cases in made:
-        ratios = {case.column: f"{int(case.ratio * 100) / 100:.2f}" for case in cases}
-        limits = [f"{row[x]:.2g}" for x in ("minimum", "target")]
+        unit = row["unit"]
+        ratios = {case.column: figure_of(unit, case.ratio) for case in cases}
+        limits = [figure_of(unit, row[x]) for x in ("minimum", "target")]
         values = [ratios.get(x, "-") for x in columns]
         shown.append([name, *limits, *values, status(row, cases)])
     return markdown(shown)
 
 
 def ratio_tables(report: Report) -> list[str]:
-    """All rows, in three tables."""
+    """Return all rows in four tables, each after its caption."""
     rows = [row for result in report.get("results", ()) for row in result["rows"]]
-    blocks = [row for row in rows if row["name"] == "blocks"]
-    sized = [
-        row for row in rows
-        if all(PRODUCT.fullmatch(x["case"]) for x in row["measured"])
-    ]  # fmt: skip
-    streams = [row for row in rows if row not in blocks and row not in sized]
-    return [
-        *table("of a copy", streams),
-        *table("of a copy", blocks),
-        *table("product", sized),
-    ]
+    groups: dict[str, list[Report]] = {x: [] for x in CAPTIONS}
+    for row in rows:
+        if row["name"] == "blocks":
+            groups["blocks"].append(row)
+        elif row["unit"] == SPEED:
+            groups["emulated device"].append(row)
+        elif all(PRODUCT.fullmatch(x["case"]) for x in row["measured"]):
+            groups["product"].append(row)
+        else:
+            groups["call"].append(row)
+    said = []
+    for first, caption in CAPTIONS.items():
+        if lines_of := table(first, groups[first]):
+            said += ["", caption, *lines_of]
+    return said
+
+
+#: What stands above each table, by the head of its first column.
+CAPTIONS = {
+    "call": "Time relative to a copy that reads and writes as many bytes, lower is"
+    " better:",
+    "blocks": "Casts to and from arrays of blocks: time relative to a copy of the"
+    " float32 array, lower is better:",
+    "product": "Matrix products of n x n by n x n, one column per n: time relative to"
+    " the reference in the first column, lower is better:",
+    "emulated device": "Products with an emulated tensor core, one column per n:"
+    " 10^12 multiply-adds per second (TMAC/s), higher is better; the limit is the"
+    " lowest acceptable speed:",
+}
 
 
 def joules(report: Report) -> list[str]:
@@ -116,7 +143,10 @@ def joules(report: Report) -> list[str]:
     shown = [["n", *columns]]
     for n, *values in zip(sizes, *columns.values(), strict=True):
         shown.append([n, *("-" if x is None else f"{x:.1f}" for x in values)])
-    said = "Speeds and watts are of two seconds on end each, dB over float64, N(0,1):"
+    said = (
+        "Speed and energy under two seconds of continuous load (higher is better), and"
+        " the signal-to-noise ratio over float64 for N(0,1):"
+    )
     return ["", said, *markdown(shown)]
 
 
@@ -130,21 +160,23 @@ def crossover(report: Report) -> list[str]:
     speedup = {(x["mn"], x["k"]): x["native"] / x["emulated"] for x in cases}
     faster = [place for place, ratio in speedup.items() if ratio > 1]
     picture = (
-        f"![Speed over shapes; speed and energy over n](../figures/{figure(report)})"
+        "![TFLOP/s over shapes; TFLOP/s and GFLOP/s per watt over n]"
+        f"(../figures/{figure(report)})"
     )
     (mn, k), most = max(speedup.items(), key=lambda x: x[1])
     said = (
         f"{precision} is faster than SGEMM in {len(faster)} of {len(cases)} shapes,"
         f" from {min(map(min, speedup))} to {max(map(max, speedup))}, the host's time"
-        f" counted; most at M = N = {mn}, K = {k}: {most:.2f} times."
+        f" included. Its lowest time relative to SGEMM is {1 / most:.2f}, at M = N ="
+        f" {mn}, K = {k}."
     )
     if square := [m for m, k in faster if m == k]:
-        said += f" The smallest cube of these is {min(square)}."
+        said += f" The smallest cube among these shapes is {min(square)}."
     if over := {(x["mn"], x["k"]): x[OVER] for x in cases if OVER in x}:
-        said += f' "performant" takes at most {max(over.values()):.2f} times the better'
-        said += " of both, which is a bare call of cuBLAS where it is SGEMM"
+        said += ' `strategy="performant"` takes at most'
+        said += f" {max(over.values()):.2f} times as long as the faster of the two"
         large = [ratio for place, ratio in over.items() if min(place) >= LARGE]
-        said += f"; from {LARGE} on {max(large):.2f}." if large else "."
+        said += f", and {max(large):.2f} from {LARGE} on." if large else "."
     return ["", said, "", picture]
 
 
@@ -181,7 +213,7 @@ def device(report: Report) -> str:
             f" memory {clocks['clocks.mem']}, {clocks['power.draw']} of"
             f" {clocks['power.limit']}"
         )
-    return f"{said}. Ratios are of speeds, rounded down: more is faster."
+    return f"{said}."
 
 
 def block(report: Report) -> str:

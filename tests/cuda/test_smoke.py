@@ -33,5 +33,5 @@ def test_each_check_has_a_process(monkeypatch, capsys):
 
 
 def test_documents_count_them():
-    for file in ("tools/gpu", "docs/how_to/cuda.md"):
+    for file in ("tools/gpu", "docs/benchmarks/gpu_tests.md"):
         assert f" {len(CHECKS)} checks" in (ROOT / file).read_text()

@@ -1,4 +1,4 @@
-"""The measurements of GPUs in docs/how_to/cuda.md, for each GPU that has a report."""
+"""Test the tables of docs/benchmarks/gpu.md, for each GPU that has a report."""
 
 from __future__ import annotations
 
@@ -58,25 +58,31 @@ def test_lines_and_columns(texts: Any) -> None:
         row("bf16x9", "of SGEMM", **{"bf16x9 2048": 1.4}),
         row("TCFP-16", "of FP8", **{"tcfp16 4096 by wgmma": 0.1}),
         row("chain", "of peak"),
+        row("A100 emulated", "TMAC/s", **{"tf32 4096": 2.5}),
     ]
-    assert lines(texts.block(REPORT | {"results": [{"rows": rows}]})) == [
-        "| of a copy | minimum | target | tf32 | bf16 | status |",
-        "| cast from float32 | 0.8 | 0.95 | 0.90 | 0.70 | below minimum: bf16 |",
-        "| cast to float32 | 0.8 | 0.95 | 0.96 | - | target reached |",
-        "| sum(None) | 0.8 | 0.95 | - | 0.79 | below minimum |",
-        "| of a copy | minimum | target | mxfp8 | status |",
-        "| blocks, to | 0.8 | 0.95 | 1.33 | target reached |",
-        "| product | minimum | target | 1024 | 2048 | 4096 | status |",
-        '| `mode="native"`, tf32, of cuBLAS | 0.8 | 0.95 | 1.00 | 0.50 | - |'
-        " below minimum: 2048 |",
-        "| bf16x9, of SGEMM | 0.8 | 0.95 | - | 1.40 | - | target reached |",
-        "| TCFP-16, of one FP8 product | 0.8 | 0.95 | - | - | 0.10 | below minimum |",
+    said = texts.block(REPORT | {"results": [{"rows": rows}]})
+    assert lines(said) == [
+        "| call | limit | target | tf32 | bf16 | status |",
+        "| cast from float32 | 1.25 | 1.05 | 1.11 | 1.43 | misses the limit: bf16 |",
+        "| cast to float32 | 1.25 | 1.05 | 1.04 | - | target reached |",
+        "| sum(None) | 1.25 | 1.05 | - | 1.25 | misses the limit |",
+        "| blocks | limit | target | mxfp8 | status |",
+        "| to | 1.25 | 1.05 | 0.75 | target reached |",
+        "| product | limit | target | 1024 | 2048 | 4096 | status |",
+        '| `mode="native"`, tf32, relative to cuBLAS | 1.25 | 1.05 | 1.00 | 2.00 | - |'
+        " misses the limit: 2048 |",
+        "| bf16x9, relative to SGEMM | 1.25 | 1.05 | - | 0.71 | - | target reached |",
+        "| TCFP-16, relative to one FP8 product | 1.25 | 1.05 | - | - | 10.00 |"
+        " misses the limit |",
+        "| emulated device | limit | target | 4096 | status |",
+        "| A100 emulated, tf32 | 0.80 | 0.95 | 2.50 | target reached |",
     ]
+    assert "relative to a copy that reads and writes as many bytes, lower is" in said
 
 
-def test_minimum_reached_is_below_target(texts: Any) -> None:
+def test_within_the_limit_is_not_the_target(texts: Any) -> None:
     cases = [texts.Measured("", "tf32", 0.8), texts.Measured("", "bf16", 0.96)]
-    assert texts.status(row("", ""), cases) == "minimum reached"
+    assert texts.status(row("", ""), cases) == "within the limit"
 
 
 def test_energy_and_accuracy(texts: Any) -> None:
@@ -105,15 +111,15 @@ def test_crossover(texts: Any) -> None:
     report = REPORT | {"crossover": {"precision": "bf16x9", "cases": cases}}
     said = texts.block(report)
     assert "in 1 of 4 shapes, from 64 to 4096" in said
-    assert "at M = N = 4096, K = 4096: 32.00 times. The smallest cube" in said
-    assert "these is 4096." in said
+    assert "relative to SGEMM is 0.03, at M = N = 4096, K = 4096. The smallest" in said
+    assert "among these shapes is 4096." in said
     assert "performant" not in said
     cases[0][texts.OVER] = 1.25
     said = texts.block(report)
-    assert '"performant" takes at most 1.25 times' in said
-    assert "where it is SGEMM." in said
+    assert '`strategy="performant"` takes at most 1.25 times' in said
+    assert "faster of the two." in said
     cases[3][texts.OVER] = 1.01
-    assert "where it is SGEMM; from 4096 on 1.01." in texts.block(report)
+    assert "faster of the two, and 1.01 from 4096 on." in texts.block(report)
 
 
 def test_what_failed_is_named(texts: Any) -> None:
