@@ -224,11 +224,15 @@ DOCUMENTS = {
         "blocks_quality": blocks_quality.block,
         "blocks_speed": blocks_speed,
     },
-    "docs/benchmarks/applications.md": {
-        "spectral_transform": spectral_transform.block,
-        "quantum_circuit": quantum_circuit.block,
+    "docs/benchmarks/applications_physics.md": {
         "ccsd": ccsd.block,
         "ising_chain": ising_chain.block,
+        "quantum_circuit": quantum_circuit.block,
+    },
+    "docs/benchmarks/applications_weather.md": {
+        "spectral_transform": spectral_transform.block,
+    },
+    "docs/benchmarks/applications_learning.md": {
         "transformer": transformer.block,
         "transformer_plan": transformer_plan.block,
     },

@@ -209,16 +209,18 @@ def block(report: Report) -> str:
     bases = sorted({one["basis"] for one in molecules.values()})
     return "\n".join([
         measured_on(report),
-        f"Basis {', '.join(bases)}; correlation energies in hartree, minus float64's."
-        f" `+`: not converged when it was stopped; it still moved by so much in the"
-        f" last {LAST} cycles.",
+        f"Basis {', '.join(bases)}. Correlation energies in hartree: the energy in"
+        " float64, and for other precisions the difference from it. `+` marks a run"
+        " that did not converge; the cell also shows its change in the last"
+        f" {LAST} cycles.",
         "",
         markdown(header, [first, *rows]),
         "",
         f"Cycles of the {report['usual']['molecule']} by PySCF's own, looser"
         f" thresholds: {stops}.",
         "",
-        f"The {of['molecule']}, with Hartree-Fock out of the region, and in it:",
+        f"The {of['molecule']}: only CCSD in the precision (\"out\"), or Hartree-Fock"
+        " too (\"in\"). Differences from float64 in hartree:",
         "",
         markdown(
             ("products", "out: correlation", "in: Hartree-Fock", "in: correlation",

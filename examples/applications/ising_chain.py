@@ -136,9 +136,10 @@ def block(report: Report) -> str:
     """Markdown tables."""
     lines = [
         measured_on(report),
-        f"{report['sweeps']} sweeps, bond dimension {BOND}; what TeNPy says the energy"
-        " is, the span of the sweeps from the third on, and the energy that the state"
-        " has in float64.",
+        f"{report['sweeps']} sweeps, bond dimension {BOND}: the energy that TeNPy"
+        " reports, its difference from float64's, the range of this difference from"
+        " the third sweep on, and the difference of the state's energy, computed in"
+        " float64.",
     ]
     for name, chain in report["chains"].items():
         runs = chain["runs"]
@@ -157,7 +158,7 @@ def block(report: Report) -> str:
     quoted = report["quoted"]
     lines += [
         "",
-        f"With dots and norms in bf16 too: {report['dots too']['bf16']}.",
+        f"With dots and norms in bf16 too, TeNPy raises {report['dots too']['bf16']}",
         f"{quoted['energy']} would be the energy of an open chain with g ="
         f" {quoted['open']['g']:.6f}, or of a ring with {quoted['ring']['g']:.6f}; a"
         f" ring with 0.5 has {quoted['ring of 0.5']:.6f}.",

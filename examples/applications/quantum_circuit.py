@@ -216,7 +216,7 @@ def block(report: Report) -> str:
         f" multiply-adds; {min(emulated)} to {max(emulated)} of its"
         f" {paths[0]['contractions']} contractions are emulated,"
         f" {min(share):.1%} to {max(share):.1%} of the work. The float64 amplitudes are"
-        f" within {off:.0e} of those of the state vector.",
+        f" within {off:.0e} of those of the state vector. Relative errors:",
         "",
     ]
     found = []

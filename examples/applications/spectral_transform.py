@@ -181,8 +181,8 @@ def block(report: Report) -> str:
     counts = report["counts"]
     lines = [
         measured_on(report),
-        f"Truncation {report['order']}, {report['levels']} levels; errors after"
-        f" {counts[-1]} transforms there and back, RMS and (greatest), in K and m/s.",
+        f"Truncation {report['order']}, {report['levels']} levels. RMS error and"
+        f" (largest error) after {counts[-1]} transforms there and back, in K and m/s:",
         "",
     ]
     rows, laws = [], []
@@ -195,14 +195,15 @@ def block(report: Report) -> str:
         laws.append((name, *(law(x) for x in found)))
     lines += [markdown(("", *FIELDS), rows), ""]
     lines += [
-        f"The exponents of their growth with the number of transforms, from 8 to"
-        f" {counts[-1]}: of the RMS error, of the greatest error.",
+        "Exponents of the growth with the number of transforms, from 8 to"
+        f" {counts[-1]}, for the RMS error and for the largest error (1 is linear"
+        " growth):",
         "",
         markdown(("", *FIELDS), laws),
         "",
-        f"The RMS error of bf16x9 over that of NumPy's float32, after"
-        f" {report['other count']} transforms at {len(report['other orders'])} other"
-        " truncations: geometric mean, least to greatest.",
+        "RMS error of bf16x9 relative to that of NumPy's float32, lower is better,"
+        f" after {report['other count']} transforms at {len(report['other orders'])}"
+        " other truncations: geometric mean, smallest to largest.",
         "",
         markdown(
             ("fields", *FIELDS),

@@ -183,12 +183,12 @@ def block(report: Report) -> str:
     squares = float(np.linalg.norm(alone))
     return "\n".join([
         measured_on(report),
-        f"float64 tells {report['right']:.1%} of {report['images']} unseen images"
-        " right. Logits' error is relative (Frobenius); bits are those of an average"
-        " multiplication.",
+        f"In float64 the model classifies {report['right']:.1%} of"
+        f" {report['images']} unseen images correctly. The logits' error is relative"
+        " (Frobenius); \"bits\" is the mean over the multiplications.",
         "",
         markdown(
-            ("products", "bits", "logits' error", "greatest", "right", "as float64"),
+            ("products", "bits", "logits' error", "largest", "correct", "as float64"),
             [
                 (what, f"{run['bits']:.3g}", f"{run['error']:.1e}",
                  f"{run['greatest']:.1e}", f"{run['right']:.1%}",
@@ -197,14 +197,14 @@ def block(report: Report) -> str:
             ],
         ),
         "",
-        f"By the report of {report['watched']} training images: SNR in dB in each"
-        " precision, and the precision that is enough at each target. The last"
-        " column is the error of these images' logits when this product alone is in"
-        f" {ALONE}, the others in f32; the root of the sum of their squares is"
+        f"From the report of {report['watched']} training images: SNR in dB in each"
+        " precision, and the lowest sufficient precision at each target. The last"
+        " column is the error of these images' logits if only this product is in"
+        f" {ALONE} and the others in f32. The root of the sum of their squares is"
         f" {squares:.1e}.",
         "",
         markdown(
-            ("product", "work", *names, *(f"{x} dB" for x in plans), "alone"), lines
+            ("product", "work", *names, *(f"{x} dB" for x in plans), "error"), lines
         ),
     ])  # fmt: skip
 

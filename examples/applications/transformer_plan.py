@@ -108,14 +108,14 @@ def block(report: Report) -> str:
     ]
     for what, form in (("bits", "{:.3g}"), ("runs", "{}"), ("error", "{:.1e}")):
         rows.append([what, *(form.format(plan[what]) for plan in plans.values())])
-    rows.append(["right", *(f"{plan['right']:.1%}" for plan in plans.values())])
+    rows.append(["correct", *(f"{plan['right']:.1%}" for plan in plans.values())])
     return "\n".join(
         [
             measured_on(report),
             f"Plans for the logits of {report['watched']} training images; `none` is"
-            " float32 as it is. Bits are those of an average multiplication, runs those"
-            " that the search took; error (Frobenius) and right are of"
-            f" {report['images']} unseen images.",
+            ' unchanged float32. "bits" is the mean over the multiplications, "runs"'
+            ' the number of runs of the search. "error" (Frobenius) and "correct"'
+            f" are those of {report['images']} unseen images.",
             "",
             markdown(["product", *(f"within {x}" for x in plans)], rows),
         ]

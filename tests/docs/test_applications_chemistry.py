@@ -1,6 +1,7 @@
 """The applications with molecules, spins and a transformer: small runs, and the claims.
 
-What docs/benchmarks/applications.md says of the full runs is checked on their JSON.
+The claims of docs/benchmarks/applications_physics.md and applications_learning.md about
+the full runs are checked on their JSON.
 """
 
 from __future__ import annotations
