@@ -72,7 +72,8 @@ def elementwise(report: dict[str, Any]) -> str:
     """A Markdown table of the first result: the best instruction set."""
     result = report["results"][0]
     lines = [
-        measured_on(report),
+        f"{measured_on(report)} Time relative to the reference in the cell, lower is"
+        " better.",
         "",
         "| operation | measured | ml_dtypes |",
         "|---|---|---|",

@@ -144,16 +144,18 @@ def block(report: Report) -> str:
     plain = [point["modes"][NUMPY] for point in points]
     shares = ([100 * x[key] for x in nine] for key in ("nearer", "ties", "pairs"))
     nearer, ties, pairs = (span(share, ".0f") for share in shares)
-    greatest = [x["max"] / y["max"] for x, y in zip(nine, plain, strict=True)]
+    largest = [x["max"] / y["max"] for x, y in zip(nine, plain, strict=True)]
     return "\n".join([
-        f"{measured_on(report)}; {report['pairs']} pairs of matrices a row.",
+        f"{measured_on(report)}; {report['pairs']} pairs of matrices per row. Mean"
+        f" relative error of {NUMPY}, and the errors of the other modes relative to it,"
+        " lower is better:",
         "",
         markdown(("condition", f"mean error of {NUMPY}", *others), rows),
         "",
         f"Depending on the condition, bf16x9 is nearer to float64 than {NUMPY} in",
-        f"{nearer} % of all elements and as near in {ties} %; its mean error is the",
-        f"smaller one in {pairs} % of the pairs. Its greatest error of a pair is on",
-        f"average {span(greatest, '.2f')} times that of {NUMPY}.",
+        f"{nearer} % of all elements and as near in {ties} %. Its mean error is",
+        f"smaller in {pairs} % of the pairs. Its largest error of a pair is on average",
+        f"{span(largest, '.2f')} times that of {NUMPY}.",
     ])  # fmt: skip
 
 

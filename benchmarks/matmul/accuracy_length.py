@@ -80,7 +80,7 @@ def show(report: Report) -> str:
 
 
 def block(report: Report) -> str:
-    """A Markdown table: a row a mode, and the ratios at the least and greatest K."""
+    """Return a Markdown table: per mode, the ratios at the smallest and largest K."""
     ends = report["lengths"][0], report["lengths"][-1]
     header = ("mode", *(f"{kind}, K = {end}" for kind in report["snr"] for end in ends))
     kinds = report["snr"].values()
@@ -88,7 +88,10 @@ def block(report: Report) -> str:
         (mode, *(f"{kind[mode][end]:.1f}" for kind in kinds for end in (0, -1)))
         for mode in ALL
     ]
-    title = f"{measured_on(report)}; SNR in dB, means of {report['draws']} draws."
+    title = (
+        f"{measured_on(report)}. SNR in dB, higher is better: means of"
+        f" {report['draws']} draws."
+    )
     return f"{title}\n\n{markdown(header, rows)}"
 
 

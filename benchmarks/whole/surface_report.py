@@ -99,8 +99,8 @@ def of_formats(report: dict[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-FORMAT_HEADINGS = ("format", "cases", "within the limit", "at or below float32", "mean",
-                   "worst", "behind ml_dtypes")  # fmt: skip
+FORMAT_HEADINGS = ("format", "cases", "within the limit", "no slower than float32",
+                   "mean time", "slowest", "slower than ml_dtypes")  # fmt: skip
 
 
 def group(case: Measured) -> str:
@@ -209,7 +209,7 @@ def measured_on(report: dict[str, Any]) -> str:
 
 
 def summary(report: dict[str, Any]) -> str:
-    """What stands first: a table of kinds, and what the cases come to."""
+    """Return a table of kinds, and the summary of all cases."""
     cases = measured_cells(report)
     peers = [case for case in cases if case.over_peer is not None]
     faster = share(cases, lambda case: case.ratio <= 1)
@@ -223,17 +223,20 @@ def summary(report: dict[str, Any]) -> str:
         [
             measured_on(report),
             "",
+            "Mean time relative to NumPy's float32, and that of the slowest case, lower"
+            " is better:",
+            "",
             markdown(KIND_HEADINGS, of_kinds(report)),
             "",
-            f"Of {len(cases)} cases {faster} take no longer than float32. The slowest "
-            f"calls, each in its worst case: {named}. ml_dtypes is faster in {ahead} "
-            f"of the {len(peers)} cases that it has.",
+            f"{faster} of the {len(cases)} cases take no longer than float32. The"
+            f" slowest calls, each in its slowest case: {named}. ml_dtypes is faster in"
+            f" {ahead} of the {len(peers)} cases that it has.",
         ]
     )
 
 
 def details(report: dict[str, Any]) -> str:
-    """The rest: a table of formats, and the slowest cases."""
+    """Return a table of formats, and the slowest cases."""
     lost = behind(report)
     rows = [
         (case.call, case.variant, f"`{case.format}`", ratio(case.over_peer or 0))
@@ -242,9 +245,13 @@ def details(report: dict[str, Any]) -> str:
     headings = (*SLOWEST_HEADINGS[:3], PEER_HEADING)
     parts = [
         measured_on(report),
+        "Shares of the cases of each format, and times relative to NumPy's float32,"
+        " lower is better:",
         markdown(FORMAT_HEADINGS, of_formats(report)),
-        "The slowest cases against float32, one of a call and a group of formats:",
+        "The slowest cases, one per call and group of formats. Time relative to NumPy's"
+        " float32, lower is better:",
         markdown(SLOWEST_HEADINGS, slowest(report, 40)),
-        f"Cases in which ml_dtypes is faster: {len(lost)}.",
+        f"Cases in which ml_dtypes is faster: {len(lost)}. Time relative to ml_dtypes,"
+        " lower is better:",
     ]
     return "\n\n".join([*parts, *([markdown(headings, rows)] if rows else [])])
