@@ -27,6 +27,7 @@ import blocks_quality
 import blocks_tables
 import ccsd
 import culprits
+import diagrams
 import gpu_report
 import ising_chain
 import layers_figure
@@ -256,6 +257,7 @@ PICTURES = {
     "docs/figures/questions": questions_figure.picture,
     "docs/figures/layers": layers_figure.picture,
     "docs/figures/speed": surface_figure.picture,
+    **diagrams.PICTURES,
 }
 
 

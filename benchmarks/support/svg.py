@@ -45,8 +45,11 @@ def dot(x: float, y: float, color: str) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="5" fill="{color}"/>'
 
 
-def page(width: float, height: float, drawn: Iterable[str]) -> str:
-    """A file."""
+def page(width: float, height: float, drawn: Iterable[str], title: str = "") -> str:
+    """A file; one with a title is as wide in a page as in its own units."""
     view = f'viewBox="0 0 {width:g} {height:g}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {view}><style>{STYLE}</style>'
+    if title:
+        view = f'width="{width:g}" height="{height:g}" {view} role="img"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {view}>'
+    head += f"<title>{title}</title>" * bool(title) + f"<style>{STYLE}</style>"
     return "\n".join([head, *drawn, "</svg>\n"])
