@@ -209,7 +209,7 @@ DOCUMENTS = {
         "matmul_avx2": products,
         "surface": surface_report.details,
     },
-    "docs/concepts/tensor_cores.md": {
+    "docs/benchmarks/tensor_cores.md": {
         "accuracy_devices": accuracy_devices.block,
         "accuracy_units": accuracy_units.block,
         "tensor_core": tensor_cores,
@@ -249,7 +249,8 @@ DOCUMENTS = {
 
 TABLES = {
     "docs/concepts/blocks.md": blocks_tables.TABLES,
-    "docs/concepts/tensor_cores.md": tensor_core_tables.TABLES,
+    "docs/reference/devices.md": tensor_core_tables.DEVICES,
+    "docs/benchmarks/verification.md": tensor_core_tables.VERIFICATION,
 }
 
 #: A file for each theme.

@@ -1,4 +1,7 @@
-"""Tables of docs/concepts/tensor_cores.md: models, devices and contested points."""
+"""Tables of models, devices and contested points.
+
+docs/reference/devices.md and docs/benchmarks/verification.md have them.
+"""
 
 from __future__ import annotations
 
@@ -196,11 +199,12 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
-TABLES = {
+DEVICES = {
     "devices": in_short,
     "models": models,
     "rounded": rounded,
     "block_scaled": block_scaled,
     "boards": boards,
-    "contested": contested,
 }
+
+VERIFICATION = {"contested": contested}

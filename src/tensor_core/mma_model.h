@@ -13,7 +13,7 @@
  *      4. normalized and rounded once: the next group's accumulator
  *
  * Sources: arXiv:2511.10909 and microsoft/MMA-Sim; arXiv:2512.07004 and
- * north-numerical-computing/MATLAB-tensor-core. docs/concepts/tensor_cores.md says what of it
+ * north-numerical-computing/MATLAB-tensor-core. docs/benchmarks/verification.md says what of it
  * was seen on which device.
  *
  * Numbers are the bits of float32, in which all operand formats are exact; a float16

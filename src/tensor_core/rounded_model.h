@@ -16,7 +16,7 @@
  *
  * Numbers are the bits of float32, in which all operand formats are exact. Sources:
  * arXiv:2511.10909 and microsoft/MMA-Sim for AMD; Intel's and Arm's manuals for CPUs.
- * docs/concepts/tensor_cores.md says what of it was seen on which device.
+ * docs/benchmarks/verification.md says what of it was seen on which device.
  */
 #ifndef TF32DTYPE_TENSOR_CORE_ROUNDED_MODEL_H
 #define TF32DTYPE_TENSOR_CORE_ROUNDED_MODEL_H

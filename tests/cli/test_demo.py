@@ -181,7 +181,7 @@ def test_the_claim_of_gpus(piped):
     p, q = (np.float16(eval(f"[{x.replace('^', '**')}]")) for x in (p, q))
     terms = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(p, q, strict=True)]
     assert max(map(abs, terms)) == 1
-    # docs/concepts/tensor_cores.md: bits kept below the largest term's exponent
+    # docs/reference/devices.md: bits kept below the largest term's exponent
     for result, kept in zip(results, (25, 24), strict=True):
         total = sum(int(term * 2**kept) for term in terms)
         assert result == number(total / 2**kept)

@@ -1,4 +1,4 @@
-"""The page of tensor cores has the table of models, and shows computed results."""
+"""The pages of tensor cores have the tables of models, and show computed results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 import tf32dtype as td
-from tests.support.documents import blocks, run, table
+from tests.support.documents import DOCS, HOW_TO, REFERENCE, blocks, check_block, table
 from tests.support.interpreters import run as run_python
 from tests.support.paths import ROOT
 from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED
@@ -17,7 +17,10 @@ from tf32dtype.tensor_core.models import ALIGNED, CONTESTED, POINTS, VERIFIED
 
 pytestmark = pytest.mark.once
 
-PAGE = ROOT / "docs" / "concepts" / "tensor_cores.md"
+CONCEPT, DEVICES = DOCS / "concepts" / "tensor_cores.md", REFERENCE / "devices.md"
+REPRODUCE = HOW_TO / "reproduce_gpu_results.md"
+EXPLAIN = HOW_TO / "explain_differences.md"
+VERIFICATION = DOCS / "benchmarks" / "verification.md"
 
 
 def pairs(operands: str) -> list[tuple[str, str]]:
@@ -38,7 +41,7 @@ def pairs(operands: str) -> list[tuple[str, str]]:
 
 def rows_of(columns: int) -> list[list[str]]:
     """The rows of a table about devices: each has its own number of columns."""
-    return [row for row in table(PAGE, "device") if len(row) == columns]
+    return [row for row in table(DEVICES, "device") if len(row) == columns]
 
 
 def test_every_model_is_in_the_table():
@@ -93,12 +96,12 @@ def test_devices():
 
 
 def test_what_is_contested():
-    rows = table(PAGE, "point")
+    rows = table(VERIFICATION, "point")
     assert {row[0] for row in rows} == set(POINTS)
     assert {row[0] for row in rows if row[3] == "-"} == set(CONTESTED)
     assert all(row[4] == POINTS[row[0]].reason for row in rows)
     assert all(taken and others for _, taken, others, *_ in rows)
-    assert {row[0] for row in table(PAGE, "word")} == set(VERIFIED)
+    assert {row[0] for row in table(VERIFICATION, "word")} == set(VERIFIED)
 
 
 @pytest.mark.exhaustive  # tests/docs/test_accuracy_figures.py runs the same command
@@ -106,12 +109,15 @@ def test_the_tables_are_written_by_the_code():
     run_python(str(ROOT / "benchmarks" / "readme.py"), "--check")
 
 
-def test_the_explanation_is_what_is_printed():
+@pytest.mark.parametrize("path", [CONCEPT, REPRODUCE, EXPLAIN], ids=lambda x: x.stem)
+def test_examples(path):
+    found = blocks(path, "python")
+    assert sum(block.count("# -> ") for block in found) >= 3
     names = {}
-    for block in blocks(PAGE, "python"):
-        run(block, names)
-    (shown,) = blocks(PAGE, "text")
-    assert shown == names["text"] + "\n"
+    for block in found:
+        check_block(block, names)
+    for shown in blocks(path, "text"):
+        assert shown == names["text"] + "\n"
 
 
 # -- print(devices) ------------------------------------------------------------

@@ -47,7 +47,7 @@ _COMMANDS = {
     ),
     "compare": _Command(
         "measure the error of an array, or of A @ B, in each format",
-        ("how_to/diff", "benchmarks/accuracy", "concepts/tensor_cores"),
+        ("how_to/explain_differences", "benchmarks/accuracy", "how_to/diff"),
     ),
     "diff": _Command(
         "compare two files of tensors, tensor by tensor", ("how_to/diff",)

@@ -3,7 +3,7 @@
 The operands of such an instruction have a scale for each block of k, which the unit
 itself applies. All products of an instruction and the accumulator are one sum, as
 models.py has it; the scales decide with the elements what terms are aligned to. See
-:doc:`/concepts/tensor_cores` for sources.
+:doc:`/benchmarks/verification` for sources.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An instruction multiplies exactly and adds in groups of `depth` products. A grou
 NVIDIA's aligns its products and the accumulator to the greatest exponent among them,
 cuts each to `fraction` bits below it, adds what is left exactly, and rounds once. Its
 result is the accumulator of the next group. rounded.py has what rounds otherwise. See
-:doc:`/concepts/tensor_cores` for sources.
+:doc:`/benchmarks/verification` for sources.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def matmul(
     filled with zeros. A GEMM library that splits k among warps adds in another order.
     NaN results are 0x7FFFFFFF, or 0x7FFF in float16; in float64, where the bits of a
     NaN are not modeled, 0x7FF8000000000000. Nothing is reported as overflow or
-    invalid: the unit reports nothing. See :doc:`/concepts/tensor_cores` for how each
-    model was verified, and what is contested.
+    invalid: the unit reports nothing. See :doc:`/benchmarks/verification` for how
+    each model was verified, and for contested points.
 
     Blocks whose elements and scales one of the device's block-scaled instructions takes
     are multiplied by that: the scales take part in the alignment. Those of the tensors,

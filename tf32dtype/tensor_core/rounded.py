@@ -1,7 +1,7 @@
 """Instructions that round in other ways than NVIDIA's aligned sums: a row for each.
 
 AMD's matrix cores, the dot products of CPUs, and chains of fused multiply-adds. See
-:doc:`/concepts/tensor_cores` for sources.
+:doc:`/benchmarks/verification` for sources.
 """
 
 from __future__ import annotations
