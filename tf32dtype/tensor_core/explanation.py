@@ -79,7 +79,7 @@ def explain(
     In the column "exactly" the power of two is that of the product's two exponents; its
     significand is not normalized and is below 4. What is kept counts the group's unit,
     which lies F bits below the largest exponent. The steps come from the C that the
-    loops of `matmul` are tested against.
+    loops of `matmul` are tested against. See :doc:`/how_to/explain_differences`.
 
     Examples
     --------

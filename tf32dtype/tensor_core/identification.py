@@ -96,7 +96,8 @@ def identify(
     into three parts or more, and promotions within parts. Sums of parts are added in
     float32, to nearest, in ascending or descending order or pairwise; or equal parts
     and those that take turns are one chain in that order. c begins the sum or the first
-    part, or comes last. Narrower results are rounded to nearest in the end.
+    part, or comes last. Narrower results are rounded to nearest in the end. See
+    :doc:`/how_to/explain_differences`.
 
     Many hypotheses agree on small integers, on results of few bits, or where k is
     short: results tell more if exponents differ widely and k is long. Of results of 8
