@@ -223,7 +223,7 @@ DOCUMENTS = {
         "gpu_nvidia_h200": gpu_report.block,
         "gpu_nvidia_h100_80gb_hbm3": gpu_report.block,
     },
-    "docs/concepts/blocks.md": {
+    "docs/benchmarks/blocks.md": {
         "blocks_quality": blocks_quality.block,
         "blocks_speed": blocks_speed,
     },
@@ -248,7 +248,8 @@ DOCUMENTS = {
 }
 
 TABLES = {
-    "docs/concepts/blocks.md": blocks_tables.TABLES,
+    "docs/concepts/blocks.md": {"block_formats": blocks_tables.block_formats},
+    "docs/reference/block_formats.md": {"scale_formats": blocks_tables.scale_formats},
     "docs/reference/devices.md": tensor_core_tables.DEVICES,
     "docs/benchmarks/verification.md": tensor_core_tables.VERIFICATION,
 }

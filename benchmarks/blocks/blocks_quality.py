@@ -242,7 +242,7 @@ def measure(quick: bool) -> Report:
     }
 
 
-NORMAL = ("format", "bits a value",
+NORMAL = ("format", "bits per value",
           *(f"{figure}, {who}" for who in ("published", "its rule", "best")
             for figure in ("MSE", "SNR", "max")))  # fmt: skip
 FAILURES = ("case", "published", "its rule", "best", "minimum")

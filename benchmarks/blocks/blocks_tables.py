@@ -1,4 +1,4 @@
-"""Tables of docs/concepts/blocks.md: the block formats, and what scales are worth."""
+"""Tables of the block formats and of the values of scale codes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from accuracy import markdown
 from tf32dtype.blocks.formats import POWERS, formats
 from tf32dtype.blocks.formats import scale_formats as mantissas
 
-HEADER = ("format", "elements", "their M", "residuals", "block", "bits a value",
-          "scales", "rule")  # fmt: skip
-WHOLE = ("scale format", "code", "greatest code", "octaves of normal scales")
+HEADER = ("format", "element", "M", "residual", "block size", "bits per value",
+          "scale format", "default rule")  # fmt: skip
+WHOLE = ("scale format", "value of code c", "largest value", "binades of normal scales")
 
 
 def block_formats() -> str:
@@ -33,7 +33,7 @@ def block_formats() -> str:
 
 
 def scale_formats() -> str:
-    """Scales with a float32 a tensor: what a code is worth by itself."""
+    """A row for each scale format, without the factor `tensor_scale`."""
     rows = []
     for name, bits in mantissas.items():
         if name == POWERS:
@@ -45,7 +45,8 @@ def scale_formats() -> str:
             rows.append((f"`{name}`", code, "448 (0x7E)", "15"))
             continue
         fields = (1 << 8 - bits) - 1
-        code = f"b if f = 0, else ({one} + b) 2^(f - 1); f = c >> {bits}, b below"
+        low = f"f = c >> {bits}, b = the low {bits} bits"
+        code = f"b if f = 0, else ({one} + b) 2^(f - 1), with {low}"
         greatest = f"{2 * one - 1} 2^{fields - 1}"
         rows.append((f"`{name}`", code, greatest, str(fields)))
     return markdown(WHOLE, rows)
