@@ -17,7 +17,6 @@ import pyarrow.parquet as pq  # noqa: E402
 import tf32dtype as td  # noqa: E402
 from tests.reference.codec_arrays import all_items, values  # noqa: E402
 from tests.reference.formats import Format  # noqa: E402
-from tests.support import documents  # noqa: E402
 from tests.support.bits import ALL, array, items_of, name  # noqa: E402
 from tests.support.interpreters import run, run_code  # noqa: E402
 from tf32dtype.interop.arrow import NumberType, from_arrow, to_arrow  # noqa: E402
@@ -205,12 +204,6 @@ print(pq.read_table(sys.argv[1], use_threads=False)["x"].type)"""
         "[1.0, 2.0]",
         "extension<tf32dtype.bfloat16<NumberType>>",
     ]
-
-
-def test_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = {"np": np, "td": td}
-    documents.check_section(documents.FILES, "Arrow and Parquet", names)
 
 
 # -- pandas, polars ------------------------------------------------------------------

@@ -243,4 +243,4 @@ def test_the_guide(
     path = write(**{"blk.0.w": np.ones(3), "output.weight": (raw, KIND.Q8_0)})
     Path(path).rename(tmp_path / "model.gguf")
     monkeypatch.chdir(tmp_path)
-    documents.check_section(documents.FILES, "GGUF", {"np": np, "td": td})
+    documents.check_page(documents.GGUF, {})

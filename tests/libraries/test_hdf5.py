@@ -234,7 +234,7 @@ def test_netcdf(tmp_path: Path) -> None:
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     xarray.Dataset({"a": (("x", "y"), a)}).to_netcdf(path, engine="h5netcdf")
     assert td.hdf5.load(path, "a")["a"].tolist() == a.tolist()
-    # docs/how_to/files.md: how arrays of ours get in, and out.
+    # docs/how_to/hdf5.md: how arrays of ours get in, and out.
     with h5py.File(path, "r+") as file:
         td.hdf5.write(file, "b", a.astype(td.bfloat16))
     opened = xarray.open_dataset(path, engine="h5netcdf", phony_dims="sort")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
-from tests.support.documents import FILES, check_section
 
 h5py = pytest.importorskip("h5py")
 pytestmark = pytest.mark.once
@@ -109,12 +108,6 @@ def test_links(tmp_path: Path) -> None:
         file["elsewhere"] = h5py.ExternalLink("/etc/passwd", "/x")
         file["type"] = np.dtype("f4")
     assert list(td.hdf5.load(path)) == ["b", "g/h/a"]
-
-
-def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    w = np.arange(12).reshape(3, 4).astype(td.bfloat16)
-    check_section(FILES, "HDF5", {"np": np, "td": td, "w": w})
 
 
 # -- damaged and hostile ----------------------------------------------------

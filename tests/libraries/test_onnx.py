@@ -15,7 +15,6 @@ import ml_dtypes  # noqa: E402
 from onnx import TensorProto, numpy_helper  # noqa: E402
 
 import tf32dtype as td  # noqa: E402
-from tests.support import documents  # noqa: E402
 from tests.support.bits import ALL, items_of  # noqa: E402
 from tf32dtype._files.onnx import from_array, to_array  # noqa: E402
 
@@ -142,13 +141,6 @@ def test_a_whole_model(tmp_path: Path) -> None:
     model = onnx.load(tmp_path / "model.onnx")
     found = {t.name: to_array(t) for t in model.graph.initializer}
     np.testing.assert_array_equal(found["w"], weight)
-
-
-def test_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = onnx.helper.make_graph([], "g", [], [], [from_array(np.ones(3), "w")])
-    onnx.save(onnx.helper.make_model(graph), tmp_path / "model.onnx")
-    monkeypatch.chdir(tmp_path)
-    documents.check_section(documents.FILES, "ONNX", {"np": np, "td": td})
 
 
 HOSTILE = [

@@ -18,7 +18,6 @@ import pytest
 import tf32dtype as td
 from tests.reference.codec_arrays import all_items
 from tests.support.bits import ALL, array, name
-from tests.support.documents import FILES, check_section
 from tests.support.paths import ROOT
 
 zarr = pytest.importorskip("zarr", minversion="3.1")
@@ -392,13 +391,6 @@ def test_zarr_finds_the_formats_by_itself(tmp_path: Path) -> None:
     assert run(code + OPENS.format(path=str(tmp_path))) == "[2, 4, 15] float4_e2m1fn"
     code = "import zarr; print(zarr.create_array({}, shape=2, dtype='bfloat16').dtype)"
     assert run(code) == "bfloat16"
-
-
-def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"np": np, "td": td}
-    check_section(FILES, "Zarr", names)
-    assert len(names["packed"].store._store_dict["c/0"].to_bytes()) == 50
 
 
 # -- libraries that write by zarr -------------------------------------------

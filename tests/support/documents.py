@@ -11,11 +11,12 @@ DOCS = ROOT / "docs"
 HOW_TO, REFERENCE = DOCS / "how_to", DOCS / "reference"
 DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 README, NUMPY = ROOT / "README.md", REFERENCE / "numpy.md"
-FILES, FORMATS = HOW_TO / "files.md", DOCS / "concepts" / "formats.md"
+GGUF, FORMATS = HOW_TO / "gguf.md", DOCS / "concepts" / "formats.md"
 COMMAND, ML_DTYPES = REFERENCE / "command.md", HOW_TO / "from_ml_dtypes.md"
 #: Each is for one library: tests/docs/test_recipes.py runs them.
 RECIPES = [
-    HOW_TO / f"{name}.md" for name in "hdf5 jax onnx safetensors torch zarr".split()
+    HOW_TO / f"{name}.md"
+    for name in "arrow hdf5 jax onnx safetensors torch zarr".split()
 ]
 
 
@@ -73,9 +74,9 @@ CLASSES = ["DTypePromotionError", "OverflowError", "BufferError", "AssertionErro
 CLASSES += ["TypeError", "ValueError", "Exception"]
 
 
-def check_section(path, title, names):
-    """Run all blocks of a section."""
-    found = blocks_of(section(path, title), "python")
+def check_page(path, names):
+    """Run all blocks of a page."""
+    found = blocks(path, "python")
     assert found
     for block in found:
         check_block(block, names)

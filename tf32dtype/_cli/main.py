@@ -39,7 +39,7 @@ _COMMANDS = {
     ),
     "inspect": _Command(
         "show the bits of numbers, or summarize a file",
-        ("how_to/terminal", "how_to/files"),
+        ("how_to/terminal", "how_to/read_checkpoint"),
     ),
     "sizes": _Command(
         "compute the bytes of so many values in every format",
@@ -52,7 +52,9 @@ _COMMANDS = {
     "diff": _Command(
         "compare two files of tensors, tensor by tensor", ("how_to/diff",)
     ),
-    "convert": _Command("convert a checkpoint to another format", ("how_to/files",)),
+    "convert": _Command(
+        "convert a checkpoint to another format", ("how_to/convert_checkpoint",)
+    ),
     "report": _Command(
         "measure what each line would lose in each precision",
         ("how_to/report",),
