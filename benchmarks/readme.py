@@ -215,7 +215,7 @@ DOCUMENTS = {
         "tensor_core": tensor_cores,
         "matrix_units": tensor_cores,
     },
-    "docs/how_to/blocks_training.md": {"block_training": training},
+    "docs/benchmarks/block_training.md": {"block_training": training},
     "docs/benchmarks/gpu.md": {
         "gpu_ksplit": gpu_chunks,
         "gpu_bounds": gpu_bounds,
