@@ -17,7 +17,7 @@ PAGES = {
     "benchmarks/accuracy": "Accuracy of reduced precision",
     "concepts/blocks": "Block formats: TCFP, OCP MX and NVFP4",
     "concepts/formats": "Number formats",
-    "how_to/arithmetic": "NumPy arithmetic in reduced precision",
+    "how_to/arithmetic": "Run NumPy arithmetic in reduced precision",
     "how_to/blas": "BLAS calls in reduced precision",
     "how_to/convert_checkpoint": "Convert a checkpoint",
     "how_to/diff": "Compare two files of tensors",

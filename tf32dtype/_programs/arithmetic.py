@@ -84,7 +84,7 @@ class arithmetic(Scope):
     Inside, every ufunc of NumPy rounds the float32 numbers it reads to the format, and
     those it makes, once, to nearest, ties to even. They stay arrays of float32. So does
     what NumPy computes by ufuncs: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
-    See :doc:`/how_to/arithmetic` for what is not reached.
+    See :doc:`/reference/arithmetic` for functions that do not round.
 
     The scope is the process's: ufuncs have one set of loops, so the scope affects all
     threads.
@@ -185,7 +185,7 @@ class arithmetic(Scope):
     def call_sites() -> list[dict[str, Any]]:
         """Return the measurements of the last scope with `watch`, by call site.
 
-        Each is a dictionary, whose entries :doc:`/how_to/arithmetic` explains.
+        Each is a dictionary, whose entries :doc:`/reference/arithmetic` explains.
         """
         return _core.arithmetic_call_sites()
 
