@@ -18,7 +18,7 @@ PAGES = {
     "concepts/blocks": "Block formats: TCFP, OCP MX and NVFP4",
     "concepts/formats": "Number formats",
     "how_to/arithmetic": "Run NumPy arithmetic in reduced precision",
-    "how_to/blas": "BLAS calls in reduced precision",
+    "how_to/blas": "Run Octave, R or SciPy in reduced precision",
     "how_to/convert_checkpoint": "Convert a checkpoint",
     "how_to/diff": "Compare two files of tensors",
     "how_to/explain_differences": "Explain why two GPUs differ",

@@ -2,7 +2,7 @@
  * BLAS, and tells at its end what they came to.
  *
  * TF32DTYPE_MATMUL_PRECISION names the precision, TF32DTYPE_BLAS what goes with it:
- * words of docs/how_to/blas.md with commas between. */
+ * options of docs/reference/configuration.md with commas between. */
 #define _GNU_SOURCE /* program_invocation_short_name */
 
 #include <errno.h>
