@@ -27,7 +27,7 @@ PAGES = {
     "how_to/read_checkpoint": "Read a checkpoint",
     "how_to/report": "Find the lines that lose accuracy",
     "how_to/terminal": "Inspect numbers in the terminal",
-    "how_to/tune": "Find the lowest sufficient precision",
+    "how_to/tune": "Search the lowest precision that keeps the answer",
     "reference/command": "Command line",
 }
 
