@@ -8,7 +8,7 @@
 #include "matmul/precisions.h"
 
 /* Writes C = A @ B for `count` times one m x k and one k x n matrix. The contract's order
- * (docs/how_to/precision.md, "The order of the sums"):
+ * (docs/concepts/accumulation.md):
  *
  *   1. products are exact;
  *   2. they are summed by float32 fused multiply-adds over each 256 consecutive k, from

@@ -24,7 +24,7 @@ struct tf_precision {
     int silent;    /* no flags are raised */
 };
 
-/* docs/how_to/precision.md, "The precisions". */
+/* docs/reference/precision.md, "The precisions". */
 struct tf_precision_row {
     const char *preset, *name; /* the long name (JAX's), the short one */
     int format;       /* what operands are rounded to: a format, TF_FLOAT16, TF_FLOAT32 */

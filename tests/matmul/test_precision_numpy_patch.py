@@ -33,7 +33,7 @@ from tests.ufuncs import numpy_surface
 from tf32dtype import _core
 from tf32dtype._matmul.precisions import PRECISIONS
 
-DOCUMENT = ROOT / "docs" / "how_to" / "precision.md"
+DOCUMENT = ROOT / "docs" / "reference" / "precision.md"
 
 pytestmark = [
     pytest.mark.usefixtures("own_numpy"),

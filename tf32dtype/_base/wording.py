@@ -23,7 +23,7 @@ PAGES = {
     "how_to/diff": "Compare two files of tensors",
     "how_to/explain_differences": "Explain why two GPUs differ",
     "how_to/files": "Read and write model and array files",
-    "how_to/precision": "Matrix multiplication in reduced precision",
+    "how_to/precision": "Run float32 matrix multiplications in reduced precision",
     "how_to/read_checkpoint": "Read a checkpoint",
     "how_to/report": "Find the lines that lose accuracy",
     "how_to/terminal": "Inspect numbers in the terminal",

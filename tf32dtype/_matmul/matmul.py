@@ -134,7 +134,7 @@ def matmul(
     -----
     Floating-point errors are reported as NumPy does (`numpy.errstate`): overflow for
     an Inf in the result whose row and column are finite, invalid for a NaN whose row
-    and column hold none. See :doc:`/how_to/precision` for the order of the sums.
+    and column hold none. See :doc:`/concepts/accumulation` for the order of the sums.
 
     Examples
     --------

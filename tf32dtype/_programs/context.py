@@ -117,8 +117,8 @@ class matmul_precision(Scope):
     `numpy.dot`, `numpy.inner`, `numpy.vdot`, and what NumPy computes by them
     (`numpy.tensordot`, `numpy.linalg.multi_dot`, ``numpy.einsum(..., optimize=True)``,
     ...) round the operands as told and sum in float32 in a fixed order. The bits are
-    the same on every machine. See :doc:`/how_to/precision` for what is reached, and how
-    the sums are ordered.
+    the same on every machine. See :doc:`/reference/precision` for the functions, and
+    :doc:`/concepts/accumulation` for the order of the sums.
 
     Parameters
     ----------

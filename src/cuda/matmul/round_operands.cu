@@ -6,7 +6,7 @@
  * one than that rounds. float32's own division has steps that flush. */
 inline float quotient(float x, float y) { return (float)((double)x / (double)y); }
 
-/* What numbers are divided by before they are rounded: see docs/how_to/precision.md. */
+/* What numbers are divided by before they are rounded: see docs/reference/precision.md. */
 inline float scale_of(uint32_t greatest)
 {
     const struct tf_format f = FORMAT;

@@ -117,7 +117,7 @@ int tf_blas_take_apart(const struct tf_blas_name *name,
                        void *context);
 
 /* Computes a product. The sums A B are tf_matmul's bits, of float64 and complex operands
- * as docs/how_to/precision.md has it; then alpha times them, and beta C, in C's own type:
+ * as docs/reference/precision.md has it; then alpha times them, and beta C, in C's own type:
  * blas_update.h has each rounding. Operands count as read before C is written, also where
  * C overlaps them, as of trmm it does; of a triangular operand blas_multiply.h says what
  * the zeros beside the triangle do not do. Flags are raised as tf_matmul raises them. It

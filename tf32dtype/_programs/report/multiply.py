@@ -37,7 +37,7 @@ def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost, Lost]:
     way : Way
         The way. Operands of 64 bits are rounded to float32 first, but for block
         formats, and of complex numbers four real products are made, as
-        :doc:`/how_to/precision` says.
+        :doc:`/reference/precision` says.
     a, b : numpy.ndarray
         (r, k) and (k, c), of float32, float64, complex64 or complex128.
 

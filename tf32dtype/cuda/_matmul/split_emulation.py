@@ -1,6 +1,6 @@
 """float32 products by tensor cores: operands rounded, or split in parts.
 
-The precisions are those of :doc:`/how_to/precision`; what is said there of rounding,
+The precisions are those of :doc:`/reference/precision`; what is said there of rounding,
 scales, Inf and NaN holds here. No floating-point errors are reported.
 
 The sums are the device's own, by cuBLAS; but tensor cores cut what they add, and

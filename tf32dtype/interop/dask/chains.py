@@ -1,9 +1,9 @@
 """Sums over k whose bits do not depend on chunks.
 
-They have one order (:doc:`/how_to/precision`): chains of so many consecutive k, which
-are added one after the other. So a chunk along k holds whole chains, and each tile of
-the result passes from chunk to chunk of k, which adds its chains to it, in float32.
-Tiles are computed side by side.
+They have one order (:doc:`/concepts/accumulation`): chains of so many consecutive k,
+which are added one after the other. So a chunk along k holds whole chains, and each
+tile of the result passes from chunk to chunk of k, which adds its chains to it, in
+float32. Tiles are computed side by side.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def _answered(function: Function, own: Function, a: Any, b: Any, *axes: Any) -> 
 
 
 def _obeys(settings: Settings, a: Any, b: Any, common: np.dtype[Any]) -> bool:
-    """Whether a product obeys the scope that is open (:doc:`/how_to/precision`)."""
+    """Whether a product obeys the scope that is open (:doc:`/reference/precision`)."""
     if settings.plan is not None or min(a.ndim, b.ndim) == 0:
         return False
     is_dot = a.ndim == b.ndim == 1
