@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "f67596f9ad6b268aeea381ca49a4a41039af2bda4d0b5afc74cc0f67f6655877",
+digest: "5410c85f5e03915d732f7bdf27ab7db19fc55c84ad215c593ee60dd26a457c93",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
