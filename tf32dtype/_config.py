@@ -1,4 +1,4 @@
-"""What this build is, and what the machine would allow."""
+"""The configuration of this build and the instruction sets of this machine."""
 
 import platform
 from typing import Any, Literal, overload
@@ -26,24 +26,26 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     -------
     dict or None
         With ``mode="dicts"``: the versions of the package, of Python and of NumPy; the
-        instruction sets that this build has, that the CPU runs, and the one in use;
-        whether calls of a BLAS can be intercepted. Otherwise None.
+        instruction sets that this build contains, those that the CPU supports, and the
+        one in use; whether calls of a BLAS library can be intercepted. With
+        ``mode="stdout"``: None.
 
     Raises
     ------
     ValueError
-        If `mode` is neither.
+        If `mode` is neither "stdout" nor "dicts".
 
     See Also
     --------
-    numpy.show_config : The same of NumPy.
+    numpy.show_config : Show the configuration of NumPy.
 
     Notes
     -----
-    ``pip install .`` compiles the kernels for the best instruction set of the machine
-    on which it runs, and for the baseline, which every machine has. On a machine with
-    a better set, the package works and says here how to build for that set. Wheels
-    have all sets. The results do not depend on the set, only the speed does.
+    ``pip install .`` compiles the kernels twice: for the best instruction set of the
+    machine on which it runs, and for the baseline, which every machine supports. The
+    package also works on a machine with a better set. This function then prints how to
+    build for that set. Wheels contain all sets. The set affects only the speed, never
+    the results.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arrays of every format in HDF5 files, by h5py.
+"""Read and write arrays of every format in HDF5 files, by h5py.
 
 >>> import numpy as np, tf32dtype as td
 >>> td.hdf5.save("a.h5", {"layer/w": np.ones(3, td.float8_e4m3fn)})

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files, of every dtype that these have.
+"""Read and write safetensors files, with every dtype that they support.
 
 >>> import numpy as np, tf32dtype as td
 >>> td.safetensors.save("a.safetensors", {"w": np.ones(3, td.float8_e4m3fn)})

@@ -1,4 +1,4 @@
-"""Arrays in `.npy` and `.npz` files that keep their format's name."""
+"""Read and write `.npy` and `.npz` files that keep the name of a format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .npy import Form
 
     Path: TypeAlias = str | os.PathLike[str]
-    #: What a file holds, or a member of an archive.
+    #: The content of a file, or of a member of an archive.
     Held: TypeAlias = NDArray[Any] | Scaled
 
 HEADERS = get_args(Header)
@@ -45,32 +45,34 @@ def save(
     Parameters
     ----------
     file : path or binary file object
-        `.npy` is appended to a path that does not end so. A file that is there stays
-        as it was if this raises.
+        `.npy` is appended to a path that does not end with it. If this function
+        raises, an existing file stays as it was.
     arr : array_like, BlockArray or TileArray
-        Arrays of this package's formats, `ml_dtypes` arrays of a format known here,
-        structured arrays with fields of these, arrays of NumPy's own dtypes, which are
-        written as `np.save` writes them; arrays of blocks as the bytes of their buffer.
+        Arrays of this package's formats, `ml_dtypes` arrays of one of these formats,
+        and structured arrays with fields of these formats. Arrays of NumPy's own dtypes
+        are written as `np.save` writes them. Arrays of blocks are written as the bytes
+        of their buffer.
     header : {"bits", "names"}, optional
-        How the file says the format; `load` reads both. None: "bits", but "names" for
-        structured arrays, whose fields "bits" cannot tell apart.
+        How the file names the format; `load` reads both. None: "bits", but "names" for
+        structured arrays, because "bits" cannot name the formats of several fields.
 
-        - "bits": the numbers are unsigned integers to all readers of `.npy` files, with
-          or without this package. The name is a comment.
-        - "names": the name stands where NumPy's dtypes have theirs, so that `np.load`
-          too, with `mmap_mode` or without, gives the array back under its dtype once
-          `tf32dtype` is imported (under that of `ml_dtypes` if that is imported too:
-          see `names`). NumPy without either package refuses the file, as do most
-          readers that are not NumPy, and with `ml_dtypes` alone it refuses tf32.
+        - "bits": all readers of `.npy` files see unsigned integers, with or without
+          this package. The name is a comment in the header.
+        - "names": the name is stored in the place of a NumPy dtype. Once `tf32dtype` is
+          imported, `np.load` also returns the array with its dtype, with `mmap_mode` or
+          without. If `ml_dtypes` is imported too, the dtype is that of `ml_dtypes` (see
+          `names`). NumPy without either package refuses the file, as do most readers
+          other than NumPy. With only `ml_dtypes`, NumPy refuses tf32.
 
     Raises
     ------
     TypeError
-        For what a `.npy` file would not give back: masked arrays, arrays of tiles,
-        custom dtypes of other packages, structured arrays with ``header="bits"``.
+        For arrays that a `.npy` file cannot restore: masked arrays, custom dtypes of
+        other packages, structured arrays with ``header="bits"``.
     ValueError
-        For arrays of Python objects; for an unknown header, and one longer than readers
-        take; for a name of another kind of file, such as `a.safetensors`.
+        For arrays of Python objects; for an unknown `header`; for a file header that is
+        longer than readers accept; for a name of another kind of file, such as
+        `a.safetensors`.
 
     See Also
     --------
@@ -78,7 +80,7 @@ def save(
 
     Notes
     -----
-    Numbers are little-endian, unused bits zero.
+    Values are little-endian; unused bits are zero.
 
     Examples
     --------
@@ -105,8 +107,8 @@ def savez(
     Parameters
     ----------
     file : path or binary file object
-        `.npz` is appended to a path that does not end so. A file that is there stays
-        as it was if this raises.
+        `.npz` is appended to a path that does not end with it. If this function
+        raises, an existing file stays as it was.
     *args : array_like, BlockArray or TileArray
         Arrays as for `save`, stored under `arr_0`, `arr_1` and so on, as `np.savez`
         does.
@@ -159,20 +161,21 @@ def load(
     mmap_mode: Literal["r", "r+", "c"] | None = None,
     dtype: object = None,
 ) -> Held | Archive:
-    """Read what `save`, `savez` or NumPy wrote.
+    """Read a `.npy` or `.npz` file that this package or NumPy wrote.
 
     Parameters
     ----------
     file : path or binary file object
         A `.npy` or `.npz` file; a file object must support `seek`.
     mmap_mode : {None, "r", "r+", "c"}, optional
-        Map a `.npy` file into memory instead of reading it, as `np.load` does: read it
-        alone, write to it too, or keep what is written in memory.
+        Map a `.npy` file into memory instead of reading it, as `np.load` does. "r" maps
+        it read-only, "r+" for reading and writing. With "c", changes stay in memory.
     dtype : dtype or str, optional
-        The format of items that `np.save` wrote without a type, as it does with arrays
-        of ml_dtypes (``V1``, ``V2``, ``V4``). None: the one that a JSON file next to
-        it names, ``a.npy.json`` or ``a.json`` with ``{"dtype": "bfloat16"}``, and of an
-        archive ``{"name": "bfloat16"}``. Items that have a type keep it.
+        The format of elements that `np.save` wrote without a type, as it does for
+        arrays of ml_dtypes (``V1``, ``V2``, ``V4``). None: the format that a JSON file
+        next to `file` names. That file is ``a.npy.json`` or ``a.json`` and contains
+        ``{"dtype": "bfloat16"}``, or ``{"name": "bfloat16"}`` for an archive. Elements
+        that have a type keep it.
 
     Returns
     -------
@@ -184,11 +187,11 @@ def load(
     ------
     ValueError
         If the file is of another kind (a pickle, safetensors, HDF5, GGUF, text, ...),
-        which the error names; if it is damaged, cut short or would need pickle; if it
-        names a format that is not known, or whose items are of another size than the
-        file's; if what it says of blocks makes no array of them. For another
-        `mmap_mode`: "w+", which makes a new file, is for `np.lib.format.open_memmap`.
-        If `dtype` names no format of the size of the items without a type.
+        which the error names. If the file is damaged, truncated or would need pickle.
+        If the file names an unknown format, or one whose elements have another size
+        than those of the file. If its description of blocks is not valid. For another
+        `mmap_mode`; to make a new file with "w+", use `np.lib.format.open_memmap`. If
+        `dtype` is not a format of the size of the elements without a type.
     EOFError
         If the file is empty.
     OSError
@@ -206,7 +209,7 @@ def load(
 
 
 def _begin(stream: IO[bytes], name: str) -> Form | None:
-    """What a file says of its format; the stream is left where it was."""
+    """Return the format that a file names; restore the position of the stream."""
     if not hasattr(stream, "seek"):
         raise TypeError(f"file must be a path or a binary file; got {brief(stream)}")
     start = stream.tell()
@@ -227,7 +230,7 @@ def _load(
     mmap_mode: Any,
     given: str | None,
 ) -> Held | Archive:
-    """What a file holds, once its header is known to be sound."""
+    """Return the content of a file after checking its header."""
     form = _begin(stream, name)
     file_kinds.check_npy(stream, name)
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
@@ -242,10 +245,10 @@ def _load(
 
 
 class Archive(NamedTensors["Held"]):
-    """The arrays of an `.npz` file by name, each read when it is asked for.
+    """The arrays of an `.npz` file by name, each read on access.
 
-    Returned by `load`. Close it, or use it in a `with` statement, to close the
-    file. `files` lists the names.
+    `load` returns it. Close it, or use it in a `with` statement, to close the file.
+    `files` lists the names.
     """
 
     def __init__(
@@ -285,23 +288,23 @@ class Archive(NamedTensors["Held"]):
 
 
 class Outline(NamedTuple):
-    """An array that has not been read."""
+    """The facts of an array that has not been read."""
 
-    #: None: an array of blocks
+    #: the dtype; None for an array of blocks
     dtype: np.dtype[Any] | None
-    #: name of the format
+    #: the name of the format
     label: str
     shape: tuple[int, ...]
     nbytes: int
 
 
 def outline(archive: Archive, name: str) -> Outline | None:
-    """What the header of a member says; None: the member is no array.
+    """Return the facts in the header of a member, or None if it is not an array.
 
     Raises
     ------
     ValueError
-        If it is damaged.
+        If the header is damaged.
     """
     zipped, member = archive._member(name)
     named = f"{name} in {archive._name}"
@@ -351,7 +354,7 @@ def _save_archive(
 
 
 def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
-    """A stream to write to; a path's file is replaced as a whole."""
+    """Return a stream to write to; the file of a path is replaced as a whole."""
     if not isinstance(file, str | os.PathLike):
         return nullcontext(file)
     path = os.fspath(file)
@@ -362,7 +365,7 @@ def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[by
 def _storable(
     arr: ArrayLike | Scaled, header: Header | None
 ) -> tuple[NDArray[Any] | Scaled, Header | None]:
-    """What is written: blocks, our dtypes, or NumPy's own, which take no header."""
+    """Return the array to write and the header to use; None for NumPy's own dtypes."""
     if header is not None and not (isinstance(header, str) and header in HEADERS):
         raise ValueError(
             one_of("header", header, ("bits", "names"))
@@ -397,12 +400,12 @@ def _storable(
             f"header='bits' cannot name the formats of the fields in {dtype}. Use"
             " header='names'"
         )
-    npy.preamble(array, header)  # whether there is one
+    npy.preamble(array, header)  # raises if the header would be too long
     return array, header
 
 
 def _items(dtype: np.dtype[Any]) -> Iterator[np.dtype[Any]]:
-    """The dtypes of all fields, which are this one if it is not structured."""
+    """Yield the dtypes of all fields, or the dtype itself if it has no fields."""
     if dtype.subdtype is not None:
         yield from _items(dtype.subdtype[0])
     elif dtype.names is not None:

@@ -1,4 +1,4 @@
-"""What a file is that holds no arrays as `td.load` reads them, and what reads it."""
+"""Recognize files that `td.load` does not read, and name what reads them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from numpy.lib.npyio import NpzFile
 
-HEAD_BYTES = 512  # of a file, which tell what it is
+HEAD_BYTES = 512  # read from the start of a file to find its kind
 _ZIP = b"PK\3\4", b"PK\5\6"  # with members, and without
 
-#: What is read whatever the file's size: bytes.
+#: A size in bytes that is accepted whatever the size of the file.
 _SMALL = 1 << 30
-#: No file of deflate holds more bytes to a byte.
+#: The largest compression ratio of deflate.
 _MOST_COMPRESSION = 1032
 
 _RUNS = " reads the file and runs its code, so use it only for trusted files"
 
-#: By the bytes that begin it: what a file is, and what to do.
+#: The first bytes of a file, with its kind and advice on how to read it.
 _KINDS = (
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "use td.hdf5.load"),
     (b"GGUF", "a GGUF file", "use td.interop.gguf.load"),
@@ -43,10 +43,10 @@ _KINDS = (
     ),
     *((bytes((0x80, i)), "a pickle", "pickle.load" + _RUNS) for i in range(2, 6)),
 )
-#: What follows the version in a model: producer, graph or operators.
+#: The tags of fields that follow the version in a model: producer, graph or operators.
 _ONNX_FIELDS = (b"\x12", b"\x3a", b"\x42")
 
-#: By the end of a name: what such a file is, and what writes it.
+#: The kind of a file by the suffix of its name, and what writes it.
 _SUFFIXES = {
     ".npy": ("a .npy file", "td.save(file, a)"),
     ".npz": ("an .npz file", "td.savez(file, name=a)"),
@@ -74,11 +74,11 @@ def check_name(path: str, writer: str, *own: str) -> None:
     Parameters
     ----------
     path : str
-        Of the file to be written.
+        The path of the file to be written.
     writer : str
-        The function that is to write it, for the error.
+        The name of the writing function, for the error.
     *own : str
-        The ends of names of its own files.
+        The suffixes of the files that it writes.
     """
     suffix = next((x for x in _SUFFIXES if path.lower().endswith(x)), None)
     if suffix is not None and suffix not in own:
@@ -89,21 +89,21 @@ def check_name(path: str, writer: str, *own: str) -> None:
 
 
 def check(head: bytes, name: str) -> None:
-    """Raise the error that is due unless a file begins as `.npy` or `.npz` does.
+    """Raise an error unless a file begins as `.npy` or `.npz` files do.
 
     Parameters
     ----------
     head : bytes
-        The first `HEAD_BYTES` of the file, or all if it is shorter.
+        The first `HEAD_BYTES` of the file, or all bytes of a shorter file.
     name : str
         The file's name, for the error.
 
     Raises
     ------
     EOFError
-        If it is empty.
+        If the file is empty.
     ValueError
-        If it is something else; the error says what, and what reads it.
+        If the file is of another kind; the error names the kind and what reads it.
     """
     if is_numpy(head):
         return
@@ -114,17 +114,19 @@ def check(head: bytes, name: str) -> None:
 
 
 def is_npy(head: bytes) -> bool:
-    """Whether a file that begins so may be `.npy`."""
+    """Return whether a file with these first bytes may be `.npy`."""
     return head.startswith(np.lib.format.MAGIC_PREFIX)
 
 
 def is_numpy(head: bytes) -> bool:
-    """Whether a file that begins so may be `.npy` or `.npz`."""
+    """Return whether a file with these first bytes may be `.npy` or `.npz`."""
     return head.startswith((np.lib.format.MAGIC_PREFIX, *_ZIP))
 
 
 def kind(head: bytes) -> tuple[str, str]:
-    """What a file is that begins so, and what reads it: not `.npy`, `.npz`, or empty.
+    """Return the kind of a file with these first bytes, and what reads it.
+
+    The file is neither `.npy` nor `.npz`, and not empty.
 
     Parameters
     ----------
@@ -133,7 +135,7 @@ def kind(head: bytes) -> tuple[str, str]:
     """
     if known := _by_magic(head):
         return known
-    # No text: eight letters are a larger number.
+    # This is not a text file, whose first eight letters would be a larger number.
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 48:
         return "a safetensors file", "use td.safetensors.load"
     if head[:1] == b"\x08" and head[1:2] < b"\x20" and head[2:3] in _ONNX_FIELDS:
@@ -148,12 +150,12 @@ def kind(head: bytes) -> tuple[str, str]:
 
 
 def foreign(stream: IO[bytes]) -> tuple[str, str] | None:
-    """Return what a file is, and what reads it, if its first bytes tell; else None.
+    """Return the kind of a file by its first bytes and what reads it, or None.
 
     Parameters
     ----------
     stream : binary file object
-        Of the whole file; it is left at its start.
+        The whole file; its position is set to the start.
     """
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
@@ -169,12 +171,12 @@ def foreign(stream: IO[bytes]) -> tuple[str, str] | None:
 
 
 def _by_magic(head: bytes) -> tuple[str, str] | None:
-    """The entry of `_KINDS` for a file that begins so."""
+    """Return the entry of `_KINDS` for a file with these first bytes, or None."""
     return next((entry[1:] for entry in _KINDS if head.startswith(entry[0])), None)
 
 
 def check_members(npz: NpzFile, name: str) -> None:
-    """Close an archive that PyTorch reads, not NumPy, and raise a ValueError."""
+    """Close an archive that PyTorch wrote, and raise a ValueError."""
     if any(member.endswith("/data.pkl") for member in npz.files):
         npz.close()
         raise ValueError(
@@ -186,16 +188,17 @@ def check_members(npz: NpzFile, name: str) -> None:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Make one ValueError, which names the file, of all that its content may raise.
+    """Turn every error that the content of a file may raise into a ValueError.
 
-    Errors of reading it (no such file, no right, no memory) and of arguments stay.
+    The ValueError names the file. Errors of reading (missing file, missing permission,
+    too little memory) and of arguments stay as they are.
     """
     try:
         yield
     except (TypeError, MemoryError):
         raise
     except OSError as error:
-        if error.errno not in (None, errno.EINVAL):  # these a damaged archive raises
+        if error.errno not in (None, errno.EINVAL):  # a damaged archive raises these
             raise
         raise ValueError(f"{name} cannot be read: {error}") from error
     except (ValueError, EOFError) as error:
@@ -215,18 +218,19 @@ def _is_of_zip(error: Exception) -> bool:
 
 
 def check_npy(stream: IO[bytes], name: str, size: int | None = None) -> None:
-    """Raise a ValueError if a `.npy` file has not what its header announces.
+    """Raise a ValueError if a `.npy` file is shorter than its header announces.
 
-    NumPy allocates what is announced. A file that is no `.npy` passes.
+    NumPy allocates as many bytes as the header announces. Files of other kinds pass.
 
     Parameters
     ----------
     stream : binary file object
-        Where the file begins; it is left there.
+        The file, at its start; its position is restored.
     name : str
-        For the error.
+        The name of the file, for the error.
     size : int, optional
-        Bytes of the file, if the stream had to be read for that.
+        The size of the file in bytes. Give it if finding the end of the stream would
+        require reading it.
     """
     start = stream.tell()
     magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
@@ -235,7 +239,7 @@ def check_npy(stream: IO[bytes], name: str, size: int | None = None) -> None:
         return
     try:
         dtype, shape = header(stream)
-    except Exception as error:  # whatever the bytes make of NumPy's parser
+    except Exception as error:  # NumPy's parser may raise anything
         raise ValueError(f"{name} does not have a valid header: {error}") from None
     if dtype.hasobject:
         raise ValueError(
@@ -258,12 +262,12 @@ def check_npy(stream: IO[bytes], name: str, size: int | None = None) -> None:
 
 
 def check_member(archive: ZipFile, member: str, name: str) -> None:
-    """As `check_npy`, of a member of an archive."""
+    """Check a member of an archive as `check_npy` checks a file."""
     info = archive.getinfo(member)
     assert archive.fp is not None  # it is open
     whole = archive.fp.seek(0, io.SEEK_END)
     packed = min(info.compress_size, whole)
-    # The sizes are but what the archive says.
+    # The sizes in the archive may be wrong, so they are limited by its real size.
     most = {0: packed, 8: _MOST_COMPRESSION * packed}.get(
         info.compress_type, info.file_size
     )
@@ -272,12 +276,12 @@ def check_member(archive: ZipFile, member: str, name: str) -> None:
 
 
 def is_absurd(announced: int, there: int) -> bool:
-    """Whether a file of so many bytes announces far more than it can hold."""
+    """Return whether a file of `there` bytes announces far more than it can hold."""
     return announced > max(_SMALL, _MOST_COMPRESSION * there)
 
 
 def header(stream: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Dtype and shape that a `.npy` file says; the stream is at its begin."""
+    """Return dtype and shape from the header of a `.npy` file, read from its start."""
     major, _ = np.lib.format.read_magic(stream)
     read = (
         np.lib.format.read_array_header_1_0
@@ -289,7 +293,7 @@ def header(stream: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def _left(stream: IO[bytes]) -> int:
-    """Bytes from here to the end."""
+    """Return the number of bytes from the position of a stream to its end."""
     here = stream.tell()
     end = stream.seek(0, io.SEEK_END)
     stream.seek(here)
@@ -297,6 +301,6 @@ def _left(stream: IO[bytes]) -> int:
 
 
 def name_of(file: Any) -> str:
-    """How an error calls a file."""
+    """Return the name of a file for errors."""
     name = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     return os.fspath(name) if isinstance(name, str | os.PathLike) else "the file"

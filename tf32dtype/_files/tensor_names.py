@@ -1,4 +1,4 @@
-"""Tensors of a file by their names."""
+"""Mappings from names to the tensors of a file, and patterns of names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Value = TypeVar("_Value")
 class NamedTensors(Mapping[str, _Value]):
     """The tensors of an open file by name; a context that closes it."""
 
-    #: in the file's order
+    #: the names in the order of the file
     _names: Collection[str]
 
     def __contains__(self, name: object) -> bool:
@@ -42,7 +42,7 @@ class NamedTensors(Mapping[str, _Value]):
 
 
 class UnknownTensor(KeyError):
-    """A name that no tensor has."""
+    """The error for a name that no tensor has."""
 
     def __init__(self, name: object, known: Collection[str], path: str) -> None:
         first = ", ".join(map(brief, [*known][:_FIRST]))
@@ -57,23 +57,23 @@ class UnknownTensor(KeyError):
 def select(
     names: str | Iterable[str] | None, known: Collection[str], path: str
 ) -> list[str]:
-    """Names of tensors, of which some are patterns as in file names.
+    """Return the names of the tensors that some names or patterns select.
 
     Parameters
     ----------
     names : str or iterable of str, optional
-        All by default.
+        Names, or patterns as in file names: "layer.*". None: all tensors.
     known : collection of str
-        Those that the file has.
+        The names of all tensors of the file.
     path : str
-        The file, for the error.
+        The path of the file, for the error.
 
     Raises
     ------
     KeyError
-        For a name that is no tensor's, and a pattern of none; it offers those near.
+        For a name or pattern that matches no tensor; the error suggests similar names.
     TypeError
-        For what is no name.
+        If a name is not a string.
     """
     if names is None:
         return list(known)

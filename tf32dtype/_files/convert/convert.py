@@ -1,4 +1,4 @@
-"""The conversion itself: each tensor read, converted, written and noted."""
+"""The conversion: read, convert and write each tensor, and note it in the journal."""
 
 from __future__ import annotations
 
@@ -34,31 +34,32 @@ from .plan import (
 from .quantization_config import quantization_config
 from .targets import PIECE, Scaled, Target, numbers
 
-#: What a run loses at most that is killed: bytes written before they are noted.
+#: The bytes written between two notes in the journal: a killed run loses at most these.
 _SYNC = 1 << 26
 
-#: A bar for so many steps, by what is done: yields what advances it.
+#: A progress bar, given a label and the number of steps. As a context it yields the
+#: function that advances the bar.
 Progress = Callable[[str, int], Any]
 
 
 @dataclass
 class Result:
-    """What a conversion came to."""
+    """The result of a conversion."""
 
     outputs: list[str]
     bytes_in: int = 0
     bytes_out: int = 0
-    #: of each converted tensor, in the input's order
+    #: the record of each converted tensor, in the input's order
     records: list[dict[str, Any]] = field(default_factory=list)
-    #: names of tensors that are as they were
+    #: the names of unchanged tensors
     kept: list[str] = field(default_factory=list)
-    #: those of them that were to be converted, and why they are not
+    #: the unchanged tensors that were to be converted, with the reasons
     failed: dict[str, str] = field(default_factory=dict)
-    #: those of them that are left out by default, and the parts of a model they are
+    #: the unchanged tensors that are left out by default, with their parts of a model
     left_out: dict[str, str] = field(default_factory=dict)
-    #: by which readers know the scales; None: they need none
+    #: the key by which readers recognize the scales; None if they do not need it
     quantization_config: dict[str, Any] | None = None
-    #: of the model, next to its tensors
+    #: the other files of the model, next to its tensors
     files: ModelFiles = field(default_factory=ModelFiles)
 
 
@@ -81,20 +82,21 @@ def convert(
         As for `plan.destination`.
     options : Options
     target : Target
-        What they say.
+        The target that `options` describe.
     force : bool
-        Replace what is there.
+        Whether to replace existing files.
     progress : callable
+        Makes a progress bar (see `Progress`).
     tell : callable
         Takes lines for the user.
 
     Raises
     ------
     UserError
-        For what cannot be done, before anything is written; or if the input changes
-        meanwhile.
+        For a conversion that is not possible, before anything is written; or if the
+        input changes during the conversion.
     OSError
-        If a file cannot be written; what is done is kept.
+        If a file cannot be written; finished tensors are kept.
     """
     where = destination(source, out)
     unreadable = left_out(source, options)
@@ -156,9 +158,9 @@ def convert(
 def _quantization(
     items: Sequence[Item], target: Target
 ) -> tuple[dict[str, Any] | None, bool]:
-    """The output's `quantization_config`, and whether it is known.
+    """Return the output's `quantization_config`, and whether it is known.
 
-    It is not known of a mix of schemes, and of a scheme without one.
+    It is unknown for a mix of schemes, and for a scheme without such a key.
     """
     if any(x.target is None and x.tensor.group is not None for x in items):
         return None, False
@@ -174,7 +176,7 @@ def _quantization(
 
 
 def _identity(paths: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Files as they are now."""
+    """Return the real path, size and time of each file, to detect changes."""
     found = []
     for path in paths:
         facts = os.stat(path)
@@ -208,7 +210,7 @@ def _parts(
     where: Destination,
     source: TensorFile,
 ) -> dict[str, Part]:
-    """The work files by the names of their outputs; no byte is written."""
+    """Return the work files by the names of their outputs; write nothing."""
     parts = {}
     for path in dict.fromkeys(where.paths.values()):
         outlines: dict[str, Any] = {}
@@ -229,8 +231,8 @@ def _parts(
 
 
 def _metadata(source: TensorFile, items: Sequence[Item]) -> dict[str, str]:
-    """The input's, and what belongs to the tensors of a file."""
-    # What transformers asks of a file that is to be read as torch's.
+    """Return the metadata of the input and of the tensors of an output file."""
+    # transformers requires this key in a file of PyTorch tensors.
     metadata = source.metadata if source.kind == "safetensors" else {"format": "pt"}
     groups = [x.group for x in source.values() if x.group is not None]
     old = schemes.join([schemes.outline(x.name, x.facts, x.scheme)[1] for x in groups])
@@ -258,7 +260,7 @@ def _resume(
     kept: dict[str, str],
     tell: Callable[[str], None],
 ) -> None:
-    """Open the work files: those of an earlier run, if it did the same."""
+    """Open the work files; reuse those of an earlier run of the same conversion."""
     resumes = notes.kept is not None and all(x.is_whole() for x in parts.values())
     if resumes:
         tell(f"resuming after {counted(len(notes.done), 'finished tensor')}")
@@ -272,7 +274,7 @@ def _resume(
         for part in parts.values():
             part.open(anew=not resumes)
     except BaseException:
-        if not resumes:  # there is nothing that the next run could use
+        if not resumes:  # the next run could not use these files
             for part in parts.values():
                 part.discard()
             notes.remove()
@@ -316,7 +318,7 @@ def _steps(tensor: Tensor) -> int:
 
 
 def _write(item: Item, part: Part, advance: Callable[[], None]) -> dict[str, Any]:
-    """Write a tensor; what it has lost, or {} if it is kept."""
+    """Write a tensor; return the record of its loss, or {} if it is unchanged."""
     if item.target is None:
         for each in item.tensor.parts or (item.tensor,):
             array = each.get()

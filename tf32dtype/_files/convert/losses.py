@@ -1,4 +1,4 @@
-"""What the conversion of a tensor loses."""
+"""The loss of precision when a tensor is converted."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from ..._measures.error_measures import Distance
 
 Array = NDArray[Any]
 
-# Numbers: what is made of them stays in a cache, and OpenBLAS wakes no threads.
+# The number of elements per step: few enough that temporary arrays stay in a cache and
+# that OpenBLAS does not start threads.
 _AT_A_TIME = 1 << 13
 
 
 @dataclass
 class Loss(Distance):
-    """Gathered piece by piece; NaN and Inf are left out, and counted."""
+    """The loss of a tensor, gathered in pieces; NaN and Inf are counted separately."""
 
     beyond: int = 0
     to_zero: int = 0
     not_finite: int = 0
-    #: the elements have another code, and no value has changed
+    #: whether elements have new codes while no value has changed
     recoded: bool = False
 
     def take(self, truth: Array, stored: Array, greatest: float) -> None:
-        """Take in numbers and what they became, both of any shape.
+        """Add the loss of some values, of any shape.
 
-        Parameters
-        ----------
-        truth, stored : numpy.ndarray
-        greatest : float
-            The range of the format; Inf for one whose scales follow the numbers.
+        `truth` has the values before the conversion, `stored` those after it, in the
+        same order. `greatest` is the largest finite value of the format; it is Inf for
+        formats with scales, which adapt to the values.
         """
         exact, found = truth.reshape(-1), stored.reshape(-1)
         with np.errstate(all="ignore"):
@@ -57,7 +56,7 @@ class Loss(Distance):
         self.to_zero += int(np.count_nonzero((found == 0) & (exact != 0)))
 
     def record(self) -> dict[str, Any]:
-        """For JSON, and the journal."""
+        """Return the loss as a dictionary, for JSON output and for the journal."""
         return {
             "snr_db": self.snr,
             "largest_relative_error": self.largest_relative,

@@ -1,4 +1,4 @@
-"""What a conversion is told."""
+"""The options of a conversion."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from ..._base.errors import UserError
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `tf32dtype convert`, but where the output goes."""
+    """The options of `tf32dtype convert`, except the output path."""
 
     to: str
     scheme: str | None = None
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     rounding: str = "ties_to_even"
-    #: None: what the format's quantize does by itself
+    #: how to treat values out of range; None for the default of the format's quantize
     overflow: str | None = None
-    #: of block formats; None: the format's own
+    #: the scale rule of a block format; None for the format's default
     scale: str | None = None
     block_size: int | None = None
-    #: rows and columns of a scale; None: all of them
+    #: the rows and columns that share a scale; None in a place for all of them
     tile: tuple[int | None, int | None] | None = None
-    #: of stochastic rounding
+    #: the seed of stochastic rounding
     seed: int | None = None
 
     def record(self) -> dict[str, Any]:
-        """For the journal."""
+        """Return the options as a dictionary for the journal."""
         return asdict(self)
 
     def patterns(self) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
-        """The expressions of both options, as `patterns` returns them."""
+        """Return the compiled expressions of `--include` and `--exclude`."""
         return patterns(self.include, self.exclude)
 
 

@@ -1,4 +1,4 @@
-"""Safetensors files that are written at any place, and get their names at the end."""
+"""Safetensors files that are written in any order and renamed at the end."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from ..safetensors.writing import lay_out, write_data
 from .targets import Outlines
 
 SUFFIX = ".part"
-#: Of a full disk, a full quota, a file beyond what is allowed.
+#: The error numbers of a full disk, a full quota and a file above the size limit.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Part:
-    """The work file of one output: its header, and room for all tensors.
+    """The work file of one output: its header, and space for all tensors.
 
     Parameters
     ----------
     path : str
-        The output's name; the work file's has `SUFFIX` behind.
+        The output's name; the work file's name ends with an additional `SUFFIX`.
     outlines : mapping of str to (dtype, shape)
-        Of its tensors.
+        The dtypes and shapes of its tensors.
     metadata : mapping of str to str
+        The metadata of the output.
 
     Raises
     ------
     ValueError, TypeError
-        For tensors that no safetensors file can have, named.
+        For a tensor that a safetensors file cannot store; the error names the tensor.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Part:
         layout = lay_out(outlines, metadata or None)
         self._head, self._kinds = layout.header, layout.kinds
         self._at = dict(layout.offsets)
-        #: bytes of each tensor
+        #: the size of each tensor in bytes
         self.sizes = {
             name: kind.size(outlines[name][1]) for name, kind in layout.kinds.items()
         }
@@ -53,12 +54,12 @@ class Part:
         self._stream: IO[bytes] | None = None
 
     def open(self, *, anew: bool) -> None:
-        """Open the work file: a new one, or the one that an earlier run has left.
+        """Open a new work file, or the one that an earlier run has left.
 
         Raises
         ------
         OSError
-            If there is no room for a new one.
+            If the disk has no space for a new one.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC if anew else os.O_RDWR
         for name in ("O_NOFOLLOW", "O_BINARY"):
@@ -70,18 +71,18 @@ class Part:
                 self._stream.write(self._head)
 
     def is_whole(self) -> bool:
-        """Whether an earlier run has left a work file of this size."""
+        """Return whether an earlier run has left a work file of this size."""
         try:
             return os.path.getsize(self.work) == self.size
         except OSError:
             return False
 
     def is_there(self) -> bool:
-        """Whether there is a work file, or the output that it has become."""
+        """Return whether the work file or the finished output exists."""
         return os.path.exists(self.work) or os.path.exists(self.path)
 
     def write(self, name: str, array: NDArray[Any]) -> None:
-        """Write the next items of a tensor."""
+        """Write the next elements of a tensor."""
         assert self._stream is not None
         with told(self.work):
             self._stream.seek(self._at[name])
@@ -90,16 +91,16 @@ class Part:
         assert self._at[name] <= self._ends[name], name
 
     def sync(self) -> None:
-        """Have all that was written on the disk."""
+        """Flush all written data to the disk."""
         if self._stream is not None:
             with told(self.work):
                 self._stream.flush()
                 os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Close the work file, which stays."""
+        """Close the work file without removing it."""
         if self._stream is not None:
-            with suppress(OSError):  # what could not be written was told
+            with suppress(OSError):  # a failed write was reported already
                 self._stream.close()
 
     def discard(self) -> None:
@@ -109,7 +110,7 @@ class Part:
             os.unlink(self.work)
 
     def finish(self) -> None:
-        """Close the work file, and give it its name if it does not have it yet."""
+        """Close the work file, and rename it to the output if this is not yet done."""
         self.close()
         if os.path.exists(self.work):
             os.chmod(self.work, mode(self.path))
@@ -117,7 +118,7 @@ class Part:
 
 
 def _take_room(fd: int, size: int) -> None:
-    """Take the space of a file, so that a disk too small is found at once."""
+    """Reserve the space of a file, so that a full disk is found at once."""
     try:
         os.posix_fallocate(fd, 0, size)
     except AttributeError:
@@ -125,7 +126,7 @@ def _take_room(fd: int, size: int) -> None:
     except OSError as error:
         if error.errno in _FULL:
             raise
-        os.truncate(fd, size)  # a file system that cannot
+        os.truncate(fd, size)  # the file system cannot reserve space
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def told(
     path: str,
     what: str = "the same command then resumes, because finished work is kept",
 ) -> Iterator[None]:
-    """Have errors of a full disk say what becomes of the work."""
+    """Make errors of a full disk say what happens to the finished work."""
     try:
         yield
     except OSError as error:

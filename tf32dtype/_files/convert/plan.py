@@ -1,4 +1,4 @@
-"""What is to be converted, kept, and written where: all known before the first byte."""
+"""The plan of a conversion, complete before the first byte is written."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .targets import Outlines, Scaled, Target, numbers
 
 @dataclass(frozen=True)
 class Item:
-    """A tensor of the input, and what becomes of it."""
+    """A tensor of the input, with its target and its output file."""
 
     tensor: Tensor
-    #: None: it is kept as it is
+    #: the target format; None if the tensor is kept unchanged
     target: Target | None
-    #: what it will be, by name
+    #: dtypes and shapes of the tensors to be written, by name
     outlines: Outlines
-    #: the output that has it
+    #: the path of the output file
     path: str
-    #: why it is kept though it was to be converted
+    #: the reason why a chosen tensor is kept unchanged
     why_kept: str = ""
 
 
@@ -39,37 +39,37 @@ class Destination:
 
     #: the output file of each file of the input
     paths: dict[str, str]
-    #: None: there is one file
+    #: the path of the index; None if the output is a single file
     index: str | None
-    #: the one that was named as the output; None: a file was
+    #: the folder named as the output; None if a file was named
     folder: str | None = None
 
     @property
     def name(self) -> str:
-        """What the journal is beside."""
+        """The path to which the journal adds its suffix."""
         return self.index or next(iter(self.paths.values()))
 
     @property
     def outputs(self) -> list[str]:
-        """All files, the index last."""
+        """The paths of all output files, the index last."""
         files = [*dict.fromkeys(self.paths.values())]
         return files if self.index is None else [*files, self.index]
 
 
 def destination(source: TensorFile, out: str) -> Destination:
-    """Where the output goes.
+    """Return the files that the output consists of.
 
     Parameters
     ----------
     source : TensorFile
     out : str
-        A file's name, `*.safetensors`, which takes all tensors; or a folder, or the
-        index in one, which takes files of the input's names.
+        The name of a file, `*.safetensors`, for all tensors. Or a folder, or the path
+        of an index in a folder: its files have the names of the input's files.
 
     Raises
     ------
     UserError
-        For another name, and if the output would replace the input.
+        For any other name, and if the output would replace the input.
     """
     if out.endswith(SUFFIX) and not os.path.isdir(out):
         files = dict.fromkeys(_files(source), os.path.realpath(out))
@@ -107,7 +107,7 @@ def _in_folder(source: TensorFile, out: str) -> Destination:
 
 
 def _files(source: TensorFile) -> list[str]:
-    """Those of the input that tensors are in; "" if there is no more than one."""
+    """Return the input files that contain tensors; "" if there is only one file."""
     return [*dict.fromkeys(tensor.path for tensor in source.values())]
 
 
@@ -120,25 +120,26 @@ def _is_same(path: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which tensors are to be converted."""
+    """The tensors that are to be converted."""
 
-    #: names
+    #: the names of the tensors to be converted
     chosen: set[str]
-    #: names of those that are left out by default, and the parts of a model they are
+    #: the names of tensors left out by default, with their parts of a model
     left_out: dict[str, str]
 
 
 def choose(source: TensorFile, options: Options, target: Target) -> Choice:
     """Choose the tensors that are to be converted.
 
-    By default all floating ones for formats of 16 bits or more, and for narrower ones
-    those of two axes or more: vectors are norms and biases, which recipes keep. Scales
-    for inference also leave out the parts of a model that `part_of` names.
+    By default, formats of 16 bits or more take all floating-point tensors. Narrower
+    formats take those of two axes or more, because vectors are norms and biases, which
+    recipes keep unchanged. Formats with scales for inference also leave out the parts
+    of a model that `part_of` names.
 
     Raises
     ------
     UserError
-        If there is none, and for what is no regular expression.
+        If no tensor is chosen, or a pattern is not a regular expression.
     """
     include, exclude = options.patterns()
     chosen, left_out = set(), {}
@@ -176,7 +177,7 @@ def choose(source: TensorFile, options: Options, target: Target) -> Choice:
 
 
 def _part(name: str, target: Target) -> str:
-    """The part of a model that a tensor is, if the target leaves parts out."""
+    """Return the part of a model a tensor belongs to, if the target leaves it out."""
     if not isinstance(target, Scaled):
         return ""
     if target.tile is None and not is_for_inference(target.format):
@@ -185,14 +186,14 @@ def _part(name: str, target: Target) -> str:
 
 
 def said_of_parts(left_out: Mapping[str, str], most: int = 5) -> str:
-    """Return names of tensors with the parts that they are, at most so many."""
+    """Return at most `most` names of tensors with their parts of a model."""
     shown = [f"{printable(x)} ({part})" for x, part in [*left_out.items()][:most]]
     more = len(left_out) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _is_floating(tensor: Tensor) -> bool:
-    if tensor.dtype is None:  # of blocks, or not readable: which is told
+    if tensor.dtype is None:  # blocks, or an unreadable tensor, which is reported later
         return True
     return tensor.dtype.kind == "f" and tensor.dtype != formats["float8_e8m0fnu"].dtype
 
@@ -202,10 +203,9 @@ def not_convertible(
 ) -> dict[str, str]:
     """Say why some of the tensors cannot be converted.
 
-    Their scales are not understood, their shapes do not suit the scheme, or they hold
-    NaN or Inf.
-
-    Reads weights with scales, and all tensors where the format asks for it.
+    Possible reasons are unknown scales, shapes that do not suit the scheme, and values
+    of NaN or Inf. To find NaN and Inf, this function reads weights with scales, and all
+    tensors if the format requires it.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def not_convertible(
 
 
 def _why_not(tensor: Tensor, target: Target) -> str:
-    """Why a tensor cannot be converted; empty: it can."""
+    """Return why a tensor cannot be converted, or an empty string."""
     try:
         target.outlines(tensor.name, tensor.shape)
     except ValueError as error:
@@ -231,7 +231,7 @@ def _why_not(tensor: Tensor, target: Target) -> str:
     if tensor.group is None and not target.is_picky:
         return ""
     try:
-        array = tensor.get()  # of a weight, checks its codes and scales
+        array = tensor.get()  # for a weight, this checks codes and scales
     except UserError as error:
         raise UserError(
             f"{error} (use --exclude {tensor.name!r} to keep the tensor unchanged)"
@@ -248,12 +248,12 @@ def _why_not(tensor: Tensor, target: Target) -> str:
 
 
 def left_out(source: TensorFile, options: Options) -> dict[str, str]:
-    """Excluded tensors that cannot be read, and so not kept either, and why.
+    """Return the excluded tensors that cannot be read or kept, with the reasons.
 
     Raises
     ------
     UserError
-        For such a tensor that is not excluded.
+        For an unreadable tensor that is not excluded.
     """
     _, exclude = options.patterns()
     found = {name: x.problem for name, x in source.items() if x.problem}
@@ -270,12 +270,12 @@ def make(
     kept: Mapping[str, str],
     where: Destination,
 ) -> list[Item]:
-    """What becomes of each tensor that can be read, in the input's order.
+    """Return an item for each readable tensor, in the order of the input.
 
     Raises
     ------
     UserError
-        For a tensor that cannot be kept, or be what it is to be.
+        For a tensor that can be neither kept nor converted.
     """
     items = []
     for tensor in source.values():
@@ -301,7 +301,7 @@ def make(
 
 
 def _own(tensor: Tensor) -> Outlines:
-    """A tensor as it is in its file."""
+    """Return dtype and shape of an unchanged tensor, or of its component tensors."""
     found = {}
     for part in tensor.parts or (tensor,):
         if part.dtype is None:

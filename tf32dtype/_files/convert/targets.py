@@ -1,4 +1,4 @@
-"""What tensors are converted to: numbers by themselves, or in blocks and tiles."""
+"""The targets of a conversion: single values, or values in blocks and tiles."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .options import Options
 from .recoded import recoded
 
 Array = NDArray[Any]
-#: Dtype and shape of tensors by name.
+#: Dtypes and shapes of tensors by name.
 Outlines = Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
-#: Writes the next items of a tensor of the output.
+#: A function that writes the next elements of an output tensor.
 Write = Callable[[str, Array], None]
 
-PIECE = 1 << 20  # numbers at a time
+PIECE = 1 << 20  # elements per step
 
 
 class Target(Protocol):
-    """A way to convert tensors."""
+    """A format and the options to convert tensors to it."""
 
     @property
     def label(self) -> str:
@@ -45,23 +45,23 @@ class Target(Protocol):
 
     @property
     def is_picky(self) -> bool:
-        """Whether `problem` may find one."""
+        """Whether `problem` may find a reason not to convert."""
 
     def outlines(self, name: str, shape: tuple[int, ...]) -> Outlines:
-        """The tensors of the output that a tensor becomes."""
+        """Return the dtypes and shapes of the output tensors of one input tensor."""
 
     def problem(self, nans: int, infinities: int) -> str:
-        """Why numbers with so many that are not finite cannot be converted; or ""."""
+        """Return why values with NaN or Inf cannot be converted, or an empty string."""
 
     def convert(
         self, name: str, array: Any, write: Write, advance: Callable[[], None]
     ) -> Loss:
-        """Convert and write a tensor; `advance` is called for each `PIECE`."""
+        """Convert and write a tensor; call `advance` after each `PIECE`."""
 
 
 @dataclass(frozen=True)
 class Plain:
-    """Each number by itself."""
+    """A target that converts each value by itself."""
 
     form: Facts
     rounding: Any = "ties_to_even"
@@ -110,7 +110,7 @@ class Plain:
                 overflow="saturate" if self.overflow == "saturate" else "ieee",
                 rng=rng,
             )
-        # The same as quantize, and a hundred times as fast.
+        # The result equals that of quantize, and astype is a hundred times as fast.
         rounded = x.astype(self.form.dtype)
         if self.overflow == "saturate":
             beyond = ~np.isfinite(rounded) & (np.abs(x) > self.form.max)
@@ -120,14 +120,14 @@ class Plain:
 
 @dataclass(frozen=True)
 class Scaled:
-    """With a scale for each block along the last axis, or for each tile."""
+    """A target with a scale for each block along the last axis, or for each tile."""
 
-    #: of blocks, or of the elements of tiles
+    #: the block format, or the format of the elements of tiles
     format: str
     scheme: str
-    #: None: blocks
+    #: the shape of tiles; None for blocks
     tile: Tile | None
-    #: keywords of `blocks.quantize`
+    #: the keyword arguments of `blocks.quantize`
     options: Mapping[str, Any]
     seed: int | None = None
 
@@ -147,7 +147,7 @@ class Scaled:
         return schemes.outline(name, self._facts(shape), self.scheme)[0]
 
     def metadata(self, name: str, shape: tuple[int, ...]) -> dict[str, str]:
-        """What the output says of the tensor, for `schemes.join`."""
+        """Return the metadata of a tensor, for `schemes.join`."""
         return schemes.outline(name, self._facts(shape), self.scheme)[1]
 
     def _facts(self, shape: tuple[int, ...]) -> schemes.Facts:
@@ -193,17 +193,16 @@ class Scaled:
 
 
 def generator(seed: int | None, name: str) -> np.random.Generator | None:
-    """The draws of a tensor: its own, so that what is resumed has the same."""
+    """Return a generator for one tensor, so that a resumed run draws the same numbers."""
     if seed is None:
         return None
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def numbers(array: Any, size: int = PIECE) -> Iterator[Array]:
-    """Yield the numbers of an array in C order, at most `size` at a time.
+    """Yield the values of an array in C order, at most `size` at a time.
 
-    Each piece has one axis. The numbers of blocks are in float64, which holds them
-    exactly.
+    Each piece has one axis. Values of blocks are in float64, without rounding.
     """
     if isinstance(array, np.ndarray):
         flat = np.ascontiguousarray(array).reshape(-1)
@@ -218,18 +217,18 @@ def numbers(array: Any, size: int = PIECE) -> Iterator[Array]:
 
 
 def find(options: Options) -> Target:
-    """What the options convert to.
+    """Return the target that the options describe.
 
     Raises
     ------
     UserError
-        For an unknown format or scheme, and options that the format does not have.
+        For an unknown format or scheme, and for options that the format does not have.
     """
     _check_seed(options)
     target = _target(options)
     name, shape = "module.weight", (128, 128)
     try:
-        # Found now, options that do not go together leave no file behind.
+        # Options that contradict each other are found before a file is written.
         target.convert(name, np.ones(shape), lambda *_: None, lambda: None)
     except (ValueError, TypeError, OverflowError) as error:
         raise UserError(f"--to {options.to}: {error}") from None
@@ -272,14 +271,14 @@ def _tiles(options: Options, name: str) -> Scaled:
         ("rounding", "overflow", "scale", "block_size"),
         f"formats without tiles; got --to {name} in tiles",
     )
-    # As its own checkpoints have them; others have a scale a row.
+    # DeepSeek checkpoints have tiles of 128 x 128, other schemes one scale per row.
     tile = options.tile or ((128, 128) if options.scheme == "deepseek" else (1, None))
     scheme = _scheme(options, schemes.Facts(name, (128, 128), tile=tile))
     return Scaled(name, scheme, tile, {})
 
 
 def _scheme(options: Options, some: schemes.Facts) -> str:
-    """The scheme that is asked for, or the one that is best known."""
+    """Return the requested scheme, or the one that most readers know."""
     try:
         scheme = options.scheme or schemes.default_scheme(some)
     except (ValueError, TypeError) as error:

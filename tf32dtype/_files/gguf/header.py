@@ -1,8 +1,8 @@
-"""What the header of a GGUF file says, each number of it checked before it is used.
+"""The header of a GGUF file; each value is checked before it is used.
 
-    "GGUF", version, how many tensors, how many keys
+    "GGUF", version, number of tensors, number of keys
     the keys: name, type, value
-    the tensors: name, dimensions (the last axis first), kind, where its bytes begin
+    the tensors: name, dimensions (the last axis first), kind, offset of its bytes
     padding, then the bytes of the tensors
 
 Source: the page gguf.md of ggml's repository, version 3 of the format.
@@ -25,22 +25,22 @@ _MAGIC = b"GGUF"
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _VERSIONS = (2, 3)  # in version 1 all counts are of 32 bits
 _MOST_AXES = 4
-_MOST_NUMBERS = 1 << 59  # of 8 bytes, more than an address can be
+_MOST_NUMBERS = 1 << 59  # of 8 bytes each, which is near the limit of an address
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the numbers of a tensor are stored: in rows of blocks, the last axis'."""
+    """How the values of a tensor are stored: in blocks along the last axis."""
 
     name: str
-    #: numbers of a block
+    #: the number of values per block
     block: int
-    #: bytes of a block
+    #: the number of bytes per block
     size: int
 
 
-#: By GGUF's number: name, numbers and bytes of a block. Source: ggml's headers and
-#: gguf 0.19; numbers that are missing were used once and are no more.
+#: The kinds: GGUF's number, name, values per block and bytes per block. Source: ggml's
+#: headers and gguf 0.19. Missing numbers belong to kinds that GGUF no longer has.
 _KINDS_TEXT = """
     0 F32 1 4       1 F16 1 2       2 Q4_0 32 18    3 Q4_1 32 20    6 Q5_0 32 22
     7 Q5_1 32 24    8 Q8_0 32 34    9 Q8_1 32 40    10 Q2_K 256 84  11 Q3_K 256 110
@@ -57,7 +57,7 @@ KINDS = {
     for number, name, block, size in zip(*[iter(_WORDS)] * 4, strict=True)
 }
 
-#: Types of values by number; 8 is a text, 9 an array.
+#: The types of values by GGUF number; 8 is a string, 9 an array.
 _SCALARS = {
     number: np.dtype(code)
     for number, code in enumerate("u1 i1 <u2 <i2 <u4 <i4 <f4 ? - - <u8 <i8 <f8".split())
@@ -68,20 +68,20 @@ _TEXT, _ARRAY = 8, 9
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """What the header says of a tensor."""
+    """The facts of a tensor in the header."""
 
     name: str
-    #: None: of a number that is none of `KINDS`
+    #: the kind; None if `KINDS` does not have its number
     kind: Kind | None
     number: int
-    #: as NumPy has it, the last axis last
+    #: the shape in NumPy's order, which is the reverse of the file's
     shape: tuple[int, ...]
-    #: of its first byte in the file
+    #: the position of its first byte in the file
     offset: int
 
     @property
     def nbytes(self) -> int:
-        """Bytes in the file; 0 if the kind is not known."""
+        """The size in the file in bytes; 0 if the kind is not known."""
         if self.kind is None:
             return 0
         return math.prod(self.shape) // self.kind.block * self.kind.size
@@ -89,14 +89,14 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Keys and tensors of a file, in its order."""
+    """The keys and tensors of a file, in the order of the file."""
 
     metadata: dict[str, Any]
     tensors: dict[str, Tensor]
 
 
 def read(data: NDArray[np.uint8]) -> Header:
-    """The header of a file.
+    """Read and check the header of a file.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def read(data: NDArray[np.uint8]) -> Header:
     Raises
     ------
     ValueError
-        If it is none that can be read, or something in it cannot be; nothing beyond
-        the file is read, and nothing is allocated that is not in it.
+        If the header is not valid, or of an unsupported version. Nothing outside the
+        file is read, and no more is allocated than the file contains.
     """
     walk = _Walk(data)
     if walk.take(4, "the magic") != _MAGIC:
@@ -137,7 +137,7 @@ def read(data: NDArray[np.uint8]) -> Header:
 
 
 class _Walk:
-    """Reads a file from its begin, and never beyond its end."""
+    """A reader that starts at the beginning of a file and never passes its end."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._data = data.data
@@ -168,9 +168,9 @@ class _Walk:
             raise ValueError(f"{what} must be UTF-8; got {brief(raw)}") from None
 
     def value(self, kind: int, what: str) -> Any:
-        """A value of one of the types."""
+        """Read a value of one of the types."""
         if kind == _TEXT:
-            # What is no UTF-8 (pieces of a tokenizer are any bytes) is kept.
+            # Bytes that are not UTF-8 are kept: pieces of a tokenizer can be any bytes.
             return self.text(what).decode(errors="surrogateescape")
         if kind == _ARRAY:
             return self._array(what)
@@ -205,7 +205,7 @@ def _metadata(walk: _Walk, count: int) -> dict[str, Any]:
 
 
 def _info(walk: _Walk, i: int) -> Tensor:
-    """A tensor, its offset as it is in the header: from the first byte of any."""
+    """Read the entry of a tensor, whose offset counts from the first tensor's bytes."""
     name = walk.name(f"the name of tensor {i}")
     what = f"the entry of tensor {brief(name)}"
     axes = walk.number(_U32, what)
@@ -230,7 +230,7 @@ def _info(walk: _Walk, i: int) -> Tensor:
 def _placed(
     infos: list[Tensor], start: int, alignment: int, end: int
 ) -> dict[str, Tensor]:
-    """Tensors by name, each with its place in the file and none within another."""
+    """Return the tensors by name, with offsets in the file; check that none overlap."""
     tensors: dict[str, Tensor] = {}
     for info in infos:
         name = brief(info.name)

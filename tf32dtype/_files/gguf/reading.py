@@ -1,8 +1,8 @@
-"""Tensors of GGUF files, as llama.cpp reads them: arrays, and arrays of blocks.
+"""Read tensors of GGUF files, the format of llama.cpp, as arrays and block arrays.
 
-Floats and integers are arrays on the file's own bytes, which are mapped; MXFP4, NVFP4,
-Q8_0 and Q4_0 become arrays of blocks or tiles with the same elements and scales. No
-library is needed to read, and the package `gguf` writes:
+Floats and integers become arrays that view the mapped bytes of the file. MXFP4, NVFP4,
+Q8_0 and Q4_0 become arrays of blocks or tiles with the same elements and scales. Reading
+needs no other library. To write, use the package `gguf`:
 
     writer.add_tensor(name, a.view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
 """
@@ -30,7 +30,7 @@ from . import header as gguf_header
 from .header import Kind, Tensor
 
 Path = str | os.PathLike[str]
-#: What becomes of a tensor.
+#: The types that a tensor is read as.
 Held = NDArray[Any] | BlockArray | TileArray
 
 
@@ -50,25 +50,25 @@ def load(
     ----------
     path : path
     mmap : bool
-        Arrays are read-only views of the file, which is mapped into memory: the system
-        reads what is used of it, and the file must not be shortened meanwhile. False:
-        arrays of their own, which can be written.
+        True: arrays are read-only views of the file, which is mapped into memory. The
+        system reads only the used pages, and the file must not be shortened while it is
+        mapped. False: new arrays, which can be written.
     names : str or iterable of str, optional
         Names of tensors, or patterns as in file names: `"blk.0.*"`. All by default.
 
     Returns
     -------
     dict of str to ndarray, BlockArray or TileArray
-        In the order of the file; `File` has what becomes of each kind.
+        The tensors in the order of the file. See `File` for the result of each kind.
 
     Raises
     ------
     ValueError
-        If it is no such file, or damaged: the error names the file, the tensor and
-        what is wrong. For a tensor of a kind that only the package gguf reads, if it
-        is not installed, before any is read.
+        If the file is not a GGUF file, or is damaged: the error names the file, the
+        tensor and the fault. For a tensor of a kind that only the package gguf reads,
+        if that package is not installed; this error comes before any tensor is read.
     KeyError
-        For a name that is no tensor's, and a pattern of none; it offers those near.
+        For a name or pattern that matches no tensor; the error suggests similar names.
     OSError
         If the file cannot be read.
 
@@ -88,7 +88,7 @@ def load(
 
 
 def open(path: Path) -> File:
-    """A GGUF file whose tensors are read one at a time, when they are asked for.
+    """Open a GGUF file whose tensors are read one at a time, on access.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def open(path: Path) -> File:
     Returns
     -------
     File
-        A mapping from names, to be used in a `with` statement or closed. Only the
-        header has been read and checked.
+        A mapping from names to tensors; close it or use it in a `with` statement. Only
+        the header is read and checked at this point.
 
     Raises
     ------
@@ -111,34 +111,34 @@ def open(path: Path) -> File:
 class File(NamedTensors[Held]):
     """The tensors of a GGUF file by name. Arrays that it returned outlive `close`.
 
-    Shapes are NumPy's: the axis that GGUF has first is the last one.
+    Shapes are in NumPy's order: the first axis of GGUF is the last one.
 
     ============================= =====================================================
-    kind                          what it becomes
+    kind                          result
     ============================= =====================================================
     F64, F32, F16, BF16           a read-only array on the bytes of the file, mapped
     I64, I32, I16, I8             likewise
     MXFP4                         `~tf32dtype.blocks.BlockArray` of mxfp4
     NVFP4                         `~tf32dtype.blocks.BlockArray` of nvfp4; the file may
-                                  have what multiplies it as a tensor of its own,
-                                  NAME.scale
-    Q8_0, Q4_0                    `~tf32dtype.blocks.TileArray` of int8, a float16 scale
-                                  for 32 numbers
+                                  have its factor as a separate tensor, NAME.scale
+    Q8_0, Q4_0                    `~tf32dtype.blocks.TileArray` of int8, one float16
+                                  scale per 32 values
     Q4_K, IQ4_XS and the like     float32 values of `gguf.dequantize`, if the package
                                   gguf is installed; else an error
     ============================= =====================================================
 
-    Values are those of `gguf.dequantize`, but for scales of NaN (MXFP4's 0xff and
-    NVFP4's 0x7f), which it takes for 2^128 and 0; for numbers beyond float32, which it
-    makes infinite and a block array the largest; and for the sign of zeros.
+    Values equal those of `gguf.dequantize`, with three exceptions. Scales of NaN
+    (MXFP4's 0xff and NVFP4's 0x7f) are 2^128 and 0 for `gguf.dequantize`. Values out of
+    the range of float32 are infinite there, but the largest number in a block array. The
+    sign of zeros can differ.
 
     Attributes
     ----------
     metadata : dict of str to values
-        The keys of the file: numbers, texts, lists of texts, arrays of numbers.
+        The keys of the file: numbers, strings, lists of strings, arrays of numbers.
     tensors : dict of str to Tensor
-        What the header says of each: `name`, `kind` (with its `name`), `shape`,
-        `nbytes`, and `offset` in the file.
+        The facts of each tensor in the header: `name`, `kind` (with its `name`),
+        `shape`, `nbytes`, and `offset` in the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -169,11 +169,11 @@ class File(NamedTensors[Held]):
         return f"<{len(self)} tensors of {self._path}>"
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self._data = None
 
     def check(self, name: str) -> None:
-        """Whether a tensor is of a kind that is read.
+        """Raise an error if a tensor is of a kind that cannot be read.
 
         Parameters
         ----------
@@ -185,12 +185,12 @@ class File(NamedTensors[Held]):
         KeyError
             For a name that the file does not have.
         ValueError
-            If it is of another kind; the error says what reads it.
+            If its kind cannot be read; the error names the kinds that can.
         """
         self._reader(name)
 
     def raw(self, name: str) -> NDArray[np.uint8]:
-        """The bytes of a tensor's rows, as `gguf.dequantize` takes them.
+        """Return the bytes of the rows of a tensor, as `gguf.dequantize` takes them.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class File(NamedTensors[Held]):
         Returns
         -------
         ndarray of uint8
-            Of the tensor's shape, but for the last axis: the bytes of a row.
+            The tensor's shape, except that the last axis counts the bytes of a row.
 
         Raises
         ------
@@ -272,7 +272,7 @@ def _of_package(kind: str) -> _Reader:
     ImportError
         If the package is not installed.
     NotImplementedError
-        If it does not dequantize the kind.
+        If the package does not dequantize the kind.
     """
     import gguf
 
@@ -299,7 +299,7 @@ def _mxfp4(raw: NDArray[np.uint8], tensor: Tensor) -> BlockArray:
 
 
 def _nvfp4(raw: NDArray[np.uint8], tensor: Tensor) -> BlockArray:
-    """Each block of 64 numbers is four of 16: their scales, then their codes."""
+    """Split each block of 64 values into four of 16: first all scales, then all codes."""
     blocks = _blocks(raw, tensor)
     *rows, count, _ = blocks.shape
     scales = blocks[..., :4].reshape(*rows, count * 4)
@@ -313,7 +313,7 @@ def _q8_0(raw: NDArray[np.uint8], tensor: Tensor) -> TileArray:
 
 
 def _q4_0(raw: NDArray[np.uint8], tensor: Tensor) -> TileArray:
-    """The codes 0 to 15 are the integers -8 to 7."""
+    """Convert the codes 0 to 15 to the integers -8 to 7, and read their scales."""
     blocks = _blocks(raw, tensor)
     codes = bit_packing.unpack(_paired(blocks[..., 2:]), 4)
     return _scaled(blocks, codes.view(np.int8) - np.int8(8), tensor)
@@ -322,7 +322,7 @@ def _q4_0(raw: NDArray[np.uint8], tensor: Tensor) -> TileArray:
 def _scaled(
     blocks: NDArray[np.uint8], elements: NDArray[np.int8], tensor: Tensor
 ) -> TileArray:
-    """Blocks that begin with a float16 scale."""
+    """Return the tiles of blocks that begin with a float16 scale."""
     scales = blocks[..., :2].view("<f2")[..., 0]
     return TileArray.from_codes(
         "int8", elements.reshape(tensor.shape), scales, (1, elements.shape[-1])
@@ -330,7 +330,7 @@ def _scaled(
 
 
 def _blocks(raw: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.uint8]:
-    """Bytes as (*rows, blocks of a row, bytes of a block)."""
+    """Return bytes with the shape (*rows, blocks per row, bytes per block)."""
     kind = tensor.kind
     assert kind is not None
     *rows, length = tensor.shape
@@ -338,10 +338,10 @@ def _blocks(raw: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.uint8]:
 
 
 def _paired(halves: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Neighbors in a byte, the first in the low half.
+    """Return codes with two neighbors in each byte, the first in the low half.
 
-    GGUF has the first half of a block in the low halves of its bytes, and the second
-    half of it in the high ones.
+    GGUF stores the first half of a block in the low halves of its bytes, and the second
+    half of the block in the high halves.
     """
     pairs = np.ascontiguousarray(halves).view("<u2")
     codes = np.empty(halves.shape, np.uint8)
