@@ -70,9 +70,9 @@ def save(
         For arrays that a `.npy` file cannot restore: masked arrays, custom dtypes of
         other packages, structured arrays with ``header="bits"``.
     ValueError
-        For arrays of Python objects; for an unknown `header`; for a file header that is
-        longer than readers accept; for a name of another kind of file, such as
-        `a.safetensors`.
+        For arrays of Python objects, and arrays of tiles with zero points or biases;
+        for an unknown `header`; for a file header that is longer than readers accept;
+        for a name of another kind of file, such as `a.safetensors`.
 
     See Also
     --------

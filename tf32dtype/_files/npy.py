@@ -1,27 +1,27 @@
-"""What a `.npy` file says of our formats, in its header, and how its numbers lie.
+"""Headers and data of `.npy` files with this package's formats.
 
-NumPy keeps the bits of a custom dtype and loses its name. There are two ways to keep
-it. "bits" is a file of unsigned integers, which every reader opens, and the name is a
-Python comment after the dictionary in the header:
+NumPy keeps the bits of a custom dtype but loses its name. This module keeps the name in
+one of two forms. "bits" is a file of unsigned integers, which every reader opens; the
+name is a Python comment after the dictionary in the header:
 
     {'descr': '<u2', 'fortran_order': False, 'shape': (3,), } # tf32dtype: bfloat16
 
-NumPy reads the dictionary with `ast.literal_eval`, which skips comments (a further key
-in the dictionary it would refuse). "names" has our name where NumPy's dtypes have
-theirs, which `np.dtype` knows once this package is imported; a field of a structured
-dtype can have one too:
+NumPy reads the dictionary with `ast.literal_eval`, which skips comments; NumPy would
+refuse another key in the dictionary. "names" is a file with the format's name in the
+place of a NumPy dtype. `np.dtype` knows this name once this package is imported. Fields
+of structured dtypes can have such names too:
 
     {'descr': 'bfloat16', 'fortran_order': False, 'shape': (3,), }
 
-Arrays of blocks are the bytes of their buffer, and a comment of all else:
+Arrays of blocks are stored as the bytes of their buffer; a comment has all other facts:
 
     {'descr': '|u1', 'fortran_order': False, 'shape': (34,), } # tf32dtype blocks:
     {'format': 'mxfp4', 'shape': (64,), 'axis': 0, 'block_size': 32,
     'scale_format': 'float8_e8m0fnu', 'tensor_scale': 1.0}      (one line in the file)
 
-So are arrays of tiles: codes, then scales, and their facts.
+Arrays of tiles are stored in the same form: codes, then scales, with their facts.
 
-Numbers are little-endian, unused bits zero. The file format is NEP 1's.
+Values are little-endian; unused bits are zero. The file format is NEP 1's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..blocks.layout import Facts
     from ..blocks.tile_bytes import TileFacts
 
-    #: What a header says of numbers that NumPy does not know.
+    #: The facts in a header that NumPy does not know.
     Form: TypeAlias = Format | Facts | TileFacts
 
 Header = Literal["bits", "names"]
@@ -57,12 +57,12 @@ _BLOCKS_COMMENT = r"\}\s*# tf32dtype blocks: (.*?)\s*\Z"
 
 
 def preamble(array: NDArray[Any], header: Header) -> bytes:
-    """All that comes before the numbers of an array of a format, or with such fields.
+    """Return the bytes before the data of an array of a format, or with such fields.
 
     Raises
     ------
     ValueError
-        If it would be longer than readers take, or fields overlap.
+        If the header would be longer than readers accept, or if fields overlap.
     """
     form = format_of_dtype(array.dtype)
     descr, comment = descr_of(array.dtype), ""
@@ -72,7 +72,7 @@ def preamble(array: NDArray[Any], header: Header) -> bytes:
 
 
 def write(stream: IO[bytes], array: NDArray[Any], header: Header) -> None:
-    """Write an array of a format, or with such fields."""
+    """Write an array of a format, or an array with fields of formats."""
     stream.write(preamble(array, header))
     order: Literal["C", "F"] = "F" if _is_fortran(array) else "C"
     for chunk in chunks(array, _CHUNK_BYTES, order):
@@ -92,7 +92,9 @@ def write_blocks(stream: IO[bytes], array: Scaled) -> None:
 
 
 def descr_of(dtype: np.dtype[Any]) -> Any:
-    """What `np.lib.format.descr_to_dtype` makes the dtype of: ours by their names.
+    """Return the description of a dtype in a header, with our formats by their names.
+
+    `np.lib.format.descr_to_dtype` makes the dtype from it.
 
     Raises
     ------
@@ -110,7 +112,7 @@ def descr_of(dtype: np.dtype[Any]) -> Any:
             field = dtype[name]
             base, shape = field.subdtype or (field, ())
             entry = (label, descr_of(base), *([shape] if shape else []))
-        found.append(entry)  # without a name it fills up the structure
+        found.append(entry)  # an entry without a name is padding
     return found
 
 
@@ -119,7 +121,7 @@ def _is_fortran(array: NDArray[Any]) -> bool:
 
 
 def _put(target: NDArray[Any], source: Any) -> None:
-    """Copy items, ours little-endian with unused bits zero, but no gaps of fields."""
+    """Copy elements except padding; ours become little-endian, unused bits zero."""
     dtype = target.dtype
     if dtype.names is not None:
         for name in dtype.names:
@@ -142,7 +144,7 @@ def _header(descr: Any, shape: tuple[int, ...], fortran: bool, comment: str) -> 
         )
     try:
         version, encoded = (1, 0), text.encode("latin1")
-    except UnicodeEncodeError:  # names of fields
+    except UnicodeEncodeError:  # names of fields can be any Unicode
         version, encoded = (3, 0), text.encode()
     prefix = np.lib.format.magic(*version)
     code = _length_code(prefix)
@@ -155,12 +157,12 @@ def _header(descr: Any, shape: tuple[int, ...], fortran: bool, comment: str) -> 
 
 
 def read_name(stream: IO[bytes]) -> Form | None:
-    """What a `.npy` header says after its dictionary; None for any other file.
+    """Return the format or block facts in the comment of a `.npy` header, or None.
 
     Raises
     ------
     ValueError
-        If it names no format that is known, or says of blocks what is no fact.
+        If the format is not known, or the facts of blocks are not valid.
     """
     magic = stream.read(8)
     if len(magic) < 8 or not magic.startswith(np.lib.format.MAGIC_PREFIX):
@@ -186,15 +188,15 @@ def read_name(stream: IO[bytes]) -> Form | None:
 
 
 def as_format(array: NDArray[Any], form: Form | None) -> NDArray[Any] | Scaled:
-    """What a file holds: an array that NumPy read, under what the header says.
+    """Return an array that NumPy read with the format or block facts of its header.
 
     Raises
     ------
     ValueError
-        If both do not fit.
+        If the array does not fit the format or facts.
     """
     if form is None:
-        # A name is ml_dtypes' to NumPy, where that is imported.
+        # If ml_dtypes is imported, NumPy takes a name for a dtype of ml_dtypes.
         own: NDArray[Any] = as_own(array)
         return own
     if not isinstance(form, Format):

@@ -1,9 +1,9 @@
-"""Tensors of ONNX models as arrays and back, those of the narrow types among them.
+"""Convert tensors of ONNX models, also of narrow types, to arrays and back.
 
     weights = {t.name: to_array(t, base_dir) for t in model.graph.initializer}
 
-ONNX keeps numbers as little-endian bytes (`raw_data`) or as integers (`int32_data`);
-those of less than a byte are packed, the first in the lowest bits. The types are those
+ONNX stores values as little-endian bytes (`raw_data`) or as integers (`int32_data`).
+Values of less than a byte are packed, the first in the lowest bits. The types are those
 of `onnx.proto`, TensorProto.DataType.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 onnx: ModuleType = need("td.interop.onnx", "onnx", "onnx")
 need("td.interop.onnx", "onnx", "onnx.numpy_helper")
 
-#: What ONNX calls the formats that it has, the last two from onnx 1.23 on.
+#: The names of formats in ONNX; the last two need onnx 1.23.
 _FORMATS = {
     "BFLOAT16": "bfloat16",
     "FLOAT8E4M3FN": "float8_e4m3fn",
@@ -41,7 +41,7 @@ _FORMATS = {
     "FLOAT6E2M3": "float6_e2m3fn",
     "FLOAT6E3M2": "float6_e3m2fn",
 }
-#: Packed integers: the dtype that holds one, and its bits.
+#: Packed integers: the dtype of an unpacked one, and the bits of a packed one.
 _INTEGERS = {
     "UINT4": (np.dtype(np.uint8), 4),
     "INT4": (np.dtype(np.int8), 4),
@@ -60,28 +60,29 @@ def __dir__() -> list[str]:
 def to_array(
     tensor: TensorProto, base_dir: str | os.PathLike[str] | None = None
 ) -> NDArray[Any]:
-    """The numbers of a tensor.
+    """Return the values of an ONNX tensor as an array.
 
     Parameters
     ----------
     tensor : onnx.TensorProto
     base_dir : path, optional
-        The folder of the model, for a tensor whose numbers are in a file beside it.
-        onnx opens that file, and refuses one outside the folder.
+        The folder of the model, for a tensor whose data are in a separate file. onnx
+        opens that file, and refuses files outside the folder.
 
     Returns
     -------
     ndarray
-        Of the tensor's format (bfloat16, FP8, FP6, FP4); of int8 or uint8 for integers
-        of 4 and 2 bits; of all other types what `onnx.numpy_helper.to_array` returns.
-        Read-only where it is a view of the tensor's bytes.
+        An array of the tensor's format (bfloat16, FP8, FP6, FP4), or of int8 or uint8
+        for integers of 4 and 2 bits. For other types it equals the result of
+        `onnx.numpy_helper.to_array`. It is read-only if it views the tensor's bytes.
 
     Raises
     ------
     ValueError
-        If the dimensions do not go with the data, if an integer of `int32_data` is no
-        code, for an unknown type; for data in a file without `base_dir`, or in a file
-        that is missing, too short or outside. The error names the tensor.
+        If the dimensions do not match the data; if an integer in `int32_data` is not a
+        code; for an unknown type. For data in a separate file: if `base_dir` is not
+        given, or the file is missing, too short or outside that folder. The error names
+        the tensor.
 
     Examples
     --------
@@ -99,15 +100,16 @@ def to_array(
 
 
 def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
-    """A tensor of an array, its numbers in `raw_data`.
+    """Return an ONNX tensor with the values of an array in `raw_data`.
 
     Parameters
     ----------
     a : array_like
-        Of a format that ONNX has, or of any dtype of `onnx.numpy_helper.from_array`.
-        Integers of 4 and 2 bits are arrays of `ml_dtypes` there:
-        ``from_array(a.astype(ml_dtypes.int4))``.
+        An array of a format that ONNX has, or of any dtype that
+        `onnx.numpy_helper.from_array` accepts. For integers of 4 and 2 bits, give an
+        array of `ml_dtypes`: ``from_array(a.astype(ml_dtypes.int4))``.
     name : str, optional
+        The name of the tensor.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
     Raises
     ------
     TypeError
-        For a format that ONNX, or this version of it, has no type for.
+        For a format without a type in ONNX, or in the installed version.
     """
     array = np.asarray(as_own(a))
     form = format_of_dtype(array.dtype)
@@ -143,12 +145,12 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
 
 
 def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
-    """The dtype of what `to_array` returns; None for an unknown type.
+    """Return the dtype of the array that `to_array` returns, or None if unknown.
 
     Parameters
     ----------
     tensor : onnx.TensorProto
-        Its type is looked at, and nothing else.
+        The tensor; only its type is read.
     """
     number = tensor.data_type
     if (name := _numbers(_FORMATS).get(number)) is not None:
@@ -180,7 +182,7 @@ def _array(
         dtype, width = found
         codes = _codes(tensor, base_dir, width, count)
         unused = 8 - width
-        # Shifted up and down, so that the sign fills what it should.
+        # Shift up and down again, so that the sign fills the upper bits.
         integers: NDArray[Any] = (codes << unused).view(dtype) >> unused
         return integers.reshape(dims)
     kind = dtype_of(tensor)
@@ -198,15 +200,15 @@ def _array(
 
 
 def _builtin(raw: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers of one of NumPy's own dtypes."""
+    """Return values of one of NumPy's own dtypes."""
     if dtype == np.bool_ and (np.frombuffer(raw, np.uint8) > 1).any():
-        # NumPy takes it for granted, and writes out of bounds where it is not so.
+        # NumPy relies on this, and writes out of bounds for other values.
         raise ValueError("bools must be 0 or 1; got other bytes")
     return np.frombuffer(raw, dtype)
 
 
 def _numbers(table: dict[str, Any]) -> dict[int, Any]:
-    """What a table says of the types that this onnx has, by their numbers."""
+    """Return the entries of a table by type number, for the types of this onnx."""
     known = onnx.TensorProto.DataType.items()
     return {number: table[name] for name, number in known if name in table}
 
@@ -217,14 +219,14 @@ def _codes(
     width: int,
     count: int,
 ) -> NDArray[np.unsignedinteger[Any]]:
-    """Codes of so many bits, one an item; of so many numbers."""
+    """Return `count` codes of `width` bits each, unpacked."""
     size = -(-count * width // 8)
     item = np.dtype(f"<u{max(width, 8) // 8}")
     raw = _raw(tensor, base_dir, size)
     if raw is not None:
         items = np.frombuffer(raw, item)
         return items if width >= 8 else _unpacked(items, width, count)
-    # Integers of FP6 are a code each; of 4 and 2 bits, a byte of the packed ones.
+    # An integer is one code of FP6, or one byte of packed codes of 4 and 2 bits.
     is_packed = width in (4, 2)
     entries = np.array(tensor.int32_data, np.int64)
     needed = size if is_packed else count
@@ -245,12 +247,12 @@ def _codes(
 def _raw(
     tensor: TensorProto, base_dir: str | os.PathLike[str] | None, size: int
 ) -> bytes | None:
-    """The tensor's bytes, as many as they should be; None if it has integers."""
+    """Return the bytes of a tensor after checking their number; None for integers."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         tensor = _loaded(tensor, base_dir, size)
     if not tensor.HasField("raw_data"):
         return None
-    raw: bytes = tensor.raw_data  # a copy whenever it is asked for
+    raw: bytes = tensor.raw_data  # each access makes a copy
     if len(raw) != size:
         raise ValueError(
             f"raw_data must have {size} bytes for dims {tuple(tensor.dims)}; "
@@ -262,7 +264,7 @@ def _raw(
 def _loaded(
     tensor: TensorProto, base_dir: str | os.PathLike[str] | None, size: int
 ) -> TensorProto:
-    """A tensor with the bytes that another one has in a file: these, and no more."""
+    """Return the tensor with exactly its bytes from its external file."""
     where = {entry.key: entry.value for entry in tensor.external_data}
     if base_dir is None:
         raise ValueError(
@@ -292,7 +294,7 @@ def _loaded(
 def _unpacked(
     packed: NDArray[Any], width: int, count: int
 ) -> NDArray[np.unsignedinteger[Any]]:
-    whole = np.zeros(-(-len(packed) // 3) * 3, np.uint8)  # groups of four codes of 6
+    whole = np.zeros(-(-len(packed) // 3) * 3, np.uint8)  # 3 bytes have four FP6
     whole[: len(packed)] = packed
     return bit_packing.unpack(whole, width)[:count]
 

@@ -1,4 +1,4 @@
-"""Whether something is an array of blocks or tiles, asked without loading these."""
+"""Recognize arrays of blocks or tiles without importing `tf32dtype.blocks`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def is_scaled(a: object) -> TypeGuard[Scaled]:
-    """Whether it is a `BlockArray` or a `TileArray` of `tf32dtype.blocks`."""
-    blocks = sys.modules.get("tf32dtype.blocks")  # not loaded: there are none
-    # While another thread loads it there are none either.
+    """Return whether an object is a `BlockArray` or a `TileArray`."""
+    blocks = sys.modules.get("tf32dtype.blocks")  # None if it is not imported
+    # While another thread imports the module, it may not have the classes yet.
     return any(
         isinstance(a, getattr(blocks, name, ())) for name in ("BlockArray", "TileArray")
     )

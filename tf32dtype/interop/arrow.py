@@ -1,12 +1,13 @@
-"""Arrays of the formats in Arrow tables, and so in Parquet, Feather and IPC files.
+"""Store arrays of the formats in Arrow tables and Parquet, Feather and IPC files.
 
     pq.write_table(pa.table({"x": to_arrow(a)}), "file.parquet")
     a = from_arrow(pq.read_table("file.parquet")["x"])
 
-A column is of an extension type, `tf32dtype.bfloat16` and so on for each format, whose
-storage is the codes as little-endian bytes, as Parquet has float16. Importing this
-module registers the types. A reader without it gets these bytes, in a field with the
-metadata `ARROW:extension:name`: none takes codes for numbers. `from_arrow` takes them.
+A column has an extension type, such as `tf32dtype.bfloat16`. It stores the codes as
+little-endian bytes, as Parquet stores float16. Importing this module registers the
+types. A reader without this module gets the bytes, in a field with the metadata
+`ARROW:extension:name`, and so does not take codes for numbers. `from_arrow` also
+accepts these bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def __dir__() -> list[str]:
 
 
 class NumberType(pa.ExtensionType):
-    """The Arrow type of numbers of a format.
+    """An Arrow extension type for the values of a format.
 
     Parameters
     ----------
@@ -77,26 +78,26 @@ class NumberType(pa.ExtensionType):
         return NumberScalar
 
     def to_pandas_dtype(self) -> Any:
-        """What has `to_pandas` make a column of the format, and not of its codes."""
+        """Return the dtype by which `to_pandas` makes a column of values."""
         from .arrow_to_pandas import FromArrow
 
         return FromArrow(_column)
 
 
 class NumberArray(pa.ExtensionArray):
-    """An Arrow array of numbers of a format, which `np.asarray` gives."""
+    """An Arrow array of values of a format; `np.asarray` converts it to NumPy."""
 
     def to_numpy(self, zero_copy_only: bool = True, writable: bool = False) -> Any:
-        """The numbers, as `from_arrow` does."""
+        """Return the values as a NumPy array, as `from_arrow` does."""
         numbers = from_arrow(self)
         return numbers.copy() if writable else numbers
 
 
 class NumberScalar(pa.ExtensionScalar):
-    """A number of an Arrow array, or null."""
+    """A value of an Arrow array, or null."""
 
     def as_py(self, **options: Any) -> float | None:
-        """The number as a Python float."""
+        """Return the value as a Python float, or None for null."""
         if self.value is None:
             return None
         form = self.type.format
@@ -105,25 +106,25 @@ class NumberScalar(pa.ExtensionScalar):
 
 
 def to_arrow(a: ArrayLike) -> Any:
-    """An Arrow array of an array.
+    """Convert an array to an Arrow array.
 
     Parameters
     ----------
     a : array_like
-        Of a format of this package, with at least one axis. What a masked array masks
-        becomes null.
+        An array of a format of this package, with at least one axis. Masked elements
+        become null.
 
     Returns
     -------
     pyarrow.Array
-        Of `NumberType`; of lists of a fixed size for each further axis.
+        An array of `NumberType`, inside one fixed-size list for each additional axis.
 
     Raises
     ------
     TypeError
-        For another dtype, of which `pa.array` makes arrays.
+        For another dtype; use `pa.array` for NumPy dtypes.
     ValueError
-        For a single number.
+        For a scalar.
 
     Examples
     --------
@@ -168,17 +169,18 @@ def from_arrow(
 def from_arrow(
     array: Any, format: FormatLike | None = None, *, masked: bool = False
 ) -> NDArray[Any]:
-    """The numbers of an Arrow array.
+    """Convert an Arrow array to a NumPy array.
 
     Parameters
     ----------
     array : pyarrow.Array or pyarrow.ChunkedArray
-        As `to_arrow` returns it, read from a file or sliced; or of codes as binaries
-        of a fixed size (its storage, and Lance's bfloat16) or as unsigned integers.
+        An array as `to_arrow` returns it, also read from a file or sliced. Or an array
+        of codes: fixed-size binaries (its storage type, and Lance's bfloat16) or
+        unsigned integers.
     format : str, dtype or type, optional
-        The format, if the array does not know it.
+        The format, for an array whose type does not name the format.
     masked : bool, optional
-        Return a masked array, with what is null masked.
+        Whether to return a masked array, in which null elements are masked.
 
     Returns
     -------
@@ -190,7 +192,7 @@ def from_arrow(
     TypeError
         For an array of another type.
     ValueError
-        If something is null and `masked` is not true, and for lists that are null.
+        If an element is null and `masked` is False; if a list is null.
     """
     if isinstance(array, pa.ChunkedArray):
         chunks = [from_arrow(chunk, format, masked=masked) for chunk in array.chunks]
@@ -230,7 +232,7 @@ def from_arrow(
 
 
 def _column(array: Any) -> NDArray[Any]:
-    """Numbers for pandas, which has NaN for what is null."""
+    """Return the values for pandas, with NaN for null if the format has NaN."""
     if array.null_count and array.type.format.has_nan:
         return from_arrow(array, masked=True).filled(np.nan)
     return from_arrow(array).copy()
@@ -242,16 +244,16 @@ def _holds_numbers(kind: Any) -> bool:
 
 
 def _objects(array: Any) -> NDArray[np.object_]:
-    """Lists, structs and maps of numbers for pandas: each list is an array."""
+    """Return lists, structs and maps for pandas, with an array for each list."""
     kind = array.type
     rows: Any = array.to_pylist() if not _is_list(kind) else None
     if pa.types.is_fixed_size_list(kind) and not array.null_count:
-        with suppress(TypeError, ValueError):  # of lists of other sizes, or of null
+        with suppress(TypeError, ValueError):  # lists of other sizes, nulls
             rows = from_arrow(array).copy()
     if rows is None:
         rows = (_listed(row.values) if row.is_valid else None for row in array)
     result = np.empty(len(array), object)
-    for i, row in enumerate(rows):  # at once, NumPy would look into the rows
+    for i, row in enumerate(rows):  # else NumPy would convert the rows
         result[i] = row
     return result
 
@@ -266,10 +268,10 @@ def _listed(values: Any) -> NDArray[Any]:
 
 
 def _convert_nested(pandas_compat: ModuleType) -> None:
-    """Have pyarrow make columns of nested types with numbers.
+    """Make pyarrow convert columns of nested types with values of formats.
 
-    It makes none of lists of extension types, and takes the codes of those in structs
-    and maps.
+    By itself, pyarrow cannot convert lists of extension types, and converts extension
+    types in structs and maps to codes.
     """
     own = getattr(pandas_compat, "_get_extension_dtypes", None)
     if own is None:
@@ -289,7 +291,7 @@ def _convert_nested(pandas_compat: ModuleType) -> None:
 
 
 def _format_of(kind: Any, wanted: object) -> Format:
-    """The format of an Arrow type, which is the one that is wanted, if one is."""
+    """Return the format of an Arrow type, and check that it is the wanted one."""
     if isinstance(kind, NumberType):
         form = kind.format
         if wanted is not None and find(wanted) is not form:
@@ -314,14 +316,14 @@ def _format_of(kind: Any, wanted: object) -> Format:
 
 
 def _codes(array: Any, form: Format) -> NDArray[np.unsignedinteger[Any]]:
-    """What the array's memory holds, any bits where it is null."""
+    """Return the codes in the memory of an array; null elements have any bits."""
     memory = array.buffers()[1]
     dtype = np.dtype(f"<u{form.itemsize}")
-    if memory is None:  # of no numbers at all
+    if memory is None:  # the array has no values
         return np.zeros(len(array), dtype)
     start = array.offset * dtype.itemsize
     codes = np.frombuffer(memory, dtype, len(array), start)
-    codes.flags.writeable = False  # as all that is Arrow's
+    codes.flags.writeable = False  # all memory of Arrow is read-only
     return codes
 
 

@@ -1,7 +1,8 @@
-"""Columns of the formats in what Arrow makes for pandas.
+"""Columns of the formats in DataFrames that Arrow makes.
 
-The protocol wants an extension array. pandas' own around an array of NumPy is one; a
-column of it prints and computes like any, and `df.astype({"x": bfloat16})` is without.
+The protocol requires an extension array. This module uses pandas' own extension array
+around a NumPy array. Such a column prints and computes like any other, and
+`df.astype({"x": bfloat16})` makes a plain column of it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from pandas.arrays import NumpyExtensionArray
 
 
 class FromArrow(ExtensionDtype):
-    """What pyarrow asks, by pandas' protocol, to make a column: no dtype of any.
+    """A converter for pyarrow, in the form of a pandas dtype; no column has this dtype.
 
     Parameters
     ----------
     convert : callable
-        Makes a new ndarray of an Arrow array. The column has its dtype.
+        Converts an Arrow array to a new ndarray, whose dtype the column gets.
     """
 
     name = "tf32dtype"

@@ -1,9 +1,9 @@
-"""What dask makes of our dtypes, mended when the program imports dask.
+"""Make dask support the formats, once the program imports dask.
 
-dask sends, and names, a dtype by its `str`, which is ``|V1`` for every format of a
-byte: arrays would come to another process as raw bytes, and two results of different
-formats would have one name. Its sums and products round the result of each chunk:
-those of `tf32dtype.interop.dask` take their place.
+dask identifies a dtype by its `str`, which is ``|V1`` for every format of one byte.
+Without these hooks, arrays would arrive in another process as raw bytes, and results of
+different formats could get the same name. Sums and products of dask round the result of
+each chunk; the functions of `tf32dtype.interop.dask` replace them.
 """
 
 import pickle
@@ -20,7 +20,7 @@ from .._functions.averages import FORMATS
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Wait for dask."""
+    """Register hooks that run when a program imports dask."""
     names = {type(form.dtype): form.name for form in formats.values()}
 
     def name_dtypes(module: ModuleType) -> None:
@@ -37,7 +37,7 @@ def _named(name: str) -> Callable[[Any], tuple[str, str]]:
 
 
 def _send_dtypes(module: ModuleType) -> None:
-    """Send our dtypes as dask sends void ones, pickled.
+    """Send the dtypes of formats in pickled form, as dask sends void dtypes.
 
     A process that receives them imports this package.
     """
@@ -51,7 +51,7 @@ def _send_dtypes(module: ModuleType) -> None:
         return header, frames
 
     module.serialize_numpy_ndarray = serialize_numpy_ndarray  # type: ignore[attr-defined]
-    # Of subclasses too, as np.memmap, that dask has looked up before.
+    # dask may have cached the old function for subclasses such as np.memmap.
     known = [kind for kind, x in module.dask_serialize._lookup.items() if x is own]
     for kind in known:
         module.dask_serialize.register(kind, serialize_numpy_ndarray)
@@ -60,7 +60,7 @@ def _send_dtypes(module: ModuleType) -> None:
 def _answer(module: ModuleType) -> None:
     try:
         import_module("tf32dtype.interop.dask")
-    except ImportError as error:  # the program may do without our arrays
+    except ImportError as error:  # the program may not need our arrays
         warn(
             "tf32dtype cannot change dask, which rounds the sum of each chunk:"
             f" {error}",

@@ -1,11 +1,11 @@
-"""DLPack: arrays that other libraries share the memory of, in both directions.
+"""Share the memory of arrays with other libraries through DLPack.
 
-The type codes are those of dlpack.h, version 1.3. It has none for tf32. Numbers of less
-than a byte, FP6 and FP4, are packed there unless a flag says that each fills a byte, as
-an item does here; capsules of before version 1.0 have no flags.
+The type codes are those of dlpack.h, version 1.3, which has no code for tf32. In DLPack,
+FP6 and FP4 values are packed unless a flag says that each value fills a byte. Arrays of
+this package use one byte per value. Capsules from before version 1.0 have no flags.
 
-NumPy exchanges its own dtypes alone before version 2.5, and never numbers of less than
-a byte, so the capsules are made and read here.
+This module makes and reads the capsules itself. NumPy before 2.5 exchanges only its own
+dtypes, and no version exchanges values of less than a byte.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .._formats.table import Format, as_own, formats, own_array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-#: The type codes of formats whose items fill their bytes,
+#: The type codes of formats whose values fill whole bytes.
 CODES = {
     "bfloat16": 4,
     "float8_e3m4": 7,
@@ -38,9 +38,9 @@ CODES = {
     "float8_e5m2fnuz": 13,
     "float8_e8m0fnu": 14,
 }
-#: and of those that have fewer bits than a byte.
+#: The type codes of formats with less than 8 bits per value.
 NARROW_CODES = {"float6_e2m3fn": 15, "float6_e3m2fn": 16, "float4_e2m1fn": 17}
-#: Those of NumPy's own dtypes.
+#: The type codes of NumPy's own dtypes.
 _NUMPYS = {
     "i1 i2 i4 i8": 0,
     "u1 u2 u4 u8": 1,
@@ -48,7 +48,7 @@ _NUMPYS = {
     "c8 c16": 5,
     "b1": 6,
 }
-#: Code and bits of every dtype that has them.
+#: The type code and the number of bits of each dtype.
 _TYPES: dict[np.dtype[Any], tuple[int, int]] = {
     **{
         np.dtype(name): (code, 8 * np.dtype(name).itemsize)
@@ -63,7 +63,8 @@ _TYPES: dict[np.dtype[Any], tuple[int, int]] = {
 _DTYPES = {code_and_bits: dtype for dtype, code_and_bits in _TYPES.items()}
 
 _CPU = (1, 0)
-#: Kinds of memory that the CPU reads: its own, and what CUDA and ROCm pin or manage.
+#: Kinds of memory that the CPU can read: its own, and memory pinned or managed by CUDA
+#: or ROCm.
 _HOST = (1, 3, 11, 13)
 _GPUS = {2: "a CUDA GPU", 10: "a ROCm GPU"}
 _NEWEST = (1, 3)
@@ -71,7 +72,7 @@ _OLD = "the consumer asked for DLPack before 1.0, which"
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Tell NumPy the codes, where it asks for them."""
+    """Register the type codes with NumPy, if its version supports that."""
     register_dtype = getattr(np.dtypes, "register_dlpack_dtype", None)
     if register_dtype is None:
         return
@@ -80,8 +81,8 @@ def register(formats: Mapping[str, Format]) -> None:
         try:
             register_dtype((code, form.bits), form.dtype)
         except ValueError:
-            # Some other package's type is what NumPy makes of this code; ours
-            # is exported under it all the same.
+            # NumPy has registered the type of another package for this code. Export
+            # with the code works nevertheless.
             continue
 
 
@@ -89,33 +90,35 @@ def register(formats: Mapping[str, Format]) -> None:
 
 
 def to_dlpack(a: ArrayLike) -> DLPackExporter:
-    """Something that other libraries' `from_dlpack` takes, with an array's memory.
+    """Export an array through the DLPack protocol.
 
     Parameters
     ----------
     a : array_like
-        Of a format but tf32, or of NumPy's booleans, integers, floats and complex
-        numbers.
+        An array of any format except tf32, or of NumPy's boolean, integer,
+        floating-point and complex dtypes.
 
     Returns
     -------
     DLPackExporter
-        It has `__dlpack__` and `__dlpack_device__`, and keeps the array alive; so do
-        the tensors that are made from it.
+        An object for `from_dlpack` of other libraries, with `__dlpack__` and
+        `__dlpack_device__`. This object and the tensors that are made from it keep the
+        array alive.
 
     Raises
     ------
     BufferError
-        For a dtype that DLPack has no type for.
+        For a dtype that DLPack does not support.
     TypeError
         For a masked array.
 
     Notes
     -----
-    FP6 and FP4 are exchanged as one number a byte, with the flag that says so. A
-    read-only array is flagged as such; consumers of before DLPack 1.0, which has no
-    flags, are refused then. So are negative strides, and views of read-only memory
-    (``np.memmap(..., "r")``, bytes): some libraries end the process, or write to it.
+    FP6 and FP4 are exchanged as one value per byte, with the flag for unpacked values.
+    A read-only array has the flag for read-only memory. Consumers from before DLPack
+    1.0, which has no flags, are refused in both cases. Negative strides and views of
+    read-only memory (``np.memmap(..., "r")``, bytes) are also refused: some libraries
+    end the process, or write to the memory.
 
     Examples
     --------
@@ -154,7 +157,7 @@ def _no_type(dtype: np.dtype[Any]) -> str:
 
 
 class DLPackExporter:
-    """An array for other libraries' `from_dlpack`; `to_dlpack` makes it."""
+    """An array for `from_dlpack` of other libraries, as `to_dlpack` returns it."""
 
     __slots__ = ("_array",)
 
@@ -162,7 +165,7 @@ class DLPackExporter:
         self._array = array
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU."""
+        """Return the DLPack device of the array, which is always the CPU."""
         return _CPU
 
     def __dlpack__(
@@ -173,23 +176,24 @@ class DLPackExporter:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule, as the array API standard says.
+        """Return a capsule, as the array API standard defines it.
 
         Parameters
         ----------
         stream : None
+            Must be None on the CPU.
         max_version : (int, int), optional
-            The newest DLPack that the consumer reads; without it, one of before 1.0.
+            The newest DLPack version that the consumer reads. None: before 1.0.
         dl_device : (int, int), optional
-            The CPU.
+            The requested device, which must be the CPU.
         copy : bool, optional
-            True exports a copy; else the memory is shared.
+            True exports a copy; otherwise the memory is shared.
 
         Raises
         ------
         BufferError
-            For another device or a stream; for what `to_dlpack` names; for memory that
-            cannot be written, without ``copy=True``.
+            For another device or a stream; for a consumer that needs a flag, as in
+            `to_dlpack`; for read-only memory without ``copy=True``.
         """
         if stream is not None:
             raise BufferError(f"stream must be None on the CPU; got {brief(stream)}")
@@ -223,33 +227,35 @@ class DLPackExporter:
 def from_dlpack(
     x: Any, /, *, device: Literal["cpu"] | None = None, copy: bool | None = None
 ) -> NDArray[Any]:
-    """An array of another library's memory, of a format or one of NumPy's dtypes.
+    """Import an array of another library through the DLPack protocol.
 
     Parameters
     ----------
     x : object
-        Anything with `__dlpack__` (tensors of PyTorch, arrays of JAX and NumPy) whose
-        memory the CPU reads, or a DLPack capsule, which is then used up.
+        An object with `__dlpack__` (a tensor of PyTorch, an array of JAX or NumPy) in
+        memory that the CPU can read. Or a DLPack capsule, which can be used only once.
     device : {"cpu"}, optional
-        Has the other library copy its numbers to the CPU, if it can.
+        "cpu" asks the other library to copy the values to the CPU.
     copy : bool, optional
-        Whether to copy: always, never, or, by default, where memory cannot be shared.
+        True: always copy. False: never copy. None: copy only if the memory cannot be
+        shared.
 
     Returns
     -------
     ndarray
-        Read-only where the other side says so, or cannot say (capsules of before DLPack
-        1.0). FP4 and FP6 that are packed are unpacked, which is a copy; of pairs of
-        FP4 (PyTorch's `float4_e2m1fn_x2`) the last axis becomes twice as long.
+        An array of a format or a NumPy dtype. It is read-only if the other library says
+        so, or cannot say it (capsules from before DLPack 1.0). Packed FP4 and FP6
+        values are unpacked to a copy. For pairs of FP4 (PyTorch's `float4_e2m1fn_x2`),
+        the last axis becomes twice as long.
 
     Raises
     ------
     TypeError
         For an object without `__dlpack__`; for a masked array.
     BufferError
-        For memory of a GPU; for types that NumPy and this package lack; with
-        ``copy=False`` where a copy is needed; for capsules that were used or that no
-        array can be made of.
+        For memory of a GPU; for types that neither NumPy nor this package has; with
+        ``copy=False`` if a copy is needed; for capsules that were used before or that
+        do not describe a valid array.
 
     Examples
     --------
@@ -276,11 +282,11 @@ def _capsule_of(x: Any, device: str | None, copy: bool | None) -> Any:
     wishes: dict[str, Any] = {}
     if device is not None:
         wishes["dl_device"] = _CPU
-    if copy is False:  # of True there is no need to speak: it is copied here
+    if copy is False:  # True need not be passed on: the copy is made here
         wishes["copy"] = False
     try:
         return x.__dlpack__(max_version=_NEWEST, **wishes)
-    except TypeError:  # one of before DLPack 1.0 has no such keywords
+    except TypeError:  # before DLPack 1.0 there are no such keywords
         if device is not None:
             raise
         return x.__dlpack__()
@@ -346,7 +352,7 @@ def _unpacked(
     strides: tuple[int, ...],
     offset: int | None,
 ) -> NDArray[Any]:
-    """Numbers that follow each other by bits, the first in the lowest."""
+    """Unpack values that are stored without gaps, the first in the lowest bits."""
     in_order = _in_order(shape)
     count = math.prod(shape)
     if count and any(
@@ -364,7 +370,7 @@ def _unpacked(
 
 
 def _in_order(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in items, of an array in C order."""
+    """Return the strides of an array in C order, in elements."""
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
@@ -374,7 +380,7 @@ def _check_memory(
     offset: int | None,
     itemsize: int,
 ) -> None:
-    """Whether an array may be as large, and has memory unless it has no items."""
+    """Raise BufferError for an array that is too large or has no memory."""
     lengths = [max(length, 1) for length in shape]
     ends = [length * abs(step) for length, step in zip(lengths, strides, strict=True)]
     most = max(sum(ends) + 1, math.prod(lengths)) * itemsize + (offset or 0)

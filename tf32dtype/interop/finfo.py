@@ -1,9 +1,10 @@
-"""`np.finfo` of formats that NumPy's formulas do not hold for.
+"""Correct `np.finfo` for formats that NumPy's formulas do not fit.
 
-It takes half of eps for the distance from 1 to the next smaller number, which is 0 in
-formats where 1 is the smallest normal number; ten, which not every format holds, for
-the base of the resolution; and negates the minimum to print it. What it computes, it
-keeps in the one object that it makes of a dtype: the right values are put there.
+NumPy assumes that the distance from 1 to the next smaller number is half of eps. This
+gives 0 in formats where 1 is the smallest normal number. NumPy also computes the
+resolution from the number ten, which some formats cannot represent, and negates the
+minimum to print it. `np.finfo` caches the results in one object per dtype; this module
+writes the correct values to that object.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .._formats.table import Format
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Correct what NumPy says of these formats."""
+    """Correct the cached `np.finfo` objects of these formats."""
     for form in formats.values():
         info = np.finfo(form.dtype)
         below = max(form.eps / 2, form.smallest_subnormal)
@@ -28,4 +29,4 @@ def register(formats: Mapping[str, Format]) -> None:
         vars(info).update(facts)
         if not form.signed:
             with np.errstate(invalid="ignore"):
-                str(info)  # kept, too
+                str(info)  # this string is cached too

@@ -1,4 +1,4 @@
-"""What NumPy and other libraries are told of the formats, when they are imported."""
+"""Make NumPy and other libraries support the formats, once they are imported."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ from . import (
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Tell those that are imported now, and the others once the program does it."""
+    """Register the formats with imported libraries, and with others on their import."""
     for told in (dlpack, finfo, isdtype, masked, printing, text, dask_hooks):
         told.register(formats)
     for waiting in (known_to_zarr, numpy_testing, pandas, scipy, tensors):

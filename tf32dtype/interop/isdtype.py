@@ -1,8 +1,8 @@
-"""`np.isdtype` knows the formats, and with it what asks it before it takes an array.
+"""Make `np.isdtype` accept the formats, for the libraries that call it.
 
-It looks for a type in two tables of NumPy's, which no package has a function to enter.
-SciPy, scikit-learn and xarray refuse what it refuses. https://github.com/numpy/numpy/issues/27545
-is about a better way.
+`np.isdtype` looks for a type in two tables of NumPy, which have no public function to
+add types. SciPy, scikit-learn and xarray refuse dtypes that `np.isdtype` refuses. https://github.com/numpy/numpy/issues/27545
+proposes such a function.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from .._formats.table import Format
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Enter the types that `np.isdtype` does not know by itself."""
+    """Add the types that `np.isdtype` does not know."""
     unknown = [form.type for form in formats.values() if not _is_known(form.type)]
     if not unknown:
         return
     try:
         tables = import_module("numpy._core._type_aliases")
-        # Before NumPy's own: what takes the last for the widest still finds that. And
-        # before the other table, which alone would make them known, and no floats.
+        # Insert before NumPy's own types, because some code takes the last one for the
+        # widest. Change this table before the other one: with only the other table, the
+        # types would be known, but not as floats.
         tables.sctypes["float"][:0] = unknown
         tables.allTypes.update({f"tf32dtype.{t.__name__}": t for t in unknown})
     except (ImportError, AttributeError, KeyError, TypeError):
-        return  # another NumPy's tables: it refuses the types, as it would anyhow
+        return  # NumPy has other tables: it refuses the types, as without this
 
 
 def _is_known(scalar: type[np.generic]) -> bool:

@@ -1,7 +1,7 @@
-"""zarr is told of the formats when the program imports it.
+"""Register the formats with zarr when the program imports zarr.
 
-The entry points of pyproject.toml need an installed package, and zarr before 3.4.1
-opens what is stored without a look at them.
+The entry points in pyproject.toml are not enough: they need an installed package, and
+zarr before 3.4.1 does not read them when it opens stored arrays.
 """
 
 from contextlib import suppress
@@ -12,10 +12,10 @@ from .._base.imports import when_imported
 
 
 def register() -> None:
-    """Have zarr know the formats, once it is imported."""
+    """Register the formats with zarr, once it is imported."""
     when_imported("zarr", _tell)
 
 
 def _tell(zarr: ModuleType) -> None:
-    with suppress(ImportError):  # it is older than 3.1, and goes on without
+    with suppress(ImportError):  # zarr before 3.1 works without the formats
         import_module("tf32dtype.interop.zarr")

@@ -1,7 +1,8 @@
 """Import modules of a package, and their names, when a program first uses them.
 
-A child that is forked while another thread imports a module could never import it: the
-thread that has begun does not live there. So a fork waits until such an import is done.
+If a process forks while another thread imports a module, the child could never import
+that module, because the importing thread does not exist in the child. So a fork waits
+until such an import is finished.
 """
 
 from collections.abc import Collection
@@ -11,20 +12,21 @@ from typing import Any
 
 from .. import _core
 
-# Its lock is taken inside ours, so it is made first: a fork takes the last one first.
+# `_core` takes its own lock while ours is held. So `_core` makes its lock first, because
+# a fork takes the locks in reverse order.
 
 _lock = _core.shared_lock()
 
 
 def submodule(package: str, name: str, names: Collection[str]) -> ModuleType:
-    """What `__getattr__` of a package returns for one of its modules.
+    """Import and return a module of a package, for the `__getattr__` of the package.
 
     Raises
     ------
     AttributeError
-        For another name; and if the module cannot be imported, as a library that it
-        needs is missing. Completion and `help` go over what has this error, and over
-        nothing that has another. ``import`` of the module raises the ImportError.
+        For another name, and if the module cannot be imported because a library is
+        missing. Completion and `help` skip names that raise this error, but fail for
+        any other error. An ``import`` of the module raises the ImportError itself.
     """
     if name not in names:
         raise AttributeError(
@@ -39,6 +41,6 @@ def submodule(package: str, name: str, names: Collection[str]) -> ModuleType:
 
 
 def attribute(package: str, module: str, name: str) -> Any:
-    """What a package has of one of its modules."""
+    """Return an attribute of a module of a package, and import the module if needed."""
     with _lock:
         return getattr(import_module(f"{package}.{module}"), name)

@@ -1,14 +1,15 @@
-"""Masked arrays of our formats: what they are filled with, their sums and means.
+"""Correct the fill values, sums and means of masked arrays of the formats.
 
-They fill with infinities where there are, as for NumPy's floats. `numpy.ma` makes its
-tables when it is imported, from the largest and least finite numbers of the types that
-it finds registered then. A masked maximum of infinities would come out finite, or fail
-if `numpy.ma` came first. It is not imported for this: that would double the time that
-importing this package takes.
+Fill values are infinities if the format has them, as for NumPy's floats. When
+`numpy.ma` is imported, it makes its tables from the largest and smallest finite values
+of all registered types. With these tables, a masked maximum of infinities would be
+finite. If `numpy.ma` were imported before this package, the maximum would fail. This
+module does not import `numpy.ma`, which would double the import time of this package.
 
-Means are `numpy.ma`'s own in float64, rounded once: it divides a sum that is rounded.
-So are sums of a format that has no zero to fill with. Variances and deviations, which
-are float64 where something is masked, of `float16` too, are computed from float64.
+`numpy.ma` computes a mean from a rounded sum. Here it computes means in float64, and
+the result is rounded once. Sums of a format without zero, which cannot be filled, are
+computed in the same manner. If elements are masked, variances and standard deviations
+are float64, as for `float16`; they are computed from float64 values.
 """
 
 import functools
@@ -25,7 +26,7 @@ from .._functions.averages import FORMATS, rounded
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Fill with the least or greatest number of each format, Inf if it has it."""
+    """Set fill values to Inf or, without Inf, to the smallest or largest number."""
     least = {f.type: -np.inf if f.has_infinity else f.min for f in formats.values()}
     greatest = {f.type: np.inf if f.has_infinity else f.max for f in formats.values()}
 
@@ -40,7 +41,7 @@ def register(formats: Mapping[str, Format]) -> None:
 
 
 def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
-    """A method of masked arrays, which for our formats computes in float64."""
+    """Return a method of masked arrays that computes in float64 for the formats."""
     name = own.__name__
 
     @functools.wraps(own)
@@ -56,7 +57,7 @@ def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any
         form = FORMATS.get(target)
         is_whole = module.getmask(self) is module.nomask
         if form is not None and is_whole and name == "std":
-            # Not the root of the variance, which is rounded.
+            # numpy.ma would take the root of the variance, which is rounded.
             result = np.ndarray.std(self, axis, dtype, out, *args, **kwargs)
             return result if result is out else result[()]
         if form is None or is_whole or (name == "sum" and form.has_zero):
@@ -68,7 +69,7 @@ def _in_double(own: Callable[..., Any], module: ModuleType) -> Callable[..., Any
         if isinstance(result, module.MaskedArray) and result is not module.masked:
             mask = module.getmask(result)
             numbers = result.data.copy()
-            numbers[mask] = 1  # which every format has
+            numbers[mask] = 1  # every format has 1
             result = rounded(numbers, target).view(type(self))
             result._mask = mask
             result._update_from(self)

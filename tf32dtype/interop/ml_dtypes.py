@@ -1,4 +1,4 @@
-"""Our arrays as ml_dtypes', and theirs as ours: the same bits under another dtype."""
+"""View arrays of this package under dtypes of ml_dtypes, and the reverse."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def as_ml_dtypes(a: np.generic) -> Any: ...
 @overload
 def as_ml_dtypes(a: ArrayLike) -> NDArray[Any]: ...
 def as_ml_dtypes(a: ArrayLike) -> Any:
-    """View an array under ml_dtypes' dtype, for libraries that look for that.
+    """View an array under the dtype of ml_dtypes, for libraries that require it.
 
     Parameters
     ----------
     a : array_like
-        An array or a scalar of a format that both packages have: all but tf32. In
-        structured arrays each such field is one of ml_dtypes'. Arrays of NumPy's own
-        dtypes, and of ml_dtypes', are as they were.
+        An array or a scalar of a format that both packages have: all except tf32. In
+        structured arrays, each field of such a format is viewed. Arrays of dtypes of
+        NumPy and ml_dtypes are returned unchanged.
 
     Returns
     -------
     ndarray or scalar
-        Of the same shape and memory: writing to one writes to the other. A scalar of a
-        scalar.
+        A view with the same shape and memory: writing to one array writes to the other.
+        For a scalar, the result is a scalar.
 
     Raises
     ------
     TypeError
         For tf32, and for a dtype of another package.
     ImportError
-        If ml_dtypes is needed and missing.
+        If ml_dtypes is needed but not installed.
 
     See Also
     --------
@@ -47,8 +47,8 @@ def as_ml_dtypes(a: ArrayLike) -> Any:
 
     Notes
     -----
-    It imports ml_dtypes, and then names such as "bfloat16" are that package's to NumPy:
-    see `names`.
+    This function imports ml_dtypes. After that, NumPy takes names such as "bfloat16"
+    for dtypes of ml_dtypes: see `names`.
 
     Examples
     --------
@@ -64,28 +64,28 @@ def from_ml_dtypes(a: np.generic) -> Any: ...
 @overload
 def from_ml_dtypes(a: ArrayLike) -> NDArray[Any]: ...
 def from_ml_dtypes(a: ArrayLike) -> Any:
-    """View an array of ml_dtypes under this package's dtype.
+    """View an array of ml_dtypes under the dtype of this package.
 
-    Functions of this package take such arrays as they are; NumPy's compute with either
-    package's loops, by the dtype.
+    Functions of this package accept arrays of ml_dtypes without this view. Functions of
+    NumPy compute with the code of the package that the dtype belongs to.
 
     Parameters
     ----------
     a : array_like
         An array or a scalar of ml_dtypes, of a format that both packages have. In
-        structured arrays each such field is one of this package. Arrays of NumPy's own
-        dtypes, and of this package's, are as they were.
+        structured arrays, each field of such a format is viewed. Arrays of dtypes of
+        NumPy and this package are returned unchanged.
 
     Returns
     -------
     ndarray or scalar
-        Of the same shape and memory: writing to one writes to the other. A scalar of a
-        scalar.
+        A view with the same shape and memory: writing to one array writes to the other.
+        For a scalar, the result is a scalar.
 
     Raises
     ------
     TypeError
-        For another dtype, such as ml_dtypes' int4 and complex ones.
+        For another dtype, such as int4 and the complex dtypes of ml_dtypes.
 
     See Also
     --------

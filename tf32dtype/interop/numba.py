@@ -1,7 +1,7 @@
-"""Conversions of the formats' codes that code compiled by numba calls.
+"""Convert codes of the formats in functions that numba compiles.
 
-numba knows nothing of other packages' dtypes. Compiled functions take the codes, which
-are unsigned integers, and convert each number as they use it::
+numba does not support dtypes of other packages. Compiled functions take the codes,
+which are unsigned integers, and convert each value when they use it::
 
     decode = td.interop.numba.to_float32("bfloat16")
     encode = td.interop.numba.from_float32("bfloat16")
@@ -29,7 +29,7 @@ from .._formats.typed import FormatLike
 
 numba: ModuleType = need("td.interop.numba", "numba", "numba")
 
-#: Of float32: Inf and the quiet NaN, bits of the mantissa, exponents' bias.
+#: Facts of float32: the codes of Inf and the quiet NaN, mantissa bits, exponent bias.
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000
 _MANTISSA, _BIAS = 23, 127
 
@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
 
 
 def to_float32(format: FormatLike) -> Any:
-    """A function from a format's codes to float32.
+    """Return a function that converts codes of a format to float32.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ def to_float32(format: FormatLike) -> Any:
     Returns
     -------
     ufunc
-        Of `numba.vectorize`: takes uint8, uint16 or uint32, what the format's items are
-        as unsigned integers, and returns the same float32 as ``a.astype(np.float32)``.
-        Of arrays as NumPy's, of single numbers within compiled functions. Narrower
-        unsigned integers are widened, and then are other codes: give it ``td.bits(a)``
-        of an array of this format.
+        A function of `numba.vectorize`. It takes uint8, uint16 or uint32, the stored
+        bits of an element as an unsigned integer, and returns the same float32 as
+        ``a.astype(np.float32)``. Call it with arrays like a NumPy ufunc, or with single
+        values in compiled functions. Narrower unsigned integers are widened and would
+        then be other codes, so pass ``td.bits(a)`` of an array of this format.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no format.
+        If `format` is not a format.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def to_float32(format: FormatLike) -> Any:
 
 
 def from_float32(format: FormatLike) -> Any:
-    """A function from float32 to a format's codes.
+    """Return a function that converts float32 to codes of a format.
 
     Parameters
     ----------
@@ -82,14 +82,14 @@ def from_float32(format: FormatLike) -> Any:
     Returns
     -------
     ufunc
-        Of `numba.vectorize`: takes float32 and returns uint8, uint16 or uint32, the
-        items of ``x.astype(format)``, which are rounded to the nearest, ties to even.
-        No floating-point flag is raised, so that NumPy warns of nothing.
+        A function of `numba.vectorize`. It takes float32 and returns uint8, uint16 or
+        uint32, the stored bits of ``x.astype(format)``, which rounds to nearest, ties
+        to even. It raises no floating-point flags, so NumPy does not warn.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no format.
+        If `format` is not a format.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def from_float32(format: FormatLike) -> Any:
 def _decoder(form: Format) -> Any:
     unused, used, size_bits, greatest = _sizes(form)
     upward = _MANTISSA - form.mantissa_bits
-    # From the format's exponents to float32's: exact, of subnormal numbers too.
+    # The factor between the exponents of both; it is exact for subnormal numbers too.
     scale = np.float32(2.0 ** (_BIAS - form.bias))
     infinity = greatest + 1 if form.has_infinity else -1
     has_zero, negative_zero = form.has_zero, form.has_negative_zero
@@ -146,10 +146,10 @@ def _encoder(form: Format) -> Any:
         if word > _INFINITY or (not has_zero and (sign or not word)):
             return negative_nan if sign else nan
         if not has_zero and word < 1 << _MANTISSA:
-            # Powers of two: 2^-127 below and 2^-126 from halfway between them on.
+            # Powers of two: 2^-127 below the midpoint, and 2^-126 from it on.
             return int(word >= 3 << _MANTISSA - 2)
-        # x is significand * 2^(exponent - bias - 23). The exponent counts as those of
-        # the format, whose subnormal numbers, below 1, have the spacing of 1.
+        # x is significand * 2^(exponent - bias - 23), with the bias of the format.
+        # Exponents below 1 are subnormal, with the spacing of exponent 1.
         exponent = max(word >> _MANTISSA, 1)
         significand = word - ((exponent - 1) << _MANTISSA)
         exponent += bias - _BIAS
@@ -169,10 +169,10 @@ def _encoder(form: Format) -> Any:
 
 
 def _sizes(form: Format) -> tuple[int, int, int, int]:
-    """Return the sizes of bit fields of an item.
+    """Return the facts of the bit fields of an element.
 
-    These are the unused low bits, the mask of a code, its bits without the sign, and
-    those of the largest number.
+    These are the number of unused low bits, the mask of a code, the number of its bits
+    without the sign, and the code of the largest number.
     """
     unused = form.unused_low_bits
     greatest = int(bits(form.type(form.max))) >> unused

@@ -1,15 +1,15 @@
-"""Series and DataFrames of our formats: reducing, hashing, grouping and joining.
+"""Reduce, hash, group and join Series and DataFrames of the formats.
 
-pandas has loops for NumPy's float32 and float64, and takes float16 as float64 where it
-hashes, as float32 where it groups. Where it reduces, it rounds every step to the dtype
-of the column, and puts infinities and zeros in the place of NaN. The functions that do
-so take our numbers as float64, which holds them all, in the same places. Results have
-the dtype that float32's would have in their place: they are rounded once. Functions
-that move numbers take them as integers of their size.
+pandas has code for NumPy's float32 and float64. It converts float16 to float64 for
+hashing and to float32 for grouping. In reductions it rounds each step to the dtype of
+the column, and replaces NaN by infinities and zeros. With this module, the same
+functions of pandas convert the formats to float64, which represents all their values
+exactly. If float32 input would give a float32 result, the result is rounded once to the
+format. Functions that only move values take them as integers of the same size.
 
-A result with NaN of a format that has none stays float64, and a column that a missing
-value is put in becomes float64, as one of integers does. Where a later pandas has no
-such functions, what it does not know raises, as before.
+A result with NaN stays float64 if the format has no NaN. If you put a missing value in
+a column of such a format, the column becomes float64, as a column of integers does. If
+a later version of pandas lacks these functions, unsupported operations raise as before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DOUBLE = np.dtype(np.float64)
 
 
 def register() -> None:
-    """Have pandas take our numbers, once it is imported."""
+    """Make pandas support the formats, once it is imported."""
     when_imported("pandas", _teach)
 
 
@@ -43,11 +43,11 @@ def _teach(pandas: ModuleType) -> None:
         try:
             owner = operator.attrgetter(path)(pandas)
             own = getattr(owner, name)
-        except AttributeError:  # another pandas
+        except AttributeError:  # another version of pandas
             continue
         wrapped = functools.wraps(own)(wrapper(own))
         setattr(owner, name, wrapped)
-        for module in modules:  # those that have it by `from ... import`
+        for module in modules:  # modules that use `from ... import`
             if vars(module).get(name) is own:
                 setattr(module, name, wrapped)
     index = pandas.Index
@@ -57,7 +57,7 @@ def _teach(pandas: ModuleType) -> None:
 
 
 def _wrappers() -> dict[str, Callable[[_Function], _Function]]:
-    """What is put around each function of pandas."""
+    """Return the wrapper for each changed function of pandas."""
 
     def of(module: str, names: str) -> Iterable[str]:
         return (f"{module}.{name}" for name in names.split())
@@ -96,19 +96,19 @@ def _lacks_nan(dtype: Any) -> bool:
 
 
 def _widened(x: Any) -> Any:
-    """An array, Index or Series of our formats in float64; all else as it is."""
+    """Return an array, Index or Series of a format in float64; others unchanged."""
     dtype: Any = getattr(x, "dtype", None)
     return x if format_of_dtype(dtype) is None else x.astype(_DOUBLE)
 
 
 def _items(x: Any) -> Any:
-    """The items of an array of our formats; all else as it is."""
+    """View an array of a format as unsigned integers; return others unchanged."""
     ours = isinstance(x, np.ndarray) and format_of_dtype(x.dtype) is not None
     return x.view(f"u{x.dtype.itemsize}") if ours else x
 
 
 def _rounded(result: Any, dtype: Any) -> Any:
-    """What was computed of a column of a dtype in float64, if it is of a format."""
+    """Round a float64 result to the format of a column; return others unchanged."""
     form = format_of_dtype(dtype)
     if (
         form is None
@@ -158,7 +158,7 @@ def _grouped(own: _Function) -> _Function:
 
 
 def _selected(own: _Function) -> _Function:
-    """The largest or smallest numbers: pandas changes the signs of all."""
+    """Select the largest or smallest values in float64, as pandas negates them all."""
 
     def compute(self: Any, method: str) -> Any:
         if format_of_dtype(self.obj.dtype) is None:
@@ -170,7 +170,7 @@ def _selected(own: _Function) -> _Function:
 
 
 def _block_rounded(own: _Function) -> _Function:
-    """To decimals, by NumPy's function: the method of arrays has steps."""
+    """Round to decimals by NumPy's function; the array method rounds several times."""
 
     def round(self: Any, decimals: int) -> Any:
         if format_of_dtype(self.dtype) is None:
@@ -181,7 +181,7 @@ def _block_rounded(own: _Function) -> _Function:
 
 
 def _format_of_objects(own: _Function) -> _Function:
-    """The dtype of objects that are NumPy's floats: pandas makes one of their size."""
+    """Convert objects that are scalars of a format to that format, not to a NumPy float."""
 
     def convert(objects: Any, *args: Any, **options: Any) -> Any:
         first = objects.flat[0] if objects.size else None
@@ -208,10 +208,10 @@ def _widened_for_nan(own: _Function) -> _Function:
 
 
 def _no_nan_held(own: _Function) -> _Function:
-    """Have pandas check a list that has NaN as it checks an array.
+    """Make pandas check a list with NaN as it checks an array with NaN.
 
-    pandas looks whether an element of a list changes in a column of integers, but not
-    of floats.
+    For a list, pandas checks only in columns of integers whether an element would
+    change, but not in columns of floats.
     """
 
     def hold(dtype: Any, element: Any) -> Any:
@@ -228,7 +228,7 @@ def _no_nan_held(own: _Function) -> _Function:
 
 
 def _nan_in_double(own: _Function) -> _Function:
-    """A new column of NaN, which has the dtype of the others otherwise."""
+    """Make a new column of NaN in float64, not in a format without NaN."""
 
     def make(
         self: Any, placement: Any, fill_value: Any = None, use_na_proxy: bool = False

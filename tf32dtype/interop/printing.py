@@ -1,11 +1,11 @@
-"""Arrays print as NumPy's float32 ones do, with the digits of their own format.
+"""Print arrays as NumPy prints float32 arrays, with the digits of their own format.
 
-NumPy prints numbers of its own types alone. The elements of others it joins as
-`str` has them, whatever the print options say (from version 2.5), or prints with the
-digits of float64 (before). `numpy._core.arrayprint` decides it, by three functions that
-it looks up by name each time: what picks the format of an array, and what writes one
-number. They are replaced by ones that do the same for our types and hand all others
-on. Where a later NumPy has no such names, arrays print as it prints them.
+NumPy formats only values of its own types. From version 2.5, it joins the `str` of
+other elements and ignores the print options. Before, it printed other elements with the
+digits of float64. `numpy._core.arrayprint` looks up three functions by name on each
+call: one chooses the layout of an array, two write a number. This module replaces them
+by functions that handle the formats and pass all other types on. If a later NumPy has
+no such names, arrays are printed as NumPy prints them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Notation = Literal["positional", "scientific"]
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Have NumPy print numbers of these formats by their own digits."""
+    """Make NumPy print values of these formats with their own digits."""
     types = frozenset(form.type for form in formats.values())
     notations: tuple[_Notation, ...] = ("positional", "scientific")
     known = vars(arrayprint)
@@ -62,7 +62,7 @@ def write_digits(
     min_digits: int = -1,
     **layout: Any,
 ) -> str:
-    """Write a number by its format's digits, with a function that writes float64's.
+    """Write a value with the digits of its format, by a function for float64.
 
     Parameters
     ----------
@@ -71,24 +71,24 @@ def write_digits(
         of `np.format_float_positional` or `np.format_float_scientific`.
     notation : {'positional', 'scientific'}
     x : scalar
-        The number.
+        The value.
     shortest : float
-        The number whose digits, as float64 prints it, are the shortest ones that
-        read back as `x` in its format.
+        The float64 value whose printed digits are the shortest ones that read back as
+        `x` in its format.
     """
     number = float(x)
     if unique and shortest != number and math.isfinite(number):
         from decimal import Decimal  # not needed before something is printed
 
         _, all_digits, exponent = Decimal(repr(shortest)).normalize().as_tuple()
-        # The digits that `precision` and `min_digits` count, and what means no limit.
+        # The digits that `precision` and `min_digits` count, and the value for no limit.
         if notation == "scientific":
             digits, unlimited = len(all_digits) - 1, -1
         elif layout.get("fractional", True):
             digits, unlimited = max(0, -int(exponent)), -1
         else:
             digits, unlimited = len(all_digits), 0
-        if digits < min_digits:  # those beyond the shortest are the number's own
+        if digits < min_digits:  # further digits are those of the exact value
             precision = min_digits
         elif digits <= precision or precision <= unlimited:
             number = shortest
@@ -101,9 +101,9 @@ def write_digits(
 
 
 class _Numbers(np.ndarray[Any, np.dtype[np.float32]]):
-    """Hold numbers of a format as float32, by which NumPy decides on a layout.
+    """The values of a format as float32, from which NumPy chooses a layout.
 
-    They become scalars of the format when NumPy takes one after the other to write it.
+    When NumPy iterates over them to write each value, they become scalars of the format.
     """
 
     scalar: type[np.floating[Any]] | None = None
@@ -114,7 +114,7 @@ class _Numbers(np.ndarray[Any, np.dtype[np.float32]]):
     def __array_wrap__(
         self, array: Any, context: Any = None, return_scalar: bool = False, /
     ) -> Any:
-        return array[()] if return_scalar else array  # results are no such numbers
+        return array[()] if return_scalar else array  # results are plain arrays
 
     def __iter__(self) -> Iterator[Any]:
         assert self.scalar is not None

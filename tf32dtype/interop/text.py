@@ -1,8 +1,8 @@
-"""`np.genfromtxt` rounds text to the formats once, as `np.loadtxt` does.
+"""Make `np.genfromtxt` round text to the formats once, as `np.loadtxt` does.
 
-It takes every float for one of 64 bits, except the types that its table of converters
-has. The class that holds the table has a method to enter them. They come after what
-takes any text, so that no column becomes one of them without its dtype being given.
+`np.genfromtxt` converts text to float64 first, except for types in its table of
+converters. The class with this table has a method to add types. They are added after
+the converter for strings, so a column gets one of these types only on request.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .._formats.table import Format
 
 
 def register(formats: Mapping[str, Format]) -> None:
-    """Enter each format with NaN for what is missing, as NumPy's floats have it."""
+    """Add each format, with NaN for missing values, as for NumPy's floats."""
     rows = [(form.type, form.type, np.nan) for form in formats.values()]
     try:
         converter = import_module("numpy.lib._iotools").StringConverter
         converter.upgrade_mapper(rows)
     except (ImportError, AttributeError):
-        return  # another NumPy: it rounds text to float64 first, as it would anyhow
+        return  # another NumPy, which rounds text to float64 first

@@ -1,9 +1,10 @@
-"""The formats as data types of Zarr, by zarr.
+"""Use the formats as data types of Zarr, with the package zarr.
 
-Where the package is installed, zarr finds these itself (the entry points of
-pyproject.toml); else importing this module registers them. The names are those of the
-registry of extensions, https://github.com/zarr-developers/zarr-extensions, and our own
-where it has none: float8_e4m3fn, which TensorStore calls so too, and tf32.
+If tf32dtype is installed, zarr finds the data types itself, by the entry points in
+pyproject.toml. Otherwise, importing this module registers them. The names are those of
+the registry of extensions, https://github.com/zarr-developers/zarr-extensions. Two
+formats are not in the registry: float8_e4m3fn, whose name TensorStore also uses, and
+tf32.
 
 >>> import zarr, tf32dtype as td
 >>> zarr.create_array({}, shape=4, dtype="float8_e4m3fn")[:]
@@ -40,7 +41,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-#: What tells zarr that a data type is another one's; before zarr 3.3 it was elsewhere.
+#: The exception that tells zarr to try another data type; zarr 3.3 moved it.
 _Mismatch: type[Exception] = next(
     vars(module)["DataTypeValidationError"]
     for module in (zarr.errors, zarr.dtype)
@@ -49,10 +50,10 @@ _Mismatch: type[Exception] = next(
 
 
 class FormatType(ZDType[Any, Any], HasItemSize):
-    """A format as a data type of Zarr: the base of those that this module names.
+    """The base class of the data types in this module: a format as a type of Zarr.
 
-    zarr asks for the methods; users have no need of them. Arrays of ml_dtypes' types
-    become arrays of this package's.
+    zarr calls the methods; users do not need them. Arrays of dtypes of ml_dtypes become
+    arrays of dtypes of this package.
     """
 
     _format: ClassVar[Format]
@@ -96,7 +97,7 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         return isinstance(data, SupportsFloat | str)
 
     def cast_scalar(self, data: object) -> Any:
-        """A number of the format, by one rounding; what is of it keeps its bits."""
+        """Convert to the format by one rounding; values of the format keep their bits."""
         if not self._check_scalar(data):
             raise TypeError(
                 f"scalar must be a number of {self._format.name}; got {data!r}"
@@ -104,23 +105,23 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         return np.asarray(as_own(data)).astype(self._format.dtype)[()]
 
     def default_scalar(self) -> Any:
-        """What `numpy.zeros` holds."""
+        """Return the value of the elements of `numpy.zeros`."""
         return np.zeros((), self._format.dtype)[()]
 
     def to_json_scalar(self, data: object, *, zarr_format: int) -> Any:
-        """A number; "Infinity", "-Infinity" or "NaN"; the code of any other NaN."""
+        """Return a number, "Infinity", "-Infinity" or "NaN", or the code of another NaN."""
         scalar = self.cast_scalar(data)
         if np.isfinite(scalar):
             return float(scalar)
         if np.isinf(scalar):
             return "Infinity" if scalar > 0 else "-Infinity"
         code = int(bits(scalar))
-        # "NaN" is the code that zarr-extensions and this package have for it.
+        # "NaN" stands for the same code in zarr-extensions and in this package.
         nan = int(bits(self._format.type("nan")))
         return "NaN" if code == nan else f"0x{code:0{2 * self.item_size}x}"
 
     def from_json_scalar(self, data: Any, *, zarr_format: int) -> Any:
-        """The number that `to_json_scalar` wrote."""
+        """Return the value that `to_json_scalar` wrote."""
         form = self._format
         if isinstance(data, int | float) and not isinstance(data, bool):
             return self.cast_scalar(data)
@@ -148,7 +149,7 @@ class FormatType(ZDType[Any, Any], HasItemSize):
 
 
 def _data_type(form: Format) -> type[FormatType]:
-    """The class of a format, which zarr finds by its name."""
+    """Return the class of a format, which zarr finds by its name."""
     bases = (FormatType, HasEndianness) if form.itemsize > 1 else (FormatType,)
     facts = {
         "__module__": __name__,

@@ -193,7 +193,7 @@ class Scaled:
 
 
 def generator(seed: int | None, name: str) -> np.random.Generator | None:
-    """Return a generator for one tensor, so that a resumed run draws the same numbers."""
+    """Return a generator of one tensor, so that a resumed run has the same draws."""
     if seed is None:
         return None
     return np.random.default_rng([seed, zlib.crc32(name.encode())])

@@ -25,7 +25,7 @@ _MAGIC = b"GGUF"
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _VERSIONS = (2, 3)  # in version 1 all counts are of 32 bits
 _MOST_AXES = 4
-_MOST_NUMBERS = 1 << 59  # of 8 bytes each, which is near the limit of an address
+_MOST_NUMBERS = 1 << 59  # of 8 bytes each: more than any address space has
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Read tensors of GGUF files, the format of llama.cpp, as arrays and block arrays.
 
 Floats and integers become arrays that view the mapped bytes of the file. MXFP4, NVFP4,
-Q8_0 and Q4_0 become arrays of blocks or tiles with the same elements and scales. Reading
-needs no other library. To write, use the package `gguf`:
+Q8_0 and Q4_0 become arrays of blocks or tiles with the same elements and scales.
+Reading needs no other library. To write, use the package `gguf`:
 
     writer.add_tensor(name, a.view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
 """
@@ -129,8 +129,8 @@ class File(NamedTensors[Held]):
 
     Values equal those of `gguf.dequantize`, with three exceptions. Scales of NaN
     (MXFP4's 0xff and NVFP4's 0x7f) are 2^128 and 0 for `gguf.dequantize`. Values out of
-    the range of float32 are infinite there, but the largest number in a block array. The
-    sign of zeros can differ.
+    the range of float32 are infinite there, but the largest number in a block array.
+    The sign of zeros can differ.
 
     Attributes
     ----------
@@ -299,7 +299,7 @@ def _mxfp4(raw: NDArray[np.uint8], tensor: Tensor) -> BlockArray:
 
 
 def _nvfp4(raw: NDArray[np.uint8], tensor: Tensor) -> BlockArray:
-    """Split each block of 64 values into four of 16: first all scales, then all codes."""
+    """Split blocks of 64 values (four scales, then all codes) into blocks of 16."""
     blocks = _blocks(raw, tensor)
     *rows, count, _ = blocks.shape
     scales = blocks[..., :4].reshape(*rows, count * 4)

@@ -1,4 +1,4 @@
-"""Arrays to and from HDF5 datasets."""
+"""Write arrays to HDF5 datasets, and read them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .storage import h5py
 if TYPE_CHECKING:
     from ...blocks.facts_text import Scaled
 
-#: The attribute of arrays of blocks: all but their bytes.
+#: The attribute of an array of blocks, with all facts except its bytes.
 BLOCKS_ATTRIBUTE = "tf32dtype blocks"
 
 
@@ -37,38 +37,40 @@ def write(
     ----------
     group : h5py.Group or h5py.File
     name : str
-        Groups that it names are made: "layer/0/weight".
+        The name of the dataset. Missing groups in it are made: "layer/0/weight".
     a : array_like, BlockArray or TileArray
         bfloat16, float8_e4m3fn, float8_e5m2, float6_e2m3fn, float6_e3m2fn and
-        float4_e2m1fn, also as `ml_dtypes` have them, are stored under HDF5's own types,
-        an item in whole bytes. Of formats that HDF5 has no type for the codes, tf32 as
-        float32, and the attribute "tf32dtype" names the format. Arrays of blocks as
-        their bytes, in one dimension. Unused bits are written as zeros. Other dtypes as
-        h5py writes them.
+        float4_e2m1fn, also as dtypes of `ml_dtypes`, are stored under HDF5's own types,
+        each element in whole bytes. For formats without an HDF5 type, the codes are
+        stored (tf32 as float32), and the attribute "tf32dtype" names the format. Arrays
+        of blocks are stored as their bytes, in one dimension. Unused bits are written
+        as zeros. Other dtypes are stored as h5py writes them.
     dtype : dtype or str, optional
-        What to convert to before, by one rounding.
+        The dtype to convert to before writing, by one rounding.
     **create
-        What `h5py.Group.create_dataset` takes: ``chunks``, ``compression``,
-        ``shuffle``, ``fletcher32``, ``maxshape``, ``fillvalue`` and so on.
+        Keyword arguments of `h5py.Group.create_dataset`: ``chunks``,
+        ``compression``, ``shuffle``, ``fletcher32``, ``maxshape``, ``fillvalue`` and so
+        on.
 
     Returns
     -------
     h5py.Dataset
-        For `read` and `assign`. ``dataset[...]`` of h5py gives float32 or float16
-        of HDF5's own types, and Inf or NaN for the largest numbers of all but bfloat16
-        and float8_e5m2; of others the codes, and of tf32 the numbers.
+        The new dataset, for `read` and `assign`. With h5py, ``dataset[...]`` returns
+        float32 or float16 for HDF5's own types. It then has Inf or NaN for the largest
+        numbers of all these formats except bfloat16 and float8_e5m2. For tf32 it
+        returns the values, for other formats the codes.
 
     Raises
     ------
     ImportError
-        Without h5py.
+        If h5py is not installed.
     TypeError
-        For what a dataset would not give back: masked arrays, structures with a
-        format in a field, custom dtypes of other packages.
+        For arrays that a dataset cannot restore: masked arrays, structured arrays with
+        a format in a field, custom dtypes of other packages.
     ValueError
-        For a name that is taken; for ``scaleoffset``, which drops bits; for a
-        ``fillvalue`` that HDF5 would make another number. Errors come before anything
-        is written.
+        For a name that exists already; for ``scaleoffset``, which drops bits; for a
+        ``fillvalue`` that HDF5 would change to another number. Errors are raised before
+        anything is written.
 
     Examples
     --------
@@ -125,34 +127,37 @@ def write(
 
 
 def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> Any:
-    """Read a dataset, or a part of it.
+    """Read a dataset, or a selection of it.
 
     Parameters
     ----------
     dataset : h5py.Dataset
-        Written by `write`, or by any other program: HDF5's types of formats are known
-        by their fields, opaque items by the attribute "dtype" that Keras writes.
+        A dataset that `write` or any other program wrote. HDF5's types of formats are
+        recognized by their fields, opaque elements by the attribute "dtype" that Keras
+        writes.
     selection : index, optional
-        What h5py takes: ``np.s_[10:20, ::2]``, integers, lists, masks. All of it unless
-        given. Of arrays of blocks only all can be read.
+        An index that h5py accepts: ``np.s_[10:20, ::2]``, integers, lists, masks. The
+        default is the whole dataset. Arrays of blocks can only be read as a whole.
     out : ndarray, optional
-        What to fill, of the selection's shape and dtype.
+        The array to fill, with the shape and dtype of the selection.
 
     Returns
     -------
     ndarray, scalar, BlockArray or TileArray
-        Of the file's format, in the byte order of this machine, all bits as they are in
-        the file; datasets of other types as h5py reads them. `out` if it was given.
+        The values in the file's format and the byte order of this machine, with all
+        bits as in the file. Datasets of other types are returned as h5py reads them. If
+        `out` is given, `out` is returned.
 
     Raises
     ------
     ImportError
-        Without h5py.
+        If h5py is not installed.
     TypeError
-        If the dataset's items have a format within, in a field or an array.
+        If elements of the dataset contain a format in a field or an array.
     ValueError
-        If the dataset's attribute names no format, or one that it does not hold; if
-        `out` is not as needed; for a selection that does not fit, as h5py says it.
+        If the attribute does not name a format, or names one that the dataset cannot
+        store; if `out` has another shape or dtype or is read-only; for a selection that
+        h5py rejects.
 
     Examples
     --------
@@ -197,16 +202,17 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
 
 
 def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
-    """Write to a part of a dataset, as ``array[selection] = a`` does to an array's.
+    """Write to a selection of a dataset, as ``array[selection] = a`` does for arrays.
 
     Parameters
     ----------
     dataset : h5py.Dataset
-        Of any type that `read` knows.
+        A dataset of any type that `read` accepts.
     selection : index
-        As for `read`; ``...`` is all of it.
+        As for `read`; ``...`` selects the whole dataset.
     a : array_like
-        Is broadcast to the selection, and converted to the dataset's format.
+        The values; they are broadcast to the selection and converted to the dataset's
+        format.
 
     Raises
     ------
@@ -241,12 +247,12 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
 
 
 class _Place(NamedTuple):
-    """A selection, as HDF5 has it."""
+    """A selection in the form that HDF5 uses."""
 
     shape: tuple[int, ...]
     memory: Any
     file: Any
-    #: whether NumPy would give a scalar of it
+    #: whether NumPy would return a scalar for this selection
     is_number: bool
 
 
@@ -259,7 +265,7 @@ def _place(dataset: Any, selection: Any) -> _Place:
                 f" got {brief(selection)}"
             )
         return _Place((), spaces.ALL, spaces.ALL, selection is not ...)
-    from h5py._hl.selections import select  # h5py itself has it here since 2.0
+    from h5py._hl.selections import select  # the place of this function since h5py 2.0
 
     index = selection if isinstance(selection, tuple) else (selection,)
     chosen = select(dataset.shape, index, dataset)
@@ -282,19 +288,19 @@ def _transfer(dataset: Any, form: Format, selection: Any, array: NDArray[Any]) -
 
 
 def _is_native(kind: Any) -> bool:
-    """Whether items of an HDF5 type have the byte order of this machine."""
+    """Return whether elements of an HDF5 type have the byte order of this machine."""
     types = h5py().h5t
     if isinstance(kind, types.TypeOpaqueID):
-        return True  # bytes as their writer had them, with no order said
+        return True  # bytes in the order of their writer, which the file does not name
     little = kind.get_order() != types.ORDER_BE
     return bool(kind.get_size() == 1 or little == (sys.byteorder == "little"))
 
 
 def _fill_value(form: Format, kind: Any, value: Any) -> Any:
-    """What h5py takes for a fill value so that it becomes the format's number.
+    """Return the argument for h5py that sets a fill value in a format.
 
-    h5py has HDF5 convert it to the dataset's type. In a file in memory this shows
-    whether it does so rightly.
+    HDF5 converts the fill value to the dataset's type, for some values wrongly. A trial
+    in a file in memory finds such values.
     """
     wanted = cast(own_array(value), form.dtype)
     if form not in storage.TYPED:
@@ -338,12 +344,12 @@ def _fill(out: NDArray[Any], found: Any) -> NDArray[Any]:
 
 
 def _check_plain(dtype: np.dtype[Any], whole: np.dtype[Any]) -> None:
-    """Raise TypeError for what h5py would write as bytes without a name."""
+    """Raise TypeError for a dtype that h5py would write as bytes without a name."""
     item = dtype.base
     if item.names is not None:
         for name in item.names:
             _check_plain(item[name], whole)
-    elif item.isbuiltin == 2:  # by a package, not by NumPy
+    elif item.isbuiltin == 2:  # a dtype of another package
         raise TypeError(
             f"a must have a dtype that HDF5 keeps; got {item} in {whole}. Write each"
             " field, or its bytes, as a separate dataset"

@@ -1,4 +1,4 @@
-"""HDF5 files as a whole: arrays by name."""
+"""Save and load whole HDF5 files: mappings from names to arrays."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
     Parameters
     ----------
     path : path
-        A file that is there is replaced as a whole, or left as it is if anything
-        fails.
+        The path of the file. An existing file is replaced as a whole, or stays as it is
+        if an error occurs.
     arrays : mapping of str to array_like or BlockArray
-        As for `write`. Slashes in names are of groups: "layer/0/weight".
+        Arrays as for `write`. Slashes in names separate groups: "layer/0/weight".
     **create
-        As for `write`: ``compression="gzip"``. Arrays without a dimension, which HDF5
-        cannot compress, are written without.
+        As for `write`: ``compression="gzip"``. Arrays without an axis are written
+        without these options, because HDF5 cannot compress them.
 
     Raises
     ------
     ImportError
-        Without h5py.
+        If h5py is not installed.
     TypeError, ValueError
-        As `write`, with the name of the array; for names that `load` would not give
-        back; for a path that names another kind of file, such as `a.npy`.
+        As for `write`, with the name of the array; for names that `load` could not
+        restore; for a path that names another kind of file, such as `a.npy`.
     OSError
         If the file cannot be written.
 
@@ -61,7 +61,7 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
     for name in arrays:
         _check_name(name)
     check_name(os.fspath(path), "td.hdf5.save", ".h5", ".hdf5")
-    h5py()  # if it is missing, this says so before there is a file
+    h5py()  # raises before a file is made if h5py is missing
     with replacing(path) as stream, h5py().File(stream, "w") as file:
         for name, array in arrays.items():
             has_shape = array.ndim if hasattr(array, "ndim") else np.ndim(array)
@@ -81,37 +81,37 @@ def load(
     Parameters
     ----------
     path : path
-        Of `save`, or of any other program.
+        A file that `save` or any other program wrote.
     names : str or iterable of str, optional
-        Names of datasets, or patterns as in file names: ``"layer/*"``.
+        Names of datasets, or patterns as in file names: ``"layer/*"``. None: all.
 
     Returns
     -------
     dict of str to ndarray or BlockArray
-        All datasets of the file's groups, as `read` gives them, in the order of their
-        names. Links by name, within the file and to others, are not followed.
+        The datasets of all groups, as `read` returns them, in the order of their names.
+        Soft and external links are not followed.
 
     Raises
     ------
     ImportError
-        Without h5py.
+        If h5py is not installed.
     KeyError
-        For a name that is no dataset's, and a pattern of none.
+        For a name or pattern that matches no dataset.
     ValueError
-        If it is no HDF5 file, or a damaged one: the error names the file, the dataset
-        and what is wrong. If the file announces more than a GiB, and more than a
-        thousand times as much as it holds. If a dataset's data is in other files.
+        If the file is not an HDF5 file, or is damaged: the error names the file, the
+        dataset and the fault. If the arrays would take more than one GiB and more than
+        a thousand times the size of the file. If a dataset has its data in other files.
     OSError
         If the file cannot be opened.
 
     Notes
     -----
-    h5py's library, libhdf5, reads the file. It is not made for files of an attacker,
-    some of which crash it.
+    The library of h5py, libhdf5, reads the file. Do not load untrusted files: some
+    malicious files crash libhdf5.
     """
-    open_file = h5py().File  # a missing library is no damage
+    open_file = h5py().File  # outside `errors_of`: a missing library is not damage
     file_name = os.fsdecode(path)
-    with open(path, "rb") as stream:  # the system's errors as they are
+    with open(path, "rb") as stream:  # errors of the system stay as they are
         size = os.fstat(stream.fileno()).st_size
     with errors_of(file_name), open_file(path, "r") as file:
         found = datasets_of(file)
@@ -127,23 +127,23 @@ def load(
 
 @contextmanager
 def errors_of(name: str) -> Iterator[None]:
-    """Whatever libhdf5 and h5py raise for a damaged file, as a ValueError of a name."""
+    """Turn errors of libhdf5 and h5py for a damaged file into a ValueError."""
     try:
         yield
     except (UnknownTensor, MemoryError):
         raise
     except OSError as error:
-        if error.errno is not None:  # the system's, not of the file's contents
+        if error.errno is not None:  # of the system, not of the content
             raise
         raise ValueError(f"{name}: {error}") from error
     except Exception as error:
-        # A KeyError's text is its argument in quotes.
+        # The string of a KeyError would have quotes around the message.
         what = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise ValueError(f"{name}: {what}") from error
 
 
 def datasets_of(file: Any) -> dict[str, Any]:
-    """All datasets by name, each group once: links may go in circles.
+    """Return all datasets by name; visit each group once, as links may form circles.
 
     h5py's own walk, `visititems`, crashes in some damaged files.
     """
@@ -153,7 +153,7 @@ def datasets_of(file: Any) -> dict[str, Any]:
     while waiting:
         prefix, group = waiting.pop()
         for key in group:
-            if isinstance(key, bytes):  # h5py's for what is no UTF-8
+            if isinstance(key, bytes):  # a name that is not UTF-8
                 name = prefix + key.decode(errors="backslashreplace")
             else:
                 name = prefix + key
@@ -170,7 +170,7 @@ def datasets_of(file: Any) -> dict[str, Any]:
 
 
 def check_size(found: dict[str, Any], size: int) -> None:
-    """Raise ValueError where the arrays would take absurdly more than the file does."""
+    """Raise ValueError if the arrays would take far more memory than the file has."""
     announced = {
         name: math.prod(dataset.shape or ()) * dataset.id.get_type().get_size()
         for name, dataset in found.items()
@@ -184,13 +184,13 @@ def check_size(found: dict[str, Any], size: int) -> None:
 
 
 def check_dataset(dataset: Any) -> None:
-    """Raise a ValueError if reading would leave the file, or crash libhdf5."""
+    """Raise ValueError if reading would open other files or crash libhdf5."""
     _check_data_is_here(dataset)
     _check_checksums(dataset)
 
 
 def _check_data_is_here(dataset: Any) -> None:
-    """Raise ValueError for data in other files, which whoever wrote this one names."""
+    """Raise ValueError for data in other files: the file could name any file."""
     if dataset.external or dataset.is_virtual:
         raise ValueError(
             "data is in other files, which td.hdf5.load does not open: if you trust the"

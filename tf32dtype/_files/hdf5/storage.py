@@ -1,15 +1,16 @@
-"""What a dataset holds an array of a format as, and what a dataset's format is.
+"""The HDF5 types that store arrays of a format, and the format of a dataset.
 
-HDF5 2.0 names types for bfloat16 and the two FP8 of OCP, 2.2 those for FP6 and FP4. A
-type is its fields, which older libraries read and write too; h5py has no names for
-them. Data goes to and from the file without conversion, codes to codes: HDF5 itself
-takes all of these for IEEE 754's kind, so that it reads Inf where FP8 E4M3 has 256
-("Known Problems" of its CHANGELOG.md).
+HDF5 2.0 names types for bfloat16 and the two FP8 formats of OCP; HDF5 2.2 adds FP6 and
+FP4. A type is defined by its fields, so older libraries read and write it too. h5py has
+no names for these types. Codes are read and written without conversion, because HDF5
+itself treats all these types as if they followed IEEE 754. It reads Inf where FP8 E4M3
+has 256 ("Known Problems" of its CHANGELOG.md).
 
-Opaque data with the attribute "dtype" are a format's, as Keras writes bfloat16.
+Opaque data with the attribute "dtype" also have a format: Keras writes bfloat16 in this
+form.
 
-Other formats have no type. Their codes are stored as unsigned integers, those of tf32
-as float32, which have the same layout: to other readers they are the numbers. An
+Other formats have no type. Their codes are stored as unsigned integers, and those of
+tf32 as float32. float32 has the same layout, so other readers see the values. An
 attribute of the dataset names the format.
 """
 
@@ -28,7 +29,8 @@ from .. import opaque
 ATTRIBUTE = "tf32dtype"
 _LONGEST_ATTRIBUTE = 1 << 16  # bytes: any attribute of ours is shorter
 
-#: Whose types HDF5 has: H5T_FLOAT_BFLOAT16LE, F8E4M3, F8E5M2, F6E2M3, F6E3M2, F4E2M1.
+#: The formats with HDF5 types: H5T_FLOAT_BFLOAT16LE, F8E4M3, F8E5M2, F6E2M3, F6E3M2
+#: and F4E2M1.
 TYPED = tuple(
     formats[name]
     for name in """bfloat16 float8_e4m3fn float8_e5m2 float6_e2m3fn float6_e3m2fn
@@ -37,12 +39,12 @@ TYPED = tuple(
 
 
 def h5py() -> Any:
-    """The library."""
+    """Import and return h5py; raise an ImportError that says how to install it."""
     return need("td.hdf5", "hdf5", "h5py")
 
 
 def type_of(form: Format) -> Any:
-    """The HDF5 type of a format's dataset: its own, or that of its codes."""
+    """Return the HDF5 type that stores a format: its own, or that of its codes."""
     types = h5py().h5t
     if form not in TYPED:
         return types.py_create(form.carrier.newbyteorder("<"))
@@ -55,15 +57,16 @@ def type_of(form: Format) -> Any:
 
 
 def format_of(dataset: Any) -> Format | None:
-    """The format of a dataset; None if it holds none.
+    """Return the format of a dataset; None if it has none.
 
     Raises
     ------
     ValueError
-        If its attribute names a format that is not known, or that such a dataset
-        cannot hold; if fields overlap.
+        If the attribute names an unknown format, or one that the dataset cannot store;
+        if fields overlap.
     TypeError
-        If items have a format within: HDF5 would convert it, some numbers wrongly.
+        If elements contain a format in a field or array, because HDF5 would convert
+        some values wrongly.
     """
     found = dataset.id.get_type()
     name = attribute(dataset, ATTRIBUTE)
@@ -90,10 +93,10 @@ def format_of(dataset: Any) -> Format | None:
 
 
 def _named(dataset: Any) -> Format | None:
-    """The format of opaque data that its attribute names, if it names one."""
+    """Return the format that the attribute of opaque data names, or None."""
     try:
         name = attribute(dataset, opaque.ATTRIBUTE)
-    except ValueError:  # another program's, and not for this
+    except ValueError:  # the attribute of another program
         return None
     return opaque.format_named(name, dataset.dtype)
 
@@ -101,7 +104,7 @@ def _named(dataset: Any) -> Format | None:
 def _is_carrier(found: Any, form: Format) -> bool:
     """Say whether a type is that of a format's codes, in any byte order.
 
-    h5py's dtype does not suffice: a float of 8 bytes is float32 if its numbers are.
+    The dtype that h5py reports is not enough: for a float of 8 bytes it can be float32.
     """
     wanted = type_of(form)
     if not isinstance(found, type(wanted)):
@@ -111,12 +114,12 @@ def _is_carrier(found: Any, form: Format) -> bool:
 
 
 def attribute(dataset: Any, name: str) -> str | None:
-    """A text that a dataset has as an attribute; None if it has none.
+    """Return the string in an attribute of a dataset; None if there is none.
 
     Raises
     ------
     ValueError
-        If it is no text, or longer than any of ours.
+        If the attribute is not a string, or longer than this package writes.
     """
     if name not in dataset.attrs:
         return None
@@ -135,16 +138,16 @@ def attribute(dataset: Any, name: str) -> str | None:
 
 
 def set_attribute(dataset: Any, name: str, text: str) -> None:
-    """Give a dataset a text that `attribute` reads.
+    """Set an attribute of a dataset to a string that `attribute` reads.
 
-    Of fixed length: what has another is in the file's heap, a damaged one of which
-    keeps libhdf5 busy forever.
+    The string has a fixed length. Strings of variable length are stored in the heap of
+    the file, and a damaged heap makes libhdf5 loop without end.
     """
     dataset.attrs.create(name, np.bytes_(text.encode()))
 
 
 def _fields(form: Format) -> tuple[int, int, int, int, int]:
-    """Of the sign the position, of exponent and mantissa position and size."""
+    """Return the position of the sign, then position and size of the other fields."""
     mantissa = form.mantissa_bits
     return form.bits - 1, mantissa, form.exponent_bits, 0, mantissa
 
@@ -159,7 +162,7 @@ def _typed(found: Any) -> Format | None:
 def _check_fields(dtype: np.dtype[Any], dataset: Any) -> None:
     """Raise ValueError if fields overlap in NumPy's layout.
 
-    Some fields are wider in NumPy than in HDF5: h5py writes past the end of the array.
+    Some fields are wider in NumPy than in HDF5. h5py then writes outside the array.
     """
     spans = [
         (place, kind.itemsize) for kind, place, *_ in (dtype.fields or {}).values()

@@ -1,4 +1,4 @@
-"""Named tensors of a file, whatever kind of file it is."""
+"""Read named tensors of files of any supported kind."""
 
 from .memory import lines, release, values
 from .readers import open_file

@@ -1,4 +1,4 @@
-"""Folders of several files of tensors, as programs write them that save each array."""
+"""Read folders with several files of tensors, such as one file per array."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .tensor import Tensor, TensorFile
 
-#: Names of files that a folder is read for.
+#: The suffixes of the files that are read from a folder.
 SUFFIXES = (".npy", ".npz", ".gguf", ".h5", ".hdf5", ".onnx", ".zarr")
 
 
@@ -20,7 +20,7 @@ def paths(folder: str, names: Sequence[str]) -> list[str]:
 
 
 def read(files: Sequence[str], open_file: Callable[[str], TensorFile]) -> TensorFile:
-    """Read the tensors of all files: `w` for the array of w.npy, `x:w` for w of x.npz.
+    """Read the tensors of all files; name them `w` (from w.npy) or `x:w` (w in x.npz).
 
     If two files differ only in their suffixes, the names have the suffixes.
     """

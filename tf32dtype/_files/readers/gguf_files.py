@@ -1,4 +1,4 @@
-"""Tensors of GGUF files."""
+"""Read tensors of GGUF files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tensor import Tensor, TensorFile
 
 
 def read(path: str) -> TensorFile:
-    """The tensors of a file, mapped; arrays of blocks are made when they are read."""
+    """Return the mapped tensors of a file; arrays of blocks are made on access."""
     file = gguf.open(path)
     return TensorFile("GGUF", [path], [_tensor(file, name) for name in file])
 

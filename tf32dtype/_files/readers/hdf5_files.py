@@ -1,4 +1,4 @@
-"""Datasets of HDF5 files."""
+"""Read datasets of HDF5 files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tensor import Tensor, TensorFile
 
 
 def read(path: str) -> TensorFile:
-    """The datasets of a file's groups, by their paths."""
+    """Return the datasets of all groups of a file by their paths."""
     h5py = need("reading an HDF5 file", "hdf5", "h5py")
     from ..hdf5.files import check_size, datasets_of, errors_of
 

@@ -1,4 +1,4 @@
-"""Large arrays a piece at a time, and their memory given back."""
+"""Process large arrays in pieces, and release their memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tensor import Array
 
 
 def release(array: Any) -> None:
-    """Let the system take back the memory of an array that is mapped from a file."""
+    """Let the system free the memory of an array that is mapped from a file."""
     memory = exporter(array)
     if isinstance(memory, mmap.mmap) and hasattr(memory, "madvise"):
         with suppress(OSError, ValueError):
@@ -23,7 +23,7 @@ def release(array: Any) -> None:
 def lines(array: Any, size: int) -> Iterator[tuple[slice, ...]]:
     """Yield indices that divide an array of blocks or tiles.
 
-    Each piece has about so many numbers, in whole blocks and tiles.
+    Each piece has about `size` values, in whole blocks and tiles.
     """
     if array.ndim == 1:
         yield (slice(None),)
@@ -39,6 +39,6 @@ def lines(array: Any, size: int) -> Iterator[tuple[slice, ...]]:
 
 
 def values(array: Any, size: int) -> Iterator[Array]:
-    """The numbers of blocks or tiles in float32, about so many at a time."""
+    """Yield the values of blocks or tiles in float32, about `size` at a time."""
     for index in lines(array, size):
         yield array[index].dequantize()

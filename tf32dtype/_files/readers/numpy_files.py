@@ -1,4 +1,4 @@
-"""Arrays of `.npy` and `.npz` files."""
+"""Read arrays of `.npy` and `.npz` files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tensor import Tensor, TensorFile
 
 
 def read(path: str) -> TensorFile:
-    """The array of a `.npy` file, mapped, or those of an archive."""
+    """Return the mapped array of a `.npy` file, or the arrays of an archive."""
     loaded = load(path, mmap_mode="r")
     if isinstance(loaded, Archive):
         return _archive(path, loaded)

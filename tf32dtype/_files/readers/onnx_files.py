@@ -1,4 +1,4 @@
-"""The initializers of ONNX models."""
+"""Read the initializers of ONNX models."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .tensor import Tensor, TensorFile
 
 
 def read(path: str) -> TensorFile:
-    """The initializers of a model; files beside it are read when asked for."""
+    """Return the initializers of a model; external data are read on access."""
     onnx = need("reading an ONNX model", "onnx", "onnx")
     try:
         model = onnx.load(path, load_external_data=False)
-    except Exception as error:  # protobuf's, a module of its own
+    except Exception as error:  # a class of protobuf, which is not imported
         if isinstance(error, OSError):
             raise
         raise ValueError(f"{path} is not a valid ONNX model: {error}") from None

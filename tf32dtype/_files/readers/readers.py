@@ -1,4 +1,4 @@
-"""Which reader a file gets: by the bytes that begin it; folders by what they hold."""
+"""Choose a reader by the first bytes of a file, or by the content of a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import (
 )
 from .tensor import TensorFile
 
-#: By what `file_kinds.kind` calls such files.
+#: The readers by the names that `file_kinds.kind` returns.
 _READERS: dict[str, Callable[[str], TensorFile]] = {
     "a safetensors file": safetensors_files.read,
     "a GGUF file": gguf_files.read,
@@ -28,7 +28,7 @@ _READERS: dict[str, Callable[[str], TensorFile]] = {
 
 
 def open_file(path: str) -> TensorFile:
-    """The tensors of a file, of any kind that holds some.
+    """Open a file or folder of any kind that contains tensors.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def open_file(path: str) -> TensorFile:
     Raises
     ------
     ValueError
-        If there are no tensors in it that can be read here; it says what the file is.
+        If the file has no readable tensors; the error names the kind of the file.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     ImportError
-        If its kind needs a library that is missing.
+        If reading the file requires a library that is not installed.
     """
     if os.path.isdir(path):
         return _read_folder(path)

@@ -1,4 +1,4 @@
-"""Tensors of safetensors files, alone or with the index of a checkpoint."""
+"""Read tensors of single safetensors files, or of checkpoints with an index."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .tensor import Tensor, TensorFile
 
 
 def read(path: str) -> TensorFile:
-    """The tensors of a file, of an index, or of a folder that has one.
+    """Return the tensors of a file, of an index, or of a folder with one of these.
 
-    Weights whose scales are tensors of their own are one tensor each.
+    A weight whose scales are separate tensors becomes one tensor.
     """
     file = open_safetensors(path)
     found = file.found()
@@ -32,7 +32,7 @@ def read(path: str) -> TensorFile:
 
 
 def _doubt(found: schemes.Found, name: str) -> str:
-    """Return why a tensor may not be numbers by itself, or an empty text."""
+    """Return why the values of a tensor may need scales, or an empty string."""
     if codes := found.companions.get(name):
         return f"it may belong to tensor {brief(codes)}, which cannot be decoded"
     return found.refused.get(name, "")

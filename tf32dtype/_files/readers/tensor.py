@@ -1,4 +1,4 @@
-"""A tensor of a file, and a file of tensors: what all readers make of theirs."""
+"""A tensor of a file, and a file of tensors: the common result of all readers."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ class Tensor:
     """A tensor that is still in its file."""
 
     name: str
-    #: what its numbers are: a format's name, a dtype's, a block format's, or what else
-    #: the file calls them
+    #: the name of its format, dtype or block format, or any other name that the file
+    #: has for its values
     label: str
     shape: tuple[int, ...]
-    #: bytes of its numbers, and of their scales
+    #: the size of its values and their scales in bytes
     nbytes: int
-    #: the array, mapped where the file allows; or an array of blocks, or of tiles. A
-    #: ValueError names the file, the tensor and what is wrong
+    #: the function that returns the array (mapped if possible), or the array of blocks
+    #: or tiles; its ValueError names the file, the tensor and the fault
     read: Callable[[], Any]
-    #: of what `read` returns; None: blocks, or what cannot be read
+    #: the dtype of the array; None for blocks and for unreadable tensors
     dtype: np.dtype[Any] | None = None
-    #: those of the file that hold it; empty: itself alone
+    #: the tensors of the file that it consists of; empty if it is a single tensor
     parts: tuple[Tensor, ...] = ()
-    #: the one of several files that it is in
+    #: the file that contains it, if there are several files
     path: str = ""
-    #: of a weight in several tensors of a safetensors file
+    #: the facts of a weight in several tensors of a safetensors file
     group: Group | None = None
-    #: why its numbers may mean something else than they say; empty: they do not
+    #: why its values may need scales or another decoding; empty if they do not
     doubt: str = ""
-    #: why `read` would fail; empty: nothing is known against it
+    #: why `read` would fail; empty if no reason is known
     problem: str = ""
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def get(self) -> Any:
-        """What `read` returns.
+        """Read the tensor.
 
         Raises
         ------
         UserError
-            If it cannot be read.
+            If the tensor cannot be read.
         """
         try:
             return self.read()
@@ -71,15 +71,17 @@ class TensorFile(NamedTensors[Tensor]):
     Parameters
     ----------
     kind : str
-        What the file is: "safetensors".
+        The kind of the file, such as "safetensors".
     paths : sequence of str
-        The files that it consists of, the one that names the others first.
+        The files that it consists of; a file that names the others comes first.
     tensors : sequence of Tensor
     metadata : mapping of str to str
-        What a safetensors file says of itself.
+        The metadata of a safetensors file.
     close : callable
+        The function that closes the file.
     is_array : bool
-        It holds one array without a name; the tensor's is the file's.
+        Whether the file has a single array without a name. The tensor then has the name
+        of the file.
     """
 
     def __init__(

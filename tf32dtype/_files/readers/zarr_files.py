@@ -1,4 +1,4 @@
-"""Arrays of Zarr folders."""
+"""Read arrays of Zarr folders."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .. import opaque
 from ..file_kinds import is_absurd
 from .tensor import Tensor, TensorFile
 
-#: What such a folder has, of version 3 and 2.
+#: The files that mark a Zarr folder, of version 3 and 2.
 MARKS = frozenset(("zarr.json", ".zgroup", ".zarray"))
 
 
 def read(path: str) -> TensorFile:
-    """The arrays of a group and of the groups in it, or the one array."""
+    """Return the arrays of a group and of its groups, or a single array."""
     zarr = need("reading a Zarr folder", "zarr", "zarr")  # interop adds our dtypes
     paths = [path]
     for folder, _, names in os.walk(path):
@@ -45,7 +45,7 @@ def read(path: str) -> TensorFile:
 
 
 def _check_size(array: Any, there: int) -> None:
-    """Raise ValueError if the array, or a chunk, is absurdly larger than its folder."""
+    """Raise ValueError if the array, or a chunk, is far larger than its folder."""
     items = max(math.prod(array.shape), math.prod(array.chunks))
     announced = items * array.dtype.itemsize
     if is_absurd(announced, there):
@@ -61,9 +61,9 @@ def _tensor(path: str, name: str, array: Any, there: int) -> Tensor:
     def load() -> Any:
         try:
             _check_size(array, there)
-            # zarr gives a number for no axes
+            # zarr returns a number for an array without axes
             return opaque.as_named(np.asarray(array[...]), text)
-        except Exception as error:  # of any codec
+        except Exception as error:  # codecs may raise anything
             if isinstance(error, OSError | MemoryError):
                 raise
             raise ValueError(f"{path}: array {name}: {error}") from None

@@ -1,4 +1,4 @@
-"""Dtypes by the names that headers of safetensors files have for them."""
+"""The dtypes of safetensors files, by their names in headers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..._formats.table import Format, formats
 
 
 class Kind(NamedTuple):
-    """What tensors of one name are."""
+    """The storage of tensors whose dtype has a certain name."""
 
     name: str
-    #: of an item in the file, where items of less than a byte are packed
+    #: the bits per element in the file, where elements of less than a byte are packed
     bits: int
-    #: of an array, where every item has whole bytes
+    #: the dtype of an array, where every element has whole bytes
     dtype: np.dtype[Any]
     form: Format | None
 
     def size(self, shape: Sequence[int]) -> int:
-        """Bytes in the file, of whole ones (see `is_whole`)."""
+        """Return the number of whole bytes of a tensor in the file."""
         return math.prod(shape) * self.bits // 8
 
     def is_whole(self, shape: Sequence[int]) -> bool:
-        """Whether packed items fill the last byte, as they must."""
+        """Return whether packed elements fill the last byte, as the format requires."""
         return math.prod(shape) * self.bits % 8 == 0
 
     @property
@@ -34,8 +34,8 @@ class Kind(NamedTuple):
         return self.bits < 8 * self.dtype.itemsize
 
 
-#: In the order of the reference (`enum Dtype` of huggingface/safetensors), whose writer
-#: puts the last first: so every tensor is aligned.
+#: The names with their dtypes, in the order of `enum Dtype` of huggingface/safetensors.
+#: The reference writer stores the last dtypes first, so that every tensor is aligned.
 _NAMES = """
     BOOL=bool F4=float4_e2m1fn F6_E2M3=float6_e2m3fn F6_E3M2=float6_e3m2fn
     U8=u1 I8=i1 F8_E5M2=float8_e5m2 F8_E4M3=float8_e4m3fn F8_E8M0=float8_e8m0fnu
@@ -53,7 +53,7 @@ def _kind(name: str, which: str) -> Kind:
     return Kind(name, 8 * dtype.itemsize, dtype, None)
 
 
-#: All dtypes that a file can have, by name.
+#: All kinds that a file can have, by name.
 KINDS = {
     name: _kind(name, which)
     for name, which in (entry.split("=") for entry in _NAMES.split())
@@ -61,25 +61,25 @@ KINDS = {
 
 
 def kind_of(dtype: np.dtype[Any]) -> Kind | None:
-    """The kind of an array's dtype, of any byte order; None if it has no name."""
+    """Return the kind of a dtype, whatever its byte order; None if it has no name."""
     native = dtype.newbyteorder("=")
     return next((x for x in KINDS.values() if x.dtype == native), None)
 
 
 def carrier_of(form: Format) -> Kind:
-    """Under which name arrays of a format are stored that has none, one an item."""
+    """Return the kind of integers or floats that stores a format without a name."""
     kind = kind_of(form.carrier)
     assert kind is not None
     return kind
 
 
 def stored_kind(dtype: np.dtype[Any], shape: Sequence[int]) -> Kind:
-    """What an array is in a file: of its own kind, or its format's carrier.
+    """Return the kind that stores an array: its own, or that of its format's carrier.
 
     Raises
     ------
     TypeError
-        For a dtype that has neither.
+        For a dtype that files cannot store.
     """
     kind = kind_of(dtype)
     if kind is not None and kind.is_whole(shape):

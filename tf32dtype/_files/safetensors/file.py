@@ -18,14 +18,14 @@ from . import header
 from .dtypes import KINDS, carrier_of
 from .header import Entry
 
-#: The metadata that names the formats of tensors whose dtype is a carrier's.
+#: The metadata key that names the formats of tensors stored as their carrier.
 FORMATS_KEY = "tf32dtype.formats"
 
 
 class File:
-    """The tensors of a file, whose header is checked before it is mapped.
+    """The tensors of a file, which is mapped after its header is checked.
 
-    Arrays that view the map keep it alive, also after `close`.
+    Arrays that view the mapping keep it alive, also after `close`.
     """
 
     def __init__(self, path: str, mapped: bool) -> None:
@@ -49,10 +49,10 @@ class File:
             self._stream.close()
 
     def _read_formats(self) -> dict[str, np.dtype[Any]]:
-        """The formats of tensors that have no name of their own among the dtypes.
+        """Return the formats that metadata name, because the file has no such dtype.
 
-        Others may have left tensors out, or converted them: what is not as `save`
-        writes it is taken for what the header says.
+        Other programs may have removed or converted tensors. A tensor that is not
+        stored as `save` stores it keeps the dtype in the header.
         """
         text = self.metadata.pop(FORMATS_KEY, None)
         if text is None:
@@ -70,11 +70,11 @@ class File:
         }
 
     def dtype(self, name: str) -> np.dtype[Any]:
-        """What the array will have."""
+        """Return the dtype of the array of a tensor."""
         return self._carried.get(name, KINDS[self.entries[name].dtype].dtype)
 
     def array(self, name: str) -> NDArray[Any]:
-        """A tensor: a read-only view of the map, or an array of its own."""
+        """Return a tensor as a read-only view of the mapping, or as a new array."""
         entry = self.entries[name]
         kind = KINDS[entry.dtype]
         data = self._data(entry)
@@ -89,7 +89,7 @@ class File:
         if self._map is not None:
             return self._map[entry.begin : entry.end]
         data = np.empty(entry.end - entry.begin, np.uint8)
-        with self._lock:  # one place in the file for all threads
+        with self._lock:  # all threads share the position in the file
             self._stream.seek(entry.begin)
             read = self._stream.readinto(data.data)
         if read < data.size:

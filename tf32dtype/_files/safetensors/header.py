@@ -1,12 +1,13 @@
-"""Headers of safetensors files: read with all checks, and written.
+"""Read, check and write headers of safetensors files.
 
-A file is eight bytes, the header's length, little-endian; the header, a JSON object
+A file begins with eight bytes, the little-endian length of the header. The header
+follows, a JSON object
 
     {"__metadata__": {"key": "text", ...},
      "name": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, ...}
 
-and the data, of which the tensors cover every byte once. Sizes count bits: tensors of
-F4 and F6 are packed, and take whole bytes.
+and then the data. Each byte of the data belongs to exactly one tensor. Tensors of F4
+and F6 are packed and must fill whole bytes.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from .dtypes import KINDS
 #: The longest header that the reference reads.
 MAX_HEADER = 100_000_000
 
-_LENGTH = 8  # bytes of the header's length, and what the header is padded to
+_LENGTH = 8  # bytes of the length; the header is padded to a multiple of it
 _METADATA = "__metadata__"
 _MAX_DIMENSIONS = 64  # of a NumPy array
 _MAX_BYTES = 2**63 - 1
 
 
 class Entry(NamedTuple):
-    """A tensor of a file: its bytes are `begin` to `end`, from the file's start."""
+    """A tensor of a file, which has the bytes `begin` to `end` of the file."""
 
     name: str
     dtype: str
@@ -40,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a header says, checked; the entries are in the order of their bytes."""
+    """The checked content of a header; the entries are in the order of their bytes."""
 
     entries: dict[str, Entry]
     metadata: dict[str, str]
@@ -60,26 +61,24 @@ class Spec(NamedTuple):
 def parse(stream: IO[bytes], size: int, file: str) -> Header:
     """Read and check the header of a file.
 
-    Nothing is allocated but what the header itself takes; all tensors that are returned
-    lie within the file.
+    Only the header itself is allocated. All tensors in the result are within the file.
 
     Parameters
     ----------
     stream : binary file object
-        At the file's start.
+        The file, at its start.
     size : int
-        Bytes of the whole file.
+        The size of the whole file in bytes.
     file : str
-        Its name, for errors.
+        The name of the file, for errors.
 
     Raises
     ------
     ValueError
-        For anything that is no header of a file of this size: one too long or cut
-        short, no JSON object, keys that are there twice, dtypes without a meaning,
-        shapes that are none, sizes that are not those of dtype and shape, tensors that
-        overlap, bytes that belong to none, metadata that is no text. The error names
-        the file, and the tensor.
+        If the header is too long, truncated or not a JSON object; if a key occurs
+        twice; for an unknown dtype or an invalid shape; if a size does not match dtype
+        and shape; if tensors overlap, or bytes belong to no tensor; if metadata are not
+        strings. The error names the file and the tensor.
     """
     try:
         table = _table(stream, size)
@@ -99,7 +98,7 @@ def parse(stream: IO[bytes], size: int, file: str) -> Header:
 
 
 def _table(stream: IO[bytes], size: int) -> dict[str, Any]:
-    """The JSON object; the stream then is where the data begin."""
+    """Return the JSON object, and leave the stream at the start of the data."""
     head = stream.read(_LENGTH)
     if len(head) < _LENGTH:
         raise ValueError(
@@ -122,12 +121,12 @@ def _table(stream: IO[bytes], size: int) -> dict[str, Any]:
 
 
 def parse_object(text: bytes) -> dict[str, Any]:
-    """A JSON object of which no key is there twice.
+    """Parse a JSON object whose keys are all different.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If the text is not such an object.
     """
     try:
         found = json.loads(
@@ -197,7 +196,7 @@ def _is_count(number: Any) -> bool:
 
 
 def _check_cover(entries: list[Entry], start: int, size: int) -> None:
-    """Tensors, in order, take all bytes of the data once."""
+    """Raise ValueError unless each byte of the data belongs to exactly one tensor."""
     for entry in entries:
         if entry.end > size:
             raise ValueError(
@@ -235,18 +234,18 @@ def check_name(name: str) -> None:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, which JSON can write."""
+    """Return whether a string is free of lone surrogates, which JSON can contain."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def check_size(dtype: Any, shape: Sequence[Any]) -> int:
-    """Bytes that a tensor takes in the file.
+    """Return the number of bytes that a tensor takes in the file.
 
     Raises
     ------
     ValueError
-        For an unknown dtype, a shape that no array has, packed items that do not fill
-        whole bytes.
+        For an unknown dtype, for a shape that an array cannot have, and for packed
+        elements that do not fill whole bytes.
     """
     kind = KINDS.get(dtype) if isinstance(dtype, str) else None
     if kind is None:
@@ -259,7 +258,7 @@ def check_size(dtype: Any, shape: Sequence[Any]) -> int:
         raise ValueError(
             f"shape must be integers from 0 to {_MAX_BYTES}; got {brief(shape)}"
         )
-    # NumPy asks this of arrays without items too.
+    # NumPy requires this for arrays without elements too.
     if math.prod(n for n in shape if n) * kind.dtype.itemsize > _MAX_BYTES:
         raise ValueError(
             f"shape must take less than 2**63 bytes; got {brief(shape)} of {dtype}"
@@ -288,30 +287,32 @@ def write(
     specs: Iterable[Spec | tuple[str, str, Sequence[int]]],
     metadata: Mapping[str, str] | None = None,
 ) -> tuple[bytes, dict[str, int]]:
-    """The header of a file.
+    """Return the header of a file, and where the data of its tensors begin.
 
     Parameters
     ----------
     specs : iterable of (name, dtype, shape)
-        Names of dtypes are those of `KINDS`.
+        The tensors; names of dtypes are those of `KINDS`.
     metadata : mapping of str to str, optional
+        The metadata of the file.
 
     Returns
     -------
     header : bytes
-        With its length, padded so that the data begin at a multiple of eight. Byte for
-        byte that of the reference, which leaves the order of metadata open: here it is
-        sorted.
+        The length and the header, padded so that the data begin at a multiple of eight.
+        The bytes equal those of the reference writer, which does not define the order
+        of metadata. This function sorts metadata by key.
     offsets : dict of str to int
-        Where the data of each tensor begin, in bytes from the file's start, in the
-        order of the file: by dtype, so that each tensor is aligned, then by name.
+        The positions of the data of each tensor, in bytes from the start of the file.
+        The order is that of the file: by dtype, so that each tensor is aligned, then by
+        name.
 
     Raises
     ------
     ValueError
-        For what `parse` refuses, and two tensors of one name.
+        For tensors that `parse` would refuse, and for two tensors with the same name.
     TypeError
-        For names and metadata that are no texts.
+        If a name or metadata are not strings.
     """
     tensors = [Spec(name, dtype, tuple(shape)) for name, dtype, shape in specs]
     table: dict[str, Any] = {}
@@ -357,7 +358,7 @@ def _starts(sizes: Iterable[int], here: int) -> Iterator[int]:
 
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Metadata as a file can have it, or a TypeError or ValueError."""
+    """Return checked metadata; raise TypeError or ValueError if they are not valid."""
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata must be a mapping of strings; got {brief(metadata)}")
     for pair in metadata.items():

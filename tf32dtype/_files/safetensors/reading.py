@@ -1,4 +1,4 @@
-"""Reading: `open`, a mapping of a checkpoint's tensors, and `load`."""
+"""Read safetensors files: `open` a mapping of tensors, or `load` all."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Path = str | os.PathLike[str]
 
 
 class TensorInfo(NamedTuple):
-    """What a tensor is, told without its data."""
+    """The facts of a tensor, available without reading its data."""
 
-    #: of the array, where items of F4 and F6 have a byte each
+    #: the dtype of the array, in which elements of F4 and F6 have one byte each
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    #: bytes in the file, where they are packed
+    #: the number of bytes in the file, where F4 and F6 are packed
     nbytes: int
 
 
 class SafeTensors(NamedTensors[NDArray[Any]]):
     """The tensors of a file, or of the files of a checkpoint, by name.
 
-    Returned by `open`. Each is read when it is asked for. Close it, or use it in a
-    `with` statement; arrays that it returned remain valid.
+    `open` returns it. Each tensor is read on access. Close it, or use it in a `with`
+    statement; arrays that it returned remain valid.
     """
 
     def __init__(self, path: str, mmap: bool) -> None:
@@ -77,7 +77,7 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the files say of themselves; of one key, what the first file says."""
+        """The metadata of all files; if several have a key, the first file counts."""
         merged: dict[str, str] = {}
         for file in self._files.values():
             merged = {**file.metadata, **merged}
@@ -85,11 +85,11 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
 
     @property
     def files(self) -> list[str]:
-        """Paths of all files: the index of a checkpoint, and what it names."""
+        """The paths of all files: the index of a checkpoint, and the files in it."""
         return [*dict.fromkeys((self._path, *self._files))]
 
     def file_of(self, name: str) -> str:
-        """Path of the file that a tensor is in.
+        """Return the path of the file that contains a tensor.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         return self._place(name).path
 
     def info(self, name: str) -> TensorInfo:
-        """Dtype, shape and bytes of a tensor.
+        """Return dtype, shape and size of a tensor.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         return TensorInfo(file.dtype(name), entry.shape, entry.end - entry.begin)
 
     def stored_as(self, name: str) -> str:
-        """The tensor's dtype by the name that the file has for it: "BF16".
+        """Return the name of a tensor's dtype in the file, such as "BF16".
 
         Parameters
         ----------
@@ -141,26 +141,26 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         return self._names[name]
 
     def weights(self) -> dict[str, Group]:
-        """The weights that have scales in tensors of their own, by name, without data.
+        """Return the weights whose scales are separate tensors, by name, without data.
 
-        Each has `format`, `shape`, `scheme` and `members`, the names of its tensors;
-        `weight.read(tensors.__getitem__)` is an array of blocks or tiles.
+        Each weight has `format`, `shape`, `scheme` and `members`, the names of its
+        tensors. `weight.read(tensors.__getitem__)` returns an array of blocks or tiles.
         """
         return {group.name: group for group in self.found().groups}
 
     def found(self) -> Found:
-        """The weights that have scales, and the tensors that may have some."""
-        from .weights import find  # who asks for none need not pay for it
+        """Return the weights that have scales, and the tensors that may have some."""
+        from .weights import find  # imported only if needed
 
         return find(self, [file.metadata for file in self._files.values()])
 
     def select(self, names: str | Iterable[str] | None) -> list[str]:
-        """Names of tensors, as the keyword of `load` chooses them.
+        """Return the names of tensors that the argument `names` of `load` selects.
 
         Parameters
         ----------
         names : str or iterable of str, optional
-            As there.
+            As for `load`.
         """
         return select(names, self._names, self._path)
 
@@ -177,34 +177,35 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         return SafeTensors, (self._path, self._mmap)
 
     def close(self) -> None:
-        """Close the files. Arrays that view them keep what they need."""
+        """Close the files; arrays that view them remain valid."""
         for file in self._files.values():
             file.close()
 
 
 def open(path: Path, *, mmap: bool = True) -> SafeTensors:
-    """The tensors of a safetensors file, or of a checkpoint of several, by name.
+    """Open a safetensors file, or a checkpoint of several files.
 
     Parameters
     ----------
     path : path
         A file; the index of a checkpoint of several files,
-        `model.safetensors.index.json`; or a folder that has one of these.
+        `model.safetensors.index.json`; or a folder that contains one of these.
     mmap : bool
         As for `load`.
 
     Returns
     -------
     SafeTensors
-        A mapping, read lazily, to be used in a `with` statement or closed: `f[name]` is
-        an array, `f[name][:10]` reads a part of the file; `f.info(name)` has dtype,
-        shape and bytes; `f.metadata` the texts of the file.
+        A mapping from names to arrays; close it or use it in a `with` statement. It
+        reads lazily: `f[name]` is an array, and `f[name][:10]` reads only a section of
+        the file. `f.info(name)` has dtype, shape and bytes; `f.metadata` has the
+        strings of the file.
 
     Raises
     ------
     ValueError
-        If a file is damaged, cut short or hostile. All headers are checked first: the
-        error names file and tensor.
+        If a file is damaged, truncated or malicious. All headers are checked first; the
+        error names the file and the tensor.
     OSError
         If a file cannot be opened.
 
@@ -244,44 +245,44 @@ def load(
     names: str | Iterable[str] | None = None,
     blocks: bool | None = None,
 ) -> Mapping[str, NDArray[Any] | Scaled]:
-    """Read tensors of a safetensors file, or of a checkpoint of several.
+    """Read tensors of a safetensors file, or of a checkpoint of several files.
 
     Parameters
     ----------
     path : path
         As for `open`.
     mmap : bool
-        Map the file into memory: arrays are read-only views of it, of which the system
-        reads what is used (`a.copy()` can be written). A library that writes to them
-        all the same, as PyTorch does, writes to memory of this process, not to the
-        file. Tensors of F4 and F6 are unpacked, and so are read. The file must not be
-        shortened while arrays are in use: the system would end the program (SIGBUS); a
-        file that `save` replaces stays as it was for those who have it open. False:
-        read all into arrays of their own, which can be written.
+        True: map the file into memory. Arrays are read-only views of the file, and the
+        system reads only the used pages; to write to an array, use `a.copy()`. Some
+        libraries, such as PyTorch, write to read-only arrays. This changes the memory
+        of the process, not the file. Tensors of F4 and F6 are read, because they must
+        be unpacked. Do not shorten the file while arrays are in use: the system would
+        end the program (SIGBUS). If `save` replaces the file, open arrays keep the old
+        content. False: read all tensors into new arrays, which can be written.
     names : str or iterable of str, optional
-        Names of tensors, or patterns as in file names: `"model.layers.0.*"`.
+        Names of tensors, or patterns as in file names: `"model.layers.0.*"`. None: all.
     blocks : bool, optional
-        True: weights that have scales in tensors of their own become arrays of blocks
-        (`~tf32dtype.blocks.BlockArray`) or of tiles (`~tf32dtype.blocks.TileArray`),
-        under the weight's name, by which `names` chooses them too. False: their codes
-        and scales are arrays like others. If nothing is said, they are too, and a
-        warning tells that there are some.
+        True: weights whose scales are separate tensors become arrays of blocks
+        (`~tf32dtype.blocks.BlockArray`) or of tiles (`~tf32dtype.blocks.TileArray`).
+        The result and `names` then use the name of the weight. False: codes and scales
+        are returned as separate arrays. None: as False, with a warning if the file has
+        such weights.
 
     Returns
     -------
     dict of str to ndarray, BlockArray or TileArray
-        In the order of the file. Of NumPy's dtypes and this package's: BF16 as
-        bfloat16, F8_E4M3 as float8_e4m3fn; F4 and F6 as float4_e2m1fn, float6_e2m3fn
-        and float6_e3m2fn of the logical shape, an item a byte. Where `save` named a
-        format in the metadata, that one.
+        The tensors in the order of the file, with dtypes of NumPy and this package:
+        BF16 becomes bfloat16, F8_E4M3 becomes float8_e4m3fn. F4 and F6 become
+        float4_e2m1fn, float6_e2m3fn and float6_e3m2fn, with the logical shape and one
+        byte per element. A format that `save` named in the metadata is restored.
 
     Raises
     ------
     KeyError
-        For a name that is no tensor's, and a pattern of none; it offers those near.
+        For a name or pattern that matches no tensor; the error suggests similar names.
     ValueError, OSError
-        As `open`. With ``blocks=True`` ValueError also for a weight whose scales are
-        damaged, and for codes whose scales are those of no known scheme or fit several.
+        As for `open`. With ``blocks=True``, ValueError also for a weight whose scales
+        are damaged, and for codes whose scales match no known scheme or several.
     """
     with open(path, mmap=mmap) as tensors:
         if blocks:

@@ -1,4 +1,4 @@
-"""What metadata say of weights with scales: this package's own, and torchao's."""
+"""Metadata that describe weights with scales: of this package and of torchao."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ _TORCHAO_ELEMENTS = {
     "mxfp4": "float4_e2m1fn_x2",
 }
 _PLAIN = "NoSwizzle"
-#: What a tensor is after dequantization, as most models compute.
+#: The dtype of dequantized tensors, in which most models compute.
 _DTYPE = {"_type": "torch.dtype", "_data": "bfloat16"}
 
 

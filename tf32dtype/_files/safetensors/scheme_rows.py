@@ -33,14 +33,14 @@ Arrays = Mapping[str, NDArray[Any]]
 #: Dtypes of scales: of powers of two, which most files have as bytes, and of NVFP4's.
 POWER_SCALES = ("U8", "F8_E8M0")
 UE4M3_SCALES = ("F8_E4M3",)
-#: Parts that arrays of tiles may have besides scales.
+#: The tensors that arrays of tiles may have in addition to scales.
 _OFFSETS = ("zero_points", "biases")
 #: Why a row cannot store a weight of another row's format.
 OTHER_FORMAT = "the scheme does not have this format"
 #: The dtypes of scales that multiply tiles.
 _TILE_SCALES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 _TILE_SCALES["F8_E8M0"] = "float8_e8m0fnu"
-#: What elements of tiles may be in a file.
+#: The dtypes of the elements of tiles in a file.
 _TILE_ELEMENTS = {
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
@@ -60,14 +60,14 @@ class Facts:
     #: of blocks, or of the elements of tiles
     format: str
     shape: Shape
-    #: the last one too, as a checkpoint has it
+    #: the axis of the blocks; in a checkpoint it is also counted from the end
     axis: int = -1
     #: None: the format's own
     block_size: int | None = None
     tile: Tile | None = None
     #: of the scales of tiles
     scale_format: str = "float32"
-    #: what tiles have besides: "zero_points", "biases"
+    #: the additional tensors of tiles: "zero_points", "biases"
     offsets: str = ""
 
     @classmethod
@@ -147,24 +147,24 @@ class Row:
         return iter(())
 
     def agrees(self, facts: Facts, module: str, evidence: Evidence) -> bool:
-        """Whether config.json says nothing else of such a weight."""
+        """Return whether config.json does not contradict such a weight."""
         return True
 
     @abstractmethod
     def refusal(self, facts: Facts) -> str | None:
-        """Why a weight cannot be written so; None if it can."""
+        """Return why this row cannot store a weight, or None if it can."""
 
     @abstractmethod
     def members(self, name: str, facts: Facts) -> dict[str, Member]:
-        """The tensors of a weight by what they are, "codes" first."""
+        """Return the tensors of a weight by their role, "codes" first."""
 
     @abstractmethod
     def read(self, facts: Facts, arrays: Arrays) -> Scaled:
-        """The weight, of its tensors by what they are."""
+        """Return the weight, given its tensors by their role."""
 
     @abstractmethod
     def write(self, array: Any) -> dict[str, NDArray[Any]]:
-        """The tensors of a weight that is not refused, of any shape."""
+        """Return the tensors of a weight, of any shape, that `refusal` accepts."""
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "bitsandbytes": (),
 }
 _QDATA, _SCALE = "{module}._{parameter}_qdata", "{module}._{parameter}_scale"
-#: Rows that are found by what torchao says in the metadata (torchao 0.18,
+#: The rows that are found by torchao's metadata (torchao 0.18,
 #: prototype/safetensors).
 TORCHAO: tuple[Row, ...] = (
     *(

@@ -1,8 +1,8 @@
-"""Weights with scales in checkpoints: found among their tensors, and taken apart.
+"""Find weights with scales among the tensors of checkpoints, and write them.
 
-A checkpoint has such a weight in two tensors or three. How they are called, and which
-dtypes and shapes they have, is a scheme: rows in `scheme_rows.py`; what needs metadata,
-torchao's and this package's own, in `scheme_metadata.py`.
+A checkpoint stores such a weight in two or three tensors. A scheme defines their names,
+dtypes and shapes. The schemes are rows in `scheme_rows.py`. The schemes that need
+metadata, torchao's and this package's own, are in `scheme_metadata.py`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = [
 ]
 
 _ROWS = (*NAMED, *TORCHAO, *OWN_ROWS)
-#: All that `outline` and `tensors_of` know.
+#: The names of all schemes that `outline` and `tensors_of` accept.
 SCHEMES = ("vllm", *dict.fromkeys(row.scheme for row in _ROWS))
-#: What vllm reads of any format that it has.
+#: Other names of schemes: vllm reads this scheme for each format that it has.
 _ALIASES = {"vllm": "compressed-tensors"}
 
 Outline = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
@@ -57,7 +57,7 @@ class Group:
     name: str
     facts: Facts
     _row: Row
-    #: names of tensors by what they are
+    #: the names of its tensors by their role
     _members: dict[str, str]
 
     @property
@@ -66,17 +66,17 @@ class Group:
 
     @property
     def format(self) -> str:
-        """Of blocks, or of the elements of tiles."""
+        """The block format, or the format of the elements of tiles."""
         return self.facts.format
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the weight."""
+        """The shape of the weight."""
         return self.facts.shape
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """The texts that the marker of the weight's module may have; empty: none."""
+        """The possible strings in the marker of its module; empty for no marker."""
         return self._row.markers
 
     @property
@@ -89,29 +89,30 @@ class Group:
         return (self.format, self.shape, sizes, blocks, *self._row.reading)
 
     def is_of(self, module: str, evidence: Evidence) -> bool:
-        """Whether config.json says nothing else of the module's weight."""
+        """Return whether config.json does not contradict this weight of the module."""
         return self._row.agrees(self.facts, module, evidence)
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The names of its tensors, the codes' first."""
+        """The names of its tensors, with the codes first."""
         return tuple(self._members.values())
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.facts}, {self.scheme}>"
 
     def read(self, get: Callable[[str], NDArray[Any]]) -> Scaled:
-        """The weight, of its tensors as `get` returns them.
+        """Return the weight, given a function that returns its tensors by name.
 
         Raises
         ------
         ValueError
-            If they hold what no weight has: negative scales, a tensor's scale of 0.
+            If the tensors have invalid values, such as negative scales or a tensor
+            scale of 0.
         """
         arrays = {
             part: get(name)
             for part, name in self._members.items()
-            if part not in ("marker", "shape")  # which only say what the others are
+            if part not in ("marker", "shape")  # which only describe the others
         }
         try:
             return self._row.read(self.facts, arrays)
@@ -128,8 +129,8 @@ class Found:
 
     #: no tensor is in two of them
     groups: list[Group]
-    #: tensors that may be codes of weights in no known scheme, or in several, and why;
-    #: by the name under which they would be read
+    #: tensors that may be codes of a weight in an unknown scheme or in several schemes,
+    #: with the reasons, by the name under which they would be read
     refused: dict[str, str]
     #: tensors that may be scales of refused codes, with the names of these codes
     companions: dict[str, str]
@@ -138,10 +139,9 @@ class Found:
 def find(evidence: Evidence) -> Found:
     """Find the weights with scales among the tensors of a checkpoint.
 
-    A weight is read by a scheme that all evidence fits: names, dtypes, shapes, the
-    marker of its module, the method in config.json. It is refused if two schemes fit
-    that read it differently, or if its codes have scales in the same module that no
-    scheme explains.
+    A weight is read by a scheme that matches all evidence: names, dtypes, shapes, the
+    marker of its module, the method in config.json. It is refused if two matching
+    schemes read it differently, or if its module has scales that no scheme explains.
     """
     groups: list[Group] = []
     refused: dict[str, str] = {}
@@ -153,7 +153,7 @@ def find(evidence: Evidence) -> Found:
         if members is None or (
             name in evidence.entries and name not in members.values()
         ):
-            continue  # not all are there, or a tensor of its own has that name
+            continue  # a tensor is missing, or another tensor has that name
         group = Group(name, facts, row, members)
         if row not in NAMED:  # metadata say so
             if not taken & {name, *group.members}:
@@ -198,11 +198,11 @@ def _candidates(evidence: Evidence) -> Iterator[tuple[str, Row, Facts]]:
 
 
 def _fit(name: str, row: Row, facts: Facts, entries: Entries) -> dict[str, str] | None:
-    """The members that are there, if they are all that the weight needs."""
+    """Return the existing tensors of a weight, or None if a needed one is missing."""
     found: dict[str, str] = {}
     for part, member in row.members(name, facts).items():
         form = entries.get(member.name)
-        # A marker is text of any length.
+        # A marker is a string of any length.
         if form in member.forms or (part == "marker" and form is not None):
             found[part] = member.name
         elif form is not None or not member.is_optional:
@@ -211,7 +211,7 @@ def _fit(name: str, row: Row, facts: Facts, entries: Entries) -> dict[str, str] 
 
 
 def _agrees(group: Group, evidence: Evidence) -> bool:
-    """Whether the marker of the module, and config.json, say what the row does."""
+    """Return whether the marker of the module and config.json agree with the row."""
     module = module_of(group.name)
     marker, wanted = evidence.marker(module), group.markers
     if not wanted if marker is None else marker in wanted:
@@ -222,7 +222,7 @@ def _agrees(group: Group, evidence: Evidence) -> bool:
 
 
 def _contradiction(several: list[Group], companions: Companions) -> str | None:
-    """Why a weight is refused though schemes fit; None if nothing is against them."""
+    """Return why a weight is refused although schemes match, or None."""
     first = several[0]
     name = first.members[0]
     other = next((x for x in several if x.reading != first.reading), None)
@@ -245,12 +245,12 @@ def _contradiction(several: list[Group], companions: Companions) -> str | None:
 
 
 def names_of_codes(name: str) -> list[str]:
-    """The tensors that the codes of a weight may be in."""
+    """Return the names of tensors that may contain the codes of a weight."""
     return [*dict.fromkeys(in_pattern(row.codes, name) for row in NAMED)]
 
 
 def _suspicion(name: str, evidence: Evidence, companions: Companions) -> str | None:
-    """Why a tensor may be codes of a weight; None if nothing says so."""
+    """Return why a tensor may be the codes of a weight, or None."""
     kind, shape = evidence.entries[name]
     if not may_be_codes(kind, shape) or companions.is_companion(name):
         return None
@@ -291,28 +291,28 @@ def _suspicion(name: str, evidence: Evidence, companions: Companions) -> str | N
 
 
 def default_scheme(facts: Facts) -> str:
-    """The scheme that most readers know of those that can hold a weight."""
+    """Return the scheme that most readers know, of those that can store a weight."""
     return next(x for x in SCHEMES[1:] if _row(x, facts) is not None)
 
 
 def outline(
     name: str, facts: Facts, scheme: str = OWN
 ) -> tuple[Outline, dict[str, str]]:
-    """The tensors that a weight will be, and the metadata that belong to them.
+    """Return dtypes, shapes and metadata of the tensors that will store a weight.
 
-    Nothing of this depends on the numbers, so that the header of a file can be written
-    before they are known.
+    These facts do not depend on the values, so the header of a file can be written
+    before the values are known.
 
     Returns
     -------
     tensors : dict of str to (dtype, shape)
     metadata : dict of str to str
-        `join` makes one of several.
+        The metadata of this weight; `join` combines those of several weights.
 
     Raises
     ------
     ValueError
-        If the scheme has no place for such a weight, or is unknown.
+        If the scheme is unknown or cannot store such a weight.
     """
     row = _checked_row(name, facts, scheme)
     tensors: Outline = {}
@@ -325,20 +325,20 @@ def outline(
 def tensors_of(
     name: str, array: Any, scheme: str = OWN
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tensors of an array, and the metadata that belong to them.
+    """Return the tensors that store an array, and their metadata.
 
     Parameters
     ----------
     name : str
     array : BlockArray, TileArray or array_like
-        What has no scales is its own tensor, as it is.
+        The array; an array without scales is returned as a single tensor.
     scheme : str
         One of `SCHEMES`.
 
     Raises
     ------
     ValueError
-        As `outline`; and if the array's scales have another format.
+        As for `outline`; and if the scales of the array have another format.
     """
     if not isinstance(array, BlockArray | TileArray):
         _checked_scheme(scheme)

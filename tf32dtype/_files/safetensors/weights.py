@@ -1,4 +1,4 @@
-"""Weights with scales as `load` and `save` have them: arrays of blocks and of tiles."""
+"""Load and save weights with scales as arrays of blocks and of tiles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def find(tensors: SafeTensors, metadata: Iterable[Mapping[str, str]]) -> schemes.Found:
-    """The weights with scales of a checkpoint; metadata are its files'."""
+    """Find the weights with scales of a checkpoint, given the metadata of its files."""
     entries = {x: (tensors.stored_as(x), tensors.info(x).shape) for x in tensors}
     config = schemes.config_beside(tensors.files[0])
     said = schemes.join(metadata)
@@ -32,7 +32,7 @@ def find(tensors: SafeTensors, metadata: Iterable[Mapping[str, str]]) -> schemes
 def load_with_weights(
     tensors: SafeTensors, names: str | Iterable[str] | None, path: str
 ) -> dict[str, NDArray[Any] | Scaled]:
-    """What `load` with ``blocks=True`` returns."""
+    """Return the result of `load` with ``blocks=True``."""
     named = [names] if isinstance(names, str) else None if names is None else [*names]
     found = tensors.found()
     weights = {group.name: group for group in found.groups}
@@ -73,7 +73,7 @@ def _check_refused(names: Iterable[str], found: schemes.Found, path: str) -> Non
 
 
 def warn_of_codes(tensors: SafeTensors, path: str) -> None:
-    """Tell who did not say `blocks` that some of the numbers are codes."""
+    """Warn a caller who did not set `blocks` that some values are codes."""
     if not any(
         may_be_codes(tensors.stored_as(x), tensors.info(x).shape) for x in tensors
     ):
@@ -92,21 +92,21 @@ def warn_of_codes(tensors: SafeTensors, path: str) -> None:
 def taken_apart(
     tensors: Mapping[Any, Any], metadata: Mapping[str, str] | None, scheme: str
 ) -> tuple[dict[Any, Any], dict[str, str] | None]:
-    """Arrays and metadata of a file, with arrays of blocks and tiles in their parts.
+    """Split arrays of blocks and tiles into the tensors and metadata of a file.
 
     Raises
     ------
     ValueError
-        For an unknown scheme, an array that it has no place for, and two tensors that
-        would have one name.
+        For an unknown scheme, for an array that the scheme cannot store, and for two
+        tensors with the same name.
     TypeError
-        For metadata that are no texts.
+        If metadata are not strings.
     """
     found: dict[Any, Any] = {}
     said = []
     for name, given in tensors.items():
         if not isinstance(name, str):
-            found[name] = given  # the header refuses it
+            found[name] = given  # a name that the header refuses later
             continue
         parts, texts = schemes.tensors_of(name, given, scheme)
         for part in parts.keys() & found.keys():
@@ -118,5 +118,5 @@ def taken_apart(
     if metadata is None and not any(said):
         return found, None
     given_texts = checked_metadata({} if metadata is None else metadata)
-    given_texts.pop(OWN_KEY, None)  # copied from a file, of other tensors
+    given_texts.pop(OWN_KEY, None)  # from another file, for other tensors
     return found, schemes.join([given_texts, *said])

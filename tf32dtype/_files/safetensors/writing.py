@@ -1,4 +1,4 @@
-"""Writing: `save`, of arrays of every dtype that has a name there, or a carrier."""
+"""Write safetensors files: `save` stores arrays of NumPy dtypes and formats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHUNK_BYTES = 1 << 24
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-#: As in schemes.py, which who writes plain arrays does not load.
+#: The names of schemes, repeated from schemes.py, which plain arrays do not need.
 Scheme = Literal[
     "tf32dtype",
     "vllm",
@@ -52,11 +52,11 @@ Scheme = Literal[
 
 
 class Layout(NamedTuple):
-    """A file before its data: they follow the header, in the order of `kinds`."""
+    """A header and the kinds of the tensors whose data follow it, in this order."""
 
     header: bytes
     kinds: dict[str, Kind]
-    #: where the data of each tensor begin, in bytes from the file's start
+    #: the position of the data of each tensor, in bytes from the start of the file
     offsets: dict[str, int]
 
 
@@ -73,38 +73,44 @@ def save(
     Parameters
     ----------
     path : path
-        Taken as it is. A file that is there is replaced as a whole, or left as it is
-        if anything fails; those who have mapped it keep what they see.
+        The path of the file, used unchanged. An existing file is replaced as a whole,
+        or stays as it is if an error occurs. Programs that have mapped the existing
+        file keep its old content.
     tensors : mapping of str to array_like, BlockArray or TileArray
-        Of any layout and byte order. The formats of this package, also as `ml_dtypes`
-        have them: float4_e2m1fn and the float6 formats are packed, a value in 4 and 6
-        bits, the first in the lowest; where these would fill no whole bytes, and of
-        formats that safetensors has no dtype for, the codes are stored as U8, and tf32
-        as F32, which it is to other readers; the name is kept in the metadata, and
-        `load` gives the format back. Unused bits are written as zeros.
+        Arrays of any layout and byte order, of NumPy's dtypes and the formats of this
+        package, also as dtypes of `ml_dtypes`. float4_e2m1fn and the float6 formats are
+        packed in 4 and 6 bits per value, the first in the lowest bits. If packed values
+        would not fill whole bytes, or safetensors has no dtype for the format, the
+        codes are stored as U8. tf32 is stored as F32, and other readers see float32.
+        The metadata then keep the name of the format, and `load` restores it. Unused
+        bits are written as zeros.
     metadata : mapping of str to str, optional
-        Texts that the file keeps. "tf32dtype.formats" is this package's own.
+        Strings to store in the file. The key "tf32dtype.formats" is reserved for this
+        package.
     max_shard_size : int or str, optional
-        Bytes of tensors in a file, or a text such as "5GB". If all take more, path
-        `model.safetensors` becomes `model-00001-of-00002.safetensors` and so on, and an
-        index, `model.safetensors.index.json`, in the order of `tensors`.
+        The largest size of the tensors in one file: a number of bytes, or a string such
+        as "5GB". If the tensors take more, path `model.safetensors` becomes
+        `model-00001-of-00002.safetensors` and so on, in the order of `tensors`, with
+        the index `model.safetensors.index.json`.
     scheme : str, optional
-        In which tensors arrays of blocks and tiles are stored: "tf32dtype" takes all of
-        them but those with zero points and biases, and gives them back bit by bit.
-        "vllm" (or "compressed-tensors"), "modelopt", "quark", "gpt-oss", "deepseek",
-        "deepseek-inference", "minimax", "comfyui", "scaled-fp8" (ComfyUI's older one),
-        "mlx" and "torchao" take those that the readers of these files know. `load` with
-        ``blocks=True`` reads all.
+        The names and layout of the tensors that store arrays of blocks and tiles.
+        "tf32dtype" stores all such arrays, except those with zero points or biases, and
+        restores them bit for bit. "vllm" (or "compressed-tensors"), "modelopt",
+        "quark", "gpt-oss", "deepseek", "deepseek-inference", "minimax", "comfyui",
+        "scaled-fp8" (ComfyUI's older one), "mlx" and "torchao" store the arrays that
+        readers of such files support. `load` with ``blocks=True`` reads all schemes.
 
     Raises
     ------
     TypeError
-        For what a file has no dtype for: complex128, longdouble, objects, texts, times,
-        structures, masked arrays; for names and metadata that are no texts.
+        For dtypes that a file cannot store: complex128, longdouble, objects, strings,
+        times, structured dtypes. For masked arrays. For names and metadata that are not
+        strings.
     ValueError
-        For a name that no tensor can have, and a header of more than 100 MB; for an
-        array of blocks or tiles that the scheme has no place for; for a path that names
-        another kind of file, such as `a.npy`. Errors come before anything is written.
+        For a name that a tensor cannot have; for a header of more than 100 MB; for an
+        array of blocks or tiles that the scheme cannot store; for a path that names
+        another kind of file, such as `a.npy`. Errors are raised before anything is
+        written.
 
     Examples
     --------
@@ -127,7 +133,7 @@ def save(
         file: lay_out({name: types[name] for name in names}, metadata)
         for file, names in files.items()
     }
-    with ExitStack() as stack:  # what was entered first, the index, is renamed last
+    with ExitStack() as stack:  # the index, entered first, is renamed last
         if len(files) > 1:
             index = stack.enter_context(replacing(sharded.index_path(path)))
             index.write(_index(files, sizes))
@@ -142,7 +148,7 @@ def _taken_apart(
     tensors: Mapping[str, Any], metadata: Mapping[str, str] | None, scheme: str
 ) -> tuple[Mapping[str, ArrayLike], Mapping[str, str] | None]:
     if scheme == "tf32dtype" and "tf32dtype.blocks" not in sys.modules:
-        return tensors, metadata  # nobody has arrays of blocks
+        return tensors, metadata  # without this module, no array of blocks exists
     from .weights import taken_apart
 
     return taken_apart(tensors, metadata, scheme)
@@ -155,15 +161,15 @@ def lay_out(
     tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]],
     metadata: Mapping[str, str] | None = None,
 ) -> Layout:
-    """The header of a file of arrays of these dtypes and shapes, and what they become.
+    """Return the header and kinds of a file with arrays of these dtypes and shapes.
 
-    With `write_data`, all that it takes to write a file of tensors that are not in
-    memory at once.
+    With this function and `write_data` you can write a file without having all tensors
+    in memory at once.
 
     Raises
     ------
     TypeError, ValueError
-        As `save`.
+        As for `save`.
     """
     kinds = {name: _kind(name, *facts) for name, facts in tensors.items()}
     carried = {
@@ -173,7 +179,7 @@ def lay_out(
     }
     texts = None if metadata is None else header.checked_metadata(metadata)
     if texts is not None:
-        texts.pop(FORMATS_KEY, None)  # copied from a file, of other tensors
+        texts.pop(FORMATS_KEY, None)  # from another file, for other tensors
     if carried:
         texts = {**(texts or {}), FORMATS_KEY: json.dumps(carried)}
     specs = [
@@ -202,7 +208,7 @@ def _array(name: str, given: ArrayLike) -> NDArray[Any]:
 def _files(
     path: str, sizes: dict[str, int], most: int | str | None
 ) -> dict[str, list[str]]:
-    """The files to be written, each with the names of its tensors."""
+    """Return the paths of the files to write, each with the names of its tensors."""
     shards = [list(sizes)] if most is None else sharded.split(sizes, _bytes(most))
     if len(shards) < 2:
         return {path: list(sizes)}
@@ -236,7 +242,7 @@ def _index(files: dict[str, list[str]], sizes: dict[str, int]) -> bytes:
 
 
 def write_data(stream: IO[bytes], array: NDArray[Any], kind: Kind) -> None:
-    """Write an array's data as they are in a file, where they are of a kind."""
+    """Write the data of an array in the form that a kind of tensor has in a file."""
     chunks = _chunks(array)
     for chunk in _packed(chunks, kind.bits) if kind.is_packed else chunks:
         stream.write(chunk.data)
@@ -246,7 +252,7 @@ def _chunks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     if array.dtype in formats:
         return code_chunks(array, _CHUNK_BYTES)
     if array.dtype == np.bool_:
-        array = array.view(np.uint8) != 0  # all bytes that are true are 1
+        array = array.view(np.uint8) != 0  # every nonzero byte becomes 1
     return little_endian_chunks(array, _CHUNK_BYTES)
 
 
@@ -254,7 +260,7 @@ def _packed(chunks: Iterator[NDArray[Any]], width: int) -> Iterator[NDArray[np.u
     rest = np.empty(0, np.uint8)
     for chunk in chunks:
         codes = np.concatenate((rest, chunk))
-        whole = codes.size // 8 * 8  # codes of any width that fill whole bytes
+        whole = codes.size // 8 * 8  # 8 codes of any width fill whole bytes
         yield bit_packing.pack(codes[:whole], width)
         rest = codes[whole:]
     yield bit_packing.pack(rest, width)

@@ -1,9 +1,10 @@
-"""Arrays of our formats, and of blocks, larger than one machine's memory, by dask.
+"""Compute with arrays of formats and of blocks that exceed memory, with dask.
 
-dask arrays of our formats need nothing of this: once a program has imported
-`dask.array` and `tf32dtype`, their sums, means and products have the accuracy of
-NumPy's, which dask's own, rounded chunk by chunk, have not. Products in a chosen
-precision, a precision for all workers of a cluster, and arrays of blocks are here.
+You do not need this module for plain dask arrays of this package's formats. Once a
+program has imported `dask.array` and `tf32dtype`, their sums, means and matrix products
+are as accurate as NumPy's. Without tf32dtype, dask rounds each chunk. This module has
+matrix products in a chosen precision, a precision for all workers of a cluster, and
+arrays of blocks.
 """
 
 import typing as _typing
@@ -33,7 +34,7 @@ __all__ = [
     "tensordot",
 ]
 
-#: What only who names it pays for: distributed takes longer to import than dask.
+#: The names that are imported on first use: distributed takes longer than dask.
 _LATER = {
     "BlockArray": "blocks",
     "from_blocks": "blocks",
@@ -47,7 +48,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+if not _typing.TYPE_CHECKING:  # type checkers use the imports above
 
     def __getattr__(name: str) -> object:
         if name in _LATER:

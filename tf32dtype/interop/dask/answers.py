@@ -1,4 +1,4 @@
-"""dask's functions that are answered for our formats: the names, and their places."""
+"""Replace functions of dask, so that they support the formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATISTICS = (
     " nansum nanprod nanmean nanvar nanstd nancumsum nancumprod"
 ).split()
 
-#: What answers each function of dask, given the function.
+#: The replacement of each function of dask, made from the original function.
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     **{f"dask.array.reductions.{name}": reductions.statistic for name in _STATISTICS},
     "dask.array.routines.average": reductions.average,
@@ -32,7 +32,7 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
 
 
 def install() -> None:
-    """Put the answers in the place of dask's functions, in all of its modules."""
+    """Replace the functions in all modules of `dask.array`."""
     unknown = []
     found: dict[int, Function] = {}
     for path, answer in ANSWERS.items():

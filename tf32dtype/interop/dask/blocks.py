@@ -1,4 +1,4 @@
-"""Arrays of blocks in chunks: lazy, and as large as all chunks together."""
+"""Lazy arrays of blocks in chunks, for data that exceed the memory of one process."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ sizeof.register(blocks.BlockArray, attrgetter("nbytes"))
 class BlockArray:
     """An array of blocks whose chunks are `tf32dtype.blocks.BlockArray`.
 
-    `quantize` makes them, and `from_blocks`. The block axis lies in one chunk, so that
-    blocks and sums over them are those of the whole array. NumPy's functions do not
-    take these arrays, and ``@`` does; `dequantize` makes an array of dask of them.
+    `quantize` and `from_blocks` return them. The block axis is not divided into chunks,
+    so blocks and sums over blocks equal those of the whole array. These arrays support
+    ``@``, but not the functions of NumPy; `dequantize` converts them to dask arrays.
     """
 
     __slots__ = ("_chunks", "axis", "format")
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
-    __array_ufunc__ = None  # `@` of NumPy's and dask's arrays comes here
+    __array_ufunc__ = None  # so `@` of a NumPy or dask array calls __rmatmul__
 
     def __init__(self, chunks: da.Array, format: BlockFormatName, axis: int) -> None:
-        #: An array of dask as far as places and names of chunks go; what it says of its
-        #: dtype is what they dequantize to.
+        #: a dask array whose chunks are arrays of blocks; its dtype is only the default
+        #: of `dequantize`
         self._chunks = chunks
         self.format: BlockFormatName = format
         self.axis: int = axis
@@ -58,17 +58,17 @@ class BlockArray:
 
     @property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
-        """Lengths of the chunks along each axis."""
+        """The lengths of the chunks along each axis."""
         found: tuple[tuple[int, ...], ...] = self._chunks.chunks
         return found
 
     def dequantize(self, dtype: DTypeLike = np.float32) -> da.Array:
-        """The values, as `tf32dtype.blocks.BlockArray.dequantize` rounds them.
+        """Convert to a dask array, as `tf32dtype.blocks.BlockArray.dequantize` does.
 
         Parameters
         ----------
         dtype : dtype
-            As there.
+            The dtype of the values, as for `tf32dtype.blocks.BlockArray.dequantize`.
         """
         dtype = find_dtype(np.float32 if dtype is None else dtype)
         return self._chunks.map_blocks(
@@ -76,32 +76,32 @@ class BlockArray:
         )
 
     def to_delayed(self) -> Any:
-        """An array of objects: the chunks, each a `dask.delayed.Delayed`."""
+        """Return an object array of the chunks, each a `dask.delayed.Delayed`."""
         return self._chunks.to_delayed()
 
     def persist(self, **keywords: Any) -> BlockArray:
-        """The same with its chunks computed, each where it was.
+        """Compute the chunks and keep them in the memory of their workers.
 
         Parameters
         ----------
         **keywords
-            Of `dask.persist`.
+            Keyword arguments of `dask.persist`.
         """
         return BlockArray(self._chunks.persist(**keywords), self.format, self.axis)
 
     def compute(self, **keywords: Any) -> blocks.BlockArray:
-        """The array in the memory of this process.
+        """Compute the array and return it in the memory of this process.
 
         Parameters
         ----------
         **keywords
-            Of `dask.compute`.
+            Keyword arguments of `dask.compute`.
 
         Raises
         ------
         ValueError
-            If chunks have different scale formats or tensors' scales: each has its own,
-            where a format has one. `dequantize` takes these too.
+            If chunks have different scale formats or tensor scales, which is possible
+            for formats that choose them. `dequantize` also works for such arrays.
         """
         parts = self.to_delayed()
         found = dask.compute(*parts.flat, **keywords)
@@ -132,24 +132,25 @@ def quantize(
     Parameters
     ----------
     x : dask.array.Array or array_like
-        Of what `tf32dtype.blocks.quantize` takes. The block axis is made one chunk.
+        An array as for `tf32dtype.blocks.quantize`. The block axis is rechunked to one
+        chunk.
     format, axis
         As for `tf32dtype.blocks.quantize`.
     block_size, scale, scale_format, rounding, overflow, rng
-        As for `tf32dtype.blocks.quantize`; `rng` is not for chunks.
+        As for `tf32dtype.blocks.quantize`; `rng` must be None.
 
     Returns
     -------
     BlockArray
-        Its blocks are those of the whole array where scales are float8_e8m0fnu. A
-        format whose scales have one scale a tensor has one a chunk here, and one that
-        chooses its scale format chooses it a chunk.
+        The array of blocks. If scales are float8_e8m0fnu, its blocks equal those of the
+        whole array. A format with one scale per tensor has one scale per chunk here. A
+        format that chooses its scale format chooses it for each chunk.
 
     Raises
     ------
     ValueError
-        As `tf32dtype.blocks.quantize`, of arguments at once, of numbers (NaN, Inf) when
-        they are computed; for `rng`.
+        As for `tf32dtype.blocks.quantize`: errors of arguments are raised at once,
+        errors of values (NaN, Inf) when they are computed. Also if `rng` is given.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def quantize(
     x = as_chunks(x, "x")
     axis = checked_axis(axis, x.ndim)
     small = np.ones((1,) * x.ndim, x.dtype)
-    blocks.quantize(small, row, axis, **options)  # what is wrong with the arguments
+    blocks.quantize(small, row, axis, **options)  # raises for invalid arguments
     x = x.rechunk({axis: -1})
     quantized = x.map_blocks(
         _quantize,
@@ -185,13 +186,13 @@ def quantize(
 
 
 def from_blocks(x: blocks.BlockArray, chunks: Any = "auto") -> BlockArray:
-    """An array of blocks of this process's memory, in chunks.
+    """Divide an array of blocks in memory into chunks.
 
     Parameters
     ----------
     x : tf32dtype.blocks.BlockArray
     chunks : int, tuple or "auto"
-        As for `dask.array.from_array`; the block axis is one chunk whatever it says.
+        As for `dask.array.from_array`, except that the block axis is always one chunk.
 
     Returns
     -------
@@ -212,7 +213,7 @@ def from_blocks(x: blocks.BlockArray, chunks: Any = "auto") -> BlockArray:
 
 
 class _Sliced:
-    """What dask asks of an array that it takes slices of."""
+    """An array of blocks with the attributes that dask needs to slice it."""
 
     dtype = np.dtype(np.float32)
 
@@ -240,7 +241,7 @@ def _dequantize(x: blocks.BlockArray, to: np.dtype[Any]) -> Any:
 
 
 def _joined(parts: Any, shape: tuple[int, ...]) -> blocks.BlockArray:
-    """The array of all chunks; the block axis has one."""
+    """Join all chunks to one array; the block axis has a single chunk."""
     first: blocks.BlockArray = parts.flat[0]
     facts = {(x.scale_format, float(x.tensor_scale)) for x in parts.flat}
     if len(facts) > 1:
@@ -251,7 +252,7 @@ def _joined(parts: Any, shape: tuple[int, ...]) -> blocks.BlockArray:
         )
     ((scale_format, tensor_scale),) = facts
     axis = first.axis
-    grid = np.squeeze(parts, axis)  # places of the codes, whose block axis is last
+    grid = np.squeeze(parts, axis)  # as in codes, whose block axis is last
     whole = [
         _assembled([getattr(x, name) for x in grid.flat], grid.shape)
         for name in ("codes", "scales", "residuals")
@@ -269,7 +270,7 @@ def _joined(parts: Any, shape: tuple[int, ...]) -> blocks.BlockArray:
 
 
 def _assembled(parts: Sequence[Any], grid: tuple[int, ...]) -> Any:
-    """Arrays put together along their first axes."""
+    """Join arrays along their first axes."""
     for axis in reversed(range(len(grid))):
         count = grid[axis]
         parts = [
@@ -280,7 +281,7 @@ def _assembled(parts: Sequence[Any], grid: tuple[int, ...]) -> Any:
 
 
 def _matmul(a: Any, b: Any) -> da.Array:
-    """The product, of which each chunk has all of k."""
+    """Multiply two arrays; each chunk of the product sums over all of k."""
     x, y = _factor(a, 0), _factor(b, 1)
     check_axes(x.shape, y.shape)
     stack = max(x.ndim, y.ndim, 2) - 2
@@ -303,7 +304,7 @@ def _matmul(a: Any, b: Any) -> da.Array:
 
 
 def _factor(x: Any, which: int) -> da.Array:
-    """The chunks of an operand, each with all of k."""
+    """Return the chunks of an operand, each with all of k."""
     if isinstance(x, blocks.BlockArray):
         x = from_blocks(x, -1)
     if not isinstance(x, BlockArray):

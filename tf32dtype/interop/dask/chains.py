@@ -1,9 +1,10 @@
-"""Sums over k whose bits do not depend on chunks.
+"""Compute sums over k whose bits do not depend on chunks.
 
-They have one order (:doc:`/concepts/accumulation`): chains of so many consecutive k,
-which are added one after the other. So a chunk along k holds whole chains, and each
-tile of the result passes from chunk to chunk of k, which adds its chains to it, in
-float32. Tiles are computed side by side.
+The sums have a fixed order (see :doc:`/concepts/accumulation`). A chain is the sum over
+a fixed number of consecutive k, and chains are added one after the other. Therefore a
+chunk along k must contain whole chains. Each tile of the result passes from chunk to
+chunk along k, and each chunk adds its chains to the tile in float32. Different tiles
+are computed in parallel.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..._formats.table import as_own
 
-#: Of the terms of the sums: of k one after the other, or as chunks are there.
+#: The order of the terms of a sum: in the order of k, or in any order.
 Order = Literal["k", "any"]
 Multiply = Callable[..., Any]
 
@@ -25,7 +26,7 @@ _SINGLE = np.dtype(np.float32)
 
 
 def as_chunks(x: Any, name: str) -> da.Array:
-    """A dask array of an argument.
+    """Convert an argument to a dask array.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def as_chunks(x: Any, name: str) -> da.Array:
 
 
 class Operand(NamedTuple):
-    """An array, and which index of the product each axis has."""
+    """An array, with the index of the product that belongs to each axis."""
 
     array: da.Array
     indices: list[int]
@@ -55,7 +56,7 @@ class Operand(NamedTuple):
         return found
 
     def block(self, index: int, number: int) -> Operand:
-        """The chunks of one number along an index."""
+        """Return the chunks at a position along an index."""
         key = [slice(None)] * self.array.ndim
         axis = self.indices.index(index)
         key[axis] = slice(number, number + 1)
@@ -70,7 +71,7 @@ def sum_over_k(
     chain: int | None,
     order: Order,
 ) -> da.Array:
-    """The float32 sums of products over the one index that the result lacks.
+    """Return the float32 sums of products over the index that the result lacks.
 
     Parameters
     ----------
@@ -80,8 +81,9 @@ def sum_over_k(
     multiply : callable
         Multiplies two chunks; its sums are float32.
     chain : int or None
-        So many consecutive k are one term of the sum of them all; None: all are.
+        The number of consecutive k that form one term of the sum; None: all of k.
     order : {"k", "any"}
+        The order in which the terms are added.
     """
     (k,) = set(a.indices) & set(b.indices) - set(result)
     chunks = _chunks_along_k(a.chunks(k), b.chunks(k), chain)
@@ -94,7 +96,7 @@ def sum_over_k(
 def _chunks_along_k(
     one: tuple[int, ...], other: tuple[int, ...], chain: int | None
 ) -> tuple[int, ...]:
-    """Chunks of both that hold whole chains; as they are, if they do."""
+    """Return chunks for both operands that contain whole chains."""
     k = sum(one)
     if chain is None:
         return (k,)
@@ -107,7 +109,7 @@ def _chunks_along_k(
 def _in_order(
     a: Operand, b: Operand, result: list[int], add: Multiply, k: int
 ) -> da.Array:
-    """Tiles pass from chunk to chunk of k."""
+    """Sum in the order of k: tiles pass from chunk to chunk along k."""
     add = partial(add, axes=(a.indices.index(k), b.indices.index(k)))
     sums: da.Array | None = None
     for number in range(len(a.chunks(k))):
@@ -134,9 +136,9 @@ def _add(
     chain: int | None,
     axes: tuple[int, int],
 ) -> Any:
-    """Add the chains of a chunk to the sum of those before."""
+    """Add the chains of a chunk to the sum of the previous chunks."""
     a, b = only(a), only(b)
-    with np.errstate(all="ignore"):  # the last rounding reports what overflows
+    with np.errstate(all="ignore"):  # the last rounding reports overflow
         if total is None:
             return multiply(a, b)
         assert chain is not None
@@ -152,7 +154,7 @@ def _cut(x: Any, axis: int, part: slice) -> Any:
 
 
 def only(chunks: Any) -> Any:
-    """The chunk of an index that has one, which dask puts in lists."""
+    """Return the only chunk along an index, which dask passes in nested lists."""
     while isinstance(chunks, list):
         (chunks,) = chunks
     return chunks

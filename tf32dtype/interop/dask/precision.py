@@ -1,4 +1,4 @@
-"""A precision of NumPy's products in all workers of a cluster."""
+"""Set the precision of matrix products in all workers of a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from distributed import Client, Worker, WorkerPlugin  # noqa: E402
 
 
 class WorkersPrecision:
-    """A precision that workers have until it is closed: see `matmul_precision`."""
+    """A precision that workers use until `close`; returned by `matmul_precision`."""
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
@@ -33,14 +33,14 @@ class WorkersPrecision:
         try:
             client.register_plugin(_Plugin(self._name, settings), self._name)
         except BaseException:
-            self.close()  # some workers may have it
+            self.close()  # some workers may have the plugin already
             raise
 
     def close(self) -> None:
-        """Give each worker back what it had; nothing happens the second time."""
+        """Restore the previous precision of each worker; a second call does nothing."""
         if self._is_open:
             self._is_open = False
-            with suppress(Exception):  # of workers that come or go meanwhile
+            with suppress(Exception):  # workers may join or leave at this moment
                 self._client.unregister_worker_plugin(self._name)
             self._client.run(_close, self._name, on_error="ignore")
 
@@ -59,17 +59,18 @@ class WorkersPrecision:
 def matmul_precision(
     client: Client, precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> WorkersPrecision:
-    """Set the precision of NumPy's products in all workers of a cluster.
+    """Set the precision of NumPy's matrix products in all workers of a cluster.
 
-    It holds from this call on, in workers that join later too, until the ``with``
-    statement ends or `close` is called; then each worker has again what it had.
+    The precision is in force from this call until the ``with`` statement ends or
+    `close` is called. Workers that join later use it too. At the end, each worker gets
+    its previous precision again.
 
     Parameters
     ----------
     client : distributed.Client
-        Of a cluster whose workers have this package.
+        The client of a cluster whose workers have this package.
     precision : str or None
-        As in `tf32dtype.matmul_precision`. None: as NumPy computes.
+        As in `tf32dtype.matmul_precision`. None: NumPy's own precision.
     rounding, scale, special_values, device, instruction
         As in `tf32dtype.matmul_precision`.
     float64, complex64, blas, dots, lapack, min_size, plan
@@ -78,25 +79,26 @@ def matmul_precision(
     Returns
     -------
     WorkersPrecision
-        Of several, the one that was opened last is in force; they may be closed in any
-        order.
+        A context manager with the method `close`. If several are open, the one that was
+        opened last is in force. You can close them in any order.
 
     Raises
     ------
     ValueError, TypeError
-        As `tf32dtype.matmul_precision`; for a client that is asynchronous. Then no
-        worker has changed.
+        As for `tf32dtype.matmul_precision`, and for an asynchronous client. Workers are
+        unchanged then.
 
     See Also
     --------
-    matmul : A product whose bits do not depend on chunks.
+    matmul : Multiply matrices with bits that do not depend on chunks.
 
     Notes
     -----
-    Tasks run in threads without a scope, so it is the precision of a worker's process,
-    as `tf32dtype.set_matmul_precision` sets it; a scope that a task opens itself
-    decides there. The products of chunks obey; dask adds those along k in float32, in
-    an order of its own.
+    Tasks run in threads without a scope. Therefore this function sets the precision of
+    each worker process, as `tf32dtype.set_matmul_precision` does. If a task opens a
+    scope itself, that scope is in force in the task. The precision applies to the
+    matrix products of chunks. dask adds the products along k in float32, in an order of
+    its own.
 
     Examples
     --------
@@ -119,7 +121,7 @@ def matmul_precision(
 
 
 class _Plugin(WorkerPlugin):
-    """Sets the precision of a worker, and takes it back."""
+    """A plugin that sets the precision of a worker, and restores it at the end."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         self.name = name
@@ -137,15 +139,15 @@ def _close(name: str) -> None:
 
 
 class _Stack:
-    """Hold the precisions of this process, with the one in force last.
+    """A stack of the precisions of this process, with the one in force last.
 
-    Several workers may share it.
+    Several workers may share a process.
     """
 
     def __init__(self) -> None:
         self._own: Settings | None = None
         self._open: dict[str, tuple[set[str], Settings]] = {}
-        #: A worker that just joins may be told of the end before the beginning.
+        #: the closed precisions: a worker that joins may be told of the end first
         self._closed: set[str] = set()
 
     def push(self, name: str, worker: str, settings: Settings) -> None:
@@ -159,7 +161,7 @@ class _Stack:
             self._apply()
 
     def leave(self, name: str, worker: str) -> None:
-        """One worker ends."""
+        """Remove a worker that ends, and the precision if no worker has it."""
         with lock:
             workers, _ = self._open.get(name, (set(), None))
             workers.discard(worker)

@@ -1,4 +1,4 @@
-"""Products of dask arrays whose bits are those of one process."""
+"""Matrix products of dask arrays, with the same bits as in one process."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ Function = Callable[..., Any]
 _SINGLE = np.dtype(np.float32)
 _CHAIN = 256
 _CHAIN_OF_PARTS = 4096
-#: Of our formats.
+#: The product of two chunks of formats, with float32 sums.
 _multiply = partial(np.matmul, dtype=_SINGLE)
 
 
 class _Way(NamedTuple):
-    """How a product of two chunks is computed."""
+    """The method to compute a product of two chunks."""
 
-    #: of two stacks of matrices; its sums are float32
+    #: the function that multiplies two stacks of matrices, with float32 sums
     multiply: Function
-    #: k whose sum is one term of the sum of them all; None: there is one term
+    #: the number of consecutive k that form one term of the sum; None: all of k
     chain: int | None
-    #: what operands are scaled to, if they are
+    #: the format that operands are scaled to; None without scaling
     scaled: Format | None = None
-    #: whether rows and columns have scales of their own
+    #: whether each row and column has its own scale
     by_row: bool = False
 
 
@@ -61,28 +61,29 @@ def matmul(
     dtype: DTypeLike | None = None,
     **options: Unpack[ProductOptions],
 ) -> da.Array:
-    """Multiply matrices in chunks, with the bits of one process.
+    """Multiply matrices in chunks, with the same bits as in one process.
 
-    ``a @ b`` of dask arrays of our formats is this, and of float32 ones in the scope of
-    a `tf32dtype.matmul_precision`.
+    ``a @ b`` of dask arrays calls this function if their dtypes are formats of this
+    package, or if they are float32 in a scope of `tf32dtype.matmul_precision`.
 
     Parameters
     ----------
     a, b : dask.array.Array or array_like
-        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
-        other axes broadcast; a vector of length k is a row, or a column. Of formats of
-        this package, or, with a precision, of dtypes that promote to float32. Chunks
-        along k are made multiples of 256, for several components (bf16x9, ...) of
-        4096; one chunk with a `device`.
+        Arrays of shapes (..., m, k) and (..., k, n), as for `numpy.matmul`. The other
+        axes broadcast; a vector of length k is a row or a column. The dtypes are
+        formats of this package or, with a precision, dtypes that promote to float32.
+        Chunks along k are changed to multiples of 256, or of 4096 for precisions of
+        several components (bf16x9, ...). With a `device`, k is a single chunk.
     precision : str or None
-        As for `tf32dtype.matmul`. None: that of the scope that is open now; it goes
-        with the tasks, and is not asked for again when they run.
+        As for `tf32dtype.matmul`. None: the precision of the scope that is open at this
+        call. It is stored in the tasks and does not change before they run.
     order : {"k", "any"}
-        "k": sums are added in the order of k, so the bits are those of `numpy.matmul`
-        of the whole arrays. "any": the chunks of k are computed side by side and their
-        float32 sums added in float64.
+        "k": sums are added in the order of k, so the bits equal those of `numpy.matmul`
+        for the whole arrays. "any": the chunks of k are computed in parallel, and their
+        float32 sums are added in float64.
     dtype : dtype, optional
-        What the float32 sums are rounded to, once; by default what `numpy.matmul` has.
+        The dtype that the float32 sums are rounded to, once. The default is the dtype
+        of the result of `numpy.matmul`.
     rounding, scale, special_values, device, instruction
         As for `tf32dtype.matmul`.
 
@@ -93,10 +94,10 @@ def matmul(
     Raises
     ------
     ValueError
-        For shapes that do not fit, chunks of unknown sizes; an unknown precision or
-        order; ``scale="tensor"`` with a device.
+        For shapes that do not match; for chunks of unknown sizes; for an unknown
+        precision or order; for ``scale="tensor"`` with a device.
     TypeError
-        For dtypes that no precision is for.
+        For dtypes that the precision does not support.
 
     Examples
     --------
@@ -146,12 +147,12 @@ def tensordot(
     dtype: DTypeLike | None = None,
     **options: Unpack[ProductOptions],
 ) -> da.Array:
-    """Sum over axes of two arrays in chunks, with the bits of one process.
+    """Sum products over axes of two arrays in chunks, with the bits of one process.
 
     Parameters
     ----------
     a, b : dask.array.Array or array_like
-        As for `matmul`. All contracted axes but the first are made one chunk.
+        As for `matmul`. Each contracted axis except the first is made a single chunk.
     axes : int or two sequences of int
         As for `numpy.tensordot`.
     precision, order, dtype
@@ -166,7 +167,7 @@ def tensordot(
     Raises
     ------
     ValueError, TypeError
-        As `matmul` does; for axes whose lengths differ.
+        As for `matmul`, and for contracted axes whose lengths differ.
     """
     refuse_unknown("tensordot", options, ProductOptions)
     a, b = as_chunks(a, "a"), as_chunks(b, "b")
@@ -219,7 +220,7 @@ def tensordot_answer(own: Function) -> Function:
 
 
 def _answered(function: Function, own: Function, a: Any, b: Any, *axes: Any) -> Any:
-    """A product by ours, where dask's own would not have the bits of one process."""
+    """Multiply by our function if dask's result would differ from one process."""
     for x in (a, b):
         meta = getattr(x, "_meta", x)
         if not isinstance(meta, np.ndarray) or isinstance(meta, np.ma.MaskedArray):
@@ -237,7 +238,7 @@ def _answered(function: Function, own: Function, a: Any, b: Any, *axes: Any) -> 
 
 
 def _obeys(settings: Settings, a: Any, b: Any, common: np.dtype[Any]) -> bool:
-    """Whether a product obeys the scope that is open (:doc:`/reference/precision`)."""
+    """Return whether the open scope applies (see :doc:`/reference/precision`)."""
     if settings.plan is not None or min(a.ndim, b.ndim) == 0:
         return False
     is_dot = a.ndim == b.ndim == 1
@@ -249,7 +250,7 @@ def _obeys(settings: Settings, a: Any, b: Any, common: np.dtype[Any]) -> bool:
 
 
 def einsum_answer(own: Function) -> Function:
-    """Sums of chunks stay float32 until all are added."""
+    """Replace einsum: sums of chunks stay float32 until all are added."""
 
     @functools.wraps(own)
     def answer(*operands: Any, dtype: Any = None, **kwargs: Any) -> Any:
@@ -266,7 +267,7 @@ def einsum_answer(own: Function) -> Function:
 
 
 def _result_dtype(a: Any, b: Any) -> np.dtype[Any]:
-    """Of NumPy's product."""
+    """Return the dtype of NumPy's product."""
     one, other = (np.zeros((1, 1), x.dtype) for x in (a, b))
     found: np.dtype[Any] = np.matmul(one, other).dtype
     return found
@@ -279,9 +280,9 @@ def _way(
     dtype: DTypeLike | None,
     **options: Any,
 ) -> tuple[_Way, np.dtype[Any]]:
-    """How to multiply, and what the sums are rounded to."""
+    """Return how to multiply, and the dtype that the sums are rounded to."""
     settings = Settings(precision, **options)
-    resolve(settings)  # what is wrong with it
+    resolve(settings)  # raises for invalid settings
     own = _result_dtype(a, b)
     target = own if dtype is None else find_dtype(dtype)
     if own in FORMATS:
@@ -339,7 +340,7 @@ def _check_lengths(one: Any, other: Any, a: da.Array, b: da.Array) -> None:
 
 
 def _contracted(a: da.Array, b: da.Array, axes: Any) -> tuple[list[int], list[int]]:
-    """The axes that `numpy.tensordot` sums over."""
+    """Return the axes that `numpy.tensordot` sums over."""
     if isinstance(axes, int | np.integer):
         count = int(axes)
         pair: Sequence[Any] = range(a.ndim - count, a.ndim), range(count)
@@ -360,7 +361,7 @@ def _contracted(a: da.Array, b: da.Array, axes: Any) -> tuple[list[int], list[in
 
 
 def _with_one_k(x: da.Array, count: int) -> da.Array:
-    """The last `count` axes as one."""
+    """Merge the last `count` axes into one."""
     if count == 1:
         return x
     first = x.ndim - count
@@ -369,7 +370,7 @@ def _with_one_k(x: da.Array, count: int) -> da.Array:
 
 
 def _multiply_flat(a: Any, b: Any, multiply: Function) -> Any:
-    """Of (..., k) and (k, ...)."""
+    """Multiply arrays of shapes (..., k) and (k, ...) as matrices."""
     k = a.shape[-1]
     shape = a.shape[:-1] + b.shape[1:]
     rows, columns = math.prod(a.shape[:-1]), math.prod(b.shape[1:])
@@ -382,9 +383,9 @@ def _multiply_flat(a: Any, b: Any, multiply: Function) -> Any:
 def _scaled(
     x: da.Array, form: Format, axes: tuple[int, ...]
 ) -> tuple[da.Array, da.Array]:
-    """Return the numbers of a format, and the factors to multiply them by.
+    """Return values scaled to a format, and the factors to multiply them by.
 
-    All numbers along some axes share a factor.
+    All values along the given axes share a factor.
     """
     x = x.astype(_SINGLE)
     most = da.reduction(x, _most, _most, axis=axes, keepdims=True, dtype=_SINGLE)

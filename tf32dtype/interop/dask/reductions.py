@@ -1,7 +1,7 @@
-"""Sums, means and their like of our formats: dask's own in float64, rounded once.
+"""Compute sums, means and similar reductions with dask in float64, and round once.
 
-dask rounds the sum of each chunk, and their sum. float64 has all sums of our numbers
-exactly, unless these span more than about 2^50.
+By itself, dask rounds the sum of each chunk, and then their sum. float64 sums of values
+of the formats are exact, unless the values span a range of more than about 2^50.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PRODUCTS = {"prod", "nanprod"}
 
 
 def is_ours(x: Any) -> bool:
-    """Whether it is a dask array of one of our formats in the memory of the host."""
+    """Return whether `x` is a dask array of a format with chunks in host memory."""
     return (
         isinstance(x, da.Array)
         and x.dtype in FORMATS
@@ -34,7 +34,7 @@ def is_ours(x: Any) -> bool:
 
 
 def round_to(x: Any, dtype: np.dtype[Any]) -> Any:
-    """A dask array rounded once, every NaN positive."""
+    """Round a dask array once to a dtype, and make every NaN positive."""
     return x.map_blocks(_rounded, to=dtype, dtype=dtype)
 
 
@@ -43,7 +43,7 @@ def _rounded(numbers: Any, to: np.dtype[Any]) -> Any:
 
 
 def statistic(own: Function) -> Function:
-    """Of functions with dtype= and out=."""
+    """Replace a reduction that has the parameters `dtype` and `out`."""
     signature = inspect.signature(own)
     first = next(iter(signature.parameters))
 
@@ -58,7 +58,7 @@ def statistic(own: Function) -> Function:
             return own(*args, **kwargs)
         if to_ours and a.dtype != target:  # elements are rounded first, as NumPy does
             a = given[first] = a.astype(target)
-        if "cum" in own.__name__:  # those of dask 2025.1 do not obey dtype=
+        if "cum" in own.__name__:  # dask 2025.1 ignores dtype= here
             given[first] = a.astype(_DOUBLE)
         given["dtype"] = _DOUBLE
         out = given.pop("out", None)
@@ -88,7 +88,7 @@ def average(own: Function) -> Function:
         if weights is not None:
             weights = weights.astype(_DOUBLE)
         result = own(a.astype(_DOUBLE), axis, weights, *args, **kwargs)
-        if isinstance(result, tuple):  # with the sum of the weights
+        if isinstance(result, tuple):  # the average and the sum of the weights
             return tuple(round_to(part, dtype) for part in result)
         return round_to(result, dtype)
 
@@ -105,16 +105,16 @@ def norm(own: Function) -> Function:
     return answer
 
 
-# -- products: float64 has their bits, not their range --------------------------------
+# -- products: float64 has enough bits for them, but not enough range -----------------
 
-#: A number is mantissa * 2^exponent.
+#: A value as mantissa * 2^exponent.
 _PAIR = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
-#: Products of so many mantissas, 1/2 or more each, are normal numbers of float64.
+#: The number of mantissas, each 1/2 or more, whose product is a normal float64 number.
 _TOGETHER = 512
 
 
 def product(a: Any, is_nan_one: bool, axis: Any = None, **keywords: Any) -> Any:
-    """`da.prod` in float64, which no partial product leaves."""
+    """Compute `da.prod` in float64, without overflow of partial products."""
     return da.reduction(
         a,
         functools.partial(_chunk, is_nan_one=is_nan_one),
@@ -131,7 +131,7 @@ def _chunk(
     x: Any, is_nan_one: bool, axis: Any, keepdims: bool, computing_meta: bool = False
 ) -> Any:
     numbers = x.astype(_DOUBLE)
-    if computing_meta:  # dask casts it to the dtype of the result
+    if computing_meta:  # dask casts the result to its dtype
         return numbers
     if is_nan_one:
         numbers[np.isnan(numbers)] = 1
@@ -165,6 +165,6 @@ def _multiplied(pairs: Any, axis: Any, keepdims: bool) -> Any:
 
 def _whole(pairs: Any, axis: Any, keepdims: bool) -> Any:
     pairs = _multiplied(pairs, axis, keepdims)
-    # Beyond 2^+-1000 every format over- or underflows alike.
+    # Outside 2^-1000 to 2^1000, every format underflows or overflows alike.
     exponents = pairs["exponent"].clip(-1000, 1000).astype(np.intc)
     return np.ldexp(pairs["mantissa"], exponents)
