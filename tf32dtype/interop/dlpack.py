@@ -1,8 +1,9 @@
 """Share the memory of arrays with other libraries through DLPack.
 
-The type codes are those of dlpack.h, version 1.3, which has no code for tf32. In DLPack,
-FP6 and FP4 values are packed unless a flag says that each value fills a byte. Arrays of
-this package use one byte per value. Capsules from before version 1.0 have no flags.
+The type codes are those of dlpack.h, version 1.3, which has no code for tf32. In
+DLPack, FP6 and FP4 values are packed unless a flag says that each value fills a byte.
+Arrays of this package use one byte per value. Capsules from before version 1.0 have no
+flags.
 
 This module makes and reads the capsules itself. NumPy before 2.5 exchanges only its own
 dtypes, and no version exchanges values of less than a byte.

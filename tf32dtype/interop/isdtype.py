@@ -1,8 +1,8 @@
 """Make `np.isdtype` accept the formats, for the libraries that call it.
 
 `np.isdtype` looks for a type in two tables of NumPy, which have no public function to
-add types. SciPy, scikit-learn and xarray refuse dtypes that `np.isdtype` refuses. https://github.com/numpy/numpy/issues/27545
-proposes such a function.
+add types. SciPy, scikit-learn and xarray refuse dtypes that `np.isdtype` refuses. See
+https://github.com/numpy/numpy/issues/27545 about a better method.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import Any
 
 from .. import _core
 
-# `_core` takes its own lock while ours is held. So `_core` makes its lock first, because
-# a fork takes the locks in reverse order.
+# The lock of `_core` is taken while ours is held. So it is made first, because a fork
+# takes the locks in the reverse order.
 
 _lock = _core.shared_lock()
 

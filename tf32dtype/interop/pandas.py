@@ -181,7 +181,7 @@ def _block_rounded(own: _Function) -> _Function:
 
 
 def _format_of_objects(own: _Function) -> _Function:
-    """Convert objects that are scalars of a format to that format, not to a NumPy float."""
+    """Convert an object array of scalars of a format to that format."""
 
     def convert(objects: Any, *args: Any, **options: Any) -> Any:
         first = objects.flat[0] if objects.size else None

@@ -81,7 +81,7 @@ def write_digits(
         from decimal import Decimal  # not needed before something is printed
 
         _, all_digits, exponent = Decimal(repr(shortest)).normalize().as_tuple()
-        # The digits that `precision` and `min_digits` count, and the value for no limit.
+        # The digits that `precision` and `min_digits` count; the value for no limit.
         if notation == "scientific":
             digits, unlimited = len(all_digits) - 1, -1
         elif layout.get("fractional", True):
@@ -103,7 +103,7 @@ def write_digits(
 class _Numbers(np.ndarray[Any, np.dtype[np.float32]]):
     """The values of a format as float32, from which NumPy chooses a layout.
 
-    When NumPy iterates over them to write each value, they become scalars of the format.
+    When NumPy iterates over them to write each value, it gets scalars of the format.
     """
 
     scalar: type[np.floating[Any]] | None = None

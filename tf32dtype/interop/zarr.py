@@ -97,7 +97,7 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         return isinstance(data, SupportsFloat | str)
 
     def cast_scalar(self, data: object) -> Any:
-        """Convert to the format by one rounding; values of the format keep their bits."""
+        """Convert to the format by one rounding; scalars of the format keep their bits."""
         if not self._check_scalar(data):
             raise TypeError(
                 f"scalar must be a number of {self._format.name}; got {data!r}"
@@ -109,7 +109,7 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         return np.zeros((), self._format.dtype)[()]
 
     def to_json_scalar(self, data: object, *, zarr_format: int) -> Any:
-        """Return a number, "Infinity", "-Infinity" or "NaN", or the code of another NaN."""
+        """Return a number, "Infinity", "-Infinity", "NaN" or the code of other NaNs."""
         scalar = self.cast_scalar(data)
         if np.isfinite(scalar):
             return float(scalar)

@@ -52,20 +52,20 @@ _TILE_ELEMENTS = {
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a weight, without its numbers.
+    """The facts of a weight, without its values.
 
-    With a tile it is a `TileArray`, else a `BlockArray`.
+    A weight with `tile` is a `TileArray`; other weights are a `BlockArray`.
     """
 
-    #: of blocks, or of the elements of tiles
+    #: the block format, or the format of the elements of tiles
     format: str
     shape: Shape
-    #: the axis of the blocks; in a checkpoint it is also counted from the end
+    #: the axis of the blocks; -1 for a weight of a checkpoint, which is its last axis
     axis: int = -1
-    #: None: the format's own
+    #: the values per block; None for the format's default
     block_size: int | None = None
     tile: Tile | None = None
-    #: of the scales of tiles
+    #: the format of the scales of tiles
     scale_format: str = "float32"
     #: the additional tensors of tiles: "zero_points", "biases"
     offsets: str = ""
@@ -86,7 +86,7 @@ class Facts:
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
-        """Rows and columns of a tile."""
+        """The numbers of rows and columns of a tile."""
         return checked_tile(self.tile, self.shape)
 
     def __str__(self) -> str:

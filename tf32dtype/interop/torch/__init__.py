@@ -1,10 +1,9 @@
-"""PyTorch on the CPU: tensors as arrays, and models with block-scaled weights.
+"""Use PyTorch on the CPU: tensors as arrays, and models with block-scaled weights.
 
 `from_numpy` and `to_numpy` share memory between tensors and arrays of the formats that
-both have. `convert` has the Linear and Embedding layers of a model, and on request its
-LayerNorm layers, round their weights to a block format whenever they run. The
-parameters stay what they are, so optimizers, state dicts and checkpoints know nothing
-of it.
+both have. `convert` makes the Linear and Embedding layers of a model, and on request
+its LayerNorm layers, round their weights to a block format whenever they run. The
+parameters do not change, so optimizers, state dicts and checkpoints work as before.
 """
 
 from ..._base.requirements import install

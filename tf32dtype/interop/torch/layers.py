@@ -1,4 +1,4 @@
-"""Models whose layers have block-scaled weights."""
+"""Convert models to layers with block-scaled weights."""
 
 from __future__ import annotations
 
@@ -39,50 +39,51 @@ def convert(
     inplace: bool = True,
     **options: Any,
 ) -> nn.Module:
-    """Have a model compute with block-scaled weights.
+    """Make a model compute with block-scaled weights.
 
-    Every `nn.Linear` and `nn.Embedding` becomes the class of that name in this module:
-    the same object, with its parameters, hooks and place, that rounds its weight along
-    the last axis before it uses it. Biases stay as they are, and so do layers of
-    subclasses, which have code of their own (the projection inside
-    `nn.MultiheadAttention` among them), and those that are converted already.
+    Each `nn.Linear` and `nn.Embedding` becomes the class of the same name in this
+    module. It is still the same object with the same parameters and hooks, but rounds
+    its weight along the last axis before each use. Three kinds of objects do not
+    change: biases, layers that are converted already, and layers of subclasses, which
+    have their own code (such as the projection in `nn.MultiheadAttention`).
 
-    By default every `nn.LayerNorm` stays as it is. Formats of 4 to 8 bits also leave
-    out every `nn.Embedding`, and layers whose names say that they are the output head
-    or the router of experts, as ``tf32dtype convert`` does.
+    By default, each `nn.LayerNorm` is unchanged. Formats of 4 to 8 bits also leave out
+    each `nn.Embedding`, and layers whose names mark them as the output head or the
+    router of experts, as ``tf32dtype convert`` does.
 
     Parameters
     ----------
     model : Module
-        The root of the tree; it may itself be such a layer.
+        The model; it can itself be such a layer.
     format : str
         A block format; see `tf32dtype.blocks.quantize`.
     error_feedback : bool
-        Whether a layer remembers what its weight has lost by rounding, and adds it to
-        the weight before the next: the mean of the rounded weights over many steps is
-        then the weight's. Only in training mode is it added and updated, once a call
-        of the layer; in evaluation the weight is rounded by itself.
+        Whether a layer stores the rounding error of its weight, and adds it to the
+        weight before the next rounding. The mean of the rounded weights over many steps
+        then equals the weight. The error is added and updated only in training mode, on
+        each call of the layer. In evaluation mode, the weight is rounded without it.
     activations : str, optional
         A block format that linear layers round their inputs to, along the last axis,
-        with the `block_size` and `overflow` of the weights.
+        with the `block_size` and `overflow` of the weights. None: inputs are not
+        rounded.
     skip : iterable of str
-        Names of layers that stay as they are, as `named_modules` gives them; ``*``
-        stands for any characters.
+        Names of layers that are not converted, as in `named_modules`; ``*`` matches any
+        characters.
     include : iterable of str
-        Names of layers that are converted although they are left out by default:
-        ``["*"]`` converts all of the three classes.
+        Names of layers to convert although they are left out by default; ``["*"]``
+        converts all layers of the three classes.
     inplace : bool
-        False converts a deep copy.
+        True converts `model` itself, False a deep copy.
     **options
         `block_size`, `scale`, `scale_format`, `rounding`, `overflow`, `rng` of
-        `tf32dtype.blocks.round`. The default of `scale` is the format's own, but "amax"
-        instead of "mse", the rule of the tcfp and int formats: the search would take
-        longer than the rest of a training step.
+        `tf32dtype.blocks.round`. The default of `scale` is the format's default,
+        except that "amax" replaces "mse", the default of the tcfp and int formats. The
+        search of "mse" would take longer than the rest of a training step.
 
     Returns
     -------
     Module
-        The model.
+        The converted model.
 
     Raises
     ------
@@ -92,19 +93,20 @@ def convert(
     Warns
     -----
     UserWarning
-        If no layer has changed, and for a name in `skip` or `include` that no layer
-        has.
+        If no layer has changed, and for a name in `skip` or `include` that matches no
+        layer.
 
     Notes
     -----
-    What a layer remembers is in the buffer `feedback`, which no state dict holds, so
-    state dicts load both ways between the model and the converted one. `copy.deepcopy`
-    and pickle keep it.
+    The rounding error is stored in the buffer `feedback`, which is not part of state
+    dicts. So the original and the converted model can load state dicts of each other.
+    `copy.deepcopy` and pickle keep the buffer.
 
-    Rounded weights have the parameter's dtype, and the layer computes in it. float32
-    holds all numbers of `tcfp8` and nearly all of the others (they are rounded to it
-    once); bfloat16 holds those of `tcfp8`, of MX and NVFP4 elements under scales that
-    are powers of two, while `tcfp12` and `tcfp16` carry more digits than it has.
+    Rounded weights have the dtype of the parameter, and the layer computes in this
+    dtype. float32 represents all values of `tcfp8` and nearly all of the other formats;
+    other values are rounded to float32 once. bfloat16 represents the values of `tcfp8`,
+    and of MX and NVFP4 elements with scales that are powers of two. `tcfp12` and
+    `tcfp16` have more digits than bfloat16.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(
@@ -133,7 +135,8 @@ def convert(
             ' include=["*"] to convert those that are left out by default'
         )
     for module in model.modules():
-        # In evaluation these would hand all weights to one kernel, layers unasked.
+        # In evaluation, these would pass all weights to one kernel without calling the
+        # layers.
         if isinstance(module, nn.TransformerEncoderLayer):
             module.activation_relu_or_gelu = 0
         elif isinstance(module, nn.TransformerEncoder):
@@ -155,7 +158,7 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _is_left_out(name: str, kind: type[_Rounding], format: BlockFormatNamed) -> bool:
-    """Whether a layer stays as it is by default; the root never does."""
+    """Return whether a layer is left out by default; the root never is."""
     if not name:
         return False
     if kind is LayerNorm:
@@ -166,7 +169,7 @@ def _is_left_out(name: str, kind: type[_Rounding], format: BlockFormatNamed) -> 
 
 
 def _warn_of_names(model: nn.Module, **given: tuple[str, ...]) -> None:
-    """Warn of patterns that match no layer, by the argument that has them."""
+    """Warn of patterns in an argument that match no layer."""
     layers = [
         name
         for name, module in model.named_modules()
@@ -184,7 +187,7 @@ def _warn_of_names(model: nn.Module, **given: tuple[str, ...]) -> None:
 
 
 class _Settings:
-    """How a layer rounds: checked once, shared by the layers of a model."""
+    """The rounding of layers: checked once, and shared by the layers of a model."""
 
     def __init__(
         self,
@@ -204,7 +207,7 @@ class _Settings:
             if name in ("block_size", "overflow")
         }
         _, _, scale_format = resolved(find(format), Settings(**self.options))
-        #: A row does not depend on the others, through a scale of them all or draws.
+        #: whether rows are independent, without a common scale or random numbers
         self.by_rows: bool = scale_format == POWERS and "rng" not in options
         if activations is not None:
             self.input_options["scale"] = _rule(activations)
@@ -220,7 +223,7 @@ class _Settings:
 
 
 class _Rounding(nn.Module):
-    """What the three layers share: a weight that is rounded before it is used."""
+    """The base class of the three layers, whose weight is rounded before each use."""
 
     weight: Any
     feedback: Tensor | None
@@ -235,7 +238,7 @@ class _Rounding(nn.Module):
         self.register_buffer("feedback", feedback, persistent=False)
 
     def rounded_weight(self) -> Tensor:
-        """The weight as the layer uses it; in training mode, a step of feedback."""
+        """Return the rounded weight; in training mode, also update the feedback."""
         feeds = self.feedback is not None and self.training
         return through(self.weight, self._feed if feeds else self._plain)
 
@@ -245,23 +248,23 @@ class _Rounding(nn.Module):
             try:
                 return round_rows(checked(weight), how.format, how.options)
             except ValueError:
-                pass  # the whole names the place of what is wrong
+                pass  # rounding the whole weight raises with the place of the error
         return round_tensor(weight, how.format, -1, how.options)
 
     def _feed(self, weight: Tensor) -> Tensor:
-        """Q(w + e), and the next e = (w + e) - Q(w + e)."""
+        """Return Q(w + e), and store the next error e = (w + e) - Q(w + e)."""
         wide = _wide(weight.dtype)
         assert self.feedback is not None
-        if self.feedback.dtype != wide:  # the model was cast since
+        if self.feedback.dtype != wide:  # the model was cast in the meantime
             self.feedback = self.feedback.to(wide)
         wished = self.feedback + weight
         rounded = narrowed(self._plain(wished), torch.empty_like(weight))
         torch.sub(wished, rounded, out=self.feedback)
-        self.feedback.nan_to_num_(0.0, 0.0, 0.0)  # of a poisoned block
+        self.feedback.nan_to_num_(0.0, 0.0, 0.0)  # blocks with NaN or Inf
         return rounded
 
     def extra_repr(self) -> str:
-        """What the layer is, and how it rounds."""
+        """Describe the layer and its rounding."""
         return f"{super().extra_repr()}, {self.settings}"
 
 
@@ -294,7 +297,7 @@ class Linear(_Rounding, nn.Linear):
         self._set_up(settings)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The product with the rounded weight, and the bias."""
+        """Multiply the input by the rounded weight, and add the bias."""
         how = self.settings
         if how.activations is not None:
             input = fake_quantize(input, how.activations, **how.input_options)
@@ -330,7 +333,7 @@ class LayerNorm(_Rounding, nn.LayerNorm):
         self._set_up(settings)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalized over the last axes, times the rounded weight, and the bias."""
+        """Normalize over the last axes; apply the rounded weight and the bias."""
         weight = None if self.weight is None else self.rounded_weight()
         shape = self.normalized_shape
         return functional.layer_norm(input, shape, weight, self.bias, self.eps)
@@ -346,7 +349,7 @@ class Embedding(_Rounding, nn.Embedding):
     format, error_feedback
         As `convert` has them.
     **keywords
-        All others, of `nn.Embedding` and of `convert`.
+        All other keyword arguments of `nn.Embedding` and of `convert`.
     """
 
     def __init__(
@@ -364,7 +367,7 @@ class Embedding(_Rounding, nn.Embedding):
         self._set_up(settings)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The rounded rows."""
+        """Return the rounded rows of the table."""
         if self.max_norm is not None:  # changes the rows of the parameter itself
             with torch.no_grad():
                 rows = input.contiguous()
@@ -388,11 +391,11 @@ _OPTIONS = {"block_size", "scale", "scale_format", "rounding", "overflow", "rng"
 
 
 def _rule(format: BlockFormatNamed) -> str:
-    """The rule of scales that a training can afford."""
+    """Return the default rule of scales, or a fast rule instead of a slow one."""
     own = find(format).scale
     return "amax" if own == "mse" else own
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """What feedback to a weight is kept in."""
+    """Return the dtype of the feedback for weights of a dtype."""
     return torch.float64 if dtype == torch.float64 else torch.float32

@@ -1,6 +1,7 @@
-"""Tensors rounded to block formats.
+"""Round tensors to block formats.
 
-Gradients pass straight through: Bengio, Leonard and Courville, arXiv:1308.3432.
+Gradients pass the rounding unchanged (straight-through estimator): Bengio, Leonard and
+Courville, arXiv:1308.3432.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .tensors import from_numpy, to_numpy
 
 HALVES = (torch.bfloat16, torch.float16)
 _FLOATS = (torch.float32, torch.float64, *HALVES)
-_PIECE = 1 << 19  # numbers for each thread
+_PIECE = 1 << 19  # elements per thread
 
 
 def quantize(
@@ -30,7 +31,7 @@ def quantize(
     axis: int = -1,
     **options: Unpack[Options],
 ) -> blocks.BlockArray:
-    """A tensor's numbers in a block format, packed.
+    """Quantize a tensor to a packed array of blocks.
 
     Parameters
     ----------
@@ -42,12 +43,12 @@ def quantize(
     Returns
     -------
     BlockArray
-        Without a gradient. `dequantize` makes a tensor of it.
+        The array of blocks, without a gradient. `dequantize` converts it to a tensor.
 
     Raises
     ------
     TypeError, ValueError
-        For other tensors, and as `tf32dtype.blocks.quantize`.
+        For other tensors, and as for `tf32dtype.blocks.quantize`.
     """
     return blocks.quantize(_array(x), format, axis, **options)
 
@@ -55,14 +56,14 @@ def quantize(
 def dequantize(
     x: blocks.BlockArray | blocks.TileArray, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """The numbers of a `~tf32dtype.blocks.BlockArray`, each rounded once.
+    """Convert an array of blocks to a tensor; each value is rounded once.
 
     Parameters
     ----------
-    x : BlockArray
-        Of `quantize`.
+    x : BlockArray or TileArray
+        An array as `quantize` returns it.
     dtype : torch.dtype
-        float32, float64, bfloat16 or float16.
+        The dtype of the tensor: float32, float64, bfloat16 or float16.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def fake_quantize(
     axis: int = -1,
     **options: Unpack[Options],
 ) -> Tensor:
-    """Round a tensor to what a block format holds; the gradient passes unchanged.
+    """Round a tensor to the values of a block format; gradients pass unchanged.
 
     Parameters
     ----------
@@ -92,14 +93,14 @@ def fake_quantize(
     Returns
     -------
     Tensor
-        Of x's shape and dtype: the float32 numbers of `tf32dtype.blocks.round`,
-        rounded to that dtype once more if it is narrower (numbers beyond its range
-        become its largest).
+        A tensor with the shape and dtype of `x`. It has the float32 values of
+        `tf32dtype.blocks.round`. If the dtype is narrower, they are rounded again, and
+        values out of range become the largest finite number of the dtype.
 
     Raises
     ------
     TypeError, ValueError
-        For other tensors, and as `tf32dtype.blocks.round`.
+        For other tensors, and as for `tf32dtype.blocks.round`.
     """
     return through(x, partial(round_tensor, format=format, axis=axis, options=options))
 
@@ -129,7 +130,7 @@ class _Straight(torch.autograd.Function):
 
 def through(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     apply: Any = _Straight.apply
-    if torch.compiler.is_compiling():  # it would make torch's calls of NumPy's
+    if torch.compiler.is_compiling():  # it would replace NumPy calls by torch
         outside: Any = torch.compiler.disable
         apply = outside(apply)
     result: Tensor = apply(x, function)
@@ -139,8 +140,8 @@ def through(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 def round_tensor(
     x: Tensor, format: BlockFormatNamed, axis: int, options: Options
 ) -> Tensor:
-    """Rounded numbers, a new tensor of x's dtype."""
-    # torch widens exactly, on all its threads.
+    """Return the rounded values as a new tensor with the dtype of `x`."""
+    # torch converts to float32 exactly, and with all its threads.
     array = _array(x.float() if x.dtype in HALVES else x)
     out = torch.empty(x.shape, dtype=torch.float32)
     blocks.round(array, format, axis, out=out.numpy(), **options)
@@ -148,10 +149,10 @@ def round_tensor(
 
 
 def round_rows(x: Tensor, format: BlockFormatNamed, options: Options) -> Tensor:
-    """The same along the last axis, where no row depends on another.
+    """Round a tensor along the last axis, where rows are independent.
 
-    In pieces: what is as large as the weight and new in every step costs page faults,
-    more time than the rounding takes.
+    The tensor is rounded in pieces. A new temporary array as large as the weight in
+    each step would cause page faults, which take longer than the rounding.
     """
     x = x.detach()
     rows = x.reshape(-1, x.shape[-1])
@@ -167,9 +168,9 @@ def round_rows(x: Tensor, format: BlockFormatNamed, options: Options) -> Tensor:
 
 
 def narrowed(numbers: Tensor, out: Tensor) -> Tensor:
-    """Write float32 numbers to `out`, and keep them within its range.
+    """Write float32 values to `out`, and limit them to its finite range.
 
-    Rounding may leave that range. If `out` has the same dtype, return the numbers
+    Rounding may exceed this range. If `out` has the same dtype, return the values
     unchanged.
     """
     if out.dtype == numbers.dtype:
@@ -182,7 +183,7 @@ def narrowed(numbers: Tensor, out: Tensor) -> Tensor:
 
 
 def checked(x: Tensor) -> Tensor:
-    """The tensor, if its numbers can be rounded."""
+    """Return the tensor; raise an error if it cannot be rounded."""
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor; got {brief(x)}")
     if x.dtype not in _FLOATS:
@@ -196,7 +197,7 @@ def checked(x: Tensor) -> Tensor:
 
 
 def _array(x: Tensor) -> Any:
-    """A tensor's memory as an array, whatever gradients it has."""
+    """Return the memory of a tensor as an array, also if it requires a gradient."""
     return to_numpy(checked(x).detach())
 
 

@@ -1,4 +1,4 @@
-"""Tensors as arrays, and arrays as tensors, of one memory."""
+"""Convert tensors to arrays and arrays to tensors that share memory."""
 
 from __future__ import annotations
 
@@ -17,44 +17,47 @@ from ..._formats.codes import bits
 from ..._formats.table import as_own, formats
 from ..dlpack import from_dlpack
 
-#: torch's dtypes of the formats that it has under their names.
+#: The dtypes of torch for the formats that torch has under the same name.
 _DTYPES = {
     form.dtype: getattr(torch, name)
     for name, form in formats.items()
     if isinstance(getattr(torch, name, None), torch.dtype)
 }
 _FORMATS = {theirs: own for own, theirs in _DTYPES.items()}
-#: What both sides have of as many bytes.
+#: Dtypes of torch that NumPy also has, by their size in bytes.
 _BITS = {1: torch.uint8, 2: torch.int16}
 _FP4 = formats["float4_e2m1fn"]
 _PAIRS = torch.float4_e2m1fn_x2
 
 
 def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
-    """A tensor's memory as an array, of a format or one of NumPy's dtypes.
+    """Return the memory of a tensor as an array.
 
     Parameters
     ----------
     x : Tensor
-        On the CPU, of any strides; bfloat16, the float8 types, or what NumPy has.
+        A tensor on the CPU, with any strides. Its dtype is bfloat16, a float8 type or a
+        dtype of NumPy.
     copy : bool, optional
-        Whether to copy. Without a copy, what is written to one is in the other.
+        Whether to copy. Without a copy, writing to the array changes the tensor, and
+        the reverse.
 
     Returns
     -------
     ndarray
-        Of x's shape. `float4_e2m1fn_x2` has two numbers in a byte, arrays one: with
-        ``copy=True`` they are unpacked, and the last axis becomes twice as long.
+        An array with the shape of `x`. A tensor of `float4_e2m1fn_x2` has two values
+        per byte; with ``copy=True`` they are unpacked to one value per byte, and the
+        last axis becomes twice as long.
 
     Raises
     ------
     TypeError
-        For a dtype that NumPy and this package lack; for `float4_e2m1fn_x2` without
-        a copy; for what is no tensor.
+        For a dtype that neither NumPy nor this package has; for `float4_e2m1fn_x2`
+        without a copy; if `x` is not a tensor.
     ValueError
-        For tensors of which NumPy would see less than there is: those that need a
-        gradient, are on a GPU, sparse or nested, or are yet to be conjugated. The error
-        has the line to write.
+        For tensors that an array cannot represent: they require a gradient, are on a
+        GPU, are sparse or nested, or are not conjugated or negated yet. The error names
+        the call that makes a plain tensor.
 
     Examples
     --------
@@ -86,40 +89,42 @@ def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
 
 
 def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
-    """Return an array's memory as a tensor.
+    """Return the memory of an array as a tensor.
 
-    The tensor has a format of torch, or is that of `torch.from_numpy`.
+    Arrays of a format that torch has keep their format. Arrays of NumPy dtypes are
+    converted as `torch.from_numpy` does.
 
     Parameters
     ----------
     a : ndarray
         bfloat16, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz or
-        float8_e8m0fnu, or their like in ml_dtypes; float4_e2m1fn; or of NumPy's dtypes.
+        float8_e8m0fnu, also as dtypes of ml_dtypes; float4_e2m1fn; or a NumPy dtype.
     copy : bool, optional
-        Whether to copy. Without a copy, what is written to one is in the other.
+        Whether to copy. Without a copy, writing to the array changes the tensor, and
+        the reverse.
 
     Returns
     -------
     Tensor
-        Of a's shape. With ``copy=True`` float4_e2m1fn is packed to `float4_e2m1fn_x2`,
-        two numbers in a byte, and the last axis becomes half as long.
+        A tensor with the shape of `a`. With ``copy=True``, float4_e2m1fn is packed to
+        `float4_e2m1fn_x2`, two values per byte, and the last axis becomes half as long.
 
     Raises
     ------
     TypeError
-        For a dtype that torch lacks; for float4_e2m1fn without a copy; for what is no
-        array.
+        For a dtype that torch does not have; for float4_e2m1fn without a copy; if `a`
+        is not an array.
     ValueError
         For negative strides; for float4_e2m1fn with a last axis of odd length; without
-        a copy, for views of read-only memory: ``np.memmap(..., "r")``, bytes. Files
-        that `tf32dtype.safetensors.load` and `tf32dtype.interop.gguf.load` map are
-        taken: a write changes the process's memory, and not the file.
+        a copy, for views of read-only memory: ``np.memmap(..., "r")``, bytes. Arrays
+        that `tf32dtype.safetensors.load` and `tf32dtype.interop.gguf.load` map from
+        files are accepted: a write changes the memory of the process, not the file.
 
     Warns
     -----
     UserWarning
-        For a read-only array that is not copied: tensors do not know of such. It is
-        `torch.from_numpy`'s own warning, once in a program.
+        For a read-only array without a copy, because torch has no read-only tensors.
+        `torch.from_numpy` issues this warning once in a program.
 
     Examples
     --------
@@ -159,9 +164,9 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of a mapped file that can be written: its pages are then copied.
+    """Return a writable view of a mapped file, whose pages are copied on a write.
 
-    PyTorch writes to read-only arrays too, but warns of them.
+    PyTorch would accept the read-only array, but with a warning.
     """
     owner = exporter(array)
     if array.flags.writeable or not isinstance(owner, mmap.mmap):
@@ -186,7 +191,7 @@ def _pairs(array: NDArray[Any], copy: bool) -> Tensor:
 
 
 def _check(x: Tensor) -> None:
-    """Whether NumPy would see all that a tensor is."""
+    """Raise an error for a tensor that an array cannot represent."""
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor; got {brief(x)}")
     if x.requires_grad:
