@@ -25,10 +25,10 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     Returns
     -------
     dict or None
-        With ``mode="dicts"``: the versions of the package, of Python and of NumPy; the
-        instruction sets that this build contains, those that the CPU supports, and the
-        one in use; whether calls of a BLAS library can be intercepted. With
-        ``mode="stdout"``: None.
+        With ``mode="dicts"``, a dictionary. It has the versions of the package, of
+        Python and of NumPy. It has the instruction sets of this build, those that the
+        CPU supports, and the one in use. It also says whether calls of a BLAS library
+        can be intercepted. With ``mode="stdout"``, None.
 
     Raises
     ------

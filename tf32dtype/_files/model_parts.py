@@ -1,7 +1,7 @@
-"""Parts of a model that are not quantized, by the names of their tensors.
+"""Find layers of a model that are not quantized, by the names of their tensors.
 
-Tools that write weights of 4 to 8 bits for inference leave out the same layers, and
-tools that read them have no code for such weights of other layers:
+Tools that write weights of 4 to 8 bits for inference leave out these layers, and tools
+that read such weights support them only in the other layers:
 
 - NVIDIA's Model Optimizer 0.47 (default_disabled_quantizers): ``*lm_head*``,
   ``*output_layer*``, ``*proj_out.*``, ``output.*``, ``*router*``, ``*mlp.gate.*``,
@@ -11,7 +11,8 @@ tools that read them have no code for such weights of other layers:
   ``lm_head``, ``model.embed_tokens`` and ``re:.*gate$``;
 - transformers 5 (`get_keys_to_not_convert`): the output embeddings.
 
-The names here are those, and those of these layers in GPT-2, BERT, T5, Flax and GGUF.
+This module uses these names, and the names of the same layers in GPT-2, BERT, T5, Flax
+and GGUF.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import re
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
 
-#: By the kind of a layer: what its name without the parameter holds.
+#: Patterns in the names of layers (without the parameter), by the kind of the layer.
 _PARTS = {
     "norm": r"norm_?\d*$|(^|[./])ln(_?\w{1,4})?$",
     "output head": (
@@ -34,17 +35,17 @@ _PARTS = {
 _PATTERNS = {part: re.compile(text, re.IGNORECASE) for part, text in _PARTS.items()}
 _PARAMETER = re.compile(r"[./](weight|bias|kernel|scale)$")
 
-#: The widest elements that inference has by itself; wider blocks are for training.
+#: The bits of the widest elements for inference; wider block formats are for training.
 _WIDEST = 8
 
 
 def part_of(name: str) -> str:
-    """Return the part of a model that is not quantized that a layer or tensor is.
+    """Return the kind of a layer or tensor that is not quantized.
 
     Returns
     -------
     str
-        "norm", "output head", "router" or "embedding"; empty: none of them.
+        "norm", "output head", "router" or "embedding"; empty for other layers.
 
     Examples
     --------

@@ -1,15 +1,16 @@
-"""Items without a type, and the text that names their format.
+"""Elements without a type, and the strings that name their format.
 
-`np.save`, h5py and zarr 2 know no type for arrays of ml_dtypes: they store items of so
-many bytes. Some writers name the format next to them:
+`np.save`, h5py and zarr 2 have no type for arrays of ml_dtypes. They store untyped
+elements of the same size. Some writers name the format next to them:
 
 - Keras: the HDF5 attribute "dtype", "bfloat16" (its class `H5IOStore`);
-- Zarr: the same attribute, which xarray too has for types that a file cannot hold.
-  TensorStore names the format as the data type itself, which needs nothing of this.
+- Zarr: the same attribute, which xarray also uses for types that a file cannot store.
+  TensorStore names the format as the data type itself, and does not need this module.
 
-`.npy` and `.npz` files have no place for it, and their writers agree on none: a JSON
-file of the same name is read, ``{"dtype": "bfloat16"}`` next to a `.npy` file, and
-``{"name": "bfloat16"}`` or ``{"name": {"dtype": "bfloat16"}}`` next to a `.npz` file.
+`.npy` and `.npz` files cannot store the name, and there is no common convention. This
+module reads a JSON file of the same name: ``{"dtype": "bfloat16"}`` next to a `.npy`
+file, ``{"name": "bfloat16"}`` or ``{"name": {"dtype": "bfloat16"}}`` next to a `.npz`
+file.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _MOST_JSON = 1 << 20  # bytes
 
 
 def is_opaque(dtype: np.dtype[Any]) -> bool:
-    """Whether items are bytes without a type."""
+    """Return whether elements are bytes without a type."""
     return dtype.kind == "V" and not dtype.isbuiltin and dtype.names is None
 
 
 def format_named(text: object, dtype: np.dtype[Any]) -> Format | None:
-    """Return the format that a text names for items of a dtype.
+    """Return the format that a string names for elements of a dtype.
 
-    None if the items have a type, or the text names no format of their size.
+    Return None if the elements have a type, or if the format has another size.
     """
     if not is_opaque(dtype) or not isinstance(text, str):
         return None
@@ -45,20 +46,20 @@ def format_named(text: object, dtype: np.dtype[Any]) -> Format | None:
 
 
 def as_named(array: NDArray[Any], text: object) -> NDArray[Any]:
-    """Return the array in the format that a text names, or as it is."""
+    """Return the array in the format that a string names, or unchanged."""
     form = format_named(text, array.dtype)
     return array if form is None else array.view(form.dtype)
 
 
 class Names:
-    """The formats of the arrays of a file whose items have no type.
+    """The formats of the arrays of a file whose elements have no type.
 
     Parameters
     ----------
     path : path, optional
-        The file, next to which a JSON file may name them.
+        The path of the file; a JSON file next to it may name the formats.
     given : str, optional
-        The format of all of them, which goes before.
+        The format of all these arrays; it takes precedence over the JSON file.
     """
 
     def __init__(
@@ -69,12 +70,12 @@ class Names:
         self._beside: dict[str, Any] | None = None
 
     def find(self, name: str, dtype: np.dtype[Any]) -> Format | None:
-        """Return the format of an array; None if its items have a type, or no name.
+        """Return the format of an array; None if elements have a type, or no name.
 
         Raises
         ------
         ValueError
-            If the format that is given is of another size.
+            If the given format has another size.
         """
         if not is_opaque(dtype):
             return None
@@ -91,7 +92,7 @@ class Names:
         return format_named(self._beside.get(name), dtype)
 
     def apply(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the array in its format, or as it is."""
+        """Return the array in its format, or unchanged."""
         form = self.find(name, array.dtype)
         return array if form is None else array.view(form.dtype)
 

@@ -1,6 +1,6 @@
-"""Other libraries, each looked up when the program uses it.
+"""Exchange arrays with other libraries.
 
-`tf32dtype.interop.torch` and the others are imported when they are named.
+`tf32dtype.interop.torch` and the other modules are imported on first use.
 """
 
 import typing as _typing
@@ -17,7 +17,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-if not _typing.TYPE_CHECKING:  # to type checkers nothing else is there
+if not _typing.TYPE_CHECKING:  # type checkers use the imports above
 
     def __getattr__(name: str) -> object:
         return _submodule(__name__, name, __all__)

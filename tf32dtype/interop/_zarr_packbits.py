@@ -1,4 +1,4 @@
-"""Zarr's packbits codec: the bits that count of each number, without gaps.
+"""The packbits codec of Zarr, which stores only the used bits of each value.
 
 https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits
 """
@@ -21,16 +21,16 @@ Padding = Literal["first_byte", "last_byte", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class PackBits(ArrayBytesCodec):
-    """Two FP4 numbers in a byte, four FP6 numbers in three; eight bools in one.
+    """A codec that stores two FP4 values or eight bools per byte, four FP6 in three.
 
     Parameters
     ----------
     padding_encoding : {"none", "first_byte", "last_byte"}
-        Where a further byte says how many bits at the end are none of a number.
+        The position of an additional byte with the number of unused bits at the end.
     first_bit, last_bit : int, optional
-        The bits of each number that are kept, from the least significant one; all
-        unless given. Others are zeros when it is read, or copies of the last one for
-        signed integers. Bits 13 to 31 are all of tf32.
+        The first and last bit of each value to store, counted from the least
+        significant bit. The default is all bits. When data are read, other bits are
+        zeros, or copies of the last bit for signed integers. tf32 has bits 13 to 31.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class PackBits(ArrayBytesCodec):
         dtype = chunk_spec.dtype.to_native_dtype()
         return self._packed_size(input_byte_length // dtype.itemsize, dtype)
 
-    # zarr calls the first two where it can, the others in older versions.
+    # New versions of zarr call the first two methods, older versions the others.
 
     def _encode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         packed = self.pack(chunk_data.as_numpy_array())
@@ -116,7 +116,7 @@ class PackBits(ArrayBytesCodec):
         return self._decode_sync(chunk_data, chunk_spec)
 
     def pack(self, array: NDArray[Any]) -> NDArray[np.uint8]:
-        """The bytes of an array's numbers, which are taken in C order."""
+        """Return the packed bytes of the values of an array, in C order."""
         first, end = self._bits(array.dtype)
         size = array.dtype.itemsize
         item = np.dtype(f"u{size}")
@@ -136,12 +136,12 @@ class PackBits(ArrayBytesCodec):
     def unpack(
         self, packed: NDArray[np.uint8], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> NDArray[Any]:
-        """The array of such bytes.
+        """Return the array that `pack` has packed.
 
         Raises
         ------
         ValueError
-            If they are not as many as the shape takes, or say so.
+            If the number of bytes, or the byte of padding, does not match the shape.
         """
         first, end = self._bits(dtype)
         size, count = dtype.itemsize, math.prod(shape)
@@ -171,12 +171,12 @@ class PackBits(ArrayBytesCodec):
         return plain.astype(dtype, copy=False)
 
     def _bits(self, dtype: np.dtype[Any]) -> tuple[int, int]:
-        """The first bit that is kept, and the one after the last.
+        """Return the first stored bit, and the bit after the last one.
 
         Raises
         ------
         ValueError
-            If numbers of the dtype are not packed, or lack these bits.
+            If the codec does not support the dtype, or the dtype lacks these bits.
         """
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
             raise ValueError(

@@ -254,8 +254,8 @@ def from_dlpack(
     TypeError
         For an object without `__dlpack__`; for a masked array.
     BufferError
-        For memory of a GPU; for types that neither NumPy nor this package has; with
-        ``copy=False`` if a copy is needed; for capsules that were used before or that
+        For memory of a GPU. For types that neither NumPy nor this package has. With
+        ``copy=False`` if a copy is needed. For capsules that were used before or that
         do not describe a valid array.
 
     Examples

@@ -1,8 +1,8 @@
-"""Tensors of GGUF files, as llama.cpp reads them: arrays, and arrays of blocks.
+"""Read tensors of GGUF files, the format of llama.cpp, as arrays and block arrays.
 
-Floats and integers are arrays on the file's own bytes, which are mapped; MXFP4, NVFP4,
-Q8_0 and Q4_0 become arrays of blocks or tiles with the same elements and scales. No
-library is needed to read, and the package `gguf` writes:
+Floats and integers become arrays that view the mapped bytes of the file. MXFP4, NVFP4,
+Q8_0 and Q4_0 become arrays of blocks or tiles with the same elements and scales.
+Reading needs no other library. To write, use the package `gguf`:
 
     writer.add_tensor(name, a.view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
 """

@@ -1,8 +1,8 @@
-"""NumPy's assertions in ulps: distances of the formats.
+"""Make NumPy's assertions in ulps support the formats.
 
 `np.testing.assert_array_max_ulp` and the message of `assert_array_almost_equal_nulp`
 reinterpret the bits of float16, float32 and float64, and reject other dtypes. If a
-later NumPy has no such function, they still do.
+later version of NumPy lacks the changed function, they still reject other dtypes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._formats.table import format_of_dtype
 
 
 def register() -> None:
-    """Have NumPy's assertions take our formats, once they are imported."""
+    """Make NumPy's assertions accept the formats, once they are imported."""
     when_imported("numpy.testing._private.utils", _teach)
 
 
@@ -33,7 +33,7 @@ def _teach(module: ModuleType) -> None:
         has_format = any(format_of_dtype(z.dtype) is not None for z in (a, b))
         if not has_format or a.shape != b.shape:
             return own(x, y, dtype)
-        from .._measures.ulps import ulp_distance  # only who asserts needs it
+        from .._measures.ulps import ulp_distance  # imported only if needed
 
         return ulp_distance(a, b)
 

@@ -1,9 +1,9 @@
-"""Tensors of ONNX models as arrays and back, those of the narrow types among them.
+"""Convert tensors of ONNX models, also of narrow types, to arrays and back.
 
     weights = {t.name: to_array(t, base_dir) for t in model.graph.initializer}
 
-ONNX keeps numbers as little-endian bytes (`raw_data`) or as integers (`int32_data`);
-those of less than a byte are packed, the first in the lowest bits. The types are those
+ONNX stores values as little-endian bytes (`raw_data`) or as integers (`int32_data`).
+Values of less than a byte are packed, the first in the lowest bits. The types are those
 of `onnx.proto`, TensorProto.DataType.
 """
 

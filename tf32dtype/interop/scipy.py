@@ -1,8 +1,8 @@
-"""Fourier transforms by SciPy: of our numbers as of float16, in float32.
+"""Compute Fourier transforms of the formats by SciPy, in float32 as for float16.
 
-`scipy.fft` makes float32 of float16 and hands other floats to its loops, which do not
-know ours. Float32 holds all our numbers. Where a later SciPy has no such function,
-transforms raise, as before.
+`scipy.fft` converts float16 to float32, and passes other floats to its compiled code,
+which does not support the formats. float32 represents all values of the formats. If a
+later version of SciPy lacks the changed function, transforms raise as before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._formats.table import format_of_dtype
 
 
 def register() -> None:
-    """Have SciPy's transforms take our formats, once they are imported."""
+    """Make SciPy's transforms accept the formats, once they are imported."""
 
     def widen(module: ModuleType) -> None:
         own = vars(module).get("_asfarray")

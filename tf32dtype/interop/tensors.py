@@ -1,4 +1,4 @@
-"""Tensors of PyTorch wherever this package's functions take arrays."""
+"""Accept tensors of PyTorch as arguments of the functions of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def register() -> None:
-    """Have all functions see them; what they return are arrays."""
+    """Make all functions accept tensors; the functions still return arrays."""
     _core.viewers.append(_of_torch)
 
 

@@ -97,7 +97,7 @@ class FormatType(ZDType[Any, Any], HasItemSize):
         return isinstance(data, SupportsFloat | str)
 
     def cast_scalar(self, data: object) -> Any:
-        """Convert to the format by one rounding; scalars of the format keep their bits."""
+        """Convert to the format by one rounding; its own scalars keep their bits."""
         if not self._check_scalar(data):
             raise TypeError(
                 f"scalar must be a number of {self._format.name}; got {data!r}"

@@ -1,7 +1,7 @@
-"""The journal of a conversion: its inputs and options, and the tensors that are done.
+"""The journal of a conversion: inputs, options, and finished tensors.
 
-The first record has the sources, the options and the outputs. Each further record names
-a tensor whose data are on the disk, in the work file of its output, and its losses.
+The first record has the sources, the options and the outputs. Each further record has
+the name and the losses of a tensor whose data are in the work file on the disk.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ class Notes(Journal):
     Parameters
     ----------
     path : str
-        The file.
+        The path of the journal.
     identity : dict
-        Sources, options and outputs: a run with others begins again.
+        Sources, options and outputs. A run with another identity starts over.
 
     Attributes
     ----------
     done : dict of str to dict
         The losses of the tensors that an earlier run has converted.
     kept : dict of str to str or None
-        The tensors that cannot be converted, and why; None: not known yet.
+        The tensors that cannot be converted, with the reasons; None: not known yet.
     is_complete : bool
-        All tensors are done; files may have their names.
+        Whether all tensors are finished; files may already have their final names.
     began_anew : str
-        Why an earlier run's work is not used; empty: it is used, or does not exist.
+        Why the work of an earlier run is not used. Empty if it is used or missing.
 
     Raises
     ------
     UserError
-        As `Journal`.
+        As for `Journal`.
     """
 
     def __init__(self, path: str, identity: dict[str, Any]) -> None:
@@ -64,23 +64,23 @@ class Notes(Journal):
                 self.done[record["tensor"]] = record["loss"]
 
     def begin_with(self, kept: dict[str, str]) -> None:
-        """Begin again, with these tensors that cannot be converted."""
+        """Start over, with these tensors that cannot be converted."""
         self.kept, self.done, self.is_complete = kept, {}, False
         self.begin({"identity": self._identity, "kept": kept})
 
     def add(self, losses: dict[str, dict[str, Any]]) -> None:
-        """Note tensors that are on the disk, and their losses."""
+        """Note tensors whose data are on the disk, and their losses."""
         self.done.update(losses)
         self.write(*({"tensor": name, "loss": x} for name, x in losses.items()))
 
     def complete(self) -> None:
-        """Note that all tensors are done, before files get their names."""
+        """Note that all tensors are finished, before files get their final names."""
         self.is_complete = True
         self.write({"complete": True})
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Return the difference of an earlier run."""
+    """Describe how an earlier run differs."""
     if old.get("sources") != new["sources"]:
         return "the input has changed"
     if old.get("version") != new["version"]:

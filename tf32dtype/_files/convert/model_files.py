@@ -1,4 +1,4 @@
-"""The files of a model next to its tensors: copied, and its configuration changed."""
+"""Copy the other files of a model, and adapt its configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..._base.whole_files import replacing, write_whole
 CONFIG = "config.json"
 #: The keys of config.json that describe the scales of weights.
 _KEYS = ("quantization_config", "compression_config")
-#: Files that a model needs besides its tensors, as Hugging Face names them.
+#: Patterns of the names of other files that a model needs, as on Hugging Face.
 _COPIED = (
     *("generation_config.json", "tokenizer*", "special_tokens_map.json"),
     *("added_tokens.json", "vocab*.json", "vocab*.txt", "merges.txt", "*.model"),
@@ -32,11 +32,11 @@ _EXISTS = "it already exists; use --force to overwrite it"
 class ModelFiles:
     """The files of a model that were copied, and those that were not."""
 
-    #: names of files in the output's folder that are the input's
+    #: the names of files in the output's folder that equal those of the input
     copied: list[str] = field(default_factory=list)
-    #: names of those that are not there, and why
+    #: the names of files that were not copied, with the reasons
     not_copied: dict[str, str] = field(default_factory=dict)
-    #: the configuration's file with its `quantization_config`; None: none is written
+    #: the path of the written configuration; None if it was not written
     config: str | None = None
 
 
@@ -53,12 +53,12 @@ def copy(
     Parameters
     ----------
     source : sequence of str
-        The files that hold the input's tensors; the folder of the first is the model's
-        if it has a config.json.
+        The files with the tensors of the input. The folder of the first file is the
+        folder of the model if it has a config.json.
     folder : str or None
-        None: the output is one file, and nothing is copied.
+        The folder of the output; None if the output is one file: nothing is copied.
     quantization : dict or None
-        The `quantization_config` of the output, which takes the place of the input's.
+        The `quantization_config` of the output, which replaces that of the input.
     is_known : bool
         Whether the output's `quantization_config` is known. If not, config.json is not
         written.

@@ -1,18 +1,18 @@
-"""The `quantization_config` of a checkpoint, by which readers know its scales.
+"""Make the `quantization_config` by which readers recognize scales.
 
-transformers and vllm read it from config.json. The keys are those that each scheme's
-own tool writes:
+transformers and vllm read it from config.json. The keys are those that the tool of each
+scheme writes:
 
 - compressed-tensors 0.20: `PRESET_SCHEMES` (FP8_DYNAMIC, FP8_BLOCK, MXFP8, and the
   presets of weights, MXFP4A16, MXFP6A16 and NVFP4A16) and `CompressionFormat`;
 - Model Optimizer 0.47: `convert_hf_quant_config_format`, and the algorithms that vllm's
   `ModelOptQuantConfigBase` reads;
-- Quark: what vllm's `QuarkConfig` and `QuarkOCP_MX` read;
+- Quark: the keys that vllm's `QuarkConfig` and `QuarkOCP_MX` read;
 - transformers 5: `FineGrainedFP8Config` (of DeepSeek's files) and `Mxfp4Config` (of
   gpt-oss). vllm reads "fp8" with the same keys.
 
-Inputs of layers are quantized by the reader where this needs no calibration; else the
-configuration is that of weights by themselves.
+If no calibration is needed, the configuration tells the reader to quantize the inputs
+of layers. Otherwise it describes only weights.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .targets import Scaled
 
 Config = dict[str, Any]
 
-#: The block formats that readers know by a configuration.
+#: The block formats that a configuration can describe.
 _BLOCKS = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp4", "nvfp4")
-#: The tiles of FP8 as compressed-tensors calls them, and its keys.
+#: The keys of compressed-tensors for the tiles of FP8.
 _STRATEGIES: dict[Any, Config] = {
     (1, None): {"strategy": "channel"},
     (None, None): {"strategy": "tensor"},
     (128, 128): {"strategy": "block", "block_structure": [128, 128]},
     (1, 128): {"strategy": "group", "group_size": 128},
 }
-#: The tiles of FP8 as Model Optimizer calls them.
+#: The names of Model Optimizer for the tiles of FP8.
 _ALGORITHMS: dict[Any, str] = {
     (1, None): "FP8_PER_CHANNEL_PER_TOKEN",
     (None, None): "FP8",
@@ -44,19 +44,21 @@ _ALGORITHMS: dict[Any, str] = {
 
 
 def quantization_config(target: Scaled, ignored: Sequence[str]) -> Config | None:
-    """Return the configuration of weights that a target has converted.
+    """Return the configuration for weights that a target has converted.
 
     Parameters
     ----------
     target : Scaled
+        The target of the conversion.
     ignored : sequence of str
-        Names of the layers that are as they were.
+        The names of unchanged layers.
 
     Returns
     -------
     dict or None
-        None for formats that readers do not have, such as FP8 E5M2, and for a scheme
-        whose files describe themselves: torchao's, and this package's own.
+        The configuration. None for formats that readers do not support, such as FP8
+        E5M2, and for schemes whose files need no configuration: torchao's and this
+        package's own.
     """
     make = _SCHEMES.get(target.scheme)
     if target.tile is None:

@@ -1,4 +1,4 @@
-"""Weights with scales whose elements get another format without a change of values."""
+"""Change the element format of weights with scales without changing values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def recoded(array: Any, format: str, tile: Tile) -> TileArray | None:
     ----------
     array : ndarray, BlockArray or TileArray
     format : str
-        Format of the elements of the result.
+        The format of the elements of the result.
     tile : tuple of two int or None
-        Tiles of the result. Tiles of `array` may be larger: their scales are repeated.
+        The tiles of the result. If tiles of `array` are larger, scales are repeated.
 
     Returns
     -------
     TileArray or None
-        With float32 scales. None if the array has no scales, if a tile would have
-        several, and if a value has no code.
+        The array with float32 scales. None if the array has no scales, if a tile would
+        have several scales, or if the format cannot represent a value.
     """
     if isinstance(array, np.ndarray):
         return None
@@ -55,7 +55,7 @@ def _tiles(array: BlockArray | TileArray) -> TileArray:
 
 
 def _repeated(own: int, size: int, length: int) -> Any:
-    """Return the old tile of each new one, along an axis."""
+    """Return the index of the old tile for each new tile along an axis."""
     if own % size and own < length:
         raise ValueError(f"tiles of {own} must be multiples of {size}")
     return np.arange(0, length, size) // own

@@ -1,4 +1,4 @@
-"""Tensors that a conversion has damaged, and the format that would keep them."""
+"""Find tensors with a large conversion error, and formats that avoid it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..readers import Tensor, TensorFile, release
 from .options import Options
 from .targets import Plain, Scaled, Target, find
 
-#: How many tensors are measured in other formats.
+#: The number of tensors that are measured in other formats.
 MOST = 5
-#: Formats that may keep a tensor, the cheapest first, and the options for them.
+#: The formats to try, the cheapest first, with their options.
 _CANDIDATES: dict[str, Options] = {
     "mxfp4": Options("mxfp4"),
     "nvfp4": Options("nvfp4"),
@@ -36,12 +36,13 @@ class Weak:
     snr_db: float
     #: the share of its values that became 0
     to_zero: float
-    #: the format that keeps it, as `--to` takes it; empty: none, or not measured
+    #: the format that reaches the limit, as an argument of `--to`; empty if none does,
+    #: or if the tensor was not measured
     use: str = ""
     use_db: float | None = None
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the tensor as a dictionary for JSON."""
         found: dict[str, Any] = {"name": self.name, "snr_db": self.snr_db}
         return found | ({"use": self.use, "use_db": self.use_db} if self.use else {})
 
@@ -62,8 +63,9 @@ def find_weak(
     target : Target
         The format that they were converted to.
     records : sequence of dict
-        Those of `Result.records`.
+        The `Result.records` of the conversion.
     min_db : float
+        The smallest accepted SNR, in dB.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def _with_remedy(weak: Weak, tensor: Tensor, target: Target, min_db: float) -> W
 
 
 def _measure(target: Target, tensor: Tensor, array: Any) -> float | None:
-    """Return the SNR of a tensor in a format; None if the format cannot hold it."""
+    """Return the SNR of a tensor in a format; None if the format cannot store it."""
     try:
         target.outlines(tensor.name, tensor.shape)
         with np.errstate(all="ignore"):

@@ -68,7 +68,7 @@ def write(
         For arrays that a dataset cannot restore: masked arrays, structured arrays with
         a format in a field, custom dtypes of other packages.
     ValueError
-        For a name that exists already; for ``scaleoffset``, which drops bits; for a
+        For a name that exists already. For ``scaleoffset``, which drops bits. For a
         ``fillvalue`` that HDF5 would change to another number. Errors are raised before
         anything is written.
 
@@ -156,8 +156,8 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
         If elements of the dataset contain a format in a field or an array.
     ValueError
         If the attribute does not name a format, or names one that the dataset cannot
-        store; if `out` has another shape or dtype or is read-only; for a selection that
-        h5py rejects.
+        store. If `out` has another shape or dtype, or is read-only. For a selection
+        that h5py rejects.
 
     Examples
     --------

@@ -75,9 +75,9 @@ def parse(stream: IO[bytes], size: int, file: str) -> Header:
     Raises
     ------
     ValueError
-        If the header is too long, truncated or not a JSON object; if a key occurs
-        twice; for an unknown dtype or an invalid shape; if a size does not match dtype
-        and shape; if tensors overlap, or bytes belong to no tensor; if metadata are not
+        If the header is too long, truncated or not a JSON object, or has a key twice.
+        If a dtype is unknown, a shape is invalid, or a size does not match dtype and
+        shape. If tensors overlap, or bytes belong to no tensor. If metadata are not
         strings. The error names the file and the tensor.
     """
     try:

@@ -1,4 +1,4 @@
-"""Tensors that belong to codes by their names: scales, zero points and the like."""
+"""Find tensors that belong to codes, such as scales, by their names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import cached_property
 from .dtypes import KINDS
 from .scheme_evidence import Entries, Shape
 
-#: Dtypes of tensors that may be codes: numbers of a few bits, and packed integers of
-#: two axes or more.
+#: Dtypes of tensors that may be codes: narrow floats, and packed integers with two axes
+#: or more.
 _NUMBERS = {
     name
     for name, kind in KINDS.items()
@@ -29,15 +29,15 @@ _FIELDS = re.compile(
     r"|biases|(pre_quant|global|deq)_scale|scale_weight|quant_map",
     re.I,
 )
-#: Names of companions behind the name of the codes, or of the weight.
+#: Names of companions after the name of the codes or of the weight.
 _SUFFIX = re.compile(
     r"scale|scb$|absmax|zero|quant|shift|offset|amax|codebook|g_idx|bias(es)?$|_s$|^s$",
     re.I,
 )
 _OF_INPUTS = re.compile(r"^(input|output|act)")
-#: Ends of names of codes, behind the weight's.
+#: Suffixes of the names of codes, after the name of the weight.
 _OF_CODES = re.compile(r"([._](data|packed|blocks|codes|qdata|quantized))+$")
-#: A name that is a companion's itself.
+#: A name that by itself marks a companion.
 _COMPANION = re.compile(
     r"(^|[._/])(scales?(_inv|_2|_weight|_max)?|[qg]?_?zeros?|zero_points?|absmax|g_idx"
     r"|scb|codebooks?|biases|amax|shift|offset|quant_map|suh|svh|s_channel|s_group|shape)$",
@@ -46,12 +46,12 @@ _COMPANION = re.compile(
 
 
 def may_be_codes(kind: str, shape: Shape) -> bool:
-    """Whether a tensor of this dtype may be codes."""
+    """Return whether a tensor of this dtype may be codes."""
     return kind in _NUMBERS or (kind in _PACKED and len(shape) > 1)
 
 
 def are_numbers(kind: str, shape: Shape) -> bool:
-    """Whether codes of this dtype are numbers also without scales, and a matrix."""
+    """Return whether codes are floats in a matrix, which are valid without scales."""
     return kind in _NUMBERS and len(shape) > 1
 
 
@@ -61,7 +61,7 @@ def module_of(name: str) -> str:
 
 
 class Companions:
-    """The companions of each tensor, found by names without a look at all others."""
+    """The companions of tensors, found by name without a search of all tensors."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
@@ -80,14 +80,14 @@ class Companions:
         return found
 
     def of(self, name: str, weight: str = "") -> list[str]:
-        """Return the tensors that belong to codes, or to the weight that they are of.
+        """Return the tensors that belong to codes, or to the weight of these codes.
 
         Parameters
         ----------
         name : str
             The tensor of codes.
         weight : str
-            The weight's name, if it is known.
+            The name of the weight, if it is known.
         """
         module = module_of(name)
         parameter = name[len(module) :].lstrip("./")
@@ -109,7 +109,7 @@ class Companions:
         }
 
     def is_companion(self, name: str) -> bool:
-        """Whether the name of a tensor says that it belongs to codes."""
+        """Return whether the name of a tensor marks it as a companion of codes."""
         return _COMPANION.search(name) is not None
 
     def _after(self, stem: str, codes: tuple[str, Shape]) -> Iterable[str]:
@@ -126,7 +126,7 @@ class Companions:
                 at += 1
 
     def _fits(self, name: str, codes: Shape) -> bool:
-        """Whether a tensor has a shape that scales of codes may have."""
+        """Return whether a tensor has a shape that scales of codes may have."""
         kind, shape = self._entries[name]
         if kind not in _FLOATS or len(codes) < 2 or len(shape) != len(codes):
             return False

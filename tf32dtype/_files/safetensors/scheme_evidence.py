@@ -13,47 +13,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
-#: The name of a dtype, and a shape.
+#: The name of a dtype and a shape.
 Form = tuple[str, Shape]
-#: Dtypes by name, and shapes, of a file's tensors.
+#: The names of dtypes and the shapes of the tensors of a file.
 Entries = Mapping[str, Form]
 Metadata = Mapping[str, str]
 
-#: The tensor of a module in which ComfyUI says how its weight is quantized, and the
-#: metadata in which it says that of all modules.
+#: The tensor in which ComfyUI describes the quantization of a module, and the metadata
+#: key in which ComfyUI describes all modules.
 MARKER = "comfy_quant"
 MARKERS_KEY = "_quantization_metadata"
-#: The marker of a module that has none, where others have one.
+#: The marker of a module without a marker, if other modules have markers.
 UNMARKED = "nothing"
-#: Keys of a marker that leave the layout of a weight as it is.
+#: Keys of a marker that do not change the layout of a weight.
 _HARMLESS = {"format", "full_precision_matrix_mult", "orig_dtype", "orig_shape"}
-#: Bytes of tensors that are read to find out what others are, and of config.json.
+#: The largest sizes of a tensor that is read as evidence, and of config.json, in bytes.
 _MOST_BYTES, _MOST_CONFIG = 1 << 12, 1 << 24
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The tensors of a checkpoint without their numbers, and what is said of them."""
+    """The tensors of a checkpoint without their values, and facts about them."""
 
     entries: Entries
     metadata: Metadata = field(default_factory=dict)
-    #: the numbers of a tensor
+    #: a function that returns the values of a tensor
     get: Callable[[str], NDArray[Any]] | None = None
     #: the object in config.json
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def numbers(self, name: str) -> NDArray[Any] | None:
-        """Return a small tensor's numbers; None if it is not there, or not small."""
+        """Return the values of a small tensor; None if it is missing or not small."""
         kind, shape = self.entries.get(name, ("", ()))
         if self.get is None or not kind or np.prod(shape, dtype=float) > _MOST_BYTES:
             return None
         return self.get(name)
 
     def marker(self, module: str) -> str | None:
-        """Return the format that ComfyUI says a module's weight has.
+        """Return the format of the weight of a module in the markers of ComfyUI.
 
-        None if the checkpoint has no markers; `UNMARKED` if it has some, and none for
-        this module.
+        Return None if the checkpoint has no markers. Return `UNMARKED` if it has
+        markers, but none for this module.
         """
         name = f"{module}.{MARKER}" if module else MARKER
         if name in self.entries:
@@ -76,7 +76,7 @@ class Evidence:
 
     @cached_property
     def quantization(self) -> Mapping[str, Any]:
-        """The part of config.json that transformers and vllm read."""
+        """The object in config.json that transformers and vllm read."""
         inner = _object(self.config.get("text_config"))
         found = self.config.get("quantization_config", inner.get("quantization_config"))
         return _object(found)
@@ -88,13 +88,13 @@ class Evidence:
         return method if isinstance(method, str) else None
 
     def mlx(self, module: str) -> Mapping[str, Any]:
-        """Return what MLX's config.json says of a module: bits, group_size, mode."""
+        """Return the facts of a module in MLX's config.json: bits, group_size, mode."""
         given = _object(self.config.get("quantization", self.quantization))
         return {**given, **_object(given.get(module))}
 
 
 def config_beside(path: str) -> Mapping[str, Any]:
-    """Return the object in a folder's config.json; empty if there is none."""
+    """Return the object in the config.json of a folder; empty if it is missing."""
     name = os.path.join(os.path.dirname(os.path.abspath(path)), "config.json")
     try:
         with open(name, "rb") as file:
@@ -109,7 +109,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def parsed(text: str | None) -> Any:
-    """Return what JSON says; None if it is none."""
+    """Return the value of a JSON string; None if the string is not valid."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def parsed(text: str | None) -> Any:
 
 
 def _format_of(said: object, text: object) -> str:
-    """Return the format that a marker names; its text if it says more than that."""
+    """Return the format that a marker names, or the marker if it has other keys."""
     if isinstance(said, dict) and said.keys() <= _HARMLESS:
         return str(said.get("format"))
     return str(text)

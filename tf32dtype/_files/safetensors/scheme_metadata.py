@@ -23,21 +23,22 @@ from .scheme_rows import Arrays, Facts, Member, Row, Scaled, native
 from .scheme_table import TORCHAO
 
 OWN = "tf32dtype"
-#: A JSON object: the facts of each weight by its name.
+#: The key of a JSON object with the facts of each weight by its name.
 OWN_KEY = "tf32dtype.blocks"
-#: A JSON list of the names of all of torchao's tensors; each has a key of its own.
+#: The key of a JSON list of the names of torchao's tensors; each also has its own key.
 _TORCHAO_KEY = "tensor_names"
 
-#: Their numbers in files.
+#: The scale formats in the order of their numbers in files.
 _SCALE_FORMATS: tuple[ScaleFormat, ...] = get_args(ScaleFormat)
 
 
 @dataclass(frozen=True)
 class OwnRow(Row):
-    """Any array of blocks or tiles, as its parts lie in memory.
+    """A row for any array of blocks or tiles, stored as in memory.
 
-    Blocks: codes, scales and residuals as `BlockArray` has them, the number of the
-    scales' format, the tensor's scale. Tiles: codes, a byte each, and scales.
+    Blocks are stored as the codes, scales and residuals of `BlockArray`, the number of
+    the scale format and the tensor scale. Tiles are stored as codes of one byte each,
+    and scales.
     """
 
     def refusal(self, facts: Facts) -> str | None:
@@ -54,7 +55,7 @@ class OwnRow(Row):
     def _forms(self, facts: Facts) -> dict[str, Form]:
         if facts.tile is not None:
             kind = kind_of(scale_dtype(facts.scale_format))
-            assert kind is not None  # all of them are in KINDS
+            assert kind is not None  # KINDS has all scale dtypes
             scales = (kind.name, grid(facts.shape, facts.sizes))
             return {"codes": ("U8", facts.shape), "scales": scales}
         shapes = _plan(facts, POWERS, 1.0).shapes
@@ -122,7 +123,7 @@ def _plan(facts: Facts, scale_format: str, tensor_scale: float) -> layout.Layout
 
 
 def said(evidence: Evidence) -> Iterator[tuple[str, Row, Facts]]:
-    """Names of weights, and what metadata and codes say of them, not yet believed."""
+    """Yield weights that metadata describe; the facts are not checked yet."""
     metadata = evidence.metadata
     for name, given in _object(metadata.get(OWN_KEY)).items():
         facts = _own_facts(given)
@@ -152,7 +153,7 @@ def described(metadata: Metadata, names: Set[str]) -> list[str]:
 
 
 def what_is_said(name: str, row: Row, facts: Facts) -> dict[str, str]:
-    """The metadata of one weight."""
+    """Return the metadata of one weight."""
     if row.scheme == OWN:
         return {OWN_KEY: json.dumps({name: _own_object(facts)})}
     if row.scheme == "torchao":
@@ -161,7 +162,7 @@ def what_is_said(name: str, row: Row, facts: Facts) -> dict[str, str]:
 
 
 def plain(name: str, scheme: str) -> dict[str, str]:
-    """The metadata of a tensor that is its own."""
+    """Return the metadata of a tensor without scales."""
     return _torchao_entry(name, {"_type": "Tensor"}) if scheme == "torchao" else {}
 
 
@@ -170,7 +171,7 @@ def _torchao_entry(name: str, what: Mapping[str, Any]) -> dict[str, str]:
 
 
 def join(several: Iterable[Metadata]) -> dict[str, str]:
-    """The metadata of several tensors as that of one file."""
+    """Join the metadata of several tensors to the metadata of one file."""
     joined: dict[str, str] = {}
     own: dict[str, Any] = {}
     marked: dict[str, Any] = {}
@@ -204,7 +205,7 @@ def _own_object(facts: Facts) -> dict[str, Any]:
 
 
 def _own_facts(given: object) -> Facts | None:
-    """Facts that make a layout; None if they make none."""
+    """Return the facts in metadata, or None if they are not valid."""
     if not isinstance(given, dict) or not {"format", "shape"} <= given.keys():
         return None
     try:
@@ -228,7 +229,7 @@ def _own_facts(given: object) -> Facts | None:
 
 # -- torchao's ------------------------------------------------------------------
 
-#: Its names of elements.
+#: The names of element formats in torchao.
 _TORCHAO_ELEMENTS = {
     "mxfp8_e4m3": "float8_e4m3fn",
     "mxfp8_e5m2": "float8_e5m2",
@@ -275,11 +276,11 @@ def _torchao_object(facts: Facts) -> dict[str, Any]:
 
 
 def _agrees(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether an object of torchao's is as wanted, and its scales lie plainly."""
+    """Return whether an object of torchao is as expected, without swizzled scales."""
     data = given.get("_data")
     if not isinstance(data, dict) or given.get("_type") != wanted["_type"]:
         return False
-    later = data.get("swizzle_type")  # what versions after 0.18 say
+    later = data.get("swizzle_type")  # the key of versions after 0.18
     plain = later is None or (isinstance(later, dict) and later.get("_type") == _PLAIN)
     same = ("block_size", "elem_dtype")
     return (

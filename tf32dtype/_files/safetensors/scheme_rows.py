@@ -1,4 +1,4 @@
-"""How a weight with scales lies in the tensors of a checkpoint: a row for each way."""
+"""The layouts of weights with scales in the tensors of a checkpoint."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .scheme_evidence import MARKER, Evidence, Form, Shape
 Scaled = BlockArray | TileArray
 Arrays = Mapping[str, NDArray[Any]]
 
-#: Dtypes of scales: of powers of two, which most files have as bytes, and of NVFP4's.
+#: The dtypes of scales: powers of two, mostly stored as bytes, and the scales of NVFP4.
 POWER_SCALES = ("U8", "F8_E8M0")
 UE4M3_SCALES = ("F8_E4M3",)
 #: The tensors that arrays of tiles may have in addition to scales.
 _OFFSETS = ("zero_points", "biases")
-#: Why a row cannot store a weight of another row's format.
+#: The reason why a row cannot store a weight of another format.
 OTHER_FORMAT = "the scheme does not have this format"
 #: The dtypes of scales that multiply tiles.
 _TILE_SCALES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
@@ -98,30 +98,31 @@ class Facts:
 
 
 class Member(NamedTuple):
-    """One of the tensors of a weight."""
+    """A tensor of a weight."""
 
     name: str
-    #: dtypes and shapes that it may have; the first is written
+    #: the dtypes and shapes that it may have; the first one is written
     forms: tuple[Form, ...]
     is_optional: bool = False
 
 
 @dataclass(frozen=True)
 class Row:
-    """The base of all rows: a scheme, and names for a weight's tensors."""
+    """The base class of rows: a scheme, with patterns of names of tensors."""
 
     scheme: str
-    #: with "{name}", or "{module}" and "{parameter}" on both sides of its last point
+    #: a pattern with "{name}", or with "{module}" and "{parameter}", the parts before
+    #: and after the last point of the name
     codes: str
     scales: str
 
     def takes(self, kind: str) -> bool:
-        """Whether scales may have a dtype."""
+        """Return whether scales may have a dtype."""
         return True
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """The texts that the marker of a module may have; empty: it has none."""
+        """The possible strings in the marker of a module; empty for no marker."""
         return ()
 
     @property
@@ -130,7 +131,7 @@ class Row:
         return (type(self),)
 
     def name_of(self, scales: str) -> str | None:
-        """The weight whose scales have this name; None for names of other tensors."""
+        """Return the weight whose scales have this name, or None."""
         suffix = in_pattern(self.scales, "")
         if not scales.endswith(suffix):
             return None
@@ -169,27 +170,27 @@ class Row:
 
 @dataclass(frozen=True)
 class BlockRow(Row):
-    """Blocks of one format along the last axis, none of them short."""
+    """A row for blocks of one format along the last axis, without short blocks."""
 
     format: BlockFormatName
-    #: the name of a float32 tensor of one number; optional where readers do without
+    #: the name of the float32 tensor with the tensor scale
     tensor_scale: str | None = None
     tensor_shape: Shape = (1,)
     is_optional: bool = False
-    #: the real scales are those of blocks divided by it
+    #: whether block scales are divided, not multiplied, by the tensor scale
     divides: bool = False
-    #: codes have an axis of blocks, and one of the bytes of a block
+    #: whether codes have an axis of blocks and an axis of the bytes of a block
     has_block_axis: bool = False
     scale_kinds: tuple[str, ...] = POWER_SCALES
-    #: of packed codes, whose first byte is the lowest of an item
+    #: the dtype of packed codes, whose first byte is the lowest of an element
     packed_kind: str = "U8"
-    #: the first of two codes of 4 bits is in the high half of a byte
+    #: whether the first of two 4-bit codes is in the high half of a byte
     is_high_first: bool = False
-    #: how scales are ordered; None: row by row
+    #: the order of scales; None for row by row
     scale_layout: ScaleLayout | None = None
-    #: the format by which ComfyUI's marker calls it
+    #: the name of the format in ComfyUI's marker
     marker: str | None = None
-    #: the mode by which MLX's config.json calls it
+    #: the name of the mode in MLX's config.json
     mode: str | None = None
 
     def takes(self, kind: str) -> bool:
@@ -322,16 +323,17 @@ class BlockRow(Row):
 
 @dataclass(frozen=True)
 class TileRow(Row):
-    """Tiles of FP8 or int8, by the shape of their scales."""
+    """A row for tiles of FP8 or int8, which are found by the shape of the scales."""
 
-    #: that it is looked for with; all of them may be written
+    #: the tile shapes to look for; all of them can be written
     tiles: tuple[Tile, ...]
     scale_kinds: tuple[str, ...] = ("F32", "BF16", "F16")
-    #: of the scale of a matrix that is one tile; None: as of all tiles
+    #: the shape of the scale of a matrix in a single tile; None for the usual shape
     one_scale: Shape | None = None
-    #: axes of a matrix's scales, r for rows and c for columns; the first is written
+    #: the axes of the scales of a matrix, r for rows and c for columns; the first one
+    #: is written
     axes: tuple[str, ...] = ("rc",)
-    #: the marker of ComfyUI, by format of the elements
+    #: the markers of ComfyUI by the format of the elements
     marked: Mapping[str, str] | None = None
 
     def takes(self, kind: str) -> bool:
@@ -370,7 +372,7 @@ class TileRow(Row):
         return None
 
     def _wanted(self, facts: Facts) -> Tile | None:
-        """Which of the row's tiles a weight has."""
+        """Return the tile shape of this row that a weight has, or None."""
         for tile in self.tiles:
             if checked_tile(tile, facts.shape) == facts.sizes:
                 return tile
@@ -383,7 +385,7 @@ class TileRow(Row):
         shapes: list[Shape] = [_on_axes(tiled, x) for x in axes]
         same = [x for x in self.tiles if checked_tile(x, facts.shape) == facts.sizes]
         if self.one_scale is not None and (None, None) in same:
-            # A matrix's one scale has fewer axes in most files.
+            # In most files, the single scale of a matrix has fewer axes.
             fewer = [self.one_scale, (1,), ()]
             first = len(facts.shape) == 2 and same[0] == (None, None)
             shapes = [*fewer, *shapes] if first else [*shapes, *fewer]
@@ -417,24 +419,24 @@ class TileRow(Row):
 
 @dataclass(frozen=True)
 class GroupRow(Row):
-    """Integers of 4 or 8 bits in words of 32, with a scale for each group of a row.
+    """A row for integers of 4 or 8 bits in 32-bit words, with a scale for each group.
 
     The first integer of a word is in its lowest bits.
     """
 
     bits: int
     word: str
-    #: words hold the integers plus half of their range
+    #: whether words store the integers plus half of their range
     has_sign: bool = False
     scale_kinds: tuple[str, ...] = ("BF16", "F16", "F32")
-    #: lengths of groups; empty: any
+    #: the possible lengths of groups; empty for any length
     groups: tuple[int, ...] = ()
-    #: names of the weight's shape (int64), of zero points in words along the first
-    #: axis, and of biases
+    #: the names of the tensors of the shape (int64), of zero points in words along the
+    #: first axis, and of biases
     shape: str | None = None
     zero_points: str | None = None
     biases: str | None = None
-    #: config.json must say bits and group_size, as MLX's does
+    #: whether config.json must have bits and group_size, as MLX's has
     is_of_mlx: bool = False
 
     def takes(self, kind: str) -> bool:
@@ -592,18 +594,18 @@ class GroupRow(Row):
 
 
 def _on_axes(tiled: Shape, axes: str) -> Shape:
-    """Return the shape of scales, of which `axes` says what the last axes are."""
+    """Return the shape of scales whose last axes are those in `axes`."""
     lengths = {"r": tiled[-2], "c": tiled[-1], "1": 1}
     return (*tiled[:-2], *(lengths[axis] for axis in axes))
 
 
 def _words(lengths: Shape, bits: int) -> int:
-    """How many words of 32 bits hold so many integers."""
+    """Return the number of 32-bit words for the integers along the first axis."""
     return -(-lengths[0] * bits // 32)
 
 
 def _bytes(items: NDArray[Any]) -> NDArray[np.uint8]:
-    """Items, little-endian, as bytes along the last axis."""
+    """Return little-endian elements as bytes along the last axis."""
     little = items.astype(items.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little).view(np.uint8)
 
@@ -627,12 +629,12 @@ def _marker_text(format: str | None) -> dict[str, NDArray[Any]]:
 
 
 def native(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in this machine's byte order."""
+    """Return the array in the byte order of this machine."""
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def in_pattern(pattern: str, name: str) -> str:
-    """The name of a tensor of a weight."""
+    """Return the name of a tensor of a weight, from a pattern."""
     module, _, parameter = name.rpartition(".")
     return pattern.format(name=name, module=module, parameter=parameter)
 
@@ -656,9 +658,10 @@ def _without_reciprocal(scale: np.float32) -> str:
 
 
 def divisor(scale: np.float32) -> np.float32:
-    """The float32 whose reciprocal, rounded, is this scale, or the nearest to it.
+    """Return the float32 value whose rounded reciprocal is this scale or nearest to it.
 
-    About one scale in seven has none: then the reciprocal is a neighbor of it.
+    About one scale in seven is not a rounded reciprocal. The reciprocal of the result
+    is then a neighbor of the scale.
     """
     with np.errstate(all="ignore"):
         nearest = np.float32(1) / scale

@@ -1,4 +1,4 @@
-"""The schemes, a row for each format that they have."""
+"""The table of schemes, with a row for each format of a scheme."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MLX_BLOCKS: dict[str, BlockFormatName] = {
     "nvfp4": "nvfp4",
 }
 
-#: Rows that are found by names, dtypes and shapes. The first of the rows that
-#: read the same tensors alike is taken; others that fit too make the weight ambiguous.
+#: The rows that are found by names, dtypes and shapes. If several rows read the same
+#: tensors alike, the first one is taken. Other matching rows make the weight ambiguous.
 #: Sources: vllm (layers/quantization), compressed-tensors 0.20 (compressors), NVIDIA's
 #: Model Optimizer and AMD's Quark as vllm reads them, the checkpoints of gpt-oss,
 #: DeepSeek-V3's kernels (`weight_dequant` multiplies by "weight_scale_inv"; "scale" in
@@ -168,7 +168,7 @@ NAMED: tuple[Row, ...] = (
         for bits in (4, 8)
     ),
 )
-#: Schemes that are known by name and not read: patterns for the end of a tensor's name.
+#: Schemes that are recognized but cannot be read: patterns of names of their tensors.
 REFUSED: tuple[tuple[str, str], ...] = (
     (r"[._]qweight$", "GPTQ or AWQ"),
     (r"\.q_weight$", "EXL2"),
@@ -180,7 +180,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
     (r"\.(s|s_channel|s_group)$", "Marlin or QQQ"),
     (r"_(proj_down|smooth_factor|s_rel|s_channel)$", "comfy-kitchen"),
 )
-#: The schemes that a `quant_method` of config.json may mean.
+#: The possible schemes for each `quant_method` of config.json.
 METHODS: dict[str, tuple[str, ...]] = {
     "compressed-tensors": ("compressed-tensors",),
     "fbgemm_fp8": ("compressed-tensors", "modelopt"),

@@ -1,8 +1,8 @@
-"""Checkpoints of several files, and the index that says which tensor is where.
+"""Read and write the index of a checkpoint, which has the file of each tensor.
 
     {"metadata": {"total_size": 123}, "weight_map": {"name": "model-00001-of-00002..."}}
 
-as huggingface_hub writes it to `model.safetensors.index.json`.
+is an index as huggingface_hub writes it to `model.safetensors.index.json`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ INDEX_SUFFIX = ".safetensors.index.json"
 
 
 def find(path: str) -> str:
-    """The file or index that a path means: its own, or the only one of a folder.
+    """Return the file or index that a path refers to.
 
-    Where a file is not there, the index of its shards is meant.
+    A folder refers to its only checkpoint. The path of a missing file refers to the
+    index of its shards, if that exists.
 
     Raises
     ------
     FileNotFoundError
-        For a folder without one.
+        For a folder without a checkpoint.
     ValueError
-        For a folder of several.
+        For a folder with several checkpoints.
     """
     if not os.path.isdir(path):
         index = index_path(path)
@@ -37,7 +38,7 @@ def find(path: str) -> str:
     names = sorted(os.listdir(path))
     for suffix in (INDEX_SUFFIX, SUFFIX):
         found = [name for name in names if name.endswith(suffix)]
-        if suffix == INDEX_SUFFIX:  # a file of its name may be newer, or older
+        if suffix == INDEX_SUFFIX:  # a single file may be newer or older than the index
             found += [x for x in map(_whole_name, found) if x in names]
         if len(found) == 1:
             return os.path.join(path, found[0])
@@ -50,7 +51,7 @@ def find(path: str) -> str:
 
 
 def _whole_name(index: str) -> str:
-    """Where the tensors of an index would be in one file."""
+    """Return the file name that belongs to an index for a checkpoint in one file."""
     return index.removesuffix(INDEX_SUFFIX) + SUFFIX
 
 
@@ -59,12 +60,12 @@ def is_index(path: str) -> bool:
 
 
 def read(path: str) -> dict[str, str]:
-    """The path of the file that has each tensor.
+    """Return the path of the file that contains each tensor.
 
     Raises
     ------
     ValueError
-        For an index that is damaged, or leads out of its folder; it names the index.
+        For a damaged index, or one that names files outside its folder.
     """
     with open(path, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -88,7 +89,7 @@ def read(path: str) -> dict[str, str]:
 
 
 def _checked(name: str, place: Any) -> str:
-    """A file's name that stays in the index's folder."""
+    """Return a file name after checking that it stays in the folder of the index."""
     if not isinstance(place, str) or not place:
         raise ValueError(f"tensor {brief(name)} must be in a file; got {brief(place)}")
     parts = PurePosixPath(place).parts
@@ -101,7 +102,7 @@ def _checked(name: str, place: Any) -> str:
 
 
 def split(sizes: dict[str, int], most: int) -> list[list[str]]:
-    """Names of tensors, in shards of so many bytes; larger tensors have their own."""
+    """Divide names of tensors into shards of at most `most` bytes or one tensor."""
     shards: list[list[str]] = []
     room = 0
     for name, size in sizes.items():
@@ -114,7 +115,7 @@ def split(sizes: dict[str, int], most: int) -> list[list[str]]:
 
 
 def shard_path(path: str, number: int, count: int) -> str:
-    """As huggingface_hub names the files of a checkpoint."""
+    """Return the path of a shard, with the name that huggingface_hub uses."""
     return f"{path.removesuffix(SUFFIX)}-{number:05}-of-{count:05}{SUFFIX}"
 
 
@@ -123,6 +124,6 @@ def index_path(path: str) -> str:
 
 
 def index_of(places: dict[str, str], total: int) -> bytes:
-    """An index: the file of each tensor, and the bytes of all."""
+    """Return an index with the file of each tensor, and the total size in bytes."""
     table = {"metadata": {"total_size": total}, "weight_map": places}
     return (json.dumps(table, indent=2, sort_keys=True) + "\n").encode()

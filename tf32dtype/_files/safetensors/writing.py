@@ -78,12 +78,12 @@ def save(
         file keep its old content.
     tensors : mapping of str to array_like, BlockArray or TileArray
         Arrays of any layout and byte order, of NumPy's dtypes and the formats of this
-        package, also as dtypes of `ml_dtypes`. float4_e2m1fn and the float6 formats are
-        packed in 4 and 6 bits per value, the first in the lowest bits. If packed values
-        would not fill whole bytes, or safetensors has no dtype for the format, the
-        codes are stored as U8. tf32 is stored as F32, and other readers see float32.
-        The metadata then keep the name of the format, and `load` restores it. Unused
-        bits are written as zeros.
+        package, also as dtypes of `ml_dtypes`. Values of float4_e2m1fn and the float6
+        formats are packed, the first in the lowest bits. The codes are stored as U8 if
+        packed values would not fill whole bytes, or if safetensors has no dtype for the
+        format. Arrays of tf32 are stored as F32, and other readers see float32. The
+        metadata then keep the name of the format, and `load` restores it. Unused bits
+        are written as zeros.
     metadata : mapping of str to str, optional
         Strings to store in the file. The key "tf32dtype.formats" is reserved for this
         package.
@@ -107,8 +107,8 @@ def save(
         times, structured dtypes. For masked arrays. For names and metadata that are not
         strings.
     ValueError
-        For a name that a tensor cannot have; for a header of more than 100 MB; for an
-        array of blocks or tiles that the scheme cannot store; for a path that names
+        For a name that a tensor cannot have. For a header of more than 100 MB. For an
+        array of blocks or tiles that the scheme cannot store. For a path that names
         another kind of file, such as `a.npy`. Errors are raised before anything is
         written.
 

@@ -1,7 +1,7 @@
 """Compute sums, means and similar reductions with dask in float64, and round once.
 
-By itself, dask rounds the sum of each chunk, and then their sum. float64 sums of values
-of the formats are exact, unless the values span a range of more than about 2^50.
+By itself, dask rounds the sum of each chunk, and then their sum. Sums in float64
+are exact, unless the values span a range of more than about 2^50.
 """
 
 from __future__ import annotations
