@@ -120,7 +120,7 @@ def savez(
     Raises
     ------
     TypeError, ValueError
-        As `save`, before anything is written; ValueError also when a keyword is
+        As for `save`, before anything is written. ValueError also if a keyword is
         the name of a positional array, and for a name that ends with `.npy`.
 
     See Also
@@ -146,7 +146,7 @@ def savez_compressed(
     Raises
     ------
     TypeError, ValueError
-        As `savez`.
+        As for `savez`.
 
     See Also
     --------

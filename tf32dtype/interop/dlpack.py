@@ -193,8 +193,8 @@ class DLPackExporter:
         Raises
         ------
         BufferError
-            For another device or a stream; for a consumer that needs a flag, as in
-            `to_dlpack`; for read-only memory without ``copy=True``.
+            For another device or a stream. For read-only memory without ``copy=True``.
+            For a consumer from before DLPack 1.0, if the array needs a flag.
         """
         if stream is not None:
             raise BufferError(f"stream must be None on the CPU; got {brief(stream)}")

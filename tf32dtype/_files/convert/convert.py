@@ -57,7 +57,7 @@ class Result:
     failed: dict[str, str] = field(default_factory=dict)
     #: the unchanged tensors that are left out by default, with their parts of a model
     left_out: dict[str, str] = field(default_factory=dict)
-    #: the key by which readers recognize the scales; None if they do not need it
+    #: the configuration by which readers recognize the scales; None if not needed
     quantization_config: dict[str, Any] | None = None
     #: the other files of the model, next to its tensors
     files: ModelFiles = field(default_factory=ModelFiles)

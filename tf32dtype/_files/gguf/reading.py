@@ -103,7 +103,7 @@ def open(path: Path) -> File:
     Raises
     ------
     ValueError, OSError
-        As `load`.
+        As for `load`.
     """
     return File(path)
 

@@ -217,7 +217,7 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
     Raises
     ------
     TypeError, ValueError
-        As `read`, and if `a` cannot be broadcast.
+        As for `read`, and if `a` cannot be broadcast.
 
     Examples
     --------

@@ -173,7 +173,7 @@ class BlockRow(Row):
     """A row for blocks of one format along the last axis, without short blocks."""
 
     format: BlockFormatName
-    #: the name of the float32 tensor with the tensor scale
+    #: the name of the float32 tensor with the tensor scale; None if there is none
     tensor_scale: str | None = None
     tensor_shape: Shape = (1,)
     is_optional: bool = False

@@ -61,7 +61,7 @@ def dequantize(
     Parameters
     ----------
     x : BlockArray or TileArray
-        An array as `quantize` returns it.
+        An array of blocks, as `quantize` returns it, or an array of tiles.
     dtype : torch.dtype
         The dtype of the tensor: float32, float64, bfloat16 or float16.
 
