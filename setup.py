@@ -60,7 +60,7 @@ from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 CORE = "tf32dtype._core._core"  # the module that the C sources are linked into
-PRELOAD = "tf32dtype_blas.so"  # beside it: products, for programs without Python
+PRELOAD = "tf32dtype_blas.so"  # preloaded into programs that are not Python
 KERNEL_TABLE = Path("src/runtime/kernels/kernel_table.c")  # the preload has its own
 DISPATCH = Path("src/runtime/cpu_dispatch.c")  # knows which sets are built
 
@@ -165,13 +165,13 @@ else:
     # Nothing throws: only debuggers would use the tables that unwind the stack.
     SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
     OPTIMIZE = ["-O3", *SMALL]
-    # The baseline's kernels, beside better ones that this machine uses.
+    # Flags of the baseline kernels, if this machine uses better ones.
     FALLBACK = ["-O1", *SMALL]
     # The baseline of a wheel, which has better sets for nearly all machines. -O3 would
     # make the largest of these kernels two to five times as large.
     COMPACT = ["-O2", *SMALL]
     # Cython's C calls NumPy, Python and kernels. -O2 takes more time to compile and
-    # gains nothing. With -O1 alone scalars of tf32 would take a quarter longer.
+    # gains nothing. With only -O1, tf32 scalars would take a quarter longer.
     # Its many paths of errors are alike: the second line takes a tenth off the module.
     GLUE = ["-O1", "-finline-small-functions", "-fpeephole2", "-fcaller-saves"]
     GLUE += ["-fcrossjumping", "-fipa-icf", "-fno-guess-branch-probability"]
@@ -182,7 +182,7 @@ if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
 
 
 def stop(message: str) -> SystemExit:
-    """What went wrong and what to do, set off from the compiler's output."""
+    """Return an exit with a message, set off from the compiler's output."""
     return SystemExit(f"\n\ntf32dtype cannot be built. {message}\n")
 
 
@@ -382,7 +382,7 @@ class BuildExt(build_ext):
         python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
         system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
         python_key = (sys.version, numpy_version)
-        # NumPy's declarations for Cython (numpy.pxd) go into what Cython writes.
+        # Cython's output depends on NumPy's declarations for Cython (numpy.pxd).
         translator = f"{cython_version()}-numpy-{numpy_version}"
         # clang lacks some of gcc's flags.
         glue = GLUE if self.compiles("int f;", GLUE) else OPTIMIZE
@@ -462,7 +462,9 @@ class BuildExt(build_ext):
         return done.stdout.decode().split()
 
     def thread_flags(self) -> list[str]:
-        """What products need for their threads. Without it all else is the same.
+        """Return the flags for the threads of matrix multiplications.
+
+        Without them everything else works the same.
 
         ThreadSanitizer would take OpenMP's threads for races: it does not see how the
         library waits.
@@ -505,7 +507,7 @@ class BuildExt(build_ext):
         )
 
     def link_flags(self) -> list[str]:
-        """For all that is linked. What is installed elsewhere has no symbols."""
+        """Return the flags for linking; only checkouts may keep the symbols."""
         strip = sys.platform == "linux" and not self.with_symbols
         return [
             *(["-Wl,--strip-all"] if strip else []),
@@ -646,7 +648,7 @@ class BuildPy(build_py):
         if self.editable_mode:  # then the checkout's own are used
             super().run()
             return
-        # What an earlier build left there, of files that are gone, is not taken.
+        # Remove the output of earlier builds: it may hold files that no longer exist.
         shutil.rmtree(Path(self.build_lib, "tf32dtype"), ignore_errors=True)
         super().run()
         folder = Path(self.build_lib, "tf32dtype", "sources")

@@ -1,4 +1,4 @@
-"""Warnings at the line of whoever called the package."""
+"""Warnings that name the line outside of this package which called it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class errors_at_caller:
     Parameters
     ----------
     where : str
-        What they are said to be encountered in.
+        The operation that the warning names: "overflow encountered in `where`".
     """
 
     def __init__(self, where: str) -> None:

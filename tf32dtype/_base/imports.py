@@ -1,4 +1,4 @@
-"""What is to be done once the program imports a module, which nothing here does."""
+"""Actions that run once the program imports a module; nothing here imports it."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ Action = Callable[[ModuleType], None]
 
 
 class _Finder:
-    """Has the other finders find a module, and acts when it has been executed."""
+    """Run actions after modules that the other finders find have been executed."""
 
     def __init__(self) -> None:
         self._actions: dict[str, Action] = {}

@@ -1,4 +1,4 @@
-"""Files that note finished work beside an output, so that the next run can resume it.
+"""Files next to an output that record finished work, so that the next run resumes it.
 
 The first line names the command that writes the journal. A file without this line is
 not a journal: no command writes or removes it. Each further line has the CRC-32 of a
@@ -35,7 +35,7 @@ class Journal:
     Attributes
     ----------
     records : list of dict
-        What earlier runs have noted, up to a line that was cut off.
+        The records of earlier runs, up to the first incomplete line.
     is_new : bool
         No earlier run has left a journal.
     is_damaged : bool

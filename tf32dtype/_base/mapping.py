@@ -24,7 +24,7 @@ def map_file(descriptor: int, size: int) -> NDArray[np.uint8]:
     Parameters
     ----------
     descriptor : int
-        Of a file that can be read. It may be closed afterwards.
+        A descriptor of a readable file. You may close it afterwards.
     size : int
         Bytes of the file.
     """

@@ -18,7 +18,7 @@ from typing import Any
 
 from .requirements import install
 
-#: What gets CuPy and NVRTC, and cuBLAS, which neither of them brings.
+#: Commands that install CuPy and NVRTC, and cuBLAS, which neither of them installs.
 EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
 CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
@@ -29,7 +29,7 @@ FOLDERS = [
     PACKAGE / "sources" if (PACKAGE / "sources").is_dir() else PACKAGE.parent / "src",
 ]
 
-#: What NVRTC has no file for.
+#: The contents of a header that NVRTC lacks.
 STDINT = """\
 #pragma once
 typedef signed char int8_t;
@@ -63,11 +63,11 @@ OPTIONS = (
 
 
 class CudaError(Exception):
-    """What is missing to run on a GPU, and what to do about it."""
+    """A component that kernels need is missing; the message says how to install it."""
 
 
 def source(name: str) -> str:
-    """The text of a file that kernels are made from."""
+    """Return the text of a source file of the kernels."""
     if name in BUILTIN:
         return BUILTIN[name]
     for folder in FOLDERS:

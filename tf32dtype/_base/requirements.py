@@ -1,11 +1,12 @@
-"""What the package needs of its surroundings, said plainly if it is missing."""
+"""Checks for what the package requires, with plain errors if it is missing."""
 
 import re
 from importlib import import_module
 from types import ModuleType
 
-#: What the extras of pyproject.toml install. This package is on no index, so that its
-#: extras are for a checkout alone (`pip install '.[demo]'`); these names are for all.
+#: The packages that the extras of pyproject.toml install. This package is not on an
+#: index: its extras work only in a checkout (`pip install '.[demo]'`). The names of the
+#: packages work everywhere.
 EXTRAS = {
     "demo": ["rich>=13"],
     "cuda": ["cupy-cuda13x>=14.0.1", "nvidia-cuda-nvrtc>=13"],
@@ -33,7 +34,7 @@ def need(user: str, extra: str, module: str) -> ModuleType:
     Parameters
     ----------
     user : str
-        What needs it, for the error: "td.hdf5".
+        The name that the error gives for the function that needs it: "td.hdf5".
     extra : str
         The extra that installs it; its first package is the module's.
     module : str

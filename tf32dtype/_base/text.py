@@ -1,7 +1,7 @@
 """How the commands and the report write numbers, tables and JSON.
 
-A terminal gets tables no wider than it is, drawn by rich where that is installed; a
-pipe gets plain text, one line a row.
+On a terminal, tables are no wider than it is, and rich draws them if it is installed. A
+pipe gets plain text, one line per row.
 """
 
 import io
@@ -48,8 +48,8 @@ class Painted(str):
 class Table:
     """A table of text: names on the left, numbers flush right.
 
-    The first `keys` columns name a row, and are repeated where the table is wider
-    than the terminal and goes on below.
+    The first `keys` columns name a row. If the table is wider than the terminal, they
+    are repeated in each part below the first one.
     """
 
     title: str
@@ -244,7 +244,7 @@ def _bar(what: str, total: int, stream: TextIO | None) -> Iterator[Callable[[], 
     from rich.console import Console
     from rich.progress import Progress
 
-    # Drawn between the steps alone: a thread that draws would disturb their times.
+    # Draw only between the steps: a thread that draws would disturb their times.
     console = Console(file=stream)
     with Progress(console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task(what, total=total)

@@ -16,11 +16,12 @@ _OWN = (1, 2)
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes its name when the `with` statement ends without error.
+    """Open a binary file that replaces `path` if the `with` statement succeeds.
 
-    What is written goes to a file beside, which then is renamed. The rights of an old
-    file stay, and so does a link: the file behind it is replaced. What is there but is
-    no regular file (a pipe, a device, the standard output) is written as it is.
+    The data go to a temporary file in the same folder, which is renamed at the end. The
+    permissions of an existing file are kept. If `path` is a link, the file that it
+    points to is replaced. If `path` exists but is not a regular file (a pipe, a device,
+    the standard output), the data are written to it directly.
 
     Parameters
     ----------
@@ -33,7 +34,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Raises
     ------
     OSError
-        If it cannot be written; the file is as it was, and none is left beside.
+        If the file cannot be written. An existing file is then unchanged, and the
+        temporary file is removed.
     """
     name = os.fspath(path)
     if not is_replaced(name):
@@ -47,7 +49,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     name = os.path.realpath(name)
     try:
         handle, beside = tempfile.mkstemp(".part", "tf32dtype-", os.path.dirname(name))
-    except OSError as error:  # names the file beside
+    except OSError as error:  # names the temporary file
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with open(handle, "w+b") as file:
@@ -60,13 +62,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text to a file, as `replacing` does."""
+    """Write a string to a file, as `replacing` does."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def is_replaced(path: str) -> bool:
-    """Whether a new file takes the place of what is there."""
+    """Return whether `replacing` replaces the path by a new file."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -82,7 +84,7 @@ def _is_open_as(path: str, fd: int) -> bool:
 
 
 def mode(path: str) -> int:
-    """The rights of the file that is there, or of a new one."""
+    """Return the permissions of the file if it exists, else those of a new file."""
     try:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:

@@ -50,7 +50,7 @@ def brief(value: Any) -> str:
     Parameters
     ----------
     value : object
-        What was given.
+        The given value.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def one_of(
         three choices nearest to the value, or the first three if none is near; by
         default it lists all choices.
     fix : str, optional
-        A sentence on what to do, in place of the nearest choices.
+        A sentence that says how to fix the error. It replaces the nearest choices.
 
     Examples
     --------
@@ -186,9 +186,9 @@ def warn_of_raw_bytes(array: Any, name: str) -> None:
     Parameters
     ----------
     array : ndarray or scalar
-        What was read.
+        The array that was read.
     name : str
-        Where from.
+        The name of its source, for the warning.
     """
     dtype = array.dtype
     if dtype.kind == "V" and not dtype.isbuiltin and dtype.names is None:

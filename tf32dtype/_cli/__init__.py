@@ -1,7 +1,7 @@
-"""The commands of `tf32dtype`, one a file.
+"""The commands of `tf32dtype`, one per file.
 
-A command's module has `add_arguments(parser)` and `run(arguments)`; `run` prints
-its report, and raises `UserError` for what the user has to put right. The module's
+A command's module has `add_arguments(parser)` and `run(arguments)`. `run` prints its
+report, and raises `UserError` for errors that the user has to correct. The module's
 docstring is the text of `--help`: the purpose, an example with its output, the rules.
 """
 

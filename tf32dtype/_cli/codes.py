@@ -74,9 +74,10 @@ def describe(
 def coded(
     form: Facts, value: np.floating[Any], code: int | None = None
 ) -> dict[str, Any]:
-    """Code, fields and exact value of a number.
+    """Return the code, the fields and the exact value of a number.
 
-    `code` is for NaN, which has many: as a number it has one alone.
+    Pass `code` for a NaN: a format may have several NaN codes, and `value` cannot tell
+    them apart.
     """
     return {
         "value": float(value),
@@ -91,7 +92,7 @@ def coded(
 def neighbors(
     form: Facts, value: np.floating[Any]
 ) -> tuple[np.floating[Any] | None, np.floating[Any] | None]:
-    """The finite numbers next to a finite one; None where there is none."""
+    """Return the finite numbers next to a finite one; None if there is none."""
     if not math.isfinite(value):
         return None, None
     to = form.dtype.type
@@ -102,7 +103,7 @@ def neighbors(
 
 
 def error(form: Facts, exact: Number) -> dict[str, Any]:
-    """What rounding to a format loses.
+    """Return the error of rounding a number to a format.
 
     `ulps` counts spacings of the format at the exact value; None where there is no
     finite error.
@@ -127,7 +128,7 @@ def error(form: Facts, exact: Number) -> dict[str, Any]:
 
 
 def outcome(form: Facts, exact: Number, value: np.floating[Any]) -> str:
-    """What became of a number in a format, in a word or three."""
+    """Describe the result of rounding a number to a format in one to three words."""
     typed = finite(exact)
     if typed is None:
         return happened(exact, value, kind(form, value))
@@ -151,10 +152,11 @@ def happened(
     beyond: bool = False,
     why_nan: str = "",
 ) -> str:
-    """What became of a number, as formats and blocks of them have it.
+    """Describe the result of rounding a number to a format or to a block format.
 
-    `became` is the kind of what holds it, `beyond` says whether that is too small for
-    it, `why_nan` why a finite number is NaN, if it did not overflow.
+    `became` is the kind of the result. `beyond` says whether the number is too large
+    for the format. `why_nan` is the reason if a finite number became NaN without
+    overflow.
     """
     typed = finite(exact)
     if typed is None:
@@ -173,7 +175,7 @@ def happened(
 
 
 def is_beyond(size: Fraction, greatest: Fraction, spacing: Fraction) -> bool:
-    """Whether a magnitude rounds past the greatest number; ties go to even."""
+    """Return whether a magnitude rounds above the largest number, ties to even."""
     past = 2 * (size - greatest) - spacing
     return past > 0 or (past == 0 < spacing and greatest / spacing % 2 == 1)
 
@@ -203,7 +205,7 @@ def painted(record: dict[str, Any], gap: str = " ") -> Painted:
 
 
 def table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
-    """What codes stand for: names, and what `coded` says."""
+    """Return a table of codes: a name per row, and the facts that `coded` returns."""
     return Table(
         title,
         [key, "bits", "value", "exact value", "kind"],

@@ -321,7 +321,7 @@ def _factors(arguments: Namespace) -> tuple[Array, Array]:
 
 
 class _Candidate(Protocol):
-    """What may be the cheapest."""
+    """A result that may be the cheapest one."""
 
     bytes: int
 
@@ -343,7 +343,7 @@ def _report(arguments: Namespace, a: Array, b: Array) -> dict[str, Any]:
 def _add_cheapest(
     report: dict[str, Any], target: float | None, results: Sequence[_Candidate]
 ) -> None:
-    """What has the fewest bytes, then the least cost, of those that reach a target."""
+    """Add the cheapest result that reaches the target: by bytes, then by cost."""
     if target is None:
         return
     good = [result for result in results if result.snr >= target]

@@ -33,17 +33,17 @@ _FEW = 256
 
 
 class Subject(Protocol):
-    """What operands become, and how they are multiplied then."""
+    """A way to round operands and to multiply them, on a device or without one."""
 
     @property
     def name(self) -> str:
-        """As the user calls it."""
+        """The name that the user gave."""
 
     def has(self, unit: Unit) -> bool:
-        """Whether a unit multiplies it."""
+        """Return whether a unit multiplies such operands."""
 
     def on(self, unit: Unit) -> Unit:
-        """A unit that has it, by the instruction that multiplies it."""
+        """Return the unit with the instruction that multiplies such operands."""
 
     def operands(
         self, a: Array, b: Array, scale: bool
@@ -170,7 +170,7 @@ class Result(Distance):
 
     @property
     def exact_snr(self) -> float | None:
-        """In dB, of exact sums: what rounding the operands costs alone."""
+        """The ratio in dB with exact sums: only the operands' rounding counts."""
         if self.exact_error_squares is None:
             return None
         return snr_db(self.exact_error_squares, self.truth_squares)

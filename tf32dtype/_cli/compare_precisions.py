@@ -31,7 +31,7 @@ class Result(Distance):
 
     @property
     def cost(self) -> int:
-        """What decides between equal bytes."""
+        """The cost that decides between results of equal bytes."""
         return self.way.products
 
     def take(self, truth: Array, product: Array) -> None:

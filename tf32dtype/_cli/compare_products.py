@@ -38,7 +38,7 @@ _TENSORS = ("a", "b", "result")
 
 @dataclass(frozen=True)
 class Scales:
-    """What the numbers are multiplied by before they are rounded."""
+    """The factors that numbers are multiplied by before they are rounded."""
 
     a: float = 1.0
     b: float = 1.0
@@ -47,7 +47,7 @@ class Scales:
 
 @dataclass
 class Loss(Distance):
-    """What one format loses, gathered block by block."""
+    """The errors of one format, gathered block by block."""
 
     form: Facts
     scales: Scales
@@ -63,7 +63,7 @@ class Loss(Distance):
 
     @property
     def cost(self) -> int:
-        """What decides between equal bytes."""
+        """The cost that decides between results of equal bytes."""
         return self.form.bits
 
     @property
@@ -136,8 +136,8 @@ def compare(
 
     Notes
     -----
-    Works on blocks of rows: beside the operands it holds B in float64, one
-    rounded B at a time and, for the median, a condition number an entry.
+    It works on blocks of rows. Besides the operands, memory holds B in float64, one
+    rounded B at a time and, for the median, one condition number per entry.
     """
     numbers = a.size + b.size + a.shape[0] * b.shape[1]
     truth_b = b.astype(np.float64)
@@ -192,7 +192,7 @@ def _float32_product(a: Array, b: Array) -> Array:
 
 
 def _condition_report(conditions: Array, k: int) -> dict[str, float]:
-    """NaN, from dot products of zeros alone, is left out."""
+    """Summarize condition numbers without the NaN of dot products of only zeros."""
     known = conditions[~np.isnan(conditions)]
     if known.size == 0:
         known = np.ones(1, np.float32)

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @dataclass
 class Stored(Distance):
-    """What one format makes of the array, gathered piece by piece."""
+    """The errors of an array stored in one format, gathered piece by piece."""
 
     name: str
     bits: float  # of a number, scales of blocks included
@@ -37,7 +37,7 @@ class Stored(Distance):
 
     @property
     def cost(self) -> float:
-        """What decides between equal bytes."""
+        """The cost that decides between results of equal bytes."""
         return self.bits
 
     def take(self, truth: Array, stored: Array) -> None:

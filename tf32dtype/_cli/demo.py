@@ -403,7 +403,7 @@ def _print(report: dict[str, Any], rows: list[Row], digits: Digits) -> None:
 
 
 def _claims(report: dict[str, Any], block: Row) -> list[tuple[str, str]]:
-    """What the package does, and the call or the command that gives more."""
+    """Return claims on the package, each with a call or command that shows more."""
     h100, a100 = map(number, report["products"].values())
     bf16, fp8 = (
         f"{number(100 * 10 ** (-snr / 20), 2)}% ({decibels(snr)} dB)"

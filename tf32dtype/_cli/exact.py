@@ -18,22 +18,22 @@ _LONGEST_INPUT = 1_000  # this and the next keep the exact integers small
 _LARGEST_EXPONENT = 10_000
 _LONGEST_DECIMAL = 60
 
-# What is not a fraction: NaN, the infinities and -0, as floats.
+# NaN, the infinities and -0 are not fractions: they are floats.
 Number = Fraction | float
 
 
 def is_code(text: str) -> bool:
-    """Whether it is a code such as 0x3FC0, which only a format makes a number."""
+    """Return whether a string is a code such as 0x3FC0, which needs a format."""
     return _CODE.fullmatch(text) is not None
 
 
 def parse(text: str) -> Number:
-    """The exact value of what was typed.
+    """Return the exact value of a number that the user typed.
 
     Raises
     ------
     UserError
-        If it is no number, or too long to be kept exactly.
+        If the string is not a number, or is too long to be kept exactly.
     """
     if len(text) > _LONGEST_INPUT:
         raise UserError(
@@ -137,7 +137,7 @@ def hexadecimal(value: float) -> str | None:
 
 
 def shown(exact: Number) -> str:
-    """What was typed as a fraction, if that is short."""
+    """Return the number as a fraction; if that is long, only its magnitude."""
     if not isinstance(exact, Fraction):
         return str(exact)
     if exact.numerator.bit_length() + exact.denominator.bit_length() < 200:

@@ -169,7 +169,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _numbers(words: list[str]) -> list[str]:
-    """What is typed, and read in place of "-"."""
+    """Return the numbers that the user typed, with the input in place of "-"."""
     found: list[str] = []
     for word in words:
         if word.strip() == "-":
@@ -202,7 +202,7 @@ def _of_formats(forms: list[Facts], typed: list[str], arguments: Namespace) -> A
         return [inspect_all.report(forms, typed[0])]
     if len(typed) > 1:
         return [inspect_all.several(form, typed) for form in forms]
-    # What a number loses in other formats is told once.
+    # Show the errors in other formats once, unless the number is a code.
     last = forms[-1]
     word = typed[0]
     return [_one(form, word, form is last or is_code(word)) for form in forms]

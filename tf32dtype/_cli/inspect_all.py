@@ -49,7 +49,7 @@ def several(form: Facts, typed: list[str]) -> Report:
 
 
 def code_report(typed: str) -> Report:
-    """What a code stands for in every format whose codes are as long, or longer."""
+    """Return the value of a code in every format whose codes are at least as long."""
     forms = [facts(name) for name in known()]
     code = int(typed, 16)
     fitting = [f for f in forms if not code >> (f.bits + f.unused_low_bits)]

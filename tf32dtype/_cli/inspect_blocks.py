@@ -23,12 +23,12 @@ from .sizes import checked_block_size
 
 Array = NDArray[Any]
 
-_TCFP = "published"  # the rule that is of some formats alone
+_TCFP = "published"  # the rule that only some formats have
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What was typed."""
+    """The numbers that the user typed, and their exact values."""
 
     typed: Sequence[str]
     exact: Sequence[Number]
@@ -45,8 +45,8 @@ def reports(names: list[str], typed: list[str], arguments: Namespace) -> list[Re
     Raises
     ------
     UserError
-        For more numbers than a block has, for numbers that the format has no code for,
-        and for what is none.
+        For more numbers than a block has, for a number that the format has no code for,
+        and for a string that is not a number.
     """
     numbers = _Numbers(typed, [parse(word) for word in typed])
     size = checked_block_size(arguments.block_size)
@@ -127,7 +127,7 @@ def _scale(block: blocks.BlockArray, numbers: _Numbers) -> dict[str, Any]:
 
 
 def _unit(block: blocks.BlockArray) -> float:
-    """What a residual of 1 counts for in the block: S R."""
+    """Return the value of a residual of 1 in the block: S R."""
     row = block_formats[block.format]
     assert row.residual is not None
     element, residual = elements[row.element], elements[row.residual]
@@ -146,7 +146,7 @@ def _unit(block: blocks.BlockArray) -> float:
 
 
 def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]:
-    """What each number became."""
+    """Return a record for each number: its codes, its value and its error."""
     row = block_formats[block.format]
     parts = {"element": (elements[row.element], block.elements)}
     residuals = block.residual_elements
@@ -174,7 +174,7 @@ def _values(block: blocks.BlockArray, numbers: _Numbers) -> list[dict[str, Any]]
 
 
 def _levels(block: blocks.BlockArray) -> list[tuple[Element, float]]:
-    """The elements of a number, and what 1 of each counts for: S, and S R."""
+    """Return the elements of a number, and the value of a 1 of each: S, and S R."""
     row = block_formats[block.format]
     found = [(elements[row.element], float(block.block_scales.reshape(-1)[0]))]
     if row.residual is not None:
@@ -188,7 +188,7 @@ def _outcome(
     levels: list[tuple[Element, float]],
     coded: list[dict[str, Any]],
 ) -> str:
-    """What became of a number, in the words of formats."""
+    """Describe the result of rounding a number to the block in a few words."""
     if math.isnan(value):
         became = "NaN"
     elif not value:

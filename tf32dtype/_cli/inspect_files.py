@@ -74,7 +74,7 @@ _HEADER = (
 
 
 def report(path: str, patterns: list[str] | None) -> tuple[dict[str, Any], Table]:
-    """What is in a file.
+    """Report the tensors of a file.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _steps(tensor: Tensor) -> int:
 
 
 def _rows(tensor: Tensor, advance: Callable[[], None]) -> Iterator[_Row]:
-    """Of a tensor, and of its scales if it has some."""
+    """Yield the rows of a tensor, and of its scales if it has some."""
     facts = tensor.name, tensor.label, tensor.shape, tensor.nbytes
     try:
         array: Any = tensor.get()
@@ -155,7 +155,7 @@ def _count(array: Array, advance: Callable[[], None]) -> Counts | None:
 
 
 def _told(arrays: Iterator[Array], advance: Callable[[], None]) -> Iterator[Array]:
-    """The arrays, and what is to be done after each."""
+    """Yield the arrays; release each one after use and advance the progress bar."""
     for array in arrays:
         yield array
         release(array)
@@ -166,7 +166,7 @@ def _told(arrays: Iterator[Array], advance: Callable[[], None]) -> Iterator[Arra
 
 
 def _share(many: int, size: int) -> str:
-    """How many of all, so that a few are not none."""
+    """Return a share in percent that shows 0 or 100% only if it is exact."""
     if many in (0, size):
         return "100%" if many else "0"
     share = many / size

@@ -80,8 +80,8 @@ _QUESTIONS = {
     "Which precision does my program need?": ("report", "tune", "run", "blas"),
 }
 
-# A negative number, which argparse would take for an option where it is no plain
-# decimal (-inf, -1/3). A blank before it keeps it an argument.
+# A negative number. argparse takes -inf or -1/3 for an option, since they are not plain
+# decimals. A blank before the number keeps it an argument.
 _NEGATIVE = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 
 
@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(command, in_terminal(str(error)))
         return 2
     except OSError as error:
-        # What is still to be written must not be tried again at exit.
+        # Python must not try to write the rest of the output again at exit.
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # a reader that has enough is fine

@@ -24,11 +24,11 @@ AROUND_LEGEND = (
 
 
 def whole(form: Facts, values: Sequence[float]) -> list[str]:
-    """All finite numbers of a format on a line, and labels below it.
+    """Draw all finite numbers of a format on a line, with labels below it.
 
-    Powers of two, of a format without a sign, lie by their exponents.
+    If the format has no sign, its powers of two are placed by their exponents.
     """
-    # Of an odd number of columns one is zero's, and both sides look alike.
+    # With an odd number of columns, zero has the middle one and both sides look alike.
     columns = (line_width() - 2 * _EDGE - 1) | 1
     ends = form.min, form.max
     if form.signed:

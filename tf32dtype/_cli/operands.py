@@ -45,8 +45,8 @@ def read(text: str) -> Array:
     Returns
     -------
     numpy.ndarray
-        Of a real dtype, not empty, all finite; an array of blocks in float64, which
-        holds its values exactly.
+        An array of a real dtype, which is not empty and has only finite numbers. An
+        array of blocks becomes float64, which holds its values exactly.
 
     Raises
     ------

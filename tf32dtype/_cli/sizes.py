@@ -82,7 +82,7 @@ def run(arguments: Namespace) -> None:
 
 @dataclass(frozen=True)
 class Size:
-    """What a format takes."""
+    """The size of numbers in a format."""
 
     name: str
     block: int | None  # None: each number by itself

@@ -270,7 +270,7 @@ def _power(x: float) -> str:
 
 
 def _specials(report: dict[str, Any]) -> str:
-    """How many codes stand for what, in words."""
+    """Describe how many codes are numbers, zeros, Inf and NaN."""
     counts = {
         "nonzero numbers": report["numbers"],
         "zeros": report["zeros"],

@@ -56,14 +56,14 @@ ALIASES: dict[str, tuple[FormatAlias, ...]] = {
     "float8_e5m2": ("fp8_e5m2",),
     "float4_e2m1fn": ("fp4",),
 }
-#: Those of NumPy's floats, where these have a place beside the formats.
+#: Short names of NumPy's floats, for functions that accept these floats, too.
 NUMPY_ALIASES: dict[str, tuple[str, ...]] = {
     "float16": ("fp16", "f16", "half"),
     "float32": ("fp32", "f32", "single"),
     "float64": ("fp64", "f64", "double"),
 }
 BLOCK_FORMATS = get_args(BlockFormatName)
-#: Their short names, each of what is meant above others.
+#: Short names of block formats. A short name means the most common format.
 BLOCK_ALIASES: dict[str, tuple[BlockFormatAlias, ...]] = {"mxfp8_e4m3": ("mxfp8",)}
 _CANONICAL = {
     alias: name

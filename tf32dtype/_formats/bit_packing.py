@@ -123,5 +123,5 @@ def _places(of_group: int, high_first: bool) -> range:
 
 
 def _item(width: int) -> np.dtype[Any]:
-    """Of an array of codes."""
+    """Return the dtype of an array of codes."""
     return np.dtype(np.uint8 if width <= 8 else "<u2")

@@ -59,7 +59,7 @@ def bits(a: ArrayLike) -> Any:
     Raises
     ------
     TypeError
-        If the dtype of `a` is no format of this package.
+        If the dtype of `a` is not a format of this package.
 
     Examples
     --------
@@ -97,8 +97,8 @@ def from_bits(
     dtype : str, dtype or type
         The format.
     dirty : {"raise", "ignore"}
-        What to do about codes with unused bits set: raise ValueError, or keep the
-        bits, which every operation ignores.
+        How to treat codes with unused bits set: raise ValueError, or keep the bits,
+        which every operation ignores.
 
     Returns
     -------
@@ -108,9 +108,9 @@ def from_bits(
     Raises
     ------
     ValueError
-        For an integer that is no code, or an unknown `dirty`.
+        For an integer that is not a code, or an unknown `dirty`.
     TypeError
-        If `codes` are no integers.
+        If `codes` are not integers.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def code_chunks(
     Parameters
     ----------
     array : ndarray
-        Of one of the formats, of any layout.
+        An array of one of the formats, of any layout.
     size : int
         Bytes of a chunk, at most.
 

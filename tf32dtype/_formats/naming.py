@@ -17,7 +17,7 @@ Owner = Literal["tf32dtype", "ml_dtypes"]
 #: The scalar types of ml_dtypes, by our names, once the program has imported it.
 _theirs: dict[str, type[Any]] = {}
 _chosen: Owner | None = None
-_lock = _core.shared_lock()  # of these, and of what NumPy is told
+_lock = _core.shared_lock()  # for these names, and for NumPy's table of names
 
 
 def names(owner: Owner | None = None) -> Owner:
@@ -91,7 +91,7 @@ def _write() -> None:
     for form in formats.values():
         types = {form.type, _theirs.get(form.name)}
         for name in (form.name, *form.aliases):
-            # What a third package has put there is left to it.
+            # Leave the entries of any other package.
             if np.sctypeDict.get(name, form.type) in types:
                 np.sctypeDict[name] = _type(form)
 

@@ -21,37 +21,37 @@ Packed = ArrayLike | bytes | bytearray | memoryview
 
 
 def pack(a: ArrayLike, *, order: Order = "low") -> NDArray[np.uint8]:
-    """Pack numbers in bytes: two of FP4 in one, four of FP6 in three.
+    """Pack numbers in bytes: two FP4 numbers in one byte, four FP6 numbers in three.
 
     Parameters
     ----------
     a : array_like
-        An array of a format of this package, or its like in ml_dtypes.
+        An array of a format of this package, or of the same format of ml_dtypes.
     order : {"low", "high"}
-        Where the first number of a byte lies: in the low bits, as in safetensors, ONNX,
-        DLPack and `tf32dtype.blocks`; or in the high bits. Of FP6 the bits go on in the
-        next byte, from its low or high end.
+        Where the first number of a byte is stored: in the low bits, as in safetensors,
+        ONNX, DLPack and `tf32dtype.blocks`; or in the high bits. The bits of an FP6
+        number continue in the next byte, from its low or high end.
 
     Returns
     -------
     ndarray of uint8
-        One axis, of ``ceil(a.size * bits / 8)`` bytes, a copy: the codes in C order,
-        without gaps between rows, and zeros in what is left of the last byte. Formats
-        of whole bytes are these, little-endian, and those of tf32 float32's:
-        ``a.tobytes()`` but for unused bits.
+        A copy of shape ``(ceil(a.size * bits / 8),)``: the codes in C order, without
+        gaps between rows. Unused bits of the last byte are 0. Codes of whole bytes are
+        little-endian. A tf32 code takes the four bytes of a float32. For these formats
+        the result is ``a.tobytes()``, except for unused bits.
 
     Raises
     ------
     TypeError
-        If the dtype of `a` is no format of this package.
+        If the dtype of `a` is not a format of this package.
     ValueError
-        For an unknown order, and for "high" with formats wider than a byte, whose bytes
-        are in one order.
+        For an unknown order, and for "high" with a format wider than a byte: its bytes
+        have only one order.
 
     See Also
     --------
-    unpack : The way back.
-    bits : Codes, one an item.
+    unpack : Read the numbers back.
+    bits : Return the codes, one per item.
 
     Examples
     --------
@@ -99,24 +99,24 @@ def unpack(
     *,
     order: Order = "low",
 ) -> NDArray[Any]:
-    r"""Numbers from the bytes that `pack` makes, or another library.
+    r"""Read numbers from packed bytes, made by `pack` or by another library.
 
     Parameters
     ----------
     packed : array_like of uint8, or bytes
-        Of any shape: its bytes in C order. Rows of whole bytes, as in torch's
-        float4_e2m1fn_x2, follow each other without gaps too.
+        The bytes, read in C order; the array may have any shape. Rows of whole bytes,
+        as in torch's float4_e2m1fn_x2, follow each other without gaps too.
     format : str, dtype or type
         The format.
     shape : int or tuple of int
-        Of the result, in numbers.
+        The shape of the result, counted in numbers.
     order : {"low", "high"}
         As for `pack`.
 
     Returns
     -------
     ndarray
-        Of the format's dtype, a copy.
+        A copy, of the format's dtype.
 
     Raises
     ------

@@ -31,7 +31,7 @@ Overflow = Literal["ieee", "saturate"]
 ROUNDINGS = get_args(Rounding)
 OVERFLOWS = get_args(Overflow)
 
-#: What is rounded to besides the formats.
+#: The dtypes of NumPy that numbers can be rounded to, too.
 _BUILTIN = (np.dtype(np.float16), np.dtype(np.float32))
 
 
@@ -143,7 +143,7 @@ def quantize(
 
 
 def target_dtype(which: object) -> np.dtype[Any]:
-    """What a name, dtype or type stands for: a format's dtype, float16 or float32.
+    """Return the dtype that a name or type means: a format's, float16 or float32.
 
     Raises
     ------

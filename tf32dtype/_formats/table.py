@@ -30,7 +30,7 @@ class Format:
     of each, which cannot be changed: a copy, or what pickle loads, is the same one.
     """
 
-    # No dataclass: to make one takes a tenth of what importing this package does.
+    # Not a dataclass: creating one would add a tenth to the time of this import.
     __slots__ = (
         "aliases", "bias", "bits", "exponent_bits", "itemsize", "mantissa_bits", "max",
         "name", "signed", "smallest_normal", "smallest_subnormal", "specials", "type",
@@ -84,16 +84,16 @@ class Format:
 
     @property
     def carrier(self) -> np.dtype[Any]:
-        """Of NumPy, for arrays of the format in files that have no name for it.
+        """Return the NumPy dtype for files that have no name for the format.
 
-        Unsigned integers, its codes; float32 for codes of float32's layout, which so
-        are the same numbers to other readers.
+        It is an unsigned integer, which holds the codes. For codes in float32's layout
+        it is float32: other readers then read the same numbers.
         """
         return np.dtype("f4" if self.unused_low_bits else f"u{self.itemsize}")
 
     @property
     def min(self) -> float:
-        """The most negative number, or the least one of an unsigned format."""
+        """The most negative number, or the smallest one of an unsigned format."""
         return -self.max if self.signed else self.smallest_normal
 
     @property
@@ -124,7 +124,7 @@ class Format:
 
     @property
     def infinity_codes(self) -> tuple[int, ...]:
-        """What arrays hold for Inf, and for -Inf; empty if the format has none."""
+        """Return the codes of Inf and -Inf in arrays; empty if there is no Inf."""
         if not self.has_infinity:
             return ()
         infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
@@ -132,7 +132,7 @@ class Format:
 
     @property
     def nan_codes(self) -> tuple[int, ...]:
-        """All that arrays hold for a NaN; empty if the format has none."""
+        """Return all codes of NaN in arrays; empty if the format has no NaN."""
         top = self._sign if self.signed else 1 << self.bits
         if self.specials == "ieee":
             first = (((1 << self.exponent_bits) - 1) << self.mantissa_bits) + 1
@@ -196,7 +196,7 @@ class Formats(Mapping[str, Format]):
 
 
 class UnknownFormat(KeyError, ValueError):
-    """A name that is no format's."""
+    """The error for a name that is not the name of a format."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -1,8 +1,8 @@
 """Types of arguments and results, as type checkers see them.
 
-NumPy's stubs have the same two rules. A scalar type or a dtype says what the result is
-made of; a name does not, and there the result is an array of anything. A product is an
-array, though that of two vectors is a number when it runs.
+NumPy's stubs have the same two rules. If an argument is a scalar type or a dtype, it
+determines the type of the result's items. If it is a name, the items may be of any
+type. A product is typed as an array, although the product of two vectors is a number.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .. import _core
 from .aliases import FormatAlias, FormatName, NumPyName
 from .table import Format
 
-#: What an array is made of.
+#: The scalar type of an array's items.
 Scalar = TypeVar("Scalar", bound=np.generic)
 #: An array that is written to and returned.
 Out = TypeVar("Out", bound=NDArray[Any])
-#: What says it: a scalar type or a dtype.
+#: An argument that chooses the scalar type: the type itself or a dtype.
 DTypeOf: TypeAlias = type[Scalar] | np.dtype[Scalar]
 
 FormatNamed: TypeAlias = FormatName | FormatAlias | Format
 #: A format by its name, its row, its scalar type or its dtype.
 FormatLike: TypeAlias = FormatNamed | DTypeOf[Any]
 TargetNamed: TypeAlias = FormatNamed | NumPyName
-#: And float16 and float32.
+#: A format, float16 or float32, by the same.
 TargetLike: TypeAlias = FormatLike | NumPyName
 
 #: One number, where an array_like may be one.
 Number: TypeAlias = float | np.number[Any] | np.bool
 
-#: What values of blocks become besides a dtype's.
+#: A dtype for the values of block arrays, by its name or type.
 ValueNamed: TypeAlias = (
     TargetNamed | Literal["float64", "fp64", "f64", "double"] | type[float]
 )

@@ -157,9 +157,9 @@ def _index(own: Function) -> Function:
     return index
 
 
-#: What answers each function of NumPy, given the function. Products and sums have the
-#: bits of NumPy's, which multiplies one row by one column, and adds one row, after the
-#: other.
+#: For each function of NumPy, a factory that takes it and returns our implementation.
+#: Products and sums have the same bits as NumPy's. NumPy multiplies one row by one
+#: column after the other, and adds one row after the other.
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.einsum": _einsum,
     "numpy.common_type": _common_type,
@@ -176,7 +176,7 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy._core._methods._sum": lambda own: _core.sum_over_rows,  # of arrays
 }
 
-#: What answers methods of arrays and ufuncs, given the array or the ufunc.
+#: Our implementations of methods; their first argument is the array or the ufunc.
 METHODS: dict[str, Function] = {
     "dot": _core.format_dot,
     "reduceat": _core.reduce_segments,

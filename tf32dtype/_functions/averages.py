@@ -63,7 +63,7 @@ def _own_rounded(
 
 
 def _double_like(out: Any) -> Any:
-    """What NumPy's function writes to: it checks the shape."""
+    """Return a float64 array in place of `out`: NumPy's function checks its shape."""
     return np.empty(out.shape) if isinstance(out, np.ndarray) else out
 
 
@@ -333,7 +333,7 @@ def _reduction(statistic: int, wide: bool, casting: str = "same_kind") -> Any:
     return functools.partial(_mean, statistic=statistic, wide=wide, casting=casting)
 
 
-#: What answers each function of NumPy, given the function.
+#: For each function of NumPy, a factory that takes it and returns our implementation.
 ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy._core._methods._mean": _reduction(_MEAN, False, "unsafe"),  # np.mean's too
     "numpy._core._methods._var": _reduction(_VARIANCE, False, "unsafe"),

@@ -16,7 +16,7 @@ from .subscripts import Plan, Product, Shape, View, parse, plan_for
 
 
 class Functions(Protocol):
-    """What arrays are contracted with, of whatever kind they are."""
+    """The functions that contract arrays, of NumPy or of another array library."""
 
     def asarray(self, x: Any) -> Any: ...
     def as_strided(

@@ -93,16 +93,16 @@ def matmul(
     Parameters
     ----------
     a, b : array_like
-        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
-        other axes broadcast; a vector of length k is a row, or a column. With a
-        precision their dtypes promote to float32.
+        Operands of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n).
+        Their other axes broadcast. A vector of length k is a row as `a`, and a column
+        as `b`. With a precision, the dtypes must promote to float32.
     precision : str or None
-        As in `matmul_precision`. None: that of the enclosing scope, else NumPy's own
-        result.
+        As in `matmul_precision`. None: the precision of the enclosing scope; without a
+        scope, the result is NumPy's own.
     dtype : dtype, optional
-        The float32 sums are rounded to it, once, ties to even; also those of products
-        of this package's formats, without a precision. For products that are NumPy's
-        own it means what it means to `numpy.matmul`.
+        The dtype of the result. The float32 sums are rounded to it once, ties to even.
+        Without a precision this also applies to operands of this package's formats. If
+        NumPy computes the result, `dtype` has the meaning it has for `numpy.matmul`.
     out : ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
     rounding, scale, special_values, device, instruction
@@ -111,8 +111,8 @@ def matmul(
     Returns
     -------
     ndarray or scalar
-        Of shape (..., m, n), without the axis that a vector lacks; float32 or `dtype`.
-        `out` if given.
+        The result of shape (..., m, n), without the axis that a vector lacks. Its dtype
+        is `dtype`, float32 by default. `out` is returned if given.
 
     Raises
     ------

@@ -77,7 +77,7 @@ class ProductOptions(RoundingOptions, total=False):
 
 
 class Options(ProductOptions, total=False):
-    """And which products obey besides those of float32."""
+    """The options of a precision, and those that extend it to other products."""
 
     float64: bool
     complex64: bool
@@ -89,7 +89,7 @@ class Options(ProductOptions, total=False):
 
 
 class Unless(enum.Enum):
-    """What stands for an option that is not given: the answer of another one."""
+    """The default of an option, if it depends on another option."""
 
     BLAS = "not blas"
 
@@ -98,7 +98,7 @@ class Unless(enum.Enum):
 
 
 class Settings(NamedTuple):
-    """What a precision was asked for with: the arguments of `matmul_precision`."""
+    """The arguments of `matmul_precision`."""
 
     precision: str | None
     #: None: as `rounding_of` has it
@@ -116,7 +116,7 @@ class Settings(NamedTuple):
     plan: str | os.PathLike[str] | None = None
 
     def has_dots(self) -> bool:
-        """Whether products whose result is one number obey."""
+        """Return whether the precision applies to products whose result is a number."""
         return not self.blas if isinstance(self.dots, Unless) else self.dots
 
 
@@ -143,7 +143,7 @@ class Precision(NamedTuple):
 PRECISIONS = tuple(Precision(*row) for row in _core.precisions())
 _BY_NAME = {row.preset.lower(): row for row in PRECISIONS}
 _BY_NAME |= {row.short: row for row in PRECISIONS}
-#: What operands are rounded to names a precision too.
+#: The format that operands are rounded to is also a name of a precision.
 _BY_FORMAT = {row.format: row for row in PRECISIONS if row.components == 1}
 
 _SCALED = ["fp8_e4m3", "fp8_e5m2"]
@@ -198,7 +198,7 @@ def precision_of_format(name: str) -> PrecisionName | None:
 
 
 def resolve(settings: Settings) -> _core.MatmulSpec | None:
-    """What the arguments of `matmul_precision` mean; None: as NumPy computes.
+    """Resolve the arguments of `matmul_precision`; None means NumPy's own results.
 
     Raises
     ------
@@ -308,7 +308,7 @@ def check(*settings: Any) -> None:
 def _find_model(
     row: Precision | None, device: str | None, instruction: str | None
 ) -> Model | None:
-    """What computes the products; None: not a device."""
+    """Return the model that computes the products; None if no device is given."""
     if device is None:
         if instruction is not None:
             raise ValueError(

@@ -177,7 +177,10 @@ class _Term(NamedTuple):
 
 
 class View(NamedTuple):
-    """What an array becomes, one after the other; None and () leave it as it is."""
+    """The changes to one array, in the order of the fields; None and () change nothing.
+
+    `place` is the index of the array: the operands first, then the result of each step.
+    """
 
     place: int
     axes: tuple[int, ...] = ()  # summed
@@ -187,7 +190,7 @@ class View(NamedTuple):
 
 
 class Product(NamedTuple):
-    """Of two stacks of matrices, by matmul if something is summed."""
+    """The product of two stacks of matrices, by matmul if an axis is summed."""
 
     first: View
     second: View
@@ -270,7 +273,7 @@ def _steps(
     terms: list[_Term], result: Labels, path: list[Any]
 ) -> tuple[View | Product, ...]:
     steps: list[View | Product] = []
-    made = len(terms)  # the place of what the next step makes
+    made = len(terms)  # the index of the array that the next step makes
 
     def add(step: View | Product, names: Labels, shape: Shape) -> _Term:
         steps.append(step)

@@ -1,1 +1,1 @@
-"""What formats are, and what a product loses in them, for commands and the report."""
+"""Facts on formats and their errors in products, for the commands and the report."""

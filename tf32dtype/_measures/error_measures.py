@@ -1,4 +1,4 @@
-"""What the commands and the report measure, and the scales they choose."""
+"""The error measures of the commands and the report, and the scales they choose."""
 
 import math
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def errors(x: Array, truth: Array) -> Array:
 
 
 def largest_relative(error: Array, truth: Array) -> float:
-    """The largest of the errors, relative to what is true; 0 if there is no error."""
+    """Return the largest error relative to the true value; 0 if there is no error."""
     wrong = error > 0
     return float(np.max(error[wrong] / np.abs(truth[wrong]), initial=0.0))
 

@@ -112,9 +112,9 @@ def facts(name: str) -> Facts:
 
 
 def meant(names: str) -> list[str]:
-    """The full names of the formats, block formats too, that an option names.
+    """Return the full names of the formats and block formats that an option names.
 
-    Of a name of two kinds, such as "fp6", these are both.
+    A name that means two formats, such as "fp6", gives both.
 
     Raises
     ------

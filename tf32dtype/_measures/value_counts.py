@@ -1,8 +1,8 @@
-"""What numbers an array holds: their range, exponents, zeros, subnormals, Inf and NaN.
+"""Count the numbers of an array: range, exponents, zeros, subnormals, Inf and NaN.
 
-Counted in pieces, so that an array mapped from a file is read once and little of it is
-in memory. Numbers of 16 bits or fewer are counted by their codes, of which there are
-few; of wider ones the exponent fields are.
+Arrays are counted in pieces: an array mapped from a file is read once, and little of it
+is in memory. Numbers of 16 bits or fewer are counted by their codes, which are few. For
+wider numbers the exponent fields are counted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .format_facts import facts
 
 Array = NDArray[Any]
 
-PIECE = 1 << 22  # numbers at a time, for who goes on with them
+PIECE = 1 << 22  # numbers per piece, for callers that use the pieces
 
 
 @dataclass
 class Counts:
-    """What is known of numbers."""
+    """The counts and the range of some numbers."""
 
     size: int = 0
     zeros: int = 0
@@ -171,7 +171,7 @@ class _Fields:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         single = dtype.kind == "f" and dtype.itemsize == 4
         self.work = np.dtype(np.float32 if single else np.float64)
-        # What other bits an array of tf32 holds counts for nothing.
+        # The unused low bits of tf32 codes are ignored.
         self.unused = formats[dtype].unused_low_bits if _is_ours(dtype) else 0
         info = np.finfo(np.float32 if single else np.float64)
         self.mantissa, self.bias = info.nmant, 1 - info.minexp

@@ -39,9 +39,9 @@ class Way(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """The bits that stand for one operand value, in all products of components.
+        """Return the bits per operand value, summed over all products of components.
 
-        How much a tensor core has to multiply: the order of what is cheap.
+        They measure the work of a tensor core; ways are ordered by cost with them.
         """
         if self.precision is None:
             return block_formats[self.name].bits_per_value
@@ -82,7 +82,7 @@ class Way(NamedTuple):
         return product
 
     def multiply(self, a: Array, b: Array) -> tuple[Array, int]:
-        """The product in float32, and the bytes of what is multiplied."""
+        """Return the product in float32, and the bytes of the rounded operands."""
         x, y = self.prepare(a, -1), self.prepare(b, 0)
         if self.precision is None:
             return self.product(x, y), x.nbytes + y.nbytes
@@ -117,7 +117,7 @@ def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
     unit : Unit
         The tensor core.
     name : str
-        What the user called it; "bf16@H100" is the way's name then.
+        The tensor core's name as the user wrote it, for names such as "bf16@H100".
 
     Returns
     -------

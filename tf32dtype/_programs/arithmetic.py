@@ -37,12 +37,14 @@ _open: list[_Settings] = []
 
 
 def format_name(which: object) -> FormatName | NumPyName:
-    """The full name of what NumPy can compute in: a format, float16 or float32.
+    """Return the full name of a format that NumPy's arithmetic can be rounded to.
+
+    These are the package's formats that have zero and signs, float16 and float32.
 
     Raises
     ------
     ValueError, TypeError
-        If it is none of them, or a format without zero and signs.
+        For an unknown format, or a format without zero and signs.
     """
     name = str(target_dtype(which).name)
     if name in formats and not formats[name].has_zero:
@@ -79,15 +81,15 @@ def _format(name: str | None) -> str | None:
 
 
 class arithmetic(Scope):
-    """NumPy's float32 arithmetic in a format: a scope, or a decorator.
+    """Round NumPy's float32 arithmetic to a format, in a scope or a decorated function.
 
-    Inside, every ufunc of NumPy rounds the float32 numbers it reads to the format, and
-    those it makes, once, to nearest, ties to even. They stay arrays of float32. So does
-    what NumPy computes by ufuncs: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``, ...
-    See :doc:`/reference/arithmetic` for functions that do not round.
+    Inside, every NumPy ufunc rounds its float32 inputs and its float32 results to the
+    format: once, to nearest, ties to even. The arrays stay float32. Operations that
+    NumPy computes by ufuncs round, too: ``+``, ``sum``, ``mean``, ``var``, ``cumsum``,
+    ... See :doc:`/reference/arithmetic` for functions that do not round.
 
-    The scope is the process's: ufuncs have one set of loops, so the scope affects all
-    threads.
+    The scope applies to all threads of the process, since ufuncs have only one set of
+    loops.
 
     Parameters
     ----------
@@ -113,8 +115,8 @@ class arithmetic(Scope):
 
     See Also
     --------
-    matmul_precision : For matrix products, which this leaves alone.
-    quantize : One array, once.
+    matmul_precision : Set the precision of matrix products, which this does not change.
+    quantize : Round one array once.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The precision of NumPy's products: of a scope, of a call, or of the process.
+"""Set the precision of NumPy's matrix products: in a scope or in the whole process.
 
 A scope is the body of a ``with`` statement, or of a decorated function."""
 
@@ -33,15 +33,16 @@ def current_settings() -> Settings | None:
 
 
 def process_settings() -> Settings | None:
-    """What the precision of the process was last set with; None: never set."""
+    """Return the last settings of the process's precision; None if it was never set."""
     return _settings
 
 
 class PrecisionScope(_core.PrecisionScope):
     """A scope that is open in a context.
 
-    NumPy obeys as long as one lives, not until the scope is left: a task that a scope
-    has started has a copy of its context, and may go on after it.
+    NumPy's functions stay replaced as long as this object exists, which may be longer
+    than the ``with`` block: a task that was started in the scope has a copy of the
+    context, and may continue after the block.
     """
 
     opened: Token[None]
@@ -58,7 +59,7 @@ class PrecisionScope(_core.PrecisionScope):
                 self._lost = _core.blas_lost()
 
     def check_lost(self) -> None:
-        """Raise RuntimeError if BLAS made products since memory was short."""
+        """Raise RuntimeError if BLAS computed products because memory was short."""
         lost = _core.blas_lost() - self._lost if self._catches else 0
         if lost:
             raise RuntimeError(
@@ -79,15 +80,15 @@ _here: ContextVar[None] = ContextVar("tf32dtype_here")
 
 
 def mark_context() -> Token[None]:
-    """What tells this context, for `leave`, from copies that have the same scopes."""
+    """Mark this context, so that `leave` can tell it from copies with equal scopes."""
     return _here.set(None)
 
 
 def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> Any:
-    """Take an owner's innermost scope off those that are open in a context.
+    """Remove an owner's innermost scope from the open ones of a context, and return it.
 
-    It need not be the last: generators may leave scopes in another order than they
-    entered them. Returns the scope.
+    It need not be the last scope: generators may leave scopes in another order than
+    they entered them.
 
     Raises
     ------
@@ -111,79 +112,87 @@ def leave(variable: ContextVar[tuple[Any, ...]], owner: object) -> Any:
 
 
 class matmul_precision(Scope):
-    """NumPy's float32 products in a chosen precision: a scope, or a decorator.
+    """Run NumPy's float32 matrix products in another precision, in a scope or function.
 
-    Inside, `numpy.matmul` and ``@``, `numpy.matvec`, `numpy.vecmat`, `numpy.vecdot`,
-    `numpy.dot`, `numpy.inner`, `numpy.vdot`, and what NumPy computes by them
-    (`numpy.tensordot`, `numpy.linalg.multi_dot`, ``numpy.einsum(..., optimize=True)``,
-    ...) round the operands as told and sum in float32 in a fixed order. The bits are
-    the same on every machine. See :doc:`/reference/precision` for the functions, and
+    Use the object in a ``with`` statement, or as a decorator of a function. Inside,
+    `numpy.matmul` and ``@``, `numpy.matvec`, `numpy.vecmat`, `numpy.vecdot`,
+    `numpy.dot`, `numpy.inner` and `numpy.vdot` round the operands to the precision, and
+    sum in float32 in a fixed order. Functions that NumPy computes by them use the
+    precision, too: `numpy.tensordot`, `numpy.linalg.multi_dot`,
+    ``numpy.einsum(..., optimize=True)``, ... The bits are the same on every machine.
+    See :doc:`/reference/precision` for the functions, and
     :doc:`/concepts/accumulation` for the order of the sums.
 
     Parameters
     ----------
     precision : str or None
-        A preset's name or its short one: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
-        "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... None is NumPy's own, also inside
-        another scope.
+        A preset's name or its short name: "F32_F32_F32" or "f32", "TF32_TF32_F32" or
+        "tf32", "BF16_BF16_F32_X9" or "bf16x9", ... With None, NumPy computes as usual,
+        also inside another scope.
     rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
-        How "tf32" rounds the operands. By default ties to even; with `device`, as the
-        library of its vendor does: "ties_to_away" on NVIDIA, "toward_zero" on AMD.
+        How "tf32" rounds the operands. The default is ties to even. With `device`, the
+        default is the rounding of the vendor's library: "ties_to_away" on NVIDIA,
+        "toward_zero" on AMD.
     scale : {"tensor", "row"}
-        What has a scale of its own under "fp8_e4m3" and "fp8_e5m2": each matrix, or
-        each row of the first operand and each column of the second.
+        How operands are scaled for "fp8_e4m3" and "fp8_e5m2": "tensor" uses one scale
+        per matrix, "row" one per row of the first operand and one per column of the
+        second.
     special_values : {"propagate", "saturate"}
-        What Inf is to a split ("tf32x3", "bf16x3", "bf16x6", "bf16x9"): Inf, or the
-        largest float32. NaN is NaN.
+        How precisions of several components ("tf32x3", "bf16x3", "bf16x6", "bf16x9")
+        read Inf: as Inf, or as the largest float32 number. NaN stays NaN.
     device, instruction : str, optional
         A device whose tensor core computes the products, and one of its instructions:
         see `tensor_core.matmul`. Not for "f32", which no tensor core has.
     float64 : bool
-        Whether float64 products obey too. Operands are rounded to float32 first, the
-        result is widened.
+        Whether the precision also applies to float64 products. Their operands are
+        rounded to float32 first, and the result is widened to float64.
     complex64 : bool
-        Whether complex64 products obey too, by four float32 products; with `float64`
-        those of complex128 too, by four float64 products.
+        Whether the precision also applies to complex64 products, each computed as four
+        float32 products. With `float64` it also applies to complex128 products, as four
+        float64 products.
     blas : bool
-        Whether all products obey that any library of the process has BLAS make: SciPy,
-        scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
+        Whether the precision also applies to all BLAS calls of the process: those of
+        SciPy, scikit-learn, PyTorch, NumPy's methods, ... (on Linux).
     dots : bool
-        Whether products whose result is one number obey: dots, norms. The default is
-        ``not blas``.
+        Whether the precision applies to products whose result is one number: dot
+        products and norms. The default is ``not blas``.
     lapack : bool
-        Whether those obey that LAPACK makes inside its routines, with `blas`.
+        Whether the precision also applies to products inside LAPACK routines. This
+        needs `blas`.
     min_size : int
-        The least k: products with a sum of fewer products are as without a precision.
+        The smallest k: the precision does not apply to matrix products that sum fewer
+        than `min_size` terms per element.
     plan : path, optional
-        A plan instead of one precision: a file that has a precision for each place in
-        the source, as ``tf32dtype tune`` writes it, and says what obeys: see
+        A plan file instead of one precision. It has a precision for each call site and
+        the settings that choose the products, as ``tf32dtype tune`` writes it: see
         :doc:`/how_to/tune`.
 
     Raises
     ------
     ValueError
-        For an unknown name, and a plan that cannot be read; for `rounding`, `scale` or
-        `special_values` where the precision has no use for it; for a device that has no
-        model for it.
+        For an unknown name, and for a plan that cannot be read. For `rounding`, `scale`
+        or `special_values` if the precision does not use it. For a device that has no
+        model for the precision.
     TypeError
-        For what is neither True nor False, or no integer, where one is needed; if a
-        generator function is decorated, whose body would run outside.
+        If a flag is neither True nor False, or `min_size` is not an integer. If a
+        generator function is decorated: its body would run outside the scope.
     RuntimeError
-        If a scope is left that is not open, or that was entered in another thread, task
-        or context; then nothing changes. At the end of a scope with `blas`, if memory
-        was so short that products were left to the library.
+        If the scope to be left is not open, or was entered in another thread, task or
+        context; then nothing changes. At the end of a scope with `blas`, if memory was
+        so short that the BLAS library computed some products itself.
 
     See Also
     --------
-    matmul : One product.
-    set_matmul_precision : For the whole process.
+    matmul : Compute one product in a precision.
+    set_matmul_precision : Set the precision of the whole process.
 
     Notes
     -----
-    As with `numpy.errstate`, a precision belongs to a thread and to an asyncio task: a
-    new thread starts without one, a new task with that of the code which made it. One
-    object may be entered many times, also while it is entered. It decorates ``async
-    def`` functions too. After the last scope NumPy's functions compute as ever.
+    As with `numpy.errstate`, a precision belongs to a thread and to an asyncio task. A
+    new thread starts without a precision. A new task starts with the precision of the
+    code that created it. You may enter one object many times, also while it is entered.
+    It decorates ``async def`` functions, too. After the last scope, NumPy's functions
+    compute as before.
 
     Examples
     --------
@@ -240,7 +249,7 @@ class matmul_precision(Scope):
         return f"<matmul_precision({', '.join(given)})>"
 
 
-#: What keeps NumPy obeying while the process has a precision.
+#: The scope that keeps NumPy's functions replaced while the process has a precision.
 _process: PrecisionScope | None = None
 _settings: Settings | None = None
 
@@ -249,16 +258,16 @@ _settings: Settings | None = None
 def set_matmul_precision(
     precision: PrecisionName | None = None, **options: Unpack[Options]
 ) -> None:
-    """Set the precision of NumPy's products for the whole process.
+    """Set the precision of NumPy's matrix products for the whole process.
 
-    It holds in all threads and tasks, where no `matmul_precision` scope is open. The
-    environment variable ``TF32DTYPE_MATMUL_PRECISION`` sets it when tf32dtype is
-    imported, to a name without keywords.
+    It applies in all threads and tasks in which no `matmul_precision` scope is open.
+    The environment variable ``TF32DTYPE_MATMUL_PRECISION`` holds a name of a precision:
+    it sets the precision when tf32dtype is imported.
 
     Parameters
     ----------
     precision : str or None
-        As in `matmul_precision`. None: as NumPy computes.
+        As in `matmul_precision`. With None, NumPy computes as usual.
     rounding, scale, special_values, device, instruction
         As in `matmul_precision`.
     float64, complex64, blas, dots, lapack, min_size, plan
@@ -269,9 +278,9 @@ def set_matmul_precision(
     ValueError, TypeError
         As `matmul_precision` does; then nothing changes.
     RuntimeError
-        If products of BLAS could not be computed in the precision so far, as memory was
-        short. The new precision is set all the same. At Python's end this is a line on
-        standard error.
+        If memory was so short that BLAS computed some earlier products without the
+        previous precision. The new precision is set nevertheless. When Python exits,
+        a line on standard error reports this instead.
 
     Examples
     --------
@@ -321,10 +330,10 @@ def resolve_settings(settings: Settings) -> _core.MatmulSpec | None:
 
 @contextmanager
 def watched_precision(settings: Settings) -> Iterator[None]:
-    """Have products of BLAS obey in the whole process, NumPy's among them.
+    """Apply a precision to all BLAS calls of the process, those of NumPy among them.
 
-    NumPy's own loops stay, and call BLAS: so these products too are seen by who watches
-    there.
+    NumPy's own loops are not replaced and call BLAS. A collector that watches BLAS then
+    sees NumPy's products, too.
     """
     chosen = resolve_settings(settings)
     _core.blas_begin(settings.lapack)
@@ -341,12 +350,12 @@ def watched_precision(settings: Settings) -> Iterator[None]:
 
 
 def read_environment() -> None:
-    """Set what the environment variables name.
+    """Set the precision that the environment variables name.
 
     Raises
     ------
     ImportError
-        If they name no precision, or no option of one.
+        If they do not name a precision, or its options are not valid.
     """
     name = os.environ.get(VARIABLE, "")
     if not name:
@@ -359,7 +368,7 @@ def read_environment() -> None:
 
 
 def _options(words: str | None) -> Options:
-    """What the words stand for; without any, BLAS's products do not obey."""
+    """Return the options of the BLAS variable; if it is set, `blas` is among them."""
     options: dict[str, Any] = {} if words is None else {"blas": True}
     for word in filter(None, (words or "").split(",")):
         if word == "quiet":  # for programs that do not import tf32dtype

@@ -3,9 +3,9 @@
 These are its ufuncs' loops, the names dot, inner and vdot, and how `numpy.einsum`
 computes with two operands.
 
-Loops are replaced at the first use, for good. Names are replaced while a precision is
-in force in any thread. Our functions and loops ask for the precision where they are
-called, and go on to NumPy's own if there is none. `numpy.dot`, `numpy.inner` and
+Loops are replaced at the first use, permanently. Names are replaced while any thread
+has a precision. Our functions and loops look up the precision of their caller. Without
+one they call NumPy's own functions and loops. `numpy.dot`, `numpy.inner` and
 `numpy.vdot` are not ufuncs: their names are replaced in all modules of NumPy. The name
 of `bmm_einsum` is replaced too: it calls `numpy.matmul`, but multiplies element by
 element where all axes that are summed have length 1.
@@ -32,8 +32,8 @@ Array = NDArray[Any]
 
 # -- the functions ---------------------------------------------------------------------
 #
-# NotImplemented stands for all that NumPy's own function is to do: products that have
-# no precision, numbers times arrays, arguments that are wrong.
+# These functions return NotImplemented if NumPy's own function must compute: for
+# products without a precision, for a number times an array, for wrong arguments.
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -49,7 +49,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 
 def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> Any:
-    """Of `numpy.einsum`: two operands, each letter of which has a length."""
+    """Contract two operands for `numpy.einsum`; each letter of `eq` has one length."""
     terms, names = eq.split("->")
     first, second = terms.split(",")
     lengths = dict(zip(first, a.shape, strict=True))
@@ -58,7 +58,7 @@ def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> A
         for letter, length in zip(second, b.shape, strict=True)
         if letter in lengths and letter not in names
     ]
-    # What it does not multiply by a matrix product, or not all of it.
+    # NumPy's function computes these by a matrix product only in part or not at all.
     repeated = any(x != y for x, y in pairs)
     if not (repeated or (pairs and all(x == 1 for x, _ in pairs))):
         return NotImplemented
@@ -156,14 +156,14 @@ lock = _core.shared_lock()
 
 
 def install_for(user: object) -> None:
-    """Have NumPy obey until `uninstall_for` of this object."""
+    """Replace NumPy's functions until `uninstall_for` is called with this object."""
     with lock:
         _users.add(id(user))
         _install_or_uninstall()
 
 
 def uninstall_for(user: object) -> None:
-    """Nothing happens if NumPy never obeyed for the object."""
+    """End an `install_for`; do nothing if there was none for the object."""
     if sys.is_finalizing():  # modules are being taken apart
         return
     with lock:

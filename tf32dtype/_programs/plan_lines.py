@@ -1,4 +1,4 @@
-"""Lines of the source, by what they say: a plan outlives edits elsewhere in a file."""
+"""Find source lines by their text: a plan survives edits elsewhere in a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Line:
 
 
 class LineError(LookupError):
-    """A line is not there, or more than one may be meant; the message is one line."""
+    """A line does not exist or is ambiguous; the message is one line."""
 
 
 _program_folder: str | None = None
@@ -53,7 +53,7 @@ def search_first(folder: str) -> None:
 
 
 def folders(*others: str) -> list[str]:
-    """Where files are looked for: the program's folder, this one, others, Python's."""
+    """Return the folders to search: the program's, the current, others, Python's."""
     paths = sysconfig.get_paths()
     found = [_program_folder or sys.path[0], os.getcwd(), *others, *sys.path]
     found += [paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")]
@@ -62,7 +62,7 @@ def folders(*others: str) -> list[str]:
 
 
 def find_file(name: str, where: Sequence[str]) -> str | None:
-    """The file of a name, without links; None: there is none."""
+    """Return the path of a file with links resolved; None if there is no such file."""
     for folder in where:
         path = os.path.realpath(os.path.join(folder, name))
         if os.path.isfile(path):
@@ -73,7 +73,7 @@ def find_file(name: str, where: Sequence[str]) -> str | None:
 def name_line(
     file: str, number: int, function: str, where: Sequence[str]
 ) -> Line | None:
-    """What a line is to be called; None: its source is not known."""
+    """Return the line of a number in a file; None if its source is not known."""
     path = os.path.realpath(file)
     found = _read(path)
     if found is None or not 0 < number <= len(found):
@@ -84,12 +84,12 @@ def name_line(
 
 
 def find_line(line: Line, where: Sequence[str]) -> tuple[str, int]:
-    """Its file, without links, and its number.
+    """Return the path of a line's file, with links resolved, and the line's number.
 
     Raises
     ------
     LineError
-        If it is not there, or it is not certain which one is meant.
+        If the line does not exist, or several lines match.
     """
     path = find_file(line.file, where)
     if path is None and re.match(r"In \[\d+\]", line.file):

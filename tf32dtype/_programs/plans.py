@@ -40,13 +40,13 @@ _SHOWN = "file", "function", "text"
 class PlannedCallSite:
     """A call site and its precision."""
 
-    #: that of its products, by name; None: as it is; "": the plan says nothing
+    #: name of the precision of its products; None: unchanged; "": not in the plan
     precision: str | None
     #: nearest line of the user's code
     user: Line | None
-    #: the line of a library that made the product, where it is another
+    #: line of a library that computed the product, if it is not the user's line
     library: Line | None = None
-    #: what was seen there; for the reader alone
+    #: routines and dtypes that were seen at the call site, only for the reader
     routine: str = ""
     dtype: str = ""
     #: the format that its ufuncs round to, or NONE; None: the plan says nothing
@@ -57,15 +57,15 @@ class PlannedCallSite:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a plan's file says."""
+    """The contents of a plan file."""
 
     call_sites: tuple[PlannedCallSite, ...] = ()
-    #: the precision of all other call sites; None: as it is
+    #: the precision of all other call sites; None: unchanged
     default: str | None = None
     float64: bool = False
     complex64: bool = False
     dots: bool = False
-    #: how it was found, by name; for the reader alone
+    #: the check that `tune` used, as names and values, only for the reader
     check: tuple[tuple[str, str | float | bool], ...] = ()
     #: the format that ufuncs round to at all other call sites; None: they do not round
     arithmetic: str | None = None
@@ -85,7 +85,7 @@ def read_plan(path: str) -> Plan:
     Raises
     ------
     ValueError
-        If there is no such file, or it is no plan.
+        If the file does not exist or is not a plan.
     """
     try:
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""The library that catches products of BLAS in programs that are not Python."""
+"""Use the library that intercepts BLAS calls in programs that are not Python."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .variables import BLAS_VARIABLE, VARIABLE
 
 
 def library() -> str:
-    """The path of the library, for ``LD_PRELOAD``.
+    """Return the path of the library, for ``LD_PRELOAD``.
 
     Raises
     ------
     UserError
-        Where it is not there.
+        If the library does not exist on this system.
     """
     path = Path(_core.__file__).with_name("tf32dtype_blas.so")
     if not _core.blas_available() or not path.exists():
@@ -29,7 +29,7 @@ def library() -> str:
 
 
 def words(settings: Settings) -> str:
-    """What goes with a precision, as ``TF32DTYPE_BLAS`` has it."""
+    """Return the options of a precision in the syntax of ``TF32DTYPE_BLAS``."""
     found = [
         name
         for name in ("float64", "complex64", "dots", "lapack")
@@ -63,7 +63,10 @@ def environment(settings: Settings, quiet: bool = False) -> dict[str, str]:
 
 
 def for_children(settings: Settings, quiet: bool) -> None:
-    """Have the processes that this one starts obey, but for a device's precision."""
+    """Set the variables that make child processes use the precision.
+
+    With a device's precision it does nothing.
+    """
     if settings.device is None:
         if path := _core.share_counts():
             os.environ["TF32DTYPE_BLAS_COUNTS"] = path

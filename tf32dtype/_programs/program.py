@@ -103,7 +103,7 @@ def end_of_program(arguments: Namespace) -> SystemExit:
     try:
         _join_threads()
     except KeyboardInterrupt as error:
-        # Python goes on as well then, without a second look at its threads.
+        # Python also continues after an interrupt here, and checks no threads again.
         vars(threading)["_shutdown"] = lambda: None
         return Failed(error, _INTERRUPTED)
     return ending
@@ -112,7 +112,7 @@ def end_of_program(arguments: Namespace) -> SystemExit:
 def _join_threads() -> None:
     """Wait for the program's threads, as Python does at its end.
 
-    Threads of a pool go on until they are told that Python ends, by these functions.
+    The threads of a pool run until these functions tell them that Python ends.
     """
     for end_pools in reversed(vars(threading).get("_threading_atexits", [])):
         end_pools()
@@ -123,7 +123,7 @@ def _join_threads() -> None:
 
 def _run_script(path: str) -> None:
     loader = SourceFileLoader("__main__", path)
-    # It stays, unlike with runpy: what goes on after the last line may look for it.
+    # Keep the module, unlike runpy: threads that outlive the last line may use it.
     main = ModuleType("__main__")
     vars(main).update(__cached__=None, __loader__=loader, __builtins__=builtins)
     if path == "-":

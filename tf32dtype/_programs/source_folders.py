@@ -1,4 +1,4 @@
-"""Whose code a file is, the user's or a library's: for what tells of places in it."""
+"""Tell the user's files from those of libraries, to choose the call site to report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .. import _core
 
 
 def set_folders(stop_at: Iterable[str] = ()) -> None:
-    """Have frames of libraries be told from the user's.
+    """Set the folders whose frames count as code of libraries or of the user.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def _without_links(folders: list[str]) -> list[str]:
 
 
 def _folders(package: str) -> list[str]:
-    """Where a package's files are, or the file of a module."""
+    """Return the folders of a package's files, or the file of a module."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):

@@ -1,4 +1,4 @@
-"""What is told when a program has ended, whatever that did to its streams."""
+"""Write messages after a program has ended, even if it closed its streams."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .._base.whole_files import write_whole
 def open_closed() -> None:
     """Open the standard streams that the process was started without.
 
-    A file of the command would get their numbers otherwise, and with that what others
-    print. Writing to standard output fails then; standard error goes nowhere.
+    Otherwise a file that the command opens would get the number of such a stream, and
+    then all that is printed. Writing to standard output fails; standard error is
+    discarded.
     """
     for name, flags in (
         ("stdin", os.O_RDONLY),
@@ -67,24 +68,24 @@ def tell(stream: TextIO | None, write: Callable[[TextIO], None]) -> OSError | No
 
 
 def say(command: str, line: str, stream: TextIO | None = None) -> None:
-    """Write a line to standard error, or to a stream that is given."""
+    """Write a line to standard error or to the given stream."""
     text = f"tf32dtype {command}".rstrip() + f": {line}"
     tell(stream or sys.stderr, lambda stream: print(text, file=stream))
 
 
 def complain(command: str, what: str, error: OSError) -> None:
-    """One line on standard error, whatever the program has made of it."""
+    """Write a line to the original standard error, even if the program replaced it."""
     say(command, f"{what}: {error.strerror or error}", sys.__stderr__)
 
 
 def flush_own() -> None:
-    """Write what the program has printed, which comes before what is told of it."""
+    """Write the buffered output of the program before the command's own messages."""
     with suppress(Exception):  # the program may have put anything there
         sys.stdout.flush()
 
 
 def keep(command: str, path: str | None, make: Callable[[], str]) -> bool:
-    """Write a file that was asked for; False, and a line, if it cannot be written."""
+    """Write an output file; if that fails, print a line and return False."""
     if path is None:
         return True
     flush_own()

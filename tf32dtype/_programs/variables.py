@@ -1,5 +1,6 @@
 """The environment variables that a process takes its precision from."""
 
 VARIABLE = "TF32DTYPE_MATMUL_PRECISION"
-#: What goes with it, words with commas between; set: of BLAS's products too.
+#: The options of the precision, separated by commas. If the variable is set, even if
+#: empty, the precision also applies to BLAS calls.
 BLAS_VARIABLE = "TF32DTYPE_BLAS"

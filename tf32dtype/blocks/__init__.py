@@ -1,4 +1,4 @@
-"""Arrays that store a few bits a value and a scale a block: TCFP, OCP MX and NVFP4.
+"""Arrays with a few bits per value and a scale per block: TCFP, OCP MX and NVFP4.
 
 >>> import numpy as np, tf32dtype as td
 >>> weights = np.linspace(-1, 1, 128, dtype=np.float32).reshape(2, 64)

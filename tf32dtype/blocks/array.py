@@ -1,4 +1,4 @@
-"""Arrays of blocks: a few bits a value, and a scale or two a block."""
+"""Arrays of blocks: a few bits per value, and one or two scales per block."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
         codes : array_like
             Packed, as `.codes`: uint8 of shape (others, blocks, bytes of a block), or
             with the last two axes as one, where others are those of `shape` but the
-            block axis. Or one an item, as `.elements`: an array of `shape` whose dtype
-            is the element's.
+            block axis. Or one code per item, as `.elements`: an array of `shape` whose
+            dtype is the element's.
         scales : array_like
             As `.scales`: uint8 of shape (others, blocks), with a residual
             (others, blocks, 2). float8_e8m0fnu scales, and ue4m3 ones as
@@ -104,13 +104,13 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
             padding of such tiles. Use `unswizzle_scales` for other scales in tiles: if
             nothing is padded, scales are taken in row-major order.
         residuals : array_like
-            As codes, of formats that have a residual.
+            The codes of the residuals, like `codes`, for formats that have residuals.
         shape : tuple of int
-            Of the array.
+            The shape of the array.
         axis, block_size, scale_format
-            As for `quantize`; a scale format is needed where `quantize` chooses one.
+            As for `quantize`. Name a scale format if `quantize` would choose it.
         tensor_scale : float
-            What multiplies all scales but float8_e8m0fnu ones: a positive float32, a
+            A factor of all scales except float8_e8m0fnu ones: a positive float32, and a
             power of two unless scales are ue4m3.
 
         Raises
@@ -173,16 +173,16 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
 
     @property
     def elements(self) -> NDArray[Any]:
-        """The elements one an item, of this array's shape.
+        """The elements, one per item, in an array of this array's shape.
 
-        Of the element's dtype; integers are int8 or int16 (those of mxint8 count 2^-6
-        each).
+        Its dtype is the element's. Integers are int8 or int16; those of mxint8 are in
+        units of 2^-6.
         """
         return self._unpacked(self.codes, self._layout.element)
 
     @property
     def residual_elements(self) -> NDArray[Any] | None:
-        """The residuals one an item, of this array's shape; None without."""
+        """The residuals, one per item, in this array's shape; None without residuals."""
         packed = self.residuals
         if packed is None:
             return None
@@ -222,7 +222,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
 
 
 def facts_of(array: BlockArray) -> Facts:
-    """What `restore` needs besides the bytes, which are `buffer`."""
+    """Return the arguments of `restore` besides the bytes, which are `buffer`."""
     return array._layout.facts
 
 

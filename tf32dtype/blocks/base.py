@@ -1,4 +1,4 @@
-"""What arrays of blocks are, wherever their bytes lie."""
+"""The base class of block arrays, in any memory."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
 
     @property
     def tensor_scale(self) -> np.float32:
-        """What multiplies all scales; 1 where they are float8_e8m0fnu."""
+        """The factor of all scales; 1 if they are float8_e8m0fnu."""
         return np.float32(self._layout.tensor_scale)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of codes, scales and residuals, and 4 for a tensor's scale."""
+        """The bytes of codes, scales and residuals, and 4 for a tensor's scale."""
         return self._layout.size + 4 * self._layout.has_tensor_scale
 
     @property
     def bits_per_value(self) -> float:
-        """Bits of a value in a full block, its share of the block's scales included.
+        """The bits of a value in a full block, including its share of the scales.
 
-        8.25 for tcfp8. ``8 * nbytes / size`` is more by a tensor's scale and what fills
-        up short blocks.
+        It is 8.25 for tcfp8. ``8 * nbytes / size`` is larger: it also counts a tensor's
+        scale and the padding of short blocks.
         """
         return self._layout.row.bits(self._layout.block_size)
 

@@ -138,7 +138,7 @@ class ErrorFeedback:
         self._error = None
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` restores: format, error, and the state of `rng`."""
+        """Return the format, the error and the state of `rng` for `load_state_dict`."""
         rng = self._options.get("rng")
         with self._lock:  # both of one step
             return {
@@ -148,18 +148,18 @@ class ErrorFeedback:
             }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken.
+        """Restore the state that `state_dict` returned.
 
         Parameters
         ----------
         state : dict
-            What it returned.
+            A result of `state_dict`.
 
         Raises
         ------
         ValueError
-            If the state is of another format, has other keys, or its error is no array
-            of finite float32.
+            If the state is of another format, has other keys, or its error is not an
+            array of finite float32 numbers.
         """
         if set(state) != {"format", "error", "rng"}:
             raise ValueError(

@@ -33,7 +33,7 @@ def to_bytes(array: Scaled) -> NDArray[np.uint8]:
 
 
 def from_text(text: str) -> Facts | TileFacts:
-    """What `restore` needs besides the bytes, not yet checked.
+    """Read the arguments of `restore` besides the bytes, without checking them.
 
     Raises
     ------

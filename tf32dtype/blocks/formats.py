@@ -27,7 +27,7 @@ POWERS: Final = "float8_e8m0fnu"  # the scales that no float32 a tensor multipli
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What the codes of a block are: numbers of a format, or integers."""
+    """The type of a block's codes: numbers of a format, or integers."""
 
     name: str
     #: bits of a code
@@ -39,7 +39,7 @@ class Element:
 
     @property
     def fraction_bits(self) -> int:
-        """Of integers: they count for 2^-fraction_bits each."""
+        """The fraction bits of integers, which are in units of 2^-fraction_bits."""
         return 6 if self.name == "mxint8" else 0
 
     @property
@@ -48,7 +48,7 @@ class Element:
 
     @property
     def max(self) -> float:
-        """The greatest value."""
+        """The largest value."""
         if self.is_integer:
             greatest = (1 << self.width - self.has_sign) - 1
             return float(greatest) / (1 << self.fraction_bits)
@@ -60,7 +60,7 @@ class Element:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of an array of elements, one an item: a format's, or int8 or int16."""
+        """The dtype of an array with one element per item: a format, int8 or int16."""
         if self.is_integer:
             sign = "" if self.has_sign else "u"
             return np.dtype(f"{sign}int{8 if self.width <= 8 else 16}")
@@ -115,7 +115,7 @@ class BlockFormat:
 
     @property
     def max(self) -> float:
-        """Greatest value of an element: 448 for E4M3."""
+        """The largest value of an element: 448 for E4M3."""
         return elements[self.element].max
 
     @property
@@ -158,9 +158,9 @@ class BlockFormats(Mapping[str, BlockFormat]):
         return f"<block formats: {', '.join(self._rows)}>"
 
 
-#: Sources: TCFP's first publication for what tcfp8, tcfp12 and tcfp16 hold (the scales
-#: are the best at the same bits); OCP Microscaling Formats 1.0 for mx; NVIDIA's
-#: description of NVFP4. The last three are for storage, where no hardware reads them.
+#: Sources: TCFP's first publication for the contents of tcfp8, tcfp12 and tcfp16 (the
+#: scales are the best at the same bits); OCP Microscaling Formats 1.0 for mx; NVIDIA's
+#: description of NVFP4. The last three rows are for storage: no hardware reads them.
 formats: BlockFormats = BlockFormats(
     BlockFormat("tcfp8", "float8_e4m3fn", None, None, 32, "mse"),
     BlockFormat("tcfp12", "float8_e4m3fn", "int4", None, 32, "mse"),

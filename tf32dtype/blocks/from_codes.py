@@ -1,4 +1,4 @@
-"""Codes and scales that exist, checked: as packed bytes or one an item."""
+"""Check existing codes and scales, given as packed bytes or as one code per item."""
 
 from __future__ import annotations
 

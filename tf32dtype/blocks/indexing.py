@@ -34,7 +34,7 @@ def take(
     entries = _with_whole_axis(key, shape, axis)
     others = shape[:axis] + shape[axis + 1 :]
     numbers = np.expand_dims(np.arange(math.prod(others)).reshape(others), axis)
-    # Where the block axis goes is what NumPy makes of arrays that differ in it alone.
+    # Find the new place of the block axis: index two arrays that differ only in it.
     one = numbers[entries]
     two = np.broadcast_to(np.int8(0), (*shape[:axis], 2, *shape[axis + 1 :]))[entries]
     to = next(i for i, length in enumerate(one.shape) if length != two.shape[i])

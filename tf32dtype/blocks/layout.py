@@ -25,7 +25,7 @@ from .formats import (
     scale_formats,
 )
 
-#: Of NumPy's 64, one is for the bytes of a block and one for codes in groups.
+#: NumPy has 64 axes: one is for the bytes of a block, and one for codes in groups.
 MOST_AXES = 62
 #: Format, shape, axis, block size, scale format and the tensor's scale.
 Facts = tuple[str, tuple[int, ...], int, int, str, float]
@@ -137,7 +137,7 @@ def make(
     scale_format: str | None,
     tensor_scale: float,
 ) -> Layout:
-    """A layout from what a caller or a file says, checked.
+    """Check the facts that a caller or a file gives, and return the layout.
 
     Raises
     ------

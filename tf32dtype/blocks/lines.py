@@ -1,6 +1,7 @@
-"""Any real numbers as float32 in lines: the rows of a matrix, a row each.
+"""Convert real numbers to float32, in lines: the lines are the rows of a matrix.
 
-What float32 cannot hold is rounded to odd, so that rounding it again is one rounding.
+Numbers that are not exact in float32 are rounded to odd. Rounding them a second time
+then gives the same result as rounding once.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from .._formats.table import find, own_array
 
 
 def checked(x: object) -> NDArray[Any]:
-    """An array of one axis or more, of real numbers.
+    """Return an array of real numbers that has at least one axis.
 
     Raises
     ------
     TypeError
-        For complex numbers, and for what are no numbers.
+        For complex numbers, and for items that are not numbers.
     ValueError
-        For an array of no axes.
+        For an array without axes.
     """
     array = own_array(x)
     if not _is_real(array.dtype):
@@ -51,10 +52,10 @@ def from_lines(lines: NDArray[Any], shape: tuple[int, ...], axis: int) -> NDArra
 
 
 def to_float32(x: NDArray[Any], overflow: str = "saturate") -> NDArray[np.float32]:
-    """The numbers as float32 of native order; to odd what is not exact.
+    """Convert numbers to float32 in native byte order, rounded to odd if not exact.
 
-    Beyond float32's range they are its greatest number, or with another `overflow` than
-    "saturate" infinite.
+    A number above float32's range becomes float32's largest number if `overflow` is
+    "saturate", else Inf.
     """
     native = x.astype(x.dtype.newbyteorder("="), copy=False)
     kind, size = native.dtype.kind, native.dtype.itemsize

@@ -17,7 +17,7 @@ from .._formats.typed import DTypeOf, Out, Scalar, Terms, ValueNamed
 from .base import Blocks
 from .scaled import Scaled
 
-#: What NumPy's iterators take.
+#: The most axes of a stack of matrices, which NumPy's iterators can handle.
 _MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
 #: The blocks that numbers are multiplied in where no operand has any.
@@ -197,7 +197,7 @@ class _Factor(NamedTuple):
         return self._replace(parts=parts, stack=(), lines=lines)
 
     def operand(self, parts: Parts) -> Any:
-        """What the core takes."""
+        """Return the operand in the form that the core takes."""
         return parts[0] if self.facts is None else (*parts, *self.facts)
 
 
@@ -302,13 +302,13 @@ def _multiply(
     block: int,
     terms: int,
 ) -> int:
-    """Write to `out`, of the product's shape; the flags that it raises."""
+    """Write the product to `out`, of its shape, and return the floating-point flags."""
     if x.is_vector:
         out = out[..., None] if y.is_vector else out[..., None, :]
     if y.is_vector:
         out = out[..., None]
     if x.stack and math.prod(y.stack) == 1 and out.flags.c_contiguous:
-        # What each matrix of a stack meets is decoded once.
+        # Decode the one operand that all matrices of the stack share only once.
         x, y = x.merged(), y.merged()
         out, stack = out.reshape(x.lines, y.lines), ()
     if not stack:

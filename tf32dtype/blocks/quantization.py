@@ -39,7 +39,7 @@ Overflow = Literal["raise", "saturate"]
 _OVERFLOWS = get_args(Overflow)
 #: Rules that need only the largest magnitude.
 _RULES_OF_TILES: tuple[Rule, ...] = ("amax", "floor", "even")
-_TINY = 2.0**-149  # float32's least number
+_TINY = 2.0**-149  # float32's smallest number
 #: Scale formats for a tensor whose row names none: the first whose range is enough.
 _FINEST: tuple[ScaleFormat, ...] = ("ue3m5", "ue4m4", "ue5m3")
 
@@ -56,7 +56,7 @@ class Options(TypedDict, total=False):
 
 
 class Settings(NamedTuple):
-    """What they are where a call says nothing else."""
+    """The options of `quantize`, with their defaults."""
 
     block_size: BlockSize | None = None
     scale: Rule | None = None
@@ -249,10 +249,10 @@ def prepare(
     settings: Settings,
     look_later: bool = False,
 ) -> Work:
-    """Check the arguments of `quantize` and choose what they leave open.
+    """Check the arguments of `quantize` and choose the options that they leave open.
 
-    With `look_later` numbers that are not finite may wait for what they make of the
-    scales, which is no further pass over x.
+    With `look_later`, numbers that are not finite may be found later, by their effect
+    on the scales. This saves a pass over x.
     """
     row = find(format)
     size, rule, named = resolved(row, settings)
@@ -364,9 +364,9 @@ def holds_nan(row: BlockFormat) -> bool:
 
 
 def finest(row: BlockFormat, amax: float, least: float) -> tuple[ScaleFormat, float]:
-    """The first scale format that has a normal scale for every block, and its scale.
+    """Return the first scale format with a normal scale for each block, and its scale.
 
-    Where scales are integers of float32's least number, none can be finer.
+    If scales are multiples of float32's smallest number, none can be finer.
     """
     for name in _FINEST:
         tensor = tensor_scale(row, name, amax)
@@ -377,14 +377,14 @@ def finest(row: BlockFormat, amax: float, least: float) -> tuple[ScaleFormat, fl
 
 
 def tensor_scale(row: BlockFormat, scale_format: ScaleFormat, amax: float) -> float:
-    """What all scales are multiplied by, so that the greatest block has one."""
+    """Return a factor of all scales with which the largest block has a scale."""
     if amax == 0:
         return 1.0
     if scale_format == "ue4m3":
         with np.errstate(all="ignore"):
             return max(float(np.float32(amax) / np.float32(448 * row.max)), _TINY)
-    # The least power of two with which the greatest number has a scale one octave below
-    # the top; all of this is exact in float64.
+    # Find the smallest power of two with which the scale of the largest number is one
+    # binade below the top; all of this is exact in float64.
     mantissa = scale_formats[scale_format]
     top = math.ldexp((1 << mantissa + 1) - 1, (1 << 8 - mantissa) - 3)
     exponent = math.frexp(amax)[1] - math.frexp(row.max * top)[1]

@@ -1,4 +1,4 @@
-"""Numbers rounded to what a block format holds, without codes in between."""
+"""Round numbers to the values of a block format, without codes in between."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def round(
     out: NDArray[np.float32] | None = None,
     **options: Unpack[Options],
 ) -> NDArray[np.float32]:
-    """What `quantize` and `dequantize` make of numbers, in one pass on all threads.
+    """Round numbers as `quantize` and `dequantize` do, in one pass on all threads.
 
-    Training computes with such numbers and has no use for their codes.
+    Use it in training, which needs the rounded numbers but not their codes.
 
     Parameters
     ----------

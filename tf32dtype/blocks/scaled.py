@@ -13,7 +13,7 @@ from .._base.caller import cast
 from .._formats.typed import DTypeOf, Out, Scalar, ValueNamed
 from .dequantization import check_out, value_dtype
 
-#: Of `@`.
+#: The result of `@`.
 Product = TypeVar("Product", bound=Any)
 
 
@@ -23,7 +23,7 @@ else:
     from numpy.lib.mixins import NDArrayOperatorsMixin
 
     class _Operators(NDArrayOperatorsMixin):
-        """Of the ufuncs, but for equality and the product in place, as without them."""
+        """The operators of the ufuncs, except ``==``, ``!=`` and ``@=``."""
 
         __slots__ = ()
         __eq__ = object.__eq__
@@ -35,18 +35,18 @@ else:
 
 
 class Scaled(_Operators, Generic[Product]):
-    """NumPy's functions and operators: only products, others say what to do."""
+    """NumPy's functions and operators: products work, others raise with a hint."""
 
     __slots__ = ()
 
     @staticmethod
     @abstractmethod
     def _product(a: Any, b: Any, **options: Any) -> Any:
-        """matmul."""
+        """Return the product, as `matmul` does."""
 
     @abstractmethod
     def dequantize(self, dtype: Any = None) -> Any:
-        """The values; as float32 if nothing else is said."""
+        """Return the values, by default as float32."""
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
@@ -136,7 +136,7 @@ class HostScaled(Scaled[NDArray[np.float32]]):
         Raises
         ------
         TypeError
-            For another dtype; if `out` is no array of that dtype.
+            For any other dtype, or if `out` is not an array of that dtype.
         ValueError
             If `out` has another shape or is read-only.
         """

@@ -24,7 +24,7 @@ TileFacts = tuple[str, tuple[int, ...], tuple[int, int], str]
 
 
 def facts_of(array: TileArray) -> TileFacts:
-    """What `restore` needs besides the bytes.
+    """Return the arguments of `restore` besides the bytes.
 
     Raises
     ------

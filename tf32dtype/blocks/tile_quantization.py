@@ -1,4 +1,4 @@
-"""Numbers to tiles: the scale of each from its greatest magnitude."""
+"""Quantize numbers in tiles; the largest magnitude of a tile gives its scale."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def quantize_tiles(
 
 
 def greatest(x: NDArray[np.float32], tile: tuple[int, int]) -> NDArray[np.float32]:
-    """The greatest magnitude of each tile; NaN where there is one."""
+    """Return the largest magnitude of each tile; NaN if the tile holds a NaN."""
     of_rows = np.empty(grid(x.shape, (1, tile[1])), np.float32)
     for matrix, rows in bands(x.shape):
         whole, rest = tile_columns(np.abs(x[matrix][rows]), tile[1])

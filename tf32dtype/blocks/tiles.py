@@ -31,24 +31,27 @@ TileElement = FormatLike | TileInteger
 INTEGERS = {name: Element(name, int(name[-1])) for name in get_args(TileInteger)}
 
 SCALE_FORMATS = get_args(TileScaleFormat)
-#: What is worked on at a time, so that it stays in a cache.
+#: Numbers that are worked on at a time, so that they stay in a cache.
 _BAND = 1 << 17
 #: Rows or columns of a tile; an array has no more.
 _LONGEST = int(np.iinfo(np.intp).max)
 
 
 class TileArray(HostScaled):
-    """An array whose last two axes are cut in tiles that share a scale each.
+    """An array whose last two axes are divided into tiles, each with its own scale.
 
-    `tf32dtype.blocks.quantize_tiles` makes them, and `from_codes` of data that exist:
-    the 128 x 128 tiles of DeepSeek's weights and the 1 x 128 of its activations; with
-    ``tile=(1, None)`` each row has a scale, with ``tile=(None, None)`` each matrix. A
-    value is its element times the scale of its tile. Integers may have zero points or
-    biases too, one a tile: (element - zero point) * scale, element * scale + bias.
-    Elements lie one a byte, whatever their bits; all parts are read-only.
+    `tf32dtype.blocks.quantize_tiles` makes such arrays from numbers, and `from_codes`
+    makes them from existing data. Examples are the 128 x 128 tiles of DeepSeek's
+    weights and the 1 x 128 tiles of its activations. With ``tile=(1, None)`` each row
+    has a scale, with ``tile=(None, None)`` each matrix has one.
 
-    NumPy functions do not take these arrays, but for `np.asarray` (the values as
-    float32) and `np.matmul`, which multiplies the values as float32 (see `matmul`).
+    A value is its element times the scale of its tile. Integer elements may also have
+    one zero point or bias per tile: (element - zero point) * scale, or
+    element * scale + bias. Each element takes one byte, whatever its bits. The
+    elements, scales and offsets are read-only.
+
+    Only two NumPy functions accept these arrays: `np.asarray` (the values as float32)
+    and `np.matmul`, which multiplies the values as float32 (see `matmul`).
 
     See Also
     --------
@@ -99,7 +102,7 @@ class TileArray(HostScaled):
         zero_points: ArrayLike | None = None,
         biases: ArrayLike | None = None,
     ) -> TileArray:
-        """An array of codes and scales that exist, as checkpoints hold them.
+        """Create an array from existing codes and scales, as checkpoints hold them.
 
         Parameters
         ----------
@@ -107,12 +110,12 @@ class TileArray(HostScaled):
             Format of the elements: int8, uint8, int4 or uint4, or a format of one byte
             or less that has a sign.
         codes : array_like, shape (..., m, n)
-            Elements of that dtype, int8 or uint8 for integers of 4 bits; or integers,
-            codes as `tf32dtype.bits` has them.
+            Elements of that dtype; for integers of 4 bits, int8 or uint8. Or integers:
+            codes as `tf32dtype.bits` returns them.
         scales : array_like, shape (..., ceil(m / rows), ceil(n / columns))
-            float32, bfloat16, float16 or float8_e8m0fnu.
+            Scales of dtype float32, bfloat16, float16 or float8_e8m0fnu.
         tile : tuple of two int or None
-            Rows and columns that share a scale; None stands for all.
+            The rows and columns that share a scale. None means all of them.
         zero_points : array_like, optional
             Only for integers: numbers that are subtracted from the elements of a tile,
             with the scales' shape and the elements' dtype.
@@ -123,7 +126,8 @@ class TileArray(HostScaled):
         Returns
         -------
         TileArray
-            Of the same memory, where these are arrays: a mapped file stays mapped.
+            An array that uses the memory of the given arrays: a mapped file stays
+            mapped.
 
         Raises
         ------

@@ -18,7 +18,7 @@ class Sample(NamedTuple):
     """Rows and columns of one product's operands."""
 
     #: (r, k) rows of op(A), in the product's own dtype: float32, float64, complex64 or
-    #: complex128; the rows of A's greatest magnitude are among them
+    #: complex128; they include the rows that hold A's largest magnitude
     a: Array
     #: (k, c) columns of op(B), likewise
     b: Array

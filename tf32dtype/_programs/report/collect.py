@@ -31,7 +31,7 @@ ROOM_FOR_ALL = 4 << 30
 
 @dataclass(frozen=True)
 class CollectorOptions:
-    """What a collector watches, and where it looks for call sites."""
+    """The options of a collector: which products it watches, and how it finds lines."""
 
     #: dots and norms too
     dots: bool = False
@@ -55,7 +55,7 @@ class Collector:
     Parameters
     ----------
     options : CollectorOptions
-        What to watch.
+        The products to watch.
     argv : tuple of str
         The program and its arguments; empty for a `with` block.
     """

@@ -1,4 +1,4 @@
-"""What the samples of a call site tell: ranges, conditions, and errors in each way."""
+"""Measure the samples of a call site: ranges, conditions, and errors in each way."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Array = NDArray[Any]
 class Errors(Distance):
     """How far one way's products are from float64, gathered sample by sample.
 
-    Elements whose row and column are finite count, where the float64 product is finite.
+    Only elements count whose row, column and float64 product are finite.
     """
 
     way: Way
-    #: greatest |error| / (|A| |B|), element by element
+    #: largest |error| / (|A| |B|) of an element
     to_norm: float = field(default=0.0, init=False)
     #: finite numbers of operands and of the float64 product that became Inf or NaN
     overflows: int = field(default=0, init=False)
@@ -39,7 +39,7 @@ class Errors(Distance):
     #: formats: that became zero
     underflows: int = field(default=0, init=False)
     result_underflows: int = field(default=0, init=False)
-    #: greatest share of |A| |B| that is the errors of these numbers; 1: all of them
+    #: largest share of |A| |B| that these numbers lose; 1: everything is lost
     vanished: float = field(default=0.0, init=False)
 
     def take(self, product: Array, truth: Array, norm: Array, scale: int) -> None:
@@ -67,7 +67,7 @@ class Errors(Distance):
             self.vanished = max(self.vanished, float(np.max(lost)))
 
     def take_lost(self, a: Lost, b: Lost, sample: Sample, norm: Array) -> None:
-        """Take in what the operands lost; |A| |B| is NaN where nothing is measured."""
+        """Take in the errors of the operands; |A| |B| is NaN for elements to skip."""
         self.overflows += a.overflows + b.overflows
         self.underflows += a.underflows + b.underflows
         lost = np.zeros_like(norm)
@@ -97,7 +97,7 @@ class Errors(Distance):
 
 @dataclass
 class Figures:
-    """What the samples of a call site tell, gathered sample by sample."""
+    """The measurements of a call site, gathered sample by sample."""
 
     a: Exponents = field(default_factory=Exponents)
     b: Exponents = field(default_factory=Exponents)
@@ -112,23 +112,23 @@ class Figures:
 
     @property
     def values(self) -> int:
-        """Of both operands."""
+        """The number of values in both operands."""
         return self.a.values + self.b.values
 
     @property
     def condition_median(self) -> float:
-        """Of |A| |B| / |A B|, element by element; NaN if none is known."""
+        """The median of |A| |B| / |A B| over the elements; NaN if none is known."""
         known = self._known()
         return float(np.median(known)) if known.size else np.nan
 
     @property
     def condition_largest(self) -> float:
-        """Likewise."""
+        """The largest |A| |B| / |A B| of an element; NaN if none is known."""
         known = self._known()
         return float(np.max(known)) if known.size else np.nan
 
     def _known(self) -> Array:
-        """Without products of zeros alone, which have no condition."""
+        """Return the conditions, without those of products of only zeros: NaN."""
         found: Array = np.concatenate([np.empty(0), *self.conditions])
         known: Array = found[~np.isnan(found)]
         return known
@@ -200,7 +200,7 @@ def measure(
     sites : sequence of CallSite
         The call sites.
     ways : sequence of Way
-        What to measure.
+        The ways to measure.
     seconds : float or None
         One sample of each call site is measured; then, the heaviest call sites first,
         another of each and so on, until so much time is used. None: all samples.

@@ -20,9 +20,9 @@ _LEAST_SCALE = np.float32(2.0**-126)
 
 
 class Lost(NamedTuple):
-    """What finite numbers of an operand lost by leaving a range."""
+    """The errors of finite numbers of an operand that left the range of a format."""
 
-    #: how many became Inf or NaN, and how many are below it and did not stay exact
+    #: how many became Inf or NaN, and how many are below the range and not exact
     overflows: int
     underflows: int
     #: the errors of the latter, zeros elsewhere; None: there are none
@@ -46,7 +46,7 @@ def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost, Lost]:
     product : numpy.ndarray
         float32, or complex64.
     lost_a, lost_b : Lost
-        Of the operands' numbers; real and imaginary parts count for themselves.
+        The losses of the operands. Real and imaginary parts count separately.
     """
     left = [_Operand(way, x, 1) for x in real_parts(a)]
     right = [_Operand(way, x, 0) for x in real_parts(b)]
@@ -65,7 +65,7 @@ def multiply(way: Way, a: Array, b: Array) -> tuple[Array, Lost, Lost]:
 
 
 def _together(parts: Sequence[_Operand]) -> Lost:
-    """Of a real operand, or of real and imaginary parts."""
+    """Add the losses of a real operand, or of the real and imaginary parts."""
     lost = [part.lost() for part in parts]
     errors = [one.errors for one in lost if one.errors is not None]
     return Lost(
@@ -86,7 +86,7 @@ class _Operand:
         self.prepared = way.prepare(x, axis)
 
     def lost(self) -> Lost:
-        """Of its finite numbers."""
+        """Return the loss of the operand's finite numbers."""
         exact = np.where(np.isfinite(self.exact), self.exact, 0)
         precision = self.way.precision
         if precision is None:

@@ -1,4 +1,4 @@
-"""What a report is asked for."""
+"""The options of a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BY = ("operand", "line")
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is watched and measured, and what counts as good."""
+    """The products to watch, the ways to measure, and the target of the verdicts."""
 
     ways: tuple[Way, ...]
     #: the names that the user gave
@@ -29,8 +29,8 @@ class ReportOptions:
     target_db: float = TARGET_DB
     #: measure all samples, of all rows and columns
     exact: bool = False
-    #: what NumPy's arithmetic is rounded to while it is watched, and its products, if
-    #: there is a precision of that name; of float64 too
+    #: format that NumPy's arithmetic is rounded to while it is watched, and its
+    #: products, if there is a precision of that name; whether float64 is rounded, too
     arithmetic: FormatName | NumPyName | None = None
     float64: bool = False
     collector: CollectorOptions = field(default_factory=CollectorOptions)
@@ -51,13 +51,13 @@ def options(
     float64: bool = False,
     by: str = "operand",
 ) -> ReportOptions:
-    """The options that names stand for: `td.report` says what they are.
+    """Return the options for the keywords of `td.report`, which documents them.
 
     Raises
     ------
     UserError
-        For an unknown precision, device, file, function or row; for a target that is no
-        number of dB.
+        For an unknown precision, device, file, function or row; for a target that is
+        not a positive and finite number of dB.
     """
     if not 0 < target_db < float("inf"):
         raise UserError(f"target_db must be more than 0 and finite; got {target_db:g}")

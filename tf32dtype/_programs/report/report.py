@@ -34,7 +34,7 @@ class Report:
     run : Run
         The run that a collector watched.
     options : ReportOptions
-        What to measure.
+        The ways to measure, and the target.
     ending : str
         How the program ended if not well: "raised ValueError: ...".
     advance : callable

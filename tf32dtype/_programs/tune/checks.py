@@ -1,7 +1,7 @@
 """Checks: the numbers of a program's result, and the distance of two results.
 
 A result has parts, each with its own scale: arrays, columns of a table, numbers within
-brackets, or single numbers. A small number beside a large one counts as much.
+brackets, or single numbers. So a small number counts as much as a large one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Numbers = dict[str, Array]
 
 
 class CheckError(Exception):
-    """A run has no answer; the message is one line."""
+    """A run gave no result that can be compared; the message is one line."""
 
 
 class Check:
-    """What a check's text asks for.
+    """Read the numbers of a program's result, as a check's string says.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Check:
     Raises
     ------
     UserError
-        For another text.
+        For any other string.
     """
 
     def __init__(self, text: str) -> None:

@@ -68,7 +68,7 @@ class Item:
 
 @dataclass
 class Items:
-    """What can be tuned, the heaviest first, and what cannot."""
+    """The call sites to tune, the heaviest first, and those that cannot be tuned."""
 
     items: list[Item] = field(default_factory=list)
     #: multiply-adds by dtype of call sites that no plan can name, and of other dtypes
@@ -77,14 +77,14 @@ class Items:
 
 
 def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) -> Items:
-    """The items of a report.
+    """Return the items of a report.
 
     Parameters
     ----------
     report : mapping
-        Its JSON.
+        The report's JSON.
     plan : Plan
-        Says which dtypes obey.
+        The plan that chooses the dtypes to tune.
     moved : pair of str
         The folder that the program ran in, and the one that it is a copy of.
     """

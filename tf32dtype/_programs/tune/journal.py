@@ -1,4 +1,4 @@
-"""The results of trials, in a journal beside the plan, which `--resume` reads."""
+"""Keep the results of trials in a journal next to the plan, which `--resume` reads."""
 
 from __future__ import annotations
 

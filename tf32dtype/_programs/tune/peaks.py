@@ -1,4 +1,4 @@
-"""What plans would gain on GPUs: a model from the peaks of their units."""
+"""Estimate the gain of plans on GPUs from the peak rates of their units."""
 
 from __future__ import annotations
 

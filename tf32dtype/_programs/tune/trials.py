@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from .checks import CheckError
 
-#: What a copy of the folder is without.
+#: The files that are not copied with the folder.
 LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*.journal")
 
 
@@ -31,7 +31,7 @@ class Reader(Protocol):
 
 
 class OutOfTime(Exception):
-    """The time that there is has run out."""
+    """The time limit is reached."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Runner:
     program : Program
         The program.
     check : Reader
-        What reads its answer.
+        The reader of the program's result.
     deadline : float
         When time has run out, by time.monotonic.
     """
@@ -146,7 +146,7 @@ class _Run:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                start_new_session=True,  # so that it is ended with what it started
+                start_new_session=True,  # so that its children end with it
             )
 
     def wait(self, until: float) -> int | None:

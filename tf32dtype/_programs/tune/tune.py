@@ -31,23 +31,23 @@ NOISE = 0.1
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What is asked for."""
+    """The program to tune, the check of its result, and the search's options."""
 
     program: Program
     #: the program's file; None: a module
     script: str | None
     check: Check
     tolerance: float
-    #: the tolerance is no share of the answer's greatest magnitude
+    #: the tolerance is absolute, not a share of the result's largest magnitude
     absolute: bool
     #: the plan's file
     out: str
-    #: the cheapest first; of products, or the formats of ufuncs
+    #: the precisions of products, or the formats of ufuncs; the cheapest first
     precisions: tuple[str, ...]
     jobs: int = 1
     #: seconds
     time_limit: float = float("inf")
-    #: which products obey: a plan without call sites
+    #: the products that precisions apply to, as a plan without call sites
     reach: Plan = field(default_factory=Plan)
     resumes: bool = False
     #: whether call sites of ufuncs are tuned, not those of products
@@ -56,12 +56,12 @@ class TuneOptions:
 
 @dataclass
 class Tuned:
-    """What was found."""
+    """The plan that was found, as the precision of each item."""
 
     items: Items
-    #: of each item; None: as it is
+    #: the precision of each item; None: unchanged
     precisions: list[str | None]
-    #: of the plan's answer from the reference
+    #: the distance of the plan's result from the reference
     distance: float
     #: programs that were started
     runs: int
@@ -71,7 +71,7 @@ class Tuned:
 
 @dataclass
 class _Outcome:
-    """What a plan's trial came to."""
+    """The outcome of a plan's trial."""
 
     distance: float
     digest: str
@@ -84,11 +84,11 @@ class Tuner:
     Parameters
     ----------
     options : TuneOptions
-        What is asked for.
+        The program, the check and the options.
     advance : callable
-        Called after each trial.
+        A function that is called after each trial.
     tell : callable
-        Given lines for the user.
+        A function that is called with lines for the user.
     """
 
     def __init__(
