@@ -33,7 +33,7 @@ def assert_max_ulp(
     a: ArrayLike, b: ArrayLike, maxulp: SupportsIndex = ...
 ) -> NDArray[np.uint64]: ...
 def assert_max_ulp(a: ArrayLike, b: ArrayLike, maxulp: SupportsIndex = 1) -> Any:
-    """Raise an error unless `a` and `b` are within so many ulps everywhere.
+    """Raise an error unless all elements of `a` and `b` are within `maxulp` ulps.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Names of the types that functions of this package take, for annotations.
+"""Types for annotations of arguments that this package's functions take.
 
 >>> import numpy as np, numpy.typing as npt, tf32dtype as td
 >>> def halved(
@@ -6,8 +6,8 @@
 ... ) -> npt.NDArray[td.bfloat16]:
 ...     return td.quantize(x / 2, td.bfloat16, rounding=how)
 
-Most are `typing.Literal` of all the words that there are, so that type checkers know a
-wrong one. `typing.get_args` has the words when a program runs.
+Most are a `typing.Literal` of all valid strings, so that type checkers find a wrong
+one. At run time, `typing.get_args` returns the strings.
 """
 
 from ._files.arrays import Archive

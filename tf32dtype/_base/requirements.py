@@ -1,4 +1,4 @@
-"""Checks for what the package requires, with plain errors if it is missing."""
+"""Check for packages that a function requires; raise a plain error if they are missing."""
 
 import re
 from importlib import import_module

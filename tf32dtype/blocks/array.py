@@ -182,7 +182,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
 
     @property
     def residual_elements(self) -> NDArray[Any] | None:
-        """The residuals, one per item, in this array's shape; None without residuals."""
+        """The residuals, one per item, in this array's shape; None if it has none."""
         packed = self.residuals
         if packed is None:
             return None

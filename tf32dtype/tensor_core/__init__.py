@@ -1,4 +1,4 @@
-"""What the matrix unit of a device returns, bit for bit, computed on the CPU.
+"""Compute the results of a device's matrix unit on the CPU, bit for bit.
 
 >>> import numpy as np, tf32dtype as td
 >>> a = np.full((1, 4), 0.1, np.float16)

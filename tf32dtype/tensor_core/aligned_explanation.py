@@ -24,7 +24,7 @@ Step = Group | Addition
 
 
 def header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
-    """What the model does with products."""
+    """Yield lines that describe how the model adds products."""
     yield model.name
     yield f"  MMA group    {model.depth} products (K) and the accumulator in one sum"
     floor = "" if model.floor is None else f", minimum exponent {model.floor}"

@@ -43,17 +43,17 @@ class Tiles(Protocol):
 
 
 class Blocks(Protocol):
-    """What is used of a `tf32dtype.blocks.BlockArray`."""
+    """The members of a `tf32dtype.blocks.BlockArray` that are used."""
 
     format: str
     shape: tuple[int, ...]
-    #: the axis that blocks lie along, and how many values of it are one
+    #: the axis along which values form blocks, and the values per block
     axis: int
     block_size: int
     scale_format: str
     #: float32
     tensor_scale: Any
-    #: of the array's shape, one an item; None: there are no residuals
+    #: elements and residuals in the array's shape, one per item; None: no residuals
     elements: Array
     residual_elements: Array | None
     #: codes: (*others, blocks), or (*others, blocks, 2) with residuals
@@ -94,15 +94,16 @@ class Operand(NamedTuple):
 
 
 def read(x: Any, name: str, other: str) -> Operand:
-    """Take an array of blocks apart; blocks of b lie along its axis before the last.
+    """Read the elements and scales of an array of blocks or tiles.
 
-    The columns of a's tiles, and the rows of b's, are blocks.
+    The blocks of `a` must be along its last axis, those of `b` along the axis before
+    the last. The columns of a's tiles, and the rows of b's, count as blocks.
 
     Raises
     ------
     TypeError
-        For what is no array of blocks in this machine's memory; for elements that no
-        tensor core multiplies.
+        For an argument that is not an array of blocks in CPU memory, and for elements
+        that no tensor core multiplies.
     ValueError
         For blocks along another axis.
     """
@@ -169,7 +170,7 @@ def _check_elements(x: Blocks | Tiles, name: str) -> None:
 
 
 def _levels(x: Blocks, name: str) -> Iterator[Level]:
-    """What is high; then the residual. In the axes that the array has."""
+    """Yield the elements, then the residuals if any, in the array's own axes."""
     elements, residuals = x.elements, x.residual_elements
     _check_elements(x, name)
     codes = x.scales if residuals is None else x.scales[..., 0]
@@ -208,7 +209,7 @@ def resolve(
     accumulator: DTypeLike | None,
     terms: int | None,
 ) -> Request:
-    """What arguments of `matmul` mean.
+    """Resolve the arguments of `matmul` for arrays of blocks.
 
     Raises
     ------

@@ -39,7 +39,7 @@ ZERO_TERMS: tuple[ZeroTerms, ...] = get_args(ZeroTerms)
 
 @dataclass(frozen=True)
 class BlockScaled:
-    """What one block-scaled instruction of a device computes."""
+    """The model of one block-scaled instruction of a device."""
 
     device: Board
     #: the instruction and its kind
@@ -53,13 +53,13 @@ class BlockScaled:
     block_size: int
     #: products that are added in one sum, together with the accumulator: its k
     depth: int
-    #: of these, products that are added exactly before they are one term, whose
-    #: exponent is that of the scales; 1: each is a term, with its own exponent too
+    #: products that are added exactly to form one term, whose exponent is that of the
+    #: scales; 1: each product is a term, and its own exponent is added
     group: int
-    #: bits kept below the greatest exponent
+    #: bits kept below the largest exponent
     fraction: int
     verified: Verified
-    #: least exponent that terms are aligned to
+    #: smallest exponent that terms are aligned to
     floor: int | None = None
     zero_c_exponent: int | None = None
     #: terms of zero that count with the exponent of their scales: none, those whose
@@ -67,7 +67,7 @@ class BlockScaled:
     zero_terms: ZeroTerms = "canceled"
     negative_zero: bool = False
 
-    #: of the accumulator and the result; its fraction bits; and how sums become it
+    #: format of the accumulator and the result; its fraction bits; rounding of sums
     accumulator: Accumulator = "float32"
     kept: int = 23
     rounding: str = "toward_zero"
@@ -89,7 +89,7 @@ class BlockScaled:
 
 
 class _Row(NamedTuple):
-    """Models that differ in formats and devices alone."""
+    """Models that differ only in formats and devices."""
 
     devices: tuple[Board, ...]
     kind: str
@@ -116,8 +116,8 @@ _ALL: Final = (
 )
 _POWERS = "float8_e8m0fnu"
 
-# Source: microsoft/MMA-Sim 2.1, which was held against a B200 and an RTX PRO 6000. What
-# takes a pair of formats first is the default.
+# Source: microsoft/MMA-Sim 2.1, which was verified on a B200 and an RTX PRO 6000. The
+# first row that takes a pair of formats is the default.
 _ROWS = (
     _Row(_BOTH, "mxf4", _FP4, _POWERS, 32, 64, 16, 35),
     _Row(_BOTH, "mxf4nvf4", _FP4, "ue4m3", 16, 64, 16, 35),

@@ -53,15 +53,15 @@ class Device:
     architecture: str
     #: other names that mean the same matrix unit
     aliases: tuple[Alias, ...]
-    #: in dense 10^12 operations a second, by format; from the board's data sheet;
-    #: empty for CPUs
+    #: 10^12 dense operations per second, by format, from the board's data sheet; empty
+    #: for CPUs
     peak: Mapping[str, float] = field(hash=False)
-    #: what the sheet is of
+    #: the board of the data sheet
     board: str
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
-        """Its models, those of what GEMM libraries use first."""
+        """The device's models, first those of instructions that GEMM libraries use."""
         return tuple(model for model in MODELS if model.device == self.name)
 
     @cached_property
@@ -71,7 +71,7 @@ class Device:
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
-        """Its instructions, what GEMM libraries use first."""
+        """The device's instructions, first those that GEMM libraries use."""
         return tuple(dict.fromkeys(model.instruction for model in self.models))
 
 

@@ -34,52 +34,55 @@ def explain(
     rounding: Tf32Rounding | None = None,
     promote_every: int | None = None,
 ) -> str:
-    """Tell how one element of `matmul` comes about: MMA group by MMA group.
+    """Explain how one element of `matmul` is computed, MMA group by MMA group.
 
     Parameters
     ----------
     a_row, b_col : array_like
         A row of `a` and a column of `b`: vectors of length k, of dtypes that `matmul`
-        takes. Arrays of blocks are not told.
+        takes. Arrays of blocks are not supported.
     c : number
-        What the accumulator begins with: Python's, or of the accumulator's dtype. None
-        is +0.
+        The initial value of the accumulator: a Python number, or a number of the
+        accumulator's dtype. None means +0.
     device : str, Model, or a sequence of these
-        As for `matmul`; or a row of `MODELS`, such as `identify` finds, which names an
-        instruction and an accumulator, too. For two or more devices
-        it reports where their accumulators differ.
+        As for `matmul`; or a row of `MODELS`, such as `identify` finds, which also
+        names an instruction and an accumulator. For two or more devices, the result
+        shows where their accumulators differ.
     instruction, accumulator, rounding, promote_every
         As for `matmul`.
 
     Returns
     -------
     str
-        Lines of up to 88 characters (more where k is 10000 or above): the model; for
-        each group the largest exponent and its terms, every product that is not zero,
-        the part that is kept and the part that is truncated, their exact sum, its
-        rounding, and the accumulator after it; additions between the groups; in the
-        last line the result, its bits first. If there are more than 8 groups, each is
-        one line. Of several devices: all of that for the first k after which their
-        accumulators differ; then the accumulators side by side, where those that are
-        equal are one line.
+        Lines of up to 88 characters (more if k is 10000 or above). First comes the
+        model. For each group follow the largest exponent and its terms, every product
+        that is not zero, the part that is kept and the part that is truncated, their
+        exact sum, its rounding, and the accumulator after it. If there are more than 8
+        groups, each group is one line. Additions between groups follow. The last line
+        has the result, its bits first.
+
+        With several devices, these lines describe the first k after which their
+        accumulators differ. A table of the accumulators side by side follows; equal
+        ones share a line.
 
     Raises
     ------
     TypeError, ValueError
-        As `matmul` does, for operands that are no vectors, and for a sequence of fewer
-        than two devices.
+        As `matmul` does. Also for operands that are not vectors, and for a sequence of
+        fewer than two devices.
 
     See Also
     --------
-    identify : Which models agree with given results.
+    identify : Find the models that agree with given results.
 
     Notes
     -----
-    A number such as -0x3.8p-12 is exact, in hexadecimal, as `float.fromhex` reads it.
-    In the column "exactly" the power of two is that of the product's two exponents; its
-    significand is not normalized and is below 4. What is kept counts the group's unit,
-    which lies F bits below the largest exponent. The steps come from the C that the
-    loops of `matmul` are tested against. See :doc:`/how_to/explain_differences`.
+    A number such as -0x3.8p-12 is exact and hexadecimal, as `float.fromhex` reads it.
+    In the column "exactly", the power of two has the sum of the operands' exponents.
+    The significand is not normalized and is below 4. The part that is kept is in units
+    of the group, which are F bits below the largest exponent. The steps come from the C
+    code that the loops of `matmul` are tested against. See
+    :doc:`/how_to/explain_differences`.
 
     Examples
     --------
@@ -157,7 +160,7 @@ def explain(
 
 
 def _of_model(model: Model, accumulator: Any) -> str:
-    """The accumulator of a row of MODELS, which the argument has to agree with."""
+    """Return the accumulator of a row of MODELS; the argument must agree with it."""
     if accumulator_name(accumulator, model.accumulator) != model.accumulator:
         raise ValueError(
             f"accumulator must be {model.accumulator}, the accumulator of the model"
@@ -169,7 +172,7 @@ def _of_model(model: Model, accumulator: Any) -> str:
 def _course(
     model: Model, x: NDArray[Any], y: NDArray[Any], start: Any, every: int | None
 ) -> Course:
-    """What a model does to the element."""
+    """Return the steps by which a model computes the element."""
     a, b = (v.astype(np.float64).tolist() for v in (x, y))
     found = list(steps(model, a, b, float(start), every))
     return Course.of(model, a, b, found, start, every)
@@ -258,7 +261,7 @@ def _operand(
     read: Sequence[float],
     rounding: Tf32Rounding | None,
 ) -> Iterator[str]:
-    """What became of a float32 operand."""
+    """Yield a line on how a float32 operand was rounded."""
     if given.dtype != np.float32:
         return
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Words and numbers of what `explain` says."""
+"""The words and numbers that `explain` prints."""
 
 from __future__ import annotations
 

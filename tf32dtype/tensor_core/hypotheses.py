@@ -18,31 +18,31 @@ from .splits import Begins, Bundle, Order, Split, Way
 
 Array = NDArray[Any]
 
-#: What models that compute the same may differ in. Zeros that fill up an instruction
-#: change nothing.
+#: The fields in which equal models may differ. The depth of an instruction is one of
+#: them: zeros that fill it up do not change the result.
 _NAMES = ("device", "instruction", "instruction_depth", "verified")
 _SHOWN = 12
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """How results may have come about: a model, and how a library used it."""
+    """A possible origin of results: a model, and the way a library used it."""
 
     model: Model
     #: the k of each part; one: all of k is one chain
     parts: tuple[int, ...]
-    #: k that a part takes before it is the next one's turn; None: one after the other
+    #: k that a part takes before the next part's turn; None: parts follow each other
     turn: int | None
-    #: in which the sums of parts are added: in float32, or in float64 those of float64
+    #: the order in which sums of parts are added, in float32 (or float64 if they are)
     order: Order
     #: whether no sums are added: a part's accumulators begin with the sum before
     chained: bool
-    #: where c, if it is not 0, comes in: with it begins the sum of the parts, or the
-    #: first part's accumulators; or it is added in the end
+    #: where c is added, if it is not 0: the sum of the parts begins with it, or the
+    #: first part's accumulators do, or it is added at the end
     c_begins: Begins
     #: the format of the results, if sums were rounded to another than theirs
     rounded_to: str | None
-    #: whether what is beyond that format's range became its greatest number
+    #: whether numbers above that format's range became its largest number
     saturates: bool
     #: how many of the elements that were compared are equal
     explains: int
@@ -50,7 +50,7 @@ class Hypothesis:
 
     @property
     def promote_every(self) -> int | None:
-        """What `matmul` takes to add as this does; None: it has no such keyword."""
+        """The `promote_every` of `matmul` that adds this way; None if there is none."""
         if self.model.accumulator != "float32":
             return None
         plain = self.turn is None and not self.chained and self.c_begins == "sum"
@@ -111,7 +111,7 @@ class Hypothesis:
         )
 
     def matmul(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None) -> Any:
-        """Multiply as this does: a @ b + c.
+        """Compute a @ b + c as the hypothesis says.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Hypothesis:
         Returns
         -------
         ndarray or scalar
-            Of the dtype that results had.
+            The product, of the dtype of the explained results.
         """
         dtype = find_dtype(self.rounded_to or self.model.accumulator)
         problem = Problem(a, b, c, dtype)
@@ -149,15 +149,15 @@ class Identification(Sequence[Hypothesis]):
     ) -> None:
         self._found = found
         self._ends = [*accumulate(len(entry.which) for entry in found)]
-        #: those of the others that explain most, the best first
+        #: the best of the other hypotheses, the one that explains most first
         self.nearest: tuple[Hypothesis, ...] = tuple(nearest)
-        #: how many were tried
+        #: the number of hypotheses that were tried
         self.tried = tried
-        #: whether the search ended early, since results of 8 bits told nothing apart
+        #: whether the search ended early: 8-bit results fit too many hypotheses
         self.tells_nothing: bool = not told
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of hypotheses that explain all results."""
         return self._ends[-1] if self._ends else 0
 
     @overload
@@ -205,13 +205,13 @@ def _lines(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
 
 
 def parameters(model: Model) -> tuple[Any, ...]:
-    """Models that share them compute the same."""
+    """Return the parameters of a model; models with the same ones compute the same."""
     names = (field.name for field in fields(model))
     return tuple(getattr(model, name) for name in names if name not in _NAMES)
 
 
 class Entry(NamedTuple):
-    """Hypotheses of one model that differ in the split alone."""
+    """Hypotheses of one model that differ only in the split."""
 
     model: Model
     bundle: Bundle

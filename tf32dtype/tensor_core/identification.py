@@ -22,20 +22,21 @@ from .splits import Bundle, Each, Elements, Table, Way, bundles, evaluate, ways,
 
 Array = NDArray[Any]
 
-#: How many elements ways are tried on before those that are left are on all.
+#: Numbers of elements that ways are tried on first. The ways that are left are then
+#: tried on all elements.
 _FIRST = (8, 128)
-#: Of each model, ways that explain some elements best are tried on all, too.
+#: The number of best ways per model that are tried on all elements in any case.
 _NEAR = 3
-#: Numbers in a table of sums; elements times ways after which no more are looked at.
+#: The most numbers in a table of sums; the most elements times ways to compare.
 _TABLE, _WORK = 1 << 25, 1 << 33
-#: So many hypotheses are not compared on more elements than that.
+#: If more hypotheses are left after a block of elements, no more blocks are compared.
 _MANY = 64
-#: Of results of 8 bits: if so many hypotheses give those that tell most, no more are
-#: tried.
+#: The search on 8-bit results stops if so many hypotheses give the elements on which
+#: models differ most.
 _ENOUGH = 100
-#: But so many hypotheses of a model times results are.
+#: The search does not stop if hypotheses per model times results are at most this.
 _CHEAP = 1 << 18
-#: Seconds after which a bar shows how far it is.
+#: Seconds after which a progress bar is drawn.
 _PATIENCE = 2.0
 
 
@@ -47,65 +48,72 @@ def identify(
     *,
     one_chain: bool = False,
 ) -> Identification:
-    """Find what gives the results d of a @ b + c, in all bits: models, and ways to add.
+    """Find models and ways to add that give the results d of a @ b + c, in all bits.
 
     Parameters
     ----------
     a, b : array_like
         As for `matmul`; their dtypes choose the formats. float32 is read raw, as tf32.
     c : array_like or None
-        What is added, as for `matmul`: of the dtype of accumulators or of `d`, or a
-        number; None is +0.
+        The array that is added, as for `matmul`: of the dtype of accumulators or of
+        `d`, or a number. None means +0.
     d : array_like
-        The results to explain, of the product's shape: float32, float16 or float64,
-        or what float32 sums were rounded to: bfloat16, float16, an FP8 format. Numbers
-        and lists of Python are float32, and have to be exact in it.
+        The results to explain, of the product's shape. Their dtype is that of the
+        accumulators (float32, float16 or float64), or a format that float32 sums were
+        rounded to: bfloat16, float16, an FP8 format. Python numbers and lists become
+        float32, and must be exact in it.
     one_chain : bool
-        Whether all of k is one chain, as an instruction's k follow each other. False:
-        a library may have cut k into parts too.
+        Whether all of k is one chain, in the order of the instructions' k. False: also
+        try ways in which a library may have divided k into parts.
 
     Returns
     -------
     Identification
-        A sequence of `Hypothesis`, the simplest first, then in the table's order; empty
-        if none gives all of `d`. Printed it is a table, which has those that come
-        nearest, too. Any NaN counts as the model's NaN; all else must be equal in every
-        bit, the sign of zero included.
+        A sequence of `Hypothesis`, the simplest first, then in the order of `MODELS`.
+        It is empty if no hypothesis gives all of `d`. It prints as a table that also
+        has the nearest hypotheses. Any NaN counts as the model's NaN; all other results
+        must be equal in every bit, including the sign of zero.
 
     Raises
     ------
     TypeError
         For a `d` of another dtype, and as `matmul` does.
     ValueError
-        For shapes that do not fit, a `d` of another shape than the product's, and for
+        For shapes that do not fit, for a `d` whose shape is not the product's, and for
         formats that no model multiplies into these accumulators.
 
     See Also
     --------
-    explain : How one element comes about.
+    explain : Explain how one element is computed.
 
     Notes
     -----
-    Tried are, of each model: one chain; 2 to 64 parts of k, equal, or of as many tiles
-    of 16 to 256 k as others or one more (the first ones, the last ones, or those from
-    tile i * tiles // parts on), or with one cut anywhere and others a fixed distance
-    from it (stream-k), or which take turns of 16, 32, 64, 128 or 256 k (warps that
-    share a tile); and all that `promote_every` may be up to 512. All cuts are at
-    multiples of 16 and of an instruction's k, but equal parts may end elsewhere; of k
-    above 16384 stream-k's are at multiples of 1/1024 of it. Not tried are other cuts
-    into three parts or more, and promotions within parts. Sums of parts are added in
-    float32, to nearest, in ascending or descending order or pairwise; or equal parts
-    and those that take turns are one chain in that order. c begins the sum or the first
-    part, or comes last. Narrower results are rounded to nearest in the end. See
-    :doc:`/how_to/explain_differences`.
+    For each model the search tries one chain, all values of `promote_every` up to 512,
+    and these divisions of k into 2 to 64 parts:
 
-    Many hypotheses agree on small integers, on results of few bits, or where k is
-    short: results tell more if exponents differ widely and k is long. Of results of 8
-    bits that every model gives by one chain, the search ends once a hundred hypotheses
-    give those that tell most: `Identification.tells_nothing` is True then, and float32
-    results are needed. On a terminal a bar is drawn after two seconds. Where thousands
-    explain all that was looked at, the rest of many results may not be:
-    `Hypothesis.compared` says how many were.
+    - equal parts;
+    - parts of equally many tiles of 16 to 256 k, where some parts have one tile more:
+      the first parts, the last parts, or parts that begin at tile i * tiles // parts;
+    - one cut anywhere, and the others at a fixed distance from it (stream-k);
+    - parts that take turns of 16, 32, 64, 128 or 256 k (warps that share a tile).
+
+    All cuts are at multiples of 16 and of an instruction's k, except that equal parts
+    may end elsewhere. If k is above 16384, stream-k cuts are at multiples of k / 1024.
+    The search does not try other divisions into three parts or more, nor promotions
+    within parts.
+
+    The sums of parts are added in float32, to nearest, in ascending or descending order
+    or pairwise. Equal parts and parts that take turns may also be one chain in that
+    order. `c` begins the sum or the first part, or is added last. Narrower results are
+    rounded to nearest at the end. See :doc:`/how_to/explain_differences`.
+
+    Many hypotheses agree on small integers, on results of few bits, and if k is short.
+    Use operands whose exponents differ widely, and a long k. If every model gives 8-bit
+    results by one chain, the search stops as soon as a hundred hypotheses give the
+    elements on which models differ most. `Identification.tells_nothing` is then True:
+    pass float32 results instead. On a terminal, a progress bar appears after two
+    seconds. If thousands of hypotheses explain all compared elements of many results,
+    the other elements may not be compared: `Hypothesis.compared` has their number.
 
     Examples
     --------
@@ -121,7 +129,7 @@ def identify(
     MI100 mfma float16 -> float32
     AMX tdpfp16ps float16 -> float32
 
-    What a split-k kernel returned:
+    Identify the results of a split-k kernel:
 
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.standard_normal((2, 64, 64)).astype(np.float16)
@@ -166,7 +174,7 @@ def identify(
 
 
 def _results(d: Any) -> Array:
-    """Results in this machine's byte order."""
+    """Return the results in this machine's byte order."""
     try:
         results = plain_array(d, "d")
     except ValueError as error:
@@ -197,7 +205,7 @@ def _is_result(dtype: np.dtype[Any]) -> bool:
 
 
 def _equal(product: Array, results: Array) -> Array:
-    """Where all bits are equal, but for those of NaN."""
+    """Return where all bits are equal; any two NaN count as equal."""
     bits = f"u{product.dtype.itemsize}"
     same: Array = product.view(bits) == results.view(bits)
     unlike = np.flatnonzero(~same.all(axis=0))
@@ -210,9 +218,10 @@ def _equal(product: Array, results: Array) -> Array:
 
 
 def _telling(searches: Sequence[_Search], results: Array) -> Array:
-    """Elements in the order of how much they tell: those that few models agree on.
+    """Return indices of elements, first those that distinguish the models best.
 
-    Of results that were rounded, those whose sums are near a tie tell most.
+    These are elements that few models agree on. If results were rounded, they are the
+    elements whose sums are near a tie.
     """
     some = np.arange(0, results.size, max(1, results.size >> 16))
     some = np.random.default_rng(0).permutation(some)
@@ -252,7 +261,7 @@ class _Search:
 
     def __init__(self, models: Sequence[Model], problem: Problem, d: Array) -> None:
         self.models = models
-        # Of the shortest instructions: what cuts others cuts these.
+        # The shortest instructions: a cut between longer ones is also one of these.
         self._model = min(models, key=lambda model: model.instruction_depth)
         self._problem, self._d = problem, d
         self._saturates = (False, True) if d.dtype.itemsize == 1 else (False,)
@@ -279,21 +288,20 @@ class _Search:
         return _State(bundle, tried, len(self._saturates))
 
     def _same(self, totals: Array, d: Array) -> Array:
-        """Where sums, (splits, elements), are results, for each way to round."""
+        """Return where sums, (splits, elements), equal the results, per rounding."""
         rounded = (as_results(totals, d.dtype, how) for how in self._saturates)
         return np.stack([_equal(x, d) for x in rounded], axis=-1)
 
     @property
     def tried(self) -> int:
-        """How many hypotheses there are, of all models."""
+        """The number of hypotheses of all models."""
         counts = (len(s.ways) * len(s.bundle) for s in (self._chain, *self._states))
         return sum(counts) * len(self.models)
 
     def run(self, order: Array, may_stop: bool) -> bool:
-        """Try what cuts k, first on the elements that tell most.
+        """Try all divisions of k, first on the elements that distinguish models best.
 
-        Returns False where these do not tell `_ENOUGH` hypotheses apart, if it may stop
-        then.
+        Return False if `may_stop` is true and `_ENOUGH` hypotheses give these elements.
         """
         model, problem = self._model, self._problem
         found = bundles(problem.k, model.instruction_depth)
@@ -319,7 +327,7 @@ class _Search:
         return True
 
     def _compare(self, elements: Elements, d: Array) -> None:
-        """Count the elements that each way explains which is not done with."""
+        """Count the elements that each remaining way explains."""
         there = [(state, state.which()) for state in self._states]
         pairs = [state.bundle.pairs(which) for state, which in there]
         table = Table(elements, np.concatenate(pairs))
@@ -360,10 +368,10 @@ class _Search:
         return min(BLOCK, _TABLE // max(stretches, 1), budget)
 
     def found(self) -> Iterator[Entry]:
-        """What explains all."""
+        """Yield the hypotheses that explain all results."""
         for state in (self._chain, *self._states):
             for i, way in enumerate(state.ways):
-                # Where nothing is beyond the range, it does not matter what it becomes.
+                # Saturation does not matter if all sums are within the range.
                 plain = state.alive[i, :, 0]
                 for saturates in range(len(self._saturates)):
                     alive = state.alive[i, :, saturates] & ~(saturates & plain)
@@ -372,7 +380,7 @@ class _Search:
                         yield from self._entries(state, i, way, which, bool(saturates))
 
     def nearest(self) -> Iterator[Hypothesis]:
-        """What was compared on all and explains some."""
+        """Yield hypotheses that explain some results and were compared on all."""
         for state in (self._chain, *self._states):
             chain = state is self._chain
             some = ~state.alive & (state.kept | chain) & (state.explains > 0)

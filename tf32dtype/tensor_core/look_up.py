@@ -20,15 +20,15 @@ _SERIES: tuple[tuple[str, Board], ...] = (
     (r"rtx a\d{3,4}\b|rtx 30\d\d\b|rtx 2050\b", "A100"),
     (r"quadro rtx \d{4}\b|titan rtx\b|rtx 20\d\d\b", "T4"),
 )
-#: What else they print of a board: "NVIDIA A100-SXM4-80GB", "Tesla V100-PCIE-16GB"; of
-#: parts of it (MIG, vGPU); of gfx names, the settings of memory.
+#: Other words of the names that drivers print: "NVIDIA A100-SXM4-80GB", "Tesla
+#: V100-PCIE-16GB"; parts of a board (MIG, vGPU); the memory settings in gfx names.
 _VENDOR = r"(nvidia|geforce|tesla|grid|amd|instinct|radeon) "
 _REST = (
     r"( (sxm\d?|pcie|nvl|fhhl|dgxs|3e|active|hbm\d?e?|\d+gb?|mig \S+)"
     r"| (oam|mcm|ac|mba|vf)|(?<=\d)[a-z]{0,2} \d+[abcq]"
     r"| ?/ ?mi\d+x?|:(sramecc|xnack)[+ ]?)*"
 )
-#: What else a device may be called; the advice if no name is near.
+#: The other kinds of device names; the advice if no name is near.
 _OTHER_NAMES = (
     "Other names are architectures (Hopper, sm_90, gfx942), boards (H200), names that"
     " drivers print (NVIDIA H100 80GB HBM3) and CPU cores (Zen 5, Neoverse V2). Use"
@@ -41,7 +41,10 @@ def _plain(name: str) -> str:
 
 
 def _printed(name: str) -> str:
-    """What names a board, of what nvidia-smi, rocminfo or PyTorch print."""
+    """Return the board's own name in a name that a driver prints.
+
+    The name may be printed by nvidia-smi, rocminfo or PyTorch.
+    """
     words = re.sub(r"[\s_-]+", " ", name.lower()).strip()
     words = re.sub(rf"^({_VENDOR})*", "", words)
     for pattern, board in _SERIES:
@@ -137,7 +140,7 @@ def find_device(name: object) -> Device:
 
 
 def check_instruction(instruction: object) -> None:
-    """Raise TypeError for what is no name and not None."""
+    """Raise TypeError unless the instruction is a string or None."""
     if instruction is not None and not isinstance(instruction, str):
         raise TypeError(
             f"instruction must be a string or None; got {brief(instruction)}"

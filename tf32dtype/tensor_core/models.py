@@ -1,10 +1,10 @@
-"""The instructions that are modeled: what all have, and the rows of aligned sums.
+"""The models of instructions: their common fields, and the rows of aligned sums.
 
-An instruction multiplies exactly and adds in groups of `depth` products. A group of
-NVIDIA's aligns its products and the accumulator to the greatest exponent among them,
-cuts each to `fraction` bits below it, adds what is left exactly, and rounds once. Its
-result is the accumulator of the next group. rounded.py has what rounds otherwise. See
-:doc:`/benchmarks/verification` for sources.
+An instruction multiplies exactly and adds in groups of `depth` products. On NVIDIA
+devices, a group aligns its products and the accumulator to the largest exponent among
+them. It truncates each to `fraction` bits below that exponent, adds the rest exactly,
+and rounds once. The result is the accumulator of the next group. rounded.py has the
+instructions that round otherwise. See :doc:`/benchmarks/verification` for sources.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple, cast
 from .. import _core
 from .._formats.quantize import Tf32Rounding
 
-#: The best known one with a matrix unit; of CPUs, the extension that has it.
+#: The best known board with a matrix unit; for CPUs, the instruction set extension.
 Board = Literal[
     "V100", "T4", "A100", "L40S", "H100", "B200", "RTX Blackwell",
     "MI100", "MI250X", "MI300X",
@@ -49,14 +49,14 @@ VERIFIED = {
 
 
 class Contested(NamedTuple):
-    """A point on which sources differ: what is taken here, and why."""
+    """A point on which sources differ, with the value used here and the reason."""
 
     name: str
     value: object
     alternatives: tuple[object, ...]
     reason: str
-    #: the device whose recording settles it, or a simulator that its authors held
-    #: against hardware; "" if neither does
+    #: the device whose recorded results settle it, or a simulator that its authors
+    #: verified on hardware; "" if neither exists
     settled_by: str = ""
 
 
@@ -173,7 +173,7 @@ POINTS = {
 #: Points on which sources differ, and which nothing settles yet.
 CONTESTED = {name: point for name, point in POINTS.items() if not point.settled_by}
 
-#: Of subnormal numbers.
+#: The exponents of subnormal numbers, by format.
 LEAST_EXPONENTS = {
     **{name: 1 - _core.facts(i)["bias"] for i, name in enumerate(_core.names)},
     "float16": -14,
@@ -187,7 +187,7 @@ LEAST_EXPONENTS = {
 
 @dataclass(frozen=True)
 class Model:
-    """What one instruction of a device computes of operands of two formats."""
+    """The model of one instruction of a device for operands of two formats."""
 
     device: Board
     instruction: Instruction
@@ -229,22 +229,23 @@ class Model:
 
 @dataclass(frozen=True)
 class Aligned(Model):
-    """One whose groups are aligned, cut, added exactly and rounded once."""
+    """A model whose groups are aligned, truncated, added exactly and rounded once."""
 
-    #: bits kept below the greatest exponent of a group
+    #: bits kept below the largest exponent of a group
     fraction: int
-    #: fraction bits of its result
+    #: fraction bits of a group's result
     kept: int
-    #: whether instructions are two groups of float16 and an addition: of each four k
-    #: the first two are in the first group, which starts from zero and hands its result
-    #: to the second; that one's is added to the accumulator, to nearest, ties to even
+    #: whether an instruction is two float16 groups and an addition. The first two of
+    #: each four k are in the first group, which starts from zero. Its result starts the
+    #: second group, whose result is added to the accumulator, to nearest, ties to even
     emulated: bool = False
-    #: least exponent that terms are aligned to
+    #: smallest exponent that terms are aligned to
     floor: int | None = None
     zero_c_exponent: int | None = None
     zero_products: bool = False
     negative_zero: bool = False
-    #: fraction bits that a sum is cut to before it is rounded to float16; None: all
+    #: fraction bits to which a sum is truncated before it is rounded to float16; None:
+    #: all bits are kept
     cut_first: int | None = None
 
     @property
@@ -281,7 +282,7 @@ class Aligned(Model):
 
 
 class _Row(NamedTuple):
-    """Models that differ in formats and accumulators alone."""
+    """Models that differ only in formats and accumulators."""
 
     device: Board
     instruction: Instruction

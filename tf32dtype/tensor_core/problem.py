@@ -1,4 +1,4 @@
-"""A product whose results are to be explained: what is multiplied, in one shape."""
+"""A matrix product whose results `identify` explains, with operands of one shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 
 
 class Problem:
-    """What is multiplied, in one shape: stacks of matrices."""
+    """The operands of a product, broadcast to stacks of matrices of one shape."""
 
     def __init__(self, a: Any, b: Any, c: Any, results: np.dtype[Any]) -> None:
         x, y = as_operand(a, "a"), as_operand(b, "b")
@@ -76,7 +76,7 @@ class Problem:
         return fit
 
     def c(self, model: Model) -> Array:
-        """What a model's accumulators begin with: (stack, m, n)."""
+        """Return the initial values of a model's accumulators, shape (stack, m, n)."""
         c = self._c
         dtype = np.dtype(model.accumulator)
         if getattr(c, "dtype", dtype) == self.results != dtype:
@@ -85,7 +85,7 @@ class Problem:
         return start.reshape(*self._stack, self._m, self._n)
 
     def some(self, model: Model, which: Array) -> Elements:
-        """Elements by their places in the flat result, (rows, columns) of them."""
+        """Return the elements of some indices in the flat result, (rows, columns)."""
         *stack, i, j = np.unravel_index(which, (*self._stack, self._m, self._n))
         first = *(x[:, 0] for x in stack), i[:, 0]
         a = self._a[first][:, np.newaxis]

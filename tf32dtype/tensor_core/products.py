@@ -44,7 +44,7 @@ _Double = TypeVar("_Double", bound=np.float64)
 #: of an operand, so that stacks of them broadcast
 _AXES = 32
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
-#: What integer units multiply, exactly; those of 4 bits are ml_dtypes'.
+#: Integers, which integer units multiply exactly; ml_dtypes has those of 4 bits.
 _INTEGERS = ("int8", "uint8", "int4", "uint4")
 
 
@@ -137,38 +137,39 @@ def matmul(
     Parameters
     ----------
     a, b : array_like
-        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
-        other axes broadcast; a vector of length k is a row, or a column. Their dtypes
-        choose the format: float16, float64, or `tf32`, `bfloat16` and the formats of
-        8, 6 and 4 bits of this package; float32 stands for tf32 where the device does
-        not multiply float32 numbers themselves.
-        Or both are `tf32dtype.blocks.BlockArray` or `tf32dtype.blocks.TileArray`, a
-        with its blocks along the last axis and b along the one before the last, of one
-        size: see the notes.
+        Operands of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n).
+        Their other axes broadcast. A vector of length k is a row as `a`, and a column
+        as `b`. Their dtypes choose the format: float16, float64, `tf32`, `bfloat16`, or
+        one of this package's formats of 8, 6 and 4 bits. float32 means tf32 unless the
+        device multiplies float32 numbers themselves.
+        Or both are `tf32dtype.blocks.BlockArray` or `tf32dtype.blocks.TileArray` with
+        blocks of one size: those of `a` along the last axis, those of `b` along the
+        axis before the last. See the notes.
     c : array_like, optional
-        Of the accumulator's dtype and a shape that broadcasts to the result's, or a
-        number: what the accumulators begin with. None: +0.
+        The initial values of the accumulators: an array of the accumulator's dtype that
+        broadcasts to the result's shape, or a number. None means +0.
     device : str
-        "V100", "T4", "A100", "L40S", "H100", "B200" or "RTX Blackwell" of NVIDIA,
-        "MI100", "MI250X" or "MI300X" of AMD, "AVX512_BF16", "AMX" or "Arm BF16" of
-        CPUs, or an alias of one, as `devices` has them. Case is ignored.
+        A name of a device, as `devices` has them. NVIDIA: "V100", "T4", "A100", "L40S",
+        "H100", "B200" or "RTX Blackwell". AMD: "MI100", "MI250X" or "MI300X". CPUs:
+        "AVX512_BF16", "AMX" or "Arm BF16". Aliases work, too, and case is ignored.
     instruction : str, optional
-        "mma.sync", "wgmma", "mfma" and so on, as `devices` has them. None: what the
-        device's GEMM libraries use. Block-scaled ones have a kind: "tcgen05.mxf8f6f4",
-        "mma.sync.mxf4nvf4".
+        An instruction, as `devices` has them: "mma.sync", "wgmma", "mfma" and so on.
+        None means the instruction that the device's GEMM libraries use. Block-scaled
+        instructions have a kind: "tcgen05.mxf8f6f4", "mma.sync.mxf4nvf4".
     accumulator : dtype, optional
-        float32, float16 or float64: of the accumulators and of the result. None:
-        float64 for float64 operands, else float32.
+        The dtype of the accumulators and of the result: float32, float16 or float64.
+        None means float64 for float64 operands, else float32.
     rounding : {"ties_to_even", "ties_to_away", "toward_zero"}, optional
-        How float32 operands become tf32. None: raw, as the unit reads them: it ignores
-        the low 13 bits. "ties_to_away" is what cuBLAS does.
+        How float32 operands become tf32. cuBLAS uses "ties_to_away". None passes them
+        raw: the unit ignores the low 13 bits.
     promote_every : int, optional
-        After so many k, a multiple of the instruction's depth, the accumulators are
-        added to others in float32, which began with `c`, and start from zero again;
-        128 is what DeepGEMM does for fp8. For float32 accumulators.
+        The k after which the accumulators are added to a second set of accumulators in
+        float32, and start from zero again. The second set begins with `c`. The value
+        must be a multiple of the instruction's depth. DeepGEMM uses 128 for FP8. Only
+        for float32 accumulators.
     terms : {1, 3, 4}, optional
-        Of blocks with residuals, which products are added: high times high alone; all
-        but low times low; all. None: all.
+        The number of products that are added for blocks with residuals. 1: only high
+        times high. 3: all except low times low. 4: all, which is the default.
     out : ndarray, optional
         An array of the result's shape and dtype to write into. It may overlap the
         operands.
@@ -176,43 +177,46 @@ def matmul(
     Returns
     -------
     ndarray or scalar
-        Of shape (..., m, n), without the axis that a vector lacks.
+        The result of shape (..., m, n), without the axis that a vector lacks.
 
     Raises
     ------
     TypeError
-        For operands of another dtype (of 8-bit and 4-bit integers
-        ``np.matmul(a, b, dtype=np.int32)`` is what integer units return); for `c` or
-        `out` that are not of the accumulator's.
+        For operands of another dtype, and for `c` or `out` whose dtype is not the
+        accumulator's. For 8-bit and 4-bit integers, use
+        ``np.matmul(a, b, dtype=np.int32)``: integer units return the same.
     ValueError
-        For shapes that do not fit; an unknown device; a pair of formats that is not
-        modeled on it, with a list of those that are; a keyword out of place.
+        For shapes that do not fit, and for an unknown device. For a pair of formats
+        that has no model on the device; the message lists those that have. For a
+        keyword that does not apply.
 
     See Also
     --------
-    explain : How one element comes about.
-    tf32dtype.matmul_precision : NumPy's float32 products with a device's bits.
+    explain : Explain how one element is computed.
+    tf32dtype.matmul_precision : Give NumPy's float32 products a device's bits.
 
     Notes
     -----
-    k ascends in groups of the model's depth, each of which is added exactly, cut and
-    rounded once, and chained to the next; what is missing of the last instruction is
-    filled with zeros. A GEMM library that splits k among warps adds in another order.
-    NaN results are 0x7FFFFFFF, or 0x7FFF in float16; in float64, where the bits of a
-    NaN are not modeled, 0x7FF8000000000000. Nothing is reported as overflow or
-    invalid: the unit reports nothing. See :doc:`/benchmarks/verification` for how
-    each model was verified, and for contested points.
+    k ascends in groups of the model's depth. Each group is added exactly, truncated and
+    rounded once, and its result starts the next group. The last instruction is filled
+    up with zeros. A GEMM library that splits k among warps adds in another order. NaN
+    results are 0x7FFFFFFF, in float16 0x7FFF. In float64 the bits of a NaN are not
+    modeled; they are 0x7FF8000000000000. Overflow and invalid operations are not
+    reported, since the unit does not report them. See :doc:`/benchmarks/verification`
+    for how each model was verified, and for contested points.
 
-    Blocks whose elements and scales one of the device's block-scaled instructions takes
-    are multiplied by that: the scales take part in the alignment. Those of the tensors,
-    if any, multiply the result afterwards, `c` in it: ``result * (scale_a * scale_b)``,
-    both products rounded to nearest. Other blocks of FP8, FP6 or FP4 elements are
-    multiplied as a kernel around ordinary instructions does it. For each block of k,
-    and for each term in the order high * high, high * low, low * high, low * low, the
-    sum of the block starts from zero in the tensor core; then ``acc = fma(scale_a *
-    scale_b, sum, acc)`` in float32, to nearest, the product of scales rounded first.
-    `acc` begins with `c`. The columns of a's tiles and the rows of b's are such blocks:
-    1 x 128 tiles times 128 x 128 ones on an H100 are what DeepGEMM computes.
+    If one of the device's block-scaled instructions takes the elements and scales of
+    the blocks, it multiplies them: the scales take part in the alignment. The scales of
+    the tensors, if any, multiply the result afterwards, including `c`:
+    ``result * (scale_a * scale_b)``, both products rounded to nearest.
+
+    Other blocks of FP8, FP6 or FP4 elements are multiplied as in a kernel that uses
+    ordinary instructions. For each block of k, and for each term in the order
+    high * high, high * low, low * high, low * low, the sum of the block starts from
+    zero in the tensor core. Then ``acc = fma(scale_a * scale_b, sum, acc)`` follows in
+    float32, to nearest; the product of the scales is rounded first. `acc` begins with
+    `c`. The columns of a's tiles and the rows of b's tiles are such blocks: DeepGEMM
+    multiplies 1 x 128 tiles by 128 x 128 tiles on an H100 this way.
 
     Examples
     --------
@@ -245,7 +249,7 @@ def matmul(
     result_type = np.dtype(model.accumulator)
     left, right, batch, shape = as_matrices(x, y)
     m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
-    # Chains of float64 numbers always go on with what is in the result.
+    # Chains of float64 numbers always start from the contents of the result array.
     continues = c is not None or model.accumulator == "float64"
     start = as_accumulators(c, model, shape) if continues else None
     target = _as_target(out, result_type, shape)
@@ -306,7 +310,7 @@ def resolve(
     rounding: Tf32Rounding | None,
     promote_every: int | None,
 ) -> tuple[Model, Array, Array, int]:
-    """What arguments of `matmul` mean: the model, what it multiplies, when it promotes.
+    """Resolve the arguments of `matmul`: model, operands, and k between promotions.
 
     Raises
     ------
@@ -377,7 +381,7 @@ def format_name(x: Array, device: object) -> str:
 def as_accumulators(
     c: Any, model: Model | BlockScaled, shape: tuple[int, ...]
 ) -> Array:
-    """What the accumulators of a result of the shape begin with."""
+    """Return the initial values of the accumulators for a result of the shape."""
     dtype = np.dtype(model.accumulator)
     if c is None:
         return np.zeros(shape, dtype)

@@ -21,39 +21,40 @@ from .models import (
     Verified,
 )
 
-#: What a group of products does. "fused": the exact sum of the products and the
-#: accumulator, rounded once. "stepwise": each product is rounded, and each sum of two,
-#: neighbors first. "two stages": products are cut to the unit of the greatest of them
-#: and added; that sum is aligned with the accumulator downward, and rounded downward to
-#: 31 fraction bits, then to nearest.
+#: The arithmetic of a group of products. "fused": the exact sum of the products and the
+#: accumulator is rounded once. "stepwise": each product is rounded, and each sum of two
+#: products, neighbors first. "two stages": products are truncated to the unit of the
+#: largest product and added. That sum is aligned downward with the accumulator, rounded
+#: downward to 31 fraction bits, then rounded to nearest.
 Arithmetic = Literal["fused", "stepwise", "two stages"]
-#: What subnormal operands and accumulators become: of their formats, +0; of float32,
-#: which operands become before that, a zero of their sign.
+#: The treatment of subnormal operands and accumulators. "+0": numbers that are
+#: subnormal in their format become +0. "zero of their sign": operands are converted to
+#: float32 first, and float32 subnormals become a zero of their sign.
 Flushed = Literal["kept", "+0", "zero of their sign"]
 
 
 @dataclass(frozen=True)
 class Rounded(Model):
-    """What an instruction computes that is no aligned sum rounded once."""
+    """The model of an instruction that does not add aligned terms and round once."""
 
     arithmetic: Arithmetic = "fused"
-    #: "to_odd": what is not exact gets a last bit of one; results are flushed then
+    #: "to_odd": the last bit of inexact results is 1, and results are then flushed
     rounding: Literal["ties_to_even", "to_odd"] = "ties_to_even"
-    #: sums side by side, of k, k + lanes and so on. In two stages: of a group's
-    #: products. Fused: chains that begin at `start`, whose sum is added to the
-    #: accumulator. 0: the accumulator goes through all groups
+    #: number of separate sums, each of k, k + lanes and so on. In two stages they are
+    #: sums of a group's products. Fused, they are chains that begin at `start`, and
+    #: their sum is added to the accumulator. 0: the accumulator passes all groups
     lanes: int = 0
     start: float = 0.0
-    #: whether of each two k the second one comes first
+    #: whether the second one of each two k is added first
     odd_first: bool = False
-    #: what subnormal operands and accumulators become
+    #: treatment of subnormal operands and accumulators
     flushed: Flushed = "kept"
     #: whether subnormal results become zeros of their sign; not in two stages
     flushes_results: bool = False
 
     @property
     def least_exponents(self) -> tuple[int, int]:
-        """The exponents of the least normal numbers of both operands."""
+        """The exponents of the smallest normal numbers of both operands."""
         if self.flushed == "zero of their sign":  # they become float32 numbers
             return -126, -126
         a, b = (LEAST_EXPONENTS[name] for name in (self.a, self.b))

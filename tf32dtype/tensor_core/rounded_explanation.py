@@ -40,7 +40,7 @@ _LONGEST = 16
 
 
 def header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
-    """What the model does with products."""
+    """Yield lines that describe how the model adds products."""
     yield model.name
     yield from {
         "fused": _fused_header,
@@ -185,7 +185,7 @@ def _sum(
 
 
 def _line_of(step: Sum) -> str:
-    """What it is exactly, and what the rounding made of that."""
+    """Return the exact value of a sum, and how it was rounded."""
     if step.special:
         return f"{step.result:>11.5g}  {'; '.join(step.special)}"
     what = _off(step.rounded)
@@ -235,7 +235,7 @@ def _two_stages(
 
 
 def _brought(term: Term) -> str:
-    """Of which more is subtracted than there is where it is negative."""
+    """Format one aligned term; it is rounded downward, so negative ones grow."""
     value = f"{term.exact.value:.5g}"
     return row(term.name.split()[0], "", "", value, *_cells(term)[1:])
 

@@ -17,7 +17,7 @@ _WITH_NUMBERS = 2
 
 
 class Course(NamedTuple):
-    """What one model does."""
+    """The steps by which one model computes an element."""
 
     model: Model
     name: str
@@ -38,7 +38,7 @@ class Course(NamedTuple):
         start: Any,
         promote_every: int | None,
     ) -> Course:
-        """Take note of the accumulator wherever all k before are in it."""
+        """Record the accumulator at each k where it includes all k before."""
         whole = not isinstance(model, Aligned) or model.emulated
         turn = promote_every or (model.instruction_depth if whole else model.depth)
         after = {0: start}
@@ -49,22 +49,23 @@ class Course(NamedTuple):
         return cls(model, f"{model.device} {model.instruction}", a, b, steps, after)
 
     def between(self, first: int, last: int) -> list[Any]:
-        """The steps of some k."""
+        """Return the steps of the k from `first` up to `last`."""
         return [s for s in self.steps if s.ks and first <= min(s.ks) < last]
 
 
 class Block(NamedTuple):
-    """k after which all accumulators are known, since the last such."""
+    """A range of k at whose end the accumulators of all models are known."""
 
     first: int
     last: int
     accumulators: tuple[Any, ...]
-    #: the largest distance of two, in numbers of the dtype; None: NaN and others
+    #: the largest distance of two accumulators, in numbers of the dtype; None: if some
+    #: are NaN
     ulps: int | None
 
 
 def blocks(courses: Sequence[Course]) -> list[Block]:
-    """The stretches of k that end a step of all."""
+    """Return the ranges of k that end with a step of every model."""
     common = sorted(set.intersection(*(set(course.after) for course in courses)))
     found = []
     for first, last in pairwise(common):
@@ -74,12 +75,15 @@ def blocks(courses: Sequence[Course]) -> list[Block]:
 
 
 def parting(found: Sequence[Block]) -> Block | None:
-    """The first block after which the accumulators are not all equal."""
+    """Return the first block after which the accumulators are not all equal."""
     return next((block for block in found if block.ulps != 0), None)
 
 
 def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
-    """A line a block; stretches of equal ones, and of very many, are one."""
+    """Yield one line per block; runs of equal blocks share a line.
+
+    If there are very many blocks, several share a line, too.
+    """
     size = np.dtype(courses[0].model.accumulator).itemsize
     numbers = len(courses) <= _WITH_NUMBERS and size < 8
     names = [

@@ -1,4 +1,4 @@
-"""How a library may cut k into parts, and add their sums: all ways that are tried."""
+"""All ways that `identify` tries: libraries divide k into parts and add their sums."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-#: A product a @ b that the accumulators c begin: of one model.
+#: A function of one model that returns a @ b with accumulators that begin with c.
 Product = Callable[[Array, Array, Array], Array]
 
 Order = Literal["ascending", "descending", "pairwise"]
-#: Which of some parts have a tile more than others: in "spread", part i begins with
-#: tile i * tiles // parts.
+#: The parts that have one tile more than others. With "spread", part i begins with tile
+#: i * tiles // parts.
 More = Literal["first", "last", "spread"]
-#: Where c comes in: the additions of parts begin with it; the accumulators of the first
-#: part do; it is added last.
+#: Where c is added. "sum": the sum of the parts begins with it. "first part": the
+#: accumulators of the first part begin with it. "end": it is added last.
 Begins = Literal["sum", "first part", "end"]
 
-#: Parts, but of promotions, which may be more.
+#: The most parts; promotions may make more.
 MOST_PARTS = 64
-#: Tiles are multiples of the least one, or of an instruction's k where that is more.
+#: Tiles are multiples of the smallest tile, or of an instruction's k if that is larger.
 LEAST_TILE, LARGEST_TILE = 16, 256
-#: The longest promotion that makes more parts than the most.
+#: The longest promotion that may make more parts than MOST_PARTS.
 LONGEST_PROMOTION = 512
-#: Of longer k, cuts that are anywhere are at multiples of more than the least tile.
+#: The most tiles for cuts at any multiple; a longer k has larger tiles.
 MOST_TILES = 1024
 _PIECE = 1 << 22  # numbers that are added at once
 
@@ -38,14 +38,14 @@ _PIECE = 1 << 22  # numbers that are added at once
 
 
 class Split(NamedTuple):
-    """Parts of k: stretches that follow each other, or take turns."""
+    """The parts of k: ranges that follow each other, or parts that take turns."""
 
     lengths: tuple[int, ...]
     #: k that a part takes before it is the next one's turn
     turn: int | None = None
 
     def indices(self) -> list[NDArray[np.intp]]:
-        """The k of each part."""
+        """Return the k of each part."""
         k = sum(self.lengths)
         if self.turn is None:
             return np.split(np.arange(k), np.cumsum(self.lengths)[:-1])
@@ -56,7 +56,7 @@ class Split(NamedTuple):
 
 
 def equal(k: int, length: int) -> Split:
-    """Parts of one length; the last may be shorter."""
+    """Return parts of one length; the last part may be shorter."""
     return Split((length,) * ((k - 1) // length) + ((k - 1) % length + 1,))
 
 
@@ -446,9 +446,9 @@ def _balanced(k: int, unit: int, seen: set[tuple[int, ...]]) -> list[Bundle]:
 
 
 def _anywhere(k: int, unit: int, seen: set[tuple[int, ...]]) -> list[Bundle]:
-    """Parts of one length, but for the first, which is shorter, and the last.
+    """Return the splits of stream-k: parts of one length, except the first and last.
 
-    Of two parts that is any cut. So stream-k cuts a tile of the result.
+    The first part is shorter. With two parts, the cut may be at any multiple of a tile.
     """
     unit *= max(1, -(-k // (unit * MOST_TILES)))
     splits = []
