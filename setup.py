@@ -187,7 +187,7 @@ def stop(message: str) -> SystemExit:
 
 
 def all_sets_are_wanted() -> bool:
-    """Whether to build every instruction set that the compiler has."""
+    """Return whether to build every instruction set that the compiler has."""
     wanted = os.environ.get("TF32DTYPE_ISAS", "")
     if wanted not in ("", "native", "all"):
         raise stop(f"TF32DTYPE_ISAS must be 'native' or 'all'; got {wanted!r}.")
@@ -201,7 +201,7 @@ def cpu_count() -> int:
 
 
 def sources_in(folder: str, *, kernels: bool) -> list[Path]:
-    """The C files of a folder: its kernels, or all others but CUDA's and preload's."""
+    """Return the kernels of a folder, or its other C files except CUDA and preload."""
     return sorted(
         path
         for path in Path(folder).rglob("*.c")
@@ -452,7 +452,7 @@ class BuildExt(build_ext):
         return [BASELINE, best._replace(plain=best.identifier)]
 
     def sets_of_this_machine(self) -> list[str]:
-        """The identifiers of its instruction sets."""
+        """Return the identifiers of its instruction sets."""
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder, "sets.c"), Path(folder, "sets")
             source.write_text(SETS_OF_THIS_MACHINE)
@@ -659,7 +659,7 @@ class BuildPy(build_py):
 
 
 def extensions() -> list[Extension]:
-    """One a Cython file; the names of the sources also go into the sdist."""
+    """Return an extension per Cython file; its sources also go into the sdist."""
     found = []
     for source in sorted((ROOT / "tf32dtype" / "_core").glob("*.pyx")):
         path = source.relative_to(ROOT)

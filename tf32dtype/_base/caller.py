@@ -93,7 +93,7 @@ def report(give: Callable[[int, bytes], None], flags: int, where: str) -> None:
 
 
 def cast(array: Any, dtype: Any) -> Any:
-    """The array in a dtype, itself if it has that."""
+    """Convert an array to a dtype; return the array itself if it has the dtype."""
     if array.dtype == dtype:
         return array
     with errors_at_caller("cast"):

@@ -78,7 +78,7 @@ def source(name: str) -> str:
 
 @cache
 def sources(name: str) -> dict[str, str]:
-    """The text of a file, and of all that it includes, by their names."""
+    """Return the texts of a file and of all files that it includes, by name."""
     found = {name: source(name)}
     for included in re.findall(r'^#include ["<]([^">]+)[">]', found[name], re.M):
         found |= sources(included)
@@ -93,7 +93,7 @@ def _nvrtc() -> Any:
 
 
 def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
-    """The machine code of a kernel file, by NVRTC.
+    """Return the machine code of a kernel file, by NVRTC.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def compile_cuda(name: str, options: tuple[str, ...], arch: str) -> bytes:
 def compile_and_log(
     name: str, options: tuple[str, ...], arch: str
 ) -> tuple[bytes, str]:
-    """The same, and what the compiler and the assembler remarked."""
+    """Compile like `compile_cuda`; return also the log of compiler and assembler."""
     nvrtc = _nvrtc()
     try:
         version = ".".join(map(str, nvrtc.getVersion()))
@@ -156,7 +156,7 @@ def compile_and_log(
 
 @cache
 def disassemblers() -> tuple[str, ...]:
-    """Paths of nvdisasm: of NVIDIA's wheel, then of a toolkit."""
+    """Return the paths of nvdisasm: of NVIDIA's wheel, then of a toolkit."""
     try:
         roots = list(importlib.import_module("nvidia").__path__)
     except ImportError:

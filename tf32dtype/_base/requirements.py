@@ -1,4 +1,4 @@
-"""Check for packages that a function requires; raise a plain error if they are missing."""
+"""Check for packages that a function requires; raise an error if one is missing."""
 
 import re
 from importlib import import_module
@@ -24,12 +24,12 @@ EXTRAS = {
 
 
 def install(extra: str) -> str:
-    """The command that installs what an extra names."""
+    """Return the command that installs what an extra names."""
     return f"pip install {' '.join(repr(package) for package in EXTRAS[extra])}"
 
 
 def need(user: str, extra: str, module: str) -> ModuleType:
-    """A module of another library, imported.
+    """Return a module of another library, imported.
 
     Parameters
     ----------

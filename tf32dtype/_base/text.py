@@ -164,7 +164,7 @@ def _rich_text(text: str) -> "Text | str":
 
 
 def say(line: str) -> None:
-    """Print a line, in its colors where it is drawn."""
+    """Print a line, in its colors if rich can draw on the output."""
     if isinstance(line, Painted) and draws():
         _console(None).print(_rich_text(line), soft_wrap=True)
     else:
@@ -178,7 +178,7 @@ def line_width() -> int:
 
 
 def draws(stream: TextIO | None = None) -> bool:
-    """Whether a stream, or standard output, is a terminal that rich can draw on."""
+    """Return whether rich can draw on a stream, by default on standard output."""
     return _is_terminal(stream) and _has_rich()
 
 
@@ -213,7 +213,7 @@ def progress(
     stream: TextIO | None = None,
     after: float = 0,
 ) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, with the time that is left; yields what advances it.
+    """Show a progress bar on a terminal, and yield a function that advances it.
 
     It is drawn once `after` seconds have passed.
     """
@@ -270,7 +270,7 @@ def print_json(report: Any) -> None:
 
 
 def strict_json(report: Any) -> str:
-    """A report for programs.
+    """Return a report for programs.
 
     Strict JSON has no infinity and no NaN: they are the strings "inf", "-inf" and
     "nan", which `float` of Python reads.
@@ -289,17 +289,17 @@ def _strict(value: Any) -> Any:
 
 
 def number(x: float, digits: int = 3) -> str:
-    """A measured value, to a few digits."""
+    """Return a measured value, to a few digits."""
     return f"{x:.{digits}g}"
 
 
 def decibels(x: float) -> str:
-    """A signal-to-noise ratio in dB; "exact" if there is no noise."""
+    """Return a signal-to-noise ratio in dB; "exact" if there is no noise."""
     return "exact" if x == math.inf else f"{x:.1f}"
 
 
 def power_of_two(x: float) -> str:
-    """A fact as "2^-10" where it is a power of two, else in decimals."""
+    """Return a fact as "2^-10" if it is a power of two, else in decimals."""
     mantissa, exponent = math.frexp(x)
     return f"2^{exponent - 1}" if mantissa == 0.5 else number(x, 6)
 
@@ -310,7 +310,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes, in the unit that leaves at most four digits."""
+    """Return a number of bytes, in the unit that leaves at most four digits."""
     units = ("B", "KiB", "MiB", "GiB", "TiB")
     step = min(max(count.bit_length() - 1, 0) // 10, len(units) - 1)
     return f"{count / 1024**step:.4g} {units[step]}"
@@ -340,7 +340,7 @@ def bars(counts: Sequence[int]) -> str:
 
 
 def _encodes(text: str) -> bool:
-    """Whether standard output has these letters."""
+    """Return whether the encoding of standard output has these letters."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):

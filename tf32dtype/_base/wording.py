@@ -45,7 +45,7 @@ _short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = _MOST
 
 
 def brief(value: Any) -> str:
-    """A value in an error: its repr, or what it is where that would be long.
+    """Return a value for an error: its repr, or its kind if the repr is long.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def warn_of_raw_bytes(array: Any, name: str) -> None:
-    """Tell who reads items without a type what they may be.
+    """Warn a reader of raw items without a dtype, and name the likely dtype.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from .precision_options import add_precision, settings_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype blas`."""
+    """Add the arguments of `tf32dtype blas`."""
     group = parser.add_argument_group("Program")
     group.add_argument(
         "program", metavar="PROGRAM", nargs="?", help="start this program"

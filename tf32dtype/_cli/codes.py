@@ -27,14 +27,14 @@ _LONGEST_FIELD = 23  # bits of it that a table shows: a float32's mantissa
 
 
 def read(text: str, form: Facts) -> Number:
-    """The exact value of a number, or of a code of the format."""
+    """Return the exact value of a number, or of a code of the format."""
     return (
         exact_value(form.from_code(code(text, form))) if is_code(text) else parse(text)
     )
 
 
 def code(text: str, form: Facts) -> int:
-    """A code that was typed.
+    """Read a code that the user typed.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def code(text: str, form: Facts) -> int:
 
 
 def round_to(form: Facts, exact: Number) -> np.floating[Any]:
-    """The number of a format nearest to an exact value, NaN and Inf included."""
+    """Return the number of a format nearest to an exact value, NaN and Inf included."""
     if isinstance(exact, Fraction):
         return form.round(exact)
     with np.errstate(all="ignore"):
@@ -193,7 +193,7 @@ def kind(form: Facts, value: np.floating[Any]) -> str:
 
 
 def painted(record: dict[str, Any], gap: str = " ") -> Painted:
-    """The fields of a code, each in its color."""
+    """Return the fields of a code, each in its color."""
     pieces: list[tuple[str, str]] = []
     for name, style in FIELDS.items():
         digits = record[name]

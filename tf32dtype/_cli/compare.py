@@ -90,7 +90,7 @@ Array = NDArray[Any]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype compare`."""
+    """Add the arguments of `tf32dtype compare`."""
     files = parser.add_argument_group("Input")
     files.add_argument(
         "a",
@@ -164,7 +164,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _is_diff(arguments: Namespace) -> bool:
-    """Whether two checkpoints are given, and no option of a product."""
+    """Return whether two checkpoints are given, and no option of a product."""
     options = ("formats", "precision", "device", "scale", "target_db")
     asks_for_product = any(getattr(arguments, x) not in (None, False) for x in options)
     return (
@@ -265,7 +265,7 @@ def _words(names: str | None) -> list[str]:
 
 
 def _names(names: str | None) -> tuple[list[str], list[str]]:
-    """Names of formats, and of block formats."""
+    """Return names of formats, and of block formats."""
     words = _words(names)
     if names is not None and not words:
         raise UserError("--formats must name at least one format; got an empty list")
@@ -281,7 +281,7 @@ def _names(names: str | None) -> tuple[list[str], list[str]]:
 
 
 def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
-    """Names of formats; precisions and block formats, of either option."""
+    """Return names of formats; precisions and block formats, of either option."""
     named, in_blocks = _names(arguments.formats)
     wanted = [*in_blocks, *_words(arguments.precision)]
     if arguments.precision is not None and not _words(arguments.precision):
@@ -292,7 +292,7 @@ def _named(arguments: Namespace) -> tuple[list[str], list[Way]]:
 
 
 def _facts(named: Sequence[str], given: str | None) -> list[Facts]:
-    """The formats that are named; all signed ones where no option names any."""
+    """Return the formats that are named; all signed ones where no option names any."""
     if given is None:
         return select(None, [*signed(), *NUMPY_NAMES[:2]])
     return select(",".join(named), ()) if named else []

@@ -54,7 +54,7 @@ class Subject(Protocol):
         """In float32."""
 
     def exact(self, x: Any) -> Array | None:
-        """An operand in float64; None: it stands for more than is multiplied."""
+        """Return an operand in float64; None: it stands for more than is multiplied."""
 
 
 class Plain(NamedTuple):
@@ -137,7 +137,7 @@ class Named(NamedTuple):
 
 
 def formats(units: Sequence[Unit]) -> list[str]:
-    """All formats that one of them has."""
+    """Return all formats that one of them has."""
     return [name for name in known() if any(name in unit.formats for unit in units)]
 
 
@@ -184,7 +184,7 @@ class Result(Distance):
             self.exact_error_squares += squares(errors(exact, truth))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             **self.unit.record(),
             "format": self.format,
@@ -207,7 +207,7 @@ class Pair:
     found: Differences = field(default_factory=lambda: Differences(facts(ACCUMULATOR)))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "format": self.format,
             "first": self.first.record(),
@@ -280,7 +280,7 @@ def _rounded(x: Array, form: Facts, scale: float) -> Array:
 def tables(
     results: Sequence[Result], pairs: Sequence[Pair], *, scaled: bool
 ) -> list[Table]:
-    """The results, and the pairs if there are any."""
+    """Return the results, and the pairs if there are any."""
     found = [
         Table(
             f"Error of A @ B ({ACCUMULATOR}) on tensor cores, relative to float64"

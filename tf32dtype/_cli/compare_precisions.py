@@ -40,7 +40,7 @@ class Result(Distance):
         self.not_finite += int(np.count_nonzero(~np.isfinite(product)))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "precision": self.name,
             "snr_db": self.snr,
@@ -85,7 +85,7 @@ def compare(
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results as text."""
+    """Return the results as text."""
     header = "precision", "SNR dB", "max rel. error", "Inf, NaN", "matmuls", "bytes"
     return Table(
         "Error of A @ B (float32) in each precision, relative to float64",

@@ -72,7 +72,7 @@ class Loss(Distance):
         return snr_db(self.sum_error_squares, self.truth_squares)
 
     def round(self, name: str, x: Array) -> Array:
-        """Numbers of `a`, `b` or `result` in the format, with their scale."""
+        """Return numbers of `a`, `b` or `result` in the format, with their scale."""
         scale = getattr(self.scales, name)
         return (x if scale == 1 else x.astype(np.float64) * scale).astype(
             self.form.dtype
@@ -95,7 +95,7 @@ class Loss(Distance):
         self.sum_error_squares += squares(errors(sums, truth))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "format": self.form.name,
             "scales": asdict(self.scales),

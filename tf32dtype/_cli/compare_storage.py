@@ -46,7 +46,7 @@ class Stored(Distance):
         self.largest = max(self.largest, float(error.max()))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "format": self.name,
             "bits_per_value": self.bits,
@@ -121,7 +121,7 @@ def _in_blocks(x: Array, name: str) -> Stored:
 
 
 def table(results: Sequence[Stored], *, scaled: bool) -> Table:
-    """The results as text."""
+    """Return the results as text."""
     header = ["format", "bits", "SNR dB", "max rel. error", "max error"]
     return Table(
         "Error of storing the array in each format" + ", scaled below 16 bits" * scaled,

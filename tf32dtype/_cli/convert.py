@@ -76,7 +76,7 @@ from .operands import opened
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype convert`."""
+    """Add the arguments of `tf32dtype convert`."""
     files = parser.add_argument_group("Input")
     files.add_argument(
         "source",

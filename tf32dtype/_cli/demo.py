@@ -196,7 +196,7 @@ def run(arguments: Namespace) -> None:
 
 
 def forms() -> list[Form]:
-    """All formats; those below 16 bits as they are and scaled."""
+    """Return all formats; those below 16 bits as they are and scaled."""
     plain = [facts(name) for name in ("float32", "float16", *signed())]
     return [
         *(
@@ -209,7 +209,7 @@ def forms() -> list[Form]:
 
 
 def load_digits() -> Digits:
-    """The images, shuffled, in float64."""
+    """Return the images, shuffled, in float64."""
     with np.load(Path(__file__).with_name("digits.npz")) as file:
         inked, shades, digits = file["inked"], file["shades"], file["digits"]
     inked = np.unpackbits(inked).astype(np.bool)
@@ -254,7 +254,7 @@ def train(digits: Digits) -> Network:
 
 
 def _outputs(network: Network, x: Array) -> tuple[Array, Array]:
-    """The results of both layers in float64."""
+    """Return the results of both layers in float64."""
     hidden = np.maximum(x @ network.w1 + network.b1, 0)
     return hidden, hidden @ network.w2 + network.b2
 
@@ -270,7 +270,7 @@ def _gradient(network: Network, x: Array, labels: Array) -> Network:
 
 
 def prepare(network: Network, images: Array, form: Form) -> list[Scaled]:
-    """The images and the network's parameters in a format."""
+    """Return the images and the network's parameters in a format."""
     return [form.round(images), *(form.round(tensor, 0) for tensor in network)]
 
 
@@ -337,12 +337,12 @@ def measure(
 
 
 def _classes(outputs: Array) -> Array:
-    """The digit whose output is the largest, for each image; -1 if one is NaN."""
+    """Return the digit with the largest output for each image; -1 if one is NaN."""
     return np.where(np.isnan(outputs).any(axis=1), -1, np.argmax(outputs, axis=1))
 
 
 def _products() -> dict[str, float]:
-    """One product of float16 vectors on the tensor cores of two GPUs."""
+    """Return one product of float16 vectors on the tensor cores of two GPUs."""
     p = np.array([[1, 2**-12, -1]], np.float16)
     q = np.array([[1], [2**-13], [1]], np.float16)
     return {
@@ -352,7 +352,7 @@ def _products() -> dict[str, float]:
 
 
 def _losses(network: Network, images: Array) -> dict[str, float]:
-    """The SNR of the first layer's product, as `tf32dtype report --exact` has it."""
+    """Return the SNR of the first layer's product, as `report --exact` measures it."""
     a, b = images.astype(np.float32), network.w1.astype(np.float32)
     ways = select(["bf16", "fp8_e4m3"])
     return {x.name: x.snr for x in compare(a, b, ways, lambda: None)}
@@ -362,7 +362,7 @@ def _losses(network: Network, images: Array) -> dict[str, float]:
 
 
 def _drawn(pixels: Array) -> str:
-    """An image, two letters a pixel."""
+    """Return an image as text, with two letters per pixel."""
     shades = " .:-=+*#@"  # of 0, 2, ..., 16
     rows = pixels.reshape(8, 8).astype(int) // 2
     lines = ["".join(2 * shades[shade] for shade in row).rstrip() for row in rows]

@@ -78,7 +78,7 @@ _HEADER = (
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype diff`."""
+    """Add the arguments of `tf32dtype diff`."""
     files = parser.add_argument_group("Input")
     files.add_argument("a", metavar="A", help="read a file, a folder, or FILE:NAME")
     files.add_argument("b", metavar="B", help="compare with this file, or FILE:NAME")

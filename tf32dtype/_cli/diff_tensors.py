@@ -84,7 +84,7 @@ class Row:
         return RESULTS.index(self.result), snr, -ulps, self.name
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         form = self.found and self.found.form
         return {
             "name": self.name,
@@ -117,7 +117,7 @@ class Report:
         return not all(row.is_good for row in self.rows)
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "files": [*self.files],
             "limits": self.limits._asdict(),

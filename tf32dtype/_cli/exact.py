@@ -71,20 +71,20 @@ def parse(text: str) -> Number:
 
 
 def exact_value(value: np.floating[Any] | float) -> Number:
-    """A number of a format, exactly."""
+    """Return a number of a format, exactly."""
     as_float = float(value)  # exact: every format here is part of float64
     return Fraction(as_float) if math.isfinite(as_float) else as_float
 
 
 def finite(x: Number) -> Fraction | None:
-    """A number as a fraction, -0 as 0; None for NaN and the infinities."""
+    """Return a number as a fraction, -0 as 0; None for NaN and the infinities."""
     if isinstance(x, Fraction):
         return x
     return Fraction(x) if math.isfinite(x) else None
 
 
 def to_float(x: Number) -> float:
-    """The nearest float64; what is beyond its range is infinite."""
+    """Return the nearest float64; what is beyond its range is infinite."""
     try:
         return float(x)
     except OverflowError:
@@ -118,7 +118,7 @@ def integer_times_power(exact: Number) -> str | None:
 
 
 def decimal_digits(exact: Number) -> str | None:
-    """All decimals of a binary fraction; None if they are very many."""
+    """Return all decimals of a binary fraction; None if they are very many."""
     if not isinstance(exact, Fraction):
         return None
     places = exact.denominator.bit_length() - 1

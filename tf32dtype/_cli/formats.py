@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> None:
 
 
 def table(all_facts: list[Facts]) -> Table:
-    """The facts as text."""
+    """Return the facts as text."""
     header = ["format", "bits", "s-e-m", "bias", "max", "min normal", "smallest", "eps"]
     return Table(
         "Formats (s-e-m: bits of sign, exponent and mantissa; [1,2): spacing there)",

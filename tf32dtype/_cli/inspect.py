@@ -83,7 +83,7 @@ _FORMAT = "tf32"  # that is drawn where none is named
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype inspect`."""
+    """Add the arguments of `tf32dtype inspect`."""
     given = parser.add_argument_group("Input")
     given.add_argument(
         "what",
@@ -214,7 +214,7 @@ def _only_one(typed: list[str]) -> None:
 
 
 def _file_of(text: str) -> str:
-    """The path of a file, of `FILE` or `FILE:NAME`; empty for a number."""
+    """Return the path of a file, of `FILE` or `FILE:NAME`; empty for a number."""
     path = text if is_code(text.strip()) else parted(text)[0]
     if not os.path.exists(path) or is_code(path.strip()):
         return ""
@@ -245,7 +245,7 @@ def _run_file(arguments: Namespace, path: str) -> None:
 
 
 def _one(form: Facts, typed: str, with_errors: bool) -> inspect_all.Report:
-    """A number in a format, and its error in every format."""
+    """Return a number in a format, and its error in every format."""
     exact = codes.read(typed, form)
     code = codes.code(typed, form) if is_code(typed) else None
     report = {

@@ -16,7 +16,7 @@ Report = tuple[dict[str, Any], Callable[[], None]]
 
 
 def report(forms: list[Facts], typed: str) -> Report:
-    """A number in every format, and number lines around it in some of them."""
+    """Return a number in every format, and number lines around it in some of them."""
     if is_code(typed) and len(forms) > 1:
         raise UserError(
             f"{typed} is a code and not a number; use --format with one of"
@@ -38,7 +38,7 @@ def report(forms: list[Facts], typed: str) -> Report:
 
 
 def several(form: Facts, typed: list[str]) -> Report:
-    """Numbers in a format, a row each."""
+    """Return numbers in a format, one row per number."""
     records = []
     for word in typed:
         exact = read(word, form)
@@ -65,7 +65,7 @@ def code_report(typed: str) -> Report:
 
 
 def measure(x: float | None) -> str:
-    """An error in a table."""
+    """Return an error in a table."""
     return "-" if x is None else number(x)
 
 

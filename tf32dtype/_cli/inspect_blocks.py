@@ -40,7 +40,7 @@ class _Numbers:
 
 
 def reports(names: list[str], typed: list[str], arguments: Namespace) -> list[Report]:
-    """The block in each of some formats.
+    """Return the block in each of some formats.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _quantized(
 
 
 def _scale(block: blocks.BlockArray, numbers: _Numbers) -> dict[str, Any]:
-    """The scale of the block, and what it costs."""
+    """Return the scale of the block, and what it costs."""
     code, *lower = map(int, block.scales.reshape(-1))
     errors = [
         to_float(loss)
@@ -214,13 +214,13 @@ def _outcome(
 
 
 def _loss(value: Any, exact: Number) -> Fraction | None:
-    """The error of a value; None where there is no finite one."""
+    """Return the error of a value; None where there is no finite one."""
     typed, rounded = finite(exact), finite(exact_value(value))
     return None if typed is None or rounded is None else rounded - typed
 
 
 def _coded(element: Element, value: Any) -> dict[str, Any]:
-    """The code of an element and its fields; of an integer the sign and the rest."""
+    """Return the code of an element and its fields; for integers sign and magnitude."""
     if not element.is_integer:
         return codes.coded(facts(element.name), value)
     code = int(value) & ((1 << element.width) - 1)

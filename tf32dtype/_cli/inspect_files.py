@@ -30,7 +30,7 @@ class _Row:
     error: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "format": self.label,
             "shape": [*self.shape],

@@ -57,7 +57,7 @@ def whole(form: Facts, values: Sequence[float]) -> list[str]:
 
 
 def around(form: Facts, exact: Number) -> list[str]:
-    """A number on a line of those of a format that are near it; none for NaN.
+    """Return a number on a line of those of a format that are near it; none for NaN.
 
     Where it is beyond the last number, the line ends in an arrow to it.
     """
@@ -104,7 +104,7 @@ def spacing_here(form: Facts, exact: Number) -> str:
 
 
 def _near(form: Facts, x: Fraction) -> list[Fraction]:
-    """Numbers of a format on each side of one, in order."""
+    """Return numbers of a format on each side of one, in order."""
     clipped = min(max(x, Fraction(form.min)), Fraction(form.max))
     start = form.round(clipped)
     found: list[np.floating[Any]] = [start]

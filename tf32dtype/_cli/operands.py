@@ -34,7 +34,7 @@ def opened(path: str) -> Iterator[TensorFile]:
 
 
 def read(text: str) -> Array:
-    """The array that `FILE` or `FILE:NAME` names.
+    """Return the array that `FILE` or `FILE:NAME` names.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def are_checkpoints(first: str, second: str) -> bool:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """A path and a name, which may have colons too: the longest path that is there."""
+    """Split a word at a colon into the longest path that exists, and a name."""
     if os.path.exists(text) or ":" not in text:
         return text, ""
     path = text
@@ -100,13 +100,13 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def _near(path: str) -> str:
-    """The file that was perhaps meant."""
+    """Return the file that was perhaps meant."""
     near = [path + end for end in (".npy", ".npz") if os.path.exists(path + end)]
     return f"; use {' or '.join(near)}" if near else ""
 
 
 def choose(file: TensorFile, path: str, name: str) -> Tensor:
-    """The tensor of this name; without one, the only one that the file has.
+    """Return the tensor of this name; without one, the only one that the file has.
 
     Raises
     ------

@@ -37,7 +37,7 @@ from .._programs.streams import complain, flush_own, is_open, keep, say, tell
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype report`."""
+    """Add the arguments of `tf32dtype report`."""
     add_program(parser)
     shorts = ", ".join(row.short for row in PRECISIONS)
     group = parser.add_argument_group("Precision")

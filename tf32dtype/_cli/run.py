@@ -44,7 +44,7 @@ from .precision_options import add_precision, settings_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype run`."""
+    """Add the arguments of `tf32dtype run`."""
     add_program(parser)
     group, scope = add_precision(parser)
     group.add_argument(

@@ -40,7 +40,7 @@ _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype sizes`."""
+    """Add the arguments of `tf32dtype sizes`."""
     given = parser.add_argument_group("Input")
     given.add_argument(
         "count",
@@ -95,7 +95,7 @@ class Size:
         return self.bytes / 2**30
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "format": self.name,
             "block_size": self.block,
@@ -133,7 +133,7 @@ def _count(text: str) -> int:
 
 
 def checked_block_size(text: str | None) -> BlockSize | None:
-    """The size that an option names; None: the format's own."""
+    """Return the size that an option names; None: the format's own."""
     if text is None:
         return None
     for size in BLOCK_SIZES:

@@ -49,7 +49,7 @@ NOT_FINAL = 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype tune`."""
+    """Add the arguments of `tf32dtype tune`."""
     add_program(parser)
     _add_options(parser)
     parser.set_defaults(parser=parser)

@@ -57,7 +57,7 @@ _WIDE = 16  # columns of a grid
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Arguments of `tf32dtype values`."""
+    """Add the arguments of `tf32dtype values`."""
     given = parser.add_argument_group("Input")
     given.add_argument(
         "formats",
@@ -100,7 +100,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _of_numbers(name: str) -> Facts:
-    """The format of this name, or that of a block format's elements."""
+    """Return the format of this name, or that of a block format's elements."""
     if name not in block_formats:
         return facts(name)
     element = elements[block_formats[name].element]
@@ -115,7 +115,7 @@ def _of_numbers(name: str) -> Facts:
 
 
 def record(form: Facts, order: str = "code") -> dict[str, Any]:
-    """All that is printed of a format, for JSON."""
+    """Return all that is printed of a format, for JSON."""
     zeros = form.has_zero + form.has_negative_zero
     infinities = form.has_infinity * (1 + form.signed)
     above = _subnormals(form) + sum(each["numbers"] for each in binades(form))

@@ -1,4 +1,4 @@
-"""The names of formats: one spelling for many, and help with those that are none's."""
+"""The names of formats: one spelling for all aliases, and advice on unknown names."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def canonical(name: str) -> str:
 
 
 def meanings(name: str) -> tuple[str, ...]:
-    """The full names of all that a name may mean: of "fp6" both kinds, else one."""
+    """Return the full names of the formats that a name may mean: two for "fp6"."""
     small = name.lower()
     kind = re.sub("^float", "fp", small) if small in _AMBIGUOUS else small
     return _KINDS.get(kind, (canonical(name),))

@@ -23,7 +23,7 @@ _PIECE = 1 << 17  # codes, a multiple of all groups: they stay in the cache
 
 
 def pack(codes: Codes, width: int, high_first: bool = False) -> NDArray[np.uint8]:
-    """Bytes from codes, along the last axis.
+    """Return bytes from codes, along the last axis.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def unpack(packed: NDArray[np.uint8], width: int, high_first: bool = False) -> C
 
 
 def group(width: int) -> tuple[int, int]:
-    """The least number of codes that fills whole bytes, and of those bytes."""
+    """Return the least number of codes that fills whole bytes, and of those bytes."""
     shared = gcd(width, 8)
     return 8 // shared, width // shared
 

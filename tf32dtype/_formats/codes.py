@@ -1,4 +1,4 @@
-"""Arrays as codes, and codes as arrays."""
+"""Convert arrays to codes, and codes to arrays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def bits(a: NDArray[InFourBytes]) -> NDArray[np.uint32]: ...
 @overload
 def bits(a: ArrayLike) -> NDArray[np.unsignedinteger[Any]]: ...
 def bits(a: ArrayLike) -> Any:
-    """Codes of an array of one of the formats.
+    """Return the codes of an array of one of the formats.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def from_bits(
 def from_bits(
     codes: ArrayLike, dtype: FormatLike, *, dirty: Dirty = "raise"
 ) -> NDArray[Any]:
-    """An array of a format from its codes.
+    """Create an array of a format from its codes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def from_bits(
 def code_chunks(
     array: NDArray[Any], size: int
 ) -> Iterator[NDArray[np.unsignedinteger[Any]]]:
-    """The codes of an array as a file has them: little-endian, unused bits zero.
+    """Yield the codes of an array as files store them: little-endian, unused bits zero.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def code_chunks(
 
 
 def little_endian_chunks(array: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
-    """An array of a dtype of NumPy's, as `code_chunks`."""
+    """Yield the bytes of an array of a NumPy dtype, as `code_chunks` does."""
     for chunk in chunks(array, size, dtype=array.dtype.newbyteorder("<")):
         yield np.ascontiguousarray(chunk)
 
@@ -173,7 +173,7 @@ def chunks(
     order: Literal["C", "F"] = "C",
     dtype: np.dtype[Any] | None = None,
 ) -> Any:
-    """Pieces of one axis and at most `size` bytes, in C or Fortran order.
+    """Return pieces of one axis and at most `size` bytes, in C or Fortran order.
 
     In the array's dtype, or its like of another byte order.
     """

@@ -1,4 +1,4 @@
-"""Whose dtypes names such as "bfloat16" are to NumPy: ml_dtypes has them too."""
+"""Choose whose dtypes NumPy finds by names that ml_dtypes has, too: "bfloat16"."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _lock = _core.shared_lock()  # for these names, and for NumPy's table of names
 
 
 def names(owner: Owner | None = None) -> Owner:
-    """Say, or set, whose dtypes names such as "bfloat16" are to NumPy.
+    """Return or set the package whose dtypes NumPy finds by names such as "bfloat16".
 
-    Names given to functions of this package always mean its own formats. Those given
-    to NumPy's, as in ``np.dtype("bfloat16")`` or ``x.astype("bf16")``, are ml_dtypes'
-    from when the program imports ml_dtypes, itself or through another package, and
-    until then those of this one. Names of formats that ml_dtypes lacks, such as
-    "tf32", stay.
+    Names given to functions of this package always mean its own formats. In NumPy's
+    functions, as in ``np.dtype("bfloat16")`` or ``x.astype("bf16")``, names mean this
+    package's dtypes until the program imports ml_dtypes, itself or through another
+    package. From then on they mean ml_dtypes' dtypes. Names of formats that ml_dtypes
+    lacks, such as "tf32", always mean this package's dtypes.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def names(owner: Owner | None = None) -> Owner:
 
 
 def register() -> None:
-    """Give NumPy the names, and join ml_dtypes, if and when it is imported."""
+    """Register the names in NumPy, and those of ml_dtypes once it is imported."""
     _write()
     when_imported("ml_dtypes", _join)
 

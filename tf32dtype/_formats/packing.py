@@ -1,4 +1,4 @@
-"""Numbers in as few bytes as their bits take, as other libraries' files hold them."""
+"""Pack numbers in as few bytes as their bits need, as files of other libraries do."""
 
 from __future__ import annotations
 

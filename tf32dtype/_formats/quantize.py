@@ -1,4 +1,4 @@
-"""Explicit rounding: any numbers to a format, float16 or float32, in any mode."""
+"""Round any numbers to a format, float16 or float32, in any rounding mode."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def check_arguments(
     overflows: tuple[str, ...],
     rng: np.random.Generator | None,
 ) -> None:
-    """Whether such arguments of a `quantize` are known, and fit together.
+    """Check that the arguments of a `quantize` are known and fit together.
 
     Raises
     ------

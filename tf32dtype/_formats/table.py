@@ -1,4 +1,4 @@
-"""The formats: the facts of each, and what follows from them."""
+"""The formats: the facts of each format, and properties that follow from them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class Format:
-    """A number format. Codes are those of an array item, those of `tf32dtype.bits`.
+    """The facts of a number format. Codes are those that `tf32dtype.bits` returns.
 
-    NumPy takes it for its dtype: ``x.astype(td.formats["bf16"])``. There is one object
-    of each, which cannot be changed: a copy, or what pickle loads, is the same one.
+    NumPy accepts a format as a dtype: ``x.astype(td.formats["bf16"])``. Each format has
+    only one object, which cannot be changed. Copying or unpickling a format returns the
+    same object.
     """
 
     # Not a dataclass: creating one would add a tenth to the time of this import.
@@ -155,8 +156,8 @@ class Format:
 class Formats(Mapping[str, Format]):
     """All formats by name, in the table's order.
 
-    Short names are found too, in capitals or not, and dtypes and scalar types, those
-    of ml_dtypes among them.
+    You can also look up a format by a short name, in capitals or not, and by a dtype or
+    scalar type, including those of ml_dtypes.
     """
 
     def __init__(self, rows: list[Format]) -> None:
@@ -187,7 +188,7 @@ class Formats(Mapping[str, Format]):
         return len(self._rows)
 
     def known(self) -> list[str]:
-        """All names, the short ones last."""
+        """Return all names, the short ones last."""
         short = [alias for row in self._rows.values() for alias in row.aliases]
         return [*self._rows, *short]
 
@@ -217,7 +218,7 @@ formats_by_dtype = {form.dtype: form for form in formats.values()}
 
 
 def find(which: object) -> Format:
-    """The format that a name, dtype or scalar type stands for.
+    """Return the format of a name, dtype or scalar type.
 
     Parameters
     ----------
@@ -247,10 +248,10 @@ def find(which: object) -> Format:
 
 
 def find_dtype(which: object) -> np.dtype[Any]:
-    """The dtype that a format, or one of NumPy's, stands for.
+    """Return the dtype of a format, or NumPy's own dtype.
 
-    Names mean the formats of this package, as for `find`, then NumPy's; ml_dtypes'
-    dtypes become those of this package.
+    Names mean the formats of this package first, as for `find`, then NumPy's dtypes.
+    ml_dtypes' dtypes become those of this package.
 
     Raises
     ------
@@ -268,7 +269,7 @@ def find_dtype(which: object) -> np.dtype[Any]:
 
 
 def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
-    """The format whose dtype this is, in this package; None for any other dtype."""
+    """Return the format of one of this package's dtypes; None for any other dtype."""
     return formats_by_dtype.get(dtype)
 
 

@@ -1,8 +1,8 @@
-"""NumPy's functions that look for NumPy's own dtypes, answered for our formats.
+"""Implement NumPy's functions that only know NumPy's own dtypes, for our formats.
 
-They have tables of float16, float32 and float64, or put Inf where a format has none, or
-are slow where BLAS does not know a dtype. Each function here answers one of NumPy, with
-the same arguments.
+NumPy's versions have tables of float16, float32 and float64, or put Inf in formats
+without Inf, or are slow because BLAS does not know the dtype. Each function here
+replaces one of NumPy for our formats, with the same arguments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _is_dot(*operands: Any) -> bool:
 
 
 def _einsum(own: Function) -> Function:
-    """NumPy's loops are a table; ours is one np.matmul of each pair of arrays."""
+    """Compute by one np.matmul per pair of arrays: NumPy's table lacks our formats."""
 
     def answer(
         *operands: Any,
@@ -100,7 +100,7 @@ def _common_type(own: Function) -> Function:
 
 
 def _isclose(own: Function) -> Function:
-    """In float64, where no difference and no tolerance leaves the range."""
+    """Compare in float64, in which differences and tolerances stay in range."""
 
     def double(x: Any) -> Any:
         if isinstance(x, list | tuple):
@@ -185,7 +185,7 @@ METHODS: dict[str, Function] = {
 
 
 def register() -> None:
-    """Have NumPy's functions answered, those of `averages` too."""
+    """Register our implementations of NumPy's functions, those of `averages` too."""
     unknown = []
     for path, answer in (averages.ANSWERS | ANSWERS).items():
         module, _, name = path.rpartition(".")

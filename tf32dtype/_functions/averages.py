@@ -37,7 +37,7 @@ def rounded(
     out: Any = None,
     casting: Any = "same_kind",
 ) -> Any:
-    """A float64 result in its dtype, every NaN positive; in `out` if that is given."""
+    """Round a float64 result to its dtype, into `out` if given; NaN are positive."""
     if isinstance(result, np.ndarray) and result is getattr(
         sys.modules.get("numpy.ma"), "masked", None
     ):
@@ -58,7 +58,7 @@ def rounded(
 def _own_rounded(
     own: Function, args: Any, kwargs: dict[str, Any], *how: Any
 ) -> _core.OwnCall:
-    """Have NumPy's function called, and its result `rounded`."""
+    """Return a call of NumPy's function whose result is `rounded`."""
     return _core.OwnCall(own, args, kwargs, lambda result: rounded(result, *how))
 
 
@@ -74,7 +74,7 @@ _TOTAL, _MEAN, _VARIANCE, _DEVIATION, _NORM, _PRODUCT = range(6)
 def _in_one_pass(
     statistic: int, a: Any, axis: Any, nans: bool, keywords: dict[str, Any]
 ) -> Any:
-    """A statistic in one pass, or NotImplemented."""
+    """Return a statistic in one pass, or NotImplemented."""
     known = {"keepdims", "where"}
     if statistic in (_VARIANCE, _DEVIATION):
         known.add("ddof")
@@ -190,7 +190,7 @@ def _median(own: Function, casting: str = "unsafe") -> Function:
 
 
 def _is_beyond(number: float, form: Format) -> bool:
-    """Whether a format ends before a number; NaN and what infinities it has are in."""
+    """Return whether a number is out of a format's range; NaN never is."""
     infinite = form.has_infinity and abs(number) == float("inf")
     return not infinite and (number < form.min or number > form.max)
 

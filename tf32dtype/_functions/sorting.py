@@ -55,7 +55,7 @@ def _keys(items: Array, form: Format) -> Array:
 
 
 def _items(keys: Array, form: Format) -> Array:
-    """The items, from such integers."""
+    """Return the items, from such integers."""
     if form.itemsize == 1:
         return _order(form.dtype)[0][keys]
     last = 8 * keys.itemsize - 1

@@ -33,7 +33,7 @@ class Functions(Protocol):
 
 
 class _NumPy:
-    """NumPy's."""
+    """The functions of NumPy."""
 
     as_strided = staticmethod(np.lib.stride_tricks.as_strided)
     broadcast_to = staticmethod(np.broadcast_to)
@@ -91,7 +91,7 @@ def einsum(
 ) -> Any:
     """Sum products of arrays over the letters that the result does not have.
 
-    What `numpy.einsum` computes, for the formats of this package too, with
+    This computes `numpy.einsum`, also for the formats of this package, and uses
     `numpy.matmul` for the products that are summed.
 
     Parameters
@@ -173,7 +173,7 @@ def contract(
     dtype: DTypeLike | None = None,
     optimize: bool | Sequence[Any] = "greedy",
 ) -> Any:
-    """`einsum` of arrays of any kind; an array, or `out` if given."""
+    """Compute `einsum` for arrays of any library; return the result, `out` if given."""
     given, labels, output = parse(subscripts, operands)
     arrays = [functions.asarray(operand) for operand in given]
     for number, array in enumerate(arrays):
@@ -233,7 +233,7 @@ def _run(
 
 
 def _diagonal(functions: Functions, x: Any, places: tuple[tuple[int, ...], ...]) -> Any:
-    """A view of an array whose labels are all different."""
+    """Return a view of an array whose labels are all different."""
     shape = [x.shape[axes[0]] for axes in places]
     strides = [sum(x.strides[axis] for axis in axes) for axes in places]
     return functions.as_strided(x, shape, strides)

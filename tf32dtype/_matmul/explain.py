@@ -1,4 +1,4 @@
-"""Why a matrix product takes the time that it takes: the plan for it."""
+"""Explain the speed of a matrix product by the plan for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of float32 arrays in a chosen precision."""
+"""Multiply float32 arrays in a chosen precision."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def matmul(
 
 
 def _operand(x: Any) -> Any:
-    """An array, or another object that np.matmul leaves the product to."""
+    """Return an array, or another object that np.matmul leaves the product to."""
     return as_own(x) if hasattr(x, "__array_ufunc__") else own_array(x)
 
 

@@ -1,4 +1,4 @@
-"""The ways to compute float32 products: their names, and what they stand for."""
+"""The ways to compute float32 products: their names and their meanings."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RoundingOptions(TypedDict, total=False):
 
 
 class ProductOptions(RoundingOptions, total=False):
-    """And whose tensor core multiplies them."""
+    """The options of one product: also the device whose tensor core computes it."""
 
     device: DeviceName | None
     instruction: Instruction | None
@@ -157,12 +157,12 @@ COMMON = ("bf16", "tf32", "f16")
 
 
 def known() -> list[str]:
-    """All names, the short ones last."""
+    """Return all names, the short ones last."""
     return [*(row.preset for row in PRECISIONS), *(row.short for row in PRECISIONS)]
 
 
 def find_precision(name: object) -> Precision:
-    """The row that a preset's name, its short name or a format's stands for.
+    """Return the precision of a preset's name, its short name or a format's name.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def find_precision(name: object) -> Precision:
 
 
 def precision_of_format(name: str) -> PrecisionName | None:
-    """The precision that rounds operands to a format, by its short name; None: none."""
+    """Return the short name of the precision that rounds to a format, or None."""
     row = _BY_FORMAT.get(name)
     return row and row.short
 
@@ -240,7 +240,7 @@ def resolve(settings: Settings) -> _core.MatmulSpec | None:
 def rounding_of(
     settings: Settings, row: Precision, model: Model | None = None
 ) -> Tf32Rounding:
-    """How operands are rounded: as told, else as the device's library does it."""
+    """Return the given rounding of operands, else that of the device's library."""
     if settings.rounding is not None:
         return settings.rounding
     if model is None or row.short != "tf32":
@@ -301,7 +301,7 @@ _NAMES = {str, type(None), bool, int, Unless}
 
 @kept_for_names
 def check(*settings: Any) -> None:
-    """`resolve`, where nothing but its errors matters; the arguments are settings'."""
+    """Raise the errors of `resolve` for these settings."""
     resolve(Settings(*settings))
 
 
@@ -339,7 +339,7 @@ def _find_model(
 
 
 def _shorts(device: object) -> str:
-    """The precisions that a device has models for."""
+    """Return the precisions that a device has models for."""
     from ..tensor_core.look_up import find_device
 
     models = find_device(device).models
@@ -355,7 +355,7 @@ def _shorts(device: object) -> str:
 
 
 def _which(instruction: object) -> str:
-    """The devices that have an instruction; all where none has it."""
+    """Return the devices that have an instruction; all where none has it."""
     from ..tensor_core.look_up import devices
 
     has = {name: device.instructions for name, device in devices.items()}
@@ -366,7 +366,7 @@ def _which(instruction: object) -> str:
 def _check(
     keyword: str, value: object, kind: object, short: str | None, useful: Sequence[str]
 ) -> None:
-    """Values are those of a Literal; all but the first are for some precisions."""
+    """Check an option; its first value fits all precisions, the others only some."""
     values = get_args(kind)
     if value not in values:
         raise ValueError(one_of(keyword, value, values))

@@ -1,4 +1,4 @@
-"""Subscripts of Einstein summation, and what steps they make of arrays' shapes."""
+"""Parse subscripts of Einstein summation, and plan the steps for arrays of a shape."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 def parse(
     first: Any, others: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], tuple[Labels, ...], Labels | None]:
-    """Operands, their labels, and the result's if these are given."""
+    """Return the operands, their labels, and the result's labels if given."""
     if isinstance(first, str):
         labels, result = _read(first)
         if len(labels) != len(others):
@@ -82,7 +82,7 @@ def _named(
     output: Labels | None,
     shapes: tuple[Shape, ...],
 ) -> tuple[tuple[Labels, ...], Labels, dict[str, int]]:
-    """Labels of all dimensions of the operands and of the result; their lengths."""
+    """Return the labels of all dimensions of operands and result, and their lengths."""
     names = tuple(
         _expand(given, len(shape), f"operand {number} of shape {shape}")
         for number, (given, shape) in enumerate(zip(labels, shapes, strict=True))
@@ -94,7 +94,7 @@ def _named(
 
 
 def _expand(names: Labels, ndim: int, what: str) -> Labels:
-    """Names of `ndim` dimensions: those of "..." are counted from its right end."""
+    """Return labels of `ndim` dimensions; "..." is labeled from its right end."""
     dots = names.count("...")
     extra = ndim - (len(names) - dots)
     if dots > 1:
@@ -246,7 +246,7 @@ def _path(
     result: Labels,
     optimize: bool | Sequence[Any],
 ) -> list[Any]:
-    """Positions of the operands that each step replaces by one more at the end."""
+    """Return the positions of the operands that each step replaces by their product."""
     match optimize:
         case ["einsum_path", *steps]:
             return steps
@@ -313,7 +313,7 @@ def _order(names: Labels, wanted: Labels) -> tuple[int, ...] | None:
 
 
 def _without(term: _Term, needed: Collection[str]) -> tuple[View, Labels, Shape]:
-    """Sums over all that is not needed; what they leave."""
+    """Sum over the labels that are not needed, and return the remaining array."""
     axes = tuple(i for i, name in enumerate(term.names) if name not in needed)
     left = [i for i in range(len(term.names)) if i not in axes]
     names = tuple(term.names[i] for i in left)
@@ -323,7 +323,7 @@ def _without(term: _Term, needed: Collection[str]) -> tuple[View, Labels, Shape]
 def _product(
     left: _Term, right: _Term, needed: set[str]
 ) -> tuple[Product, Labels, Shape]:
-    """One product of two stacks of matrices."""
+    """Return one product of two stacks of matrices."""
     a, names_a, shape_a = _without(left, needed.union(right.names))
     b, names_b, shape_b = _without(right, needed.union(left.names))
     stack = tuple(x for x in names_a if x in names_b and x in needed)

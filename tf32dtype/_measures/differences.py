@@ -129,7 +129,7 @@ class Differences:
         self._counts = counts
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         has_ulps = self.form is not None
         return {
             "elements": self.elements,

@@ -17,19 +17,19 @@ BLOCK_ELEMENTS = 1 << 22  # of a result: 32 MiB in float64
 
 
 def blocks(m: int, n: int) -> Iterator[slice]:
-    """Rows of an (m, n) result, so many at a time that blocks stay small."""
+    """Yield rows of an (m, n) result, so many at a time that blocks stay small."""
     step = max(1, BLOCK_ELEMENTS // n)
     for start in range(0, m, step):
         yield slice(start, min(m, start + step))
 
 
 def largest_magnitude(x: Array) -> float:
-    """The largest magnitude."""
+    """Return the largest magnitude."""
     return max(abs(float(x.max())), abs(float(x.min())))
 
 
 def errors(x: Array, truth: Array) -> Array:
-    """Magnitudes of errors; infinite where x is NaN, which is an overflow here."""
+    """Return magnitudes of errors; Inf if x is NaN, which counts as overflow here."""
     error: Array = np.abs(x - truth)
     error[np.isnan(error)] = np.inf
     return error
@@ -46,7 +46,7 @@ def _saturates(form: Facts) -> bool:
 
 
 def overflows(form: Facts, source: Array, rounded: Array) -> int:
-    """How many numbers are beyond the format's range."""
+    """Count the numbers that are out of the format's range."""
     if _saturates(form):
         half = form.spacing(Fraction(form.max)) / 2
         limit = float(Fraction(form.max) + half)  # the tie goes up, to an even number
@@ -57,14 +57,14 @@ def overflows(form: Facts, source: Array, rounded: Array) -> int:
 
 
 def underflows(form: Facts, source: Array, rounded: Array) -> int:
-    """How many nonzero numbers below the smallest normal did not stay exact."""
+    """Count the nonzero numbers below the smallest normal that are not exact."""
     tiny = (source != 0) & (np.abs(source) < form.smallest_normal)
     got = rounded[tiny].astype(np.float64)
     return int(np.count_nonzero((got != source[tiny]) & np.isfinite(got)))
 
 
 def squares(x: Array) -> float:
-    """Their sum."""
+    """Return the sum of squares."""
     return float(np.vdot(x, x).real)
 
 
@@ -111,7 +111,7 @@ class Distance:
 
 
 def power_of_two_scale(amax: float, form: Facts) -> float:
-    """The largest power of two that keeps a tensor within a format.
+    """Return the largest power of two that keeps a tensor within a format.
 
     Parameters
     ----------

@@ -51,14 +51,14 @@ class Facts:
     decimal_digits: int
 
     def spacing(self, magnitude: Fraction) -> Fraction:
-        """Distance of neighbors at a magnitude, were there no largest number."""
+        """Return distance of neighbors at a magnitude, were there no largest number."""
         least = Fraction(self.smallest_normal) * Fraction(self.eps)
         exponent = floor_log2(magnitude) if magnitude else floor_log2(least)
         spacing = Fraction(2) ** (exponent - self.mantissa_bits)
         return spacing if self.name == "float8_e8m0fnu" else max(spacing, least)
 
     def round(self, exact: Fraction) -> np.floating[Any]:
-        """The nearest number, ties to even."""
+        """Return the nearest number, ties to even."""
         with np.errstate(all="ignore"):
             if self.name in formats:
                 return self.dtype.type(exact)  # type: ignore[no-any-return]
@@ -72,25 +72,25 @@ class Facts:
         return self.dtype.type(-magnitude if exact < 0 else magnitude)  # type: ignore[no-any-return]
 
     def code(self, value: np.floating[Any]) -> int:
-        """The bits of a number as they lie in memory."""
+        """Return the bits of a number as they lie in memory."""
         if self.name in formats:
             return int(bits(value))
         return int(np.asarray(value).view(f"u{self.dtype.itemsize}"))
 
     def from_code(self, code: int) -> np.floating[Any]:
-        """The number with these bits; unused bits are ignored."""
+        """Return the number with these bits; unused bits are ignored."""
         unsigned = np.asarray(code, f"u{self.dtype.itemsize}")
         value: Any = unsigned.view(self.dtype)[()]
         return value  # type: ignore[no-any-return]
 
 
 def known() -> list[str]:
-    """Names of all formats: ours in the order of their table, then NumPy's."""
+    """Return names of all formats: ours in the order of their table, then NumPy's."""
     return [*formats, *NUMPY_NAMES]
 
 
 def facts(name: str) -> Facts:
-    """The facts of a format by its name or a short name.
+    """Return the facts of a format by its name or a short name.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _short_names() -> list[str]:
 
 
 def select(names: str | None, default: Sequence[str]) -> list[Facts]:
-    """The formats of an option such as `--formats tf32,bf16`."""
+    """Return the formats of an option such as `--formats tf32,bf16`."""
     if names is None:
         return [facts(name) for name in default]
     chosen = [facts(name) for name in names.replace(",", " ").split()]
@@ -148,12 +148,12 @@ def select(names: str | None, default: Sequence[str]) -> list[Facts]:
 
 
 def signed() -> list[str]:
-    """Names of our formats that have a sign: all but the scale format."""
+    """Return names of our formats that have a sign: all but the scale format."""
     return [name for name, form in formats.items() if form.signed]
 
 
 def floor_log2(x: Fraction) -> int:
-    """The exponent of the power of two at or below a positive number."""
+    """Return the exponent of the power of two at or below a positive number."""
     exponent = x.numerator.bit_length() - x.denominator.bit_length()
     return exponent if Fraction(2) ** exponent <= x else exponent - 1
 

@@ -1,4 +1,4 @@
-"""Distances in units in the last place (ulps): steps from a number to the next."""
+"""Measure distances in units in the last place (ulps), steps between neighbors."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Unit(NamedTuple):
         return [*dict.fromkeys(model.a for model in self.models)]
 
     def has(self, precision: Precision) -> bool:
-        """Whether the unit multiplies a precision's operands or components."""
+        """Return whether the unit multiplies a precision's operands or components."""
         return any(
             model.a == precision.format
             and (precision.components == 1 or model.adds_components)
@@ -83,12 +83,12 @@ class Unit(NamedTuple):
         return product
 
     def record(self) -> dict[str, str | None]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {"device": self.device, "instruction": self.instruction}
 
 
 def find(names: Sequence[str]) -> list[Unit]:
-    """The units that "H100" or "H100:mma.sync" name.
+    """Return the units that "H100" or "H100:mma.sync" name.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def find(names: Sequence[str]) -> list[Unit]:
 
 
 def _usual(device: Device) -> Instruction | None:
-    """The instruction that `matmul` takes for all formats; None if it is several."""
+    """Return the instruction that `matmul` uses for all formats; None if several."""
     every = Unit(device.name, None)
     first, *others = dict.fromkeys(every.of(form).instruction for form in every.formats)
     return None if others else first

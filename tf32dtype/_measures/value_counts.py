@@ -55,7 +55,7 @@ class Counts:
             self.exponents[e] = self.exponents.get(e, 0) + many
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         first = min(self.exponents, default=0)
         last = max(self.exponents, default=first - 1)
         return {
@@ -74,7 +74,7 @@ class Counts:
 
 
 def is_countable(dtype: np.dtype[Any]) -> bool:
-    """Whether `count` takes arrays of a dtype."""
+    """Return whether `count` takes arrays of a dtype."""
     return dtype.kind in "biuf"
 
 
@@ -110,7 +110,7 @@ def _is_ours(dtype: np.dtype[Any]) -> bool:
 
 
 def pieces(x: Array, size: int = PIECE) -> Iterator[Array]:
-    """The numbers of an array, so many at a time, in the order of memory."""
+    """Yield the numbers of an array, so many at a time, in the order of memory."""
     flat = x.reshape(-1) if x.flags.c_contiguous else x.ravel(order="K")
     for start in range(0, flat.size, size):
         yield flat[start : start + size]
@@ -156,7 +156,7 @@ class _Codes:
 
 @cache
 def _codes(dtype: np.dtype[Any]) -> tuple[Array, float]:
-    """The values of all codes of a dtype in float64, and its least normal number."""
+    """Return all values of a dtype in float64, and its smallest normal number."""
     codes = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}")
     ours = _is_ours(dtype)
     numbers = from_bits(codes, dtype, dirty="ignore") if ours else codes.view(dtype)

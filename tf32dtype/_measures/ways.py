@@ -48,7 +48,7 @@ class Way(NamedTuple):
         return facts(self.precision.format).bits * self.products
 
     def prepare(self, x: Array, axis: int) -> Any:
-        """An operand as `product` takes it.
+        """Return an operand as `product` takes it.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Way(NamedTuple):
         return x.astype(np.float32)
 
     def product(self, a: Any, b: Any) -> Array:
-        """The product in float32 of two operands that `prepare` returned."""
+        """Return the product in float32 of two operands that `prepare` returned."""
         if self.precision is None:
             in_blocks: Array = a @ b
             return in_blocks
@@ -97,7 +97,7 @@ def all_names() -> list[str]:
 
 
 def select(names: Sequence[str]) -> list[Way]:
-    """The precisions and block formats of these names.
+    """Return the precisions and block formats of these names.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def select(names: Sequence[str]) -> list[Way]:
 
 
 def on_unit(ways: Iterable[Way], unit: Unit, name: str) -> list[Way]:
-    """Those of the ways that a tensor core has, on it.
+    """Return the ways that a tensor core has, on that tensor core.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def bmm_einsum(eq: str, a: Array, b: Array, out: Any = None, **kwargs: Any) -> A
 
 
 def _obeys(dtype: np.dtype[Any]) -> bool:
-    """Whether products of this dtype have the precision in force."""
+    """Return whether products of this dtype have the precision in force."""
     precision = _core.current_precision()
     return (
         precision is not None
@@ -207,7 +207,7 @@ def _modules() -> tuple[int, str]:
 
 
 def _places() -> list[tuple[ModuleType, str]]:
-    """The names in NumPy's modules that are, or stand for, its own functions."""
+    """Return the names in NumPy's modules that are, or stand for, its own functions."""
     global _known_places, _modules_then
     modules_now = _modules()
     if modules_now != _modules_then:

@@ -108,7 +108,7 @@ def find_line(line: Line, where: Sequence[str]) -> tuple[str, int]:
 
 
 def named(function: str) -> str:
-    """The function with a name that a qualified name is of, or lies in."""
+    """Return the function with a name that a qualified name is of, or lies in."""
     return _NAMELESS.sub("", function) or "<module>"
 
 
@@ -126,7 +126,7 @@ def _equal(found: Sequence[tuple[str, str]], text: str, function: str) -> list[i
 
 
 def _read(path: str) -> tuple[tuple[str, str], ...] | None:
-    """Each line's text and function."""
+    """Return the text and the function of each line."""
     try:
         state = os.stat(path)
     except OSError:

@@ -249,7 +249,7 @@ class FoundCallSite:
 
 
 def find_call_sites(plan: Plan, path: str) -> list[FoundCallSite]:
-    """The call sites of a plan in the source as it is now.
+    """Return the call sites of a plan in the source as it is now.
 
     A call site that is not found, or may be one of several, gives a `PlanWarning`; the
     plan's default then holds there.

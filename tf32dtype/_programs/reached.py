@@ -63,7 +63,7 @@ class Reached(NamedTuple):
         return sum(adds for _, adds in self.emulated.values())
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "precision": self.precision,
             "ending": self.ending,

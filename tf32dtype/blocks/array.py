@@ -22,14 +22,16 @@ from .torch_operands import TorchOperand, operand
 class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     """An array whose values share scales in blocks along one axis.
 
-    `tf32dtype.blocks.quantize` makes them, and `from_codes` of data that exist. A value
-    is S * hi, or S * (hi + R * lo) with a residual: hi and lo are elements, S and R the
-    scales of the block. The bytes are one buffer: all codes, then all scales, then all
-    residuals, each C-contiguous with the block axis last. They are read-only, so arrays
-    share them.
+    `tf32dtype.blocks.quantize` makes such arrays from numbers, and `from_codes` makes
+    them from existing data. A value is S * hi, or S * (hi + R * lo) with a residual: hi
+    and lo are elements, S and R are the scales of the block.
 
-    NumPy functions do not take these arrays, but for `np.asarray` (the values as
-    float32) and `np.matmul`.
+    The bytes are in one buffer: all codes, then all scales, then all residuals, each
+    C-contiguous with the block axis last. The buffer is read-only, so that arrays can
+    share it.
+
+    Only two NumPy functions accept these arrays: `np.asarray` (the values as float32)
+    and `np.matmul`.
 
     See Also
     --------
@@ -85,7 +87,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
         scale_format: ScaleFormat | None = None,
         tensor_scale: float = 1.0,
     ) -> BlockArray:
-        """An array of codes and scales that exist, as checkpoints hold them.
+        """Create an array from existing codes and scales, as checkpoints hold them.
 
         Parameters
         ----------
@@ -127,11 +129,11 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     # -- parts -----------------------------------------------------------------
 
     def tobytes(self) -> bytes:
-        """The buffer as bytes."""
+        """Return the buffer as bytes."""
         return self._buffer.tobytes()
 
     def to_torch_scaled_mm(self) -> TorchOperand:
-        """Codes and scales as the tensors that `torch._scaled_mm` takes.
+        """Return the codes and scales as the tensors that `torch._scaled_mm` takes.
 
         Returns
         -------
@@ -206,7 +208,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     # -- as an object ----------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same: formats, shape, axis, scales and all bytes.
+        """Return whether both are the same: formats, shape, axis, scales and all bytes.
 
         One bool, and of codes: NaN equals itself, and numbers that other codes stand
         for are different.
@@ -227,7 +229,7 @@ def facts_of(array: BlockArray) -> Facts:
 
 
 def restore(facts: Facts, buffer: NDArray[np.uint8]) -> BlockArray:
-    """The array of a layout's facts and its bytes, all checked.
+    """Return the array of a layout's facts and its bytes, all checked.
 
     Raises
     ------

@@ -35,11 +35,11 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
     @classmethod
     @abstractmethod
     def _of(cls, plan: Layout, buffer: Buffer) -> Self:
-        """An array of these bytes."""
+        """Return an array of these bytes."""
 
     @abstractmethod
     def _taken(self, order: NDArray[np.intp], plan: Layout) -> Buffer:
-        """Bytes of a layout whose lines are some of these, by their numbers."""
+        """Return bytes of a layout whose lines are some of these, by their numbers."""
 
     # -- facts -------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
     def _lines(
         self, lines: NDArray[np.intp], shape: tuple[int, ...], axis: int
     ) -> Self:
-        """An array of these lines, by their numbers."""
+        """Return an array of these lines, by their numbers."""
         old = self._layout
         plan = Layout(
             old.row, shape, axis, old.block_size, old.scale_format, old.tensor_scale

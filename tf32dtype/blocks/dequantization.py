@@ -1,4 +1,4 @@
-"""The numbers that blocks stand for."""
+"""Compute the values of block arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dequantize(
     wanted: np.dtype[Any],
     out: NDArray[Any] | None,
 ) -> NDArray[Any]:
-    """`BlockArray.dequantize` of codes, scales and residuals (or None)."""
+    """Compute `BlockArray.dequantize` of codes, scales and residuals (or None)."""
     direct = out is not None and _takes_lines(out, plan.axis)
     if out is not None and direct:
         lines = out.reshape(plan.lines, plan.length)
@@ -80,7 +80,7 @@ def check_out(out: object, wanted: np.dtype[Any], shape: tuple[int, ...]) -> Non
 
 
 def _takes_lines(out: NDArray[Any], axis: int) -> bool:
-    """Whether the core can write into this memory."""
+    """Return whether the core can write into this memory."""
     flags = out.flags
     native = out.dtype.isnative and out.dtype in _BY_CORE
     return native and flags.c_contiguous and flags.aligned and axis == out.ndim - 1

@@ -1,4 +1,4 @@
-"""How numbers are divided by a scale: exactly, or in float32 as kernels do."""
+"""Divide numbers by a scale, exactly or in float32 as kernels do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantizing again and again without a bias: what was cut off is added next time."""
+"""Quantize a tensor repeatedly without bias: each step adds the error of the last."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _MAX = np.finfo(np.float32).max
 class ErrorFeedback:
     """Quantize a tensor in many steps so that the errors of the steps cancel.
 
-    Keeps e, the error of the step before, and returns Q(x + e); then e becomes
-    (x + e) - Q(x + e). The mean of n results is the mean of the n inputs but for e / n.
+    It keeps e, the error of the previous step, and returns Q(x + e). Then e becomes
+    (x + e) - Q(x + e). The mean of n results is the mean of the n inputs, up to e / n.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ class ErrorFeedback:
 
     @property
     def error(self) -> NDArray[np.float32] | None:
-        """The error that the next step adds, a copy; None before the first."""
+        """A copy of the error that the next step adds; None before the first step."""
         error = self._error
         return None if error is None else error.copy()
 
     def quantize(self, x: ArrayLike) -> BlockArray:
-        """One step: the blocks of x + e.
+        """Quantize x plus the kept error, and keep the new error.
 
         Parameters
         ----------

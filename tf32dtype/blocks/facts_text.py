@@ -1,4 +1,4 @@
-"""Arrays of blocks and tiles as bytes and a text of all else, for files of any kind."""
+"""Split arrays of blocks and tiles into bytes and a string, for files of any kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TILE_KEYS = "format shape tile scale_format".split()
 
 
 def to_text(array: Scaled) -> str:
-    """A dictionary of Python's literals, in one line."""
+    """Return a dictionary of Python's literals, in one line."""
     if isinstance(array, TileArray):
         return str(dict(zip(_TILE_KEYS, tiles.facts_of(array), strict=True)))
     return str(dict(zip(_KEYS, blocks.facts_of(array), strict=True)))
@@ -55,7 +55,7 @@ def from_text(text: str) -> Facts | TileFacts:
 
 
 def restore(facts: Facts | TileFacts, buffer: NDArray[np.uint8]) -> Scaled:
-    """The array of these facts and bytes, all checked.
+    """Return the array of these facts and bytes, all checked.
 
     Raises
     ------

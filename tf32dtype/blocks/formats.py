@@ -1,4 +1,4 @@
-"""The block formats, a row each, and what follows from a row."""
+"""The block formats: a table with one row per format."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ scale_formats: dict[ScaleFormat, int] = dict(_core.block_scales)
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
-    """A row of the table: what a block holds, and how it is made by default."""
+    """A block format: the contents of a block, and the defaults of `quantize`."""
 
     name: BlockFormatName
     #: name of the element
@@ -103,7 +103,7 @@ class BlockFormat:
         return self.bits(self.block_size)
 
     def bits(self, block_size: int) -> float:
-        """Bits that one value takes in blocks of a size.
+        """Return bits that one value takes in blocks of a size.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ formats: BlockFormats = BlockFormats(
 
 
 def find(which: str | BlockFormat) -> BlockFormat:
-    """The row of a name; a row is returned as it is.
+    """Return the row of a name; a row is returned as it is.
 
     Raises
     ------

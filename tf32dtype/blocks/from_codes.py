@@ -21,7 +21,7 @@ from .scale_layouts import padded_shape, swizzle_scales, unswizzle_scales
 def buffer_of(
     plan: Layout, codes: ArrayLike, scales: ArrayLike, residuals: ArrayLike | None
 ) -> NDArray[np.uint8]:
-    """The buffer of a layout, of its parts as a caller has them."""
+    """Return the buffer of a layout, of its parts as a caller has them."""
     if (residuals is None) != (plan.residual is None):
         raise ValueError(
             f"residuals must {'not ' * (plan.residual is None)}be given for"
@@ -67,7 +67,7 @@ def check_buffer(plan: Layout, buffer: NDArray[np.uint8]) -> None:
 
 
 def block_scales(plan: Layout) -> NDArray[np.float32]:
-    """The scale S of each of the 256 codes, the tensor's included."""
+    """Return the scale S of each of the 256 codes, the tensor's included."""
     with np.errstate(all="ignore"):
         return np.float32(plan.tensor_scale) * _core.scale_values(plan.scale_format)
 

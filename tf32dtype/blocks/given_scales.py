@@ -86,7 +86,7 @@ def elements(
 
 
 def _wide(of_blocks: NDArray[Any], plan: Layout) -> NDArray[Any]:
-    """One item for each number of a line."""
+    """Return one item for each number of a line."""
     return np.repeat(of_blocks, plan.block_size, -1)[:, : plan.length]
 
 

@@ -43,7 +43,7 @@ def take(
 
 
 def _with_whole_axis(key: object, shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
-    """The key as a tuple, with an entry for each axis."""
+    """Return the key as a tuple, with an entry for each axis."""
     entries: list[Any] = []
     for entry in key if isinstance(key, tuple) else (key,):
         if entry is None:
@@ -86,7 +86,7 @@ def _with_whole_axis(key: object, shape: tuple[int, ...], axis: int) -> tuple[An
 
 
 def _index_array(entry: object) -> Any:
-    """An integer, or an array of integers or bools."""
+    """Return an integer, or an array of integers or bools."""
     array = np.asarray(entry)
     if array.size == 0 and not isinstance(entry, np.ndarray):
         array = array.astype(np.intp)  # NumPy's own rule for an empty list

@@ -1,4 +1,4 @@
-"""How the bytes of an array of blocks lie: all that is known of it but the bytes."""
+"""The layout of a block array's bytes, and all facts of the array but the bytes."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def make(
 
 
 def integer(value: object) -> int:
-    """An integer as Python's, or TypeError; `operator.index` takes True too."""
+    """Return an integer as Python's, or TypeError; `operator.index` takes True too."""
     if isinstance(value, bool):
         raise TypeError(f"{value} is not an integer")
     return index(value)  # type: ignore[arg-type]
@@ -188,7 +188,7 @@ def checked_shape(shape: object) -> tuple[int, ...]:
 
 
 def checked_axis(axis: int, ndim: int) -> int:
-    """The axis counted from 0."""
+    """Return the axis counted from 0."""
     _check_ndim(ndim)
     try:
         wanted = integer(axis)

@@ -46,7 +46,7 @@ def as_lines(x: NDArray[Any], axis: int) -> NDArray[Any]:
 
 
 def from_lines(lines: NDArray[Any], shape: tuple[int, ...], axis: int) -> NDArray[Any]:
-    """The array of that shape whose `as_lines` these are: a view."""
+    """Return the array of that shape whose `as_lines` these are: a view."""
     others = shape[:axis] + shape[axis + 1 :]
     return np.moveaxis(lines.reshape(*others, shape[axis]), -1, axis)
 

@@ -71,8 +71,9 @@ def matmul(
 ) -> Any:
     """Multiply matrices, one of them or both in blocks along k, or in tiles.
 
-    Codes of blocks are decoded a few at a time on their way to the product; the values
-    of the array never exist as a whole. Of tiles they do, as float32.
+    The codes of blocks are decoded a few at a time during the multiplication: the
+    values of the array are never in memory as a whole. The values of tiles are, as
+    float32.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ class _Factor(NamedTuple):
     is_vector: bool
 
     def stacked(self, stack: tuple[int, ...]) -> Parts:
-        """The parts with at least one axis of a stack."""
+        """Return the parts with at least one axis of a stack."""
         own = len(self.stack)
         if not stack:
             return tuple(part if part is None else part[None] for part in self.parts)
@@ -187,7 +188,7 @@ class _Factor(NamedTuple):
         )
 
     def merged(self) -> _Factor:
-        """All matrices of the stack as one."""
+        """Return all matrices of the stack as one."""
         own = len(self.stack) + 1
         lines = math.prod(self.stack) * self.lines
         parts = tuple(
@@ -202,7 +203,7 @@ class _Factor(NamedTuple):
 
 
 def _is_blocks(x: object) -> TypeGuard[HostBlocks]:
-    """Whether an operand is an array of blocks in this machine's memory."""
+    """Return whether an operand is an array of blocks in this machine's memory."""
     return isinstance(x, Blocks) and isinstance(x.buffer, np.ndarray)
 
 
@@ -253,7 +254,7 @@ def _numbers(x: object, name: str) -> NDArray[Any]:
 
 
 def _checked(x: _Factor, y: _Factor) -> tuple[int, tuple[int, ...]]:
-    """The size of blocks, and the shape of the stack."""
+    """Return the size of blocks, and the shape of the stack."""
     sizes = [factor.block for factor in (x, y) if factor.block] or [_BLOCK]
     if sizes[0] != sizes[-1]:
         raise ValueError(
@@ -282,7 +283,7 @@ def _result_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def _is_apart(target: NDArray[Any], *factors: _Factor) -> bool:
-    """Whether writing changes nothing that is still to be read, or written."""
+    """Return whether writing changes nothing that is still to be read, or written."""
     if any(
         np.may_share_memory(target, part)
         for factor in factors

@@ -1,4 +1,4 @@
-"""Exact changes of code: the same values in another format, by a power of two."""
+"""Change the element format exactly: elements and scales by a power of two."""
 
 from __future__ import annotations
 

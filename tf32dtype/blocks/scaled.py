@@ -116,7 +116,7 @@ class HostScaled(Scaled[NDArray[np.float32]]):
         dtype: DTypeOf[Any] | ValueNamed | None = np.float32,
         out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """The values: elements times scales.
+        """Return the values: elements times scales.
 
         Parameters
         ----------

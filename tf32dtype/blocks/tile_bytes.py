@@ -41,13 +41,13 @@ def facts_of(array: TileArray) -> TileFacts:
 
 
 def bytes_of(array: TileArray) -> NDArray[np.uint8]:
-    """All bytes, scales little-endian."""
+    """Return all bytes, scales little-endian."""
     parts = (array.elements, _little(array.scales))
     return np.concatenate([np.frombuffer(part.tobytes(), np.uint8) for part in parts])
 
 
 def restore(facts: TileFacts, buffer: NDArray[np.uint8]) -> TileArray:
-    """The array of these facts and bytes, which it views.
+    """Return the array of these facts and bytes, which it views.
 
     Raises
     ------

@@ -385,13 +385,13 @@ def _add_to_odd(
 
 
 def grid(shape: tuple[int, ...], tile: tuple[int, int]) -> tuple[int, ...]:
-    """The shape of the scales."""
+    """Return the shape of the scales."""
     *stack, rows, columns = shape
     return (*stack, -(-rows // tile[0]), -(-columns // tile[1]))
 
 
 def bands(shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], slice]]:
-    """Rows of one matrix after the other, as many as a cache holds."""
+    """Yield rows of one matrix after the other, as many as a cache holds."""
     *stack, rows, columns = shape
     step = max(1, _BAND // max(columns, 1))
     for matrix in np.ndindex(*stack):
@@ -479,7 +479,7 @@ def _offsets(
 
 
 def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows and columns of a tile of an array of this shape."""
+    """Return rows and columns of a tile of an array of this shape."""
     if len(shape) < 2:
         raise ValueError(f"x must have at least two axes for tiles; got shape {shape}")
     try:
@@ -500,7 +500,7 @@ def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def scale_dtype(name: str) -> np.dtype[Any]:
-    """The dtype of one of `SCALE_FORMATS`."""
+    """Return the dtype of one of `SCALE_FORMATS`."""
     return formats[name].dtype if name in formats else np.dtype(name)
 
 
@@ -513,7 +513,7 @@ def _is_basic(entry: object) -> bool:
 
 
 def _whole_tiles(entry: Any, length: int, size: int) -> tuple[slice, slice]:
-    """A slice of elements, and of their scales."""
+    """Return a slice of elements, and of their scales."""
     if isinstance(entry, slice):
         start, stop, step = entry.indices(length)
         stop = max(stop, start)

@@ -49,7 +49,7 @@ def header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
 def told(
     model: Aligned, found: Sequence[Step], a: Sequence[float], b: Sequence[float]
 ) -> Iterator[str]:
-    """The steps: in full if there are few groups, else a line for each."""
+    """Yield the steps: in full if there are few groups, else a line for each."""
     if sum(isinstance(step, Group) for step in found) > IN_FULL:
         yield from _in_lines(model, found)
         return

@@ -61,7 +61,7 @@ class Blocks(Protocol):
 
 
 def is_blocks(x: Any) -> bool:
-    """Whether an operand is an array of blocks or of tiles."""
+    """Return whether an operand is an array of blocks or of tiles."""
     return not isinstance(x, np.ndarray) and hasattr(x, "scale_format")
 
 
@@ -148,7 +148,7 @@ def read(x: Any, name: str, other: str) -> Operand:
 
 
 def _read_tiles(x: Tiles, name: str) -> Operand:
-    """An array of tiles; each line has the scales of its tiles."""
+    """Return an array of tiles; each line has the scales of its tiles."""
     elements, scales, (lines, k) = x.elements, x.scales, x.tile
     if name == "b":
         elements, scales = elements.swapaxes(-1, -2), scales.swapaxes(-1, -2)
@@ -301,7 +301,7 @@ def add_product(request: Request, sums: Singles) -> None:
 
 
 def _at(x: Array, index: tuple[int, ...]) -> Array:
-    """A matrix of a stack, which broadcasts to stacks of such an index."""
+    """Return a matrix of a stack, which broadcasts to stacks of such an index."""
     axes = x.ndim - 2
     pairs = zip(index[len(index) - axes :], x.shape[:axes], strict=True)
     matrix: Array = x[tuple(i if n > 1 else 0 for i, n in pairs)]

@@ -184,7 +184,7 @@ def _result(course: Course) -> str:
 
 
 def _text_of(model: Model) -> Any:
-    """The module that tells a model's steps."""
+    """Return the module that tells a model's steps."""
     return rounded_explanation if isinstance(model, Rounded) else aligned_explanation
 
 
@@ -201,7 +201,7 @@ def _header(
     rounding: Tf32Rounding | None,
     promote_every: int | None,
 ) -> Iterator[str]:
-    """The model, and what became of float32 operands that it reads as tf32."""
+    """Yield the model, and what became of float32 operands that it reads as tf32."""
     model = course.model
     yield from _text_of(model).header(model, len(course.a), promote_every)
     if model.a == "tf32":

@@ -23,7 +23,7 @@ _WIDTHS = (4, 11, 11, 11, 16, 12)
 
 
 def row(*cells: str) -> str:
-    """All flush right but for the truncated bits."""
+    """Return all flush right but for the truncated bits."""
     aligned = [cell.rjust(n) for cell, n in zip(cells, _WIDTHS, strict=False)]
     return "  ".join([" ".join(aligned), *cells[len(_WIDTHS) :]]).rstrip()
 
@@ -70,7 +70,7 @@ def decimal(model: Model, value: float) -> str:
 
 
 def shown(model: Model, value: float) -> str:
-    """Bits and value of an accumulator; a NaN is the unit's."""
+    """Return bits and value of an accumulator; a NaN is the unit's."""
     if math.isnan(value):
         return f"{_NANS[model.accumulator]}  nan"
     return bits_and_value(np.dtype(model.accumulator).type(value))

@@ -173,7 +173,7 @@ class Identification(Sequence[Hypothesis]):
         return self._found[entry].hypothesis(there - before)
 
     def __repr__(self) -> str:
-        """The table."""
+        """Return the table."""
         alike = ", and these results do not tell them apart" * (len(self) > 1)
         if self.tells_nothing:
             alike = (
@@ -191,7 +191,7 @@ class Identification(Sequence[Hypothesis]):
 
 
 def _lines(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
-    """A line for each, models that compute the same together."""
+    """Yield a line for each, models that compute the same together."""
     together: dict[tuple[str, int, int, tuple[Any, ...]], list[Hypothesis]] = {}
     for h in hypotheses:
         key = h.how, h.explains, h.compared, parameters(h.model)
@@ -224,7 +224,7 @@ class Entry(NamedTuple):
     compared: int
 
     def hypothesis(self, place: int) -> Hypothesis:
-        """One of them."""
+        """Return one of them."""
         split = self.bundle.split(self.which[place])
         return Hypothesis(
             self.model,

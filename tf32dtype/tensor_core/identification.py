@@ -252,7 +252,7 @@ class _State:
         self.explains = np.zeros(shape, np.int64)
 
     def which(self) -> Array:
-        """The splits that are not done with."""
+        """Return the splits that are not done with."""
         return np.flatnonzero((self.alive | self.kept).any(axis=(0, 2)))
 
 

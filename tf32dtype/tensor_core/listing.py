@@ -34,7 +34,7 @@ _WIDTHS = (19, 32)
 
 
 def listing(devices: Iterable[Device]) -> str:
-    """A line for each device and, below it, one for each of its instructions.
+    """Return a line for each device and, below it, one for each of its instructions.
 
     The kinds of block-scaled ones follow the instruction that they are kinds of.
     """

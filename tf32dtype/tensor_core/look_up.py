@@ -148,7 +148,7 @@ def check_instruction(instruction: object) -> None:
 
 
 def find_instruction(device: Device, instruction: str | None) -> Instruction:
-    """One of a device's instructions; None: what GEMM libraries use.
+    """Return one of a device's instructions; None: what GEMM libraries use.
 
     Raises
     ------

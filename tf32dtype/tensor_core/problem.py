@@ -150,7 +150,7 @@ def as_results(total: Array, dtype: np.dtype[Any], saturates: bool) -> Array:
 
 
 def _may_be(model: Model, dtype: np.dtype[Any]) -> bool:
-    """Whether results of this dtype may be a model's, rounded or not."""
+    """Return whether results of this dtype may be a model's, rounded or not."""
     if model.accumulator == dtype.name:
         return True
     return model.accumulator == "float32" and dtype.itemsize < 4

@@ -278,7 +278,7 @@ def matmul(
 
 
 def _of_blocks(request: block_products.Request, c: Any, out: Any) -> Any:
-    """The product of arrays of blocks."""
+    """Return the product of arrays of blocks."""
     x, y, model, _ = request
     *batch_a, m, k = x.shape
     *batch_b, n, other = y.shape
@@ -347,7 +347,7 @@ def resolve(
 
 
 def as_operand(x: Any, name: str) -> Array:
-    """An array of a dtype that has a format, in this machine's byte order."""
+    """Return an array of a dtype that has a format, in this machine's byte order."""
     if block_products.is_blocks(x):
         raise TypeError(
             f"{name} must not be an array of blocks; only tf32dtype.tensor_core.matmul"
@@ -371,7 +371,7 @@ def as_operand(x: Any, name: str) -> Array:
 
 
 def format_name(x: Array, device: object) -> str:
-    """The format that an operand's dtype stands for on a device."""
+    """Return the format that an operand's dtype stands for on a device."""
     if x.dtype != np.float32:
         return x.dtype.name
     has = {model.a for model in find_device(device).models}
@@ -411,7 +411,7 @@ def as_accumulators(
 
 
 def plain_array(x: Any, name: str) -> Array:
-    """An array in this machine's byte order, without a mask."""
+    """Return an array in this machine's byte order, without a mask."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; use {name}.filled(0)")
     array = own_array(x)

@@ -106,7 +106,7 @@ def _two_stages_header(model: Model) -> Iterator[str]:
 def told(
     model: Model, found: Sequence[Step], a: Sequence[float], b: Sequence[float]
 ) -> Iterator[str]:
-    """The steps: in full if there are few groups, else a line for each."""
+    """Yield the steps: in full if there are few groups, else a line for each."""
     groups = sum(isinstance(x, TwoStages) or not (_is_inner(x)) for x in found)
     if groups > IN_FULL or (model.arithmetic == "fused" and model.depth == 1):
         yield from _in_lines(model, found, len(a))
@@ -146,7 +146,7 @@ def _sum(
     a: Sequence[float],
     b: Sequence[float],
 ) -> Iterator[str]:
-    """A group whose sum is exact, or one of steps."""
+    """Yield a group whose sum is exact, or one of steps."""
     there = [k for k in step.ks if k < len(a)]
     if step.name == "t":
         yield f"k {ranges(sorted(there))}: t is added to the accumulator"
@@ -268,7 +268,7 @@ def _how(model: Model, rounded: Rounded, nearest: bool = False) -> str:
 
 
 def _off(rounded: Rounded) -> str:
-    """The bits that a rounding adds or truncates."""
+    """Return the bits that a rounding adds or truncates."""
     if rounded.overflow:
         return "beyond the range"
     if not rounded.off.magnitude:
@@ -277,7 +277,7 @@ def _off(rounded: Rounded) -> str:
 
 
 def _short(x: Exact) -> str:
-    """An exact number in hexadecimal, or about what it is where that is long."""
+    """Return an exact number in hexadecimal, or about what it is where that is long."""
     if not x.magnitude:
         return "0"
     exactly = hexadecimal(x)
@@ -329,7 +329,7 @@ def _line_cells(step: Step, k: int) -> tuple[str, str, str]:
 
 
 def _change(step: Step) -> str:
-    """The result minus the exact sum."""
+    """Return the result minus the exact sum."""
     off = step.rounded.off
     unit = off.unit
     change = off.magnitude if step.rounded.up else -off.magnitude

@@ -61,13 +61,13 @@ def equal(k: int, length: int) -> Split:
 
 
 def in_turns(k: int, parts: int, turn: int) -> Split:
-    """Parts that take so many k in turns."""
+    """Return parts that take so many k in turns."""
     whose = np.arange(k) // turn % parts
     return Split(tuple(np.bincount(whose, minlength=parts).tolist()), turn)
 
 
 def balanced(k: int, parts: int, tile: int, which: More) -> Split:
-    """Parts of whole tiles, of which some have one more."""
+    """Return parts of whole tiles, of which some have one more."""
     tiles = -(-k // tile)
     each, more = divmod(tiles, parts)
     begins = {
@@ -158,7 +158,7 @@ class Elements:
         return np.promote_types(self.c.dtype, np.float32)
 
     def of(self, ks: Array, c: Array | None) -> Array:
-        """The sums of the k of parts of one length, (parts, length)."""
+        """Return the sums of the k of parts of one length, (parts, length)."""
         shape = len(ks), *self.c.shape
         start = np.zeros(shape, self.c.dtype) if c is None else c[np.newaxis]
         a, b = np.moveaxis(self.a[..., ks], 2, 0), self.b[:, ks].swapaxes(0, 1)
@@ -201,7 +201,7 @@ class Elements:
         return found.astype(self.wide).reshape(len(splits), -1)
 
     def add(self, splits: Sequence[Split], way: Way) -> Array:
-        """The sums of splits of as many parts in one way, (splits, elements)."""
+        """Return the sums of splits of as many parts in one way, (splits, elements)."""
         c = self.c.astype(self.wide).ravel()
         begins = way.begins != "end"
         if way.chained:
@@ -244,7 +244,7 @@ class Each(Bundle):
         return len(self.splits)
 
     def split(self, which: int) -> Split:
-        """One of them."""
+        """Return one of them."""
         return self.splits[which]
 
     def pairs(self, which: Array) -> Array:
@@ -270,7 +270,7 @@ class Cuts(Bundle):
         return len(self.bounds)
 
     def split(self, which: int) -> Split:
-        """One of them."""
+        """Return one of them."""
         return Split(tuple(np.diff(self.bounds[which]).tolist()))
 
     def pairs(self, which: Array) -> Array:
@@ -305,7 +305,7 @@ class Table:
             self._walk()
 
     def find(self, first: Array, last: Array, *, with_c: bool) -> Array:
-        """The sums of stretches, with an axis of elements more."""
+        """Return the sums of stretches, with an axis of elements more."""
         first = np.where((first == 0) & (with_c and self._c), -1, first)
         which = np.searchsorted(self._codes, (first + 1) * self._far + last)
         found: Array = self._sums[which]
@@ -384,7 +384,7 @@ def evaluate(
 
 
 def whole(k: int) -> Bundle:
-    """One chain."""
+    """Return one chain."""
     return Each(0, 1, [Split((k,))])
 
 

@@ -151,7 +151,7 @@ def _verdicts(
 
 
 def _figure(one: CallSiteReport) -> str:
-    """A call site, with the measurements that its verdict rests on."""
+    """Return a call site, with the measurements that its verdict rests on."""
     verdict, errors = one.verdict, one.figures.errors
     cheap = [] if verdict.kind == "sufficient" else ["bf16"]  # shown as not enough
     good = [verdict.way or "f32"]

@@ -105,13 +105,13 @@ def _call_site(row: dict[str, Any]) -> ArithmeticCallSite:
 
 
 def where(site: ArithmeticCallSite) -> str:
-    """A call site in a table, with the ufunc."""
+    """Return a call site in a table, with the ufunc."""
     frame = site.user or site.library
     return f"{at(frame) if frame else 'unknown'}: {site.function}"
 
 
 def table(format: str, sites: Sequence[ArithmeticCallSite], most: int = 30) -> Table:
-    """The call sites with the most results: shares in percent, errors in ulps."""
+    """Return a table of the call sites with the most results, in percent and ulps."""
     header = [
         "call site", "dtype", "results", "% inexact", "% overflow", "% underflow",
         "NaN", "mean ulps", "max ulps", "% absorbed", "% canceled",

@@ -44,7 +44,7 @@ class Frame(NamedTuple):
         return self.file if self.cell is None else f"In [{self.cell}]"
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {"file": self.name, "line": self.line, "function": self.function}
 
 
@@ -66,7 +66,7 @@ class LaterSum(NamedTuple):
     bits: float
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         frame = self.frame and self.frame.record()
         return {"function": self.function, "at": frame, "canceled_bits": self.bits}
 

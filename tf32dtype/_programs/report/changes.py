@@ -110,7 +110,7 @@ def values_of(value: Any, name: str = "") -> Output:
 
 
 def has_numbers(output: Output) -> bool:
-    """Whether anything can be compared."""
+    """Return whether anything can be compared."""
     return any(
         any(not one.is_time for one in _numbers(x)) if isinstance(x, str) else x.size
         for x in output.values()

@@ -52,7 +52,7 @@ class Exponents:
                 self.counts[exponent - 1] += count
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "smallest": self.smallest,
             "largest": self.largest,

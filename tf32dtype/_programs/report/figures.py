@@ -80,7 +80,7 @@ class Errors(Distance):
         self.vanished = max(self.vanished, float(np.max(shares, initial=0.0)))
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "precision": self.way.name,
             "snr_db": self.snr,
@@ -170,7 +170,7 @@ class Figures:
         return self._scale or 0
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "samples": self.samples,
             "elements": self.elements,

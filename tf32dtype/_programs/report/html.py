@@ -34,7 +34,7 @@ _COLORS = {
 
 
 def to_html(report: Report) -> str:
-    """The page."""
+    """Return the page."""
     run = report.run
     name = " ".join(run.argv) or "td.report()"
     return whole_page(

@@ -36,7 +36,7 @@ def at(frame: Frame) -> str:
 
 
 def shortened(path: str) -> str:
-    """A path relative to the current folder if it is inside, its last parts if long."""
+    """Return a path relative to the current folder, or the end of a long path."""
     if path.startswith("<"):  # "<stdin>"
         return path
     try:
@@ -60,19 +60,19 @@ def share(part: float, whole: float) -> str:
 
 
 def snr_text(snr: float) -> str:
-    """An SNR in dB; "none" if the relative error is infinite."""
+    """Return an SNR in dB; "none" if the relative error is infinite."""
     return "none" if snr == -math.inf else decibels(snr)
 
 
 def ratio(x: float) -> str:
-    """A measured ratio; "infinite" in words, "-" if none is known."""
+    """Return a measured ratio; "infinite" in words, "-" if none is known."""
     if math.isnan(x):
         return "-"
     return "infinite" if math.isinf(x) else number(x)
 
 
 def exponents(of: Exponents) -> str:
-    """The range of exponents: "-12..3"; "-" if there is no number but zero."""
+    """Return the range of exponents: "-12..3"; "-" if there is no number but zero."""
     return "-" if of.smallest is None else f"{of.smallest}..{of.largest}"
 
 
@@ -82,7 +82,7 @@ def shape(of: Shape) -> str:
 
 
 def some(names: Sequence[str], most: int, between: str = "; ") -> str:
-    """The first of them, and how many there are besides."""
+    """Return the first of them, and how many there are besides."""
     more = len(names) - most
     return between.join([*names[:most], *[f"and {more} more"] * (more > 0)])
 

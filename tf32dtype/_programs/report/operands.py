@@ -46,7 +46,7 @@ def constant_operands(
 
 
 def _is_one(side: list[_Operand] | None) -> bool:
-    """Whether it is one matrix, or one with a name that changes in place."""
+    """Return whether it is one matrix, or one with a name that changes in place."""
     if not side:
         return False
     is_place = len({one["address"] for one in side}) == 1
@@ -59,7 +59,7 @@ def _most(facts: Iterable[bool]) -> bool:
 
 
 def _are_buffers(side: list[_Operand], size: int) -> bool:
-    """Whether each has a buffer of its own, which is not a slice of the next one's."""
+    """Return whether each has its own buffer, not a slice of the next one's buffer."""
     addresses = {one["address"] for one in side}
     ends = {x["address"] + x["rows"] * x["columns"] * size for x in side}
     is_steady = not any(one["has_moved"] for one in side)

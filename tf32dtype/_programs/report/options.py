@@ -112,14 +112,14 @@ def _ways(
 
 
 def _words(names: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Names in one text, with commas or blanks between them, or in several."""
+    """Return names separated by commas or blanks, in one string or in several."""
     return tuple(
         word for text in _list(names) for word in text.replace(",", " ").split()
     )
 
 
 def _devices(names: str | Iterable[str] | None) -> list[str]:
-    """Names with commas between them, or in several texts; blanks are part of them."""
+    """Return names separated by commas, in one or several strings; blanks are kept."""
     named = [name.strip() for text in _list(names) for name in text.split(",")]
     return [name for name in named if name]
 
@@ -131,7 +131,7 @@ def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def arithmetic_format(name: str | None) -> FormatName | NumPyName | None:
-    """The full name of a format that NumPy can compute in.
+    """Return the full name of a format that NumPy can compute in.
 
     Raises
     ------

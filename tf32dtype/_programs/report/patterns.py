@@ -41,7 +41,7 @@ def expansion_line(file: str, line: int) -> int | None:
 
 
 def is_recurrence(file: str, line: int) -> bool:
-    """Whether a product of a line is assigned to one of its operands.
+    """Return whether a product of a line is assigned to one of its operands.
 
     That is `x = x @ a` in a loop: each step takes up the errors of the one before.
     """
@@ -64,7 +64,7 @@ def is_recurrence(file: str, line: int) -> bool:
 
 
 def is_difference_of_squares(file: str, line: int) -> bool:
-    """Whether a line subtracts the square of a mean: `mean(x * x) - mean(x) ** 2`."""
+    """Return whether a line is like `mean(x * x) - mean(x) ** 2`."""
     scope = _scope(file, line)
     return scope is not None and any(
         isinstance(node, ast.BinOp)

@@ -23,7 +23,7 @@ class Region(NamedTuple):
 
 
 def find_region(text: str) -> Region:
-    """The region that FILE or FILE:FUNCTION names.
+    """Return the region that FILE or FILE:FUNCTION names.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def find_region(text: str) -> Region:
 
 
 def _functions(path: str) -> set[str] | None:
-    """Names of functions, and of methods with their classes; None if unreadable."""
+    """Return names of functions, and of methods with classes; None if unreadable."""
     try:
         with open(path, "rb") as file:
             tree = ast.parse(file.read())

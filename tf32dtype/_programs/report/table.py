@@ -156,7 +156,7 @@ def _cells(
 
 
 def has_library(sites: Sequence[CallSiteReport]) -> bool:
-    """Whether any call site has a library's frame below the user's."""
+    """Return whether any call site has a library's frame below the user's."""
     return any(one.call_site.user and one.call_site.library for one in sites)
 
 

@@ -57,7 +57,7 @@ class Outcome:
         return max([x.largest for x in self.changes], default=math.inf)
 
     def keeps(self, target_db: float) -> bool:
-        """Whether the program's results stay within the target."""
+        """Return whether the program's results stay within the target."""
         return not self.why and self.largest <= tolerance(target_db)
 
     @property
@@ -91,7 +91,7 @@ class Outcome:
         )
 
     def record(self, target_db: float) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {**asdict(self), "keeps_results": self.keeps(target_db)}
 
 

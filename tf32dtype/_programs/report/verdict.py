@@ -97,7 +97,7 @@ class Verdict:
         return "; ".join(found)
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a record for JSON."""
         return {
             "text": self.text,
             "kind": self.kind,
@@ -157,7 +157,7 @@ def judge(
 
 
 def acceptable(errors: Errors, target_db: float, snr_db: float | None = None) -> bool:
-    """Whether errors are within the target, as `Verdict` defines it.
+    """Return whether errors are within the target, as `Verdict` defines it.
 
     The SNR must reach `snr_db` instead, if that is given.
     """
@@ -191,7 +191,7 @@ def cheapest(found: Sequence[Errors]) -> Way | None:
 
 
 def is_out_of_range(errors: Errors) -> bool:
-    """Whether a precision's range costs more than its rounding.
+    """Return whether a precision's range costs more than its rounding.
 
     Values became Inf or NaN, or they became subnormal or zero at a higher cost than
     that of rounding both operands to p bits, which is up to 2^(1-p) of |A| |B|.

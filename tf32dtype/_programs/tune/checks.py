@@ -71,7 +71,7 @@ class Check:
             self._function = _function(self._what)
 
     def numbers(self, folder: str, output: str) -> Numbers:
-        """The answer of a run.
+        """Return the answer of a run.
 
         Parameters
         ----------

@@ -33,7 +33,7 @@ PEAKS: Mapping[str, Mapping[str, float]] = {
 
 
 def seconds_a_product(gpu: str, precision: str | None, dtype: str) -> float:
-    """The time of 10^12 operations at the peak; of no precision in the dtype itself."""
+    """Return the time of 10^12 operations at the peak of a precision, or of a dtype."""
     peaks = PEAKS[gpu]
     if precision is None:
         return 1 / peaks["float64" if dtype in ("float64", "complex128") else "float32"]
