@@ -73,19 +73,19 @@ def quantize(
     x : array_like
         Real numbers of any builtin dtype, or of one of the formats.
     dtype : str, dtype or type
-        The format to round to; or float16 or float32.
+        The format to round to: one of this package's, float16 or float32.
     rounding : str
         An IEEE 754 rounding direction: "ties_to_even", "ties_to_away",
         "toward_zero", "toward_positive" or "toward_negative"; or "to_odd" (inexact
         results take the neighbor with an odd code), or "stochastic" (away from zero
         with a probability that equals the fraction cut off).
     overflow : {"ieee", "saturate"}
-        Magnitudes beyond the largest finite number: "ieee" gives Inf, NaN where the
-        format has no Inf, the largest number where it has neither; a directed mode,
-        and "to_odd", stop at the largest where IEEE 754 section 7.4 has them stop.
-        "saturate" gives the largest number, for Inf too.
+        The result for magnitudes above the largest finite number. "ieee" gives Inf. A
+        format without Inf gives NaN, and a format without both gives the largest
+        number. Directed modes and "to_odd" give the largest number where IEEE 754
+        section 7.4 says so. "saturate" gives the largest number, for Inf too.
     rng : numpy.random.Generator
-        For "stochastic": one 64-bit draw an element, in C order,
+        The generator for "stochastic": one 64-bit draw per element, in C order,
         ``rng.integers(0, 2**64, size=x.shape, dtype=np.uint64)``. The result is
         rounded away from zero if the draw is less than 2^64 times the fraction.
     out : ndarray, optional
@@ -99,8 +99,8 @@ def quantize(
     Raises
     ------
     ValueError
-        For an unknown format, rounding or overflow; for "stochastic" without `rng`
-        or `rng` without it; for an `out` of another shape.
+        For an unknown format, rounding or overflow. For "stochastic" without `rng`, or
+        `rng` without "stochastic". For an `out` of another shape.
     TypeError
         If `x` is not made of real numbers, or `out` is not an array of the dtype.
 

@@ -256,7 +256,7 @@ def find_dtype(which: object) -> np.dtype[Any]:
     Raises
     ------
     TypeError
-        For what is none, as `numpy.dtype` does.
+        For an argument that is not a dtype, as `numpy.dtype` does.
     """
     if isinstance(which, np.dtype):
         return _own_dtype(which)

@@ -98,42 +98,43 @@ def einsum(
     ----------
     subscripts : str
         One letter for each dimension of each operand, ``...`` for any number of
-        further ones, ``,`` between operands, and ``->`` before the letters of the
+        further dimensions, ``,`` between operands, and ``->`` before the letters of the
         result. Without ``->`` the result has the dimensions of ``...`` and then, in
         alphabetic order, the letters that occur once. Spaces do not matter.
     *operands : array_like
         As many arrays as the subscripts name. A letter has one length in all of
-        them; a length of 1 is repeated as often as needed. Also possible are
-        operands with lists of the numbers 0 to 51 and Ellipsis in place of letters:
+        them; a length of 1 is repeated as often as needed. You can also pass each
+        operand with a list of the numbers 0 to 51 and Ellipsis instead of letters:
         ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
     out : ndarray, optional
         An array of the result's shape to write into; the result is converted to its
         dtype, by casting "same_kind".
     dtype : data-type, optional
-        Of every sum and product, and so of the result, by casting "same_kind". If it
-        is not given: `numpy.result_type` of the operands, where Python's numbers and
-        lists count as the arrays that `numpy.asarray` makes of them.
+        The dtype of every sum and product and of the result, by casting "same_kind".
+        The default is `numpy.result_type` of the operands. Python numbers and lists
+        count as the arrays that `numpy.asarray` makes of them.
     optimize : {"greedy", "optimal", True, False} or list or tuple
-        The order of products of three operands and more, as `numpy.einsum_path`
-        chooses it (True is "greedy"); False is from left to right. Also possible are
-        a path that it returned, and a name with a limit of elements in between,
-        beyond which it leaves what is left together: that goes from left to right.
+        The order of products if there are three operands or more. A name chooses it as
+        `numpy.einsum_path` does; True means "greedy", False means from left to right.
+        You can also pass a path that `numpy.einsum_path` returned, or a name with a
+        limit of elements for intermediate results. Operands that are left together
+        because of the limit are multiplied from left to right.
 
     Returns
     -------
     ndarray or scalar
-        `out` if given. A view of the operand where there is one and nothing to sum.
+        The result, or `out` if given. With one operand and nothing to sum, it is a view
+        of the operand.
 
     Raises
     ------
     ValueError
-        For subscripts that are malformed or do not fit the operands, letters of the
-        result that occur twice there or in no operand, lengths of a letter that
-        differ, an `out` of another shape, an unknown `optimize`.
+        For subscripts that are malformed or do not fit the operands. For letters of the
+        result that occur twice in it or in no operand. For lengths of a letter that
+        differ, an `out` of another shape, or an unknown `optimize`.
     TypeError
-        If an operand does not convert to `dtype`, or the result to `out`; for an
-        `out` that is no array; for lists that hold anything but integers and
-        Ellipsis.
+        If an operand does not convert to `dtype`, or the result to `out`. If `out` is
+        not an array. For lists that hold anything but integers and Ellipsis.
 
     Notes
     -----

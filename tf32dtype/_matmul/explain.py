@@ -28,26 +28,26 @@ class MatmulPlan(NamedTuple):
         "macro-kernel", "GEMV along k", "small matrices" and so on; "NumPy" for a
         product that is NumPy's own.
     reason : str
-        When this way is taken.
+        The condition under which this way is used.
     transposed : bool
         Whether the transpose of the result is computed: its columns are contiguous, or
         there are few of them.
     packing : str or None
-        The words that operands are copied as before they are multiplied: "float32",
-        "bfloat16 pairs" or "int8 quads". None: they are read where they lie, or one
-        vector at a time.
+        The form to which operands are copied before they are multiplied: "float32",
+        "bfloat16 pairs" or "int8 quads". None: they are not copied, or only one vector
+        at a time.
     terms : int
-        How many products of parts stand for one product of numbers: 9 of "bf16x9".
+        The number of products of components per product of numbers: 9 for "bf16x9".
     micro_tile : tuple of int, or None
         Rows and columns of the result that the kernel holds in registers.
     tile : tuple of int, or None
-        Rows and columns of the result that are one thread's task, at most.
+        The most rows and columns of the result that are one thread's task.
     tiles : int
-        How many tasks there are.
+        The number of tasks.
     threads : int
-        How many threads share them, at most.
+        The most threads that share the tasks.
     instruction_set : str
-        As `isa` returns it.
+        The instruction set, as `isa` returns it.
     """
 
     way: str
@@ -103,8 +103,8 @@ def explain_matmul(
     Returns
     -------
     MatmulPlan
-        A named tuple; ``print(plan)`` shows it. `way` and `reason`: which algorithm,
-        and when it is taken. `transposed`: whether ``b.T @ a.T`` is computed.
+        A named tuple; ``print(plan)`` shows it. `way` and `reason`: the algorithm, and
+        the condition for using it. `transposed`: whether ``b.T @ a.T`` is computed.
         `packing`: what operands are copied as, or None. `terms`: products of parts for
         each product. `micro_tile`: the rows and columns in registers, or None. `tile`,
         `tiles` and `threads`: the rows and columns of a task, the number of tasks, and
@@ -113,13 +113,13 @@ def explain_matmul(
     Raises
     ------
     ValueError, TypeError
-        As `matmul` does; TypeError for complex operands, whose products are four
-        products of real numbers.
+        As `matmul` does. TypeError also for complex operands, whose products are
+        computed as four products of real numbers.
 
     See Also
     --------
-    matmul : Computes the product.
-    tf32dtype.tensor_core.explain : How one element of a product comes about.
+    matmul : Compute the product.
+    tf32dtype.tensor_core.explain : Explain how one element of a product is computed.
 
     Notes
     -----

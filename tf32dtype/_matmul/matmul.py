@@ -117,18 +117,18 @@ def matmul(
     Raises
     ------
     ValueError
-        For shapes that do not fit; an unknown precision; a keyword that the precision
-        has no use for; a device that has no model for it.
+        For shapes that do not fit, and for an unknown precision. For a keyword that the
+        precision does not use. For a device that has no model for the precision.
     TypeError
-        With a precision, if the operands do not promote to float32 or are of a format
-        of this package (whose products have one precision: ``a @ b``); if float32
+        With a precision, if the operands do not promote to float32, or are of a format
+        of this package: their products have only one precision, ``a @ b``. If float32
         cannot be cast to `dtype`, or `dtype` to that of `out`.
     MemoryError
-        Then `out` is as it was.
+        If memory is short. Then `out` is unchanged.
 
     See Also
     --------
-    matmul_precision : For all products of a scope.
+    matmul_precision : Set the precision of all products in a scope.
 
     Notes
     -----

@@ -98,20 +98,20 @@ class arithmetic(Scope):
     float64 : bool
         Whether float64 numbers are rounded too.
     watch : bool
-        Whether figures are gathered by line of source: see `call_sites`.
+        Whether measurements are gathered per call site: see `call_sites`.
     plan : path, optional
-        A plan's file instead of a format: only the call sites that have a format there
-        round, in that format, and float64 numbers if the plan says so.
+        A plan file instead of a format. Only the call sites that have a format in the
+        plan round, to that format. The plan also says whether float64 numbers round.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown format; for a format or float64 together with a plan; for a plan
-        that cannot be read, or used on this system; if a generator function is
-        decorated, whose body would run outside.
+        For an unknown format. For a format or float64 together with a plan. For a plan
+        that cannot be read or cannot be used on this system. If a generator function is
+        decorated: its body would run outside the scope.
     RuntimeError
-        If a scope with other arguments is open, in any thread, or the one that is left
-        is not; where loops cannot be replaced (other systems than Linux).
+        If a scope with other arguments is open in any thread, or if the scope to be
+        left is not open. On systems other than Linux, where loops cannot be replaced.
 
     See Also
     --------
@@ -121,7 +121,7 @@ class arithmetic(Scope):
     Notes
     -----
     A reduction is one operation: the sum of a row is computed in float32 and rounded at
-    its end. Where NumPy adds row to row (``sum(axis=0)`` of an array in C order) or
+    its end. If NumPy adds row to row (``sum(axis=0)`` of an array in C order) or
     accumulates (`numpy.cumsum`), each partial sum is rounded.
 
     Examples

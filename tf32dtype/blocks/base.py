@@ -105,8 +105,9 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
     def codes(self) -> Buffer:
         """Packed codes, of shape (others, blocks, bytes of a block).
 
-        The first code lies in the lowest bits: of 4 bits low nibble first, of 6 bits
-        four in three bytes, of 12 two in three, of 16 the low byte first.
+        The first code is in the lowest bits: for 4 bits in the low nibble. Three bytes
+        hold four codes of 6 bits, or two of 12 bits. For 16 bits, the low byte comes
+        first.
         """
         return self._parts[0]
 

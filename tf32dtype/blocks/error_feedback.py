@@ -43,7 +43,7 @@ class ErrorFeedback:
 
     Notes
     -----
-    Steps of several threads are taken one after the other.
+    If several threads call `quantize`, the steps run one after the other.
 
     Examples
     --------
@@ -90,8 +90,8 @@ class ErrorFeedback:
         Parameters
         ----------
         x : array_like
-            Real numbers; x + e is computed in float32, and stays finite where x is
-            within its range.
+            Real numbers. x + e is computed in float32, and is finite if x is within
+            float32's range.
 
         Returns
         -------
@@ -100,12 +100,12 @@ class ErrorFeedback:
         Raises
         ------
         ValueError
-            If x has another shape than the step before, or as `quantize`; e is then as
-            it was.
+            If x has another shape than in the previous step, and as `quantize` does.
+            Then e does not change.
 
         Notes
         -----
-        Where the result or x is not finite, e stays as it was.
+        Elements of e do not change where the result or x is not finite.
         """
         array = checked(x)
         overflow = self._options.get("overflow", "raise")

@@ -78,17 +78,19 @@ def matmul(
     Parameters
     ----------
     a, b : BlockArray, TileArray or array_like
-        Of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n), whose
-        other axes broadcast; a vector of length k is a row, or a column. Blocks lie
-        along k: the last axis of `a`, axis -2 of `b` (a vector's only one); those of
-        two arrays have one size. One operand may be an array of float32, float16, a
-        format of this package, or integers that float32 holds.
+        Operands of the shapes that `numpy.matmul` takes: (..., m, k) and (..., k, n).
+        Their other axes broadcast. A vector of length k is a row as `a`, and a column
+        as `b`. Blocks must be along k: the last axis of `a`, axis -2 of `b`, or the
+        only axis of a vector. Blocks of two arrays must have the same size. One operand
+        may be an array of float32, float16, a format of this package, or integers that
+        are exact in float32.
     terms : {1, 3, 4}, optional
-        Which products of codes hi and residuals lo are added: hi hi alone; without
-        lo lo; all (None too). The same for operands without residuals.
+        The number of products of codes hi and residuals lo that are added. 1: only
+        hi hi. 3: all except lo lo. 4 or None: all. Operands without residuals give the
+        same result for each value.
     dtype : dtype
-        The float32 sums are rounded to it once, ties to even: float32, float64,
-        float16 or a format of this package.
+        The dtype of the result: float32, float64, float16 or a format of this package.
+        The float32 sums are rounded to it once, ties to even.
     out : ndarray, optional
         An array of the result's shape to write into, with any strides. It may overlap
         an operand.
@@ -96,20 +98,21 @@ def matmul(
     Returns
     -------
     ndarray or scalar
-        Of shape (..., m, n), without the axis that a vector lacks. `out` if given.
+        The result of shape (..., m, n), without the axis that a vector lacks. `out` is
+        returned if given.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, blocks along another axis, blocks of two sizes;
-        other terms; an `out` of another shape, or a read-only one.
+        For shapes that do not fit, blocks along another axis, or blocks of two sizes.
+        For other values of `terms`. For an `out` that has another shape or is
+        read-only.
     TypeError
-        If neither operand has blocks; for an operand of another dtype, float64 say,
-        which would be rounded; for another dtype of the result, or one that cannot be
-        cast to that of `out`.
+        If neither operand has blocks. For an operand of another dtype, such as float64,
+        which would be rounded. For another dtype of the result, or a dtype that cannot
+        be cast to that of `out`.
     MemoryError
-
-    Nothing has been written then.
+        If memory is short. Nothing has been written then.
 
     Notes
     -----

@@ -82,49 +82,58 @@ def quantize(
     ----------
     x : array_like
         Real numbers of any builtin dtype or of one of the formats, with one axis or
-        more. float64, longdouble and integers are taken as float32, rounded to odd;
-        what is beyond its range counts as Inf, or saturates to its greatest number.
+        more. float64, longdouble and integers are first rounded to float32, to odd. A
+        number that is out of float32's range counts as Inf, or becomes float32's
+        largest number if `overflow` is "saturate".
     format : str
         A name of `tf32dtype.blocks.formats`.
     axis : int
-        Blocks are neighbors along this axis. The last block of a line may be short.
+        The axis along which neighbors form blocks. The last block of a line may be
+        short.
     tile : tuple of two int or None, optional
-        Rows and columns of the last two axes that share a scale: ``(16, 16)`` for
-        nvfp4. One length is the block size, along the block axis. The array has each
-        scale once for every block, so x and its transpose have the same values. By
-        default each block has its own scale.
+        The rows and columns of the last two axes that share a scale: ``(16, 16)`` for
+        nvfp4. One of the two lengths must be the block size, along the block axis. The
+        array stores the scale of a tile once per block, so that x and its transpose
+        have the same values. By default each block has its own scale.
     division : {"exact", "divide", "reciprocal"}
         How x is divided by a block's scale S. "exact": x / S is rounded to an element
-        once. The others compute in float32, as kernels do, and round each step to
-        nearest, ties to even: "divide": x / S; "reciprocal": x * (1 / S). If scales are
-        powers of two, these give the same codes when `rounding` is to nearest. Scales
-        do not depend on it.
+        once. "divide" computes x / S in float32, as kernels do, and "reciprocal"
+        computes x * (1 / S); each step is rounded to nearest, ties to even. If scales
+        are powers of two and `rounding` is to nearest, all divisions give the same
+        codes. Scales do not depend on the division.
     block_size : {16, 32, 64, 128}, optional
-        The format's own by default, like the next two.
+        The number of values per block. This option and the next two default to the
+        format's own.
     scale : str, optional
-        How a block's scale S is found from A, its greatest magnitude, and M, the
-        element's greatest value: "amax" (the least with A <= M S); "floor" (OCP's: 2 to
-        the difference of the exponents of A and M, and greater values are clipped;
-        scales with a mantissa: the nearest to A / M); "even" (as "floor", of A rounded
-        to the element's bits); "nf" (as "amax" with three standard deviations in A's
-        place where the block looks normal); "mse" (the least squared error of a few
-        that are tried); "published" (TCFP's as first published; tcfp formats only).
+        The rule that finds a block's scale S from A, its largest magnitude, and M, the
+        largest value of an element.
+
+        - "amax": the smallest S with A <= M S.
+        - "floor" (OCP's rule): 2 to the difference of the exponents of A and M; larger
+          values are clipped. Scales with a mantissa: the S nearest to A / M.
+        - "even": like "floor", with A rounded to the element's bits first.
+        - "nf": like "amax", with three standard deviations instead of A if the values
+          of the block look normally distributed.
+        - "mse": the S with the smallest squared error among a few candidates.
+        - "published": TCFP's rule as first published; only for tcfp formats.
     scale_format : str, optional
-        "float8_e8m0fnu" (powers of two), "ue4m3", or "ue5m3", "ue4m4", "ue3m5":
-        exponent and mantissa bits of scales that one float32 a tensor multiplies. By
-        default the tcfp and int formats take the finest of the last three in which the
-        least block that is not zero has a normal scale, else float8_e8m0fnu; and
-        float8_e8m0fnu under another rule than "mse".
+        The format of scales: "float8_e8m0fnu" (powers of two), "ue4m3", "ue5m3",
+        "ue4m4" or "ue3m5". The "ue" names give the bits of exponent and mantissa; one
+        float32 per tensor multiplies such scales. By default, the tcfp and int formats
+        use the finest of the last three in which the smallest nonzero block has a
+        normal scale, else float8_e8m0fnu. Under a rule other than "mse" they use
+        float8_e8m0fnu.
     rounding : str
-        Of x / S to an element, as for `tf32dtype.quantize`; of formats with a residual,
-        of the residual.
+        The rounding of x / S to an element, as for `tf32dtype.quantize`. If the format
+        has residuals, it applies to the residual.
     overflow : {"raise", "saturate"}
-        What happens to NaN and Inf. "raise": a ValueError; but the mx formats, as OCP
-        says, poison the block (its scale is NaN) where scales are float8_e8m0fnu.
-        "saturate": Inf takes the greatest value of its block, and NaN stays NaN where
-        the element has one (E4M3, E5M2) and is a ValueError elsewhere.
+        The treatment of NaN and Inf. "raise" raises a ValueError. In mx formats with
+        float8_e8m0fnu scales, however, the scale of the block becomes NaN, as OCP
+        specifies. "saturate" gives Inf the largest value of its block. NaN stays NaN if
+        the element has NaN (E4M3, E5M2), and is a ValueError otherwise.
     rng : numpy.random.Generator
-        For ``rounding="stochastic"``: one 64-bit draw an element, in C order.
+        The generator for ``rounding="stochastic"``: one 64-bit draw per element, in C
+        order.
 
     Returns
     -------
@@ -133,12 +142,13 @@ def quantize(
     Raises
     ------
     ValueError
-        For an unknown name or size; for NaN or Inf as above, naming the first; for
-        "stochastic" without `rng` or `rng` without it; if x is a single number. For
-        `tile` or `division` with a residual, or with integers and another rounding than
-        ties to even; for `tile` under another rule than "amax", "floor" and "even".
+        For an unknown name or size. For NaN or Inf as above; the message names the
+        first one. For "stochastic" without `rng`, or `rng` without "stochastic". If x
+        is a single number. For `tile` or `division` with a format that has residuals,
+        or with integers and a rounding other than ties to even. For `tile` under a rule
+        other than "amax", "floor" and "even".
     TypeError
-        If `x` is not made of real numbers, or `block_size` is no integer.
+        If `x` is not made of real numbers, or `block_size` is not an integer.
 
     Examples
     --------

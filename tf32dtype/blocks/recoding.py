@@ -41,10 +41,10 @@ def recode(
     Parameters
     ----------
     a : BlockArray or TileArray
-        With elements of at most 8 bits, and without residuals.
+        An array with elements of at most 8 bits, and without residuals.
     format : str, dtype or type
-        Of a `TileArray`: the format of the elements, as for `quantize_tiles`. Of a
-        `BlockArray`: a name of `tf32dtype.blocks.formats`.
+        The new format. For a `TileArray`, the format of the elements, as for
+        `quantize_tiles`. For a `BlockArray`, a name of `tf32dtype.blocks.formats`.
 
     Returns
     -------

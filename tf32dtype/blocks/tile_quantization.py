@@ -46,22 +46,22 @@ def quantize_tiles(
     Parameters
     ----------
     x : array_like, shape (..., m, n)
-        Real numbers of any builtin dtype or of one of the formats; wider ones are taken
-        as float32, rounded to odd.
+        Real numbers of any builtin dtype or of one of the formats. Numbers of wider
+        dtypes are first rounded to float32, to odd.
     format : str, dtype or type
         Format of the elements: int8 or int4; uint8 or uint4, with zero points; or a
         format of one byte or less that has a sign.
     tile : tuple of two int or None
-        Rows and columns that share a scale; None stands for all: ``(1, None)`` has a
-        scale a row. Tiles at the ends may be smaller.
+        The rows and columns that share a scale. None means all of them: ``(1, None)``
+        gives one scale per row. Tiles at the ends may be smaller.
     scale_format : {"float32", "bfloat16", "float16", "float8_e8m0fnu"}
-        Of the scales.
+        The format of the scales.
     division : {"exact", "divide", "reciprocal", "amax"}
         How x is divided by the scale s of its tile, before the quotient is rounded to
-        an element. "exact": without a rounding. The others compute in float32, as
-        kernels do, and round each step to nearest, ties to even: "divide": x / s;
-        "reciprocal": x * (1 / s); "amax": x * (M / A), with A the greatest magnitude of
-        the tile and M that of the format.
+        an element. "exact" does not round the quotient. The others compute in float32,
+        as kernels do, and round each step to nearest, ties to even. "divide" computes
+        x / s, "reciprocal" computes x * (1 / s), and "amax" computes x * (M / A): A is
+        the largest magnitude of the tile, M the largest value of the format.
 
     Returns
     -------
@@ -70,28 +70,30 @@ def quantize_tiles(
     Raises
     ------
     ValueError
-        For NaN and Inf, naming the first; for fewer than two axes; for other formats,
-        tiles and divisions; for "amax" with scales that are not float32; if 1 / s or
-        M / A is beyond the range of float32.
+        For NaN and Inf; the message names the first one. For fewer than two axes. For
+        other formats, tiles and divisions. For "amax" with scales that are not float32.
+        If 1 / s or M / A is out of the range of float32.
     TypeError
         If `x` is not made of real numbers.
 
     Notes
     -----
-    The scale is the tile's greatest magnitude over the format's: the float32 nearest to
-    it, as DeepSeek has it; in a narrower format the least number that is not below it,
-    so that nothing is clipped; and 1 if all numbers are 0. An element is the one
-    nearest to the quotient, ties to even, at most the greatest.
+    The scale is the tile's largest magnitude divided by the format's largest value. It
+    is rounded to the nearest float32, as in DeepSeek's code. In a narrower scale format
+    it is rounded up, so that no number is clipped. If all numbers are 0, the scale is
+    1. An element is the number nearest to the quotient, ties to even, and at most the
+    largest one.
 
-    Elements without a sign have a zero point for each tile. The scale is then the
-    distance from the tile's least number, or 0, to its greatest number, or 0, over the
-    format's greatest value. The zero point is the integer nearest to the least number's
-    magnitude over the scale. An element is the one nearest to the quotient plus the
-    zero point.
+    Elements without a sign have a zero point for each tile. Let low be the tile's
+    smallest number, at most 0, and high its largest number, at least 0. The scale is
+    then high - low, divided by the format's largest value. The zero point is the
+    integer nearest to -low divided by the scale. An element is the number nearest to
+    the quotient plus the zero point.
 
-    Quotients rounded to float32 are often ties where x has few bits: for about one
-    bfloat16 value in a thousand, and one float32 value in a million, `division` changes
-    the code. If scales are powers of two, all divisions but "amax" give the same codes.
+    Quotients rounded to float32 are often ties if x has few bits: `division` changes
+    the code of about one bfloat16 value in a thousand, and of one float32 value in a
+    million. If scales are powers of two, all divisions except "amax" give the same
+    codes.
 
     Examples
     --------

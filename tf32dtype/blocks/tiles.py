@@ -238,12 +238,12 @@ class TileArray(HostScaled):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> Self:
-        """Whole matrices of a stack by integers and slices, and slices of whole tiles.
+        """Index whole matrices of a stack, and slices of whole tiles.
 
         Raises
         ------
         IndexError
-            For another index, and one that takes a tile apart.
+            For any other index, and for a slice that divides a tile.
         """
         of_elements, of_scales = self._indices(key)
         parts = (part[of_scales] for part in self._parts[1:])

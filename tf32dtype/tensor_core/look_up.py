@@ -79,7 +79,7 @@ class Devices(Mapping[str, Device]):
         Raises
         ------
         KeyError
-            For a name that is not known; it lists the known ones.
+            For an unknown name; the message lists the known names.
         """
         found = None
         if isinstance(name, str):
@@ -121,7 +121,7 @@ def find_device(name: object) -> Device:
     Raises
     ------
     ValueError
-        For a name that is not known; it lists the known ones.
+        For an unknown name; the message lists the known names.
     """
     if isinstance(name, Model):
         raise ValueError(
@@ -148,12 +148,12 @@ def check_instruction(instruction: object) -> None:
 
 
 def find_instruction(device: Device, instruction: str | None) -> Instruction:
-    """Return one of a device's instructions; None: what GEMM libraries use.
+    """Return one of a device's instructions; by default the one of GEMM libraries.
 
     Raises
     ------
     ValueError
-        If it has no such one; it lists those that it has.
+        If the device lacks the instruction; the message lists the device's own.
     """
     known = device.instructions
     if instruction is None:
@@ -174,12 +174,12 @@ def find_instruction(device: Device, instruction: str | None) -> Instruction:
 def find_model(
     device: object, instruction: str | None, a: str, b: str, accumulator: str
 ) -> Model:
-    """Find the model of an instruction; None: the device's first one for these formats.
+    """Find the model of an instruction, by default the first one for these formats.
 
     Raises
     ------
     ValueError
-        If there is none; it lists what the device has.
+        If there is no such model; the message lists the device's models.
     """
     found = find_device(device)
     wanted = (a, b, accumulator)
@@ -216,7 +216,8 @@ def find_block_scaled(
     Raises
     ------
     ValueError
-        If an instruction is named and does not take these; it lists what does.
+        If a named instruction does not take these operands; the message lists those
+        that do.
     """
     check_instruction(instruction)
     wanted = a, b, scale, block_size

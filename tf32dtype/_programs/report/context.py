@@ -49,9 +49,9 @@ class report:
     only, excepted : str or sequence of str
         Regions of the source, "FILE" or "FILE:FUNCTION", to watch or to exclude.
     by : {"operand", "line"}
-        The rows. "operand": a line with each of the constant matrices that
-        it multiplies by, as of a function that all layers of a network call. "line": a
-        line.
+        The rows of the report. "operand": one row per line and constant matrix that the
+        line multiplies by. This separates the layers of a network that all call one
+        function. "line": one row per line.
     arithmetic : str, optional
         A format to round NumPy's float32 arithmetic to in the block; matrix
         multiplications too if a precision has that name. See `tf32dtype.arithmetic`.
@@ -82,7 +82,7 @@ class report:
 
     See Also
     --------
-    matmul_precision : To compute in a precision.
+    matmul_precision : Run a block in a precision.
 
     Notes
     -----
