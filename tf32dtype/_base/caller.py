@@ -13,7 +13,7 @@ import numpy as np
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Frames of these are not the caller's; importlib is between an import and its module.
+#: Modules whose frames are skipped; importlib is between an import and its module.
 _PASSED = (__name__.partition(".")[0], "importlib")
 
 

@@ -23,8 +23,8 @@ EXTRA = f"{install('cuda')} (CUDA 12: {install('cuda12')})"
 CUBLAS = "pip install nvidia-cublas (CUDA 12: pip install nvidia-cublas-cu12)"
 
 PACKAGE = Path(__file__).parents[1]
-#: The folder of the sources: in an installed package, or else in a checkout. They name
-#: what they include from there.
+#: The folder of the sources: in an installed package, or else in a checkout. Paths in
+#: their #include lines are relative to it.
 FOLDERS = [
     PACKAGE / "sources" if (PACKAGE / "sources").is_dir() else PACKAGE.parent / "src",
 ]
@@ -51,12 +51,12 @@ typedef unsigned long long uintptr_t;
 #define UINT32_C(x) x##u
 #define UINT64_C(x) x##ull
 """
-#: Its functions are built in.
+#: The contents of math.h; NVRTC has its functions built in.
 MATH = "#pragma once\n#define NAN __longlong_as_double(0x7FF8000000000000)\n"
 BUILTIN = {"stdint.h": STDINT, "math.h": MATH, "string.h": "#pragma once\n"}
 
-#: No contraction to fused operations, no flushing: as the C loops are compiled.
-#: exact_binary.h has integers of 128 bits.
+#: Options without fused operations and flushing, like those of the C loops.
+#: exact_binary.h needs integers of 128 bits.
 OPTIONS = (
     "-std=c++17", "-default-device", "-device-int128", "-fmad=false", "-ftz=false"
 )  # fmt: skip

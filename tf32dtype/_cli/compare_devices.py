@@ -28,7 +28,7 @@ from .._measures.ways import Way
 
 Array = NDArray[Any]
 
-#: A k that is a multiple of all blocks'.
+#: A k that is a multiple of the size of all blocks.
 _FEW = 256
 
 
@@ -165,7 +165,7 @@ class Result(Distance):
     unit: Unit
     format: str
     scales: tuple[float, float]
-    #: of exact sums of the rounded operands; None: of parts of them
+    #: squared errors of exact sums of the rounded operands; None: they have components
     exact_error_squares: float | None = 0.0
 
     @property
@@ -203,7 +203,7 @@ class Pair:
     first: Unit
     second: Unit
     format: str
-    #: of the results
+    #: differences of the two units' results
     found: Differences = field(default_factory=lambda: Differences(facts(ACCUMULATOR)))
 
     def record(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from .codes import coded, error, painted, read
 from .codes import table as codes_table
 from .exact import is_code, shown
 
-#: A report for programs, and what prints it as text.
+#: A report for programs, and a function that prints it as text.
 Report = tuple[dict[str, Any], Callable[[], None]]
 
 

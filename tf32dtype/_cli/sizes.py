@@ -33,7 +33,7 @@ from .._measures.format_facts import facts, known
 from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
 
-#: As names of models have them: thousands, millions, billions, trillions.
+#: The units in names of models: thousands, millions, billions, trillions.
 from . import add_output
 
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}

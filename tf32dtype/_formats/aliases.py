@@ -29,8 +29,8 @@ FormatAlias = Literal["bf16", "fp8_e4m3", "fp8_e5m2", "fp4"]
 NumPyName = Literal[
     "float16", "fp16", "f16", "half", "float32", "fp32", "f32", "single"
 ]
-#: The block formats, in the order of their rows in blocks/formats.py: who asks for one
-#: as a number's format is told where they are.
+#: The block formats, in the order of their rows in blocks/formats.py. Errors use these
+#: names to say where to find a block format that is given as a number format.
 BlockFormatName = Literal[
     "tcfp8",
     "tcfp12",

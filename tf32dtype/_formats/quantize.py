@@ -13,7 +13,7 @@ from .aliases import NUMPY_ALIASES, canonical, cure
 from .table import find, find_dtype, formats, own_array
 from .typed import DTypeOf, Number, Out, Scalar, TargetLike, TargetNamed
 
-#: In the order of `enum tf_rounding` in src/formats/codec.h.
+#: The rounding modes, in the order of `enum tf_rounding` in src/formats/codec.h.
 Rounding = Literal[
     "ties_to_even",
     "ties_to_away",
@@ -23,9 +23,9 @@ Rounding = Literal[
     "to_odd",
     "stochastic",
 ]
-#: Those of a tensor core's operands, float32 to tf32: the first ones.
+#: The modes for a tensor core's operands, float32 to tf32: the first ones.
 Tf32Rounding = Literal["ties_to_even", "ties_to_away", "toward_zero"]
-#: In the order of `enum tf_overflow`.
+#: The overflow modes, in the order of `enum tf_overflow`.
 Overflow = Literal["ieee", "saturate"]
 
 ROUNDINGS = get_args(Rounding)

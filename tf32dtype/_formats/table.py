@@ -213,7 +213,7 @@ def _rows() -> list[Format]:
 
 
 formats: Formats = Formats(_rows())
-#: The same by their dtypes.
+#: The formats by their dtypes.
 formats_by_dtype = {form.dtype: form for form in formats.values()}
 
 

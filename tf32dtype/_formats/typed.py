@@ -30,7 +30,7 @@ TargetNamed: TypeAlias = FormatNamed | NumPyName
 #: A format, float16 or float32, by the same.
 TargetLike: TypeAlias = FormatLike | NumPyName
 
-#: One number, where an array_like may be one.
+#: One number, for an array_like argument that may be a number.
 Number: TypeAlias = float | np.number[Any] | np.bool
 
 #: A dtype for the values of block arrays, by its name or type.
@@ -38,7 +38,7 @@ ValueNamed: TypeAlias = (
     TargetNamed | Literal["float64", "fp64", "f64", "double"] | type[float]
 )
 
-#: Which products of elements and residuals are added.
+#: The number of products of elements and residuals that are added.
 Terms = Literal[1, 3, 4]
 
 #: Formats by the bytes of their codes.

@@ -101,7 +101,7 @@ class Settings(NamedTuple):
     """The arguments of `matmul_precision`."""
 
     precision: str | None
-    #: None: as `rounding_of` has it
+    #: rounding of operands; None: that of `rounding_of`
     rounding: Tf32Rounding | None = None
     scale: Scale = "tensor"
     special_values: SpecialValues = "propagate"
@@ -131,15 +131,15 @@ class Precision(NamedTuple):
     preset: PrecisionName
     #: the short name
     short: PrecisionName
-    #: what operands are rounded to
+    #: format that operands are rounded to
     format: str
-    #: how many numbers of the format stand for one of an operand
+    #: number of components per number of an operand
     components: int = 1
-    #: how many orders of magnitude the summed products of components have
+    #: number of orders of magnitude of the products of components that are summed
     split_orders: int = 1
 
 
-#: src/matmul/precisions.c has the table.
+#: The precisions, from the table in src/matmul/precisions.c.
 PRECISIONS = tuple(Precision(*row) for row in _core.precisions())
 _BY_NAME = {row.preset.lower(): row for row in PRECISIONS}
 _BY_NAME |= {row.short: row for row in PRECISIONS}
@@ -148,7 +148,7 @@ _BY_FORMAT = {row.format: row for row in PRECISIONS if row.components == 1}
 
 _SCALED = ["fp8_e4m3", "fp8_e5m2"]
 _SPLIT = [row.short for row in PRECISIONS if row.components > 1]
-#: In the order of `enum tf_scaling`, whose first is for those that need no scale.
+#: The scalings, in the order of `enum tf_scaling`; its first one means no scale.
 _SCALINGS = (None, *get_args(Scale))
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from .._base.wording import brief
 
-#: In the order of the numbers that stand for them in the interleaved form.
+#: The letters, in the order of their numbers in the interleaved form.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-#: One for each dimension of an array.
+#: One label for each dimension of an array.
 Labels = tuple[str, ...]
 Shape = tuple[int, ...]
 

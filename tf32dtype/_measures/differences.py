@@ -17,12 +17,12 @@ from .ulps import NAN_ULPS, distances
 
 Array = NDArray[Any]
 
-#: Elements: intermediate arrays stay in a cache.
+#: Elements per piece, so that intermediate arrays stay in a cache.
 _AT_A_TIME = 1 << 17
 #: Distances are counted with 14 significant bits, so that there are not too many.
 _UNCOUNTED_BITS = np.finfo(np.float64).nmant - 13
 _KEY_OF_ZERO = (int(np.float64(1).view(np.int64)) >> _UNCOUNTED_BITS) - 1
-#: In larger sums of squares, those that underflow count for nothing.
+#: The sum of squares above which squares that underflow do not matter.
 _TINY = 1e-200
 
 
@@ -33,7 +33,7 @@ class Differences:
     Zeros of either sign are equal, and so are two NaNs.
     """
 
-    #: whose ulps are counted; None: none, as for integers
+    #: format whose ulps are counted; None: no ulps, as for integers
     form: Facts | None
     #: False: the elements are bytes of one dtype, such as strings
     is_numeric: bool = True

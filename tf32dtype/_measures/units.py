@@ -23,7 +23,7 @@ class Unit(NamedTuple):
     """The tensor core of a device, used by an instruction."""
 
     device: Board
-    #: None: for each format the one that `matmul` takes
+    #: instruction; None: the one that `matmul` uses for each format
     instruction: Instruction | None
 
     @property

@@ -33,10 +33,10 @@ class Counts:
     subnormals: int = 0
     infinities: int = 0
     nans: int = 0
-    #: of finite numbers; None: there are none
+    #: range of finite numbers; None: there are none
     least: float | None = None
     greatest: float | None = None
-    #: how many numbers have a magnitude from 2^e to below 2^(e + 1), by e
+    #: count of numbers with a magnitude from 2^e to below 2^(e + 1), by e
     exponents: dict[int, int] = field(default_factory=dict)
 
     def widen(self, finite: Array) -> None:

@@ -22,7 +22,7 @@ class _Settings(NamedTuple):
     float64: bool
     watch: bool
     plan: _core.ArithmeticPlan | None
-    #: of the plan
+    #: path of the plan
     path: str | None
 
     def __str__(self) -> str:

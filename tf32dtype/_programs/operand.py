@@ -9,16 +9,16 @@ from dataclasses import dataclass
 class Operand:
     """A constant matrix that a line multiplies by, one of several."""
 
-    #: which one, from 1 on in the order of first use, and how many there are
+    #: number of the operand, from 1 on in the order of first use, and their count
     number: int
     of: int
-    #: "A" or "B"; "A" too if the other operand is a vector
+    #: side of the operand: "A" or "B"; also "A" if the other operand is a vector
     side: str
     rows: int
     columns: int
-    #: of the shape and of some elements; "": not known
+    #: digest of the shape and of some elements; "": not known
     digest: str = ""
-    #: "layers.2.weight"; "": not known
+    #: name such as "layers.2.weight"; "": not known
     name: str = ""
 
     def __str__(self) -> str:

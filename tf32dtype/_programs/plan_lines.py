@@ -24,13 +24,13 @@ _NAMELESS = re.compile(
 class Line:
     """A line of a function."""
 
-    #: below one of the folders that are searched, or absolute
+    #: path of the file: relative to a folder that is searched, or absolute
     file: str
-    #: its qualified name, as Python has it; "<module>"
+    #: qualified name of the function in Python; "<module>" outside
     function: str
-    #: without blanks around it
+    #: text of the line without blanks around it
     text: str
-    #: which of the function's lines with this text, from 1 on, and how many there are
+    #: number among the function's lines with this text, from 1 on, and their count
     count: int = 1
     of: int = 1
 

@@ -26,13 +26,13 @@ from .source_folders import set_folders
 VERSION = 1
 #: The names of types in TOML.
 _KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
-#: The name in a plan of computing as NumPy and BLAS do.
+#: The name in a plan for no precision: NumPy and BLAS compute as usual.
 NONE = "none"
 _FLAGS = "float64", "complex64", "dots"
 _SIDES = ("A", "B")
 _MOST_OPERANDS = 1024
 _DIGEST = re.compile("(?:[0-9a-f]{16})?")
-#: what a line always has in the file
+#: keys that a line always has in the file
 _SHOWN = "file", "function", "text"
 
 

@@ -20,7 +20,7 @@ class Unchanged(NamedTuple):
     calls: int
     multiply_adds: int | None
     seconds: float | None
-    #: what would reach it; "" if nothing would
+    #: option that would reach it; "" if none would
     remedy: str
 
     def line(self) -> str:
@@ -40,7 +40,7 @@ class Reached(NamedTuple):
     unchanged: list[Unchanged]
     #: calls that stayed unchanged because memory was short
     out_of_memory: int
-    #: what NumPy's arithmetic was rounded to; None: it was not
+    #: format that NumPy's arithmetic was rounded to; None: it was not rounded
     arithmetic: str | None
     #: ufunc: calls of its loops, rounded results
     rounded: dict[str, tuple[int, int]]

@@ -20,14 +20,14 @@ Buffer = TypeVar("Buffer", bound=Any)
 
 
 class Blocks(Scaled[Product], Generic[Buffer, Product]):
-    """A layout and a buffer, and what follows from these without a look at a byte."""
+    """A layout and a buffer, and all properties that do not depend on the bytes."""
 
     __slots__ = ("_buffer", "_layout")
     __hash__: ClassVar[None] = None  # type: ignore[assignment]  # like an ndarray
 
     _layout: Layout
     _buffer: Buffer
-    #: In repr.
+    #: The name that repr shows.
     _name: ClassVar[str]
 
     # -- of a kind of memory

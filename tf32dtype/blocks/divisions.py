@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-#: For blocks. Their scales are rounded, and kernels divide by the rounded scales.
+#: The divisions for blocks: kernels divide by the rounded scales of blocks.
 Division = Literal["exact", "divide", "reciprocal"]
 TileDivision = Literal["exact", "divide", "reciprocal", "amax"]
 

@@ -14,7 +14,7 @@ from .._formats.aliases import BlockFormatName, BlockFormatNamed, canonical
 from .._formats.table import UnknownFormat
 from .._formats.table import formats as number_formats
 
-#: How the scale of a block is found, in the order of `enum tf_block_rule`.
+#: The rules for the scale of a block, in the order of `enum tf_block_rule`.
 Rule = Literal["amax", "floor", "even", "nf", "mse", "published"]
 ScaleFormat = Literal["float8_e8m0fnu", "ue4m3", "ue5m3", "ue4m4", "ue3m5"]
 
@@ -89,12 +89,12 @@ class BlockFormat:
     element: str
     #: name of the residual's element; None: codes of one level
     residual: str | None
-    #: None: the finest that the range of the tensor allows
+    #: scale format; None: the finest one that the range of the tensor allows
     scale_format: ScaleFormat | None
     block_size: BlockSize
     #: rule of the scale
     scale: Rule
-    #: a block with NaN or Inf becomes NaN as a whole, through its scale
+    #: whether a block with NaN or Inf becomes NaN as a whole, through its scale
     poisons: bool = False
 
     @property

@@ -44,11 +44,11 @@ class Layout:
 
     row: BlockFormat
     shape: tuple[int, ...]
-    #: from 0
+    #: axis that blocks are along, counted from 0
     axis: int
     block_size: BlockSize
     scale_format: ScaleFormat
-    #: what all scales are multiplied by; 1 where they are powers of two
+    #: factor of all scales; 1 if they are powers of two
     tensor_scale: float
 
     @cached_property

@@ -20,9 +20,9 @@ from .scaled import Scaled
 #: The most axes of a stack of matrices, which NumPy's iterators can handle.
 _MOST_STACK = 32
 Parts = tuple[NDArray[Any] | None, ...]
-#: The blocks that numbers are multiplied in where no operand has any.
+#: The block size if no operand has blocks.
 _BLOCK = 128
-#: Arrays of blocks in this machine's memory: `BlockArray`.
+#: Arrays of blocks in CPU memory: `BlockArray`.
 HostBlocks = Blocks[NDArray[np.uint8], NDArray[np.float32]]
 
 
@@ -166,11 +166,11 @@ def matmul(
 class _Factor(NamedTuple):
     """An operand as lines along k, in a stack of matrices."""
 
-    #: numbers (*stack, lines, k), or codes, scales and residuals with their last axes
+    #: numbers (*stack, lines, k); or codes, scales and residuals
     parts: Parts
-    #: behind them for the core: kinds of elements, residuals and scales, tensor's scale
+    #: further arguments of the core: element, residual, scale format, tensor's scale
     facts: tuple[int, int, int, float] | None
-    #: size of a block; 0: numbers
+    #: size of a block; 0 for plain numbers
     block: int
     shape: tuple[int, ...]
     stack: tuple[int, ...]

@@ -230,7 +230,7 @@ def _with_scales(
     )
 
 
-#: Lines, layout, rule, tensor's scale, rounding, poison, draws.
+#: The arguments: lines, layout, rule, tensor's scale, rounding, poison, draws.
 Arguments = tuple[
     NDArray[np.float32],
     tuple[int, int, int, int],
@@ -243,12 +243,12 @@ Arguments = tuple[
 
 
 class Work(NamedTuple):
-    """A checked call: what the core needs, and what its result is."""
+    """A checked call: the layout of the result, and the arguments of the core."""
 
     layout: Layout
-    #: of `_core.block_quantize`, and the first ones of `_core.block_round`
+    #: arguments of `_core.block_quantize`; `_core.block_round` takes the first ones
     arguments: Arguments
-    #: a block poisoned is an error
+    #: whether a block that becomes NaN is an error
     look_later: bool
 
 

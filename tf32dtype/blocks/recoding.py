@@ -19,7 +19,7 @@ from .from_codes import block_scales, buffer_of, items_of
 from .layout import make
 from .tiles import TileArray, TileElement, checked_element
 
-#: Exponents of the powers of two that can bring numbers of 8 bits to others.
+#: Exponents of the powers of two that may map one 8-bit format to another.
 _EXPONENTS = sorted(range(-64, 65), key=abs)
 _NAN_SCALE = 0xFF  # of float8_e8m0fnu
 

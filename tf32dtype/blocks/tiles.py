@@ -33,7 +33,7 @@ INTEGERS = {name: Element(name, int(name[-1])) for name in get_args(TileInteger)
 SCALE_FORMATS = get_args(TileScaleFormat)
 #: Numbers that are worked on at a time, so that they stay in a cache.
 _BAND = 1 << 17
-#: Rows or columns of a tile; an array has no more.
+#: The most rows or columns of a tile, and of an array.
 _LONGEST = int(np.iinfo(np.intp).max)
 
 

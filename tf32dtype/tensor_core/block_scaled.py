@@ -23,7 +23,7 @@ from .models import (
     Verified,
 )
 
-#: With their kinds.
+#: The block-scaled instructions, with their kinds.
 BlockInstruction = Literal[
     "tcgen05.mxf4",
     "tcgen05.mxf4nvf4",
@@ -33,7 +33,7 @@ BlockInstruction = Literal[
     "mma.sync.mxf8f6f4",
 ]
 ZeroTerms = Literal["never", "canceled", "always"]
-#: In the order of their numbers in C.
+#: The treatments of zero terms, in the order of their numbers in C.
 ZERO_TERMS: tuple[ZeroTerms, ...] = get_args(ZeroTerms)
 
 
@@ -148,5 +148,5 @@ def _models(row: _Row) -> Iterator[BlockScaled]:
         )
 
 
-#: All that is modeled.
+#: All models of block-scaled instructions.
 BLOCK_SCALED = tuple(model for row in _ROWS for model in _models(row))

@@ -11,11 +11,11 @@ from .block_scaled import BLOCK_SCALED, BlockScaled
 from .models import ALIGNED, Board, Instruction, Model
 from .rounded import ROUNDED
 
-#: All that is modeled.
+#: All models.
 MODELS: tuple[Model, ...] = (*ALIGNED, *ROUNDED)
 
-#: Names that mean the matrix unit of a board, by the architecture; of CPUs, the
-#: processors and cores that have it.
+#: Other names of a board's matrix unit, by architecture; for CPUs, the processors and
+#: cores that have it.
 Alias = Literal[
     "Volta", "sm_70", "V100S", "Titan V", "Quadro GV100",
     "Turing", "sm_75", "RTX 20", "RTX 2080", "T4G",
@@ -34,7 +34,7 @@ Alias = Literal[
     "Grace",
 ]  # fmt: skip
 DeviceName = Literal[Board, Alias]
-#: A device's instruction, where both have one name.
+#: An instruction of a device, in one name for both.
 DeviceInstruction = Literal[
     "V100:mma.sync", "T4:mma.sync", "T4:mma.sync.m8n8k4", "A100:mma.sync",
     "L40S:mma.sync", "H100:wgmma", "H100:mma.sync", "B200:tcgen05", "B200:mma.sync",

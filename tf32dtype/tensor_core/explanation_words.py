@@ -11,7 +11,7 @@ import numpy as np
 from .models import Model
 from .steps import Exact
 
-#: With more groups than these, each is a line.
+#: The most groups that are shown in full; with more, each group is one line.
 IN_FULL = 8
 
 _NANS = {

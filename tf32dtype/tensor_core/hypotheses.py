@@ -44,7 +44,7 @@ class Hypothesis:
     rounded_to: str | None
     #: whether numbers above that format's range became its largest number
     saturates: bool
-    #: how many of the elements that were compared are equal
+    #: number of compared elements that are equal, and of all compared elements
     explains: int
     compared: int
 

@@ -241,18 +241,18 @@ def _telling(searches: Sequence[_Search], results: Array) -> Array:
 
 
 class _State:
-    """The ways of a bundle: which of its splits explain all so far, and how much."""
+    """The ways of a bundle: splits that explain all results so far, with counts."""
 
     def __init__(self, bundle: Bundle, ways: Sequence[Way], roundings: int) -> None:
         self.bundle, self.ways = bundle, ways
         shape = len(ways), len(bundle), roundings
         self.alive = np.ones(shape, bool)
-        #: of those that are not, what is tried on all elements nevertheless
+        #: ways that do not explain all, and are tried on all elements nevertheless
         self.kept = np.zeros(shape, bool)
         self.explains = np.zeros(shape, np.int64)
 
     def which(self) -> Array:
-        """Return the splits that are not done with."""
+        """Return the splits that are still tried."""
         return np.flatnonzero((self.alive | self.kept).any(axis=(0, 2)))
 
 
@@ -269,7 +269,7 @@ class _Search:
         self._chain = self._state(whole(problem.k))
         self._states: list[_State] = []
         self._compared = d.size
-        #: of one chain that c begins: its sums, and where they are the results
+        #: sums of one chain that begins with c, and where they equal the results
         wide = np.promote_types(self._model.accumulator, np.float32)
         self.plain, self.agrees = np.empty(d.size, wide), np.empty(d.size, bool)
         chain = self._chain.bundle.split(0)

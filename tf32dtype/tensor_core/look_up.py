@@ -12,8 +12,8 @@ from .device import DEVICES, MODELS, Device
 from .listing import listing
 from .models import Board, Instruction, Model
 
-#: Boards that drivers print a series of: "NVIDIA RTX 4000 SFF Ada Generation". The
-#: first that fits.
+#: Patterns of series of boards that drivers print, and their board: "NVIDIA RTX 4000
+#: SFF Ada Generation". The first pattern that matches counts.
 _SERIES: tuple[tuple[str, Board], ...] = (
     (r"rtx .*\bada\b|rtx 40\d\d\b", "L40S"),
     (r"rtx .*\bblackwell\b|rtx pro \d{3,4}\b|rtx 50\d\d\b", "RTX Blackwell"),

@@ -62,9 +62,9 @@ class Contested(NamedTuple):
 
 _MMA_SIM = "MMA-Sim 2.1"
 
-#: Points on which sources differ. Each is a parameter of `Aligned`, or of how operands
-#: reach it: a run on a device changes a value here and nothing else. They are read when
-#: the table is made.
+#: Points on which sources differ. Each is a parameter of `Aligned`, or of the way that
+#: operands reach it. If results of a device settle a point, only its value here has to
+#: change. The values are read when the table is made.
 POINTS = {
     point.name: point
     for point in (

@@ -41,7 +41,7 @@ Float = TypeVar("Float", np.float16, np.float32, np.float64)
 #: Not np.float64 itself: mypy would then take every ``x.astype(...)`` for float64.
 _Double = TypeVar("_Double", bound=np.float64)
 
-#: of an operand, so that stacks of them broadcast
+#: The most axes of an operand, so that stacks of operands broadcast.
 _AXES = 32
 _TYPES = dict(zip(_core.names, _core.scalar_types, strict=True))
 #: Integers, which integer units multiply exactly; ml_dtypes has those of 4 bits.

@@ -35,7 +35,7 @@ Step = Sum | TwoStages | Addition
 
 _NEAREST = "to nearest, ties to even"
 _ZEROS = {"+0": "+0", "zero of their sign": "a zero of their sign"}
-#: Characters of an exact number; a longer one is told as a decimal.
+#: The most characters of an exact number; a longer one is shown as a decimal.
 _LONGEST = 16
 
 

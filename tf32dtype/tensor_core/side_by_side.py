@@ -10,9 +10,9 @@ import numpy as np
 
 from .models import Aligned, Model
 
-#: Lines of a table; with more blocks, several are one.
+#: The most lines of a table; with more blocks, several share a line.
 MOST_LINES = 48
-#: With more devices the table has only bits.
+#: The most devices with values in the table; with more it has only bits.
 _WITH_NUMBERS = 2
 
 
@@ -21,11 +21,11 @@ class Course(NamedTuple):
 
     model: Model
     name: str
-    #: the operands as it reads them
+    #: the operands as the model reads them
     a: Sequence[float]
     b: Sequence[float]
     steps: Sequence[Any]
-    #: the accumulator at the start, and after all products of so many k
+    #: the accumulator by k: at the start, and after all products of the k before
     after: dict[int, Any]
 
     @classmethod

@@ -41,7 +41,7 @@ class Split(NamedTuple):
     """The parts of k: ranges that follow each other, or parts that take turns."""
 
     lengths: tuple[int, ...]
-    #: k that a part takes before it is the next one's turn
+    #: k that a part takes before the next part's turn
     turn: int | None = None
 
     def indices(self) -> list[NDArray[np.intp]]:
@@ -83,16 +83,16 @@ def balanced(k: int, parts: int, tile: int, which: More) -> Split:
 
 
 class Way(NamedTuple):
-    """How the sums of parts become one."""
+    """A way to add the sums of parts."""
 
     order: Order = "ascending"
     begins: Begins = "sum"
-    #: whether accumulators begin with the sum of the part before: nothing is added
+    #: whether a part's accumulators begin with the sum of the part before
     chained: bool = False
 
 
 def ways(parts: int, chains: Sequence[Order], *, with_c: bool) -> list[Way]:
-    """Those that differ; without c, what it begins is the same.
+    """Return the ways that differ; without c, the place of c makes no difference.
 
     Parameters
     ----------
@@ -142,11 +142,11 @@ def add(parts: Sequence[Array], way: Way, c: Array) -> Array:
 
 @dataclass(frozen=True)
 class Elements:
-    """Operands of products (stack, m, k) @ (stack, k, n), and what began them."""
+    """Operands of products (stack, m, k) @ (stack, k, n), and initial accumulators."""
 
     a: Array
     b: Array
-    #: of the accumulator's dtype
+    #: initial accumulators, of the accumulator's dtype
     c: Array
     product: Product
     #: k of an instruction
@@ -218,9 +218,9 @@ class Elements:
 
 
 class Bundle(Protocol):
-    """Splits of one number of parts that are computed together."""
+    """Splits with the same number of parts, which are computed together."""
 
-    #: the simplest first
+    #: rank: simpler divisions have lower ones
     rank: int
     parts: int
     chains: tuple[Order, ...]
@@ -248,11 +248,11 @@ class Each(Bundle):
         return self.splits[which]
 
     def pairs(self, which: Array) -> Array:
-        """None of a table."""
+        """Return no pairs: these splits need no table."""
         return np.empty((0, 2), np.int64)
 
     def sums(self, table: Table, which: Array, *, with_c: bool) -> Array:
-        """(splits, parts, elements)."""
+        """Return the sums of parts, of shape (splits, parts, elements)."""
         return table.elements.sums([self.splits[i] for i in which], with_c=with_c)
 
 
@@ -262,7 +262,7 @@ class Cuts(Bundle):
 
     rank: int
     parts: int
-    #: (splits, parts + 1): from 0 to k
+    #: cuts of shape (splits, parts + 1), from 0 to k
     bounds: Array
     chains: tuple[Order, ...] = ()
 
@@ -280,7 +280,7 @@ class Cuts(Bundle):
         return np.unique(both.reshape(-1, 2), axis=0)
 
     def sums(self, table: Table, which: Array, *, with_c: bool) -> Array:
-        """(splits, parts, elements)."""
+        """Return the sums of parts, of shape (splits, parts, elements)."""
         bounds = self.bounds[which]
         return table.find(bounds[:, :-1], bounds[:, 1:], with_c=with_c)
 

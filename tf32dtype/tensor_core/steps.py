@@ -25,7 +25,7 @@ from .rounded import Rounded as RoundedModel
 FRACTION, SUM_FRACTION, KEPT_DOWN, FAR = 24, 32, 31, 25
 #: The exponent of products and of an accumulator that are all zero.
 _LEAST = -126
-#: Lower exponents in rows mean that there is none.
+#: Exponents in rows below this one mean that there is no exponent.
 _NO_EXPONENT = -50_000
 
 
@@ -77,7 +77,7 @@ class Rounded(NamedTuple):
     """A sum after its rounding."""
 
     value: float
-    #: what was cut off, or added if it went `up`
+    #: bits that were truncated, or added if the rounding went `up`
     off: Exact = ZERO
     up: bool = False
     tie: bool = False
@@ -86,17 +86,17 @@ class Rounded(NamedTuple):
 
 @dataclass(frozen=True)
 class Term:
-    """A number that is added, after it was brought to the unit of its sum."""
+    """A number that is added, aligned to the unit of its sum."""
 
     name: str
-    #: which k; None: the accumulator, or a sum
+    #: the term's k; None: the accumulator, or a sum
     k: int | None
     exact: Exact
-    #: of its significand, which is below 4, or 2 in the accumulator; None: it has none
+    #: exponent for a significand below 4, or below 2 in the accumulator; None: none
     exponent: int | None
-    #: how often the unit is in it, with its sign
+    #: the kept part in units, with its sign
     kept: int
-    #: what is not kept
+    #: the part that is not kept
     cut: Exact
 
 
@@ -104,7 +104,7 @@ class Term:
 class _Step:
     ks: Sequence[int]
     accumulator: float
-    #: why the result is Inf or NaN; then there is nothing else
+    #: reasons why the result is Inf or NaN; then all other fields are empty
     special: tuple[str, ...] = ()
     rounded: Rounded
 
@@ -119,7 +119,7 @@ class Group(_Step):
     """An MMA group: products and an accumulator that are added in one sum."""
 
     terms: Sequence[Term] = ()
-    #: what terms are aligned to, and which of them has it; None: all is zero
+    #: exponent that terms are aligned to, and its terms; None: all terms are zero
     greatest: int | None = None
     sources: Sequence[str] = ()
     unit: int = 0
@@ -128,9 +128,9 @@ class Group(_Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Addition(_Step):
-    """Two numbers added as IEEE 754 has it, to nearest, ties to even."""
+    """An addition of two numbers by IEEE 754, to nearest, ties to even."""
 
-    #: that of `ks`
+    #: sum of `ks`
     sum: float
     promotes: bool
 
@@ -139,7 +139,7 @@ class Addition(_Step):
 class Sum(_Step):
     """Terms that are added exactly, and rounded once; or one product."""
 
-    #: what is added, in words; "" if it is a group of products and the accumulator
+    #: description of the terms; "" for a group of products and the accumulator
     name: str
     total: Exact
     #: whether the result is a sum of the group, and not an accumulator
@@ -147,7 +147,7 @@ class Sum(_Step):
 
 
 class Products(NamedTuple):
-    """Products that are cut below their largest exponent, and their sum."""
+    """Products that are truncated below their largest exponent, and their sum."""
 
     greatest: int
     sources: Sequence[int | None]
@@ -168,17 +168,17 @@ class Products(NamedTuple):
 class TwoStages(_Step):
     """A group in two stages."""
 
-    #: one, or those of even and of odd k; those without a product are left out
+    #: one sum, or those of even and of odd k; sums without a product are left out
     products: Sequence[Products] = ()
-    #: sums of even and of odd k, brought to the larger exponent of both
+    #: sums of even and of odd k, aligned to the larger exponent of both
     together: Sequence[Term] = ()
     greatest_product: int = _LEAST
-    #: the sum and the accumulator, brought to the greater exponent of both
+    #: the sum and the accumulator, aligned to the larger exponent of both
     terms: Sequence[Term] = ()
     greatest: int = _LEAST
     dropped: bool = False
     total: Exact = ZERO
-    #: what the rounding downward takes away
+    #: the bits that rounding downward truncates
     down: Exact = ZERO
 
 

@@ -124,7 +124,7 @@ _VERBS = {
 }
 
 
-#: Follows a verdict where the program was not tried.
+#: The text after a verdict if the program was not tried.
 _ALONE = "; each product was judged alone, `tf32dtype tune` decides for the program"
 
 

@@ -50,7 +50,7 @@ class ArithmeticCallSite:
 
     #: nearest frame of the user's code; None: no Python code below the call
     user: Frame | None
-    #: innermost frame, where it is another
+    #: innermost frame, if it is another one
     library: Frame | None
     function: str
     dtype: str

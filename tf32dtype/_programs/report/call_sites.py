@@ -58,7 +58,7 @@ class LaterSum(NamedTuple):
 
     #: "add" or "subtract"
     function: str
-    #: where it is; None: not known
+    #: frame of the sum; None: not known
     frame: Frame | None
     #: the bits of the product's results that cancel there, of all sampled calls: log2
     #: of the ratio of root mean squares, of the product's part to the sum; 0 if the sum
@@ -80,7 +80,7 @@ class CallSite:
 
     #: nearest frame of the user's code; None: no Python code below the call
     user: Frame | None
-    #: innermost frame, where it is another
+    #: innermost frame, if it is another one
     library: Frame | None
     #: the shared object that called BLAS
     caller: str
@@ -107,12 +107,12 @@ class NotReached:
 
     #: "LAPACK", "FFT", "integer matmul", "einsum without optimize", ...
     kind: str
-    #: what was called
+    #: name of the called function
     name: str
     calls: int
     #: None: not measured
     seconds: float | None
-    #: what would reach it; "" if nothing would
+    #: option that would reach it; "" if none would
     remedy: str
 
 
@@ -128,9 +128,9 @@ class Run:
     python: str
     numpy: str
     tf32dtype: str
-    #: products that were to be kept, and were too large for the room there is
+    #: products that should have been kept, but were too large for the memory
     left_out: int = 0
-    #: products that were seen and have no call site: there are too many call sites
+    #: products without a call site, because there are too many call sites
     without_call_site: int = 0
 
     @property

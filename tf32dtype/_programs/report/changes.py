@@ -15,7 +15,7 @@ from ..._base.text import number
 from .naming import numbered
 
 Array = NDArray[Any]
-#: By the name of a file, or of a value; printed text has the name PRINTED.
+#: Outputs by the name of a file or a value; printed text has the name PRINTED.
 Output = dict[str, "str | Array"]
 
 PRINTED = ""

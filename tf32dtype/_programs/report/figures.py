@@ -101,7 +101,7 @@ class Figures:
 
     a: Exponents = field(default_factory=Exponents)
     b: Exponents = field(default_factory=Exponents)
-    #: of the float64 product
+    #: exponents of the float64 product
     result: Exponents = field(default_factory=Exponents)
     errors: dict[str, Errors] = field(default_factory=dict)
     samples: int = 0

@@ -13,9 +13,9 @@ from ..._base.wording import brief
 class Region(NamedTuple):
     """A file, or a function in it."""
 
-    #: absolute, without links
+    #: absolute path of the file, with links resolved
     file: str
-    #: its name, or "Class.method"; None: the whole file
+    #: name of a function, or "Class.method"; None: the whole file
     function: str | None
 
     def __str__(self) -> str:

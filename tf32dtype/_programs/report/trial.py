@@ -37,7 +37,7 @@ _DOUBLE = ("float64", "complex128")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The evidence of a trial, or why there is none."""
+    """The outcome of a trial, or the reason why there is none."""
 
     #: call sites that had another precision, and these precisions
     call_sites: int = 0
@@ -48,7 +48,7 @@ class Outcome:
     noisy: int = 0
     #: how the program failed in these precisions; "" if it did not
     failure: str = ""
-    #: why there was no trial, or it shows nothing
+    #: reason why there was no trial, or why it shows nothing
     why: str = ""
 
     @property

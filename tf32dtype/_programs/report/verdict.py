@@ -12,9 +12,9 @@ from ..._measures.ways import Way
 from .call_sites import CallSite, LaterSum
 from .figures import Errors, Figures
 
-#: From so many bits on, cancellation in a later sum counts.
+#: The number of bits from which cancellation in a later sum counts.
 _LEAST_BITS = 2.0
-#: Errors of up to so many times float32's count as equally good.
+#: The factor up to which errors count as equally good as float32's.
 LIKE_FLOAT32 = 2.0
 
 Kind = Literal["sufficient", "insufficient", "float64", "not_measured"]

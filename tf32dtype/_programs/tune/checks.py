@@ -22,7 +22,7 @@ from ..._base.wording import brief
 from ..report.changes import scales_of_text
 
 Array = NDArray[Any]
-#: By the name of a part.
+#: The numbers of a result, by the name of a part.
 Numbers = dict[str, Array]
 
 
@@ -58,7 +58,7 @@ class Check:
                 f" {brief(text)}"
             )
         self._read = readers[kind]
-        #: it looks at files that the program writes
+        #: whether it reads files that the program writes
         self.needs_folder = kind != "regex"
         if kind == "regex":
             try:

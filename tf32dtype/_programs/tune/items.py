@@ -20,12 +20,12 @@ class Item:
     user: Line | None
     library: Line | None
     operand: Operand | None = None
-    #: it is tuned for its ufuncs, not for its products
+    #: whether its ufuncs are tuned, not its products
     of_ufuncs: bool = False
-    #: by dtype; of ufuncs their results
+    #: multiply-adds by dtype; for ufuncs the number of results
     multiply_adds: dict[str, int] = field(default_factory=dict)
     routines: set[str] = field(default_factory=set)
-    #: by precision: the least of its routines and dtypes, in dB
+    #: SNR in dB by precision: the smallest of its routines and dtypes
     snr: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ..._measures.ways import select
 
-#: Products by format in 10^12 operations a second, without sparsity (a figure of the
-#: makers' that is "with sparsity" is twice that). H100: NVIDIA's data sheet of the H100
+#: Products by format in 10^12 operations per second, without sparsity (vendors' figures
+#: "with sparsity" are twice as large). H100: NVIDIA's data sheet of the H100
 #: SXM. B200: NVIDIA's Blackwell architecture technical overview, one GPU of an HGX B200
 #: at 1000 W; BF16 is 28 times FP32 there. float64 is that of the tensor cores.
 PEAKS: Mapping[str, Mapping[str, float]] = {

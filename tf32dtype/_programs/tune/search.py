@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 Levels = tuple[int, ...]
-#: Which of some levels pass. The first has to be known; others may be tried at the same
-#: time, for they may be asked for next, or be left out (None).
+#: A function that returns which of some levels pass. It must try the first one. It may
+#: try others at the same time, since they may be next, or return None for them.
 Try = Callable[[Sequence[Levels]], Sequence[bool | None]]
 
 

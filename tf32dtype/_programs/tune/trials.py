@@ -23,7 +23,7 @@ LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*.journal")
 class Reader(Protocol):
     """Reads the answer of a run, as `checks.Check` does."""
 
-    #: it looks at files that the program writes
+    #: whether it reads files that the program writes
     needs_folder: bool
 
     def numbers(self, folder: str, output: str) -> Any:
@@ -38,12 +38,12 @@ class OutOfTime(Exception):
 class Program:
     """A program and its arguments."""
 
-    #: "script.py" or ("-m", "module"), and its own words
+    #: "script.py" or ("-m", "module"), and the program's own arguments
     words: tuple[str, ...]
     folder: str
-    #: variables of its environment; None: those of this process
+    #: environment variables; None: those of this process
     environment: Mapping[str, str] | None = None
-    #: what a copy of the folder is without, as shutil.copytree takes it
+    #: files that are not copied with the folder, as shutil.copytree takes them
     left_out: Callable[[Any, list[str]], set[str]] = LEFT_OUT
 
 
@@ -54,7 +54,7 @@ class Trial:
     numbers: Any
     why: str
     seconds: float
-    #: where it ran, which may be gone
+    #: folder in which it ran, which may no longer exist
     folder: str = ""
 
 
@@ -68,12 +68,12 @@ class Runner:
     check : Reader
         The reader of the program's result.
     deadline : float
-        When time has run out, by time.monotonic.
+        The end of the time limit, by time.monotonic.
     """
 
     def __init__(self, program: Program, check: Reader, deadline: float) -> None:
         self.program, self.check, self.deadline = program, check, deadline
-        #: how many runs were made
+        #: number of runs
         self.count = 0
 
     def run(self, before: Sequence[Sequence[str]], limit: float) -> list[Trial]:

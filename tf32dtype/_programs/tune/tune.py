@@ -23,9 +23,9 @@ from .journal import SUFFIX, Trials
 from .search import Levels, Search
 from .trials import OutOfTime, Program, Runner, Trial, text_files
 
-#: A trial may take so many times the reference's time, and some seconds.
+#: The time limit of a trial: a multiple of the reference's time, and some seconds.
 LONGER, SECONDS = 10.0, 10.0
-#: Two runs of the unchanged program may differ by this share of the tolerance.
+#: The share of the tolerance by which two unchanged runs may differ.
 NOISE = 0.1
 
 
