@@ -64,7 +64,7 @@ PRELOAD = "tf32dtype_blas.so"  # preloaded into programs that are not Python
 KERNEL_TABLE = Path("src/runtime/kernels/kernel_table.c")  # the preload has its own
 DISPATCH = Path("src/runtime/cpu_dispatch.c")  # knows which sets are built
 
-# Before glibc 2.34 dlopen was in a library of its own.
+# Before glibc 2.34, dlopen was in a separate library.
 LIBRARIES = ["m", *(["dl"] if sys.platform == "linux" else [])]
 
 NUMPY_API = [
@@ -94,10 +94,11 @@ int main(void)
 }
 """
 
-# Best last. Elsewhere than on x86-64 the compiler's baseline is the only one.
+# The instruction sets, the best last. On machines other than x86-64 there is only the
+# compiler's baseline.
 BASELINE = InstructionSet("baseline", [], "", "baseline")
-# Tuned for no processor in particular, gcc reads an operand from memory again
-# at each use, which costs a third where arrays are not on cache lines.
+# Without -mtune, gcc reads an operand from memory again at each use. This costs a third
+# if arrays are not aligned to cache lines.
 V4 = ["-march=x86-64-v4", "-mtune=icelake-server", "-mprefer-vector-width=512"]
 X86_64 = [
     InstructionSet(
@@ -162,7 +163,7 @@ if SANITIZE:
     OPTIMIZE = FALLBACK = COMPACT = GLUE = ["-O1", *INSTRUMENT]
     WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
 else:
-    # Nothing throws: only debuggers would use the tables that unwind the stack.
+    # No code throws: only debuggers would use the tables that unwind the stack.
     SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
     OPTIMIZE = ["-O3", *SMALL]
     # Flags of the baseline kernels, if this machine uses better ones.
@@ -172,7 +173,7 @@ else:
     COMPACT = ["-O2", *SMALL]
     # Cython's C calls NumPy, Python and kernels. -O2 takes more time to compile and
     # gains nothing. With only -O1, tf32 scalars would take a quarter longer.
-    # Its many paths of errors are alike: the second line takes a tenth off the module.
+    # The second line makes the module a tenth smaller: many error paths are alike.
     GLUE = ["-O1", "-finline-small-functions", "-fpeephole2", "-fcaller-saves"]
     GLUE += ["-fcrossjumping", "-fipa-icf", "-fno-guess-branch-probability"]
     GLUE += ["-DCYTHON_UNPACK_METHODS=0", *SMALL]
@@ -333,7 +334,7 @@ def compile_all(steps: list[Step], shown: bool) -> dict[str, list[str]]:
                 task.result()  # raises what the step raised
             if shown:
                 now = time.monotonic()
-                # An object that was there already tells nothing of this machine.
+                # Steps with a current object do not show the speed of this machine.
                 timed_steps = [step for step in [*took] if took[step] > 0.05]
                 slowness = sum(took[step] for step in timed_steps) / (
                     sum(step.cost for step in timed_steps) or 1
@@ -356,7 +357,7 @@ class BuildExt(build_ext):
     """Compiles in parallel, once per instruction set, then links as usual."""
 
     def run(self) -> None:
-        # Who changes the code wants symbols; setuptools resets `inplace` meanwhile.
+        # Developers need symbols. setuptools resets `inplace` during the run.
         self.with_symbols = bool(self.inplace or self.editable_mode)
         super().run()
 
@@ -374,8 +375,10 @@ class BuildExt(build_ext):
             self.link_preload([*products, *objects[PRELOAD]], threads)
 
     def steps(self, threads: list[str]) -> list[Step]:
-        """All that is compiled: Cython's modules, our C ("ours"), the C that knows
-        Python ("glue"), and what makes our C a library to preload."""
+        """Return all steps: Cython's modules, our C files and those of the preload.
+
+        The objects of our C are "ours"; C files that use Python are "glue".
+        """
         numpy_version, numpy_include = numpy_headers()
         instruction_sets = self.instruction_sets()
         # The headers of Python and NumPy may warn; ours may not.

@@ -66,5 +66,5 @@ def when_imported(name: str, action: Action) -> None:
     """Call a function with a module: now if it is imported, else when it is."""
     _finder.add(name, action)
     if sys.modules.get(name) is not None:
-        # Another thread may be about to import it: this waits for that.
+        # Another thread may be importing the module: this waits for its end.
         _finder.act(import_module(name))

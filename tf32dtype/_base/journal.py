@@ -145,7 +145,7 @@ def _lock(file: io.FileIO, path: str, command: str) -> None:
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The process that had it may have removed it just now.
+        # The process that held the lock may have removed the file meanwhile.
         is_there = os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
     except OSError:
         is_there = False

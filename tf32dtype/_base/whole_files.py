@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     name = os.fspath(path)
     if not is_replaced(name):
-        # The standard output by its descriptor, which has its own place in a file.
+        # Write to the standard output's own descriptor, to keep its file offset.
         target = next((os.dup(fd) for fd in _OWN if _is_open_as(name, fd)), name)
         with open(target, "wb") as file:
             yield file

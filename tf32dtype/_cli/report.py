@@ -189,7 +189,7 @@ def _trial(arguments: Namespace) -> ProgramRuns | None:
         return None
     program = arguments.program
     if not arguments.is_module:
-        # In a copy of this folder, the copied script is meant.
+        # A relative path makes a trial run the script in its copy of the folder.
         here = os.path.join(os.path.realpath(os.getcwd()), "")
         program = program if program == "-" else os.path.realpath(program)
         program = program.removeprefix(here)

@@ -187,7 +187,7 @@ def _options(arguments: Namespace) -> TuneOptions:
             raise UserError(f"the program must be an existing file; got {program}")
         script = os.path.realpath(program)
         search_first(os.path.dirname(script))
-        # In a copy of this folder, the copied script is meant.
+        # A relative path makes a trial run the script in its copy of the folder.
         here = os.path.join(os.path.realpath(os.getcwd()), "")
         program = script.removeprefix(here)
     return TuneOptions(

@@ -85,7 +85,7 @@ _KINDS = {
     "fp6": ("float6_e2m3fn", "float6_e3m2fn"),
     "mxfp6": ("mxfp6_e2m3", "mxfp6_e3m2"),
 }
-# Not compiled here: only who errs pays for it.
+# The pattern is compiled only for an error, which saves time at import.
 _BLOCKS = r"(mx|nv)(fp|int)?\d+\w*|tcfp\d+|int(8|12|16)"
 _LAYOUT = r"e\d+m\d+|float4"
 

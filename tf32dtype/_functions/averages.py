@@ -67,7 +67,7 @@ def _double_like(out: Any) -> Any:
     return np.empty(out.shape) if isinstance(out, np.ndarray) else out
 
 
-# Which statistic (enum tf_statistic in src/ufuncs/moments.h).
+# The statistics (enum tf_statistic in src/ufuncs/moments.h).
 _TOTAL, _MEAN, _VARIANCE, _DEVIATION, _NORM, _PRODUCT = range(6)
 
 
@@ -308,7 +308,7 @@ def _norm(own: Function) -> Function:
         wide = x.astype(_DOUBLE)
         if axis is not None:
             return rounded(own(wide, ord, axis, keepdims), x.dtype)
-        # Without an axis NumPy has BLAS sum the squares, in an order of its own.
+        # Without an axis, NumPy sums the squares by BLAS, whose order differs.
         if ord is None:
             wide = wide.reshape(-1)
         result = rounded(own(wide, ord, tuple(range(wide.ndim))), x.dtype)

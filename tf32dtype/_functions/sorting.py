@@ -84,7 +84,7 @@ def _argpartition(a: Array, *args: Any, **kwargs: Any) -> Any:
 def _searchsorted(a: Array, v: Any = None, *args: Any, **kwargs: Any) -> Any:
     if a.dtype not in FORMATS or getattr(v, "dtype", None) != a.dtype:
         return NotImplemented
-    # Or else to convert the array takes longer.
+    # For fewer values, converting the whole array takes longer.
     if not isinstance(v, np.ndarray) or v.size * 128 < a.size:
         return NotImplemented
     numbers = np.asarray(a).astype(np.float32)

@@ -88,7 +88,7 @@ class Differences:
         is_one = first.dtype == second.dtype
         x = first.astype(work)
         y = x
-        # Before int64 and longdouble, which have more digits, become float64.
+        # Compare before int64 and longdouble, which have more digits, become float64.
         unequal = first != second if is_one else None
         if unequal is None or unequal.any():
             y = second.astype(work)

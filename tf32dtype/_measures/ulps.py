@@ -99,7 +99,7 @@ def ulp_distance(a: ArrayLike, b: ArrayLike) -> Any:
 
 def format_facts(dtype: np.dtype[Any]) -> Facts | None:
     """Return the facts of a dtype whose ulps are known; None for any other dtype."""
-    # The name of >f4 is float32 too.
+    # Other byte orders count, too: the name of >f4 is float32.
     known = format_of_dtype(dtype) is not None or dtype.name in NUMPY_NAMES
     return facts(dtype.name) if known else None
 

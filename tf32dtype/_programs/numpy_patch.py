@@ -151,7 +151,7 @@ _OURS = [_Obeying(own, product) for own, product in _PRODUCTS]
 _users: set[int] = set()
 _in_place = False
 _loops_are_ours = False
-# Re-entrant: the garbage collector may let a user go while another comes.
+# Re-entrant: the garbage collector may remove a user while another one is added.
 lock = _core.shared_lock()
 
 
@@ -194,13 +194,13 @@ def _exchange(found: list[Any], put: list[Any]) -> None:
                 setattr(module, name, new)
 
 
-# Looking through all modules takes longer than anything else here.
+# The places are kept, since the search through all modules is slow.
 _known_places: list[tuple[ModuleType, str]] = []
 _modules_then: tuple[int, str] | None = None
 
 
 def _modules() -> tuple[int, str]:
-    """How many modules there are, and the last: enough to tell that some have come."""
+    """Return the number of modules and the last one, to detect that some were added."""
     while True:
         with suppress(RuntimeError):  # another thread imports one at this moment
             return len(sys.modules), next(reversed(sys.modules))

@@ -226,7 +226,7 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in shown.items()) + "}"
     if isinstance(value, float):
         return repr(value)
-    # JSON's texts, integers and booleans are TOML's too, once DEL is escaped.
+    # Strings, integers and booleans of JSON are valid TOML once DEL is escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

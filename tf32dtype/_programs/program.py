@@ -78,7 +78,7 @@ def run_program(arguments: Namespace) -> NoReturn:
         _run_module(arguments.program)
     else:
         _run_script(arguments.program)
-    # Flushing is Python's own to do, which knows what a program does to its streams.
+    # Leave flushing to Python, which handles streams that the program has changed.
     raise SystemExit
 
 

@@ -52,7 +52,7 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     def _of(cls, plan: Layout, buffer: NDArray[np.uint8]) -> Self:
         self = object.__new__(cls)
         self._layout = plan
-        # Both: a view of memory that can be written can be made writeable again.
+        # Lock both arrays: a view of writeable memory could be made writeable again.
         buffer.flags.writeable = False
         self._buffer = buffer.view()
         return self

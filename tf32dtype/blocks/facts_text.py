@@ -41,7 +41,7 @@ def from_text(text: str) -> Facts | TileFacts:
         If the text is not as `to_text` writes it.
     """
     try:
-        # Python warns of backslashes, of which there are none.
+        # Valid strings have no backslashes, and Python would warn of some.
         facts = None if "\\" in text else ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         facts = None

@@ -199,7 +199,7 @@ def _with_scales(
     along = checked_axis(axis, source.ndim)
     overflow, rng = settings.overflow, settings.rng
     numbers = to_float32(source, overflow)
-    # The draws are of the numbers: scales have none.
+    # Random draws are only for the numbers: scales are rounded without them.
     of_scales = settings._replace(rounding="ties_to_even", rng=None)
     if tile is None:
         found = _quantize(source, row, along, of_scales)

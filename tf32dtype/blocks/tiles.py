@@ -295,7 +295,7 @@ class TileArray(HostScaled):
     def _values(self, wanted: np.dtype[Any], out: NDArray[Any] | None) -> NDArray[Any]:
         if out is None:
             out = np.empty(self.shape, wanted)
-        # Products of 8 and 24 bits are exact in float64, in float32 rounded once.
+        # Products of 8 and 24 bits are exact in float64, and rounded once in float32.
         single = wanted == np.float32 and self.biases is None
         exact = np.dtype(np.float32 if single else np.float64)
         with errors_at_caller("cast"):

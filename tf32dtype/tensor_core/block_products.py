@@ -184,7 +184,7 @@ def _levels(x: Blocks, name: str) -> Iterator[Level]:
             lower = np.asarray(residuals)
             of = lower.dtype.name if lower.dtype.name in _TYPES else "int4"
             relative = _core.scale_values(x.scale_format, of)[x.scales[..., 1]]
-            # Integers of four bits are numbers of every format here.
+            # All formats here hold all integers of four bits.
             lower = lower.astype(elements.dtype)
             yield Level(lower, x.scales[..., 1], scales * relative)
 
@@ -241,7 +241,7 @@ def resolve(
             f" {model.name}"
         )
     depth = 2 * model.depth if model.emulated else model.depth
-    # A single block has no next one, so it may end within an instruction.
+    # A single block may end within an instruction, since no other block follows.
     if x.block_size % depth and x.block_size < x.shape[-1]:
         name = find_instruction(found, instruction)
         raise ValueError(

@@ -156,7 +156,7 @@ def identify(
             advance()
         if not one_chain:
             order = _telling(searches, results.ravel())
-            # Where models are not told apart, ways to add hardly are.
+            # Results that do not distinguish models hardly distinguish ways to add.
             few_bits = results.dtype.itemsize == 1
             unlike = few_bits and any(not s.agrees.all() for s in searches)
             for search in searches:

@@ -297,7 +297,7 @@ class _Row(NamedTuple):
     emulated: bool = False
 
 
-# Where sources differ among depths, fractions and roundings.
+# Depths, fractions and roundings on which sources differ.
 _HOPPER_TF32 = cast(int, POINTS["depth of tf32 on Hopper and Blackwell"].value)
 _TURING = cast(tuple[int, int], POINTS["block of Turing"].value)
 _CUTS_FIRST = POINTS["wgmma fp8 into float16"].value != "float16"

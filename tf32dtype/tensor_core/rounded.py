@@ -42,7 +42,7 @@ class Rounded(Model):
     rounding: Literal["ties_to_even", "to_odd"] = "ties_to_even"
     #: number of separate sums, each of k, k + lanes and so on. In two stages they are
     #: sums of a group's products. Fused, they are chains that begin at `start`, and
-    #: their sum is added to the accumulator. 0: the accumulator passes all groups
+    #: their sum is added to the accumulator. 0: one chain of groups and the accumulator
     lanes: int = 0
     start: float = 0.0
     #: whether the second one of each two k is added first

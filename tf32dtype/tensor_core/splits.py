@@ -295,7 +295,7 @@ class Table:
         self.elements = elements
         self._far = int(pairs[:, 1].max(initial=0)) + 1
         self._c = bool(elements.c.tobytes().strip(b"\0"))
-        # Stretches from 0 that c begins are those from -1.
+        # A range from -1 means a range from 0 whose accumulators begin with c.
         of_c = pairs[pairs[:, 0] == 0] - [1, 0]
         pairs = np.concatenate([pairs, of_c]) if self._c else pairs
         self._codes = np.unique((pairs[:, 0] + 1) * self._far + pairs[:, 1])
@@ -416,7 +416,7 @@ def _equal(k: int, unit: int, depth: int) -> list[Bundle]:
     few = [equal(k, x) for x in sorted(lengths)]
     ends = {split: split.lengths[0] % depth == 0 for split in few}  # as instructions do
     return [
-        # Chained in ascending order they are one chain.
+        # Parts that are chained in ascending order are the same as one chain.
         *_by_parts(1, [split for split in few if ends[split]], ("descending",)),
         *_by_parts(1, [split for split in few if not ends[split]]),
         *_by_parts(1, [equal(k, x) for x in sorted(promotions)]),

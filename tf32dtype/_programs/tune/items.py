@@ -106,7 +106,7 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
             continue
         of_ufuncs = record["of_ufuncs"]
         operand = record["operand"] and Operand(**record["operand"])
-        # All that NumPy's own lines compute for a line of the user has one format.
+        # All ufuncs that NumPy's own code calls for a line of the user have one format.
         library = None if of_ufuncs and lines[0] else lines[1]
         key = lines[0], library, operand
         known.setdefault(key, Item(*key, of_ufuncs)).take(record)
