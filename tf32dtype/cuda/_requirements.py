@@ -1,4 +1,4 @@
-"""What tf32dtype.cuda needs, said before it fails in another way."""
+"""Check the requirements of tf32dtype.cuda, so that a clear error comes first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OLDEST = (14, 0, 1)
 
 
 def check() -> None:
-    """Raise an ImportError that says exactly what is missing, if something is."""
+    """Raise an ImportError that names the missing requirement, if there is one."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:

@@ -24,7 +24,7 @@ from ._runtime.storage import is_ours, no_kernel
 
 FLOAT32 = np.dtype(np.float32)
 
-#: CuPy's own functions that make views, of these arrays too.
+#: CuPy's own functions that return views, which also work for arrays of formats.
 VIEWS = set(
     """array_split broadcast_to diagonal dsplit expand_dims flip fliplr flipud hsplit
     linalg.matrix_transpose matrix_transpose moveaxis ndim permute_dims
@@ -32,19 +32,18 @@ VIEWS = set(
     may_share_memory""".split()
 )
 
-#: Functions of `reductions.reduce`, by the names that NumPy and CuPy have for them.
+#: Names of functions in NumPy and CuPy, and their names in `reductions.reduce`.
 REDUCTIONS = {
     name: name
     for name in """all any argmax argmin max mean min nanargmax nanargmin nanmax nanmean
     nanmin nanprod nanstd nansum nanvar prod std sum var""".split()
 } | {"amax": "max", "amin": "min"}
-#: What the positions after the array mean, where they are not axis, dtype, out,
-#: keepdims.
+#: Positional parameters of NumPy's reductions after the array.
 _WITHOUT_DTYPE = "axis out keepdims".split()
 _WITH_DTYPE = "axis dtype out keepdims".split()
 _WITH_DDOF = "axis dtype out ddof keepdims".split()
 
-#: `reduce` of ufuncs.
+#: Reductions that compute `reduce` of ufuncs.
 OF_UFUNCS = {
     np.add: "sum",
     np.multiply: "prod",
@@ -54,7 +53,7 @@ OF_UFUNCS = {
     np.logical_or: "any",
 }
 
-#: Functions of `numpy_products.dispatch`.
+#: Functions that `numpy_products.dispatch` computes.
 PRODUCTS = set(
     """dot einsum inner linalg.matmul linalg.multi_dot linalg.tensordot linalg.vecdot
     tensordot vdot""".split()
@@ -96,11 +95,11 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
 COMPOSITIONS |= numpy_formulas.FUNCTIONS | statistics.FUNCTIONS
 
 
-# -- what the arguments are ------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------
 
 
 def _formats(*given: Any) -> list[Any]:
-    """The formats among dtypes of arrays and scalars."""
+    """Return the formats among the dtypes of arrays and scalars."""
     having = cupy.ndarray | np.ndarray | np.generic
     return [
         x.dtype for x in leaves(given) if isinstance(x, having) and is_ours(x.dtype)
@@ -108,7 +107,7 @@ def _formats(*given: Any) -> list[Any]:
 
 
 def _plain(x: Any) -> Any:
-    """float32 arrays of this class as CuPy's own."""
+    """Replace float32 arrays of this class by views that are plain CuPy arrays."""
     if isinstance(x, tuple | list):
         return type(x)(_plain(y) for y in x)
     if isinstance(x, dict):
@@ -117,7 +116,7 @@ def _plain(x: Any) -> Any:
 
 
 def _dressed(x: Any) -> Any:
-    """And back."""
+    """Replace plain float32 arrays by views of this class."""
     if isinstance(x, tuple | list):
         made = [_dressed(y) for y in x]
         return made if isinstance(x, list) else tuple(made)
@@ -127,7 +126,7 @@ def _dressed(x: Any) -> Any:
 
 
 def _by_cupy(name: str, args: Any, kwargs: Any) -> Any:
-    """CuPy's own function, on float32 arrays of this class."""
+    """Call CuPy's own function on float32 arrays of this class."""
     found = backend.current().call(name, *_plain(args), **_plain(kwargs))
     out = kwargs.get("out")
     if isinstance(out, tuple):
@@ -146,12 +145,12 @@ def elementwise(
     dtype: Any = None,
     casting: Any = "same_kind",
 ) -> Any:
-    """A ufunc, of arrays of the formats or of float32."""
+    """Compute a ufunc of arrays of the formats or of float32."""
     if _formats(inputs, out) or (dtype is not None and is_ours(dtype)):
         return ufuncs.call(
             ufunc, inputs, out=out, where=where, dtype=dtype, casting=casting
         )
-    if where is not True:  # which CuPy's ufuncs do not take
+    if where is not True:  # CuPy's ufuncs do not have this parameter
         found = elementwise(ufunc, inputs, None, True, dtype, casting)
         if out is None:
             return found
@@ -169,7 +168,7 @@ def elementwise(
 
 
 def _operand(ufunc: np.ufunc, x: Any) -> Any:
-    """An operand as `elementwise` takes it; NotImplemented for what is none."""
+    """Return an operand for `elementwise`; NotImplemented for an unknown type."""
     if isinstance(x, np.ndarray) and x.ndim == 0:
         x = x[()]
     if isinstance(x, np.ndarray):
@@ -184,7 +183,7 @@ def _operand(ufunc: np.ufunc, x: Any) -> Any:
 def ufunc_method(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
-    """As `__array_ufunc__`."""
+    """Compute a method of a ufunc, for `__array_ufunc__`."""
     if method == "__call__" and not keywords:
         if ufunc is np.matmul and all([isinstance(x, cupy.ndarray) for x in inputs]):
             return numpy_products.matmul(*inputs)
@@ -232,7 +231,7 @@ def ufunc_method(
 
 
 def reduction(name: str, a: Any, *positional: Any, **keywords: Any) -> Any:
-    """A function of `REDUCTIONS`, with NumPy's parameters."""
+    """Compute a function of `REDUCTIONS` with NumPy's parameters."""
     kind = name.removeprefix("nan")
     order = (
         _WITH_DTYPE
@@ -261,7 +260,7 @@ def reduction(name: str, a: Any, *positional: Any, **keywords: Any) -> Any:
 def accumulation(
     name: str, a: Any, axis: Any = None, dtype: Any = None, out: Any = None
 ) -> Any:
-    """cumsum or cumprod."""
+    """Compute cumsum or cumprod with NumPy's parameters."""
     check_out(out)
     if not _formats(a, out) and not (dtype is not None and is_ours(dtype)):
         keywords = {"axis": axis, "dtype": dtype} | (
@@ -280,7 +279,7 @@ def _name(func: Any) -> str:
 
 
 def numpy_function(func: Any, args: Any, kwargs: Any) -> Any:
-    """As `__array_function__`."""
+    """Compute a function of NumPy, for `__array_function__`."""
     name = _name(func)
     if name in VIEWS:
         found = cupy
@@ -327,7 +326,7 @@ _CUPYS = {
 
 
 def cupy_kernel(kernel: Any, args: Any, kwargs: Any) -> Any:
-    """As `__cupy_override_elementwise_kernel__`."""
+    """Replace a call of CuPy's kernel, for `__cupy_override_elementwise_kernel__`."""
     name = kernel.name
     if not kwargs and name in UFUNCS:
         result = ufuncs.planned(UFUNCS[name], args)
@@ -362,7 +361,7 @@ def cupy_kernel(kernel: Any, args: Any, kwargs: Any) -> Any:
 def cupy_reduction(
     kernel: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: Any
 ) -> Any:
-    """As `__cupy_override_reduction_kernel__`."""
+    """Replace CuPy's reduction, for `__cupy_override_reduction_kernel__`."""
     name = kernel.name.removeprefix("cupy_")
     if not _formats(x, out):
         return _dressed(kernel(*_plain((x, axis, dtype, out, keepdims))))
@@ -374,7 +373,7 @@ def cupy_reduction(
     raise no_kernel(f"CuPy's {kernel.name}", x.dtype)
 
 
-# -- what arrays' methods call ---------------------------------------------------------
+# -- functions that methods of arrays call ---------------------------------------------
 
 operations.asarray = creation.asarray
 operations.zeros_like = creation.zeros_like

@@ -1,4 +1,4 @@
-"""Casts on a GPU: any kind of number to any other, rounded once.
+"""Cast arrays on a GPU from any numeric dtype to any other, rounding once.
 
 The bits are those of `astype` and `quantize` on the CPU. No floating-point error is
 reported: a GPU has no flags.
@@ -33,12 +33,12 @@ _KINDS = {
 
 
 def kind(dtype: Any) -> str:
-    """A dtype's name in the kernels: of a format, or of one of NumPy's real numbers.
+    """Return the name that kernels use for a format or a real NumPy dtype.
 
     Raises
     ------
     TypeError
-        For another dtype.
+        If the dtype is neither a format nor one of NumPy's real dtypes.
     """
     dtype = find_dtype(dtype)
     if dtype.type in _core.scalar_types:
@@ -53,7 +53,10 @@ def kind(dtype: Any) -> str:
 
 
 def empty(shape: Any, dtype: Any) -> Any:
-    """Memory as it is, in C order: of this package's class if the dtype is a format."""
+    """Allocate an uninitialized array in C order.
+
+    It is of this package's class if the dtype is a format, otherwise a plain array.
+    """
     dtype = np.dtype(dtype)
     shape = shape if isinstance(shape, tuple) else (shape,)
     return ndarray.allocate(shape, dtype, ndarray.lying(shape, dtype.itemsize))
@@ -67,33 +70,33 @@ def cast(
     overflow: Overflow = "ieee",
     copy: bool = True,
 ) -> Any:
-    """An array of another dtype, in C order.
+    """Cast an array to another dtype, in C order.
 
     Parameters
     ----------
     x : cupy.ndarray
-        Numbers of one of the formats, or of one of NumPy's dtypes. Of complex numbers
-        the real parts are taken, with NumPy's warning.
+        Array of a format or of a NumPy dtype. If it is complex and `dtype` is not, the
+        imaginary parts are dropped with NumPy's warning.
     dtype : dtype or type
-        Of one of the formats, or NumPy's.
+        A format or a NumPy dtype.
     rounding, overflow : str
-        As those of `tf32dtype.quantize`, to a format, float16 or float32; not
-        "stochastic".
+        As for `tf32dtype.quantize`, except "stochastic". Other values than the defaults
+        require that `dtype` is a format, float16 or float32.
     copy : bool
-        Whether an array that has the dtype already is copied.
+        Whether to copy an array that has the dtype already.
 
     Returns
     -------
     cupy.ndarray
-        Of the class of this package if the dtype is a format, or float32 where `x` is
-        of that class; else a plain one.
+        An array of this package's class if `dtype` is a format, or if `dtype` is
+        float32 and `x` is of this class. Otherwise a plain CuPy array.
 
     Raises
     ------
     TypeError
-        For dtypes that are not numbers.
+        If a dtype is not numeric.
     ValueError
-        For an unknown rounding or overflow, or one that the dtype does not know.
+        If `rounding` or `overflow` is unknown, or not supported for `dtype`.
     """
     dtype = find_dtype(dtype)
     how = _manner(dtype, rounding, overflow)
@@ -113,7 +116,7 @@ def cast(
 
 
 def converted(x: Any, dtype: np.dtype[Any], strides: tuple[int, ...]) -> Any:
-    """Return an array of another dtype, whose strides leave no gaps.
+    """Cast an array to another dtype, with given strides that leave no gaps.
 
     It is of this package's class if the dtype is a format, otherwise a plain array.
     """
@@ -131,14 +134,14 @@ def cast_into(
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
 ) -> None:
-    """Round an array's numbers to another's dtype, and write them there.
+    """Cast an array's values to the dtype of another array, and write them into it.
 
     Parameters
     ----------
     x : cupy.ndarray
-        Of a shape that broadcasts to that of `out`. The two may overlap.
+        Array whose shape broadcasts to that of `out`. The arrays may overlap.
     out : cupy.ndarray
-        Of any strides.
+        Array to write into, with any strides.
     rounding, overflow : str
         As for `cast`.
     """
@@ -157,7 +160,7 @@ def _check(dtype: np.dtype[Any]) -> None:
 def _manner(
     dtype: Any, rounding: str, overflow: str
 ) -> tuple[Constant, Constant] | None:
-    """The kernel's arguments that say how to round; None for what casts do."""
+    """Return the kernel's arguments for rounding and overflow; None for defaults."""
     if rounding == ROUNDINGS[0] and overflow == OVERFLOWS[0]:
         return None
     known = [name for name in ROUNDINGS if name != "stochastic"]
@@ -202,11 +205,14 @@ def _into(x: Any, out: Any, how: tuple[Constant, Constant] | None) -> None:
 
 @lru_cache(maxsize=KEPT)
 def kernel(source: np.dtype[Any], target: np.dtype[Any], modes: bool) -> Kernel:
-    """What converts; `modes`: as its arguments say."""
+    """Return the cast kernel; with `modes` it takes rounding and overflow arguments."""
     options = f"-DFROM={kind(source)}", f"-DTO={kind(target)}"
     return Kernel("cuda/formats/cast.cu", "cast", (*options, *("-DMODES=1",) * modes))
 
 
 def _singles(dtype: Any) -> bool:
-    """Whether the kernel converts from or to it: all others are NumPy's to convert."""
+    """Return whether casts from or to a dtype need this package's kernel.
+
+    CuPy casts between all other dtypes.
+    """
     return is_ours(dtype) or dtype == np.float32

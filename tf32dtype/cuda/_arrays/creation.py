@@ -1,4 +1,4 @@
-"""Arrays made: from what other libraries have, and from nothing."""
+"""Create GPU arrays from a shape, or from arrays and scalars of other libraries."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def element_dtype(dtype: Any) -> np.dtype[Any]:
-    """The same, for elements of this class.
+    """Return a dtype that arrays of this class can have.
 
     Raises
     ------
     TypeError, ValueError
-        For all but the formats and float32.
+        If `dtype` is neither a format nor float32.
     """
     try:
         if find_dtype(dtype) == FLOAT32:
             return FLOAT32
     except TypeError:
-        pass  # `find` says what there is
+        pass  # the error of `find` lists the formats
     return find(dtype).dtype
 
 
@@ -46,33 +46,33 @@ def asarray(
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
 ) -> ndarray:
-    """An array on the GPU of one of the formats, or of float32.
+    """Convert an object to an array on the GPU, of a format or of float32.
 
     Parameters
     ----------
     x : array_like
-        NumPy arrays, scalars and lists, which are moved to the current device; CuPy
-        arrays; whatever has `__dlpack__` (PyTorch's tensors) or
-        `__cuda_array_interface__`, whose memory is used as it is if no cast is needed.
-        ml_dtypes' types count as the formats of equal names.
+        A NumPy array, scalar or list, which is copied to the current device; a CuPy
+        array; or an object with `__dlpack__` (PyTorch tensors, for example) or
+        `__cuda_array_interface__`. The result shares the memory of a GPU array if no
+        cast is needed. A dtype of ml_dtypes counts as the format of the same name.
     dtype : str, dtype or type, optional
-        A format, or float32. By default that of `x`, which must be one of these.
+        A format, or float32 (default: the dtype of `x`, which must be one of these).
     rounding, overflow : str
-        Of the cast, as for `tf32dtype.quantize`. Nothing is rounded where `x` has the
+        How to cast, as for `tf32dtype.quantize`. Nothing is rounded if `x` has the
         dtype already.
 
     Returns
     -------
     ndarray
-        `x` itself if it is one of the dtype. Arrays of float32 are of this class so
-        that their products obey `tf32dtype.matmul_precision`.
+        `x` itself if it is an `ndarray` of this dtype. Arrays of float32 are also of
+        this class, so that `tf32dtype.matmul_precision` affects their matrix products.
 
     Raises
     ------
     TypeError
-        If `x` has another dtype and none is asked for, or has no real numbers.
+        If `x` has another dtype and `dtype` is not given, or if `x` is not real.
     ValueError
-        For an unknown format.
+        If the format is unknown.
 
     Examples
     --------
@@ -92,7 +92,10 @@ def _of_dtype(
     overflow: Overflow,
     always: bool = False,
 ) -> Any:
-    """On the GPU; `always` rounded, also what has the dtype already."""
+    """Return an array on the GPU, cast to a dtype if one is wanted.
+
+    With `always`, also round an array that has the dtype already.
+    """
     found = _on_device(x, wanted, rounding, overflow)
     own = find_dtype(found.dtype)
     if own.kind == "c":
@@ -137,7 +140,7 @@ def _on_device(x: Any, wanted: Any, rounding: Rounding, overflow: Overflow) -> A
     if array.dtype.kind == "c":
         raise _complex(array.dtype)
     if not is_ours(own) and array.dtype.char not in _CUPYS:
-        # What CuPy has no dtype for is cast on the host, once.
+        # CuPy does not have this dtype: cast on the host, rounding once.
         if wanted is None:
             raise _unnamed(array.dtype)
         with np.errstate(all="ignore"):
@@ -167,18 +170,18 @@ def quantize(
     rounding: Rounding = "ties_to_even",
     overflow: Overflow = "ieee",
 ) -> Any:
-    """Round numbers to a format, float16 or float32, once, in a chosen mode.
+    """Round values once to a format, float16 or float32, on the GPU.
 
-    Arrays of float16 are CuPy's own.
+    The result is an `ndarray`, or a plain CuPy array for float16.
 
     Parameters
     ----------
     x : array_like
-        As for `asarray`.
+        Values to round, as for `asarray`.
     dtype : str, dtype or type
-        The format to round to; or float16 or float32.
+        The format to round to, or float16 or float32.
     rounding, overflow : str
-        As for `tf32dtype.quantize`.
+        How to round, as for `tf32dtype.quantize`.
 
     See Also
     --------
@@ -191,16 +194,18 @@ def quantize(
     return wrap(found, wanted)
 
 
-# -- from nothing ----------------------------------------------------------------------
+# -- from a shape ----------------------------------------------------------------------
 
 
 def zeros(shape: Any, dtype: TargetLike) -> ndarray:
-    """Codes 0: zeros, but for float8_e8m0fnu, which has none: there 2^-127.
+    """Return a new array with all codes 0, which means zeros.
+
+    The exception is float8_e8m0fnu: it has no zero, and its code 0 is 2^-127.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Of the array.
+        Shape of the array.
     dtype : str, dtype or type
         A format, or float32.
     """
@@ -210,12 +215,12 @@ def zeros(shape: Any, dtype: TargetLike) -> ndarray:
 
 
 def ones(shape: Any, dtype: TargetLike) -> ndarray:
-    """Ones.
+    """Return a new array filled with ones.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Of the array.
+        Shape of the array.
     dtype : str, dtype or type
         A format, or float32.
     """
@@ -223,16 +228,16 @@ def ones(shape: Any, dtype: TargetLike) -> ndarray:
 
 
 def full(shape: Any, fill_value: Any, dtype: TargetLike | None = None) -> ndarray:
-    """A number in all elements, cast once.
+    """Return a new array filled with one value, which is cast once.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Of the array.
+        Shape of the array.
     fill_value : number
-        What all elements are.
+        Value of all elements.
     dtype : str, dtype or type, optional
-        A format, or float32; by default that of the number.
+        A format, or float32 (default: the dtype of `fill_value`).
     """
     if dtype is None:
         found = getattr(fill_value, "dtype", None)
@@ -245,12 +250,12 @@ def full(shape: Any, fill_value: Any, dtype: TargetLike | None = None) -> ndarra
 
 
 def new(shape: Any, dtype: TargetLike) -> ndarray:
-    """Memory as it is, of one of the formats or float32.
+    """Return a new uninitialized array of a format or of float32.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Of the array.
+        Shape of the array.
     dtype : str, dtype or type
         A format, or float32.
     """
@@ -264,16 +269,16 @@ def _like(x: Any, dtype: Any, shape: Any) -> tuple[Any, Any]:
 def empty_like(
     x: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """Memory as it is, of the shape and dtype of an array.
+    """Return a new uninitialized array with the shape and dtype of another array.
 
     Parameters
     ----------
     x : cupy.ndarray
-        The array.
+        Array that gives the defaults.
     dtype : str, dtype or type, optional
-        A format, or float32; by default that of `x`.
+        A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
-        By default that of `x`.
+        Shape of the result (default: the shape of `x`).
     """
     return new(*_like(x, dtype, shape))
 
@@ -281,31 +286,31 @@ def empty_like(
 def zeros_like(
     x: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """`zeros` of the shape and dtype of an array.
+    """Return `zeros` with the shape and dtype of another array.
 
     Parameters
     ----------
     x : cupy.ndarray
-        The array.
+        Array that gives the defaults.
     dtype : str, dtype or type, optional
-        A format, or float32; by default that of `x`.
+        A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
-        By default that of `x`.
+        Shape of the result (default: the shape of `x`).
     """
     return zeros(*_like(x, dtype, shape))
 
 
 def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> ndarray:
-    """`ones` of the shape and dtype of an array.
+    """Return `ones` with the shape and dtype of another array.
 
     Parameters
     ----------
     x : cupy.ndarray
-        The array.
+        Array that gives the defaults.
     dtype : str, dtype or type, optional
-        A format, or float32; by default that of `x`.
+        A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
-        By default that of `x`.
+        Shape of the result (default: the shape of `x`).
     """
     return ones(*_like(x, dtype, shape))
 
@@ -313,18 +318,18 @@ def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> 
 def full_like(
     x: Any, fill_value: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """`full` of the shape and dtype of an array.
+    """Return `full` with the shape and dtype of another array.
 
     Parameters
     ----------
     x : cupy.ndarray
-        The array.
+        Array that gives the defaults.
     fill_value : number
-        What all elements are.
+        Value of all elements.
     dtype : str, dtype or type, optional
-        A format, or float32; by default that of `x`.
+        A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
-        By default that of `x`.
+        Shape of the result (default: the shape of `x`).
     """
     shape, dtype = _like(x, dtype, shape)
     return full(shape, fill_value, dtype)
@@ -334,22 +339,22 @@ def full_like(
 
 
 def bits(x: Any) -> Any:
-    """Codes of an array of one of the formats, as `tf32dtype.bits` gives them.
+    """Return the codes of an array, as `tf32dtype.bits` does on the CPU.
 
     Parameters
     ----------
     x : cupy.ndarray
-        Of one of the formats.
+        Array of a format.
 
     Returns
     -------
     cupy.ndarray
-        uint8, uint16 or uint32, a copy. Unused bits are zero.
+        A copy as uint8, uint16 or uint32. Unused bits are zero.
 
     Raises
     ------
     TypeError
-        If `x` is no CuPy array of one of the formats.
+        If `x` is not a CuPy array of a format.
     """
     if not isinstance(x, cupy.ndarray):
         raise TypeError(f"x must be an array on a GPU; got {type(x).__name__}")
@@ -362,22 +367,22 @@ def bits(x: Any) -> Any:
 def from_bits(
     codes: Any, dtype: TargetLike, *, dirty: Literal["raise", "ignore"] = "raise"
 ) -> ndarray:
-    """An array of a format from its codes, as `tf32dtype.from_bits` makes it.
+    """Return an array of a format from its codes, as `tf32dtype.from_bits` does.
 
     Parameters
     ----------
     codes : array_like of int
-        On the host, or a CuPy array of the unsigned integer type that `bits` gives.
+        Integers on the host, or a CuPy array of the unsigned dtype that `bits` returns.
     dtype : str, dtype or type
         The format.
     dirty : {"raise", "ignore"}
-        What to do about codes with unused bits set. To raise a ValueError, the codes of
-        formats that have such bits are looked at, which waits for the GPU.
+        Whether codes with unused bits set raise a ValueError. If the format has unused
+        bits, "raise" (default) waits for the GPU to check the codes.
 
     Returns
     -------
     ndarray
-        A view of `codes` where they are on the GPU.
+        A view of `codes` if they are on the GPU.
     """
     form = find(dtype)
     if not isinstance(codes, cupy.ndarray):

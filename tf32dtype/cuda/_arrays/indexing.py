@@ -1,4 +1,4 @@
-"""Elements of arrays, read and written: all of it done on the elements' storage."""
+"""Read and write elements of arrays, by CuPy's indexing of their storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ndarray import wrap
 
 
 def is_basic(key: Any) -> bool:
-    """Whether an index gives a view."""
+    """Return whether indexing with a key gives a view."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         part is None
@@ -26,13 +26,13 @@ def is_basic(key: Any) -> bool:
 
 
 def get(x: Any, key: Any) -> Any:
-    """x[key] with arrays, masks or lists in the key."""
+    """Return x[key] for a key with arrays, masks or lists."""
     call = backend.current().call
     return wrap(call("ndarray.__getitem__", raw(x), _indices(key)), x.dtype)
 
 
 def _indices(key: Any) -> Any:
-    """A key whose empty lists are indices, which for NumPy's arrays are floats."""
+    """Replace the empty lists of a key by integer arrays, which NumPy does not do."""
     if isinstance(key, tuple):
         return tuple(_indices(part) for part in key)
     return (
@@ -41,12 +41,12 @@ def _indices(key: Any) -> Any:
 
 
 def set(x: Any, key: Any, value: Any) -> None:
-    """x[key] = value, cast once to x's dtype."""
+    """Assign x[key] = value, with the value cast once to the dtype of x."""
     if isinstance(value, np.ndarray) and value.ndim:
         if value.size == 1:
             value = value.reshape(())[()]
         elif key is Ellipsis or (isinstance(key, slice) and key == slice(None)):
-            x.set(value)  # as CuPy: of the same dtype and shape
+            x.set(value)  # like CuPy, this requires the same dtype and shape
             return
     target, storage = raw(x), as_elements(value, x.dtype)
     if is_basic(key):
@@ -75,19 +75,21 @@ def _cast_on_host(value: Any, dtype: Any) -> Any:
 
 
 def on_host(value: Any, dtype: Any) -> Any:
-    """Numbers, perhaps several, as storage of a dtype that stays on the host."""
+    """Cast one or more values on the host, and return their storage."""
     return _cast_on_host(value, dtype).view(STORAGE[np.dtype(dtype).itemsize])
 
 
 def as_elements(value: Any, dtype: Any) -> Any:
-    """A value as storage of a dtype: an array's on the device, a NumPy scalar.
+    """Cast a value to a dtype, and return its storage.
 
-    For a dtype that is not of this class, an array of it.
+    The storage of an array or list is on the device; that of a number is a NumPy
+    scalar. If the dtype is neither a format nor float32, return values of the dtype
+    instead of storage.
 
     Raises
     ------
     TypeError
-        For a NumPy array: what is on the host is not moved unasked.
+        If `value` is a NumPy array: arrays are not copied from the host implicitly.
     """
     dtype = np.dtype(dtype)
     stored = is_ours(dtype) or dtype == np.float32

@@ -1,4 +1,4 @@
-"""Arrays to and from the host and other libraries."""
+"""Exchange arrays with the host and with other libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from .ndarray import wrap
 
 
 def device_of(x: Any) -> Any:
-    """What makes an array's device the current one, where there are devices."""
+    """Return a context manager that makes an array's device the current one.
+
+    Without a GPU, in tests, it does nothing.
+    """
     return x.device if cupy.cuda.is_available() else contextlib.nullcontext()
 
 
@@ -29,7 +32,7 @@ def device_of(x: Any) -> Any:
 def get(
     x: Any, stream: Any, order: Any, out: NDArray[Any] | None, blocking: bool
 ) -> NDArray[Any]:
-    """As `ndarray.get` says."""
+    """Copy an array to the host; see `ndarray.get`."""
     if out is not None:
         if not isinstance(out, np.ndarray) or out.dtype != x.dtype:
             found = getattr(out, "dtype", type(out).__name__)
@@ -61,7 +64,7 @@ def get(
 
 
 def set(x: Any, arr: NDArray[Any], stream: Any) -> None:
-    """As `ndarray.set` says."""
+    """Copy a NumPy array into an array; see `ndarray.set`."""
     if not isinstance(arr, np.ndarray) or arr.dtype != x.dtype:
         found = getattr(arr, "dtype", type(arr).__name__)
         raise TypeError(f"arr must be a NumPy array of {x.dtype}; got {found}")
@@ -80,7 +83,7 @@ def set(x: Any, arr: NDArray[Any], stream: Any) -> None:
 
 
 def put(x: NDArray[Any]) -> Any:
-    """A NumPy array on the device: of the class where its dtype is a format."""
+    """Copy a NumPy array to the device, as an `ndarray` if its dtype is a format."""
     if not is_ours(x.dtype):
         return backend.current().put(x)
     codes = np.ascontiguousarray(x).view(STORAGE[x.dtype.itemsize]).reshape(x.shape)
@@ -91,7 +94,11 @@ def put(x: NDArray[Any]) -> Any:
 
 
 def cuda_array_interface(x: Any) -> dict[str, Any]:
-    """What the interface has no type for is shown as its storage; tf32 as float32."""
+    """Return the interface's description of an array.
+
+    It describes tf32 as float32, and other formats as their unsigned storage, because
+    the interface has no types for them.
+    """
     as_float = x.dtype.name in ("tf32", "float32")
     shown = x.view(np.float32, cupy.ndarray) if as_float else raw(x)
     return shown.__cuda_array_interface__  # type: ignore[no-any-return]
@@ -116,7 +123,7 @@ _get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def type_code(capsule: Any) -> Any:
-    """The type code of a DLPack capsule's tensor, a byte that can be written to."""
+    """Return the type code of a DLPack capsule's tensor, as a byte to read or write."""
     name = _get_name(capsule) if type(capsule).__name__ == "PyCapsule" else None
     if name not in _TENSOR_IN:
         raise BufferError(
@@ -127,12 +134,15 @@ def type_code(capsule: Any) -> Any:
 
 
 def to_dlpack(x: Any, **keywords: Any) -> Any:
-    """A DLPack capsule, under the format's own code; tf32 as float32.
+    """Export an array as a DLPack capsule with the type code of its format.
+
+    tf32 is exported as float32.
 
     Raises
     ------
     BufferError
-        For FP6 and FP4, which DLPack packs, while an element here is a byte.
+        If the format is FP6 or FP4: DLPack packs these codes, and tf32dtype stores one
+        code per byte.
     """
     name = x.dtype.name
     if name in ("tf32", "float32"):
@@ -150,7 +160,10 @@ def to_dlpack(x: Any, **keywords: Any) -> Any:
 
 
 class _Producer:
-    """An array of another library, whose elements are called unsigned integers."""
+    """Export another library's array with a type code that NumPy and CuPy can import.
+
+    Its type code is replaced by that of unsigned integers if it is one of a format.
+    """
 
     def __init__(self, x: Any) -> None:
         self.x = x
@@ -162,7 +175,7 @@ class _Producer:
     def __dlpack__(self, **keywords: Any) -> Any:
         try:
             capsule = self.x.__dlpack__(**keywords)
-        except TypeError:  # older ones know the stream alone
+        except TypeError:  # older versions accept only `stream`
             keywords = {k: v for k, v in keywords.items() if k == "stream"}
             capsule = self.x.__dlpack__(**keywords)
         found = type_code(capsule)
@@ -181,7 +194,7 @@ def from_dlpack(x: Any) -> Any:
     Raises
     ------
     BufferError
-        For types that neither CuPy nor this package has.
+        If neither CuPy nor this package supports the type.
     """
     producer = _Producer(x)
     on_host = x.__dlpack_device__()[0] == 1  # kDLCPU

@@ -1,7 +1,7 @@
-"""The array class, and its memory.
+"""The array class on a GPU, and how its memory is allocated.
 
-All else of this package knows the class; what its methods do is in modules above this
-one, which `operations` leads to.
+Other modules import the class from this one. Its methods call functions of those
+modules through `operations`, to avoid circular imports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .._runtime.storage import STORAGE, is_ours, no_kernel, raw
 
 
 class Operations:
-    """What the methods of arrays call. `cuda.dispatch` sets them."""
+    """The functions that methods of arrays call; `cuda.dispatch` sets them."""
 
     # creation
     asarray: Callable[..., Any]
@@ -53,18 +53,21 @@ operations = Operations()
 
 
 def wrap(storage: Any, dtype: Any) -> ndarray:
-    """Storage, or a float32 array, as an array of a dtype: a view."""
+    """Return a view of storage, or of a float32 array, as an `ndarray` of a dtype."""
     return cupy.ndarray.view(storage, np.dtype(dtype), ndarray)  # type: ignore[no-any-return]
 
 
 def as_own(x: Any) -> Any:
-    """Arrays of ml_dtypes' types under this package's, a view; others as they are."""
+    """Return a view with this package's dtype if an array has one of ml_dtypes.
+
+    Other arrays are returned unchanged.
+    """
     own = find_dtype(x.dtype)
     return x if own == x.dtype else wrap(x, own)
 
 
 def empty(shape: Any, dtype: Any) -> ndarray:
-    """Memory as it is; C order."""
+    """Return an uninitialized array in C order."""
     dtype = np.dtype(dtype)
     return wrap(cupy.empty(shape, STORAGE[dtype.itemsize]), dtype)
 
@@ -85,9 +88,9 @@ def allocate(
 def lying(
     shape: tuple[int, ...], itemsize: int, like: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Return strides without gaps, with the axes in the order of others.
+    """Return the strides of an array whose elements leave no gaps.
 
-    Without others the order is C order.
+    The axes have the order in memory of the strides `like` (default: C order).
     """
     order = sorted(range(len(shape)), key=lambda i: -abs(like[i]) if like else i)
     strides = [0] * len(shape)
@@ -98,21 +101,24 @@ def lying(
 
 
 class ndarray(cupy.ndarray):  # type: ignore[misc]
-    """An array on a GPU whose dtype is of this package, or float32.
+    """An array on a GPU whose dtype is a format of this package, or float32.
 
-    `tf32dtype.cuda.asarray`, `zeros` and others make them. They are CuPy arrays: what
-    CuPy documents of its arrays holds, with the results that NumPy has for the dtype on
-    a CPU. Views, slices and results of operations are of this class again, if their
-    dtype is one of the package's; casts and views to NumPy's own dtypes are plain CuPy
-    arrays. Operations with NumPy arrays are refused, as CuPy refuses them.
+    Create one with `tf32dtype.cuda.asarray`, `zeros` or a similar function. It is a
+    CuPy array and works as CuPy documents. Its results are those of NumPy for the same
+    dtype on a CPU. Views, slices and results are again of this class if their dtype is
+    a format. Casts and views to NumPy's own dtypes are plain CuPy arrays. As in CuPy,
+    operations between a GPU array and a NumPy array raise a TypeError.
 
-    Nothing here raises floating-point warnings: a GPU keeps no flags.
+    No operation raises floating-point warnings, because a GPU keeps no flags.
     """
 
-    # -- the same memory, seen otherwise
+    # -- views
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
-        """The same memory as another dtype; of NumPy's own: a plain CuPy array."""
+        """Return a view of the same memory with another dtype.
+
+        The view is a plain CuPy array if the dtype is NumPy's own.
+        """
         if isinstance(dtype, builtins.type) and issubclass(dtype, cupy.ndarray):
             dtype, type = None, dtype
         if dtype is None:
@@ -124,7 +130,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
     @property
     def imag(self) -> Any:
-        """Zeros: all numbers are real."""
+        """Return zeros: all elements are real."""
         return operations.zeros_like(self)
 
     @property
@@ -140,7 +146,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         return self.reshape(-1)
 
     def ravel(self, order: Any = "C") -> Any:
-        """The elements in one axis, contiguous: a view where that is one."""
+        """Return the elements as a contiguous vector, as a view if possible."""
         letter, x = _order(order), self
         if letter == "A":
             letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
@@ -161,12 +167,14 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         subok: Any = None,
         copy: bool = True,
     ) -> Any:
-        """Cast, rounding once. To NumPy's own dtypes: a plain CuPy array.
+        """Cast to another dtype, rounding once.
+
+        The result is a plain CuPy array if the dtype is NumPy's own.
 
         Raises
         ------
         TypeError
-            If `casting` is given and does not allow it.
+            If `casting` is given and does not allow the cast.
         """
         wanted = find_dtype(dtype)
         if casting is not None and not np.can_cast(self.dtype, wanted, casting):
@@ -182,7 +190,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         )
 
     def copy(self, order: Any = "C") -> Any:
-        """A copy in memory of its own, on the current device."""
+        """Return a copy on the current device."""
 
         def in_c_order(x: Any) -> Any:
             return wrap(current().call("ndarray.copy", raw(x)), self.dtype)
@@ -206,18 +214,23 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         out: NDArray[Any] | None = None,
         blocking: bool = True,
     ) -> NDArray[Any]:
-        """A NumPy array of the same dtype and elements, as `cupy.ndarray.get` makes it.
+        """Copy the array to the host, as `cupy.ndarray.get` does.
 
         Parameters
         ----------
-        stream : cupy.cuda.Stream
-            Where to copy; the current stream by default.
+        stream : cupy.cuda.Stream, optional
+            Stream that copies (default: the current stream).
         order : {"C", "F", "A"}
-            Of the result.
-        out : numpy.ndarray
-            What to write into, of this dtype and shape.
+            Memory order of the result.
+        out : numpy.ndarray, optional
+            Array of this dtype and shape to write into.
         blocking : bool
             Whether to wait for the copy.
+
+        Returns
+        -------
+        numpy.ndarray
+            Array of the same dtype and elements; `out` if given.
         """
         return operations.get(self, stream, order, out, blocking)
 
@@ -236,10 +249,10 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         operations.set_elements(self, key, value)
 
     def fill(self, value: Any) -> None:
-        """Set all elements to a number, cast once."""
+        """Set all elements to a value, which is cast once."""
         self[...] = value
 
-    # -- what is a function too
+    # -- methods that NumPy also has as functions
 
     def put(self, indices: Any, values: Any, mode: Any = "wrap") -> None:
         np.put(self, indices, values, mode)
@@ -260,7 +273,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         self.sort(axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-        # CuPy's own allocates where there are no elements.
+        # The method of cupy.ndarray allocates new memory if there are no elements.
         return wrap(raw(self).diagonal(offset, axis1, axis2), self.dtype)
 
     def byteswap(self, inplace: bool = False) -> Any:
@@ -269,7 +282,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
             " machine"
         )
 
-    # -- operators: CuPy's own reach the hooks below, except for products
+    # -- operators: those of cupy.ndarray call the hooks below, except for @
 
     def __matmul__(self, other: Any) -> Any:
         return np.matmul(self, other)
@@ -280,7 +293,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     def __imatmul__(self, other: Any) -> Any:
         return np.matmul(self, other, out=self)
 
-    # -- who calls: NumPy
+    # -- hooks that NumPy calls
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
@@ -293,7 +306,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
                 return NotImplemented
         return operations.numpy_function(func, args, kwargs)
 
-    # -- who calls: CuPy's kernels, of any of their arguments
+    # -- hooks that CuPy's kernels call for any of their arguments
 
     def __cupy_override_elementwise_kernel__(
         self, kernel: Any, *args: Any, **kwargs: Any
@@ -305,7 +318,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     ) -> Any:
         return operations.cupy_reduction(kernel, self, axis, dtype, out, keepdims)
 
-    # -- who calls: other libraries
+    # -- hooks that other libraries call
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -319,7 +332,7 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
 
 
 def _numpys(name: str) -> Callable[..., Any]:
-    """A method that calls NumPy's function of the name."""
+    """Return a method that calls the NumPy function of this name."""
     function = getattr(np, name)
 
     def method(self: ndarray, *args: Any, **keywords: Any) -> Any:
@@ -330,7 +343,10 @@ def _numpys(name: str) -> Callable[..., Any]:
 
 
 def _index(name: str) -> Callable[..., Any]:
-    """The same with a dtype, which CuPy's own functions pass and NumPy's have not."""
+    """Return a method that calls a NumPy function and casts its result.
+
+    CuPy's functions pass a dtype to the method, which NumPy's functions do not take.
+    """
     function = getattr(np, name)
 
     def method(
@@ -348,7 +364,7 @@ def _index(name: str) -> Callable[..., Any]:
 
 
 def _refused(name: str) -> Callable[..., Any]:
-    """A method that has no kernel."""
+    """Return a method that raises the error for functions without a kernel."""
 
     def method(self: ndarray, *args: Any, **keywords: Any) -> Any:
         raise no_kernel(name, self.dtype)
@@ -369,7 +385,7 @@ ndarray._add_reduceat = _refused("add.reduceat")  # CuPy's, for add.reduceat
 
 
 def _keeps(x: Any, order: Any) -> bool:
-    """Whether an array is in a memory order already."""
+    """Return whether an array has a memory order already."""
     c, f = x.flags.c_contiguous, x.flags.f_contiguous
     return bool({"C": c, "F": f, "A": c or f}.get(_order(order), True))
 
@@ -382,7 +398,7 @@ def _order(order: Any) -> str:
 
 
 def _strides(x: Any, order: Any, itemsize: int) -> tuple[int, ...]:
-    """Those of an array of other items, in the order asked for."""
+    """Return strides for elements of `itemsize` bytes in a memory order."""
     letter, shape = _order(order), x.shape
     if letter == "A":
         letter = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
@@ -392,12 +408,16 @@ def _strides(x: Any, order: Any, itemsize: int) -> tuple[int, ...]:
 
 
 def _ordered(x: Any, order: Any, make: Any) -> Any:
-    """What `make` makes in C order, in the order asked for."""
+    """Return what `make` does for an array, but in the requested memory order.
+
+    `make` returns an array in C order.
+    """
     letter = _order(order)
     if letter == "F":
         return make(x.T).T
     if letter != "C" and x.ndim > 1:
-        # The order of the strides; for "A" what is not Fortran's is C's.
+        # "A" means Fortran order if the array has it, otherwise C order. "K" means the
+        # order of the strides.
         if letter == "A":
             f = x.flags.f_contiguous and not x.flags.c_contiguous
             return make(x.T).T if f else make(x)

@@ -1,8 +1,8 @@
-"""What arrays need of a machine, and where they are computed now.
+"""The interface to the machine that runs kernels, and the current machine.
 
-All that starts kernels or calls CuPy goes through `current()`: a GPU, `device.Device`,
-or what the tests put in its place, which runs the same kernels on the CPU, over the
-same CuPy arrays.
+All code that starts kernels or calls CuPy goes through `current()`. That is a
+`device.Device`, which uses a GPU. Tests replace it by a backend that runs the same
+kernels on the CPU, with the same CuPy arrays.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-#: Plans that are kept, of what was called last.
+#: Number of plans in a cache, which keeps those of the last calls.
 KEPT = 1 << 12
 
 
 class Kernel(NamedTuple):
-    """A function of a file in src/cuda, as options make it."""
+    """A kernel function of a file in src/cuda, compiled with given options."""
 
     file: str
     name: str
@@ -45,18 +45,21 @@ class Constant(cupy.cuda.function.CPointer):  # type: ignore[misc]
 
 @lru_cache(maxsize=1 << 10)
 def int32(value: int) -> Constant:
-    """One of few numbers: an operation, a flag, a size."""
+    """Return a cached 32-bit argument: an operation, a flag or a size."""
     return Constant(np.int32(value))
 
 
 @lru_cache(maxsize=1 << 10)
 def int64(value: int) -> Constant:
-    """One of few numbers: a size."""
+    """Return a cached 64-bit argument: a size."""
     return Constant(np.int64(value))
 
 
 class Words(cupy.cuda.function.CPointer):  # type: ignore[misc]
-    """Integers of 64 bits by value, for one launch: a pointer is one of them."""
+    """A kernel argument of 64-bit integers, passed by value for one launch.
+
+    Pointers may be among the integers.
+    """
 
     words: array[int]
 
@@ -66,7 +69,7 @@ class Words(cupy.cuda.function.CPointer):  # type: ignore[misc]
 
     @property
     def value(self) -> NDArray[Any]:
-        """What a kernel reads."""
+        """Return the integers that a kernel reads."""
         return np.frombuffer(self.words, np.int64)
 
 
@@ -82,7 +85,7 @@ class View:
 
     __slots__ = "data", "dtype", "itemsize", "shape", "strides"
     ndim = 3
-    _c_contiguous = False  # as CuPy's arrays say it, if they know
+    _c_contiguous = False  # the name that CuPy's arrays have for it; False: unknown
 
     def __init__(self, dtype: Any, data: Any, shape: Shape, strides: Shape) -> None:
         self.data = data
@@ -93,7 +96,7 @@ class View:
 
     @classmethod
     def of(cls, x: Any) -> View:
-        """A matrix or a stack of them."""
+        """Return a view of a matrix or of a stack of matrices."""
         shape, strides = x.shape, x.strides
         if len(shape) == 2:
             shape, strides = (1, *shape), (0, *strides)
@@ -101,41 +104,41 @@ class View:
 
     @property
     def size(self) -> int:
-        """How many elements."""
+        """Return the number of elements."""
         return math.prod(self.shape)
 
     @property
     def array(self) -> Any:
-        """For what asks for more."""
+        """Return a CuPy array of the same memory, for functions that need one."""
         return cupy.ndarray(self.shape, self.dtype, self.data, self.strides)
 
     def view(self, dtype: Any, kind: type = cupy.ndarray) -> View:
-        """As another dtype of this size."""
+        """Return the same memory as another dtype of the same size."""
         return View(dtype, self.data, self.shape, self.strides)
 
     def __getitem__(self, part: slice) -> Any:
-        """Some of the stack."""
+        """Return some matrices of the stack."""
         return self.array[part]
 
     def swapaxes(self, first: int, second: int) -> View:
-        """Rows as columns: of the last two axes alone."""
+        """Return the transposed matrices; the axes must be the last two."""
         (s, m, n), (stack, down, across) = self.shape, self.strides
         return View(self.dtype, self.data, (s, n, m), (stack, across, down))
 
 
 class Backend(Protocol):
-    """What arrays need of a machine."""
+    """The operations of a machine that arrays use."""
 
     def architecture(self) -> str:
-        """Of the current device, "sm_90a" for example."""
+        """Return the architecture of the current device, for example "sm_90a"."""
         ...
 
     def processors(self) -> int:
-        """How many multiprocessors the current device has."""
+        """Return the number of multiprocessors of the current device."""
         ...
 
     def name(self) -> str:
-        """Of the current device, "NVIDIA H100 80GB HBM3" for example."""
+        """Return the name of the current device, as "NVIDIA H100 80GB HBM3"."""
         ...
 
     def launch(
@@ -148,9 +151,9 @@ class Backend(Protocol):
     ) -> None:
         """Start a kernel on the current stream, and do not wait for it.
 
-        Arguments are CuPy arrays, `View` or None (pointers), or by value: `Constant`,
-        `Words`, NumPy scalars and arrays of one element, also structured ones. Python
-        numbers are refused: their width is unsaid.
+        Pointer arguments are CuPy arrays, `View` or None. Arguments passed by value are
+        `Constant`, `Words`, NumPy scalars, and NumPy arrays of one element, which may
+        be structured. Python numbers raise a TypeError, because their width is unknown.
         """
         ...
 
@@ -172,35 +175,41 @@ class Backend(Protocol):
     def call(self, function: str, *arguments: Any, **keywords: Any) -> Any:
         """Call a function of CuPy on arrays of NumPy's dtypes.
 
-        Names are "concatenate", or of arrays "ndarray.copy". Instead of an array you
-        may pass a `View`.
+        `function` is a name such as "concatenate" or, for a method of arrays,
+        "ndarray.copy". Instead of an array you may pass a `View`.
         """
         ...
 
     def get(self, x: Any) -> NDArray[Any]:
-        """A copy on the host of an array of one of NumPy's dtypes; waits for it."""
+        """Copy an array of a NumPy dtype to the host, and wait for the copy."""
         ...
 
     def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:
-        """A copy on the device, C-contiguous; `lasting`: for every stream to read."""
+        """Copy a NumPy array to the device, in C order.
+
+        With `lasting`, wait for the copy, so that any stream may read it.
+        """
         ...
 
     def gemm(
         self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
     ) -> None:
-        """alpha a @ b + beta c into c by cuBLAS, on the current stream.
+        """Compute c = alpha a @ b + beta c by cuBLAS, on the current stream.
 
-        `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of them.
-        They are plain CuPy arrays, or `View` of such, that are contiguous along one of
-        their last two axes, `c` along the last. `kind` says what the elements of a and
-        b are: "bfloat16" (uint16), "float16", "tf32" (float32, of which the unit reads
-        the upper 19 bits) or "float32"; c is float32.
+        `a` is (m, k), `b` (k, n) and `c` (m, n), or stacks of such matrices. Each is a
+        plain CuPy array or a `View`. `a` and `b` are contiguous along one of their last
+        two axes, `c` along the last. `kind` is the format of `a` and `b`: "bfloat16"
+        (stored as uint16), "float16", "float32" or "tf32" (stored as float32, of which
+        tensor cores read the upper 19 bits). `c` is float32.
         """
         ...
 
 
 def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]]:
-    """Pointers to the values of a kernel's arguments, and what keeps these alive."""
+    """Return pointers to the values of a kernel's arguments, and these values.
+
+    Keep the values alive as long as the pointers are used.
+    """
     values = []
     for x in arguments:
         if x is None or isinstance(x, cupy.ndarray):
@@ -218,23 +227,25 @@ def parameters(arguments: tuple[Any, ...]) -> tuple[NDArray[np.uintp], list[Any]
 
 
 def three(extent: tuple[int, ...]) -> tuple[int, int, int]:
-    """A grid's or a block's extent in all three axes."""
+    """Return the extent of a grid or block along three axes."""
     x, y, z = (*extent, 1, 1)[:3]
     return x, y, z
 
 
-#: What lies in a GPU's memory.
+#: Types of arguments that are in a GPU's memory.
 ARRAYS = cupy.ndarray, View
 
 
 def check_aligned(arguments: Iterable[Any]) -> None:
-    """Refuse arrays whose elements a GPU cannot read: that would end all use of CUDA.
+    """Reject arrays with misaligned elements.
+
+    If a kernel read them, CUDA would be unusable for the rest of the process.
 
     Raises
     ------
     ValueError
-        If an element of a CuPy array, one of the arguments or of a list among them,
-        does not begin at a multiple of its size.
+        If an element of a CuPy array does not begin at a multiple of its size. The
+        array is one of the arguments, or in a list or tuple among them.
     """
     for x in arguments:
         if isinstance(x, ARRAYS):
@@ -244,7 +255,7 @@ def check_aligned(arguments: Iterable[Any]) -> None:
 
 
 def check_elements(x: Any) -> None:
-    """`check_aligned` of one array."""
+    """Reject one array if its elements are misaligned; see `check_aligned`."""
     size = x.dtype.alignment
     if size == 1 or (
         x.data.ptr % size == 0 and (x._c_contiguous or _are_multiples(x.strides, size))
@@ -263,16 +274,16 @@ def _are_multiples(strides: tuple[int, ...], size: int) -> bool:
     return all(step % size == 0 for step in strides)
 
 
-#: A `device.Device`, which `tf32dtype.cuda` puts here when it is imported.
+#: The current machine, which `tf32dtype.cuda` sets to a `device.Device` on import.
 _backend: Backend
 
 
 def current() -> Backend:
-    """Where arrays are computed."""
+    """Return the machine that computes arrays."""
     return _backend
 
 
 def use(backend: Backend) -> None:
-    """Compute there from now on."""
+    """Set the machine that computes arrays from now on."""
     global _backend
     _backend = backend

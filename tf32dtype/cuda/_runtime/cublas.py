@@ -1,4 +1,4 @@
-"""Products by cuBLAS, through the bindings that CuPy has."""
+"""Multiply matrices by cuBLAS, through CuPy's bindings."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..._base.wording import one_of
 from .backend import KEPT, Constant, current
 from .strides import Layout
 
-#: NumPy's dtypes that elements of a kind are stored as
+#: NumPy dtypes that store the elements of a kind.
 DTYPES = {
     "tf32": np.dtype(np.float32),
     "bfloat16": np.dtype(np.uint16),
     "float16": np.dtype(np.float16),
     "float32": np.dtype(np.float32),
 }
-#: cudaDataType and cublasComputeType_t of each kind. float32 never becomes tf32: the
-#: compute type says so, and the handle's math mode, which CuPy may have changed, is set
+#: cudaDataType and cublasComputeType_t of each kind. float32 is never computed in tf32,
+#: because the compute type excludes it and `gemm` sets the handle's math mode.
 _SINGLE = 0  # CUDA_R_32F
 _KINDS = {
     "tf32": (_SINGLE, 77),  # CUBLAS_COMPUTE_32F_FAST_TF32
@@ -39,8 +39,8 @@ _MOST = (1 << 31) - 1
 class _Matrix(NamedTuple):
     """Describe a row-major matrix for cuBLAS.
 
-    It is the column-major matrix that is its transpose, or (`flipped`) the matrix
-    itself.
+    For cuBLAS it is a column-major matrix: its transpose, or the matrix itself if
+    `flipped`.
     """
 
     flipped: int
@@ -51,7 +51,7 @@ class _Matrix(NamedTuple):
 def _matrix(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
 ) -> _Matrix | None:
-    """How cuBLAS can read the matrices of an array; None if it cannot."""
+    """Return how cuBLAS can read the matrices of an array; None if it cannot."""
     rows, columns = shape[-2:]
     down, right = (i // itemsize for i in strides[-2:])
     if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
@@ -66,7 +66,7 @@ def _layout(x: Any) -> Layout:
 
 
 def arranged(x: Any) -> Any:
-    """The same stack of matrices, copied unless cuBLAS can read it where it is."""
+    """Return a stack of matrices that cuBLAS can read: the same one, or a copy."""
     stacks, stack = x.shape[0], x.strides[0]
     if _matrix(*_layout(x)) is not None and (stacks <= 1 or stack >= 0):
         return x
@@ -87,13 +87,13 @@ def _handle() -> int:
 
 
 def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -> None:
-    """alpha a @ b + beta c into c, as `backend.Backend.gemm` says.
+    """Compute c = alpha a @ b + beta c; see `backend.Backend.gemm`.
 
     Raises
     ------
     ValueError
-        For an unknown kind, arrays that cuBLAS cannot read where they are, and sizes
-        of 2^31 or more.
+        If the kind is unknown, if cuBLAS cannot read an array without a copy, or if a
+        size is 2^31 or more.
     CudaError
         If cuBLAS is missing.
     """
@@ -102,7 +102,7 @@ def gemm(a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0) -
     shape = _shape_of(_layout(a), _layout(b), _layout(c))
     if shape.m == 0 or shape.n == 0 or shape.stacks == 0:
         return
-    if shape.k == 0:  # cuBLAS would not read a and b, but want their pointers
+    if shape.k == 0:  # cuBLAS needs valid pointers to a and b, even if it reads nothing
         if beta == 0:
             current().call("ndarray.fill", c, 0)
         else:
@@ -142,7 +142,7 @@ def _run(
 
 
 class _Shape(NamedTuple):
-    """What cuBLAS is told of arrays, wherever they are."""
+    """The sizes and layouts of a product that are passed to cuBLAS."""
 
     m: int
     n: int
@@ -151,12 +151,13 @@ class _Shape(NamedTuple):
     a: _Matrix
     b: _Matrix
     c: _Matrix
-    steps: tuple[int, int, int]  #: from one of a stack to the next: of b, a and c
+    #: elements from a matrix of a stack to the next, for b, a and c
+    steps: tuple[int, int, int]
 
 
 @lru_cache(maxsize=KEPT)
 def _shape_of(a: Layout, b: Layout, c: Layout) -> _Shape:
-    """Of the layouts of a product's operands and its result."""
+    """Return sizes and layouts from those of the operands and the result."""
     (m, n), k = c[0][-2:], a[0][-1]
     stacks = c[0][0] if len(c[0]) == 3 else 1
     of_a, of_b, of_c = (_matrix(*x) for x in (a, b, c))
@@ -179,5 +180,5 @@ def _shape_of(a: Layout, b: Layout, c: Layout) -> _Shape:
 
 @lru_cache(maxsize=256)
 def _scales(alpha: float, beta: float) -> Constant:
-    """Both, in the host's memory."""
+    """Return both factors in the host's memory."""
     return Constant(np.array([alpha, beta], np.float32))

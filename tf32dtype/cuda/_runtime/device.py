@@ -1,4 +1,4 @@
-"""The backend that computes on a GPU, through CuPy."""
+"""The backend that computes on a GPU through CuPy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from . import cublas
 from .backend import ARRAYS, Constant, Kernel, View, check_aligned, check_elements
 from .tensor_maps import tensor_map
 
-#: What CuPy's launch takes as it should, besides None.
+#: Types of arguments that CuPy's launch passes on unchanged; None is another.
 PACKED = cupy.ndarray, cupy.cuda.function.CPointer, np.generic
 
 
 def packed(x: Any) -> Any:
-    """Pack another argument for CuPy's launch.
+    """Convert a `View` or a NumPy array to an argument for CuPy's launch.
 
-    CuPy gives Python numbers a width, and examines structured arrays for a long time.
+    CuPy would be slow to examine a structured array. Python numbers raise a TypeError,
+    because CuPy would choose a width for them.
     """
     if isinstance(x, View):
         return x.data
@@ -35,7 +36,7 @@ def packed(x: Any) -> Any:
 
 
 class _Facts(NamedTuple):
-    """What is asked of a device."""
+    """The properties of a device that kernels depend on."""
 
     architecture: str
     processors: int
@@ -43,11 +44,11 @@ class _Facts(NamedTuple):
 
 
 class Device:
-    """The GPU that CuPy's current device is."""
+    """A backend that uses the current device of CuPy."""
 
     def __init__(self) -> None:
         self._functions: dict[tuple[int, Kernel], Any] = {}
-        #: bytes of shared memory that were asked for, beyond what is there unasked
+        #: bytes of shared memory that kernels with more than the default asked for
         self._shared: dict[tuple[int, Kernel], int] = {}
         self._facts: dict[int, _Facts] = {}
         self._bound = threading.local()
@@ -57,7 +58,7 @@ class Device:
         if device not in self._facts:
             found = cupy.cuda.runtime.getDeviceProperties(device)
             major, minor = found["major"], found["minor"]
-            # From 9.0 on some instructions are of one architecture alone.
+            # From 9.0 on, some instructions exist only in one architecture ("a").
             arch = f"sm_{major}{minor}{'a' if major >= 9 else ''}"
             processors = int(found["multiProcessorCount"])
             self._facts[device] = _Facts(arch, processors, found["name"].decode())
@@ -101,7 +102,7 @@ class Device:
         key = device, kernel
         self._check(arguments, device)
         function = self._functions.get(key) or self._load(key)
-        if shared > self._shared.get(key, 48 << 10):  # what more needs to be asked for
+        if shared > self._shared.get(key, 48 << 10):  # 48 KiB is the default limit
             self._bind(device)
             attribute = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             cupy.cuda.driver.funcSetAttribute(function.ptr, attribute, shared)
@@ -112,7 +113,7 @@ class Device:
         function(grid, block, given, shared)
 
     def _load(self, key: tuple[int, Kernel]) -> Any:
-        """The function of a kernel on a device."""
+        """Load the function of a kernel on a device."""
         kernel = key[1]
         module = cupy.cuda.function.Module()
         module.load(cubin(kernel.file, kernel.options, self.architecture()))
@@ -122,7 +123,7 @@ class Device:
     def _bind(self, device: int) -> None:
         """Give the thread the device's context.
 
-        The driver's calls need it, and only those of the runtime make it.
+        Calls of the driver need the context, and only calls of the runtime create it.
         """
         known = self._bound.__dict__.setdefault("devices", set())
         if device not in known:
@@ -158,7 +159,7 @@ class Device:
         return cupy.asnumpy(x)  # type: ignore[no-any-return]
 
     def put(self, x: NDArray[Any], *, lasting: bool = False) -> Any:
-        # np.ascontiguousarray would make an axis for a single number.
+        # np.ascontiguousarray would add an axis to a 0-d array.
         return cupy.asarray(np.asarray(x, order="C"), blocking=lasting)
 
     def gemm(
@@ -169,12 +170,12 @@ class Device:
 
 
 def cache() -> Path:
-    """CuPy's folder of compiled kernels, for which its versions have no common name."""
+    """Return CuPy's folder of compiled kernels; CuPy has no public name for it."""
     return Path(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache").expanduser()
 
 
 def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
-    """Machine code, from CuPy's folder of compiled kernels if it was made before."""
+    """Return the machine code of a file, compiled or from CuPy's folder of kernels."""
     texts = nvrtc.sources(file), options, nvrtc.OPTIONS, arch
     version = cupy.cuda.nvrtc.getVersion()
     name = hashlib.sha256(repr((texts, version)).encode()).hexdigest()
@@ -189,5 +190,5 @@ def cubin(file: str, options: tuple[str, ...], arch: str) -> bytes:
         with replacing(path) as stream:
             stream.write(made)
     except OSError:
-        pass  # it is compiled again next time
+        pass  # the next process compiles the file again
     return made

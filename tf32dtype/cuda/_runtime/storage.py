@@ -1,4 +1,4 @@
-"""How an array's elements are stored, and how CuPy's own functions take them."""
+"""The storage of an array's elements, and views of it for CuPy's own functions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from ... import _core
 from ..._formats.table import find_dtype
 
-#: unsigned dtypes that elements are stored as, by their size
+#: Unsigned dtypes that store elements, by their size in bytes.
 STORAGE: dict[int, Any] = {n: np.dtype(f"u{n}") for n in (1, 2, 4)}
 _TYPES = frozenset(_core.scalar_types)
 
 
 def is_ours(dtype: Any) -> bool:
-    """Whether a dtype is one of this package's formats."""
+    """Return whether a dtype is one of this package's formats."""
     found = dtype if isinstance(dtype, np.dtype) else find_dtype(dtype)
     return found.type in _TYPES
 
@@ -30,14 +30,14 @@ def no_kernel(name: str, dtype: Any) -> TypeError:
 
 
 def raw(x: Any) -> Any:
-    """The elements' storage: a plain CuPy array of unsigned integers, a view."""
+    """Return a view of the elements' storage, a plain array of unsigned integers."""
     return x.view(STORAGE[x.dtype.itemsize], cupy.ndarray)
 
 
 def plain(x: Any) -> Any:
-    """Return the elements as CuPy's own functions take them.
+    """Return a view of the elements that CuPy's own functions accept.
 
-    The result is a view: a plain array of a NumPy dtype, or storage if the dtype of `x`
-    is ours.
+    The view is a plain array: storage if the dtype of `x` is a format, otherwise of the
+    same dtype.
     """
     return raw(x) if is_ours(x.dtype) else cupy.ndarray.view(x, x.dtype, cupy.ndarray)

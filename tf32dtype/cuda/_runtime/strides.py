@@ -1,4 +1,4 @@
-"""Kernels over arrays of any strides: `struct tf_walk` of src/cuda/common/strides.h."""
+"""Start kernels over arrays of any strides, with `struct tf_walk` of strides.h."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from . import backend
 from .backend import KEPT, Constant, Kernel
 from .storage import plain
 
-#: As TF_AXES: what still has more axes is copied to C order first.
+#: Largest number of axes in a kernel, TF_AXES. Arrays that need more are copied first.
 AXES = 8
 THREADS = 256
-#: Blocks that a multiprocessor is given; the rest is the grid's loop.
+#: Blocks per multiprocessor. Kernels loop over the elements that remain.
 BLOCKS = 16
 
 
 class Launch(NamedTuple):
-    """How many threads a kernel over elements is given."""
+    """The number of threads and blocks of a kernel over elements."""
 
-    threads: int = THREADS  #: of a block
-    blocks: int = BLOCKS  #: of a multiprocessor, at most
-    shared: int = 0  #: bytes of a block's shared memory
+    threads: int = THREADS  #: threads per block
+    blocks: int = BLOCKS  #: most blocks per multiprocessor
+    shared: int = 0  #: bytes of shared memory per block
 
 
 LAUNCH = Launch()
@@ -35,22 +35,22 @@ LAUNCH = Launch()
 def collapse(
     shape: Sequence[int], strides: Sequence[Sequence[int]], *, reorder: bool = True
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The same elements in as few axes as possible, the outermost first.
+    """Describe the elements of arrays by as few axes as possible, outermost first.
 
     Parameters
     ----------
     shape : sequence of int
-        No length is 0.
+        Shape of the arrays, without a length of 0.
     strides : sequence of sequences of int
-        Those of each array along the axes.
+        Strides of each array along these axes, in bytes.
     reorder : bool
-        Whether axes may change places, so that neighbors in the first array follow
-        one another. Without it the elements keep their C order.
+        Whether to sort the axes by the strides of the first array, so that neighbors in
+        memory follow one another. Without it the elements keep their C order.
 
     Returns
     -------
     tuple
-        The shape and the arrays' strides; no axes if there is one element.
+        The shape and the arrays' strides; without axes if there is one element.
     """
     axes = [
         (length, tuple(x[axis] for x in strides))
@@ -71,7 +71,7 @@ def collapse(
 
 
 def divider(length: int, width: int) -> tuple[int, int]:
-    """Multiplier and shift of `tf_quotient`, for indices below 2^(width - 1)."""
+    """Return multiplier and shift of `tf_quotient`, for indices below 2^(width - 1)."""
     shift = (length - 1).bit_length() - 1
     return -(-(1 << (width + shift)) // length), shift
 
@@ -95,9 +95,9 @@ def describe(
     strides: Sequence[Sequence[int]],
     itemsizes: Sequence[int],
 ) -> Any:
-    """A `struct tf_walk`, a kernel's argument, of axes as `collapse` gives them.
+    """Return a `struct tf_walk`, a kernel's argument, for the axes from `collapse`.
 
-    `itemsizes` are the strides of what has one element alone.
+    `itemsizes` are the strides of the arrays if they have only one element.
     """
     size = math.prod(shape)
     width = 32 if size < 2**31 else 64
@@ -118,23 +118,23 @@ def blocks(
     processors: int | None = None,
     launch: Launch = LAUNCH,
 ) -> int:
-    """Return how many blocks share so many elements.
+    """Return the number of blocks that share `elements` elements.
 
-    The device is the current one, or one of so many multiprocessors.
+    Without `processors`, the number of multiprocessors is that of the current device.
     """
     needed = -(-elements // (launch.threads * per_thread))
     processors = processors or backend.current().processors()
     return max(1, min(needed, launch.blocks * processors))
 
 
-#: Of an array: shape, strides and itemsize.
+#: Shape, strides and itemsize of an array.
 Layout = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 class _Plan(NamedTuple):
-    """How a kernel goes over arrays, whatever they hold and wherever they are."""
+    """A plan to go over arrays of given layouts, without their addresses."""
 
-    grid: tuple[int]  #: none if there is no element
+    grid: tuple[int]  #: number of blocks; 0 if there are no elements
     walk: Constant
 
 
@@ -146,7 +146,7 @@ def _plan(
     processors: int,
     launch: Launch,
 ) -> _Plan | None:
-    """None: there are too many axes. The first layouts are those of the outputs."""
+    """Return a plan for layouts, the outputs' first; None if they need too many axes."""
     shape = layouts[0][0]
     size = math.prod(shape)
     strides = [spread(x, shape) for x in layouts]
@@ -160,12 +160,12 @@ def _plan(
 
 
 def spread(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of an array that is broadcast to a shape.
+    """Return the strides of an array that is broadcast to a shape.
 
     Raises
     ------
     ValueError
-        If it cannot be.
+        If the array cannot be broadcast to the shape.
     """
     own, strides, _ = layout
     if own == shape:
@@ -184,20 +184,20 @@ def elementwise(
     per_thread: int = 1,
     launch: Launch = LAUNCH,
 ) -> None:
-    """Start a kernel on the elements of arrays, each at its place.
+    """Start a kernel that computes each element of outputs from those of inputs.
 
-    The kernel is given a `struct tf_walk` of the outputs and then the inputs, pointers
-    to their first elements, and `arguments`.
+    The kernel's arguments are a `struct tf_walk` of the outputs and then the inputs,
+    pointers to their first elements, and `arguments`.
 
     Parameters
     ----------
     outputs, inputs : sequences of cupy.ndarray
         The outputs have one shape, to which the inputs are broadcast. An input may
-        overlap an output in any way: it is read as it was.
+        overlap an output in any way, because it is copied if necessary.
     per_thread : int
-        How many elements a thread handles at a time.
+        Number of elements that a thread handles at a time.
     launch : Launch
-        Where a kernel needs other blocks.
+        Threads and blocks, if the kernel does not use the default.
     """
     machine = backend.current()
     given = [*outputs, *(_apart(x, outputs) for x in inputs)]
@@ -225,7 +225,7 @@ def _in_c_order(
     per_thread: int,
     launch: Launch,
 ) -> None:
-    """Arrays of many axes, by way of others that have one."""
+    """Compute arrays with too many axes, through copies in C order."""
     shape, call = outputs[0].shape, backend.current().call
     inputs = [plain(cupy.broadcast_to(x, shape)) for x in given[len(outputs) :]]
     targets = [cupy.empty(shape, plain(x).dtype) for x in outputs]
@@ -238,7 +238,7 @@ def _in_c_order(
 
 
 def _apart(x: Any, outputs: Sequence[Any]) -> Any:
-    """An input, or a copy of it where writing an output would change it."""
+    """Return an input, or a copy if writing an output would change it."""
     for output in outputs:
         if not cupy.may_share_memory(x, output):
             continue
@@ -247,7 +247,7 @@ def _apart(x: Any, outputs: Sequence[Any]) -> Any:
             and x.shape == output.shape
             and x.strides == output.strides
             and x.dtype.itemsize == output.dtype.itemsize
-            # Else an element may be written before it is read once more.
+            # With a stride of 0, an element could be written before its next read.
             and all(step or n < 2 for n, step in zip(x.shape, x.strides, strict=True))
         )
         if not same:

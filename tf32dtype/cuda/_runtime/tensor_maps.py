@@ -1,6 +1,6 @@
-"""Maps of tensors for Hopper's copies, which the driver's library makes.
+"""Make tensor maps, which Hopper's bulk copies need, by the driver's library.
 
-CuPy has no name for the function. The library is not looked for before it is needed.
+CuPy does not export the function. The library is loaded at the first use.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: CUtensorMap, and the alignment that the function demands
+#: CUtensorMap, and the alignment that the function requires.
 MAP = np.dtype("V128")
 _ALIGNED = 64
-#: CU_TENSOR_MAP_DATA_TYPE_UINT8, _UINT16 and _UINT32, by bytes: no number is changed.
+#: CU_TENSOR_MAP_DATA_TYPE_UINT8, _UINT16 and _UINT32, by bytes. Copies of unsigned
+#: integers change no bits.
 _TYPES = {1: 0, 2: 1, 4: 2}
 #: CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B
 _SWIZZLE_128B, _PROMOTION_128B = 3, 2
 
 
 class TensorMapError(RuntimeError):
-    """The driver makes no map."""
+    """Raised if the driver cannot make a tensor map."""
 
 
 @cache
@@ -44,28 +45,30 @@ def tensor_map(
     box: tuple[int, ...],
     swizzled: bool,
 ) -> NDArray[np.void]:
-    """A map by which boxes of a tensor are copied to shared memory.
+    """Return a tensor map, by which kernels copy boxes of a tensor to shared memory.
 
     Parameters
     ----------
     address : int
-        Of the first element, a multiple of 16.
+        Address of the first element, a multiple of 16.
     size : {1, 2, 4}
-        Bytes of an element.
+        Bytes per element.
     extents : tuple of int
-        Elements along each axis, the contiguous one first. Beyond them are zeros.
+        Elements along each axis, the contiguous axis first. Copies fill the parts of a
+        box outside these extents with zeros.
     strides : tuple of int
-        Bytes along the others: multiples of 16, and each of the one before.
+        Strides of all axes but the first, in bytes. Each is a multiple of 16 and of the
+        stride before it.
     box : tuple of int
         Elements of a box along each axis, at most 256.
     swizzled : bool
-        Whether 16-byte chunks are permuted within 128 bytes, which is all that a box
-        then has along the first axis.
+        Whether to permute 16-byte chunks within 128 bytes. A box then has at most 128
+        bytes along the first axis.
 
     Raises
     ------
     TensorMapError
-        If there is no driver that makes maps, or it refuses this one.
+        If no driver can make maps, or if the driver rejects this map.
     """
     raw = np.zeros(MAP.itemsize + _ALIGNED, np.uint8)
     start = -raw.ctypes.data % _ALIGNED
