@@ -1,9 +1,9 @@
-"""Comparisons and bounds of a format's arrays with any other numbers, on a GPU.
+"""Compare and bound arrays of a format by numbers that are not rounded, on a GPU.
 
-They give the bits of src/ufuncs/exact_compare.h on the CPU: a comparison is with the
-number as it is, and so is a bound beyond the format's range, which overflows where it
-is the result. Python numbers are replaced here by what a kernel for arrays of the
-format can take.
+The bits are those of src/ufuncs/exact_compare.h on the CPU. A comparison uses the exact
+number. A bound out of the format's range is exact, too, and overflows if it is the
+result. This module replaces Python numbers by numbers of the format that give the same
+results, because kernels only take arrays and scalars of the format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .._runtime.backend import KEPT
 from .._runtime.storage import STORAGE, is_ours, plain
 from . import lookup_tables
 
-#: The dtype of such operands in NumPy's loops.
+#: The dtype of operands that are not rounded, in NumPy's loops.
 EXACT = _core.exact_number
 
 _MIRRORED = {
@@ -36,7 +36,7 @@ _MIRRORED = {
     np.greater_equal: np.less_equal,
 }
 
-#: Runs a loop of a format: ufunc, dtypes, operands, targets.
+#: A function that runs a loop of a format: ufunc, dtypes, operands, targets.
 Compute = Callable[[Any, tuple[Any, ...], list[Any], list[Any]], None]
 
 
@@ -47,18 +47,20 @@ def compute(
     target: Any,
     run: Compute,
 ) -> None:
-    """A loop with exact numbers among its operands, which are not cast.
+    """Compute a loop whose operands include exact numbers, which are not cast.
 
     Parameters
     ----------
     ufunc : numpy.ufunc
         A comparison, an extreme, clip or nextafter.
     loop : tuple of dtype
+        Dtypes of the operands and the result; `EXACT` for exact numbers.
     operands : list
-        Python numbers, NumPy scalars, and arrays on the GPU, one of them an array.
+        Python numbers, NumPy scalars and arrays on the GPU; at least one array.
     target : cupy.ndarray
+        Array to write the result to.
     run : function
-        What computes a loop of a format.
+        Function that computes a loop of a format.
     """
     if ufunc in _MIRRORED:
         _compare(ufunc, loop, operands, target, run)
@@ -100,9 +102,9 @@ def _compare(
 
 
 def _comparison(ufunc: Any, dtype: np.dtype[Any], b: Any) -> tuple[Any, Any] | None:
-    """Return the comparison with a number of the format that has the same results.
+    """Return a comparison with a number of the format that has the same results.
 
-    None means that all numbers are unequal.
+    None means that all numbers of the format are unequal to `b`.
     """
     if b != b:
         return None
@@ -113,7 +115,7 @@ def _comparison(ufunc: Any, dtype: np.dtype[Any], b: Any) -> tuple[Any, Any] | N
     if known != b:
         if ufunc in (np.equal, np.not_equal):
             return None
-        # No number of the format lies between the two.
+        # No number of the format is between b and the nearest number.
         if ufunc in (np.less, np.less_equal):
             ufunc = np.less_equal if known < b else np.less
         else:
@@ -122,7 +124,7 @@ def _comparison(ufunc: Any, dtype: np.dtype[Any], b: Any) -> tuple[Any, Any] | N
 
 
 class Simple(NamedTuple):
-    """A loop of an array, then a scalar, both of a format."""
+    """A loop whose operands are an array and a scalar of the same format."""
 
     ufunc: Any
     loop: tuple[np.dtype[Any], ...]
@@ -130,14 +132,17 @@ class Simple(NamedTuple):
 
 
 def simple(ufunc: Any, loop: tuple[np.dtype[Any], ...], number: Any) -> Simple | None:
-    """What `compute` runs of an array and a Python number, where it is nothing else."""
+    """Return the only loop that `compute` runs for an array and a Python number.
+
+    Return None if `compute` does more than this loop.
+    """
     if type(number) not in (int, float):
         return None
     return _simple(ufunc, loop, number, *apart(number))
 
 
 def apart(number: int | float) -> tuple[Any, float]:
-    """What tells a number from those that are equal: its type, and its sign."""
+    """Return a number's type and sign, by which equal numbers like 0 and -0 differ."""
     is_float = isinstance(number, float)
     return type(number), math.copysign(1, number) if is_float else 0
 
@@ -166,7 +171,7 @@ def _double(x: Any) -> Any:
 def _odd(x: Any) -> Any:
     """Return integers or booleans as float64, rounded to odd.
 
-    No format has a number between the two.
+    No number of a format is between an integer and its rounded value.
     """
     call = backend.current().call
     if x.dtype.itemsize < 8:
@@ -174,7 +179,7 @@ def _odd(x: Any) -> Any:
     negative = call("less", plain(x), 0)
     magnitude = call("ndarray.astype", plain(x), np.uint64)
     magnitude = call("where", negative, call("negative", magnitude), magnitude)
-    # From 2**53 on, bits 0 to 10 are or-ed into bit 11: a double holds the rest.
+    # From 2**53 on, bits 0 to 10 are or-ed into bit 11. A double has room for the rest.
     low = call("bitwise_and", magnitude, np.uint64(0x7FF))
     folded = call("bitwise_or", magnitude, call("add", low, np.uint64(0x7FF)))
     folded = call("bitwise_and", folded, np.uint64(2**64 - 2**11))
@@ -200,7 +205,7 @@ def _least(dtype: np.dtype[Any]) -> Any:
 
 
 def _side(dtype: np.dtype[Any], x: Any) -> int:
-    """0 for a number within the format's range, or its sign: 1 above, -1 below."""
+    """Return 1 for a number above the format's range, -1 below it, otherwise 0."""
     if isinstance(x, cupy.ndarray | np.generic) or x != x:
         return 0
     try:
@@ -214,7 +219,7 @@ def _side(dtype: np.dtype[Any], x: Any) -> int:
 def _extreme(
     ufunc: Any, dtype: np.dtype[Any], x: Any, bound: Any, target: Any, run: Compute
 ) -> None:
-    """maximum, minimum, fmax or fmin of an array and a Python number."""
+    """Compute maximum, minimum, fmax or fmin of an array and a Python number."""
     side = _side(dtype, bound)
     result = _rounded(dtype, bound)
     if not side:
@@ -227,7 +232,7 @@ def _extreme(
         is_nan = cupy.empty(x.shape, np.bool)
         lookup_tables.one(np.isnan, (dtype, np.dtype(bool)), [is_nan], x)
         other = np.maximum if ufunc in (np.maximum, np.fmax) else np.minimum
-        # The farthest number that the bound is on the side of, where it loses.
+        # Where the bound is not the result: use the last number on its side instead.
         far = result if np.isinf(result) else _extreme_of(dtype, side)
         run(other, (dtype,) * 3, [x, far], [target])
     if not wins:
@@ -256,7 +261,7 @@ def _fill(target: Any, scalar: Any, where: Any) -> None:
 def _clip(dtype: np.dtype[Any], operands: list[Any], target: Any, run: Compute) -> None:
     x, low, high = operands
     if not isinstance(x, cupy.ndarray):
-        x, low = low, x  # the maximum of the two is the same
+        x, low = low, x  # max(x, low) is symmetric
     if isinstance(x, cupy.ndarray):
         raised = _raised(dtype, x, low, high, empty(target.shape, dtype), run)
     else:
@@ -272,11 +277,11 @@ def _clip(dtype: np.dtype[Any], operands: list[Any], target: Any, run: Compute) 
 def _raised(
     dtype: np.dtype[Any], x: Any, low: Any, high: Any, out: Any, run: Compute
 ) -> Any:
-    """The maximum of an array and a lower bound."""
+    """Return the maximum of an array and a lower bound."""
     if not isinstance(low, int | float):
         run(np.maximum, (dtype,) * 3, [x, low], [out])
     elif _side(dtype, low) > 0 and _side(dtype, high) <= 0:
-        # The upper bound is the result: let nothing overflow before.
+        # The upper bound is the result, so the lower bound must not overflow.
         infinite = _rounded(dtype, low)
         bound = infinite if np.isinf(infinite) else _greatest(dtype)
         run(np.maximum, (dtype,) * 3, [x, bound], [out])
@@ -288,7 +293,7 @@ def _raised(
 def _nextafter(
     dtype: np.dtype[Any], x: Any, bound: Any, target: Any, run: Compute
 ) -> None:
-    """The next number toward a Python number."""
+    """Compute the next number of the format toward a Python number."""
     side, result = _side(dtype, bound), _rounded(dtype, bound)
     loop = (dtype,) * 3
     if not side:
@@ -302,7 +307,7 @@ def _nextafter(
 
 
 def _within(dtype: np.dtype[Any], x: Any) -> Any:
-    """A number rounded to the format if that has it in its range."""
+    """Round a number to the format if it is in the format's range."""
     return x if _side(dtype, x) else float(_rounded(dtype, x))
 
 

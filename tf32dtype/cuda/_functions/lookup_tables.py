@@ -1,8 +1,9 @@
-"""All results of a function, made by NumPy's ufunc on the CPU and kept on the device.
+"""Look up results of a function in tables that NumPy's ufuncs made on the CPU.
 
-A format has few numbers, so that a function's results fit a table: 256 of one byte, or
-65536 for two operands; 65536 of bfloat16; 2**19 of tf32, 2 MiB. A table is made when a
-function is first called, and stays.
+A format has few codes, so that all results of a function fit in a table. A one-byte
+format has 256 results for one operand and 65536 for two. bfloat16 has 65536 results for
+one operand, tf32 has 2**19 (2 MiB). A table is made at the first call of a function,
+and stays on the device.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from .._runtime.strides import Launch, elementwise
 
 ONE = Kernel("cuda/ufuncs/lookup.cu", "one")
 PAIR = Kernel("cuda/ufuncs/lookup_pair.cu", "look_up_pair")
-#: A block of it has a table in shared memory, and is the only one of a multiprocessor.
+#: Blocks of `PAIR`: each has a table in shared memory and a multiprocessor for itself.
 PAIR_LAUNCH = Launch(threads=1024, blocks=1, shared=1 << 16)
 
 _tables: dict[tuple[Any, ...], list[Any]] = {}
 
 
 def _all_items(dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One item of each code; of one-byte formats, each byte."""
+    """Return all codes of a format as stored elements; all bytes if it has one byte."""
     shift = formats[dtype.name].unused_low_bits
     codes = np.arange(1 << (8 * dtype.itemsize - shift), dtype=np.int64)
     items: NDArray[Any] = (codes << shift).astype(f"u{dtype.itemsize}")
@@ -36,7 +37,7 @@ def _all_items(dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _results(ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], x: Any) -> list[Any]:
-    """Storage of all results on an array's device, an array for each output."""
+    """Return storage of all results on the device of `x`, one array per output."""
     key = backend.current(), x.data.device_id, ufunc, loop
     if key not in _tables:
         items = _all_items(loop[0])
@@ -54,7 +55,10 @@ def _results(ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], x: Any) -> list[A
 def one(
     ufunc: np.ufunc, loop: tuple[np.dtype[Any], ...], outputs: list[Any], x: Any
 ) -> None:
-    """A function of one array into arrays, any strides, of the loop's dtypes."""
+    """Compute a function of one array, and write the results to `outputs`.
+
+    `outputs` have the dtypes of the loop, and any strides.
+    """
     tables = _results(ufunc, loop, x)
     shift = int32(formats[loop[0].name].unused_low_bits)
     for out, table in zip(outputs, tables, strict=True):
@@ -71,7 +75,10 @@ def pair(
     storage: list[Any],
     constants: Any,
 ) -> None:
-    """A function of two arrays of bytes, or of one and a constant (map.h)."""
+    """Compute a function of two arrays of one-byte formats; see `struct tf_constants`.
+
+    An operand may be a constant instead of an array.
+    """
     tables = _results(ufunc, loop, storage[0])
     for out, table in zip(outputs, tables, strict=True):
         elementwise(

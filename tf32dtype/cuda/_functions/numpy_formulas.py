@@ -1,6 +1,6 @@
-"""NumPy's functions that are a few operations on arrays, by NumPy's own formulas.
+"""Compute NumPy's functions that combine a few operations, by NumPy's formulas.
 
-Each step rounds once, as it does on the CPU, so that results have the CPU's bits.
+Each step rounds once, as on the CPU, so that results have the CPU's bits.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .._arrays import creation, interchange
 from .._arrays.ndarray import ndarray
 from .._runtime import backend
 
-np: Any = numpy  # NumPy's stubs know arrays on the host alone
+np: Any = numpy  # NumPy's type stubs only know arrays on the host
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-#: Those that float32 arrays of the class go through too, not to CuPy's function.
+#: Functions that are also used for float32 arrays of the class, instead of CuPy's.
 FOR_FLOAT32: set[str] = set(
     """atleast_1d atleast_2d atleast_3d block broadcast_arrays can_cast copy
     diag_indices_from empty_like full_like imag iscomplex iscomplexobj isreal isrealobj
@@ -32,7 +32,7 @@ FOR_FLOAT32: set[str] = set(
 def entering(
     table: dict[str, Callable[..., Any]],
 ) -> Callable[..., Callable[[Any], Any]]:
-    """A decorator that enters functions into a table under NumPy's names."""
+    """Return a decorator that enters functions into a table under NumPy's names."""
 
     def under(*names: str) -> Callable[[Any], Any]:
         def enter(function: Any) -> Any:
@@ -48,17 +48,17 @@ composed = entering(FUNCTIONS)
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
-    """CuPy's function, on plain arrays."""
+    """Call CuPy's function on plain arrays."""
     return backend.current().call(name, *args, **kwargs)
 
 
 def _true(x: Any) -> Any:
-    """Which elements are not 0, as NumPy's bool."""
+    """Return an array of bool: whether each element is not 0."""
     return x != 0
 
 
 def into(result: Any, out: Any) -> Any:
-    """A result, written into `out` if there is one."""
+    """Return a result, after copying it to `out` if given."""
     if out is None:
         return result
     if out.shape != result.shape:
@@ -329,14 +329,17 @@ def clip(
 
 @composed("round", "around")
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    """In float64, rounded once: times 10 an element may leave its format's range."""
+    """Round to a number of decimals in float64, then cast the result once.
+
+    In the format itself, multiplying by a power of ten could overflow.
+    """
     if decimals == 0:
         return np.rint(a, out=out)
     power = 10.0 ** abs(decimals)
     there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     whole = call("rint", call(there, a.astype(np.float64), power))
     rounded = creation.asarray(call(back, whole, power), a.dtype)
-    return np.multiply(rounded, 1, out=out)  # times 1: NaN as arithmetic writes it
+    return np.multiply(rounded, 1, out=out)  # times 1 gives NaN the bits of arithmetic
 
 
 @composed("fix")
@@ -383,7 +386,7 @@ def diff(
             return x
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
         if not isinstance(x, cupy.ndarray):
-            x = interchange.put(np.asarray(x))  # a dtype that promotes, as NumPy's
+            x = interchange.put(np.asarray(x))  # a dtype that promotes, as in NumPy
         return cupy.broadcast_to(x, shape)
 
     parts = [beside(prepend)] if prepend is not np._NoValue else []
@@ -393,7 +396,7 @@ def diff(
     whole = (slice(None),) * axis
     for _ in range(n):
         after, before = a[(*whole, slice(1, None))], a[(*whole, slice(None, -1))]
-        # Beside a number the elements may have become float64.
+        # A number that was prepended or appended may have made the elements float64.
         plain = not isinstance(a, ndarray)
         a = call("subtract", after, before) if plain else after - before
     return a
@@ -422,7 +425,7 @@ def kron(a: Any, b: Any) -> Any:
     return (spread_a * spread_b).reshape(shape)
 
 
-# -- as text ---------------------------------------------------------------------------
+# -- strings ---------------------------------------------------------------------------
 
 
 @composed("array_repr")

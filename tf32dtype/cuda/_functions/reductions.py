@@ -1,10 +1,9 @@
-"""Sums, products, extremes and counts of arrays on a GPU.
+"""Compute sums, products, extremes and counts of arrays on a GPU.
 
-Sums and products are as if exact, rounded once: they are formed in float64, in an
-order that follows from shapes and strides alone, so that their bits do not depend on
-the device. So are means, variances and norms: the float64 result is rounded once.
-Extremes and counts have the CPU's bits. No floating-point error is reported: a GPU has
-no flags.
+Sums, products, means, variances and norms are computed in float64, and the result is
+rounded once. The order of the operations only depends on shapes and strides, so that
+the bits do not depend on the device. Extremes and counts have the CPU's bits. No
+floating-point error is reported: a GPU has no flags.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from .._runtime.storage import is_ours, plain
 from . import ufuncs
 
 _THREADS = 256
-#: Vectors that a lane is given before there are more lanes or chunks.
+#: Vectors that a lane reads before more lanes or chunks are used.
 _SWEEPS = 4
-#: Blocks that share an array, if it is large: some for each processor of any GPU.
-#: Across a half of them, or a quarter.
+#: Blocks that share a large array: several for each processor of any GPU. If a thread's
+#: neighbors are outputs, half or a quarter of these blocks are used.
 _BLOCKS = 1 << 11
 
 #: `enum tf_elements` of src/cuda/ufuncs/partials.h.
@@ -50,7 +49,7 @@ _ENDING = np.dtype(
      ("padding", "i4")]
 )  # fmt: skip
 
-#: Size of `OP::value`, by the operation's name there.
+#: Bytes of `OP::value`, by the name of the operation in the kernels.
 _SIZES = {
     "sums": 8, "products": 16, "greatest": 16, "least": 16, "highest": 8, "lowest": 8,
     "counts": 8,
@@ -119,7 +118,7 @@ class _Axes(NamedTuple):
 
 
 def _axes_of(shape: tuple[int, ...], axis: Any, keepdims: bool) -> _Axes:
-    # As NumPy: what has no axes may be reduced along one.
+    # As in NumPy, a 0-d array may be reduced along axis 0 or -1.
     nothing = not shape and isinstance(axis, int | np.integer) and axis in (0, -1)
     if axis is None or nothing:
         reduced = tuple(range(len(shape)))
@@ -139,27 +138,27 @@ _known_axes = lru_cache(maxsize=KEPT)(_axes_of)
 
 
 def _axes(x: Any, axis: Any, keepdims: Any) -> _Axes:
-    # 1 and 1.0 are equal, and one of them is no axis.
+    # The cache does not distinguish 1 and 1.0, but 1.0 is not a valid axis.
     if axis is None or type(axis) is int:
         return _known_axes(x.shape, axis, bool(keepdims))
     return _axes_of(x.shape, axis, bool(keepdims))
 
 
 def _mask(where: Any, x: Any) -> Any:
-    """None, or a mask of x's shape."""
+    """Return None, or a mask of the shape of `x`."""
     if where is True or (isinstance(where, np.bool_) and where):
         return None
     if isinstance(where, bool | np.bool_):
         where = backend.current().put(np.array(bool(where)))
     if not isinstance(where, cupy.ndarray) or where.dtype != np.bool_:
-        # The array itself would have to be waited for.
+        # To show the array itself, the message would have to wait for the GPU.
         given = f"{type(where).__name__} of {getattr(where, 'dtype', 'no dtype')}"
         raise TypeError(f"where must be True or a CuPy array of bool; got {given}")
     return cupy.broadcast_to(where, x.shape)
 
 
 def _scalar(initial: Any, dtype: Any) -> float:
-    """An initial value, rounded to the dtype as NumPy does."""
+    """Return an initial value, cast to the dtype as NumPy does."""
     if isinstance(initial, cupy.ndarray):
         raise TypeError("initial must be a number on the CPU; got an array on a GPU")
     with np.errstate(all="ignore"):
@@ -197,8 +196,8 @@ def _log2_above(n: int) -> int:
 
 
 class _Plan(NamedTuple):
-    vector: int  #: neighbors that a thread reads at once
-    across: bool  #: whether these are of neighboring outputs
+    vector: int  #: neighbors in memory that a thread reads at once
+    across: bool  #: whether these neighbors belong to different outputs
     log: int
     chunk: int
     chunks: int
@@ -213,26 +212,30 @@ class _Plan(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Outputs of a block."""
+        """Return the number of outputs of a block."""
         return (_THREADS >> self.log) * (self.vector if self.across else 1)
 
 
 def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
-    """How blocks and lanes share outputs and elements: by shapes and strides alone."""
+    """Plan how blocks and lanes share outputs and elements.
+
+    The plan only depends on shapes and strides, not on the device.
+    """
     length = 1 if across else vector
     log = min(_log2_above(-(-count // (_SWEEPS * length))), 8)
     if not across:
-        # One warp an output, where there are enough of them: it has no barriers.
+        # With enough outputs, each has one warp, which needs no barriers.
         log = min(log, max(5, 9 - (outputs // _BLOCKS).bit_length()))
     if across:
-        # A warp's neighbors are outputs, where there are enough of them: 128 of a
-        # block in vectors, so that partial results are few beside elements of a byte.
+        # With enough outputs, the lanes of a warp have different outputs. A block with
+        # vectors has 128 outputs at least, so that there are few partial results even
+        # compared with one-byte elements.
         neighbors = _log2_above(-(-outputs // vector))
         log = min(log, 8 - min(neighbors, 5, 8 - vector.bit_length()))
     plan = _Plan(vector, across, log, 0, 0)
     sweep = length << log
     groups = -(-outputs // plan.columns)
-    # Across, a block has more to do after reading, and more with more places.
+    # Across outputs, a block has more work after reading, and more with long vectors.
     blocks = _BLOCKS >> (0 if not across else 2 if vector > 8 else 1)
     wanted = min(-(-count // (_SWEEPS * sweep)), -(-blocks // groups))
     chunk = -(-count // (wanted * _SWEEPS * sweep)) * _SWEEPS * sweep
@@ -240,7 +243,10 @@ def _planned(outputs: int, count: int, vector: int, across: bool) -> _Plan:
 
 
 def longest_vector(op: str, itemsize: int, squares: bool) -> int:
-    """Of 16 bytes at most, and of as many results as a thread has registers for."""
+    """Return the largest number of elements that a thread reads at once.
+
+    A vector has at most 16 bytes, and a thread has registers for all its results.
+    """
     return min(16 // itemsize, (64 if squares else 128) // _SIZES[op])
 
 
@@ -254,7 +260,7 @@ def _neighbors(
 ) -> tuple[int, bool]:
     """Return how many neighbors in memory a thread reads at once.
 
-    The second result says whether they are of neighboring outputs.
+    The second result tells whether the neighbors belong to different outputs.
     """
     (kept, (kept_steps, *_)), (reduced, (reduced_steps, *_)) = walks
     steps = [abs(x[-1]) if x else itemsize for x in (kept_steps, reduced_steps)]
@@ -263,7 +269,7 @@ def _neighbors(
     if masked:
         fits = False
     elif across:
-        # No vector reaches beyond an axis.
+        # A vector must not extend past the end of an axis.
         whole = len(kept) == 1 or kept[-1] % vector == 0
         one = len(reduced) <= 1
         fits = one and kept_steps[-1] == itemsize and kept[-1] >= vector and whole
@@ -274,13 +280,13 @@ def _neighbors(
 
 
 class _Gathering(NamedTuple):
-    """The first pass over arrays of one layout; the only one of one chunk."""
+    """The first pass over arrays of one layout; the only pass if there is one chunk."""
 
     kernel: Kernel
     grid: tuple[int, int]
     constants: tuple[Constant, ...]
     size: int  #: bytes of the partial results
-    chunks: int  #: and how many there are of each output
+    chunks: int  #: number of partial results per output
 
 
 @lru_cache(maxsize=KEPT)
@@ -339,7 +345,7 @@ def _bytes(size: int) -> Any:
 
 
 class _Finishing(NamedTuple):
-    """The second pass."""
+    """The second pass, which combines partial results."""
 
     kernel: Kernel
     grid: tuple[int, int]
@@ -363,7 +369,10 @@ def _finishing(
 
 @lru_cache(maxsize=KEPT)
 def _ending(start: bytes, fields: tuple[tuple[str, int], ...]) -> Constant:
-    """What the second pass does at the end; the start is a float64, of any sign."""
+    """Return the kernels' argument that describes the final operations.
+
+    `start` has the bytes of a float64, by which 0.0 and -0.0 differ.
+    """
     how = np.zeros((), _ENDING)
     how["initial"] = np.frombuffer(start)[0]
     for field, value in fields:
@@ -384,11 +393,11 @@ def _reduce(
     divisors: Any = None,
     **ending: int,
 ) -> Any:
-    """Reduce in two passes, or in one if that is enough.
+    """Reduce an array in two passes, or in one pass if there is one chunk.
 
-    The results have a dtype, in the requested shape. Squares are those of the
-    differences from float64 means, or from zero. `ending` are fields of `_ENDING`;
-    `divisors` is an array.
+    The result has the given dtype and the shape of `axes`. With `squares`, the squares
+    of the differences from `means` (float64), or from zero, are reduced. `ending` has
+    fields of `_ENDING`, and `divisors` is an array of one divisor per output, or None.
     """
     dtype = np.dtype(dtype)
     result = casts.empty(axes.shape, dtype)
@@ -409,7 +418,7 @@ def _reduce(
                 break
             x = machine.call("ascontiguousarray", plain(x))
             mask = None if mask is None else machine.call("ascontiguousarray", mask)
-        assert found is not None  # two axes are enough of what has no gaps
+        assert found is not None  # an array without gaps always has few enough axes
         chunks = found.chunks
         partials = result if chunks == 1 else _bytes(found.size)
         machine.launch(
@@ -425,7 +434,7 @@ def _reduce(
     return result
 
 
-# -- what users call -------------------------------------------------------------------
+# -- functions for other modules -------------------------------------------------------
 
 
 def reduce(
@@ -439,49 +448,50 @@ def reduce(
     where: Any = True,
     ddof: int = 0,
 ) -> Any:
-    """An array reduced over some of its axes.
+    """Reduce an array along some of its axes.
 
     Parameters
     ----------
     name : str
-        One of `NAMES`, which are those of NumPy's functions.
+        One of `NAMES`, which are mostly names of NumPy functions.
     x : cupy.ndarray
-        Numbers of one of the formats, or float32.
+        Array of a format or of float32.
     axis : None, int or tuple of int
-        The axes that go; all of them by default. An index is asked for along one axis,
-        or None.
+        The axes to reduce (default: all). argmax and the like take an int or None.
     dtype : dtype, optional
-        Of sums, products and means: a format, or float32 or float64 for the result as
-        it was before the last rounding; any other dtype casts the elements first.
+        Dtype of the result (default: that of `out` or `x`), except for indices and
+        counts. float32 or float64 avoid the rounding to a format. With other NumPy
+        dtypes, sums, products and extremes cast the elements first.
     out : cupy.ndarray, optional
-        Where the result is written; without `dtype` its dtype is that of the result.
+        Array to write the result to. Without `dtype`, the result has its dtype.
     keepdims : bool
-        Whether the axes that go stay with length 1.
+        Whether reduced axes stay, with length 1.
     initial : number, optional
-        The value to start from, on the host; None: none, so that there must be
-        elements.
+        Value to start from, on the host. With None there is no such value, so that
+        there must be elements.
     where : cupy.ndarray of bool
-        The elements that count.
+        Mask of the elements to include (default: True, all).
     ddof : int
-        Of var and std: what is taken off the number of elements.
+        For var and std, the number that is subtracted from the number of elements.
 
     Returns
     -------
     cupy.ndarray
-        Without axes if all go; never a scalar, which would have to wait for the GPU.
+        The result; 0-d if all axes are reduced. It is never a scalar, which would have
+        to wait for the GPU.
 
     Raises
     ------
     ValueError
-        For nothing to reduce where there must be something, a wrong axis or `out`, or
-        a name that is none.
+        If the reduction needs elements and there are none, or if `name`, `axis` or
+        `out` is invalid.
     TypeError
-        For arguments that the reduction does not take.
+        If the reduction does not support an argument.
 
     Notes
     -----
-    `nanargmax` and `nanargmin` give -1 where all are NaN: NumPy's error would have to
-    wait for the GPU.
+    `nanargmax` and `nanargmin` return -1 if all elements are NaN. To raise an error as
+    NumPy does, this function would have to wait for the GPU.
     """
     if name not in NAMES:
         raise ValueError(one_of("name", name, NAMES))
@@ -509,14 +519,14 @@ def reduce(
 
 
 def _classed(result: Any, x: Any) -> Any:
-    """float32 results of arrays of this package's class are of it too."""
+    """Return a float32 result as an array of this package's class if `x` is one."""
     if result.dtype == np.float32 and isinstance(x, ndarray.ndarray):
         return ndarray.wrap(result, np.float32)
     return result
 
 
 def _wide(dtype: Any) -> bool:
-    """Whether it takes a float64 result, be it rounded."""
+    """Return whether kernels write float64 results as this dtype."""
     return is_ours(dtype) or dtype in (np.float32, np.float64)
 
 
@@ -529,7 +539,7 @@ def _check_wide(name: str, dtype: Any) -> None:
 
 
 def _exact(x: Any, dtype: Any) -> Any:
-    """The elements as a reduction reads them: of a format, or float32."""
+    """Return the elements as a reduction reads them: of a format, or float32."""
     if is_ours(dtype):
         return x if x.dtype == dtype else casts.cast(x, dtype)
     if not is_ours(x.dtype) and x.dtype != np.float32:
@@ -546,7 +556,7 @@ def _number(name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any)
         return _by_numpy(name, x, axes, dtype, initial, mask)
     x = _exact(x, dtype)
     start = _start(operation, axes, dtype, initial, mask)
-    if start is None and axes.elements == 1:  # as NumPy: a NaN too is what it was
+    if start is None and axes.elements == 1:  # as in NumPy, a NaN keeps its bits
         return casts.cast(x, dtype)
     if start is None:
         return _reduce(operation, x, mask, axes, dtype)
@@ -556,7 +566,7 @@ def _number(name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any)
 def _start(
     operation: _Operation, axes: _Axes, dtype: Any, initial: Any, mask: Any
 ) -> float | None:
-    """The value that a reduction starts from, if there is one."""
+    """Return the value that a reduction starts from, or None."""
     if initial is not NO_VALUE and initial is not None:
         return _scalar(initial, dtype)
     identity = {"sums": 0.0, "products": 1.0}.get(operation.op)
@@ -578,7 +588,7 @@ def _start(
 def _by_numpy(
     name: str, x: Any, axes: _Axes, dtype: Any, initial: Any, mask: Any
 ) -> Any:
-    """In another of NumPy's dtypes: CuPy's own, on the elements cast to it."""
+    """Reduce in another NumPy dtype by CuPy, after casting the elements to it."""
     if initial is not NO_VALUE or mask is not None:
         raise TypeError(
             f"dtype of {name} must be a format of tf32dtype, float32 or float64 on a"
@@ -611,7 +621,7 @@ def _count(
 
 
 def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> Any:
-    """A mean, or what is made of squares of differences: from means, or from zero."""
+    """Compute a mean, a variance, a standard deviation or a norm."""
     _check_wide(name, dtype)
     x = _exact(x, dtype)
     skips = _SKIP_NANS if name.startswith("nan") else 0
@@ -630,7 +640,7 @@ def _mean(name: str, x: Any, axes: _Axes, dtype: Any, mask: Any, ddof: int) -> A
 
 
 def _counted(x: Any, axes: _Axes, mask: Any, skips: int) -> Any:
-    """How many elements each output has."""
+    """Return the number of elements of each output."""
     if skips:
         counts = _Operation("counts", _COUNT_NUMBERS)
         return _reduce(counts, x, mask, axes, np.int64)
@@ -645,20 +655,21 @@ def _range(x: Any, axis: Any, out: Any, keepdims: bool) -> Any:
 def accumulate(
     name: str, x: Any, axis: Any = None, dtype: Any = None, out: Any = None
 ) -> Any:
-    """Every prefix of an array's lines reduced, each result rounded once.
+    """Accumulate an array along an axis, rounding each result once.
 
     Parameters
     ----------
     name : {"cumsum", "cumprod", "maximum", "minimum"}
-        The last two are the ufuncs' `accumulate`.
+        The function; the last two are `accumulate` of these ufuncs.
     x : cupy.ndarray
-        Numbers of one of the formats, or float32.
+        Array of a format or of float32.
     axis : None or int
-        Along which; None for all elements in C order.
+        The axis to accumulate along; None for all elements in C order.
     dtype : dtype, optional
-        Of the result: a format, float32 or float64.
+        Dtype of the result: a format, float32 or float64 (default: that of `out` or
+        `x`).
     out : cupy.ndarray, optional
-        Where the result is written.
+        Array to write the result to.
     """
     if name not in _SCANS:
         raise ValueError(one_of("name", name, _SCANS))

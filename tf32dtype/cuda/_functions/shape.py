@@ -1,6 +1,6 @@
-"""Provide NumPy's functions that move elements and need no values.
+"""Compute NumPy's functions that move elements without changing their values.
 
-They are CuPy's own, on the storage of the elements.
+CuPy's functions do the work, on the storage of the elements.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .._runtime.storage import is_ours
 
 FLOAT32 = np.dtype(np.float32)
 
-#: Functions that move elements and know nothing of numbers: their parameters, a star at
-#: those that are elements. They have the type that they promote to.
+#: Functions that move elements, with their parameters. A star marks parameters that
+#: have elements, which are cast to the dtype that they promote to.
 MOVES = {
     "append": "*arr *values axis",
     "choose": "a *choices out mode",
@@ -53,7 +53,7 @@ MOVES = {
     "where": "condition *x *y",
 }
 
-#: The same, of functions that write into the first, whose dtype all elements take.
+#: Functions that write into the first parameter, to whose dtype all elements are cast.
 WRITES = {
     "copyto": "*dst *src casting where",
     "fill_diagonal": "*a *val wrap",
@@ -63,13 +63,13 @@ WRITES = {
     "putmask": "*a mask *values",
 }
 
-#: Of NumPy, which CuPy's functions lack.
+#: Default arguments of NumPy's functions that CuPy's functions lack.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "select": {"default": 0},
     "take_along_axis": {"axis": -1},
 }
 
-#: Modes of np.pad that compute nothing.
+#: Modes of np.pad that only move elements.
 PADS = {"constant", "edge", "empty", "reflect", "symmetric", "wrap"}
 
 
@@ -90,7 +90,7 @@ def check_out(out: Any) -> None:
 def _parameters(
     name: str, spec: str, args: Any, kwargs: Any
 ) -> tuple[dict[str, Any], list[str]]:
-    """Arguments by name, and the names of those that are elements."""
+    """Return the arguments by name, and the names of those that have elements."""
     names = spec.replace("*", "").split()
     named = _DEFAULTS.get(name, {}) | dict(zip(names, args, strict=False)) | kwargs
     starred = [x[1:] for x in spec.split() if x.startswith("*")]
@@ -114,7 +114,7 @@ def _common(values: Any) -> Any:
 
 
 def move(name: str, args: Any, kwargs: Any) -> Any:
-    """A function of `MOVES`, on storage."""
+    """Compute a function of `MOVES` on storage."""
     named, elements = _parameters(name, MOVES[name], args, kwargs)
     if name == "where" and len(named) == 1:
         return np.nonzero(named["condition"])
@@ -152,7 +152,7 @@ def move(name: str, args: Any, kwargs: Any) -> Any:
     return out
 
 
-# -- arguments that CuPy's functions want otherwise ------------------------------------
+# -- arguments that CuPy's functions need in another form ------------------------------
 
 
 def _check_pad(named: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ def _check_pad(named: dict[str, Any]) -> None:
             f"mode of np.pad must be one of {', '.join(sorted(PADS))} on a GPU; got"
             f" {mode!r}"
         )
-    if mode == "constant":  # pairs of numbers, which CuPy wants on the host
+    if mode == "constant":  # pairs of numbers, which CuPy needs on the host
         given = named.get("constant_values", 0)
         named["constant_values"] = on_host(given, named["array"].dtype)
     if named.get("reflect_type", "even") != "even":
@@ -170,7 +170,7 @@ def _check_pad(named: dict[str, Any]) -> None:
 
 
 def _bounded(named: dict[str, Any]) -> Any:
-    """Indices for CuPy's take, which knows no mode: what is out of range wraps."""
+    """Return indices for CuPy's take, which has no mode and always wraps indices."""
     mode, indices = named.pop("mode", "raise"), named["indices"]
     if mode not in ("clip", "raise", "wrap"):
         raise ValueError(one_of("mode", mode, ("clip", "raise", "wrap")))
@@ -188,7 +188,7 @@ def _bounded(named: dict[str, Any]) -> Any:
 
 
 def _stacked(named: dict[str, Any]) -> Any:
-    """Elements to choose from as one array, as CuPy wants them."""
+    """Return the choices as one array, which CuPy needs."""
     choices = named["choices"]
     if not isinstance(choices, tuple | list):
         return choices
@@ -203,7 +203,7 @@ def _condition(named: dict[str, Any]) -> Any:
     return condition(named["condition"])
 
 
-#: Of a function: which parameter CuPy wants otherwise, and how.
+#: For a function, the parameter that CuPy needs in another form, and its conversion.
 _ADAPTED = {
     "choose": ("choices", _stacked),
     "take": ("indices", _bounded),
@@ -212,7 +212,10 @@ _ADAPTED = {
 
 
 def condition(x: Any) -> Any:
-    """A condition as an array there, which CuPy wants; one number is moved."""
+    """Return a condition as an array on the GPU, which CuPy needs.
+
+    A scalar is copied to the GPU; a NumPy array raises a TypeError.
+    """
     if isinstance(x, np.ndarray) and x.ndim:
         raise TypeError(
             "condition must be on the GPU; got a NumPy array. Use cupy.asarray"
@@ -228,7 +231,7 @@ def _any_of_class(*given: Any) -> bool:
 
 
 def _called(name: str, spec: str, named: dict[str, Any]) -> Any:
-    """Positional arguments as far as they are given: names differ in CuPy."""
+    """Call CuPy's function, with positional arguments since its names may differ."""
     order = spec.replace("*", "").split()
     args = []
     for parameter in order[:4]:
@@ -239,7 +242,7 @@ def _called(name: str, spec: str, named: dict[str, Any]) -> Any:
 
 
 def write(name: str, args: Any, kwargs: Any) -> None:
-    """A function of `WRITES`, on storage."""
+    """Compute a function of `WRITES` on storage."""
     named, elements = _parameters(name, WRITES[name], args, kwargs)
     target = named[elements[0]]
     if not isinstance(target, cupy.ndarray):
@@ -264,6 +267,7 @@ def write(name: str, args: Any, kwargs: Any) -> None:
     for x in elements[1:]:
         named[x] = apart(named[x], named[elements[0]], in_place=name == "copyto")
     if name == "put":
-        # To check is to wait for the GPU: as CuPy, unless it is asked for.
+        # A check of the indices would wait for the GPU. Like CuPy, do not check them
+        # unless the mode requires it.
         named.setdefault("mode", "wrap")
     _called(name, WRITES[name], named)

@@ -1,4 +1,4 @@
-"""Sorting: by unsigned integers that are ordered as the numbers are, NaN last."""
+"""Sort and search arrays by unsigned integers in the order of the numbers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def keys(x: Any) -> Any:
         magnitude = call("bitwise_and", code, storage(sign ^ used))
         zero = call("equal", magnitude, storage(0))
         negative = call("not_equal", call("bitwise_and", code, sign), storage(0))
-        # Negative numbers descend: their codes are turned over.
-        # As both zeros have one place, there is one left above the others for NaN.
+        # Codes of negative numbers are inverted, because these numbers descend.
+        # Both zeros have the same key, so that one key remains above all others for
+        # NaN.
         above = call("subtract", call("bitwise_or", code, sign), storage(1))
         below = call("bitwise_xor", code, used)
         key = call("where", negative, below, above)
@@ -45,14 +46,14 @@ def keys(x: Any) -> Any:
 
 
 def argsort(x: Any, axis: Any = -1) -> Any:
-    """Indices that sort, stably."""
+    """Return the indices that sort an array stably."""
     if axis is None:
         x, axis = x.reshape(-1), -1
     return backend.current().call("argsort", keys(x), axis, kind="stable")
 
 
 def sort(x: Any, axis: Any = -1) -> Any:
-    """A sorted copy. Equal numbers keep their order: -0 and 0 are equal."""
+    """Return a sorted copy; equal numbers, such as -0 and 0, keep their order."""
     if axis is None:
         x, axis = x.reshape(-1), -1
     order = argsort(x, axis)
@@ -66,7 +67,7 @@ def sort_into(x: Any, axis: Any) -> None:
 
 
 def _comparable(*given: Any) -> list[Any]:
-    """Arrays, or lists and scalars, of their common dtype."""
+    """Cast arrays, lists and scalars to their common dtype, as arrays on the GPU."""
     dtypes = [x.dtype if hasattr(x, "dtype") else x for x in given]
     common = np.result_type(
         *(np.asarray(x).dtype if isinstance(x, list) else x for x in dtypes)
@@ -84,7 +85,7 @@ def _comparable(*given: Any) -> list[Any]:
 
 
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """As NumPy's, of an array that is sorted."""
+    """Find where to insert values in a sorted array, as `numpy.searchsorted` does."""
     if side not in ("left", "right"):
         raise ValueError(one_of("side", side, ("left", "right")))
     if sorter is not None and not isinstance(sorter, cupy.ndarray):
@@ -101,7 +102,7 @@ def isin(
     *,
     kind: Any = None,
 ) -> Any:
-    """As NumPy's: a NaN is in nothing."""
+    """Test which elements are among others, as `numpy.isin` does; NaN never is."""
     x, y = _comparable(element, test_elements)
     call = backend.current().call
     found = call("isin", keys(x), keys(y))
@@ -111,7 +112,7 @@ def isin(
 
 
 def lexsort(keys_: Any, axis: int = -1) -> Any:
-    """As NumPy's, of arrays of one dtype."""
+    """Return indices that sort by several keys of one dtype, as `numpy.lexsort`."""
     if axis != -1:
         raise TypeError(f"axis of np.lexsort must be -1 on a GPU; got {axis!r}")
     made = backend.current().call("stack", [keys(x) for x in _comparable(*keys_)])
@@ -128,7 +129,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """As NumPy's, of all elements."""
+    """Return the sorted unique elements of a whole array, as `numpy.unique` does."""
     if axis is not None or not equal_nan:
         raise TypeError(
             f"axis and equal_nan=False are not supported for unique of {x.dtype} on a"

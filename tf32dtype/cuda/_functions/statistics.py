@@ -1,4 +1,4 @@
-"""NumPy's statistics, sums and norms, by its formulas on top of the reductions."""
+"""Compute NumPy's statistics, sums and norms by reductions, with NumPy's formulas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._runtime.storage import no_kernel
 from .numpy_formulas import entering, into
 from .reductions import reduce
 
-np: Any = numpy  # NumPy's stubs know arrays on the host alone
+np: Any = numpy  # NumPy's type stubs only know arrays on the host
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 composed = entering(FUNCTIONS)

@@ -1,20 +1,21 @@
-"""NumPy's ufuncs on arrays of a GPU, with the bits that they have on the CPU.
+"""Compute NumPy's ufuncs on GPU arrays, with the bits that they have on the CPU.
 
-NumPy itself says which loop serves which operands, so that promotion, casting= and the
-errors about dtypes are its own. A loop of one of our formats is computed here:
+NumPy itself chooses the loop for the operands, so that promotion, casting= and the
+errors about dtypes are those of NumPy. This module computes the loops of formats:
 
-- functions of one array, and of two arrays of one-byte formats: looked up in tables
+- functions of one array, and of two arrays of one-byte formats, are looked up in tables
   that the CPU made (lookup_tables.py);
-- arithmetic and comparisons of bfloat16 or tf32: in float32 or float64, rounded once
-  (binary.cu);
-- other functions of two arrays of these: in float64, and where this cannot tell which
-  number is nearest, in integers of 128 bits (binary_exact.cu);
-- comparisons with numbers that no format holds, and bounds by them: exact_compare.py.
+- arithmetic and comparisons of bfloat16 or tf32 are computed in float32 or float64, and
+  rounded once (binary.cu);
+- other functions of two bfloat16 or tf32 arrays are computed in float64. If float64
+  cannot decide which number is nearest, integers of 128 bits do (binary_exact.cu);
+- comparisons with numbers that a format cannot represent, and bounds by such numbers,
+  are computed by exact_compare.py.
 
-A loop of NumPy's own dtypes is CuPy's function of that name on operands that were cast;
-its bits are CuPy's.
+For a loop of NumPy's own dtypes, the operands are cast, and CuPy's function of the same
+name is called. Its bits are those of CuPy.
 
-There are no floating-point flags on a GPU: no warnings are given.
+No floating-point warnings are given, because a GPU has no flags.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .._runtime.storage import STORAGE, is_ours, plain
 from .._runtime.strides import elementwise
 from . import exact_compare, lookup_tables
 
-#: In the order of binary.cu and of binary_exact.cu.
+#: Functions in the order of binary.cu, and then of binary_exact.cu.
 BINARY = (
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin",
     "heaviside", "copysign", "nextafter",
@@ -61,30 +62,35 @@ def call(
     dtype: Any = None,
     casting: Any = "same_kind",
 ) -> Any:
-    """What `ufunc(*inputs, ...)` is, on the GPU.
+    """Compute `ufunc(*inputs, ...)` on the GPU.
 
     Parameters
     ----------
     ufunc : numpy.ufunc
+        An elementwise function.
     inputs : tuple
         Arrays of this package or of CuPy, and scalars of Python, NumPy or this package.
     out : array or tuple of arrays or None, optional
-        Any dtype that `casting` allows; may overlap the inputs.
+        Arrays to write to, of any dtype that `casting` allows. They may overlap the
+        inputs.
     where : bool or array of bool
-        Where it is false, `out` keeps what it has.
+        Mask of the elements to compute. `out` keeps its elements where it is False.
     dtype : dtype, optional
-        Of the results; of the operands too, as in NumPy.
+        Dtype of the results and, as in NumPy, of the computation.
     casting : str
+        Which casts are allowed, as in NumPy.
 
     Returns
     -------
     array or tuple of arrays
-        Of this package, or of CuPy where the dtype is NumPy's own. 0-d ones too.
+        Arrays of this package, or of CuPy if the dtype is NumPy's own. 0-d results are
+        arrays, too.
 
     Raises
     ------
     TypeError
-        If there is no such loop, a cast is not allowed, or an operand is elsewhere.
+        If there is no such loop, if a cast is not allowed, or if an operand is not on
+        the GPU.
     ValueError
         If shapes do not match.
     """
@@ -121,25 +127,26 @@ def call(
     return given if ufunc.nout > 1 else given[0]
 
 
-# -- what is known of a call -----------------------------------------------------------
+# -- plans of calls --------------------------------------------------------------------
 
 
 class _Plan(NamedTuple):
-    """A call that takes one kernel, whatever the elements are."""
+    """A plan of calls that take one kernel, for any values of the elements."""
 
     loop: tuple[np.dtype[Any], ...]
-    #: whether an operand has another dtype, or is a number
+    #: whether an operand must be cast: it has another dtype, or is a Python number
     casts: bool
-    #: of an array and a number that is not rounded: where the array is
+    #: index of the array, if the other operand is a number that is not rounded
     exact: int | None
-    strides: tuple[int, ...]  #: and shape of a result without out=
-    shape: tuple[int, ...]
+    strides: tuple[int, ...]  #: strides of a result without out=
+    shape: tuple[int, ...]  #: shape of the result
 
 
 def planned(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any = None) -> Any:
-    """What `call` returns of operands alone, where one kernel computes it; else None.
+    """Return the result of `call` without options, if one kernel computes it.
 
-    Most calls are as others before: what dtypes, shapes and strides say is known then.
+    Otherwise return None. Plans are cached, because most calls have the same dtypes,
+    shapes and strides as an earlier call.
     """
     wanted = None
     if out is not None:
@@ -170,7 +177,10 @@ def planned(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any = None) -> Any:
 
 
 def _described(x: Any) -> Any:
-    """What matters of an operand beside its elements; None for what is none."""
+    """Return all properties of an operand that a plan depends on.
+
+    Return None if it is not a valid operand.
+    """
     if isinstance(x, cupy.ndarray):
         return x.dtype, x.shape, x.strides
     if isinstance(x, np.generic | int | float):
@@ -180,7 +190,10 @@ def _described(x: Any) -> Any:
 
 @lru_cache(maxsize=KEPT)
 def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
-    """Of operands as `_described`, and the dtype and shape of out= if it is given."""
+    """Plan a call from descriptions of operands; None if it takes several kernels.
+
+    `inputs` are results of `_described`; `out` is the dtype and shape of out=, or None.
+    """
     arrays = [x for x in inputs if isinstance(x, tuple)]
     if (
         ufunc.signature is not None
@@ -197,7 +210,7 @@ def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
     shape = np.broadcast_shapes(*(shape for _, shape, _ in arrays))
     if (
         not any(map(is_ours, loop))
-        or loop[-1] == np.float32  # whose class depends on that of the operands
+        or loop[-1] == np.float32  # the result's class depends on the operands' classes
         or (out is not None and out != (loop[-1], shape))
     ):
         return None
@@ -215,7 +228,7 @@ def _plan(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> _Plan | None:
     return _Plan(loop, kinds != loop[: ufunc.nin], place, strides, shape)
 
 
-# -- what is asked for -----------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------
 
 
 def _check_operand(ufunc: np.ufunc, x: Any) -> None:
@@ -242,7 +255,7 @@ def _outputs_of(ufunc: np.ufunc, out: Any) -> tuple[Any, ...]:
 
 
 def _mask_of(where: Any) -> Any:
-    """None for where=True; else a boolean array on the device, or False."""
+    """Return None for where=True, otherwise a boolean array on the device, or False."""
     if isinstance(where, bool | np.bool):
         return None if where else False
     if isinstance(where, cupy.ndarray) and where.dtype == np.bool:
@@ -252,7 +265,7 @@ def _mask_of(where: Any) -> Any:
 
 
 def _kind_of(x: Any) -> Any:
-    """A dtype, or for Python's numbers, whose dtype is weak, their type."""
+    """Return an operand's dtype, or the type of a Python number (a weak dtype)."""
     if isinstance(x, cupy.ndarray | np.generic):
         return x.dtype
     return np.dtype(np.bool) if isinstance(x, bool) else type(x)
@@ -266,7 +279,7 @@ def _loop_of(
     dtype: np.dtype[Any] | None,
     casting: Any,
 ) -> tuple[np.dtype[Any], ...]:
-    """The dtypes that the CPU's loop has, or NumPy's error."""
+    """Return the dtypes of the loop that NumPy chooses, or raise NumPy's error."""
     if len(given) != ufunc.nin:
         raise TypeError(
             f"np.{ufunc.__name__} must have {ufunc.nin} inputs; got {len(given)}"
@@ -307,16 +320,16 @@ def _shape_of(inputs: Any, outputs: Any, mask: Any) -> tuple[int, ...]:
 
 
 def _operand(x: Any, k: int, loop: tuple[np.dtype[Any], ...]) -> Any:
-    """An operand as the loop takes it."""
+    """Return an operand as the loop reads it."""
     if loop[k] != exact_compare.EXACT:
         return _cast(x, loop[k])
-    # A bound that is no Python number has the result's dtype, or casts to it exactly.
+    # Bounds that are not Python numbers have the result's dtype, or cast to it exactly.
     is_bound = is_ours(loop[-1]) and isinstance(x, cupy.ndarray | np.generic)
     return _cast(x, loop[-1]) if is_bound else x
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """An operand in the dtype of a loop; a scalar as one of NumPy's."""
+    """Cast an operand to the dtype of a loop; a scalar becomes a NumPy scalar."""
     if isinstance(x, cupy.ndarray):
         return _cast_array(x, dtype)
     if isinstance(x, int | float) and not isinstance(x, np.generic):
@@ -329,7 +342,7 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
 
 @lru_cache(maxsize=KEPT)
 def _number(x: Any, kind: Any, sign: float, dtype: np.dtype[Any]) -> Any:
-    """A Python number as a scalar of a dtype."""
+    """Return a Python number as a scalar of a dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(x, dtype)[()]
 
@@ -353,7 +366,7 @@ def _results_of(
     outputs: tuple[Any, ...],
     mask: Any,
 ) -> tuple[Any, ...]:
-    """Arrays of the loop's dtypes: those of out= where they can be written at once."""
+    """Return results of the loop's dtypes, in arrays of out= where possible."""
     arrays = [x for x in operands if isinstance(x, cupy.ndarray)]
     if not arrays:  # two scalars, into out=
         with np.errstate(all="ignore"):
@@ -378,7 +391,7 @@ def _results_of(
 
 
 def _filled(x: Any, shape: tuple[int, ...]) -> Any:
-    """An array of a scalar's dtype that is this scalar everywhere."""
+    """Return an array filled with a scalar, of the scalar's dtype."""
     if not is_ours(x.dtype):
         return backend.current().call("full", shape, x, dtype=x.dtype)
     storage = x.view(STORAGE[x.dtype.itemsize])
@@ -386,7 +399,10 @@ def _filled(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: list[Any]) -> Any:
-    """Memory whose axes lie as those of the first array of this shape."""
+    """Return an uninitialized array with the memory order of an array of its shape.
+
+    The order is that of the first array in `like` with this shape (default: C order).
+    """
     strides = next((x.strides for x in like if x.shape == shape), None)
     return allocate(shape, dtype, lying(shape, dtype.itemsize, strides))
 
@@ -413,7 +429,7 @@ def _compute(
     operands: list[Any],
     targets: list[Any],
 ) -> None:
-    """A loop of one of our formats, into arrays of its dtypes."""
+    """Compute a loop of one of our formats, into arrays of the loop's dtypes."""
     dtype = loop[0]
     if exact_compare.EXACT in loop:
         exact_compare.compute(ufunc, loop, operands, targets[0], _compute)
@@ -440,8 +456,9 @@ def _of_two(
     operands: list[Any],
     targets: list[Any],
 ) -> None:
-    """A function of two arrays, or of one and a scalar."""
-    # What stands in a scalar's place; clip may have two scalars.
+    """Compute a function of two arrays, or of an array and a scalar."""
+    # The first array replaces a scalar in `storage`. The operands may be two scalars
+    # (in clip); then the first array is a target.
     arrays = [x for x in (*operands, *targets) if isinstance(x, cupy.ndarray)]
     storage, items = [], []
     for x in operands:
@@ -460,7 +477,7 @@ def _of_two(
 
 
 class _Route(NamedTuple):
-    """A kernel that computes a function of two arrays."""
+    """A kernel that computes a function of two arrays, and how to start it."""
 
     kernel: Kernel
     operation: Constant
@@ -469,7 +486,7 @@ class _Route(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def _route(ufunc: np.ufunc, dtype: np.dtype[Any]) -> _Route | None:
-    """What computes it; None: its tables."""
+    """Return the kernel that computes a function; None if tables do."""
     name = ufunc.__name__
     if dtype.itemsize == 1:
         return None
@@ -484,7 +501,10 @@ def _route(ufunc: np.ufunc, dtype: np.dtype[Any]) -> _Route | None:
 
 @lru_cache(maxsize=KEPT)
 def _constants(*items: int | None) -> Constant:
-    """The operands that are one number, as it is stored; None: an array."""
+    """Return the kernels' argument for operands that are one stored element.
+
+    None in `items` means an array.
+    """
     found = np.zeros((), CONSTANTS)
     for k, item in enumerate(items):
         if item is not None:
@@ -494,12 +514,12 @@ def _constants(*items: int | None) -> Constant:
 
 
 def _options(dtype: np.dtype[Any]) -> tuple[str, ...]:
-    """What makes a kernel one of a format."""
+    """Return the compilation options of a kernel for a format."""
     return f"-DFORMAT=tf_{dtype.name}", f"-DITEM={STORAGE[dtype.itemsize]}_t"
 
 
 def _scale(out: Any, x: Any, exponents: Any) -> None:
-    """ldexp: by powers of two, integers of any size."""
+    """Compute ldexp: multiply by powers of two, with integer exponents of any size."""
     if not isinstance(x, cupy.ndarray):
         x = _filled(x, ())
     if not isinstance(exponents, cupy.ndarray):
@@ -510,7 +530,7 @@ def _scale(out: Any, x: Any, exponents: Any) -> None:
 
 
 def _deliver(result: Any, out: Any, shape: tuple[int, ...], mask: Any) -> Any:
-    """A result where out= and where= want it."""
+    """Return a result, written to `out` where the mask is true."""
     if result is out:
         return out
     if out is None and mask is None:

@@ -1,4 +1,4 @@
-"""Which algorithm multiplies arrays of two dtypes."""
+"""Choose the algorithm that multiplies arrays of two dtypes."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .mode import Mode
 FLOAT32, FLOAT16 = np.dtype(np.float32), np.dtype(np.float16)
 TF32 = np.dtype(_core.scalar_types[_core.names.index("tf32")])
 
-#: Writes a product of (s, m, k) and (s, k, n) to (s, m, n).
+#: A function that writes the product of (s, m, k) and (s, k, n) to (s, m, n).
 Writer = Callable[[Any, Any, Any], None]
 
 
 class Algorithm(NamedTuple):
-    """How arrays of two dtypes are multiplied."""
+    """An algorithm that multiplies arrays of two dtypes."""
 
-    a: np.dtype[Any]  #: that the operands are cast to
-    b: np.dtype[Any]
+    a: np.dtype[Any]  #: dtype to which the first operand is cast
+    b: np.dtype[Any]  #: dtype to which the second operand is cast
     write: Writer
-    dtype: np.dtype[Any]  #: of what it writes
-    #: whether float32 is not cast to tf32, but taken for it
+    dtype: np.dtype[Any]  #: dtype of the results that `write` writes
+    #: whether float32 operands are read as tf32 instead of being cast to it
     reads_tf32: bool = False
-    #: whether it takes matrices beside stacks of them
+    #: whether `write` accepts single matrices in addition to stacks
     takes_matrices: bool = False
-    #: and of different numbers of them
+    #: whether `write` broadcasts operands with fewer matrices than the result
     broadcasts: bool = False
 
 
@@ -51,12 +51,12 @@ def find_algorithm(
     wanted: np.dtype[Any] | None,
     strategy: Strategy,
 ) -> Algorithm | None:
-    """How arrays of two dtypes are multiplied; None: by CuPy's own function.
+    """Return the algorithm for arrays of two dtypes; None for CuPy's own function.
 
     Raises
     ------
     TypeError, ValueError
-        If the mode does not have their formats.
+        If the mode does not support these dtypes.
     """
     common = np.result_type(a, b)
     is_plain = not (is_ours(a) or is_ours(b))
@@ -92,7 +92,10 @@ def find_algorithm(
 
 
 def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
-    """float32 as tf32, of which a tensor core ignores the low 13 bits."""
+    """Return the dtype as a tensor core reads it: tf32 for float32.
+
+    Tensor cores ignore the low 13 bits of float32.
+    """
     if dtype == FLOAT32:
         return TF32
     if is_ours(dtype) or dtype == FLOAT16:
@@ -104,7 +107,7 @@ def _as_unit_reads(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
 
 
 def _emulation(settings: Settings, strategy: Strategy) -> Writer:
-    """What multiplies float32 numbers in a precision."""
+    """Return a function that multiplies float32 arrays in a precision."""
     if settings.device is not None:
         raise ValueError(
             "precision must not have a device on a GPU; got"
@@ -128,7 +131,7 @@ def _emulation(settings: Settings, strategy: Strategy) -> Writer:
 
 
 def _in_c_order(write: Writer) -> Writer:
-    """The same, for results whose matrices may lie apart: see `stacks`."""
+    """Let a function for C-contiguous results write results of any strides, too."""
 
     def through(a: Any, b: Any, out: Any) -> None:
         if out.flags.c_contiguous:
@@ -142,7 +145,10 @@ def _in_c_order(write: Writer) -> Writer:
 
 
 def _by_views(write: Writer) -> Writer:
-    """The same, also of matrices, for what asks for their place and layout alone."""
+    """Let a function that only needs address and layout multiply matrices, too.
+
+    A matrix is passed as a `View`. Results may have any strides if they are stacks.
+    """
     of_stacks = _in_c_order(write)
 
     def through(a: Any, b: Any, out: Any) -> None:

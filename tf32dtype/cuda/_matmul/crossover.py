@@ -1,17 +1,17 @@
-"""Where emulation of float32 products is faster than float32: measured, per device.
+"""Tables of measurements that show where emulation of float32 products is faster.
 
-A file tf32dtype/cuda/crossover/DEVICE.json has, of each precision, how many times as
-fast as cuBLAS's float32 product it was on a grid of M = N and K:
+For each precision, a file tf32dtype/cuda/crossover/DEVICE.json has the speedup compared
+with cuBLAS's float32 product, on a grid of M = N and K:
 
     {"device": "NVIDIA H100 80GB HBM3",
      "measured": {"driver": "...", "cuda": "...", ...},
      "sides": [64, 128, ...], "depths": [64, 128, ...],
      "speedup": {"bf16x9": [[of the first side, by depth], ...], ...}}
 
-`python benchmarks/cuda/gpu.py` writes one on a machine that has the device, and a
-release ships those that are there (package data in pyproject.toml). Without one
-"performant" does not emulate. On a CPU it never does, as a CPU has nothing that is
-faster than its float32.
+`python benchmarks/cuda/gpu.py` writes the file of a device on a machine that has it. A
+release contains all files of the folder (package data in pyproject.toml). Without a
+file, the strategy "performant" does not emulate. On a CPU it never does, because no
+unit of a CPU is faster than its float32.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parents[1] / "crossover"
 
 
 class Crossover(NamedTuple):
-    """What was measured on a device."""
+    """The measurements of a device."""
 
     device: str
     measured: dict[str, Any]
@@ -61,17 +61,17 @@ def _check(table: Crossover) -> None:
 
 
 def path_of(device: str) -> Path:
-    """Where a device's table is."""
+    """Return the path of a device's table."""
     return FOLDER / (re.sub(r"[^A-Za-z0-9]+", "_", device).strip("_") + ".json")
 
 
 def write(table: Crossover) -> Path:
-    """Keep a table for its device, instead of one that is there.
+    """Write a table to the file of its device, and replace an existing file.
 
     Raises
     ------
     ValueError
-        If it is not as this module describes.
+        If the table does not have the form that this module describes.
     """
     _check(table)
     path = path_of(table.device)
@@ -83,12 +83,12 @@ def write(table: Crossover) -> Path:
 
 @cache
 def read(device: str) -> Crossover | None:
-    """A device's table; None if there is none.
+    """Read the table of a device; return None if there is none.
 
     Raises
     ------
     ValueError
-        If it is not as this module describes.
+        If the file does not have the form that this module describes.
     """
     path = path_of(device)
     if not path.is_file():
@@ -104,7 +104,10 @@ def read(device: str) -> Crossover | None:
 
 
 def _around(grid: list[int], value: float) -> range:
-    """The places in a grid next to a value: one where it is met, or beyond the end."""
+    """Return the indices of the grid points next to a value.
+
+    There is one index if the value is a grid point, or above the last one.
+    """
     last = len(grid) - 1
     return range(
         min(bisect_right(grid, value) - 1, last),
@@ -113,12 +116,12 @@ def _around(grid: list[int], value: float) -> range:
 
 
 def is_faster(table: Crossover, precision: str, m: int, n: int, k: int) -> bool:
-    """Whether a product of (m, k) and (k, n) is faster so than in float32.
+    """Return whether emulation multiplies (m, k) by (k, n) faster than float32.
 
-    A product that is not square is taken for the square one of as many elements, m n.
-    Matrices of a stack are taken one by one. Between points of the grid all that are
-    next to it must be faster, beyond its end its last ones. Where m, n or k is less
-    than the least that was measured, it is not.
+    m and n stand for a square result with as many elements, m n. For a stack, pass the
+    sizes of one matrix. Between grid points, emulation must be faster at all points
+    next to the sizes; above the grid, at its last points. If m, n or k is below the
+    smallest measured size, the result is False.
     """
     rows = table.speedup.get(precision)
     side = (m * n) ** 0.5
@@ -132,12 +135,12 @@ def is_faster(table: Crossover, precision: str, m: int, n: int, k: int) -> bool:
 
 
 def emulates(precision: str, strategy: Strategy, m: int, n: int, k: int) -> bool:
-    """Whether a product is computed of parts.
+    """Return whether float32 operands of a product are split into components.
 
     Raises
     ------
     ValueError
-        For an unknown precision or strategy.
+        If the precision or the strategy is unknown.
     """
     row = find_precision(precision)
     if strategy not in _KNOWN:

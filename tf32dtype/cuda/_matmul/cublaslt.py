@@ -1,8 +1,9 @@
-"""Products of fp8 operands by cublasLt, which CuPy does not bind.
+"""Multiply FP8 operands by cublasLt, for which CuPy has no bindings.
 
-cublasLt wants both operands contiguous along k, and k and n in multiples of 16: what is
-not so is copied, and filled with zeros. There are no scales, and sums are float32 (not
-CUBLASLT_MATMUL_DESC_FAST_ACCUM). Constants are of cublasLt.h and library_types.h.
+cublasLt requires that both operands are contiguous along k, and that k and n are
+multiples of 16. Other operands are copied, and padded with zeros. There are no scales,
+and sums are float32 (without CUBLASLT_MATMUL_DESC_FAST_ACCUM). The constants are those
+of cublasLt.h and library_types.h.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _COMPUTE = 68  # CUBLAS_COMPUTE_32F
 _TRANSPOSE_A, _TRANSPOSE_B = 3, 4  # CUBLASLT_MATMUL_DESC_TRANSA, _TRANSB
 _BATCH, _BATCH_STEP = 5, 6  # CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, _STRIDED_BATCH_OFFSET
 _MOST_WORKSPACE = 1  # CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-#: CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, _B, _C and _D; 256 unless they are set
+#: CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, _B, _C and _D (default: 256).
 _ALIGNMENTS = 5, 6, 7, 8
 _WORKSPACE = 32 << 20  # what NVIDIA recommends on Hopper
 _UNIT = 16  # sizes, and alignment in bytes
@@ -48,7 +49,7 @@ _STATUSES = {
 
 
 class Heuristic(ctypes.Structure):
-    """cublasLtMatmulHeuristicResult_t."""
+    """The C type cublasLtMatmulHeuristicResult_t."""
 
     _fields_ = (
         ("algo", ctypes.c_uint64 * 8),
@@ -81,21 +82,22 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 
 def gemm(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
-    """Multiply stacks of fp8 matrices, a @ b into out.
+    """Multiply stacks of FP8 matrices, a @ b, and write the results to `out`.
 
     Parameters
     ----------
     a, b : cupy.ndarray
-        (s, m, k) and (s, k, n) of uint8, of any strides.
+        Codes as uint8, of shapes (s, m, k) and (s, k, n) and any strides.
     out : cupy.ndarray
-        (s, m, n), float32, C order.
+        float32 array of shape (s, m, n) in C order.
     formats : tuple of str
-        Of a and b: "float8_e4m3fn" or "float8_e5m2", of which one at most.
+        Formats of a and b: "float8_e4m3fn" or "float8_e5m2". At most one operand may
+        have "float8_e5m2".
 
     Raises
     ------
     CudaError
-        If cublasLt is missing or fails; it names the status.
+        If cublasLt is missing or fails. The message has the status.
     """
     s, m, k = a.shape
     n = b.shape[-1]
@@ -116,7 +118,7 @@ def gemm(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
 
 
 def _along_k(x: Any, rows: int) -> Any:
-    """(s, rows, k) contiguous along k, filled up with zeros; copied only if needed."""
+    """Return (s, rows, k) contiguous along k, padded with zeros, copied if needed."""
     stacks, had, depth = x.shape
     stack, pitch, step = x.strides
     places = [x.data.ptr, pitch, stack if stacks > 1 else 0]
@@ -134,7 +136,7 @@ def _along_k(x: Any, rows: int) -> Any:
 
 
 def _multiply(x: Any, y: Any, out: Any, formats: tuple[str, str]) -> None:
-    # out.T = y x.T in column-major order: y and x as they lie are (k, n) and (k, m).
+    # out.T = y x.T in column-major order. In this order, y is (k, n) and x is (k, m).
     s, m, k = x.shape
     device = _device()
     plan = _plan(
@@ -154,21 +156,22 @@ def _multiply(x: Any, y: Any, out: Any, formats: tuple[str, str]) -> None:
     )  # fmt: skip
 
 
-#: What a product is multiplied by, and what is there.
+#: The factors alpha of a product and beta of the previous contents of `out`.
 _SCALES = np.array([1, 0], np.float32)
 _SCALES_AT = _SCALES.ctypes.data
 
 
 def _alignment(x: Any) -> int:
-    """Of all matrices of a stack: a power of two, 256 bytes at most."""
+    """Return the alignment of all matrices of a stack: a power of two up to 256."""
     together = int(x.data.ptr) | (x.strides[0] if len(x) > 1 else 0) | 256
     return together & -together
 
 
 class _Plan:
-    """Hold the descriptions of a product for the library, wherever its operands are.
+    """Hold the library's descriptions of a product, without addresses of operands.
 
-    They are of the product and of three matrices, with the algorithm that it chose.
+    They describe the operation and three matrices. `best` is the algorithm that the
+    library chose.
     """
 
     def __init__(self, operation: Any, layouts: list[Any], best: Heuristic) -> None:
@@ -185,9 +188,10 @@ def _plan(
     strides: tuple[tuple[int, int], ...],
     alignments: tuple[int, int, int],
 ) -> _Plan:
-    """Of (s, m, n, k), with strides of x, y and out, and alignments of y, x and out.
+    """Plan a product of shape (s, m, n, k).
 
-    The library's objects live as long as the plan.
+    `strides` are those of x, y and out; `alignments` those of y, x and out. The
+    library's objects exist as long as the plan.
     """
     s, m, n, k = shape
     a_type, b_type = (_TYPES[name] for name in formats)
@@ -218,7 +222,7 @@ def _plan(
                 " on this GPU; use instruction='mma.sync'"
             )
         plan = _Plan(operation, layouts, best)
-        # At exit the library may be gone.
+        # At exit the library may be unloaded already.
         weakref.finalize(plan, stack.pop_all().close).atexit = False
     return plan
 
@@ -226,7 +230,7 @@ def _plan(
 def _heuristic(
     device: int, operation: Any, layouts: list[Any], alignments: tuple[int, int, int]
 ) -> Heuristic | None:
-    """How the library would multiply; None if it cannot."""
+    """Return the algorithm that the library chooses; None if it has none."""
     of_y, of_x, of_out = layouts
     best, count = Heuristic(), ctypes.c_int(0)
     with _made("cublasLtMatmulPreference") as preference:
@@ -248,7 +252,7 @@ def _heuristic(
 
 @cache
 def _library() -> Any:
-    """libcublasLt, whose functions know their arguments."""
+    """Return libcublasLt, after declaring the types of its functions' arguments."""
     library = _loaded()
     for name, arguments in _FUNCTIONS.items():
         function = getattr(library, name)
@@ -257,12 +261,12 @@ def _library() -> Any:
 
 
 def _loaded() -> Any:
-    """NVIDIA's wheel or toolkit as CuPy finds it, else the system's."""
+    """Load the library of NVIDIA's wheel or toolkit, otherwise that of the system."""
     tried = []
     try:
         pathfinder = importlib.import_module("cuda.pathfinder")
         return ctypes.CDLL(pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path)
-    except Exception as error:  # what it raises is not one class
+    except Exception as error:  # its exceptions have no common class
         tried.append(str(error).partition("\n")[0])
     for name in (ctypes.util.find_library("cublasLt"), "libcublasLt.so.13",
                  "libcublasLt.so.12"):  # fmt: skip
@@ -285,9 +289,9 @@ def _check(name: str, status: int) -> None:
 
 @contextmanager
 def _made(kind: str, *arguments: Any) -> Iterator[Any]:
-    """One of the library's objects, for as long as the block."""
+    """Create an object of the library, and destroy it at the end of the block."""
     made = ctypes.c_void_p()
-    destroy = getattr(_library(), f"{kind}Destroy")  # which may be needed much later
+    destroy = getattr(_library(), f"{kind}Destroy")  # looked up now: used much later
     _call(f"{kind}Create", ctypes.addressof(made), *arguments)
     try:
         yield made
@@ -310,7 +314,7 @@ def _stream() -> int:
 
 @cache
 def _handle(device: int) -> Any:
-    """Of the current device, which it is made for."""
+    """Create a handle for the current device, which must be `device`."""
     handle = ctypes.c_void_p()
     _call("cublasLtCreate", ctypes.addressof(handle))
     return handle

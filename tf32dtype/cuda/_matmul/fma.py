@@ -1,4 +1,4 @@
-"""Products with the bits of the CPU's: see src/cuda/matmul/fma_matmul.cu."""
+"""Multiply matrices with the bits of the CPU: see src/cuda/matmul/fma_matmul.cu."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .stacks import of_stack
 from .tile_options import MOST, Matrices, matrices, option, pieces, task
 
 FILE = "cuda/matmul/fma_matmul.cu"
-#: k of a chain
+#: k of an FMA chain.
 CHAIN = 256
-#: k of a tile in shared memory, and what rows there are padded by
+#: k of a tile in shared memory, and the padding of its rows.
 _DEPTH, _PADDING = 8, 4
 _SINGLE = np.dtype(np.float32)
-#: Of the kernel that adds chains' sums.
+#: Threads per block of the kernel that adds the sums of chains.
 _END_THREADS = 256
-#: Bytes of chains' sums that are worth it to share k among blocks of threads.
+#: Largest memory for sums of chains, in bytes, up to which blocks of threads share k.
 _MOST_SUMS = 1 << 27
 
 
 class Tile(NamedTuple):
-    """A kernel and what of C its blocks of threads compute."""
+    """A kernel, and the size of the tile of C that a block of threads computes."""
 
     kernel: str
     rows: int
@@ -36,22 +36,22 @@ class Tile(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory: totals, and two tiles of each operand."""
+        """Return the bytes of shared memory: totals, and two tiles of each operand."""
         lines = self.rows + self.columns + 2 * _PADDING
         row = self.columns + (0 if self.columns % 4 else _PADDING)
         return 4 * (self.rows * row + 2 * _DEPTH * lines)
 
     def blocks(self, m: int, n: int) -> tuple[int, int]:
-        """How many, down and across."""
+        """Return the number of blocks along m and along n."""
         return pieces(m, self.rows), pieces(n, self.columns)
 
 
 LARGE = Tile("chain_large", 128, 128)
 SMALL = Tile("chain_small", 64, 64, 128)
-#: How much longer four small tiles take than a large one: they have 1.1 times as many
-#: instructions, and more loads of shared memory among them.
+#: Time of four small tiles compared with one large tile. Small tiles have 1.1 times as
+#: many instructions, and a larger share of them are loads from shared memory.
 _SMALL_COSTS = 1.15
-#: It has 64 KiB of shared memory for a block, which are too few for a large tile.
+#: An architecture with 64 KiB of shared memory per block, too little for a large tile.
 TURING = "sm_75"
 NARROW = Tile("chain_narrow", 256, 8)
 VECTOR = Tile("chain_vector", 256, 1)
@@ -60,19 +60,19 @@ VECTOR = Tile("chain_vector", 256, 1)
 def options(
     a: np.dtype[Any], b: np.dtype[Any], c: np.dtype[Any]
 ) -> tuple[str, str, str]:
-    """Of the compilation for operands and a result, which may be float32."""
+    """Return the compilation options for operands and a result."""
     if not is_ours(c):
-        c = np.result_type(a, b)  # never used, but products of one pair share a kernel
+        c = np.result_type(a, b)  # not used; the kernel is shared with rounded results
     return option("A_FORMAT", a), option("B_FORMAT", b), option("C_FORMAT", c)
 
 
 def choose_tile(count: int, m: int, n: int, processors: int) -> Tile:
-    """The tile for matrices that are at least as high as they are wide."""
+    """Choose the tile for results with at least as many rows as columns."""
     if n <= NARROW.columns:
         return VECTOR if n == 1 else NARROW
 
     def turns(tile: Tile) -> int:
-        """Of the processor that has the most blocks."""
+        """Return the number of blocks of the processor with the most blocks."""
         down, across = tile.blocks(m, n)
         return pieces(count * down * across, processors)
 
@@ -82,7 +82,7 @@ def choose_tile(count: int, m: int, n: int, processors: int) -> Tile:
 
 
 class _Launch(NamedTuple):
-    """One of the kernels that a product takes."""
+    """A launch of one of the kernels that compute a product."""
 
     kernel: Kernel
     grid: tuple[int, ...]
@@ -92,15 +92,15 @@ class _Launch(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What computes a product, wherever its operands are."""
+    """A plan of a product, without the addresses of its operands."""
 
-    flipped: bool  #: whether it is the transposed one of b and a
-    #: how many of a stack go at a time; where not all do, that is all of it
+    flipped: bool  #: whether the transposed product of b and a is computed
+    #: number of matrices at a time; if it is not all, the plan has no other content
     step: int
-    #: the products, and of which k they are; of all if there is one
+    #: launches for consecutive ranges of k; one launch has all k
     launches: tuple[_Launch, ...] = ()
-    parts: int = 0  #: chains that are computed side by side, of which it makes sums
-    end: _Launch | None = None  #: adds them
+    parts: int = 0  #: number of chains whose sums are stored, or 0
+    end: _Launch | None = None  #: launch that adds the sums of chains
 
 
 @lru_cache(maxsize=KEPT)
@@ -114,7 +114,7 @@ def _plan(
     turing: bool,
 ) -> _Plan:
     flipped = a.shape[1] < b.shape[2]
-    if flipped:  # as high as wide, or higher
+    if flipped:  # then the result has at least as many rows as columns
         a, b, c = b.flipped, a.flipped, c.flipped
         dtypes = dtypes[1], dtypes[0], dtypes[2]
     (count, m, k), n = a.shape, b.shape[2]
@@ -157,11 +157,11 @@ def _plan(
 def _end(
     a: Matrices, b: Matrices, c: Matrices, dtypes: tuple[np.dtype[Any], ...], parts: int
 ) -> _Launch:
-    """Adds the sums of chains; there are none where there is no k."""
+    """Return the launch that adds the sums of chains; without k it writes zeros."""
     count, m, n = c.shape
     wide = min(32, 1 << (n - 1).bit_length())
     high = _END_THREADS // wide
-    # Of k there may be more than a task counts.
+    # k is set to 0, because it may be larger than a task allows.
     x, y = a._replace(shape=(count, m, 0)), b._replace(shape=(count, 0, n))
     return _Launch(
         Kernel(FILE, "chain_end", options(*dtypes)),
@@ -177,13 +177,14 @@ def product(a: Any, b: Any, out: Any, tile: Tile | None = None) -> None:
     Parameters
     ----------
     a, b : cupy.ndarray
-        Of this package's formats, float16 or float32, and of any strides. float32 is
-        multiplied as it is. One matrix, or a stack of one, is multiplied by all.
+        Arrays of this package's formats, float16 or float32, with any strides. float32
+        is multiplied without rounding. One matrix, or a stack of one, is multiplied by
+        all matrices of the other operand.
     out : cupy.ndarray
-        Of a format of this package, or float32 for the sums as they are. It does not
-        overlap the operands.
+        Array to write to: of a format of this package, or float32 for sums that are not
+        rounded further. It must not overlap the operands.
     tile : Tile, optional
-        None: by the shapes.
+        Tile of the kernel (default: chosen from the shapes).
     """
     machine = backend.current()
     count = len(out) if out.ndim == 3 else 1

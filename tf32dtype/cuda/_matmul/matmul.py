@@ -1,4 +1,4 @@
-"""Matrix products on a GPU, by the algorithm that the mode in force has for the dtypes.
+"""Multiply matrices on a GPU, by the algorithm of the current mode for the dtypes.
 
 No floating-point errors are reported: a GPU has no flags for them.
 """
@@ -37,7 +37,7 @@ from .crossover import Strategy
 from .mode import Mode, ModeName, choose_mode, current_mode
 from .stacks import like, stack_of_one, stacks
 
-# -- what is asked for -----------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------
 
 
 @shows(RoundingOptions, Settings)
@@ -59,52 +59,53 @@ def matmul(
     Parameters
     ----------
     a, b : cupy.ndarray
-        Of this package's class or plain, and of the shapes that `numpy.matmul` takes:
-        (..., m, k) and (..., k, n), whose other axes broadcast; a vector of length k is
-        a row, or a column.
+        Arrays of this package's class, or plain CuPy arrays. Their shapes are those
+        that `numpy.matmul` accepts: (..., m, k) and (..., k, n), whose other axes
+        broadcast. A vector of length k is a row as `a`, or a column as `b`.
     mode : {"chain", "model", "native"}, optional
-        What computes products of formats. "chain": the CPU's bits. "model": those of
-        the tensor core of `device`, as `tf32dtype.tensor_core.matmul` has them.
-        "native": this GPU's tensor cores. None: the mode of the enclosing
-        `matmul_mode` scope, else "chain".
+        How to multiply formats. "chain" gives the bits of the CPU. "model" gives those
+        of the tensor cores of `device`, as `tf32dtype.tensor_core.matmul` does.
+        "native" uses this GPU's tensor cores. The default is the mode of the enclosing
+        `matmul_mode` scope, or "chain" outside any scope.
     device, instruction : str, optional
-        Of "model": as in `tf32dtype.tensor_core.matmul`. Of "native" there are
-        the instructions "mma.sync" and, of compute capability 9.0, "wgmma", kernels
-        whose bits "model" predicts; None: cuBLAS.
+        For mode "model", as in `tf32dtype.tensor_core.matmul`. For mode "native",
+        `instruction` may be "mma.sync" or, on compute capability 9.0, "wgmma". These
+        are kernels whose bits mode "model" predicts. The default is cuBLAS.
     precision : str, optional
-        For float32 operands, as in `tf32dtype.matmul`: they are rounded or split, and
-        multiplied on this GPU's tensor cores. None: that of the enclosing
-        `tf32dtype.matmul_precision` scope, else CuPy's own product.
+        How to multiply float32 operands, as in `tf32dtype.matmul`. They are rounded or
+        split, and multiplied on this GPU's tensor cores. The default is the precision
+        of the enclosing `tf32dtype.matmul_precision` scope, or CuPy's own product
+        outside any scope.
     strategy : {"performant", "eager"}
-        Of a precision that emulates float32: only where it is known to be faster on
-        this device, or always.
+        When to use a precision that emulates float32: "performant" (default) if it is
+        known to be faster on this device, "eager" always.
     dtype : dtype, optional
-        The float32 sums are rounded to it, once, ties to even; float32: not at all. In
-        mode "model" float16 is the accumulators' dtype.
+        Dtype to which the float32 sums are rounded once, ties to even. float32 sums are
+        not rounded. In mode "model", float16 is the dtype of the accumulators.
     out : cupy.ndarray, optional
         An array of the result's shape to write into. It may overlap the operands.
     rounding, scale, special_values
-        Of a precision, as in `tf32dtype.matmul_precision`.
+        Options of the precision, as in `tf32dtype.matmul_precision`.
 
     Returns
     -------
     cupy.ndarray
-        Of shape (..., m, n), without the axis that a vector lacks. In mode "chain" of
-        the dtype that the operands promote to, else float32; or of `dtype`. `out` if
-        given.
+        Array of shape (..., m, n), without the axis that a vector lacks; `out` if
+        given. Its dtype is `dtype`. By default it is the dtype that the operands
+        promote to in mode "chain", and float32 in the other modes.
 
     Raises
     ------
     TypeError
-        For operands that are no CuPy arrays, or have no product in this mode or
-        precision; for an `out` whose dtype the result is not cast to.
+        If an operand is not a CuPy array, if the mode or precision does not support the
+        dtypes, or if the result cannot be cast to the dtype of `out`.
     ValueError
-        For shapes that do not fit, unknown names, keywords out of place, and formats
-        that the device has no model for.
+        If shapes do not match, a name is unknown, arguments exclude each other, or the
+        device has no model for the formats.
 
     See Also
     --------
-    matmul_mode : For all products of a scope.
+    matmul_mode : Set the mode of all products in a scope.
     """
     a, b = _operand(a, "a"), _operand(b, "b")
     if mode is None:
@@ -155,14 +156,14 @@ def _operand(x: Any, name: str) -> Any:
 
 
 def _read(x: Any, dtype: np.dtype[Any], algorithm: Algorithm) -> Any:
-    """An operand as a product reads it."""
+    """Return an operand as the algorithm reads it."""
     if algorithm.reads_tf32 and x.dtype == FLOAT32:
         return x.view(TF32, ndarray)
     return cast(x, dtype)
 
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """An array of another dtype; the same one if it has it."""
+    """Cast an array to a dtype; return the same array if it has the dtype."""
     if x.dtype == dtype:
         return x
     return casts.cast(x, dtype)
@@ -182,23 +183,23 @@ def product(
     settings: Settings | None = None,
     strategy: Strategy = "performant",
 ) -> Any:
-    """The product of stacks of matrices: (..., m, k) times (..., k, n).
+    """Multiply stacks of matrices: (..., m, k) times (..., k, n).
 
     Parameters
     ----------
     a, b : cupy.ndarray
-        Whose axes before the last two broadcast.
+        Stacks of matrices, whose axes before the last two broadcast.
     dtype, out
         As in `matmul`.
     shape : tuple of int, optional
-        Of the result; None: (..., m, n).
+        Shape of the result (default: (..., m, n)).
     mode, settings, strategy : optional
-        What computes it; None: the mode that is in force, and no precision.
+        How to multiply (default: the current mode, without a precision).
 
     Returns
     -------
     cupy.ndarray
-        Of the shape; `out` if given.
+        Array of this shape; `out` if given.
     """
     mode = mode or current_mode()
     wanted = None if dtype is None else find_dtype(dtype)
@@ -220,7 +221,7 @@ def product(
     if algorithm is None:
         result = _by_cupy(a, b, made)
     else:
-        # Straight into out where nothing is to be rounded or might be overwritten.
+        # Write to `out` directly if nothing is rounded and no operand is overwritten.
         direct = (
             out is not None
             and out.dtype == algorithm.dtype == made
@@ -246,7 +247,7 @@ def product(
 
 
 def _write(algorithm: Algorithm, a: Any, b: Any, result: Any) -> None:
-    """A product into a C-contiguous array."""
+    """Write a product to a C-contiguous array."""
     x, y = _read(a, algorithm.a, algorithm), _read(b, algorithm.b, algorithm)
     if result.size == 0:
         return
@@ -264,7 +265,7 @@ def _write(algorithm: Algorithm, a: Any, b: Any, result: Any) -> None:
 
 
 def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
-    """Of dtypes that are NumPy's own."""
+    """Multiply arrays of NumPy dtypes by CuPy's own function."""
     if is_ours(dtype):  # float32 sums, rounded once
         return cast(_by_cupy(a, b, np.result_type(a.dtype, b.dtype)), dtype)
     x, y = plain(cast(a, dtype)), plain(cast(b, dtype))
@@ -272,7 +273,7 @@ def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:
-    """What a result is written into, if it can be."""
+    """Return `out` as an array; raise an error if a result cannot be written to it."""
     out = unwrapped(out)
     if not isinstance(out, cupy.ndarray):
         raise TypeError(f"out must be a CuPy array; got {type(out).__name__}")
@@ -286,7 +287,7 @@ def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:
 
 
 def copy_into(x: Any, out: Any) -> None:
-    """An array, which broadcasts, into another of any strides and dtype."""
+    """Broadcast an array, and copy it to an array of any strides and dtype."""
     if x.dtype == out.dtype:
         x = cupy.broadcast_to(plain(x), out.shape)
         backend.current().call("copyto", plain(out), x)

@@ -1,4 +1,4 @@
-"""Products as a modeled tensor core has them, on any GPU.
+"""Multiply matrices with the bits of a modeled tensor core, on any GPU.
 
 The kernel is src/cuda/tensor_core/mma_model.cu.
 """
@@ -15,21 +15,21 @@ from .._runtime.backend import KEPT, Constant, Kernel
 from .stacks import of_stack
 from .tile_options import MOST, Matrices, matrices, option, pieces, task
 
-#: of a block of threads: rows and columns of C, threads; k in shared memory
+#: Rows and columns of C, and threads, per block of threads; k in shared memory.
 ROWS, COLUMNS, THREADS, STAGE = 64, 64, 256, 32
 _ELEMENTS = ROWS * COLUMNS // THREADS
 _NONE = -100000  # enum TF_NO_EXPONENT
 
 
 def shared_memory() -> int:
-    """Bytes of `struct tiles`."""
+    """Return the bytes of `struct tiles`."""
     lines = ROWS + COLUMNS + 8
     exponents = 4 * (ROWS + 4) + 2 * (COLUMNS + 4)
     return STAGE * (4 * lines + exponents) + 4 * THREADS * _ELEMENTS
 
 
 def options(model: Aligned, a: Any, b: Any) -> tuple[str, ...]:
-    """Of the compilation for a model and the dtypes of operands."""
+    """Return the compilation options for a model and the dtypes of operands."""
     least_a, least_b = model.least_exponents
     zero_c = model.zero_c_exponent
     fields = {
@@ -70,17 +70,17 @@ def product(
     Parameters
     ----------
     a, b : cupy.ndarray
-        Of the model's formats and any strides. One matrix, or a stack of one, is
-        multiplied by all.
+        Arrays of the model's formats, with any strides. One matrix, or a stack of one,
+        is multiplied by all matrices of the other operand.
     out : cupy.ndarray
-        Of the accumulator's dtype. It does not overlap the operands.
+        Array of the accumulators' dtype. It must not overlap the operands.
     model : Aligned
-        A row of `tensor_core.MODELS`, of an aligned sum.
+        A row of `tensor_core.MODELS` whose sums are aligned.
     continues : bool
-        Whether the accumulators begin with what is in `out`, not with +0.
+        Whether the accumulators begin with the values of `out`, instead of +0.
     exactly : bool
-        Whether all is computed by the integers of src/tensor_core/mma_model.h, which
-        only what is in doubt needs: the same bits, slowly.
+        Whether to compute all sums by the integers of src/tensor_core/mma_model.h. By
+        default only sums that need this exact fallback use it. The bits are the same.
     """
     if 0 in out.shape or (continues and a.shape[-1] == 0):
         return
@@ -111,7 +111,7 @@ def product(
 
 
 class _Plan(NamedTuple):
-    """The launch of a product, wherever its operands are."""
+    """A launch that computes a product, without the addresses of its operands."""
 
     kernel: Kernel
     grid: tuple[int, int, int]

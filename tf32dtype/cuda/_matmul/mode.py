@@ -1,7 +1,7 @@
-"""What computes products of this package's formats: the mode that is in force.
+"""Set the mode that computes products of this package's formats on a GPU.
 
-"chain", the default, has the bits of the CPU's ``a @ b``; "model" those of a modeled
-tensor core, on any GPU; "native" is this GPU's tensor cores.
+"chain", the default, gives the bits of ``a @ b`` on the CPU. "model" gives the bits of
+a modeled tensor core, on any GPU. "native" uses this GPU's tensor cores.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ...tensor_core.models import Instruction
 
 ModeName = Literal["chain", "model", "native"]
 MODES = get_args(ModeName)
-#: Of "native", besides None.
+#: Instructions of mode "native", in addition to None (cuBLAS).
 OWN = "mma.sync", "wgmma"
 
 
 class Mode(NamedTuple):
-    """What computes products of this package's formats."""
+    """A mode that computes products of this package's formats."""
 
     name: str = "chain"
     device: str | None = None
@@ -33,12 +33,12 @@ class Mode(NamedTuple):
 
 @kept_for_names
 def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mode:
-    """What arguments of `matmul_mode` mean.
+    """Check the arguments of `matmul_mode`, and return the mode.
 
     Raises
     ------
     ValueError
-        For an unknown name, or a keyword that the mode has no use for.
+        If a name is unknown, or if the mode does not have an argument.
     """
     if mode not in MODES:
         raise ValueError(one_of("mode", mode, MODES))
@@ -68,48 +68,49 @@ def choose_mode(mode: object, device: str | None, instruction: str | None) -> Mo
 
 
 class _Scope(NamedTuple):
-    """A `matmul_mode` that is entered, and its object."""
+    """The entry of a `matmul_mode` scope, and the object that was entered."""
 
     owner: object
     mode: Mode
     opened: Token[None]
 
 
-#: Those of a context, the innermost last.
+#: The scopes that are entered in a context, the innermost last.
 _scopes: ContextVar[tuple[_Scope, ...]] = ContextVar("tf32dtype_cuda_mode", default=())
 
 
 def current_mode() -> Mode:
-    """The mode in force here."""
+    """Return the mode of the innermost scope, or the default mode."""
     scopes = _scopes.get()
     return scopes[-1].mode if scopes else Mode()
 
 
 class matmul_mode(Scope):
-    """What computes products of GPU arrays: a scope, or a decorator.
+    """Set the mode of matrix products on a GPU, in a ``with`` block or a function.
 
-    It holds for ``@``, `numpy.matmul` and all other products of arrays of this
-    package's formats, and for `matmul` where that says nothing else.
+    The mode affects ``@``, `numpy.matmul` and all other products of arrays of this
+    package's formats. It also affects `matmul` if that has no `mode` argument.
 
     Parameters
     ----------
     mode : {"chain", "model", "native"}
-        As in `matmul`.
+        The mode, as in `matmul`.
     device, instruction : str, optional
-        As in `matmul`.
+        Options of the mode, as in `matmul`.
 
     Raises
     ------
     ValueError
-        For an unknown name, or a keyword that the mode has no use for.
+        If a name is unknown, or if the mode does not have an argument.
     TypeError
-        If a generator function is decorated, whose body would run outside.
+        If you decorate a generator function, because its body would run outside the
+        scope.
 
     Notes
     -----
     A mode belongs to a thread and to an asyncio task, as `tf32dtype.matmul_precision`
-    does. One object may be entered many times, also while it is entered. It decorates
-    ``async def`` functions too.
+    does. You may enter one object many times, even while it is entered. It can also
+    decorate ``async def`` functions.
 
     Examples
     --------

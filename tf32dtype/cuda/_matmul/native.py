@@ -1,15 +1,15 @@
-"""Products by mma.sync, in a kernel with a fixed order of k.
+"""Multiply matrices by mma.sync, in a kernel with a fixed order of k.
 
-The kernel (src/cuda/matmul/native.cu) makes each element of the result one chain of
-mma.sync from +0, k ascending, so that `tf32dtype.tensor_core.matmul` with
-`device_of(...)` and instruction="mma.sync" gives its bits. That holds of every tile
-that it may choose.
+The kernel (src/cuda/matmul/native.cu) computes each element of the result by one chain
+of mma.sync from +0, k ascending. `tf32dtype.tensor_core.matmul` with `device_of(...)`
+and instruction="mma.sync" gives the same bits. They do not depend on the tile.
 
-The kernel also makes chains of a few k and adds their results to nearest, as a tensor
-core cuts: its bits are then those of the same with `promote_every`. See `Sums`.
+The kernel can also compute chains of a few k, and add their results with rounding to
+nearest, because a tensor core truncates. `tf32dtype.tensor_core.matmul` with
+`promote_every` then gives the same bits. See `Sums`.
 
-Without a GPU the tests compute the instruction by its model, with registers placed as
-PTX says, and look at the machine code. Tiles and their weights are estimates.
+Without a GPU, tests compute the instruction by its model, with registers placed as in
+PTX, and inspect the machine code. Tiles and their weights are estimates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ... import tensor_core
 from .._runtime.backend import KEPT, Constant, Kernel, current, int32, int64
 from .operand_lines import lines_along_k
 
-#: Formats of mma.sync: PTX's name, and the first architecture that has it.
+#: Formats of mma.sync: the name in PTX, and the first architecture that supports it.
 FORMATS = {
     "tf32": ("tf32", 80),
     "bfloat16": ("bf16", 80),
@@ -33,46 +33,47 @@ FORMATS = {
     "float8_e5m2": ("e5m2", 89),
 }
 
-#: Architectures of which a block has 99 KiB of shared memory; others have 163 or more.
+#: Architectures with 99 KiB of shared memory per block; others have 163 KiB or more.
 LITTLE = (86, 89, 120, 121)
 #: The alignment of the kernel's 16-byte copies.
 _CHUNK = 16
 
 
 class Tile(NamedTuple):
-    """How the kernel divides a product."""
+    """The way in which the kernel divides a product."""
 
-    rows: int  #: of the result, a block's
-    columns: int
-    warp_rows: int  #: and a warp's
-    warp_columns: int
+    rows: int  #: rows of the result per block
+    columns: int  #: columns of the result per block
+    warp_rows: int  #: rows of the result per warp
+    warp_columns: int  #: columns of the result per warp
     slice: int  #: bytes of k that are copied at a time
-    stages: int
-    resident: int  #: blocks that a multiprocessor holds
-    weight: float  #: of time for an element, an estimate: less is reused in small ones
-    totals: bool = False  #: whether sums of stretches lie in shared memory
+    stages: int  #: slices in shared memory
+    resident: int  #: blocks that a multiprocessor runs at the same time
+    #: estimated time per element; small tiles take longer, because they reuse less
+    weight: float
+    totals: bool = False  #: whether sums of stretches are stored in shared memory
 
     @property
     def macros(self) -> dict[str, int]:
-        """Return the macros of the compilation."""
+        """Return the macros for the compilation."""
         return {x.upper(): y for x, y in zip(self._fields[:7], self[:7], strict=True)}
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads per block."""
         return self.rows // self.warp_rows * self.columns // self.warp_columns * 32
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block."""
+        """Return the bytes of shared memory per block."""
         stages = (self.rows + self.columns) * self.slice * self.stages
         return stages + self.totals * self.rows * self.columns * 4
 
 
 class Sums(NamedTuple):
-    """In which order the kernel adds: ``out = Σ stretches (Σ chains) + beta * out``.
+    """The order in which the kernel adds the terms of a sum.
 
-    With `promote`::
+    It computes ``out = Σ stretches (Σ chains) + beta * out``. With `promote`::
 
         for each stretch of k:
             t = +0
@@ -80,48 +81,50 @@ class Sums(NamedTuple):
                 t = t + chain  # float32, to nearest
             out = fma(beta, out, t)  # rounded once; then beta = 1
 
-    Without, out is one chain of all k, and the other numbers have no meaning.
+    A stretch is a segment of k whose chains are added first. Without `promote`, `out`
+    is one chain of all k, and the other fields have no meaning.
     """
 
-    #: k of a chain: of an instruction, a power of two of them, no more than 64 bytes of
-    #: k; or for 2-byte formats 8, by m16n8k8
+    #: k of a chain, at most 64 bytes: the k of an instruction times a power of two, or
+    #: 8 for 2-byte formats (m16n8k8)
     promote: int = 0
-    #: k, a multiple of `STRETCHES` bytes; 0: all
+    #: k of a stretch, a multiple of `STRETCHES` bytes; 0 means all k
     stretch: int = 0
-    #: 0: out is not read
+    #: factor of the previous contents of `out`; with 0, `out` is not read
     beta: float = 0.0
 
 
-#: One chain of all k.
+#: The order of one chain of all k.
 CHAIN = Sums()
 
-#: k that are whole slices of every tile, in bytes.
+#: Bytes of k that are whole slices of every tile.
 STRETCHES = 128
 
 WIDE = Tile(128, 256, 64, 64, 128, 3, 1, 1.0)
-#: where shared memory is little, or registers are scarce
+#: Tile if there is little shared memory, or few registers are left.
 WIDE_SHORT = Tile(128, 256, 64, 64, 64, 4, 1, 1.0)
 SQUARE = Tile(128, 128, 64, 64, 64, 3, 2, 1.1)
-#: for sums of chains, which take registers besides those of the sums
+#: Tile for sums of chains, which need additional registers.
 SUMS = Tile(128, 192, 64, 48, 64, 4, 1, 1.05)
-#: where the compiler makes an instruction of several, or needs more registers for sums
+#: Tile if the compiler replaces an instruction by several, or if sums of chains need
+#: more registers.
 SPARING = Tile(128, 128, 64, 32, 64, 4, 1, 1.1)
 SMALL = Tile(64, 64, 32, 32, 128, 3, 2, 1.7)
 SMALL_SHORT = Tile(64, 64, 32, 32, 64, 4, 2, 1.7)
 
 
 def device_of(arch: str) -> str:
-    """The name in `tensor_core.devices` of the GPU that an architecture means.
+    """Return the name in `tensor_core.devices` of a GPU with an architecture.
 
     Parameters
     ----------
     arch : str
-        As `backend.Backend.architecture` has it: "sm_90a".
+        Architecture as `backend.Backend.architecture` returns it, for example "sm_90a".
 
     Raises
     ------
     ValueError
-        If no device of it is modeled.
+        If no device with this architecture is modeled.
     """
     try:
         return tensor_core.devices[arch].name
@@ -134,28 +137,28 @@ def device_of(arch: str) -> str:
 
 
 def number(arch: str) -> int:
-    """Of an architecture: 90 of "sm_90a"."""
+    """Return the number of an architecture: 90 for "sm_90a"."""
     return int("".join(c for c in arch if c.isdigit()))
 
 
 class Lines(NamedTuple):
-    """How rows of a, or columns of b, lie in storage."""
+    """The memory layout of rows of a, or of columns of b."""
 
-    along_k: bool
+    along_k: bool  #: whether lines in memory are along k
     pitch: int  #: bytes from a line to the next
-    stack: int  #: from a matrix to the next
-    matrices: int  #: how many
+    stack: int  #: bytes from a matrix to the next
+    matrices: int  #: number of matrices
 
 
 class Operand(NamedTuple):
-    """Where the kernel finds rows of a, or columns of b."""
+    """The storage and layout of rows of a, or of columns of b."""
 
     storage: Any
     lines: Lines
 
 
 class _Plan(NamedTuple):
-    """All but where things are."""
+    """A plan of a product, without the addresses of its operands."""
 
     kernel: Kernel
     blocks: int
@@ -172,7 +175,7 @@ def multiply(
     tile: Tile | None = None,
     sums: Sums = CHAIN,
 ) -> None:
-    """The kernel, on the storage of operands whose formats this GPU has."""
+    """Start the kernel on the storage of operands, whose formats this GPU supports."""
     s, m, k = a.shape
     n = b.shape[-1]
     machine = current()
@@ -235,7 +238,7 @@ def kernel(
     tile: Tile,
     promote: int = 0,
 ) -> Kernel:
-    """The kernel for operands of formats of `size` bytes, contiguous as said."""
+    """Return the kernel for operands of `size` bytes per element, of given layouts."""
     a, b = (FORMATS[name][0] for name in formats)
     depth = min(32 // size, promote or 32)
     macros = {
@@ -255,10 +258,10 @@ def kernel(
 def tiles(
     arch: str, size: int, a_along_k: bool, b_along_k: bool, promote: int = 0
 ) -> list[Tile]:
-    """What the kernel may choose from, so that registers and shared memory suffice.
+    """Return the tiles for which registers and shared memory are sufficient.
 
-    4-byte operands that do not lie along k are loaded word by word, which takes more
-    registers.
+    4-byte operands that are not contiguous along k need more registers, because they
+    are loaded word by word.
     """
     if promote:
         version, halves = number(arch), promote * size < 32
@@ -278,10 +281,10 @@ def tiles(
 def with_totals(tile: Tile, arch: str) -> Tile:
     """Return the tile with totals in shared memory, or unchanged if they do not fit.
 
-    At most one stage is given up for them.
+    The tile may have one stage less to make room for them.
     """
     version = number(arch)
-    room = 100 if version in LITTLE else 164 if version < 90 else 228  # KiB, of all
+    room = 100 if version in LITTLE else 164 if version < 90 else 228  # KiB, all blocks
     for stages in (tile.stages, tile.stages - 1):
         found = tile._replace(stages=stages, totals=True)
         if (found.shared + 1024) * tile.resident <= room << 10:
@@ -298,7 +301,7 @@ def choose_tile(
     b_along_k: bool,
     promote: int = 0,
 ) -> Tile:
-    """The tile that is estimated to take the least time. All give the same bits."""
+    """Return the tile with the shortest estimated time; all give the same bits."""
     machine = current()
     return _choose_tile(
         machine.architecture(),
@@ -330,10 +333,10 @@ def _choose_tile(
 
 
 def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
-    """Storage (s, rows, k), copied if the kernel cannot read it where it is, or always.
+    """Return storage (s, rows, k) as an operand, copied if the kernel cannot read it.
 
-    The kernel reads lines of 16-byte chunks, along k or, of 2- and 4-byte elements if
-    `mixed`, across it.
+    With `always`, the storage is always copied. The kernel reads lines of 16-byte
+    chunks along k. If `mixed`, it also reads 2-byte and 4-byte elements across k.
     """
     size = x.dtype.itemsize
     stacks, rows, depth = x.shape
@@ -355,7 +358,7 @@ def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
     if size != 2 and not mixed and abs(of_row) < abs(of_k):
         copy = lines_along_k(x, rows, depth + -depth % (_CHUNK // size))
         return _copied(copy, True, stack)
-    one = x[:1] if stack == 0 else x  # a matrix that is repeated is copied once
+    one = x[:1] if stack == 0 else x  # copy a repeated matrix only once
     flipped = one.swapaxes(-1, -2) if across else one
     *counts, width = flipped.shape
     padded = -(-width * size // _CHUNK) * _CHUNK // size
@@ -365,6 +368,6 @@ def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
 
 
 def _copied(copy: Any, along_k: bool, stack: int) -> Operand:
-    """A copy as an operand; of a stack that repeats a matrix, `stack` is 0."""
+    """Return a copy as an operand; `stack` is 0 if the stack repeats one matrix."""
     matrix, pitch = copy.strides[:2]
     return Operand(copy, Lines(along_k, pitch, matrix if stack else 0, len(copy)))

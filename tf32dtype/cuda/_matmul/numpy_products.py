@@ -1,4 +1,4 @@
-"""NumPy's products of GPU arrays: all of them are products of stacks of matrices."""
+"""Compute NumPy's product functions on GPU arrays, by products of matrix stacks."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ from .stacks import reshape
 def _operands(
     name: str, a: Any, b: Any, dtype: DTypeLike | None, casting: str
 ) -> tuple[Any, Any, DTypeLike | None]:
-    """Operands of a ufunc as they are multiplied, and `dtype` where it still matters.
+    """Return the operands of a ufunc, cast if necessary, and the dtype of the result.
 
-    To any dtype but float32 NumPy casts the operands.
+    Like NumPy, cast the operands to `dtype`, unless it is float32 or the mode is not
+    "chain". After a cast, the dtype of the result is None.
     """
     for i, x in enumerate((a, b)):
         if not isinstance(x, cupy.ndarray):
@@ -61,17 +62,17 @@ def _operands(
 def _multiply(
     x: Any, y: Any, dtype: DTypeLike | None, out: Any, shape: tuple[int, ...]
 ) -> Any:
-    """In the mode and the precision that are in force."""
+    """Multiply in the current mode and precision."""
     settings = current_settings()
     return products.product(x, y, dtype, out, shape=shape, settings=settings)
 
 
-#: Return operands as stacks of matrices, and the shape of the result.
+#: A function that returns operands as stacks of matrices, and the shape of the result.
 _Fitting = Callable[[Any, Any], tuple[Any, Any, tuple[int, ...]]]
 
 
 def _ufunc(fitting: _Fitting) -> Callable[..., Any]:
-    """A ufunc of matrices, whose operands a function of its name fits."""
+    """Return a matrix ufunc, from a function that makes stacks of matrices."""
     name = fitting.__name__
 
     @wraps(fitting)
@@ -141,7 +142,10 @@ def vecdot(
 
 
 def _fit(name: str, a: Any, b: Any, of_a: int, of_b: int) -> tuple[int, ...]:
-    """The stack of a ufunc whose operands have one axis, vectors, or two, matrices."""
+    """Return the shape of the stack for operands that are vectors or matrices.
+
+    `of_a` and `of_b` are 1 for vectors and 2 for matrices.
+    """
     if a.ndim < of_a or b.ndim < of_b:
         raise ValueError(
             f"operands of {name} must have at least {of_a} and {of_b} axes; got"
@@ -155,7 +159,7 @@ def _fit(name: str, a: Any, b: Any, of_a: int, of_b: int) -> tuple[int, ...]:
 def _by_axes(
     function: Callable[..., Any], a: Any, b: Any, axes: Any, out: Any, dtype: Any
 ) -> Any:
-    """With the axes of both operands, and of the result, last."""
+    """Call a ufunc with axes=: move the axes of the operands to the end, and back."""
 
     def moved(x: Any, chosen: Any) -> Any:
         chosen = (chosen,) if isinstance(chosen, int) else tuple(chosen)
@@ -179,7 +183,7 @@ def _by_axes(
 
 
 def _scaled(a: Any, b: Any, out: Any = None) -> Any:
-    """The product with a number."""
+    """Return the product with a scalar."""
     given = tuple(
         x if isinstance(x, cupy.ndarray) else np.asarray(x)[()] for x in (a, b)
     )
@@ -191,7 +195,7 @@ def _is_number(*given: Any) -> bool:
 
 
 def _exact_out(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """What np.dot and its like take as `out`."""
+    """Raise an error if np.dot and similar functions would not accept `out`."""
     acceptable = (
         isinstance(out, cupy.ndarray)
         and out.dtype == dtype
@@ -205,7 +209,7 @@ def _exact_out(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
 
 
 def _result_dtype(a: Any, b: Any) -> np.dtype[Any]:
-    """Of a product in the mode in force."""
+    """Return the dtype of a product in the current mode."""
     common = np.result_type(a.dtype, b.dtype)
     return FLOAT32 if current_mode().name != "chain" else common
 
@@ -223,7 +227,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 
 def _contract_last(a: Any, b: Any, axis: int, out: Any) -> Any:
-    """Sums over the last axis of a and one of b."""
+    """Sum products over the last axis of a and an axis of b."""
     for x in (a, b):
         if not isinstance(x, cupy.ndarray):
             raise TypeError(
@@ -244,7 +248,7 @@ def _contract_last(a: Any, b: Any, axis: int, out: Any) -> Any:
     x = reshape(a, (math.prod(rows), k)) if a.ndim != 2 else a
     if b.ndim == 2:
         y = b if axis == 0 else b.T
-    else:  # all others before it, so that inner's is a view
+    else:  # k last, so that the operand of `inner` is a view
         y = reshape(cupy.moveaxis(b, axis, -1), (math.prod(columns), k)).T
     return _multiply(x, y, None, out, shape)
 
@@ -281,7 +285,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 class _StandIn(np.ndarray):
     """Stand in for a GPU array as a NumPy array of the same shape.
 
-    NumPy decides in which order several of them are multiplied.
+    With such arrays, NumPy decides in which order to multiply several matrices.
     """
 
     on_gpu: Any = None
@@ -330,7 +334,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
 
 
 class _CuPy:
-    """What einsum contracts GPU arrays with."""
+    """The array operations that einsum needs, for GPU arrays."""
 
     reshape = staticmethod(reshape)
 
@@ -386,7 +390,7 @@ def einsum(
     )
 
 
-#: By NumPy's names.
+#: Product functions by their names in NumPy.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
@@ -396,19 +400,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def dispatch(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What NumPy's function of a name computes of GPU arrays, in the mode in force.
+    """Compute one of NumPy's product functions on GPU arrays, in the current mode.
 
     Parameters
     ----------
     name : str
         "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot",
-        "einsum" or "multi_dot"; "linalg." before it does not matter.
+        "einsum" or "multi_dot", with or without the prefix "linalg.".
     args, kwargs
-        As NumPy's function takes them.
+        Arguments of NumPy's function.
 
     Raises
     ------
     TypeError, ValueError
-        As NumPy's function does; for keywords that have no meaning here.
+        As in NumPy's function, and if a keyword is not supported on a GPU.
     """
     return FUNCTIONS[name.removeprefix("linalg.")](*args, **kwargs)

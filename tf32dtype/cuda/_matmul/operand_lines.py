@@ -1,4 +1,4 @@
-"""FP8 and tf32 operands as tensor cores read them: lines, k side by side."""
+"""Copy FP8 and tf32 operands so that k is contiguous, as tensor cores need them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from .._runtime.backend import Kernel, current
 from .tile_options import MOST, pieces
 
-#: src/cuda/matmul/transpose.cu: the kernel of elements of so many bytes, and its tile's
-#: side
+#: Kernels of src/cuda/matmul/transpose.cu and sides of their tiles, by element size.
 _KERNELS = {
     size: (Kernel("cuda/matmul/transpose.cu", name), side)
     for size, name, side in ((1, "transpose", 128), (4, "transpose_words", 64))
@@ -24,19 +23,20 @@ _LINES = np.dtype(
 
 
 def lines_along_k(x: Any, rows: int, depth: int) -> Any:
-    """A copy of matrices that is contiguous along k, filled up with zeros.
+    """Copy matrices so that they are contiguous along k, padded with zeros.
 
     Parameters
     ----------
     x : cupy.ndarray
-        (s, lines, k) of 1-byte or 4-byte elements, of any strides.
+        Array of shape (s, lines, k), with 1-byte or 4-byte elements and any strides.
     rows, depth : int
-        How many lines and k the copy has; k a multiple of 4.
+        Number of lines and of k in the copy; `depth` is a multiple of 4.
 
     Returns
     -------
     cupy.ndarray
-        (s, rows, depth); of a stack that repeats one matrix (1, rows, depth).
+        Array of shape (s, rows, depth), or (1, rows, depth) if the stack repeats one
+        matrix.
     """
     stack, of_line, of_k = x.strides
     one = x[:1] if stack == 0 else x

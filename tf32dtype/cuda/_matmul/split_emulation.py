@@ -1,12 +1,13 @@
-"""float32 products by tensor cores: operands rounded, or split in parts.
+"""Multiply float32 on tensor cores, with operands rounded or split into components.
 
-The precisions are those of :doc:`/reference/precision`; what is said there of rounding,
-scales, Inf and NaN holds here. No floating-point errors are reported.
+The components of an operand are called parts in the code. :doc:`/reference/precision`
+describes the precisions and their rounding, scales, Inf and NaN. No floating-point
+errors are reported.
 
-The sums are the device's own, by cuBLAS; but tensor cores cut what they add, and
-products of the greatest parts count most. For these a launch of the kernel of `native`
-adds the results of short chains, to nearest. On Hopper one launch of the kernel of
-`wgmma` does both.
+cuBLAS computes the sums in an order of its own. Tensor cores truncate what they add,
+and products of the largest parts contribute most. For these products, the kernel of
+`native` adds the results of short chains with rounding to nearest. On Hopper, one
+launch of the kernel of `wgmma` computes all products.
 """
 
 from __future__ import annotations
@@ -46,37 +47,39 @@ from . import crossover as strategies
 from . import native, wgmma
 from .stacks import stack_of_one
 
-#: elements; rows of what cuBLAS multiplies begin at multiples of it
+#: Rows of operands of cuBLAS begin at multiples of so many elements.
 ALIGNED = 8
 BLOCK = 32, 8  # src/cuda/matmul/operands.h
 TILE = 32, 64  # lines and k of a block
-#: bytes of a float32; a multiple of which what shares an allocation begins at
+#: Bytes of a float32; alignment of arrays that share an allocation.
 ITEM, BEGINS = 4, 256
-#: of patch_specials.cu: threads, and results of a block
+#: Threads and results per block of patch_specials.cu.
 PATCH_THREADS, PATCHED = 256, 1024
 
 PATCH = Kernel("cuda/matmul/patch_specials.cu", "patch")
 
 
 class Chunks(NamedTuple):
-    """How many k of a product of parts are summed by a tensor core, which cuts.
+    """The numbers of k that a tensor core sums, with truncation, in products of parts.
 
-    Sums of chunks are added in float32, to nearest.
+    Sums of chunks are added in float32, with rounding to nearest.
     """
 
-    #: of the products of the greatest parts: `native.Sums.promote`
+    #: k of a chunk of the largest parts: `native.Sums.promote`
     leading: int
-    #: of the others, whose sums count 2^8 or 2^11 times less; k of all parts in a row
+    #: k of a chunk of the other parts, whose sums are 2^8 or 2^11 times smaller; all
+    #: parts are counted
     others: int
-    #: k of the greatest parts whose chunks make a sum of their own: else the rounding
-    #: of many additions would show in sums of one sign. `native.Sums.stretch`
+    #: k of the largest parts whose chunks have a separate sum: `native.Sums.stretch`.
+    #: One sum of all chunks would have visible rounding errors if terms have one sign
     stretch: int
 
 
-#: The longest ones that keep the accuracy of NumPy's float32 product, by what the parts
-#: are: benchmarks/results/gpu_ksplit.json has the figures, of the models in
-#: tf32dtype.tensor_core. What limits them are sums of one sign, and of numbers that
-#: differ by many octaves: an MMA group cuts what is small beside its greatest.
+#: The longest chunks that keep the accuracy of NumPy's float32 product, by the format
+#: of the parts. benchmarks/results/gpu_ksplit.json has the measurements, made with the
+#: models in tf32dtype.tensor_core. Sums of terms of one sign, and of terms in many
+#: binades, set the limit: an MMA group truncates terms that are small compared with its
+#: largest.
 _AMPERE = {"bfloat16": 8, "tf32": 8}
 _HOPPER = {"bfloat16": 16, "tf32": 8}
 LEADING = {
@@ -88,19 +91,20 @@ LEADING = {
     "sm_120": _HOPPER,
 }
 OTHERS = 16384
-#: Where sums are this short, float32 additions have rounded less than MMA groups cut.
+#: For sums this short, roundings of float32 additions lose less than truncations of MMA
+#: groups.
 SHORT, SHORTEST = 128, 8
-#: And where they are this long, groups of bfloat16 cut less than additions round.
+#: For sums this long, MMA groups of bfloat16 lose less than additions.
 LONG, LONGEST = 4096, 16
-#: k of a stretch by wgmma, of 16 or 8 an addition: after each the results are read and
-#: written. Of two parts of bfloat16, longer ones do not show.
+#: k of a stretch by wgmma. Each addition has 16 or 8 of them. After a stretch, results
+#: are read and written. For two parts of bfloat16, longer stretches are as accurate.
 STRETCH = 1024
 LONGER = {"bf16x3": 2048}
 
 
 @lru_cache(maxsize=KEPT)
 def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
-    """Return the lengths into which `product` divides sums of k products.
+    """Return the lengths into which `product` divides sums of k terms.
 
     An unknown device uses those of Ampere, whose tensor cores truncate the most.
     """
@@ -109,8 +113,8 @@ def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
     leading = SHORTEST if k <= SHORT else table[format]
     if k >= LONG and format == "bfloat16":
         leading = LONGEST
-    # About as many chunks in a stretch as there are stretches, or more; but no fewer
-    # than 32, as after each the results are read and written.
+    # A stretch has about as many chunks as there are stretches, or more. It has 32 at
+    # least, because the results are read and written after each stretch.
     stretch = 1 << math.isqrt(max(k - 1, 0) * leading).bit_length()
     return Chunks(leading, OTHERS, max(stretch, 32 * leading))
 
@@ -118,27 +122,27 @@ def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
 def choose_precision(
     precision: str | None, strategy: strategies.Strategy, m: int, n: int, k: int
 ) -> str:
-    """The precision that a product of (m, k) and (k, n) is computed in.
+    """Choose the precision in which to multiply (m, k) by (k, n).
 
     Parameters
     ----------
     precision : str or None
-        A long or short name of `matmul_precision`; None is "f32".
+        A long or short name of `matmul_precision`; None means "f32".
     strategy : {"performant", "eager"}
-        What becomes of "tf32x3", "bf16x3", "bf16x6" and "bf16x9", which emulate
-        float32. "eager": always that; "performant": that where this device is known to
-        be faster so (see `strategy.emulates`), else "f32". Other precisions are what
-        they are.
+        When to use "tf32x3", "bf16x3", "bf16x6" and "bf16x9", which emulate float32.
+        "eager" always uses them. "performant" uses them if they are known to be faster
+        on this device (see `crossover.emulates`), otherwise "f32". Other precisions are
+        never replaced.
 
     Returns
     -------
     str
-        A short name.
+        The short name of the precision.
 
     Raises
     ------
     ValueError
-        For unknown names.
+        If a name is unknown.
     """
     row = find_precision("f32" if precision is None else precision)
     if strategies.emulates(row.short, strategy, m, n, k) or row.components == 1:
@@ -160,28 +164,30 @@ def product(
     Parameters
     ----------
     a, b : cupy.ndarray
-        float32, of shapes (s, m, k) and (s, k, n), or without s, and any strides.
+        float32 arrays of shapes (s, m, k) and (s, k, n), or without s, with any
+        strides.
     out : cupy.ndarray
-        float32, of shape (s, m, n) or (m, n) and C-contiguous. It is overwritten, and
-        overlaps neither operand.
+        C-contiguous float32 array of shape (s, m, n) or (m, n) to write to. It must not
+        overlap the operands.
     precision : str
         A long or short name of `matmul_precision`.
     chunks : Chunks, optional
-        How sums of parts are cut up, by cuBLAS and mma.sync. None: by wgmma where it is
-        there and suits, else what `chunks_for` has for this device.
+        How cuBLAS and mma.sync divide sums of parts. By default wgmma computes the sums
+        if the device has it and it suits the shape, otherwise `chunks_for` chooses.
     **options
         `rounding`, `scale` and `special_values`, as in `matmul_precision`.
 
     Raises
     ------
     ValueError
-        For an unknown name, or a keyword that the precision has no use for.
+        If the precision is unknown, or if it does not have an option.
 
     Notes
     -----
-    Of one part, Inf and NaN are numbers as any others; a NaN has the bits of the
-    device. Products of parts are those of "f32", in the bits of the CPU, where a row or
-    a column holds an Inf or a NaN, and where sums go beyond the range.
+    If operands are only rounded, Inf and NaN need no special treatment, and a NaN has
+    the bits of the device. If operands are split, an element of the result is that of
+    "f32", with the bits of the CPU, in two cases: its row or column has an Inf or a
+    NaN, or its sum overflows.
     """
     settings = Settings(precision, **options)
     check_options(*settings)
@@ -189,7 +195,7 @@ def product(
     machine = current()
     if out.size == 0:
         return
-    check_aligned((a, b, out))  # kernels are given no arrays, but what is in them
+    check_aligned((a, b, out))  # launches cannot check, as they get no arrays
     if a.shape[-1] == 0:
         machine.call("ndarray.fill", out, 0)
         return
@@ -211,41 +217,42 @@ def product(
 # -- products of parts -----------------------------------------------------------------
 
 
-#: How a format's parts are stored, and their bits.
+#: The dtype that stores the parts of a format, and their significant bits.
 STORED: dict[str, tuple[np.dtype[Any], int]] = {
     "bfloat16": (np.dtype(np.uint16), 8),
     "tf32": (np.dtype(np.float32), 11),
 }
 
-#: Shape and strides of lines.
+#: The shape and strides of lines.
 _Lines = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def between(format: str) -> float:
-    """What a split order counts of the one before."""
+    """Return the weight of a split order relative to the order before it."""
     return float(2.0 ** -STORED[format][1])
 
 
 class Step(NamedTuple):
-    """A product of consecutive k of parts: of A, and of B, whose parts are reversed."""
+    """A product of consecutive k in the lines of A and B; parts of B are reversed."""
 
-    in_a: int
-    in_b: int
-    depth: int
-    #: what it multiplies the sum by that it adds to
+    in_a: int  #: first k in a line of A
+    in_b: int  #: first k in a line of B
+    depth: int  #: number of k
+    #: factor of the previous sum, to which the product is added
     beta: float
-    #: whether it is that of the greatest parts
+    #: whether this is the product of the largest parts
     leading: bool
 
 
 @lru_cache(maxsize=KEPT)
 def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
-    """List all products of parts in order, with at most so many k each.
+    """List all products of parts in the order in which they are added.
 
-    Parts have `depth` k. The product of the largest parts is last, and has all k.
+    Parts have `depth` k, and products at most `chunk`. The product of the largest parts
+    is last, and has all k.
 
-    Parts i of A and j of B make the split order i + j, which counts 2^(-p (i + j)). The
-    smallest order is first.
+    The product of parts i of A and j of B has the split order i + j and the weight
+    2^(-p (i + j)). Products with the smallest weight are first.
     """
     counts = between(precision.format)
     found = []
@@ -268,15 +275,15 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
 
 @lru_cache(maxsize=KEPT)
 def split_kernel(format: str, parts: int) -> Kernel:
-    """Of both operands."""
+    """Return the kernel that splits both operands."""
     options = f"-DPARTS={parts}", f"-DPART_BITS={STORED[format][1]}"
     return Kernel("cuda/matmul/split_operands.cu", "split", options)
 
 
 class _KRange(NamedTuple):
-    """Some k of all lines."""
+    """A range of k in all lines."""
 
-    first: int  #: bytes from the first line's begin
+    first: int  #: offset in bytes from the start of the first line
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
@@ -285,7 +292,7 @@ class _KRange(NamedTuple):
 def _k_ranges(
     precision: Precision, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
 ) -> tuple[tuple[Step, _KRange, _KRange], ...]:
-    """Where the operands of all steps are in lines, for `count` matrices."""
+    """Return all steps with their ranges of k in the lines, for `count` matrices."""
     found = []
     for step in steps(precision, depth, chunk):
         x = _k_range(a, count, step.in_a, step.depth)
@@ -338,7 +345,7 @@ def _split_product(
 def _patching(
     shape: tuple[int, ...], k: int, count: int, saturates: bool
 ) -> tuple[tuple[int], tuple[Constant, ...]]:
-    """The grid of a launch of patch_specials.cu, and its numbers."""
+    """Return the grid of a launch of patch_specials.cu, and its integer arguments."""
     sizes = map(int64, (*shape, k))
     grid = (-(-math.prod(shape) // PATCHED),)
     return grid, (int32(count), *sizes, int32(saturates))
@@ -360,7 +367,8 @@ def split(
     Parameters
     ----------
     a, b : View
-        float32 (s, lines, k) in any strides; a stack of one for many has one here.
+        float32 (s, lines, k) with any strides. A stack that repeats one matrix, with
+        stride 0, becomes a stack of one.
     """
     plan = _splitting(precision, depth, (a.shape, a.strides), (b.shape, b.strides))
     memory = cupy.cuda.alloc(plan.size)
@@ -375,7 +383,7 @@ def split(
 
 
 class _Split(NamedTuple):
-    """A launch of split_operands.cu, but for where operands are."""
+    """A launch of split_operands.cu, without the addresses of operands."""
 
     kernel: Kernel
     grid: tuple[int]
@@ -407,9 +415,9 @@ def _splitting(precision: Precision, depth: int, a: _Lines, b: _Lines) -> _Split
 def plan_of_parts(
     precision: Precision, shape: tuple[int, int, int], k: int
 ) -> tuple[wgmma.Parts, int, int] | None:
-    """Plan how wgmma sums products of parts; None if cuBLAS does.
+    """Plan how wgmma sums products of parts; return None if cuBLAS does.
 
-    The plan has the number of pieces, and k in whole slices.
+    The plan has the parts, the number of pieces, and k rounded up to whole slices.
     """
     kind = precision.format
     size = STORED[kind][0].itemsize
@@ -427,7 +435,10 @@ def plan_of_parts(
 def _by_wgmma(
     lines: tuple[View, View], out: View, format: str, parts: wgmma.Parts, count: int
 ) -> View | None:
-    """All products of parts in one launch. Sums of pieces of k, if there are some."""
+    """Compute all products of parts in one launch.
+
+    Return the sums of pieces of k, or None if there is one piece.
+    """
     to = out
     if count > 1:
         s, m, n = out.shape
@@ -446,7 +457,7 @@ def _by_cublas(
     depth: int,
     chunks: Chunks,
 ) -> None:
-    """A product of cuBLAS for each split order, and the greatest parts' by `native`."""
+    """Compute the products of the largest parts by `native`, all others by cuBLAS."""
     kind = precision.format
     in_a, in_b = (made.data for made in lines)
     layouts = [(made.shape, made.strides) for made in lines]
@@ -464,35 +475,35 @@ def _by_cublas(
 
 # -- products of rounded operands ------------------------------------------------------
 
-#: How a format's numbers are stored for the tensor core, which gets those of fp8 as
-#: float16: all are exact there, and every GPU multiplies it.
+#: The format in which tensor cores multiply rounded operands. FP8 values are multiplied
+#: as float16, which represents all of them and which every GPU supports.
 _STORED = {"tf32": "tf32", "bfloat16": "bfloat16"}
 _ITEMS = {"tf32": np.float32, "bfloat16": np.uint16, "float16": np.uint16}
 
 
 def narrow_options(format: str) -> tuple[str, ...]:
-    """Of src/cuda/matmul/round_operands.cu."""
+    """Return the compilation options of src/cuda/matmul/round_operands.cu."""
     stored = _STORED.get(format, "float16")
     bits = 8 * np.dtype(_ITEMS[stored]).itemsize
     return f"-DFORMAT=tf_{format}", f"-DSTORED=tf_{stored}", f"-DSTORED_BITS={bits}"
 
 
 class _Narrow(NamedTuple):
-    """Launches of round_operands.cu for an operand, but for where it is."""
+    """Launches of round_operands.cu for an operand, without its address."""
 
-    kernels: tuple[Kernel, ...]  #: its maxima, their scales, its rounding
+    kernels: tuple[Kernel, ...]  #: kernels for the maxima, the scales and the rounding
     grid: tuple[int]
     depth: Constant
-    made: tuple[np.dtype[Any], _Lines]  #: lines of rounded numbers
-    stack: _Lines  #: the same, as so many matrices as the product has
-    scales: int  #: how many, if there are some
+    made: tuple[np.dtype[Any], _Lines]  #: dtype and layout of lines of rounded values
+    stack: _Lines  #: layout of these lines as a stack with all matrices of the product
+    scales: int  #: number of scales, if there are scales
 
 
 @lru_cache(maxsize=KEPT)
 def _narrowing(
     format: str, depth: int, own: bool, count: int, lines: _Lines
 ) -> _Narrow:
-    """`own`: whether lines have scales of their own."""
+    """Plan the rounding of an operand; `own` means one scale per line."""
     options = narrow_options(format)
     item = np.dtype(_ITEMS[_STORED.get(format, "float16")])
     shape, strides = lines
@@ -522,7 +533,10 @@ def _narrow_product(
     rounding: int,
     own: bool | None,
 ) -> None:
-    """`own`: whether lines have scales of their own; None: there are no scales."""
+    """Multiply rounded operands.
+
+    `own` is True for one scale per line, False for one per matrix, None without scales.
+    """
     depth = _aligned(a.shape[-1], ALIGNED)
     flag = int32(bool(own))
     lines = [a, b.swapaxes(1, 2)]
@@ -555,13 +569,13 @@ def _narrow_product(
         each = [int32(_distinct(x.shape, x.strides) > 1) for x in lines]
         options = narrow_options(precision.format)
         kernel = Kernel("cuda/matmul/round_operands.cu", "rescale", options)
-        # Blocks of 32 columns and 8 rows go on to others where the grid does not reach.
+        # Blocks of 32 columns and 8 rows loop if the grid cannot cover the result.
         s, m, n = out.shape
         grid = -(-n // BLOCK[0]), min(-(-m // BLOCK[1]), 65535), min(s, 65535)
         machine.launch(kernel, grid, BLOCK, out, *found, *counts, *each, flag)
 
 
-# -- what both need --------------------------------------------------------------------
+# -- common functions ------------------------------------------------------------------
 
 
 def _aligned(k: int, to: int) -> int:
@@ -569,12 +583,12 @@ def _aligned(k: int, to: int) -> int:
 
 
 def _distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """How many matrices of a stack are not the same."""
+    """Return the number of different matrices of a stack: 1 if it repeats one."""
     return shape[0] if strides[0] else 1
 
 
 def _grid(padded: int, *operands: _Lines) -> tuple[int]:
-    """A block for each tile of lines that are filled up with zeros: operands.h."""
+    """Return the grid with a block for each tile of padded lines: see operands.h."""
     lines, depth = TILE
     each = (_distinct(*x) * -(-x[0][1] // lines) for x in operands)
     tiles = sum(each) * -(-padded // depth)
@@ -587,17 +601,17 @@ def _grid(padded: int, *operands: _Lines) -> tuple[int]:
 
 
 def _strided(x: View) -> Words:
-    """struct strided_operand of operands.h."""
+    """Return `struct strided_operand` of operands.h."""
     return Words(x.data.ptr, *_extents(x.shape, x.strides))
 
 
 def _matrices(x: View) -> Words:
-    """struct matrices of patch_specials.cu."""
+    """Return `struct matrices` of patch_specials.cu."""
     return Words(x.data.ptr, *_extents(x.shape, x.strides)[:3])
 
 
 @lru_cache(maxsize=KEPT)
 def _extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides as kernels here count them, and how many matrices, lines and k."""
+    """Return strides in elements, and the numbers of matrices, lines and k."""
     steps = (step // ITEM for step in strides)
     return *steps, _distinct(shape, strides), *shape[1:]

@@ -1,4 +1,4 @@
-"""Stacks of matrices: their shapes, their memory, and what kernels take of them."""
+"""Views and copies of stacks of matrices, as kernels need them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from .._runtime.storage import is_ours, plain
 
 
 def like(x: Any, dtype: np.dtype[Any]) -> Any:
-    """What `plain` made, as an array of its dtype again."""
+    """Undo `plain`: return storage as an array of a dtype, other arrays unchanged."""
     return wrap(x, dtype) if is_ours(dtype) else x
 
 
 def reshape(x: Any, shape: Shape) -> Any:
-    """A view if the array is contiguous, else a copy."""
+    """Return a reshaped view if the array is C-contiguous, otherwise a copy."""
     if x.flags.c_contiguous:
         return x.reshape(shape)
     return like(backend.current().call("reshape", plain(x), shape), x.dtype)
 
 
 def stack_of_one(x: Any) -> Any:
-    """A matrix as a stack, a view."""
+    """Return a view of a matrix as a stack of one matrix."""
     return cupy.ndarray((1, *x.shape), x.dtype, x.data, (0, *x.strides))
 
 
 def of_stack(x: Any, count: int, part: slice) -> Any:
-    """Some of `count` matrices; of one that stands for all of them, this one."""
+    """Return some of `count` matrices, or `x` itself if it is one matrix for all."""
     return x[part] if x.ndim == 3 and len(x) == count else x
 
 
 def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
-    """Views with three axes that are all of arrays of matrices together.
+    """Yield views with three axes that together are all matrices of the arrays.
 
-    Axes before the last two, of equal lengths in all arrays, become one where their
-    strides allow it; the longest is the stack's, and each place in the others yields
-    views of its own.
+    The axes before the last two have the same lengths in all arrays. They are joined if
+    their strides allow it. The longest joined axis becomes the axis of the stack. Each
+    position along the other axes yields one view per array.
     """
     ahead = tuple(x.strides[:-2] for x in arrays)
     length, steps, others = joined(arrays[0].shape[:-2], ahead)
@@ -58,7 +58,7 @@ def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
         )
 
 
-#: An axis: its length, and its stride in each array.
+#: An axis: its length, and its stride in each array in bytes.
 Axis = tuple[int, Shape]
 
 
@@ -81,8 +81,8 @@ def joined(
 
 
 def places(axes: tuple[Axis, ...], arrays: int) -> Iterator[Shape]:
-    """Where each place begins in each of so many arrays, in bytes."""
-    if not axes:  # as nearly always
+    """Yield the offsets in bytes of each position along the axes, one per array."""
+    if not axes:  # the usual case
         yield (0,) * arrays
         return
     for place in np.ndindex(*(n for n, _ in axes)):

@@ -1,7 +1,7 @@
-"""Products by this GPU's own tensor cores: cuBLAS, or one of this package's kernels.
+"""Multiply on this GPU's tensor cores, by cuBLAS or by kernels of this package.
 
-In which order cuBLAS adds is not known; of the kernels it is: see `native` and `wgmma`.
-None reports overflow or invalid.
+The order in which cuBLAS adds is not known. The order of the kernels is documented in
+`native` and `wgmma`. Overflow and invalid operations are not reported.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from .mode import OWN
 
 
 def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
-    """Multiply stacks of matrices on this GPU's tensor cores, a @ b into out.
+    """Multiply stacks of matrices on this GPU's tensor cores, and write them to `out`.
 
     Parameters
     ----------
     a, b : ndarray
-        (s, m, k) and (s, k, n), of any strides. Their dtypes choose the format;
-        float32 stands for tf32, of which the unit ignores the low 13 bits.
+        Arrays of shapes (s, m, k) and (s, k, n), with any strides. Their dtypes
+        determine the format. float32 is multiplied as tf32: tensor cores ignore its low
+        13 bits.
     out : cupy.ndarray
-        (s, m, n), float32, C order; overwritten.
+        float32 array of shape (s, m, n) in C order to write to.
     instruction : {None, "mma.sync", "wgmma"}
-        None: cuBLAS, and cublasLt for fp8. Others: this package's kernels.
+        Instruction of this package's kernels. None means cuBLAS, or cublasLt for FP8.
 
     Raises
     ------
     ValueError
-        For formats and instructions that this GPU's tensor cores lack.
+        If this GPU's tensor cores do not support the formats or the instruction.
     """
     check_instruction(instruction)
     formats = _format(a), _format(b)
@@ -54,7 +55,7 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
 
 
 def check_instruction(instruction: str | None) -> None:
-    """Raise a ValueError for one that this GPU does not have here."""
+    """Raise a ValueError for an instruction that this GPU does not support."""
     if instruction not in (None, *OWN):
         raise ValueError(
             "instruction must be None (cuBLAS), 'mma.sync' or 'wgmma' for the tensor"

@@ -1,4 +1,4 @@
-"""What kernels of products are told: src/cuda/matmul/tile_loader.h has the same."""
+"""Arguments and options of kernels for products: src/cuda/matmul/tile_loader.h."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TASK = np.dtype(
     ]
 )
 
-#: int32, with room for a tile beyond it.
+#: Largest size along an axis: int32, less the size of a tile.
 LARGEST = (1 << 31) - (1 << 10)
-#: The most blocks of threads along y and z.
+#: Largest number of blocks of threads along y and z.
 MOST = 65535
 
 
@@ -36,13 +36,16 @@ class Matrices(NamedTuple):
 
     @property
     def flipped(self) -> Matrices:
-        """Rows as columns."""
+        """Return the layout of the transposed matrices."""
         (s, m, n), (stack, down, across) = self
         return Matrices((s, n, m), (stack, across, down))
 
 
 def matrices(x: Any, count: int) -> Matrices:
-    """Of an array of two axes, or of three, as a stack of so many."""
+    """Return the layout of an array of two or three axes as a stack of matrices.
+
+    `count` is the number of matrices. A single matrix is repeated.
+    """
     shape, strides = x.shape, x.strides
     if len(shape) == 2:
         return Matrices((count, *shape), (0, *strides))
@@ -52,7 +55,7 @@ def matrices(x: Any, count: int) -> Matrices:
 
 
 def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:
-    """A task for (s, m, k) times (s, k, n) into (s, m, n)."""
+    """Return a kernel's argument for the product of (s, m, k) and (s, k, n)."""
     x = np.zeros((), TASK)
     (count, m, k), n = a.shape, b.shape[2]
     if max(m, k, n) > LARGEST:
@@ -71,11 +74,11 @@ def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:
 
 
 def option(macro: str, dtype: np.dtype[Any]) -> str:
-    """The option of a compilation that says an operand's format."""
+    """Return the compilation option that sets a macro to an operand's format."""
     row = "single" if dtype.name == "float32" else dtype.name
     return f"-D{macro}=tf_{row}"
 
 
 def pieces(whole: int, piece: int) -> int:
-    """How many it takes."""
+    """Return how many pieces cover a whole."""
     return -(-whole // piece)

@@ -1,16 +1,16 @@
-"""Products by wgmma, the instruction of Hopper's tensor cores for 128 threads.
+"""Multiply matrices by wgmma, the instruction of Hopper's tensor cores for 128 threads.
 
-The kernel (src/cuda/matmul/wgmma.cu) is what that of `native` is for mma.sync: each
-element of the result is one chain of instructions from +0, k ascending. Its bits are
-those of `tf32dtype.tensor_core.matmul` with device="H100" and instruction="wgmma", of
-which the models of all formats but FP8 are those of mma.sync too.
+Like the kernel of `native` for mma.sync, the kernel (src/cuda/matmul/wgmma.cu) computes
+each element of the result by one chain of instructions from +0, k ascending.
+`tf32dtype.tensor_core.matmul` with device="H100" and instruction="wgmma" gives the same
+bits. For all formats except FP8, they are also the bits of mma.sync.
 
-The kernel also sums all products of parts of a split product, in one launch: see
-`Parts`.
+If operands are split into components (parts), the kernel sums all products of parts in
+one launch: see `Parts`.
 
-Split products take it where it `suits`, and products of blocks of 32 where there are
-tiles for half of the device. The environment variable ``TF32DTYPE_CUDA_WGMMA=0`` leaves
-these to cuBLAS and mma.sync.
+The kernel is used for split operands if it `suits` the product. It is also used for
+arrays of blocks of 32, if there are tiles for at least half of the processors. With the
+environment variable ``TF32DTYPE_CUDA_WGMMA=0``, cuBLAS and mma.sync are used instead.
 """
 
 from __future__ import annotations
@@ -35,58 +35,61 @@ from . import native
 from .native import Lines
 from .tile_options import LARGEST, pieces
 
-#: The architecture whose instruction it is.
+#: The architecture that has the instruction.
 ARCHITECTURE = "sm_90a"
-#: Whether split products, and those of blocks, are by it where it is there.
+#: Whether to use the instruction for split operands and arrays of blocks if available.
 ENABLED = os.environ.get("TF32DTYPE_CUDA_WGMMA") != "0"
 
-#: Bytes of k that are copied at a time, all of a permuted line.
+#: Bytes of k that are copied at a time: a whole permuted line.
 SLICE = 128
-#: Bytes of k of an instruction.
+#: Bytes of k per instruction.
 STEP = 32
-#: A multiple of it is where a slice begins; the kernel finds the first one.
+#: Alignment of slices in shared memory, in bytes; the kernel finds the first multiple.
 ALIGNED = 1024
-#: Threads besides those that multiply.
+#: Threads that copy, in addition to those that multiply.
 COPYING = 128
-#: Strides of maps are less.
+#: Strides of tensor maps are below this limit, in bytes.
 FARTHEST = 1 << 40
 #: Lines of a box across k.
 ACROSS = 64
-#: Bytes of shared memory that a block has.
+#: Bytes of shared memory per block.
 ROOM = 227 << 10
-#: Of the largest device.
+#: Multiprocessors of the largest device.
 PROCESSORS = 132
-#: Slices of all products of parts, and tiles, from which on cuBLAS is faster: blocks
-#: are at the same slices no longer, and find less of them in L2. Of bf16x9 both are as
-#: fast at 8192^3; at 16384^3 cuBLAS' way took 20 % less time, that on an H100.
+#: Slices of all products of parts, and tiles, from which on cuBLAS is faster. Blocks no
+#: longer work on the same slices at a time, and find fewer of them in L2. On an H100,
+#: both are equally fast for bf16x9 at 8192^3. At 16384^3, cuBLAS took 20 % less time.
 LONG_SLICES, MANY_TILES = 2048, 4096
-#: The part of many tiles that a stack of small results fills at least. An estimate.
+#: Smallest filled fraction of tiles for which a stack of small results uses the kernel
+#: if there are many tiles (an estimate).
 LEAST_FILLED = 1 / 8
-#: In steps of a slice of a wide tile, 0.7 us: what a tile takes before and after,
-#: float32 results that are moved in one, and what an addition waits for. Estimates.
+#: Estimated times, in steps of a slice of a wide tile (0.7 us each): the begin and end
+#: of a tile, and the latency of an addition. `_MOVED` is the number of float32 results
+#: that are moved in one step.
 _BEGIN, _MOVED, _ADDED = 6.0, 1 << 19, 0.15
 
 
 class Tile(NamedTuple):
-    """Of the result, a block's: a warpgroup has 64 rows, a warp 16."""
+    """The part of the result that a block computes: 64 rows per warpgroup."""
 
     rows: int
     columns: int
-    weight: float = 1.0  #: of time for an element, an estimate: more is copied for it
+    #: estimated time per element; small tiles copy more per element
+    weight: float = 1.0
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads per block."""
         return self.rows * 2 + COPYING
 
     @property
     def stages(self) -> int:
-        """Slices in shared memory."""
+        """Return the number of slices in shared memory."""
         return (ROOM - ALIGNED) // self._stage
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory."""
+        """Return the bytes of shared memory."""
         return ALIGNED + self.stages * self._stage
 
     @property
@@ -95,7 +98,7 @@ class Tile(NamedTuple):
 
 
 WIDE, SQUARE = Tile(128, 256), Tile(128, 128, 1.25)
-#: What chains may have; parts have the wide one, of which most is reused.
+#: Tiles for chains. Parts use the wide tile, which reuses most.
 CHAINS = WIDE, SQUARE
 
 
@@ -108,57 +111,57 @@ class Parts(NamedTuple):
         for order from the last to 1:
             t = t + the chain of all products of parts i + j = order  # i, k ascending
             t = t * between
-        for each stretch of order 0:  # the greatest parts
+        for each stretch of order 0:  # the largest parts
             for each instruction of the stretch:
                 t = t + the instruction's result  # float32, to nearest
             out = out + t, or t if it is the first; then t = +0
 
-    where a chain goes on from t, by the instruction.
+    Each instruction of a chain adds to t. A stretch is a segment of k.
     """
 
-    parts: int = 1
-    #: split orders; 0: there are no parts, but one chain
+    parts: int = 1  #: number of parts of an operand
+    #: number of split orders; 0 means one chain, without parts
     orders: int = 0
-    #: what an order counts of the one before, a power of two
+    #: weight of an order relative to the order before it, a power of two
     between: float = 1.0
-    #: slices of a stretch
+    #: slices per stretch
     stretch: int = 1 << 30
 
     @property
     def products(self) -> int:
-        """How many products of parts there are."""
+        """Return the number of products of parts."""
         ends = ((i, 2 * (self.parts - 1) - i) for i in range(self.orders))
         return sum(1 + min(pair) for pair in ends)
 
 
-#: What is no parts.
+#: Operands that are not split.
 WHOLE = Parts()
 
-#: of the tile that other kernels have
+#: Size of the tile that other kernels use.
 ROWS, COLUMNS = SQUARE[:2]
 
 
 def is_here() -> bool:
-    """Whether the current device has the instruction."""
+    """Return whether the current device has the instruction."""
     return current().architecture() == ARCHITECTURE
 
 
 def leads(shape: tuple[int, ...]) -> bool:
-    """Say whether this instruction computes a block product (s, m, n).
+    """Return whether this instruction replaces mma.sync for a product of blocks.
 
-    The bits are those of mma.sync, too. It has only large tiles, and few of them leave
-    the device idle.
+    `shape` is (s, m, n). The bits are the same. This instruction only has large tiles,
+    and a few tiles would leave most of the device idle.
     """
     return ENABLED and is_here() and 2 * tiles(shape) >= current().processors()
 
 
 def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
-    """How many a product (s, m, n) has.
+    """Return the number of tiles of a product (s, m, n).
 
     Raises
     ------
     ValueError
-        For more than a launch has.
+        If the product is too large for one launch.
     """
     s, m, n = shape
     count = s * pieces(m, tile.rows) * pieces(n, tile.columns)
@@ -171,7 +174,7 @@ def tiles(shape: tuple[int, ...], tile: Tile = SQUARE) -> int:
 
 
 def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
-    """Choose the tile for chains that should take the least time.
+    """Choose the tile for chains with the shortest estimated time.
 
     All tiles give the same bits.
     """
@@ -184,21 +187,21 @@ def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
 
 
 def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
-    """The kernel, on storage, as `native.multiply`: one chain of all k.
+    """Start the kernel on storage, for one chain of all k; see `native.multiply`.
 
     Raises
     ------
     TensorMapError
-        If the driver makes no maps of the operands.
+        If the driver cannot make tensor maps of the operands.
     ValueError
-        For too large a product.
+        If the product is too large for one launch.
     """
     s, m, k = a.shape
     n = b.shape[-1]
     machine = current()
     if out.size == 0:
         return
-    if k == 0:  # of which there are no maps
+    if k == 0:  # tensor maps cannot be empty
         native.multiply(a, b, out, formats)
         return
     x, y = operand(a), operand(b.swapaxes(-1, -2))
@@ -214,27 +217,29 @@ def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
 def multiply_parts(
     a: Any, b: Any, out: Any, format: str, parts: Parts, count: int
 ) -> None:
-    """The same of operands in parts.
+    """Start the kernel on operands in parts, and sum all their products.
 
     Parameters
     ----------
     a, b : cupy.ndarray or View
         Storage (s, m, parts * depth) and (s, n, parts * depth) in C order, or of one
-        matrix for all: parts of `depth` k each, whole slices; of a line of `a` the
-        greatest is the first, of `b` the last.
+        matrix for all. Each part has `depth` k, which are whole slices. The largest
+        part is first in a line of `a`, and last in a line of `b`.
     out : cupy.ndarray or View
-        float32 (count * s, m, n) in C order, for so many pieces of k.
+        float32 array (count * s, m, n) in C order, for `count` pieces of k.
     format : str
-        Of the parts: "bfloat16" or "tf32".
+        Format of the parts: "bfloat16" or "tf32".
+    parts : Parts
+        Number of parts, and order of the sums.
     count : int
-        No more than there are slices.
+        Number of pieces of k, at most the number of slices.
 
     Raises
     ------
     TensorMapError
-        If the driver makes no maps of the operands.
+        If the driver cannot make tensor maps of the operands.
     ValueError
-        For too large a product.
+        If the product is too large for one launch.
     """
     machine = current()
     launch = _planned_parts(
@@ -244,12 +249,12 @@ def multiply_parts(
     _start(machine, launch, a, b, out)
 
 
-#: Of `tensor_maps.tensor_map`: extents, strides and a box.
+#: Arguments of `tensor_maps.tensor_map`: extents, strides and a box.
 _Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 class _Launch(NamedTuple):
-    """All but where things are."""
+    """A launch of the kernel, without the addresses of operands."""
 
     kernel: Kernel
     grid: tuple[int]
@@ -304,7 +309,7 @@ def _planned_parts(
     parts: Parts,
     processors: int,
 ) -> _Launch:
-    """Of lines of these shapes, in C order."""
+    """Plan a product of parts from the shapes of their lines, in C order."""
     k = a[-1]
     slices = k * size // SLICE // parts.parts
     x, y = (
@@ -327,10 +332,10 @@ def _start(machine: Backend, launch: _Launch, a: Any, b: Any, out: Any) -> None:
 
 @lru_cache(maxsize=KEPT)
 def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int:
-    """Choose into how many pieces of k a product of parts is divided.
+    """Choose the number of pieces into which k of a product of parts is divided.
 
-    The choice should take the least time, in steps of a slice of a tile, on
-    `PROCESSORS`: the bits are the same on all devices.
+    The number has the shortest estimated time on a device with `PROCESSORS`. It is the
+    same on all devices, so that the bits are, too.
     """
     tiled = tiles(shape, WIDE)
 
@@ -344,9 +349,9 @@ def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int
 
 
 def suits(shape: tuple[int, int, int], slices: int, parts: Parts, size: int) -> bool:
-    """Say whether the kernel can multiply parts, and no other way is faster.
+    """Return whether the kernel can multiply parts, and cuBLAS is not faster.
 
-    Parts have so many slices, with elements of `size` bytes.
+    Each part has `slices` slices of k, with elements of `size` bytes.
     """
     tiled = tiles(shape, WIDE)
     filled = math.prod(shape) / (tiled * WIDE.rows * WIDE.columns)
@@ -364,7 +369,7 @@ def options(
     tile: Tile = SQUARE,
     along_k: tuple[bool, bool] = (True, True),
 ) -> dict[str, object]:
-    """What kernels with this instruction are compiled with."""
+    """Return the macros with which kernels with this instruction are compiled."""
     a, b = (native.FORMATS[name][0] for name in formats)
     transposed = "".join(f", {int(not x)}" for x in along_k) if size == 2 else ""
     return {
@@ -393,9 +398,9 @@ def kernel(
     parts: int = 1,
     orders: int = 0,
 ) -> Kernel:
-    """Return the kernel for elements of `size` bytes, contiguous as said.
+    """Return the kernel for elements of `size` bytes, of given layouts.
 
-    It computes one chain, or so many split orders.
+    It computes one chain if `orders` is 0, otherwise so many split orders.
     """
     along_k = a_along_k, b_along_k
     macros = options(formats, size, tile.stages, tile, along_k)
@@ -410,7 +415,7 @@ def kernel(
 def operand(x: Any) -> native.Operand:
     """Return storage (s, lines, k), copied if its memory cannot be mapped.
 
-    The instruction has 2-byte elements across k, too.
+    The instruction also reads 2-byte elements that are contiguous across k.
     """
     mixed = x.dtype.itemsize == 2
     found = native.operand(x, mixed)
@@ -420,15 +425,19 @@ def operand(x: Any) -> native.Operand:
 
 
 def has_map(pitch: int, stack: int) -> bool:
-    """Whether there are maps with strides of lines and stacks, 0 if there is one."""
+    """Return whether a tensor map can have these strides of lines and stacks.
+
+    A stride is 0 if there is only one line or matrix.
+    """
     forward = all(0 <= i < FARTHEST and i % 16 == 0 for i in (pitch, stack))
     return forward and (not pitch or stack % pitch == 0)
 
 
 def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
-    """Return a map of (k, rows, stacks) by boxes of a slice of so many lines.
+    """Return a tensor map of (k, rows, stacks) with boxes of a slice of `lines` lines.
 
-    Across k it is of (rows, k, stacks), by boxes of 64 lines of a slice.
+    If storage is contiguous across k, the map is of (rows, k, stacks) and its boxes are
+    64 lines of a slice.
     """
     size = x.storage.dtype.itemsize
     told = _map(x.lines, size, rows, k, lines)
@@ -439,7 +448,7 @@ def _map(x: Lines, size: int, rows: int, k: int, lines: int) -> _Map:
     inner, outer, box = k, rows, (SLICE // size, lines, 1)
     if not x.along_k:
         inner, outer, box = rows, k, (ACROSS, SLICE // size, 1)
-    # That of one line says nothing.
+    # The stride of a single line has no meaning.
     pitch = x.pitch or x.stack or pieces(inner * size, 16) * 16
     extents = inner, outer, x.matrices if x.stack else 1
     return extents, (pitch, x.stack or outer * pitch), box

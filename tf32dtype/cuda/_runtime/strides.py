@@ -146,7 +146,7 @@ def _plan(
     processors: int,
     launch: Launch,
 ) -> _Plan | None:
-    """Return a plan for layouts, the outputs' first; None if they need too many axes."""
+    """Return a plan for layouts, those of the outputs first; None for too many axes."""
     shape = layouts[0][0]
     size = math.prod(shape)
     strides = [spread(x, shape) for x in layouts]

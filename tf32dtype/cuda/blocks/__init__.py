@@ -1,4 +1,4 @@
-"""Arrays of blocks in a GPU's memory: `tf32dtype.blocks` on CuPy.
+"""Block arrays in a GPU's memory: `tf32dtype.blocks` on CuPy.
 
 >>> import numpy as np, tf32dtype.cuda as tfc
 >>> a = tfc.blocks.quantize(tfc.asarray(np.ones((2, 64), np.float32)), "tcfp16")

@@ -1,4 +1,4 @@
-"""The array of blocks on a GPU."""
+"""The array class for values in blocks with common scales, on a GPU."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .products import matmul
 class BlockArray(Blocks[Any, Any]):
     """An array in a GPU's memory whose values share scales in blocks along one axis.
 
-    `tf32dtype.cuda.blocks.quantize` makes them, and `asarray` of such an array on the
-    CPU, `tf32dtype.blocks.BlockArray`, whose attributes they have and whose bytes are
-    the same. `codes`, `scales` and `residuals` are CuPy arrays, views of one buffer,
-    which arrays share: nothing shall write to it.
+    Create one by `tf32dtype.cuda.blocks.quantize`, or by `asarray` of a CPU array,
+    `tf32dtype.blocks.BlockArray`. It has the same attributes and the same bytes as the
+    CPU array. `codes`, `scales` and `residuals` are CuPy arrays. They are views of one
+    buffer that several arrays may share, so do not write to them.
 
-    Slices along other axes than the blocks' and transposed arrays copy lines, if their
-    order changes; nothing here waits for the GPU but `get`, `tobytes` and ``==``.
+    Slices along axes without blocks, and transposed arrays, copy lines if the order of
+    the lines changes. Only `get`, `tobytes` and ``==`` wait for the GPU.
 
     See Also
     --------
@@ -38,7 +38,7 @@ class BlockArray(Blocks[Any, Any]):
     """
 
     __slots__ = ()
-    __hash__: ClassVar[None] = None  # as __eq__ is here
+    __hash__: ClassVar[None] = None  # because the class defines __eq__
     _name = "cuda.blocks.BlockArray"
 
     def __init__(self) -> None:
@@ -82,23 +82,23 @@ class BlockArray(Blocks[Any, Any]):
 
     @property
     def elements(self) -> Any:
-        """The elements one an item, of this array's shape.
+        """Return the unpacked elements, in the shape of the array.
 
-        Of the element's dtype; integers are int8 or int16 (those of mxint8 count 2^-6
-        each).
+        They have the dtype of the elements. Integers are int8 or int16; an integer of
+        mxint8 is a multiple of 2^-6.
         """
         return self._unpacked(self.codes, self._layout.element)
 
     @property
     def residual_elements(self) -> Any:
-        """The residuals one an item, of this array's shape; None without."""
+        """Return the unpacked residuals, in the shape of the array, or None."""
         if self._layout.residual is None:
             return None
         return self._unpacked(self.residuals, self._layout.residual)
 
     @property
     def block_scales(self) -> Any:
-        """The scale S of every block, the tensor's included: (others, blocks)."""
+        """Return the scales S of blocks, with the tensor scale: (*others, blocks)."""
         plan = self._layout
         numbers = kernels.scale_numbers(plan, self.scales)
         lines = plan.others[-1] if plan.others else 1
@@ -112,7 +112,7 @@ class BlockArray(Blocks[Any, Any]):
         return array if element.is_integer else wrap(array, element.dtype)
 
     def _in_order(self, lines: Any) -> Any:
-        """Lines as an array of this shape, in C order."""
+        """Return lines as an array of this shape, in C order."""
         moved = from_lines(lines, self.shape, self.axis)
         if moved.flags.c_contiguous:
             return moved
@@ -121,25 +121,27 @@ class BlockArray(Blocks[Any, Any]):
     # -- values ----------------------------------------------------------------
 
     def dequantize(self, dtype: DTypeLike | None = np.float32, out: Any = None) -> Any:
-        """The values, as `tf32dtype.blocks.BlockArray.dequantize` has them.
+        """Return the values, as `tf32dtype.blocks.BlockArray.dequantize` does.
 
         Parameters
         ----------
         dtype : dtype
-            float32 (None too), float64, float16 or a format of this package.
+            float32 (default, also for None), float64, float16 or a format of this
+            package.
         out : cupy.ndarray, optional
             An array of this shape and dtype to write into, with any strides.
 
         Returns
         -------
         cupy.ndarray
-            C-contiguous, of this package's class if the dtype is a format; `out` if
-            given. NaN is the positive one.
+            A C-contiguous array, of this package's class if the dtype is a format;
+            `out` if given. All NaN are positive.
 
         Raises
         ------
         TypeError
-            For another dtype; if `out` is no array of that dtype.
+            If the dtype is not one of these, or if `out` is not a CuPy array of the
+            dtype.
         ValueError
             If `out` has another shape.
         """
@@ -170,17 +172,17 @@ class BlockArray(Blocks[Any, Any]):
     # -- as an object ----------------------------------------------------------
 
     def get(self) -> blocks.BlockArray:
-        """The same array in the memory of the CPU, byte by byte; waits for it."""
+        """Copy the array to the CPU, with the same bytes, and wait for the copy."""
         return blocks.BlockArray._of(self._layout, backend.current().get(self._buffer))
 
     def tobytes(self) -> bytes:
-        """The buffer as bytes, on the CPU."""
+        """Return the buffer as bytes, on the CPU."""
         return self.get().tobytes()
 
     def __eq__(self, other: object) -> bool:
         """Compare formats, shape, axis, scales and all bytes.
 
-        The comparison waits for them.
+        The comparison waits for the GPU.
         """
         if not isinstance(other, BlockArray):
             return NotImplemented
@@ -194,17 +196,17 @@ class BlockArray(Blocks[Any, Any]):
 
 
 def asarray(x: blocks.BlockArray | BlockArray) -> BlockArray:
-    """An array of blocks in the current GPU's memory.
+    """Copy an array of blocks to the current GPU's memory.
 
     Parameters
     ----------
     x : tf32dtype.blocks.BlockArray or BlockArray
-        One of the GPU is returned as it is.
+        Array on the CPU or on a GPU. A GPU array is returned unchanged.
 
     Raises
     ------
     TypeError
-        For anything else.
+        If `x` is not an array of blocks.
     """
     if isinstance(x, BlockArray):
         return x

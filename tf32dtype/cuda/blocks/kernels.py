@@ -1,4 +1,4 @@
-"""Kernels on the parts of arrays of blocks: src/cuda/blocks/decode.cu and others."""
+"""Start kernels on codes, scales and residuals: src/cuda/blocks/decode.cu etc."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel, int32, int64
 from .._runtime.strides import THREADS, blocks
 
-#: float32 numbers of 16 bytes, which is what products copy at a time
+#: float32 scales that products copy at a time: 16 bytes.
 CHUNK = 4
-#: Numbers that a thread of decode.cu has.
+#: Values per thread of decode.cu.
 _EACH = 4
-#: Threads of quantize.cu; and how many numbers each has, there and in bounds.cu.
+#: Threads per block of quantize.cu; values per thread of quantize.cu and bounds.cu.
 _QUANTIZERS, _SHARE = 128, 4
 
 #: struct tf_operand of decode.cu
@@ -54,7 +54,7 @@ def _of_lines(plan: Layout, odd: bool = False) -> Any:
 
 
 def _each(kernel: Kernel, plan: Layout, *arguments: Any) -> None:
-    """Start a kernel of decode.cu on all numbers of lines."""
+    """Start a kernel of decode.cu on all values of the lines."""
     if plan.lines * plan.length == 0:
         return
     needed = pieces(plan.length, _EACH)
@@ -71,14 +71,15 @@ def _each(kernel: Kernel, plan: Layout, *arguments: Any) -> None:
 def decode(
     plan: Layout, parts: tuple[Any, Any, Any], out: Any, *, odd: bool = False
 ) -> None:
-    """The numbers of codes, scales and residuals (or None) as lines.
+    """Decode codes, scales and residuals (or None) to lines of values.
 
     Parameters
     ----------
     out : cupy.ndarray
-        float32 or float64, (lines, length), C-contiguous.
+        Array to write to: float32 or float64, (lines, length), C-contiguous.
     odd : bool
-        float32 is rounded to odd, which a cast to fewer bits takes for the number.
+        Whether to round float32 to odd, so that a later cast to fewer bits rounds as if
+        from the exact value.
     """
     which = "single" if out.dtype == np.float32 else "double"
     options = f"-DHI={_element(plan.element)}", f"-DLO={_element(plan.residual)}"
@@ -87,7 +88,7 @@ def decode(
 
 
 def unpack(plan: Layout, packed: Any, element: Element) -> Any:
-    """Packed codes as lines of items: integers, or the storage of a format."""
+    """Unpack codes to lines of elements: integers, or the storage of a format."""
     bytes_ = element.dtype.itemsize
     out = cupy.empty((plan.lines, plan.length), f"u{bytes_}")
     name = "block_unpack_bytes" if bytes_ == 1 else "block_unpack_words"
@@ -103,9 +104,9 @@ def unpack(plan: Layout, packed: Any, element: Element) -> Any:
 
 
 def as_e4m3(plan: Layout, packed: Any, element: Element) -> Any:
-    """The same numbers as E4M3 codes, a byte each: (*others, blocks, block size).
+    """Convert codes of 4 or 6 bits to E4M3 codes: (*others, blocks, block size).
 
-    For elements of 4 and of 6 bits, whose numbers all are among E4M3's.
+    Each E4M3 code is one byte. E4M3 represents all values of such elements.
     """
     whole = replace(plan, shape=(plan.lines, plan.blocks * plan.block_size), axis=1)
     out = cupy.empty((*plan.others, plan.blocks, plan.block_size), np.uint8)
@@ -116,7 +117,7 @@ def as_e4m3(plan: Layout, packed: Any, element: Element) -> Any:
 
 
 class _Scales(NamedTuple):
-    """What makes numbers of scales, wherever these are."""
+    """A plan to convert scales to float32, without their addresses."""
 
     shape: tuple[int, ...]
     grid: tuple[int, ...]
@@ -131,7 +132,7 @@ def _scales(
     block: int,
     scale_format: ScaleFormat,
 ) -> _Scales:
-    """For lines of so many blocks."""
+    """Plan the conversion of scales for lines of `count` blocks."""
     *batch, lines = others or (1,)
     levels, pitch = row.levels, pieces(lines, CHUNK) * CHUNK
     shape = (*batch, count, levels * pitch)
@@ -148,10 +149,11 @@ SCALES = Kernel("cuda/blocks/scales.cu", "block_scales")
 
 
 def scale_numbers(plan: Layout, scales: Any) -> Any:
-    """Scales as products take them: float32, (..., blocks, levels * pitch).
+    """Return scales as products read them: float32, (..., blocks, levels * pitch).
 
-    The lines, the last of the axes that are not the block axis, lie side by side,
-    filled up with zeros to whole chunks; after those of S those of S R.
+    The last axis has the scales of all lines next to each other, padded with zeros to
+    whole chunks. Lines are along the last axis that is not the block axis. The scales S
+    R of residuals follow the scales S.
     """
     told = _scales(
         plan.row, plan.others, plan.blocks, plan.block_size, plan.scale_format
@@ -165,22 +167,23 @@ def scale_numbers(plan: Layout, scales: Any) -> Any:
     return found
 
 
-#: struct tf_bounds of bounds.cu: what is less than 0 was inverted
+#: struct tf_bounds of bounds.cu. All fields but `greatest` are stored inverted, so that
+#: 0 means none.
 _BOUNDS = np.dtype(
     [("greatest", "u4"), ("least", "u4"), ("special", "u8"), ("nan", "u8")]
 )
 
 
 def bounds(lines: Any, block: int) -> tuple[float, float, bool, bool]:
-    """What must be known of lines of float32 before they are blocks; waits for the GPU.
+    """Return the range of float32 lines before quantization, and wait for the GPU.
 
     Returns
     -------
-    greatest, least : float
-        The greatest finite magnitude, and the least that a block other than zero has;
-        Inf: none has.
+    largest, smallest : float
+        The largest finite magnitude of all lines, and the smallest largest magnitude of
+        a nonzero block; Inf if there is no such block.
     special, nan : bool
-        Whether some number is not finite, and whether one is NaN.
+        Whether any value is not finite, and whether any value is NaN.
     """
     count, length = lines.shape
     found = backend.current().put(np.zeros(_BOUNDS.itemsize, np.uint8))
@@ -203,16 +206,16 @@ def bounds(lines: Any, block: int) -> tuple[float, float, bool, bool]:
 def quantize(
     plan: Layout, lines: Any, draws: Any, settings: bytes, searches: bool, out: Any
 ) -> None:
-    """Lines of float32 as codes, scales and residuals.
+    """Quantize lines of float32 to codes, scales and residuals.
 
     Parameters
     ----------
     settings : bytes
-        Of `_core.block_plan`.
+        Result of `_core.block_plan`.
     searches : bool
-        Whether these say the rule "mse".
+        Whether the settings have the rule "mse", for which scales are searched.
     out : tuple of cupy.ndarray
-        The parts, of which the last may be None.
+        Arrays of codes, scales and residuals to write to; the last may be None.
     """
     if lines.size == 0:
         return
@@ -223,7 +226,7 @@ def quantize(
         f"-DSEARCHES={int(searches)}",
     )
     count = plan.lines * plan.blocks * plan.block_size // _SHARE
-    most = 64 * backend.current().processors()  # what remains is the threads' loop
+    most = 64 * backend.current().processors()  # threads loop over what remains
     backend.current().launch(
         Kernel("cuda/blocks/quantize.cu", "block_quantize", options),
         (min(pieces(count, _QUANTIZERS), most),),

@@ -1,11 +1,11 @@
-"""Products of arrays of blocks on tensor cores: src/cuda/blocks/native_matmul.cu.
+"""Multiply arrays of blocks on tensor cores: src/cuda/blocks/native_matmul.cu.
 
-The sum of a block, for each of its terms, is a chain of the FP8 instruction mma.sync
-from +0, as `tf32dtype.tensor_core.matmul` has it with `native.device_of(...)`; it is
-added with its scale by one float32 fused multiply-add.
+For each term of a block, a chain of FP8 mma.sync instructions from +0 computes the sum
+of the block. `tf32dtype.tensor_core.matmul` with `native.device_of(...)` gives the bits
+of this sum. One float32 fused multiply-add adds the sum times its scale.
 
-Without a GPU the tests compute the instruction by its model, and look at the machine
-code. Tiles are estimates.
+Without a GPU, tests compute the instruction by its model, and inspect the machine code.
+The choice of tiles is an estimate.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .._runtime.backend import KEPT, Constant, Kernel, Shape, int64
 from . import kernels
 from .operands import Lines, Operand, lines_of
 
-#: Elements that the instruction multiplies: PTX's names.
+#: Elements that the instruction multiplies, with their names in PTX.
 FORMATS = {name: native.FORMATS[name][0] for name in ("float8_e4m3fn", "float8_e5m2")}
-#: Elements whose numbers are E4M3's, and what their codes are replaced by those of.
+#: Elements whose values E4M3 represents; their codes are converted to E4M3 codes.
 SMALLER = ("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4")
 E4M3 = "float8_e4m3fn"
-#: The least k of a block: that of an instruction.
+#: Smallest block size: the k of an instruction.
 LEAST = 32
 
 LARGE = Tile(128, 128, 64, 32, 64, 3, 1, 1.0)
 SMALL = Tile(64, 64, 32, 32, 64, 3, 1, 1.7)
-#: for blocks of 64 and 128, whose chains take registers besides those of the sums
+#: Tile for blocks of 64 and 128, whose chains need additional registers.
 LONG = Tile(64, 64, 32, 32, 128, 2, 1, 1.7)
-#: and those with all four terms, for which a thread of LONG has too few
+#: Tile for such blocks with four terms, for which LONG has too few registers.
 LONG_OF_FOUR = Tile(64, 64, 32, 16, 128, 2, 1, 1.7)
 
 #: struct Side of native_matmul.cu
@@ -50,7 +50,7 @@ SIDE = np.dtype(
 
 
 def check(a: Any, b: Any) -> None:
-    """Raise a ValueError for operands that the kernel does not have."""
+    """Raise a ValueError for operands that the kernel does not support."""
     arch = backend.current().architecture()
     if native.number(arch) < 89:
         raise ValueError(
@@ -78,7 +78,7 @@ def check(a: Any, b: Any) -> None:
 
 
 def bytewise(x: Any, operand: Any) -> Any:
-    """An operand whose codes are such as the instruction takes, one a byte."""
+    """Return an operand with one FP8 code per byte, as the instruction reads it."""
     plan, found = x._layout, {}
     for level, part, element in (
         ("hi", "codes", plan.element), ("lo", "residuals", plan.residual),
@@ -92,7 +92,7 @@ def bytewise(x: Any, operand: Any) -> Any:
 def options(
     names: tuple[str, str], block: int, levels: list[tuple[int, int]], tile: Tile
 ) -> tuple[str, ...]:
-    """Of the compilation for elements, a block size, terms and a tile."""
+    """Return the compilation options for elements, a block size, terms and a tile."""
     a, b = (FORMATS.get(name, FORMATS[E4M3]) for name in names)
     macros = {
         "UNIT": f'"m16n8k32.row.col.f32.{a}.{b}.f32"',
@@ -110,7 +110,7 @@ def options(
 
 
 def shared(tile: Tile, block: int, levels: list[tuple[int, int]]) -> int:
-    """Bytes of shared memory: stages of codes, and of the scales of their blocks."""
+    """Return the bytes of shared memory: stages of codes and of their scales."""
     lines = tile.rows * (1 + max(i for i, _ in levels))
     lines += tile.columns * (1 + max(j for _, j in levels))
     return tile.stages * lines * (tile.slice + tile.slice // block * 4)
@@ -119,7 +119,7 @@ def shared(tile: Tile, block: int, levels: list[tuple[int, int]]) -> int:
 def choose_tile(
     count: int, m: int, n: int, block: int, levels: list[tuple[int, int]]
 ) -> Tile:
-    """The tile for a product. All give the same bits."""
+    """Return the tile for a product; all tiles give the same bits."""
     machine = backend.current()
     arch, processors = machine.architecture(), machine.processors()
     return _choose_tile(arch, processors, (count, m, n), block, levels)
@@ -138,7 +138,7 @@ def _choose_tile(
 
 
 class _Plan(NamedTuple):
-    """What computes a product, wherever its operands are."""
+    """A plan of a product, without the addresses of its operands."""
 
     kernel: Kernel
     tile: Tile
@@ -158,7 +158,7 @@ def _plan(
     arch: str,
     processors: int,
 ) -> _Plan:
-    """Of operands as they lie, and the shape of the result."""
+    """Plan a product from the layouts of operands and the shape of the result."""
     count, m, n = shape
     terms = [*levels]
     tile = tile or _choose_tile(arch, processors, shape, a.block, terms)
@@ -168,7 +168,7 @@ def _plan(
             "a and b must be small enough for one launch; got a matrix multiplication"
             f" of shape {shape}"
         )
-    names = str(a.names[0]), str(b.names[0])  # `check` saw them
+    names = str(a.names[0]), str(b.names[0])  # not None: see `check`
     return _Plan(
         Kernel(
             "cuda/blocks/native_matmul.cu",
@@ -199,7 +199,7 @@ def product(
 ) -> None:
     """Write a @ b to c, (s, m, n), float32 in C order.
 
-    a and b are operands of `products`.
+    a and b are `Operand` tuples of three axes.
     """
     machine = backend.current()
     a, b = _readable(a), _readable(b)
@@ -217,7 +217,7 @@ def product(
 
 
 def _readable(x: Operand) -> Operand:
-    """The same, its codes where the kernel can read them."""
+    """Return an operand whose codes are aligned for the kernel."""
     hi, lo = aligned(x.hi, x), x.lo
     return x._replace(hi=hi, lo=None if lo is None else aligned(lo, x))
 
@@ -225,14 +225,14 @@ def _readable(x: Operand) -> Operand:
 def aligned(first: Any, x: Any) -> Any:
     """Return the first codes of blocks, or a copy of all codes that is aligned.
 
-    The codes are (stack, lines, blocks). A copy begins where 16 bytes can be read at a
-    time: residuals begin where scales end.
+    The codes are (stack, lines, blocks). Codes must begin at a multiple of 16 bytes.
+    Residuals may not, because they begin where scales end.
     """
     return first if first.data.ptr % 16 == 0 else copied(first, x)
 
 
 def copied(first: Any, x: Any) -> Any:
-    """The same, copied to where all blocks of a line lie side by side."""
+    """Copy all codes so that the blocks of a line are contiguous; return the first."""
     size = x.layout.block_size
     stack = first.shape[0] if first.strides[0] else 1
     whole = cupy.ndarray(

@@ -1,4 +1,4 @@
-"""Operands of products of arrays of blocks, and how they lie."""
+"""Operands of products of arrays of blocks, and their memory layout."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .._runtime.backend import KEPT, Shape
 class Operand(NamedTuple):
     """Rows of a or columns of b: lines of blocks, or of float32 numbers."""
 
-    #: the first code of each block (..., lines, blocks), or numbers (..., lines, k)
+    #: first code of each block (..., lines, blocks), or float32 values (..., lines, k)
     hi: Any
-    lo: Any
-    #: float32 (..., blocks, levels * pitch); None: numbers
+    lo: Any  #: first residual of each block, or None
+    #: float32 (..., blocks, levels * pitch); None for an array of float32
     scales: Any
     layout: Any
     k: int
@@ -32,26 +32,26 @@ class Operand(NamedTuple):
 
     @property
     def names(self) -> tuple[str | None, str | None]:
-        """Of the elements of both levels."""
+        """Return the names of the element and of the residual; None without them."""
         if self.layout is None:
             return None, None
         return self.layout.row.element, self.layout.row.residual
 
 
 class Lines(NamedTuple):
-    """How an operand of three axes lies, which plans are made of."""
+    """The memory layout of an operand with three axes, from which plans are made."""
 
     names: tuple[str | None, str | None]
-    levels: int  #: 0: of numbers
-    block: int  #: how many numbers, 0: there are none
-    hi: Shape  #: strides
-    lo: Shape | None
-    scales: int  #: the stack's stride in bytes
-    width: int  #: scales of a block, of all lines
+    levels: int  #: 1, or 2 with residuals; 0 for an array of float32
+    block: int  #: block size; 0 for an array of float32
+    hi: Shape  #: strides of `Operand.hi` in bytes
+    lo: Shape | None  #: strides of `Operand.lo` in bytes
+    scales: int  #: stride of the stack of scales in bytes
+    width: int  #: number of scales of all lines for a block
 
 
 def lines_of(x: Operand) -> Lines:
-    """How an operand lies."""
+    """Return the memory layout of an operand."""
     if x.layout is None:
         return Lines(x.names, 0, 0, x.hi.strides, None, 0, 0)
     lo = None if x.lo is None else x.lo.strides
@@ -69,10 +69,10 @@ def places_of(
     block: BlockSize,
     scale_format: ScaleFormat,
 ) -> tuple[tuple[int, Shape, Shape], ...]:
-    """Return where a buffer has the first codes, the scales and the first residuals.
+    """Return the places of first codes, scales and first residuals in a buffer.
 
-    Each has its first byte, shape and strides, of one code in each block. A vector is
-    one line.
+    Each place is an offset in bytes, a shape and strides. Codes and residuals have one
+    byte per block, the first one. A vector is one line.
     """
     found, first = [], 0
     plan = Layout(row, shape, axis, block, scale_format, 1)

@@ -1,4 +1,4 @@
-"""Products of arrays of blocks on a GPU: see src/cuda/blocks/fma_matmul.cu."""
+"""Multiply arrays of blocks on a GPU: see src/cuda/blocks/fma_matmul.cu."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .operands import Lines, Operand, lines_of, places_of
 
 FLOAT32, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 THREADS = 256
-#: k of a tile in shared memory, and what its lines are longer than they are wide
+#: k of a tile in shared memory, and padding of its lines.
 _DEPTH, _PADDING = 16, 4
 
 #: struct tf_side and struct tf_block_task of fma_matmul.cu
@@ -49,7 +49,7 @@ TASK = np.dtype(
 
 
 class Tile(NamedTuple):
-    """A kernel and what of C its blocks of threads compute."""
+    """A kernel, and the size of the tile of C that a block of threads computes."""
 
     kernel: str
     rows: int
@@ -57,7 +57,10 @@ class Tile(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory: two tiles and two blocks' scales of each operand."""
+        """Return the bytes of shared memory.
+
+        For each operand, there are two tiles and the scales of two blocks.
+        """
         lines = self.rows + self.columns
         return 8 * (_DEPTH * (lines + 2 * _PADDING) + 2 * lines)
 
@@ -76,44 +79,46 @@ def matmul(
 ) -> Any:
     """Multiply arrays of blocks, or one by an array of numbers, on a GPU.
 
-    For each block of k in order, and each term of it (hi hi, hi lo, lo hi, lo lo, those
-    that there are), the elements' values are multiplied and added by a chain of float32
-    fused multiply-adds from +0, and the sum is added to the result's by another, times
-    the product of the two scales rounded to float32. The bits are those of
-    `tf32dtype.blocks.matmul` on the CPU.
+    The blocks along k are added in order. A block has one term (hi hi), or several with
+    residuals: hi hi, hi lo, lo hi and lo lo. For each term, a chain of float32 fused
+    multiply-adds from +0 sums the products of the elements' values. Another fused
+    multiply-add adds this sum, times the product of the two scales rounded to float32,
+    to the result. The bits are those of `tf32dtype.blocks.matmul` on the CPU.
 
-    Within ``tf32dtype.cuda.matmul_mode("native")`` the sum of a block is a chain of FP8
-    instructions of this GPU's tensor cores from +0 instead: mma.sync, or on compute
-    capability 9.0 with ``instruction="wgmma"`` that, which is faster and keeps 13 bits
-    of a block's sum. That is for elements of 4, 6 and 8 bits but integers of 8, of both
-    operands, in blocks of 32, 64 or 128.
+    Within ``tf32dtype.cuda.matmul_mode("native")``, a chain of FP8 instructions of this
+    GPU's tensor cores computes the sum of a block. The instruction is mma.sync. With
+    ``instruction="wgmma"`` on compute capability 9.0 it is wgmma, which is faster and
+    keeps 13 bits of a block's sum. Both operands must have blocks of 32, 64 or 128, and
+    elements of 4, 6 or 8 bits, except 8-bit integers.
 
     Parameters
     ----------
     a : BlockArray or cupy.ndarray
-        (..., m, k), blocks along the last axis.
+        Array of shape (..., m, k), with blocks along the last axis.
     b : BlockArray or cupy.ndarray
-        (..., k, n), blocks along the last axis but one. An array of numbers is of this
-        package's formats, float16, float32, or of integers or bools that float32 has.
+        Array of shape (..., k, n), with blocks along the second-to-last axis. One of
+        the operands may be an array without blocks. Its dtype is a format of this
+        package, float16, float32, bool, or an integer dtype that float32 represents.
     terms : {1, 3, 4}, optional
-        Of two levels: only hi hi, all but lo lo, or all, which is the default.
+        Terms to compute if there are residuals: only hi hi, all but lo lo, or all
+        (default: all).
     dtype : dtype
-        The float32 sums are rounded to it, once, ties to even.
+        Dtype of the result, to which the float32 sums are rounded once, ties to even.
     out : cupy.ndarray, optional
-        What to write into.
+        Array to write the result to.
 
     Returns
     -------
     cupy.ndarray
-        (..., m, n); `out` if given.
+        Array of shape (..., m, n); `out` if given.
 
     Raises
     ------
     TypeError
-        For operands of other kinds or dtypes, or no array of blocks among them.
+        If an operand has another type or dtype, or if neither is an array of blocks.
     ValueError
-        For shapes, block axes, block sizes or `terms` that do not fit, and for what the
-        mode in force does not have.
+        If shapes, block axes, block sizes or `terms` do not match, or if the current
+        mode does not support the operands.
     """
     wanted = find_dtype(dtype)
     if not (is_ours(wanted) or wanted.kind == "f"):
@@ -162,7 +167,7 @@ def matmul(
 
 
 def _memory(x: Any) -> Any:
-    """The array that has an operand's bytes."""
+    """Return the array that stores an operand's bytes."""
     return x.buffer if isinstance(x, Blocks) else x
 
 
@@ -208,7 +213,7 @@ def _operand(x: Any, name: str, axis: int) -> Operand:
 def _fit(
     a: Any, b: Any, left: Operand, right: Operand
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The result's shape, and that of its stack."""
+    """Return the shape of the result, and the shape of its stack of matrices."""
     if left.layout is None and right.layout is None:
         raise TypeError(
             "a or b must be an array of blocks; for other arrays, use"
@@ -232,7 +237,7 @@ def _fit(
 
 
 def _levels(left: Operand, right: Operand, terms: int | None) -> list[tuple[int, int]]:
-    """The terms of a block: whether each takes a's residuals, and b's."""
+    """Return the terms of a block, as pairs of levels of a and b; 1 means residuals."""
     found = [
         (i, j)
         for i in range(1 if left.lo is None else 2)
@@ -251,7 +256,7 @@ def _write(
     levels: list[tuple[int, int]],
     write: Callable[[Operand, Operand, Any, list[tuple[int, int]]], None],
 ) -> None:
-    """Products of all matrices of a stack into a C-contiguous array."""
+    """Write the products of all matrices of a stack to a C-contiguous array."""
     batch = sums.shape[:-2]
     given = [left.hi, left.lo, left.scales, right.hi, right.lo, right.scales, sums]
     arrays = [x for x in given if x is not None]
@@ -278,7 +283,7 @@ def _write(
 def _joined(
     batch: Shape, arrays: tuple[tuple[Shape, Shape], ...]
 ) -> tuple[int, Shape, tuple[Axis, ...]]:
-    """`joined`, of arrays whose shapes and strides are spread over a batch."""
+    """Call `joined` for arrays whose shapes are broadcast to the shape of a batch."""
     ahead = []
     for shape, strides in arrays:
         used = (0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
@@ -287,7 +292,7 @@ def _joined(
 
 
 def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) -> None:
-    """By wgmma of float16 where that may be, which has mma.sync's bits."""
+    """Write products with the bits of mma.sync, by wgmma of float16 if possible."""
     if wide.leads(c.shape) and a.layout.block_size == native.LEAST:
         try:
             return wgmma.product(a, b, c, levels, halves=True)
@@ -297,13 +302,13 @@ def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) 
 
 
 def _of(x: Operand, here: slice) -> Operand:
-    """Some matrices of a stack."""
+    """Return some matrices of a stack."""
     parts = [y if y is None else y[here] for y in x[:3]]
     return x._replace(hi=parts[0], lo=parts[1], scales=parts[2])
 
 
 def options(left: Lines, right: Lines) -> tuple[str, ...]:
-    """Of the compilation for operands' elements."""
+    """Return the compilation options for the elements of operands."""
     found = []
     for side, operand in (("A", left), ("B", right)):
         for level, name in zip(("HI", "LO"), operand.names, strict=True):
@@ -326,7 +331,7 @@ def _side(x: Lines) -> Any:
 
 
 class _Plan(NamedTuple):
-    """What computes a product, wherever its operands are."""
+    """A plan of a product, without the addresses of its operands."""
 
     kernel: Kernel
     grid: tuple[int, ...]
@@ -342,7 +347,7 @@ def _plan(
     levels: tuple[tuple[int, int], ...],
     tile: Tile,
 ) -> _Plan:
-    """Of operands as they lie, and the shape and strides of the result."""
+    """Plan a product from layouts of operands, and shape and strides of the result."""
     (count, m, n), strides = c
     task = np.zeros((), TASK)
     task["a"], task["b"], task["c"] = _side(a), _side(b), strides
@@ -364,7 +369,7 @@ def chain(
     levels: list[tuple[int, int]],
     tile: Tile | None = None,
 ) -> None:
-    """Write a @ b to c, (s, m, n), float32, in the contract's order."""
+    """Write a @ b to c, (s, m, n), float32, in the order that `matmul` documents."""
     count, m, n = c.shape
     if tile is None:
         tiles = count * pieces(m, LARGE.rows) * pieces(n, LARGE.columns)

@@ -1,4 +1,4 @@
-"""Numbers on a GPU to blocks."""
+"""Quantize arrays on a GPU to blocks with common scales."""
 
 from __future__ import annotations
 
@@ -37,26 +37,28 @@ def quantize(
     x : cupy.ndarray
         Real numbers of any dtype, NumPy's or this package's, with one axis or more.
     format, axis
-        As there.
+        As for `tf32dtype.blocks.quantize`.
     block_size, scale, scale_format, rounding, overflow, rng
-        As there. Of ``rounding="stochastic"`` the draws are made on the CPU.
+        As for `tf32dtype.blocks.quantize`. With ``rounding="stochastic"``, random
+        numbers are drawn on the CPU.
 
     Returns
     -------
     BlockArray
+        The quantized array.
 
     Raises
     ------
     TypeError, ValueError
-        As there; if `x` is no CuPy array.
+        As for `tf32dtype.blocks.quantize`, and a TypeError if `x` is not a CuPy array.
 
     Notes
     -----
-    Errors come before anything is made, so formats that refuse what is not finite wait
-    for the GPU once, to see that all is finite; so do scale formats other than
-    float8_e8m0fnu, whose tensor scale follows from the greatest number. The mx formats
-    do not wait, nor does ``overflow="saturate"`` with float8_e8m0fnu scales and
-    elements that have NaN.
+    Formats that do not accept Inf and NaN wait for the GPU once, because errors are
+    raised before the array is made. Scale formats other than float8_e8m0fnu also wait,
+    because the largest magnitude determines the tensor scale. The mx formats do not
+    wait, nor does ``overflow="saturate"`` with float8_e8m0fnu scales and elements that
+    have NaN.
     """
     row = find(format)
     refuse_unknown("quantize", options, cpu.Options)
@@ -112,7 +114,8 @@ def _check(x: Any) -> None:
 def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:
     """Return the numbers as a float32 matrix in C order, with rows along the axis.
 
-    Values that float32 does not hold are rounded to odd, or infinite, as on the CPU.
+    Values that float32 cannot represent are rounded to odd, or become infinite, as on
+    the CPU.
     """
     moved = cupy.moveaxis(plain(x), axis, -1)
     shape = (-1 if x.size else moved.size, x.shape[axis])
@@ -135,6 +138,6 @@ def _lines(x: Any, axis: int, overflow: cpu.Overflow) -> Any:
 
 
 def _on_host(x: Any) -> Any:
-    """For the error that names a number of it."""
+    """Copy an array to the host, for an error message that shows one of its values."""
     host = backend.current().get(plain(x))
     return host.view(x.dtype) if is_ours(x.dtype) else host

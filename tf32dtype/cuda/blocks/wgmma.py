@@ -1,12 +1,13 @@
-"""Products of arrays of blocks by Hopper's wgmma: src/cuda/blocks/wgmma_matmul.cu.
+"""Multiply arrays of blocks by Hopper's wgmma: src/cuda/blocks/wgmma_matmul.cu.
 
-What `native` is for mma.sync. By the FP8 instruction the sum of a block, for each of
-its terms, is a chain of it from +0, as `tf32dtype.tensor_core.matmul` has it with
-device="H100" and instruction="wgmma", whose accumulators keep 13 bits.
+With the FP8 instruction, a chain of instructions from +0 computes the sum of a block,
+for each of its terms. `tf32dtype.tensor_core.matmul` with device="H100" and
+instruction="wgmma" gives the bits of this sum. The accumulators keep 13 bits.
 
-By that of float16 it has the bits of mma.sync of FP8, which Hopper's assembler makes of
-float16 instructions: of codes as float16, in the order of k in which it takes them, in
-twice the memory. That is for blocks of 32, one such instruction.
+With the float16 instruction, the bits are those of FP8 mma.sync, which Hopper's
+assembler translates to float16 instructions. Codes are converted to float16, in the
+order of k that mma.sync uses, and need twice the memory. This is supported for blocks
+of 32, which are one mma.sync instruction.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .._runtime.backend import Kernel
 from .._runtime.tensor_maps import MAP
 from . import native
 
-#: Bytes of shared memory for stages, a block's most but what finds their beginning.
+#: Bytes of shared memory for stages: all that a block can have, less the alignment.
 ROOM = wgmma.ROOM - wgmma.ALIGNED
 
 #: struct Side of wgmma_matmul.cu
@@ -48,7 +49,10 @@ def stages(block: int, levels: list[tuple[int, int]], size: int = 1) -> tuple[in
 def kernel(
     names: tuple[str, str], block: int, levels: list[tuple[int, int]], size: int = 1
 ) -> Kernel:
-    """The kernel for elements, as float16 if of 2 bytes, a block size and terms."""
+    """Return the kernel for elements, a block size and terms.
+
+    With `size` 2, elements are multiplied as float16.
+    """
     a, b = map(_multiplied, names)
     macros = {
         **wgmma.options(
@@ -66,7 +70,7 @@ def kernel(
 
 
 def _multiplied(name: str) -> str:
-    """The format whose codes an element's are, or became."""
+    """Return the FP8 format in which an element's codes are multiplied."""
     return name if name in native.FORMATS else native.E4M3
 
 
@@ -78,14 +82,14 @@ def product(
     Parameters
     ----------
     a, b : Operand
-        Of `products`, of bytes.
+        Operands of three axes, with one byte per code.
     halves : bool
-        Whether to multiply float16 numbers, for the bits of mma.sync.
+        Whether to multiply codes as float16, for the bits of mma.sync.
 
     Raises
     ------
     TensorMapError
-        If the driver makes no maps of the operands.
+        If the driver cannot make tensor maps of the operands.
     """
     block, size = a.layout.block_size, 1 + halves
     tiles = wgmma.tiles(c.shape)
@@ -105,15 +109,15 @@ def product(
 
 
 class Side(NamedTuple):
-    """What the kernel is told of an operand."""
+    """The kernel's arguments for an operand."""
 
     maps: Any
-    stacks: bool  #: whether matrices differ
-    kept: list[Any]  #: what maps point to, which no kernel's argument keeps
+    stacks: bool  #: whether the matrices of the stack differ
+    kept: list[Any]  #: arrays that maps point to, to keep them alive for the launch
 
 
 def _side(x: Any, lines: int, levels: int, size: int) -> Side:
-    """Maps of codes, residuals and scales."""
+    """Return tensor maps of codes, residuals and scales."""
     maps = np.zeros((), SIDE)
     kept = [_operand(first, x) for first in (x.hi, x.lo)[:levels]]
     depth = x.k
@@ -138,7 +142,7 @@ def _side(x: Any, lines: int, levels: int, size: int) -> Side:
 
 
 def _operand(first: Any, x: Any) -> Operand:
-    """Where codes are, copied if there is no map of them there."""
+    """Return codes as an operand, copied if a tensor map cannot describe them."""
     for place in (native.aligned, native.copied):
         found = _lines(place(first, x))
         if wgmma.has_map(found.lines.pitch, found.lines.stack):
@@ -147,7 +151,7 @@ def _operand(first: Any, x: Any) -> Operand:
 
 
 def _halves(x: Operand, name: str, k: int) -> Operand:
-    """Numbers of codes as float16, in mma.sync's order of k: halves.cu."""
+    """Convert codes to float16, in mma.sync's order of k, by halves.cu."""
     count, lines, blocks = x.storage.shape
     count = count if x.lines.stack else 1
     out = cupy.empty((count, lines, blocks * native.LEAST), np.uint16)
@@ -168,7 +172,7 @@ def _halves(x: Operand, name: str, k: int) -> Operand:
 
 
 def _lines(storage: Any) -> Operand:
-    """Storage (stack, lines, k) where it is."""
+    """Return storage (stack, lines, k) as an operand."""
     count, lines, _ = storage.shape
     stack, pitch, _ = storage.strides
     pitch, stack = pitch if lines > 1 else 0, stack if count > 1 else 0
