@@ -5,7 +5,7 @@ from tf32dtype._core.matmul.matmul cimport *
 from tf32dtype._core.blocks.blocks cimport *
 
 cdef int check_packed(cnp.ndarray x, npy_intp inside, str what) except -1:
-    """Bytes whose last `inside` axes are those of a line, without gaps."""
+    """Check for bytes whose last `inside` axes, those of a line, have no gaps."""
     cdef npy_intp size = 1, axis
     cdef int ndim = cnp.PyArray_NDIM(x)
     if cnp.PyArray_TYPE(x) != cnp.NPY_UINT8 or ndim < inside + 2:
@@ -44,8 +44,9 @@ cdef int fill_level(tf_block_level *level, cnp.ndarray codes, int element,
 
 cdef int fill_factor(tf_block_operand *x, operand, tuple lines, npy_intp k,
                      npy_intp block) except -1:
-    """A factor of which `lines` is the shape without k: numbers, or what
-    `block_matmul` says of codes."""
+    """Fill in an operand as `block_matmul` describes it.
+
+    `lines` is the shape of the operand without k."""
     cdef cnp.ndarray numbers, scales
     cdef int ndim, element, residual
     cdef npy_intp blocks = (k + block - 1) // block
@@ -84,7 +85,7 @@ cdef int fill_factor(tf_block_operand *x, operand, tuple lines, npy_intp k,
 
 
 cdef object part_of(operand, tuple index):
-    """An operand of one stack of matrices of several."""
+    """Return the operand of one stack of matrices out of several."""
     if isinstance(operand, np.ndarray):
         return operand[index]
     codes, scales, residuals, *rest = operand
@@ -93,21 +94,23 @@ cdef object part_of(operand, tuple index):
 
 
 def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
-    """Write the product of blocks to `out`; the flags that it raises.
+    """Write the product of arrays of blocks to `out`, and return floating-point flags.
 
     Parameters
     ----------
     a, b : tuple or ndarray
-        Lines of k numbers: rows of the first, (..., l, m), and columns of the second
-        factor, (..., l, n). Of numbers, an array of that shape with an axis of k behind
-        it. Of blocks, the packed codes (..., blocks, bytes), the scales' codes
-        (..., blocks) or (..., blocks, 2), the packed codes of residuals or None, the
-        indices of both kinds of elements and of the scales, and the tensor's scale.
+        Lines along k: rows of the first operand, (..., l, m), and columns of the
+        second, (..., l, n). An operand without blocks is an array of this shape with an
+        additional last axis of length k. An operand with blocks is a tuple: packed
+        codes (..., blocks, bytes); codes of scales (..., blocks) or (..., blocks, 2);
+        packed codes of residuals or None; indices of the element, the residual and the
+        scale format; the tensor scale.
     out : ndarray, (..., l, m, n)
+        Array to write to.
     k, block : int
-        Of a line, and of a block.
+        Number of values of a line, and of a block.
     terms : int
-        How many products of levels are added, in the order of src/blocks/block_matmul.h.
+        Number of terms per block, in the order of src/blocks/block_matmul.h.
     """
     cdef tf_block_operand x, y
     cdef tf_matrix z

@@ -14,7 +14,7 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor_scale,
     cdef tf_block_format fields
     fields.element, fields.residual, fields.scale, fields.block = layout
     fields.tensor_scale = tensor_scale
-    # Residuals have one of two elements, which the loops are made for.
+    # The loops support two elements of residuals.
     if not (0 <= fields.element < TF_ELEMENT_COUNT
             and (fields.residual == -1 or fields.element == TF_E4M3
                  and fields.residual in (TF_INT4, TF_E4M3))
@@ -33,7 +33,7 @@ cdef int fill_plan(tf_block_plan *plan, layout, int rule, float tensor_scale,
 
 
 cdef tf_block_lines block_lines_of(cnp.ndarray lines) except *:
-    """A C-contiguous array of float32 lines."""
+    """Check that lines are C-contiguous, and return their count and length."""
     cdef tf_block_lines shape
     if lines.ndim != 2 or not cnp.PyArray_ISCARRAY_RO(lines):
         raise ValueError(
@@ -60,7 +60,7 @@ cdef const uint64_t *draws_of(draws, cnp.ndarray lines) except? NULL:
 
 
 cdef list part_sizes(layout, npy_intp blocks):
-    """Bytes of codes and scales, and of residuals where there are any."""
+    """Return the bytes of codes, of scales, and of residuals if there are any."""
     element, residual, _, block = layout
     sizes = [blocks * block * tf_elements[<int>element].width // 8, blocks]
     if residual >= 0:
@@ -71,7 +71,7 @@ cdef list part_sizes(layout, npy_intp blocks):
 
 cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
                              layout, npy_intp blocks) except *:
-    """The parts of an array of so many blocks."""
+    """Return pointers to codes, scales and residuals, after checking their sizes."""
     cdef tf_block_codes parts
     given = [codes, scales] if residuals is None else [codes, scales, residuals]
     for part, size in zip(given, part_sizes(layout, blocks), strict=True):
@@ -87,7 +87,7 @@ cdef tf_block_codes parts_of(cnp.ndarray codes, cnp.ndarray scales, residuals,
 
 
 def block_plan(layout, int rule, float tensor_scale, int rounding, bint poison):
-    """The bytes of a struct tf_block_plan (src/blocks/block_plan.h)."""
+    """Return the bytes of a `struct tf_block_plan` (src/blocks/block_plan.h)."""
     cdef tf_block_plan plan
     memset(&plan, 0, sizeof(plan))
     fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)
@@ -96,33 +96,35 @@ def block_plan(layout, int rule, float tensor_scale, int rounding, bint poison):
 
 def block_quantize(lines, layout, int rule, float tensor_scale, int rounding,
                    bint poison, draws=None, out=None):
-    """Codes, scales and residuals of lines of numbers.
+    """Quantize lines of values to codes, scales and residuals.
 
     Parameters
     ----------
     lines : ndarray of float32, (count, length)
-        C-contiguous; each line is blocks, a short last one filled up with zeros.
+        C-contiguous lines. Each line is divided into blocks; a short last block is
+        padded with zeros.
     layout : tuple of int
-        Element and residual (-1: none) as in `block_elements`, scale as in
-        `block_scales`, numbers of a block.
+        Indices of element and residual (-1: none) in `block_elements`, index of the
+        scale format in `block_scales`, and block size.
     rule : int
-        amax, floor, even, nf, mse, published.
+        Index of the rule: amax, floor, even, nf, mse, published.
     tensor_scale : float
-        The tensor scale: a float32.
+        The tensor scale, a float32 value.
     rounding : int
-        As in src/formats/codec.h.
+        Rounding, as in src/formats/codec.h.
     poison : bool
-        Whether what is not finite makes its block NaN; else Inf becomes the greatest
-        number, and NaN stays where the element has it.
+        Whether an Inf or NaN makes its whole block NaN. Otherwise Inf becomes the
+        largest value, and NaN stays NaN if the element has it.
     draws : ndarray of uint64, (count, length), optional
-        For stochastic rounding.
+        Random numbers for stochastic rounding.
     out : tuple, optional
-        The three arrays to write, and to return.
+        Three arrays to write the results to, and to return.
 
     Returns
     -------
     codes, scales, residuals : ndarray of uint8
-        Packed, flat; S and R of a block side by side. `residuals` may be None.
+        Flat arrays of packed codes. The scales S and R of a block are next to each
+        other. `residuals` may be None.
     """
     cdef tf_block_plan plan
     fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)
@@ -147,7 +149,7 @@ def block_quantize(lines, layout, int rule, float tensor_scale, int rounding,
 
 def block_round(lines, layout, int rule, float tensor_scale, int rounding,
                 bint poison, draws, out):
-    """What block_dequantize makes of what block_quantize makes, written to `out`."""
+    """Quantize lines, dequantize them again, and write the values to `out`."""
     cdef tf_block_plan plan
     fill_plan(&plan, layout, rule, tensor_scale, rounding, poison)
     cdef cnp.ndarray array = floats_of(lines), target = floats_of(out)
@@ -168,10 +170,11 @@ def block_round(lines, layout, int rule, float tensor_scale, int rounding,
 
 def block_dequantize(codes, scales, residuals, layout, float tensor_scale,
                      npy_intp length, out, bint odd=False):
-    """Write the numbers of lines of blocks to `out`, float32 or float64.
+    """Write the values of lines of blocks to `out`, float32 or float64.
 
-    float32 is rounded once, to nearest, or to odd, which a cast to fewer bits takes for
-    the number itself; float64 is exact wherever it can be.
+    float32 values are rounded once, to nearest. With `odd` they are rounded to odd, so
+    that a later cast to fewer bits rounds as if from the exact value. float64 values
+    are exact if float64 represents them.
     """
     cdef tf_block_plan plan
     fill_plan(&plan, layout, 0, tensor_scale, 0, False)
@@ -196,16 +199,17 @@ def block_dequantize(codes, scales, residuals, layout, float tensor_scale,
 
 
 def block_bounds(lines, int block):
-    """What the tensor scale needs to know of lines of float32.
+    """Return the range of float32 lines, from which the tensor scale is computed.
 
     Returns
     -------
-    greatest : float
-        The greatest finite magnitude; 0 if there is none.
-    least : float
-        The least greatest finite magnitude of a block, but for 0; Inf if there is none.
+    largest : float
+        The largest finite magnitude; 0 if there is none.
+    smallest : float
+        The smallest of the blocks' largest finite magnitudes, except 0; Inf if there is
+        none.
     special : int
-        Where the first number is that is not finite, counted through; -1 if nowhere.
+        Flat index of the first value that is not finite; -1 if there is none.
     """
     cdef cnp.ndarray array = floats_of(lines)
     cdef tf_block_lines shape = block_lines_of(array)

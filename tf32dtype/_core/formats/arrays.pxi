@@ -1,15 +1,15 @@
-# What the Python modules need: codes of arrays and explicit rounding.
+# Functions for the Python modules: codes of arrays and explicit rounding.
 
 from tf32dtype._core.formats.formats cimport *
 
 cdef object item_mask(tf_format f):
-    """The bits of an item that are its code's."""
+    """Return a mask of the bits of a stored element that belong to its code."""
     cdef uint32_t code = tf_magnitude_mask(f) | tf_sign_mask(f)
     return int(code << f.shift)
 
 
 def bits_of(array):
-    """Clean codes of an array of a format, as unsigned integers of its size."""
+    """Return the codes of an array as unsigned integers, with unused bits cleared."""
     cdef int format = tf_format_of_descr(<descr_t *><PyObject *>array.dtype)
     if format < 0:
         raise TypeError(
@@ -21,7 +21,9 @@ def bits_of(array):
 
 
 def from_bits_of(codes, int format, bint check):
-    """A view of unsigned integers as a format; dirty ones raise if `check`."""
+    """Return a view of unsigned integers as a format.
+
+    With `check`, integers with unused bits set raise a ValueError."""
     cdef tf_format f = tf_format_rows[format][0]
     mask = item_mask(f)
     if check:
@@ -38,8 +40,9 @@ def from_bits_of(codes, int format, bint check):
 
 
 def quantize_items(source, target, int rounding, int overflow, draws):
-    """Round a contiguous, native array of numbers into one of a format, float16 or
-    float32; what that raised is returned. Who saturates is not told of overflow."""
+    """Round a contiguous, native array to an array of a format, float16 or float32.
+
+    Return floating-point flags, without overflow if it saturates."""
     cdef int is_complex = 0, to_complex = 0
     cdef int from_kind = kind_of_descr(<descr_t *><PyObject *>source.dtype, &is_complex)
     cdef int to_kind = kind_of_descr(<descr_t *><PyObject *>target.dtype, &to_complex)
@@ -67,5 +70,5 @@ def quantize_items(source, target, int rounding, int overflow, draws):
 
 
 def report(unsigned flags, bytes where=b"cast"):
-    """Tell of exceptions as NumPy does after a cast, or such (numpy.errstate)."""
+    """Report floating-point flags as NumPy does after a cast; see numpy.errstate."""
     tf_warn(flags, where)

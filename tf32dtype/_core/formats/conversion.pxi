@@ -1,4 +1,4 @@
-# Python objects -> codes, each with one rounding; and codes -> text.
+# Python objects to codes, each with one rounding, and codes to strings.
 
 import numbers
 
@@ -7,16 +7,16 @@ from libc.math cimport nextafter
 from tf32dtype._core.formats.formats cimport *
 
 _INFINITE = frozenset(["inf", "infinity", "nan"])
-# Beyond 2**+-LIMIT every format over- or underflows alike.
+# Above 2**LIMIT every format overflows, and below 2**-LIMIT it underflows.
 cdef enum:
     LIMIT = 100000
 
 
 cdef uint32_t code_from_ratio(tf_format f, bint negative, object numerator,
                               object denominator, unsigned *flags) except? 0xFFFFFFFF:
-    """numerator / denominator, both positive integers of any size."""
-    # 66 bits of the quotient, of which the encoder takes 64 and whether the
-    # rest is zero.
+    """Round the ratio of two positive integers of any size to a code."""
+    # The quotient has 66 bits. The encoder takes 64 of them, and whether the rest is
+    # zero.
     shift = 66 - numerator.bit_length() + denominator.bit_length()
     if shift >= 0:
         quotient, rest = divmod(numerator << shift, denominator)
@@ -55,7 +55,7 @@ cdef uint32_t code_from_text(tf_format f, object text, unsigned *flags) except? 
     exact = Decimal(word)
     if exact == 0:
         return tf_code_from_double(f, approximate, flags)
-    # Decimal exponents may be astronomical: do not write such numbers out.
+    # Decimal exponents may be huge: do not write such numbers as integers.
     if exact.adjusted() > 400 or exact.adjusted() < -400:
         scale = LIMIT if exact.adjusted() > 0 else -LIMIT
         return tf_code_from_integer(f, exact < 0, 1, scale, 0, flags)
@@ -63,7 +63,7 @@ cdef uint32_t code_from_text(tf_format f, object text, unsigned *flags) except? 
 
 
 cdef uint32_t code_from_exact(tf_format f, object x, unsigned *flags) except? 0xFFFFFFFF:
-    """A finite number that has as_integer_ratio()."""
+    """Round a finite number that has as_integer_ratio() to a code."""
     numerator, denominator = x.as_integer_ratio()
     if numerator == 0:
         return tf_code_from_double(f, 0.0, flags)
@@ -71,7 +71,7 @@ cdef uint32_t code_from_exact(tf_format f, object x, unsigned *flags) except? 0x
 
 
 cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0xFFFFFFFF:
-    """A number, or text that reads as one, rounded to nearest once."""
+    """Round a number, or a string of a number, to the nearest code."""
     cdef tf_format f = tf_format_rows[format][0]
     cdef int other
     if type(x) is float:
@@ -93,13 +93,14 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         return code_from_ratio(
             f, x < 0, abs(int(x.numerator)), int(x.denominator), flags
         ) if x else tf_code_from_double(f, 0.0, flags)
-    # No need to import what x is not of; another thread may be importing it.
+    # x cannot be a Decimal if the module is not imported. Do not import it here,
+    # because another thread may be importing it.
     if isinstance(x, getattr(sys.modules.get("decimal"), "Decimal", ())):
         if x.is_finite() and x != 0:
             return code_from_text(f, str(x), flags)
         return tf_code_from_double(
             f, float("nan") if x.is_nan() else float(x), flags)
-    if x is None:  # as NumPy has it for its own floats
+    if x is None:  # NaN, as for NumPy's own floats
         return tf_code_from_double(f, float("nan"), flags)
     if isinstance(x, np.complexfloating):
         float(x)  # warns of the imaginary part
@@ -120,11 +121,13 @@ cdef uint32_t code_from_object(int format, object x, unsigned *flags) except? 0x
         ) from None
 
 
-# -- codes -> text ---------------------------------------------------------------------
+# -- codes to strings ------------------------------------------------------------------
 
 cdef bint reads_back(tf_format f, str text, uint32_t code) except -1:
-    """Whether the decimal rounds to a code: seldom more than a float's question, that
-    is where both neighbors of the float nearest to the decimal agree."""
+    """Return whether a decimal string rounds to a code.
+
+    If both neighbors of the nearest float round to the same code, they decide. This is
+    nearly always the case, and faster than exact arithmetic."""
     cdef unsigned flags = 0
     cdef double x = float(text)
     cdef uint32_t below = tf_code_from_double(f, nextafter(x, -float("inf")), &flags)
@@ -133,11 +136,10 @@ cdef bint reads_back(tf_format f, str text, uint32_t code) except -1:
 
 
 cdef double printed_number(int format, uint32_t code) except? -1.0:
-    """The float whose shortest digits are what is printed of a number.
+    """Return the float whose shortest digits are printed for a code.
 
-    Formats of 8 bits and less print their exact value: the shortest decimal that
-    reads back would be 450 for 448. Wider ones print the shortest decimal that reads
-    back as the same code.
+    Formats of 8 bits and less print the exact value, because the shortest decimal for
+    448 would be 450. Wider formats print the shortest decimal that rounds to the code.
     """
     cdef tf_format f = tf_format_rows[format][0]
     cdef double x = tf_double_from_code(f, code)
@@ -149,8 +151,8 @@ cdef double printed_number(int format, uint32_t code) except? -1.0:
         if reads_back(f, nearest, code):
             return float(nearest)
         if is_power:
-            # Below a power of two the next number is nearer than above it, so the
-            # nearest decimal may miss where the one further out does not.
+            # The next number below a power of two is nearer than the next above it. So
+            # the nearest decimal may round to another code, and the one above may not.
             from decimal import Decimal
             mantissa, _, exponent = nearest.partition("e")
             unit = Decimal(1).scaleb(-digits).copy_sign(Decimal(mantissa))
@@ -161,13 +163,13 @@ cdef double printed_number(int format, uint32_t code) except? -1.0:
 
 
 def printed(scalar):
-    """The float whose shortest digits are what is printed of a scalar."""
+    """Return the float whose shortest digits are printed for a scalar."""
     cdef int format = format_of_scalar(scalar)
     return printed_number(format, code_of_scalar(scalar, format))
 
 
 cdef str text_of(int format, uint32_t code):
-    """What str() gives: in scientific notation where NumPy's float32 is."""
+    """Return the string for str(), in scientific notation where NumPy's float32 is."""
     cdef double x = tf_double_from_code(tf_format_rows[format][0], code)
     cdef double magnitude = x if x >= 0 else -x
     number = printed_number(format, code)

@@ -1,4 +1,4 @@
-# DType classes: their slots, constants and registration.
+# DType classes: slots, constants and registration.
 
 from libc.math cimport ilogb
 from libc.stdio cimport EOF, FILE, getc, ungetc
@@ -30,12 +30,14 @@ cdef int set_other_item(int format, PyObject *value, char *item) except -1:
 tf_objects_ready(set_other_item)
 
 
-# -- numbers in text (np.fromstring, np.fromfile with sep) ------------------------
+# -- numbers in strings (np.fromstring, np.fromfile with sep) ----------------------
 
 cdef int dtype_fromstr(char *text, void *item, char **end,
                        descr_t *descr) noexcept with gil:
-    """The number that a text begins with; NumPy sees from `end` whether there was
-    one, and where the next begins. It calls this without the GIL."""
+    """Read the number at the begin of a string.
+
+    `end` tells NumPy whether there was a number, and where the next one begins. NumPy
+    calls this function without the GIL."""
     cdef int format = tf_format_of_descr(descr)
     cdef unsigned flags = 0
     end[0] = text
@@ -53,7 +55,7 @@ cdef int dtype_fromstr(char *text, void *item, char **end,
 
 
 cdef int dtype_scan(FILE *file, void *item, void *ignored, descr_t *descr) noexcept with gil:
-    """As C's fscanf: 1 for a number, 0 for something else, EOF at the end."""
+    """Read a number from a file; return 1, or 0 if there is none, or EOF at the end."""
     cdef char text[128]
     cdef char *end
     cdef int length = 0
@@ -138,7 +140,7 @@ cdef object dtype_reduce(object self, object ignored):
 
 
 def _dtype_in_order(cls, order):
-    """Unpickle a dtype, which an array's bytes come with."""
+    """Unpickle a dtype with the byte order of the pickled array."""
     return np.dtype(cls).newbyteorder(order)
 
 
@@ -170,8 +172,8 @@ cdef object dtype_kind(object self, void *closure):
     return "f"
 
 
-# NumPy's Python code asks for the kind to treat NaN and fill values as floats'. The
-# C field stays 'V': with 'f', NumPy's C code would take a name such as '<f2' for it.
+# NumPy's Python code looks at `kind` to treat NaN and fill values like those of floats.
+# The C field stays 'V': with 'f', NumPy's C code would use a name such as '<f2'.
 cdef PyGetSetDef dtype_getset[2]
 dtype_getset[0] = PyGetSetDef("kind", <getter><void *>dtype_kind, NULL, NULL, NULL)
 memset(&dtype_getset[1], 0, sizeof(PyGetSetDef))
@@ -198,7 +200,7 @@ cdef int register_dtype(int format) except -1:
     slots[10] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_dotfunc, legacy.dot)
     slots[11] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_nonzero, legacy.nonzero)
     slots[12] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_fill, legacy.fill)
-    # NumPy honors these two numbers and has no names for them.
+    # NumPy supports these two slots, but has no names for their numbers.
     slots[13] = PyType_Slot(3 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswapn)
     slots[14] = PyType_Slot(4 + _NPY_DT_ARRFUNCS_OFFSET, legacy.copyswap)
     slots[15] = PyType_Slot(NPY_DT_PyArray_ArrFuncs_fromstr, <void *>dtype_fromstr)
@@ -219,7 +221,7 @@ def register_dtypes():
     tf_dtype_base_ready()
     for i in range(TF_FORMAT_COUNT):
         register_dtype(i)
-        # What np.vectorize looks up; names are in tf32dtype/_formats/naming.py.
+        # np.vectorize looks up this letter; tf32dtype/_formats/naming.py adds names.
         np.sctypeDict.setdefault(chr(tf_format_rows[i].typechar), scalar_types[i])
         # np.asarray_chkfinite looks for NaN in dtypes of these letters.
         np.typecodes["AllFloat"] += chr(tf_format_rows[i].typechar)

@@ -1,14 +1,14 @@
-# Which DType two DTypes have in common, and what casts keep all values.
+# Promotion of two DTypes to a common one, and casts that keep all values.
 
 from tf32dtype._core.formats.formats cimport *
 
 cdef PyArray_DTypeMeta *dtype_of(object builtin):
-    """The class of a builtin dtype."""
+    """Return the class of a builtin dtype."""
     cls = type(np.dtype(builtin))  # NumPy keeps it alive
     return <PyArray_DTypeMeta *><PyObject *>cls
 
 
-# NumPy's types: the kind of number in them, and whether in pairs.
+# NumPy's dtypes: the kind of their numbers, and whether they are complex.
 cdef struct builtin:
     PyArray_DTypeMeta *dtype
     int kind
@@ -24,7 +24,7 @@ def _register_builtins():
                 4: (TF_INT32, TF_UINT32), 8: (TF_INT64, TF_UINT64)}
     floats = {"e": TF_FLOAT16, "f": TF_FLOAT32, "d": TF_FLOAT64, "g": TF_LONGDOUBLE,
               "F": TF_FLOAT32, "D": TF_FLOAT64, "G": TF_LONGDOUBLE}
-    for char in "fdegFDG?bBhHiIlLqQ":  # the commonest are found first
+    for char in "fdegFDG?bBhHiIlLqQ":  # the most common dtypes are found first
         dtype = np.dtype(char)
         if char == "?":
             kind = TF_BOOL
@@ -40,8 +40,8 @@ def _register_builtins():
 
 _register_builtins()
 
-# The same formats in ml_dtypes, once the program has imported it (formats/twins.pxi): its
-# classes by index.
+# DType classes of the same formats in ml_dtypes, by index. They are set when the
+# program has imported ml_dtypes (formats/twins.pxi).
 cdef PyArray_DTypeMeta *twins[TF_FORMAT_COUNT]
 
 
@@ -61,8 +61,8 @@ cdef int twin_format(const PyArray_DTypeMeta *dtype) noexcept:
     return -1
 
 
-# For two kinds of floats: the first of either and the common ladder that holds
-# every number of both. Kinds up to TF_FLOAT64 only.
+# For two kinds of floats up to TF_FLOAT64, return the first kind that represents every
+# number of both. Candidates are the two kinds, and then the other entries of `ladder`.
 cdef int common_float(int a, int b):
     cdef int ladder[7]
     ladder[0] = a
@@ -81,7 +81,7 @@ cdef int common_float(int a, int b):
 cdef enum:
     SOURCES = TF_KIND_COUNT + 3  # the complex ones come last
 
-# The ladder costs some Python; the answers are few.
+# A table, because `common_float` is slow Python code and there are few results.
 cdef int common_floats[SOURCES][SOURCES]
 
 
@@ -110,15 +110,18 @@ cdef PyArray_DTypeMeta *dtype_of_float(int kind) noexcept:
 
 
 cdef int common_with_byte(int format, int kind) noexcept:
-    """The first of the format, float16 and float32 that holds it and all of int8, or of
-    uint8. float16, since NumPy makes that of it and such an integer."""
+    """Return the common type of a format and int8 or uint8.
+
+    It is the format if it represents all these integers. Otherwise it is the common
+    type of the format and float16, to which NumPy promotes float16 and such
+    integers."""
     cdef tf_format f = tf_format_rows[format][0]
     if f.is_signed and f.mantissa_bits + 1 >= (8 if kind == TF_UINT8 else 7):
         return format
     return common_floats[format][TF_FLOAT16]
 
 
-# NULL where NumPy, or the other DType, has to decide.
+# Return NULL if NumPy, or the other DType, has to decide.
 cdef PyArray_DTypeMeta *common_dtype(int format, PyArray_DTypeMeta *other) noexcept:
     cdef int other_format = tf_format_of_dtype(other)
     cdef builtin *known
@@ -155,9 +158,9 @@ cdef PyObject *dtype_common(PyArray_DTypeMeta *cls, PyArray_DTypeMeta *other) ex
     cdef int format = tf_format_of_dtype(cls)
     cdef int other_format = tf_format_of_dtype(other)
     cdef PyArray_DTypeMeta *result
-    # Of two formats the one listed first knows more. NumPy lets the one that knows most
-    # of all decide about several dtypes, as float16 does about int16 and uint16: so
-    # their order does not matter, though promotion is not associative.
+    # Between two formats, the one that is listed first decides. NumPy lets one dtype
+    # decide about several others, as float16 does about int16 and uint16. So the order
+    # of operands does not matter, although promotion is not associative.
     if other_format >= 0 and other_format < format:
         incref(<PyObject *>NotImplemented)
         return <PyObject *>NotImplemented

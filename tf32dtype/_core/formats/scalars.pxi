@@ -1,6 +1,6 @@
-# Scalar types: one a format, derived from np.floating.
+# Scalar types: one per format, derived from np.floating.
 #
-# NumPy reads the value of a scalar right after the object's header, so they
+# NumPy reads the value of a scalar right after the object's header. So scalar types
 # cannot be Cython classes; PyType_FromSpecWithBases makes them.
 
 from tf32dtype._core.formats.formats cimport *
@@ -18,7 +18,7 @@ cdef int format_of_type(PyTypeObject *type_) noexcept:
 
 
 cdef int format_of_scalar(object x) except -2:
-    """The format of a scalar of ours, of a subclass too; else -1."""
+    """Return the format of a scalar of ours or of a subclass, otherwise -1."""
     cdef int format = format_of_type(Py_TYPE(x))
     if format < 0 and isinstance(x, np.floating):
         for i, scalar_type in enumerate(scalar_types):
@@ -46,12 +46,12 @@ cdef int format_of_class(object cls) except -1:
 
 
 _ONE_NUMBER = (int, float, str, bytes, np.floating, np.bool_)
-#: What makes arrays of objects of other libraries; None of those it does not know.
+#: Functions that return an array for an object of another library, or None.
 viewers = []
 
 
 def viewed(x):
-    """The array that one of `viewers` sees in an object, or the object."""
+    """Return the array that one of `viewers` makes of an object, or the object."""
     for view in viewers:
         array = view(x)
         if array is not None:
@@ -69,7 +69,7 @@ cdef object scalar_new(object cls, object args, PyObject *keywords):
     if len(args) > 1:
         raise TypeError(f"{name}() takes at most 1 argument ({len(args)} given)")
     value = args[0] if args else 0.0
-    if not isinstance(value, _ONE_NUMBER):  # or what NumPy makes an array of
+    if not isinstance(value, _ONE_NUMBER):  # NumPy may make an array of it
         array = np.asanyarray(viewed(value), scalar_types[format])
         if array.ndim:
             return array
@@ -93,7 +93,7 @@ cdef object scalar_str(object self):
 
 
 cdef object scalar_repr(object self):
-    """As NumPy's own: np.float16(1.5), and 1.5 before NumPy 2."""
+    """Return repr() in NumPy's style: with the type, or only digits in legacy mode."""
     text = scalar_str(self)
     legacy = np.get_printoptions()["legacy"]  # False, or a version
     if legacy and tuple(map(int, legacy.split("."))) <= (1, 25):
@@ -160,7 +160,7 @@ cdef object scalar_round(object self, object args):
 
 
 cdef object scalar_format(object self, object args):
-    """As a Python float's, but for the digits of str() where none are asked for."""
+    """Format as a Python float, but with the digits of str() if none are specified."""
     (specification,) = args
     if not specification:
         return str(self)

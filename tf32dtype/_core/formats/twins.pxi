@@ -1,11 +1,11 @@
-# The formats of ml_dtypes: casts between its dtypes and ours.
+# Casts between the dtypes of ml_dtypes and ours.
 #
-# They are added when the program has imported both packages, in either order.
+# They are added when the program has imported both packages, in any order.
 
 from tf32dtype._core.formats.formats cimport *
 
 class _CarriersScalar:
-    """What NumPy wants for a class's scalar type."""
+    """A scalar type for the carrier's DType class, which NumPy requires."""
 
 
 cdef bint twins_added = False
@@ -16,8 +16,9 @@ cdef object carrier_repr(object self):
 
 
 cdef int list_twin_casts(cast_list *casts) except -1:
-    """Those between each of our dtypes and each twin; and the carrier's own, which a
-    class must have."""
+    """List the casts between our dtypes and their twins in ml_dtypes.
+
+    The list also has the carrier's cast to itself, which NumPy requires of a class."""
     cdef PyArray_DTypeMeta *own
     cdef int format, i
     casts.count = 0
@@ -36,8 +37,10 @@ cdef int list_twin_casts(cast_list *casts) except -1:
 
 
 def add_twins(scalars):
-    """Cast and promote between our dtypes and those of another package's scalar types,
-    which are given by our names. Once in a process; later calls do nothing."""
+    """Add casts and promotion between our dtypes and those of another package.
+
+    `scalars` has the scalar types of that package under our names. Only the first call
+    in a process has an effect."""
     cdef PyArrayDTypeMeta_Spec spec
     cdef PyType_Slot slots[4]
     cdef cast_list casts

@@ -1,5 +1,5 @@
-# Arrays as DLPack's capsules, and capsules as arrays. What type codes mean, and what is
-# refused by them, is in tf32dtype/interop/dlpack.py.
+# Convert arrays to DLPack capsules, and capsules to arrays. tf32dtype/interop/dlpack.py
+# defines the type codes, and which of them are supported.
 
 from cpython.pycapsule cimport (
     PyCapsule_CheckExact, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid,
@@ -22,7 +22,9 @@ cdef int64_t DLPACK_NOTHING = 0
 # -- arrays to capsules ----------------------------------------------------------------
 
 cdef void dlpack_let_go(void *array) noexcept nogil:
-    """Whoever has the tensor may do this when Python has ended; then nothing frees."""
+    """Release the array of a tensor, unless Python has ended already.
+
+    The owner of the tensor may call this at any time."""
     if Py_IsInitialized():
         with gil:
             decref(<PyObject *>array)
@@ -40,7 +42,7 @@ cdef void dlpack_delete_versioned(tf_dlpack_versioned *managed) noexcept nogil:
 
 cdef void dlpack_forget_legacy(object capsule) noexcept:
     cdef tf_dlpack_legacy *managed
-    if PyCapsule_IsValid(capsule, DLPACK_LEGACY):  # nobody has taken the tensor
+    if PyCapsule_IsValid(capsule, DLPACK_LEGACY):  # the tensor was not taken
         managed = <tf_dlpack_legacy *>PyCapsule_GetPointer(capsule, DLPACK_LEGACY)
         managed.deleter(managed)
 
@@ -85,17 +87,17 @@ cdef int dlpack_fill(tf_dlpack_tensor *tensor, cnp.ndarray array, int64_t *sizes
                     f" {(<object>array).strides}. Use a.copy()"
                 )
             in_order = step // itemsize
-        tensor.strides[i] = in_order  # some libraries look at it however few items
+        tensor.strides[i] = in_order  # some libraries read it even for 0 or 1 elements
         in_order *= max(length, 1)
     return 0
 
 
 def dlpack_export(cnp.ndarray array, int code, int bits, bint is_versioned,
                   bint is_copied):
-    """A capsule with a tensor that keeps the array alive until it is deleted.
+    """Return a capsule whose tensor keeps the array alive until it is deleted.
 
-    A tensor that is not versioned can say neither that it is read-only nor that its
-    items are padded: the caller answers for that.
+    A tensor without a version cannot be marked as read-only, or its elements as padded.
+    The caller must not export such arrays without a version.
     """
     cdef size_t sizes = 2 * max(cnp.PyArray_NDIM(array), 1) * sizeof(int64_t)
     cdef tf_dlpack_legacy *legacy
@@ -133,7 +135,7 @@ def dlpack_export(cnp.ndarray array, int code, int bits, bint is_versioned,
 # -- capsules to arrays ----------------------------------------------------------------
 
 cdef class DLPackOwner:
-    """What an array has its memory from: a tensor that was taken out of a capsule."""
+    """The owner of an array's memory: a tensor that was taken out of a capsule."""
 
     cdef tf_dlpack_legacy *legacy
     cdef tf_dlpack_versioned *versioned
@@ -146,7 +148,7 @@ cdef class DLPackOwner:
 
 
 cdef tf_dlpack_tensor *dlpack_tensor(object capsule) except NULL:
-    """A capsule's tensor, if this is one that can be read."""
+    """Return the tensor of a capsule, or raise a BufferError if it cannot be read."""
     cdef const char *name
     cdef tf_dlpack_versioned *versioned
     if PyCapsule_CheckExact(capsule):
@@ -174,11 +176,13 @@ cdef tf_dlpack_tensor *dlpack_tensor(object capsule) except NULL:
 
 
 def dlpack_describe(capsule):
-    """What a capsule's tensor is: kind and number of its device; code, bits and lanes
-    of its type; shape; strides in items, or None; offset in bytes, or None where there is
-    no memory; whether it may be written to, and whether its items are padded.
+    """Return a description of the tensor of a capsule.
 
-    A capsule of before 1.0 says nothing of writing, which is taken for a no.
+    The tuple has kind and number of the device; code, bits and lanes of the type; the
+    shape; strides in elements, or None; the offset in bytes, or None without memory;
+    whether the tensor may be written to; and whether its elements are padded.
+
+    A capsule of a version before 1.0 counts as read-only.
     """
     cdef tf_dlpack_tensor *tensor = dlpack_tensor(capsule)
     cdef uint64_t flags = TF_DLPACK_READ_ONLY
@@ -208,15 +212,16 @@ def dlpack_describe(capsule):
 
 
 def dlpack_take(capsule, cnp.dtype dtype, shape, strides, bint is_writeable):
-    """Take a tensor out of its capsule: an array of its memory, with strides in bytes.
+    """Take a tensor out of its capsule, and return an array of its memory.
 
-    The caller has looked at what `dlpack_describe` says, and answers for the rest.
+    `strides` are in bytes. The arguments must match the result of `dlpack_describe`,
+    which is not checked here.
     """
     cdef tf_dlpack_tensor *tensor = dlpack_tensor(capsule)
     cdef DLPackOwner owner = DLPackOwner()
     cdef npy_intp lengths[DLPACK_MOST_AXES]
     cdef npy_intp steps[DLPACK_MOST_AXES]
-    cdef char *items = <char *>&DLPACK_NOTHING  # without items any address will do
+    cdef char *items = <char *>&DLPACK_NOTHING  # any valid address if there is no data
     cdef int i, ndim = len(shape)
     for i in range(ndim):
         lengths[i], steps[i] = shape[i], strides[i]

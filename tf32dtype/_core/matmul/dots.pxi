@@ -1,12 +1,12 @@
-# np.dot, np.inner and np.vdot as products of matrices, by `np.matmul`.
+# Compute np.dot, np.inner and np.vdot as products of matrices, by `np.matmul`.
 #
-# NumPy computes them one element after the other for a dtype that BLAS does not know, and
-# asks nobody for a precision. Each function here answers the one of its name where
-# `chosen` says so of the dtype that the operands promote to. NotImplemented stands for
-# all that NumPy's own function is to do: other dtypes, numbers times arrays, arguments
-# that are wrong.
+# For a dtype that BLAS does not support, NumPy computes them element by element, and
+# does not use the current precision. The functions of the same names in this file
+# replace NumPy's if `chosen` is true for the dtype to which the operands promote. They
+# return NotImplemented to let NumPy's own function compute the result: for other
+# dtypes, scalars times arrays, and invalid arguments.
 #
-# This is compiled so that it has no frame: a warning is that of the line that calls.
+# Compiled functions have no frame, so that warnings show the line of the caller.
 
 import math
 
@@ -35,10 +35,12 @@ def vdot(chosen, a, b, /):
     return np.vecdot(x, y) if x.size == y.size else NotImplemented
 
 
-# What these are not given, or do not know, is an error of NumPy's.
+# For missing or unknown arguments of the next functions, NumPy raises the error.
 
 def format_dot(a=NotImplemented, b=NotImplemented, out=None, *others, **unknown):
-    """`np.dot` of our formats, but for long vectors: of those NumPy asks the dtype."""
+    """Compute `np.dot` of our formats, except of long vectors.
+
+    For long vectors, NumPy calls a function of the dtype."""
     if others or unknown:
         return NotImplemented
     if out is None and _are_of_one_format(a, b):
@@ -62,7 +64,7 @@ def format_inner(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
 
 
 def format_vdot(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
-    """`np.vdot` of short vectors; of others NumPy asks the dtype."""
+    """Compute `np.vdot` of short vectors; for others NumPy asks the dtype."""
     if b is NotImplemented or others or unknown:
         return NotImplemented
     if _are_of_one_format(a, b) and _are_short_vectors(a, b):
@@ -71,9 +73,9 @@ def format_vdot(a=NotImplemented, b=NotImplemented, /, *others, **unknown):
 
 
 def dot_operands(chosen, *arguments):
-    """The first two as arrays, if the dtype of their product is chosen.
+    """Return the first two as arrays, if the dtype of their product is chosen.
 
-    Where there is nothing to multiply, NumPy says what dtype an empty list has.
+    Return None for empty operands, because NumPy determines the dtype of an empty list.
     """
     for argument in arguments:
         override = getattr(type(argument), "__array_function__", None)
@@ -88,10 +90,10 @@ def dot_operands(chosen, *arguments):
 
 
 def _contract(x, y, operands, out=None):
-    """Sums over x's last axis and y's last but one, or its only one.
+    """Sum products over the last axis of x and the second-to-last or only axis of y.
 
-    Both are matrices to `np.matmul`, whatever other axes they have, unless each matrix
-    of a stack has a scale of its own.
+    `np.matmul` multiplies both as matrices, to which other axes are joined. The
+    exception is a precision with one scale per matrix of a stack.
     """
     if x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[max(y.ndim - 2, 0)]:
         return NotImplemented
@@ -121,7 +123,7 @@ def _contract(x, y, operands, out=None):
 
 
 def _contract_stacks(x, y):
-    """Each matrix of x times each of y, where one at least has more than two axes."""
+    """Multiply each matrix of x by each of y; at least one has more than two axes."""
     above = x.ndim - 2
     if above >= 0:
         others = (1,) * max(y.ndim - 2, 0)
@@ -131,7 +133,7 @@ def _contract_stacks(x, y):
 
 
 def _fits(out, shape, dtype):
-    """Whether `np.dot` would take this as its `out`."""
+    """Return whether `np.dot` would accept this array as `out`."""
     return (
         isinstance(out, np.ndarray)
         and out.shape == shape
@@ -141,7 +143,7 @@ def _fits(out, shape, dtype):
 
 
 def _like(result, a, b):
-    """The result in the class that `np.dot` chooses, or a scalar."""
+    """Return the result in the class that `np.dot` chooses, or as a scalar."""
     if result.ndim == 0:
         return result[()]
     if type(a) is type(b) is np.ndarray:
@@ -163,28 +165,28 @@ ctypedef void (*dot_function)(void *, npy_intp, void *, npy_intp, void *, npy_in
 
 
 cdef bint _are_of_one_format(object a, object b) except -1:
-    """Plain arrays; most are."""
+    """Return whether both are plain arrays of one format, the usual case."""
     return (cnp.PyArray_CheckExact(a) and cnp.PyArray_CheckExact(b)
             and cnp.PyArray_DESCR(a) == cnp.PyArray_DESCR(b)
             and tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(a)) >= 0)
 
 
 cdef bint _are_matrices(object a, object b) except -1:
-    """Of which np.matmul computes the same: matrices, or one of them a vector."""
+    """Return whether np.matmul computes the same: a matrix times a matrix or vector."""
     return (cnp.PyArray_NDIM(a) == 2 and 1 <= cnp.PyArray_NDIM(b) <= 2
             and cnp.PyArray_DIM(a, 1) == cnp.PyArray_DIM(b, 0)
             and cnp.PyArray_SIZE(a) and cnp.PyArray_SIZE(b))
 
 
 cdef bint _are_short_vectors(object a, object b) except -1:
-    """So short that no other thread need go on meanwhile."""
+    """Return whether vectors are so short that the GIL need not be released."""
     return (cnp.PyArray_NDIM(a) == 1 and cnp.PyArray_NDIM(b) == 1
             and cnp.PyArray_DIM(a, 0) == cnp.PyArray_DIM(b, 0)
             and 0 < cnp.PyArray_DIM(a, 0) <= 4096)
 
 
 cdef object _dot_of_vectors(object a, object b):
-    """What NumPy has from the dtype, without its way there."""
+    """Call the dtype's dot function directly, without NumPy's overhead."""
     cdef char item[4]
     cdef int format = tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(a))
     (<dot_function>tf_legacy[format].dot)(

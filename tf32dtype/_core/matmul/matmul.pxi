@@ -1,9 +1,9 @@
-# NumPy's own products in a chosen precision.
+# Compute NumPy's own products in a chosen precision.
 #
-# From the first precision on, the loops of np.matmul, matvec, vecmat and vecdot for float32,
-# float64, complex64 and complex128 are ours. While a precision is in force anywhere, such a
-# loop asks the context of its call for it; where there is none it calls NumPy's loop, whose
-# bits and flags are then NumPy's.
+# From the first use of a precision on, the loops of np.matmul, matvec, vecmat and
+# vecdot for float32, float64, complex64 and complex128 are ours. While any thread uses
+# a precision, such a loop looks it up in the context of its call. If the context has no
+# precision, the loop calls NumPy's loop, so that bits and flags are those of NumPy.
 
 from tf32dtype._core.runtime cimport *
 from tf32dtype._core.formats.formats cimport *
@@ -13,8 +13,10 @@ from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.programs.programs cimport *
 
 def precisions():
-    """The ways to compute products: the long name, the short one, the format, the parts
-    of an operand, and their split orders."""
+    """Return all precisions as tuples.
+
+    A tuple has the long name, the short name, the format, the number of components of
+    an operand, and the number of split orders."""
     found = []
     cdef const tf_precision_row *row = tf_precisions
     while row.name != NULL:
@@ -27,44 +29,46 @@ def precisions():
 
 
 cdef class MatmulSpec:
-    """What operands are rounded to, and which dtypes obey besides float32. Immutable.
+    """A precision: how to round operands, and for which dtypes. Immutable.
 
     Parameters
     ----------
     format : str
-        A format's name, "float16" or "float32".
+        Format of rounded operands: the name of a format, "float16" or "float32".
     rounding, scaling : int
-        Indices of `enum tf_rounding` and `enum tf_scaling`.
+        Values of `enum tf_rounding` and `enum tf_scaling`.
     parts, split_orders : int
-        1; of a split the parts of an operand and the split orders of products.
+        Number of components of a split operand, and number of split orders of products
+        (default: 1, not split).
     saturates : bool
-        Inf counts as the largest number.
+        Whether Inf counts as the largest value.
     float64, complex64 : bool
-        Whether products of these dtypes obey too; of complex128 if both.
+        Whether the precision also affects products of these dtypes. With both, it
+        affects complex128, too.
     model : Model, optional
         The tensor core that computes the products.
     promote : int
-        k after which its accumulators are added to others; 0: never.
+        k after which the model's accumulators are added to others; 0 means never.
     scales_inside : bool
-        Whether it scales accumulators without a rounding.
+        Whether the model scales accumulators without rounding.
     continues : bool
-        Whether its accumulators begin with what is in the result.
+        Whether the model's accumulators begin with the values of the result.
     silent : bool
         Whether no floating-point error is reported.
     blas : bool
-        Whether products obey that other libraries have BLAS make, and NumPy's calls of
-        it beside its ufuncs.
+        Whether the precision affects BLAS calls of other libraries, and BLAS calls that
+        NumPy makes outside of its ufuncs.
     dots, lapack, min_size
         As in `struct tf_blas_mode`.
     call_sites : sequence, optional
-        A plan: (file, line) of the user or None, that of a library or None, the
-        `MatmulSpec` that holds there or None, and the operand that is meant or None. The
-        other arguments say what obeys.
+        A plan, as tuples: (file, line) of the user or None; (file, line) of a library
+        or None; the `MatmulSpec` for this call site or None; an operand or None. With a
+        plan, the other arguments choose the products that it affects.
     otherwise : MatmulSpec, optional
-        What holds at all other call sites of a plan; None: as NumPy computes.
+        The precision at all other call sites of a plan (default: NumPy's own).
     """
 
-    # Of a tensor core; without one, `precision` alone counts.
+    # Fields of a tensor core; without a model, only `precision` is used.
     cdef tf_device fields
     cdef const tf_blas_mode *mode  # of these fields and the next ones
     cdef readonly bint float64
@@ -117,7 +121,7 @@ cdef class MatmulSpec:
 
 
     def obeys_here(self):
-        """Whether the call site may use the precision."""
+        """Return whether the call site may use the precision."""
         return tf_blas_mode_here(self.mode, NULL, NULL) != NULL
 
 
@@ -158,7 +162,7 @@ cdef const void *_new_plan(places, facts) except NULL:
 
 
 cdef class PrecisionScope:
-    """A precision in force in a context, or None for NumPy's own; whose it is."""
+    """A precision that is set in a context (None: NumPy's own), and its owner."""
 
     cdef readonly object owner
     cdef readonly MatmulSpec precision
@@ -168,24 +172,26 @@ cdef class PrecisionScope:
         self.precision = precision
 
 
-# The scopes that are open in a context, the innermost last.
+# The open scopes of a context, the innermost last.
 precision_variable = ContextVar("tf32dtype_precision", default=())
 
-# What applies where no scope is open, as the one item of a list: threads may read it
-# while another sets it, which without a GIL a list allows and a variable of C does not.
+# The precision outside of all scopes, as the only item of a list. Without a GIL, a
+# thread may read an item of a list while another thread sets it, unlike a C variable.
 cdef list default_precision = [None]
 
 
 def set_default_precision(MatmulSpec precision):
-    """Set what applies where no scope is open; None: NumPy's own."""
+    """Set the precision outside of all scopes; None means NumPy's own."""
     default_precision[0] = precision
     tf_modes_set_process(NULL if precision is None or not precision.blas else
                          precision.mode)
 
 
 def set_outer_precision(bint outer):
-    """Say that the precision of the process is what a program was started with: those
-    that it sets itself count apart, and regions have no say in them; or no longer."""
+    """Mark the precision of the process as the one that a program was started with.
+
+    Precisions that the program sets itself are counted separately, and regions do not
+    affect them. With `outer` false, remove the mark."""
     cdef tf_blas_mode mode
     cdef MatmulSpec precision = default_precision[0]
     if not outer or precision is None:
@@ -199,7 +205,7 @@ def set_outer_precision(bint outer):
 
 
 cpdef MatmulSpec current_precision():
-    """The precision in force here, or None."""
+    """Return the precision of the current context, or None."""
     cdef tuple scopes = precision_variable.get()
     if scopes:
         return (<PrecisionScope>scopes[-1]).precision
@@ -220,7 +226,7 @@ cdef enum:
 cdef tuple product_names = ("matmul", "vecdot", "matvec", "vecmat")   # enum product
 cdef int *dtype_numbers = [cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_CFLOAT,
                            cnp.NPY_CDOUBLE]
-# Of a complex dtype its parts'.
+# Kinds of the real numbers; for complex dtypes, of real and imaginary parts.
 cdef int *dtype_kinds = [TF_FLOAT32, TF_FLOAT64, TF_FLOAT32, TF_FLOAT64]
 cdef char *type_letters = b"sdcz"
 
@@ -286,7 +292,7 @@ cdef extern from *:
 
 
 cdef tf_blas_product product_of(const matrices *x, char type) noexcept nogil:
-    """The operands of the first product."""
+    """Describe the first product of a stack as a call of BLAS."""
     cdef tf_blas_product product
     memset(&product, 0, sizeof(product))
     product.type, product.m, product.n, product.k = type, x.m, x.n, x.k
@@ -300,8 +306,8 @@ cdef tf_blas_product product_of(const matrices *x, char type) noexcept nogil:
 
 cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
                    int *fate) noexcept with gil:
-    """Whether a precision applies to a product of a dtype here; -1 after an error."""
-    # An earlier part of this call failed: NumPy goes on, but nothing may be written.
+    """Return whether a precision affects a product of a dtype; -1 after an error."""
+    # An earlier loop of this call failed. NumPy continues, but nothing may be written.
     if PyErr_Occurred() != NULL:
         return -1
     cdef MatmulSpec spec = current_precision()
@@ -319,13 +325,13 @@ cdef int find_spec(int dtype, const matrices *x, tf_device *chosen,
         return 0
     chosen[0] = mode.device
     fate[0] = tf_blas_fate_of_obeying(spec.mode)
-    if tf_blas_is_watched():  # those that are made here are not seen there
+    if tf_blas_is_watched():  # the watched BLAS does not see products of our loops
         count_call("products in the program's own precision: own")
     return 1
 
 
 cdef int blas_routine(const matrices *x) noexcept nogil:
-    """What BLAS calls such a product."""
+    """Return the BLAS routine for a product of this shape."""
     if x.m == 1 and x.n == 1:
         return TF_BLAS_DOT
     return TF_BLAS_GEMV if x.m == 1 or x.n == 1 else TF_BLAS_GEMM
@@ -355,16 +361,16 @@ cdef void any_loop(int number, char **data, npy_intp *dimensions, npy_intp *stri
     else:
         failed = tf_matmul(&device.precision, x.a, x.b, x.c, x.m, x.n, x.k, x.count)
     if failed < 0:
-        # The iterator, when NumPy puts it away, sees the exception: it makes the call
-        # fail and leaves `out` alone where the result went into a copy.
+        # NumPy sees the exception when it frees the iterator. Then the call fails, and
+        # a result in a copy is not written to `out`.
         out_of_memory()
 
 
 def replace_loops():
-    """Put our loops before those of NumPy's products, for good.
+    """Replace the loops of NumPy's products by ours, permanently.
 
-    NumPy keeps loops that it has found, and a thread may be in one: they cannot be taken
-    away. Those that are not used go on to what they stand before.
+    They cannot be removed, because NumPy keeps loops that it has found, and a thread
+    may be running one. While they are not used, they call the loops that they replaced.
     """
     cdef int signature[3]
     cdef int number, i
@@ -372,13 +378,14 @@ def replace_loops():
         ufunc = getattr(umath, product_names[number // DTYPES])
         for i in range(3):
             signature[i] = dtype_numbers[number % DTYPES]
-        # NumPy writes what it has before it takes ours, which may be called at once.
+        # NumPy first stores its own loop at the given address. So our loop may be
+        # called immediately.
         cnp.PyUFunc_ReplaceLoopBySignature(ufunc, tf_loops[number], signature,
                                            &tf_replaced_loops[number])
 
 
 def use_loops(bint used):
-    """Have our loops ask for a precision, as often as they are used."""
+    """Count the users of our loops, which look up a precision while there are any."""
     tf_count_precision_users(1 if used else -1)
 
 
@@ -390,7 +397,7 @@ cdef char *own_types = [cnp.NPY_FLOAT, cnp.NPY_FLOAT, cnp.NPY_FLOAT]
 
 tf_any_loop = any_loop
 
-#: np.matmul of float32 that obeys a precision while NumPy's own stays as it is.
+#: A matmul of float32 that uses the precision even while NumPy's np.matmul does not.
 matmul = cnp.PyUFunc_FromFuncAndDataAndSignature(
     own_loops, &own_data, own_types, 1, 2, 1, cnp.PyUFunc_None, "matmul", NULL, 0,
     "(m?,k),(k,n?)->(m?,n?)")
@@ -398,7 +405,7 @@ tf_copy_operand_flags(matmul, umath.matmul)
 
 
 def plan_of_product(a, b, out_dtype, MatmulSpec precision=None):
-    """Return what a @ b would do, as the fields of `MatmulPlan` but the last.
+    """Return how a @ b would be computed, as all fields of `MatmulPlan` but the last.
 
     `a` and `b` have the shapes (l, m, k) and (l, k, n). The result is contiguous.
     """
@@ -435,15 +442,15 @@ def plan_of_product(a, b, out_dtype, MatmulSpec precision=None):
 
 
 def free_buffers():
-    """Give the memory that products keep from call to call back to the system.
+    """Release the memory that products keep between calls to the system.
 
-    A thread that multiplies keeps about 10 MB to work in; of what small products have
-    never touched, nothing is taken from the machine's memory. What a thread needed is
-    given back when it ends.
+    A thread that multiplies keeps a workspace of about 10 MB. Pages that small products
+    do not touch use no physical memory. The workspace of a thread is released when the
+    thread ends.
     """
     tf_workers_free()
 
 
 def workspaces():
-    """How many threads' memory there is, in use or kept."""
+    """Return the number of workspaces of threads, in use or kept."""
     return tf_workspaces()

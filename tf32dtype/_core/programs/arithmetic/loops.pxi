@@ -1,9 +1,10 @@
-# NumPy's ufuncs round to a format: src/programs/arithmetic/loops.h, put before their loops.
+# Let NumPy's ufuncs round to a format, by the loops of src/programs/arithmetic/loops.h.
 
 from tf32dtype._core.programs.hooks cimport *
 from tf32dtype._core.programs.arithmetic.arithmetic cimport *
 
-#: Not replaced: they tell of the grid that float32 has, or of none.
+#: Ufuncs that are not replaced: they are about the spacing of float32, or about no
+#: number.
 about_the_grid = ("nextafter", "spacing", "_ones_like")
 
 
@@ -15,18 +16,18 @@ cdef struct rounding_loop:
     tf_stub *stub
     tf_loop facts
 
-# Made once; calls of other threads may always be in one.
+# The loops are made once and never freed, because another thread may be calling one.
 cdef rounding_loop *rounding_loops = NULL
 cdef int rounding_loop_count = 0
 
 
 cdef bytes _types_of(ufunc_object *ufunc, int number):
-    """The types of a loop's operands, a byte each."""
+    """Return the types of a loop's operands, one byte per operand."""
     return ufunc.types[number * ufunc.nargs:(number + 1) * ufunc.nargs]
 
 
 cdef int _loop_number(ufunc_object *ufunc, bytes types):
-    """The first loop of such types, which is the one that NumPy takes; or -1."""
+    """Return the number of the first loop of these types, which NumPy uses, or -1."""
     cdef int number
     for number in range(ufunc.ntypes):
         if _types_of(ufunc, number) == types:
@@ -35,16 +36,16 @@ cdef int _loop_number(ufunc_object *ufunc, bytes types):
 
 
 cdef bint _rounds(ufunc_object *ufunc, bytes types, int kind):
-    """Whether a loop makes numbers of a type, of such or of integers."""
+    """Return whether a loop computes floats of a type from such floats or integers."""
     only = all(x == kind or x <= cnp.NPY_ULONGLONG for x in types)
     return only and kind in types[ufunc.nin:]
 
 
 cdef bint _describe_loop(ufunc_object *ufunc, int number, int kind,
                          rounding_loop *loop) except -1:
-    """What the handler is to know of a loop; False if there is none in float64.
+    """Fill in the facts of a loop for the handler; False without a loop in float64.
 
-    Raises RuntimeError where there are no stubs."""
+    Raise a RuntimeError if the platform has no stubs."""
     cdef bytes types = _types_of(ufunc, number), name = ufunc.name
     cdef bytes single = bytes([cnp.NPY_FLOAT]), double = bytes([cnp.NPY_DOUBLE])
     cdef int i, wide = _loop_number(ufunc, types.replace(single, double))
@@ -97,16 +98,16 @@ cdef _find_loops():
 
 
 cdef _use_handler(rounding_loop *loop, tf_handler_fn handler, bint places):
-    """Have a loop asked by a handler, or NULL: go on to what it stands before.
+    """Set the handler of a loop; NULL means to call NumPy's own loop.
 
-    With `places` it is put before NumPy's loop if it is not there.
-
-    It stays before NumPy's from its first use on: NumPy keeps loops that it has found, and
-    a thread may be in one.
+    With `places`, the loop replaces NumPy's loop if it has not done so already. It is
+    never removed again, because NumPy keeps loops that it has found, and a thread may
+    be running one.
     """
     if places and not loop.is_placed:
         loop.is_placed = True
-        # NumPy writes what it has before it takes ours, which may be called at once.
+        # NumPy first stores its own loop at the given address. So our loop may be
+        # called immediately.
         cnp.PyUFunc_ReplaceLoopBySignature(
             <object>loop.ufunc, loop.ours, loop.signature,
             <cnp.PyUFuncGenericFunction *><void *>&loop.stub.original)
@@ -118,7 +119,7 @@ cdef bint _is_wide(rounding_loop *loop):
 
 
 cdef tf_loop *_loop_of(str name, char type):
-    """What is known of a ufunc's loop."""
+    """Return the facts of a ufunc's loop, or NULL."""
     cdef int i
     cdef tf_loop *loop
     for i in range(rounding_loop_count):

@@ -1,6 +1,7 @@
-# The methods reduce, accumulate and reduceat. NumPy copies a first operand, or an initial
-# value, without a loop: only the method itself can round such a result. Its C function is
-# replaced in its definition, to which all calls go (see ufuncs/routes.pxi).
+# The methods reduce, accumulate and reduceat of ufuncs. NumPy copies the first operand,
+# or an initial value, without a loop, so that only the method can round such a result.
+# The C function in the method's definition is replaced, which all calls use
+# (ufuncs/routes.pxi).
 
 from tf32dtype._core.programs.arithmetic.arithmetic cimport *
 
@@ -21,7 +22,7 @@ cdef tf_raising_method rounded_originals[ROUNDED_METHODS]
 
 
 cdef bint _is_numpys(x):
-    """Whether NumPy computes with x itself, not a type's `__array_ufunc__`."""
+    """Return whether NumPy computes with x, and not its type's `__array_ufunc__`."""
     if x is None or cnp.PyArray_CheckExact(x):
         return True
     own = np.ndarray.__array_ufunc__
@@ -29,7 +30,7 @@ cdef bint _is_numpys(x):
 
 
 cdef char _rounded_letter(PyObject *ufunc, int type_number):
-    """The letter of the ufunc's loop of such numbers if that rounds, or 0."""
+    """Return the letter of the ufunc's loop for a type if the loop rounds, or 0."""
     cdef int i
     for i in range(rounding_loop_count):
         if (rounding_loops[i].ufunc == ufunc
@@ -40,7 +41,7 @@ cdef char _rounded_letter(PyObject *ufunc, int type_number):
 
 
 cdef object _rounded_result(int which, char letter, result):
-    """What a method returned, in the format: an array is changed."""
+    """Round the result of a method to the format; arrays are changed in place."""
     cdef unsigned flags = 0
     cdef cnp.ndarray items
     if cnp.PyArray_Check(result):
@@ -67,7 +68,7 @@ cdef object _call_method(int which, PyObject *ufunc, dict arguments):
 
 
 cdef object _method_into_out(int which, PyObject *ufunc, dict arguments, out):
-    """The result in an array, whose dtype need not be the loop's."""
+    """Write the result to `out`, whose dtype may be another than the loop's."""
     cdef char letter
     given = np.asarray(arguments["array"]).dtype
     try:
@@ -96,7 +97,7 @@ cdef object _compute_method(int which, PyObject *ufunc, PyObject *const *args,
     cdef tuple known = rounded_arguments[which]
     cdef tuple named = <tuple>names if names != NULL else ()
     cdef dict arguments = {}
-    if count + len(named) <= len(known):  # else the original says so
+    if count + len(named) <= len(known):  # otherwise the original raises an error
         for i in range(count):
             arguments[known[i]] = <object>args[i]
         for i in range(len(named)):
@@ -135,7 +136,7 @@ rounded_replacements[:] = [_rounded_reduce, _rounded_accumulate, _rounded_reduce
 
 
 cdef _exchange_methods(bint ours):
-    """Put our functions in the place of those that are there, or these back."""
+    """Replace NumPy's methods by our functions, or restore them."""
     cdef tf_raising_method *place
     for i, name in enumerate(rounded_names):
         method = getattr(np.ufunc, name)

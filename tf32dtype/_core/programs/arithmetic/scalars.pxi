@@ -1,5 +1,5 @@
-# Two scalars, np.float32(1) + np.float32(2), which no ufunc computes: the slots of NumPy's
-# types are replaced.
+# Arithmetic of two scalars, np.float32(1) + np.float32(2), which does not use ufuncs.
+# The slots of NumPy's scalar types are replaced.
 
 from tf32dtype._core.programs.arithmetic.arithmetic cimport *
 
@@ -70,7 +70,7 @@ cdef extern from *:
     void **tf_slot_of(object, int)
     object tf_call_slot(int, void *, PyObject *, PyObject *)
 
-# The ufuncs that are the same.
+# The ufuncs that compute the same operations.
 cdef tuple scalar_operations = ("add", "subtract", "multiply", "divide", "floor_divide",
                                 "remainder", "divmod", "power", "negative", "positive",
                                 "absolute")
@@ -83,12 +83,12 @@ cdef bint scalars_are_watched = False
 
 
 cdef object _scalar(int type, x, double value):
-    """A number of the kind that x is."""
+    """Return a value as a NumPy scalar if x is one, otherwise as a Python float."""
     return scalar_numbers[type](value) if isinstance(x, scalar_numbers[type]) else value
 
 
 cdef object _rounded_operand(int type, x, double *given, double *value, unsigned *flags):
-    """What NumPy takes for x, a scalar of the type or a number of Python's, rounded."""
+    """Round an operand: a NumPy scalar of the type, or a Python number."""
     given[0] = x
     if type == 0:
         given[0] = <float>given[0]
@@ -123,7 +123,7 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
             a = _rounded_operand(type, a, &given[0], &operands[0], &flags)
         if known and count == 2:
             b = _rounded_operand(type, b, &given[1], &operands[1], &flags)
-    except OverflowError:  # an int beyond float64's range
+    except OverflowError:  # an int out of float64's range
         return tf_call_slot(operation, original, first, second)
     found = tf_call_slot(operation, original, <PyObject *>a, <PyObject *>b)
     many = found if isinstance(found, tuple) else (found,)
@@ -146,7 +146,7 @@ cdef object _compute_scalar(int number, PyObject *first, PyObject *second):
 
 
 cdef object _true_scalars(int type, int operation, double *operands, many):
-    """What float64 has of the same operands; of float64's own, what there is."""
+    """Return the results in float64, or `many` if the operation is in float64."""
     if type == 1:
         return many
     a, b = np.float64(operands[0]), np.float64(operands[1])

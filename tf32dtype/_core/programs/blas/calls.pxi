@@ -1,5 +1,5 @@
-# Calls of BLAS as a caller makes them, for tests of src/programs/blas: registers and stack by the
-# ABI, from a list of arguments.
+# Calls of BLAS for tests of src/programs/blas: registers and stack as in the ABI, from
+# a list of arguments.
 
 from tf32dtype._core.programs.blas.blas cimport *
 
@@ -9,22 +9,22 @@ cdef enum:
 
 
 cdef class BlasCall:
-    """A call: a symbol, and its arguments.
+    """A call of BLAS: a symbol and its arguments.
 
     Parameters
     ----------
     symbol : str
-        What the caller would call.
+        Name of the function to call.
     words : list
-        Integers and pointers in order: an int is passed by value, as all 64 bits of it;
-        of an array or a bytes object, its address.
+        Integers and pointers in order. An int is passed by value, with 64 bits. The
+        address of an array or bytes object is passed.
     floating : sequence of float
-        Floating-point numbers by value, two at most.
+        Floating-point arguments that are passed by value, at most two.
 
     Raises
     ------
     LookupError
-        If no product that can obey is named so.
+        If the symbol does not name a product that precisions affect.
     """
 
     cdef tf_blas_name name
@@ -64,13 +64,13 @@ cdef class BlasCall:
 
     @property
     def named(self):
-        """What the symbol says: routine, type, cblas, wide, sub, wider."""
+        """Return the parts of the symbol: routine, type, cblas, wide, sub, wider."""
         return (tf_blas_routine_name(self.name.routine).decode(), chr(self.name.type),
                 bool(self.name.cblas), bool(self.name.wide), bool(self.name.sub),
                 self.name.wider)
 
     def compute(self, MatmulSpec spec):
-        """Compute its products; the status, and the 16 bytes of a function's value."""
+        """Compute the products; return the status and 16 bytes of a return value."""
         self.spec = spec
         tf_blas_begin_stops(False)
         status = tf_blas_take_apart(&self.name, &self.arguments, compute_product,
@@ -79,7 +79,7 @@ cdef class BlasCall:
         return status, <bytes>self.returned[:16]
 
     def measure(self):
-        """Its products: shape, multiply-adds, and both operands in full, float64."""
+        """Return the status, and each product's shape, multiply-adds and operands."""
         self.products = []
         status = tf_blas_take_apart(&self.name, &self.arguments, measure_product,
                                     <void *>self)
@@ -100,7 +100,7 @@ cdef int measure_product(void *context, const tf_blas_product *product) noexcept
 
 
 cdef object operand_in_full(const tf_blas_matrix *x, char type, int axis):
-    """Line by line along k: rows of the first operand, columns of the second."""
+    """Return an operand as a full matrix, read line by line along k."""
     cdef npy_intp lines = x.columns if axis else x.rows
     cdef npy_intp k = x.rows if axis else x.columns
     cdef bint is_complex = type == b"c" or type == b"z"

@@ -1,4 +1,5 @@
-# Calls of BLAS by any library of the process: src/programs/blas/engine.h, as Python switches it.
+# Intercept BLAS calls of any library in the process: functions of
+# src/programs/blas/engine.h for Python.
 
 import _signal
 
@@ -7,43 +8,42 @@ from tf32dtype._core.programs.blas.blas cimport *
 from tf32dtype._core.programs.call_sites cimport *
 from tf32dtype._core.programs.programs cimport *
 
-#: Why a product was emulated or not, in the order of `enum tf_blas_fate`.
+#: Whether a product was emulated, and why not, in the order of `enum tf_blas_fate`.
 fates = ("emulated", "emulated otherwise", "no precision", "float64", "complex", "dot", "short",
          "outside", "no memory")
-#: In the order of src/programs/blas/counts.h.
+#: Dtypes, and kinds of named counts, in the order of src/programs/blas/counts.h.
 blas_types = ("float32", "float64", "complex64", "complex128")
 named_kinds = ("lapack", "solve", "loop")
 assert len(fates) == TF_FATES and len(blas_types) == TF_BLAS_TYPES
 
 
 def blas_available():
-    """Whether calls of BLAS can be caught on this platform."""
+    """Return whether calls of BLAS can be intercepted on this platform."""
     return bool(tf_blas_is_available())
 
 
 def frames_are_known():
-    """Whether call sites can be found on this Python."""
+    """Return whether call sites can be found in this version of Python."""
     return bool(tf_frames_are_known())
 
 
 cdef int is_interrupt_waiting() noexcept with gil:
-    """Whether Ctrl-C was pressed and Python has not raised KeyboardInterrupt yet."""
+    """Return whether Ctrl-C was pressed, and KeyboardInterrupt is not yet raised."""
     if not PyOS_InterruptOccurred():
         return 0
-    PyErr_SetInterrupt()  # asking has cleared it
+    PyErr_SetInterrupt()  # set again, because the query has cleared it
     return 1
 
 
 def blas_begin(bint lapack=False):
-    """Catch calls of BLAS until `blas_end`; the two are counted.
+    """Intercept calls of BLAS until `blas_end` is called as often as this function.
 
     Raises
     ------
     MemoryError
-        If there is no memory for it.
+        If memory cannot be allocated.
     RuntimeError
-        If the products inside LAPACK are wanted, and the system does not allow that code
-        is changed.
+        If `lapack` is true, and the system does not allow changes to code.
     """
     if tf_blas_begin() < 0:
         raise MemoryError("cannot allocate memory to intercept calls of BLAS")
@@ -61,12 +61,12 @@ def blas_end():
 
 
 def blas_lost():
-    """How many products were left to the library, since memory was short."""
+    """Return how many products the library computed itself for lack of memory."""
     return tf_blas_lost()
 
 
 def blas_counts():
-    """What was made so far: (fate, dtype, routine, calls, multiply-adds), if any."""
+    """Return counts that are not 0: (fate, dtype, routine, calls, multiply-adds)."""
     cdef tf_blas_counts *total = <tf_blas_counts *>malloc(sizeof(tf_blas_counts))
     cdef tf_blas_count_t *count
     if total == NULL:
@@ -86,7 +86,7 @@ def blas_counts():
 
 
 def named_counts():
-    """Calls that no precision reaches: (kind, name, calls, seconds)."""
+    """Return calls that precisions do not affect: (kind, name, calls, seconds)."""
     found = {}
     cdef const tf_named_count_t *count
     cdef int i = 0
@@ -102,9 +102,11 @@ def named_counts():
 
 
 def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True):
-    """Count the calls of a ufunc's loops, but for dtypes of these characters, or of these
-    only, under a name: "{}" in it becomes the dtype's. They stay counted. Without
-    `with_blas` calls are left out that have BLAS make a product."""
+    """Count the calls of a ufunc's loops under a name, permanently.
+
+    "{}" in the name becomes the name of the dtype. Dtypes whose characters are in `but`
+    are not counted; with `only`, only those in it are. Without `with_blas`, calls that
+    use BLAS are not counted."""
     cdef int signature[8]
     cdef cnp.PyUFuncGenericFunction found, counting
     cdef ufunc_object *fields = <ufunc_object *><PyObject *>ufunc
@@ -127,7 +129,7 @@ def count_loops(ufunc, str name, str but="", *, str only="", bint with_blas=True
 # -- call sites ------------------------------------------------------------------------
 
 cdef class _Texts:
-    """A list of texts as C has it, which ends with NULL."""
+    """A list of strings as a C array that ends with NULL."""
 
     cdef list kept
     cdef const char **all
@@ -147,8 +149,10 @@ cdef class _Texts:
 
 
 def set_source_folders(libraries, users, own):
-    """Whose files are libraries': those in `libraries` and not in `users` (folders). Of
-    those in `own` nobody asks who calls from there."""
+    """Set the folders by which files of libraries and of the user are distinguished.
+
+    Files in `libraries` and not in `users` belong to libraries. Files in `own` are
+    never call sites."""
     cdef _Texts a = _Texts(libraries), b = _Texts(users), c = _Texts(own)
     if tf_frames_set_folders(<const char *const *>a.all, <const char *const *>b.all,
                              <const char *const *>c.all) < 0:
@@ -156,9 +160,11 @@ def set_source_folders(libraries, users, own):
 
 
 def set_regions(only, but, *, bint obey=True):
-    """What regions there are: code of `only`, if that names any, and not of `but`. Both
-    are pairs of a file, or how its path ends, and a function or "". If they `obey`, other
-    products than theirs do not obey the precision that a program was started with."""
+    """Set the regions of code: code in `only`, if it is not empty, and not in `but`.
+
+    Both have pairs: a file or the end of its path, and a function or "". With `obey`,
+    the precision that a program was started with affects only products in the
+    regions."""
     cdef _Texts a = _Texts([text for pair in only for text in pair])
     cdef _Texts b = _Texts([text for pair in but for text in pair])
     if tf_frames_set_regions(<const char *const (*)[2]>a.all,
@@ -169,14 +175,16 @@ def set_regions(only, but, *, bint obey=True):
 
 
 def share_counts():
-    """Share the counts with processes that have the returned path, while this process
-    runs, in TF32DTYPE_BLAS_COUNTS. The path is empty if that cannot be."""
+    """Share the counts with other processes while this process runs.
+
+    Other processes need the returned path in TF32DTYPE_BLAS_COUNTS. The path is empty
+    if counts cannot be shared."""
     cdef char path[64]
     return path.decode() if tf_counts_share(path, sizeof(path)) == 0 else ""
 
 
 def count_call(str name):
-    """Count a call that no precision reaches, under a name."""
+    """Count a call that precisions do not affect, under a name."""
     cdef tf_named_count_t *count
     if tf_counts_prepare() == 0:
         count = tf_named_count(TF_LOOP_CALL, name.encode())
@@ -187,8 +195,10 @@ def count_call(str name):
 def watch_call_sites(npy_intp lines, *, bint whole=False, size_t bytes=1 << 30,
                  bint dots=True, bint lapack=False, bint regions=False,
                  bint operands=False):
-    """Begin to gather products by call site: src/programs/blas/product_sites.h. With
-    `regions` only those of `set_regions`; with `operands` also by operand."""
+    """Begin to record products by call site: see src/programs/blas/product_sites.h.
+
+    With `regions`, record only products in the regions of `set_regions`. With
+    `operands`, also record them by operand."""
     cdef tf_product_sites_wanted wanted
     wanted.lines, wanted.whole, wanted.bytes = lines, whole, bytes
     wanted.dots, wanted.lapack = dots, lapack
@@ -206,12 +216,12 @@ def stop_watching():
 
 
 def calls_without_call_site():
-    """How many calls were not gathered, for want of room in the table of call sites."""
+    """Return how many calls were not recorded because the table was full."""
     return tf_calls_without_site()
 
 
 def samples_left_out():
-    """How many calls were not sampled, for want of memory."""
+    """Return how many calls were not sampled for lack of memory."""
     return tf_samples_left_out()
 
 
@@ -224,7 +234,7 @@ cdef object _frame(const tf_source *source, int which):
 
 cdef object _lines(const double *numbers, const double *imaginary, npy_intp count,
                    npy_intp k, dtype):
-    """A copy of sampled lines, one a row."""
+    """Copy sampled lines to an array with one line per row."""
     cdef cnp.ndarray real = np.empty((count, k)), other
     memcpy(cnp.PyArray_DATA(real), numbers, count * k * sizeof(double))
     if imaginary == NULL:
@@ -237,8 +247,9 @@ cdef object _lines(const double *numbers, const double *imaginary, npy_intp coun
 
 
 def take_samples(size_t number):
-    """The samples of a call site since the last time: ((m, n, k), rows of A, columns of B,
-    digests of both operands)."""
+    """Return the samples of a call site since the last call of this function.
+
+    A sample is ((m, n, k), rows of A, columns of B, digests of both operands)."""
     cdef const tf_product_site *site = tf_product_sites(number)
     cdef tf_sample *sample = tf_take_samples(site) if site != NULL else NULL
     cdef tf_sample *following
@@ -263,8 +274,10 @@ cdef dict _shapes(const tf_shape *shapes, int count):
 
 
 def blas_call_sites():
-    """Return a dictionary for each call site, without its samples. `operands` has a list of
-    dictionaries for each side, in the order of their first use; None if it has too many."""
+    """Return a dictionary for each call site, without its samples.
+
+    `operands` has a list of dictionaries for each side, in the order of first use, or
+    None if there are too many."""
     found = []
     numbers = {}
     cdef const tf_product_site *first
@@ -315,10 +328,10 @@ def blas_call_sites():
     return found
 
 
-# -- the precision in force --------------------------------------------------------
+# -- the current precision ---------------------------------------------------------
 
 cdef const tf_blas_mode *mode_here() noexcept:
-    """As a tf_read_mode_fn."""
+    """Return the mode of the current context, or NULL (a tf_read_mode_fn)."""
     cdef tuple scopes
     cdef MatmulSpec spec
     try:
@@ -337,7 +350,7 @@ def publish_precision():
 
 
 def count_scope(int more):
-    """Tell it that a scope begins to live, or ends (-1)."""
+    """Tell the engine that a scope is created (1) or deleted (-1)."""
     tf_modes_count_scope(more)
 
 
@@ -346,7 +359,7 @@ tf_modes_take_over()
 
 
 cdef class counted:
-    """A function whose calls, and their time, are counted under a name."""
+    """A function whose calls and time are counted under a name."""
 
     cdef object own
     cdef tf_named_count_t *count
