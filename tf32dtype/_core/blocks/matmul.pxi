@@ -101,10 +101,10 @@ def block_matmul(a, b, out, npy_intp k, npy_intp block, int terms):
     a, b : tuple or ndarray
         Lines along k: rows of the first operand, (..., l, m), and columns of the
         second, (..., l, n). An operand without blocks is an array of this shape with an
-        additional last axis of length k. An operand with blocks is a tuple: packed
-        codes (..., blocks, bytes); codes of scales (..., blocks) or (..., blocks, 2);
-        packed codes of residuals or None; indices of the element, the residual and the
-        scale format; the tensor scale.
+        additional last axis of length k. An operand with blocks is a tuple of packed
+        codes (..., blocks, bytes), codes of scales (..., blocks) or (..., blocks, 2),
+        packed codes of residuals or None, the indices of the element, the residual and
+        the scale format, and the tensor scale.
     out : ndarray, (..., l, m, n)
         Array to write to.
     k, block : int

@@ -178,9 +178,15 @@ cdef tf_dlpack_tensor *dlpack_tensor(object capsule) except NULL:
 def dlpack_describe(capsule):
     """Return a description of the tensor of a capsule.
 
-    The tuple has kind and number of the device; code, bits and lanes of the type; the
-    shape; strides in elements, or None; the offset in bytes, or None without memory;
-    whether the tensor may be written to; and whether its elements are padded.
+    The tuple has seven items:
+
+    - kind and number of the device
+    - code, bits and lanes of the type
+    - shape
+    - strides in elements, or None
+    - offset in bytes, or None if there is no memory
+    - whether the tensor may be written to
+    - whether its elements are padded
 
     A capsule of a version before 1.0 counts as read-only.
     """

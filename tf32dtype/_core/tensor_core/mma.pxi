@@ -1,4 +1,4 @@
-# Matrix units: a row of tf32dtype/tensor_core/models.py or rounded.py as the C knows it.
+# Matrix units: convert rows of tf32dtype/tensor_core/models.py and rounded.py to C.
 
 from tf32dtype._core.runtime cimport *
 from tf32dtype._core.matmul.matmul cimport *
@@ -63,25 +63,25 @@ cdef int fill_device(tf_device *fields, model, int promote, bint scales_inside,
             raise ValueError(f"group of the model cannot multiply matrices: {model}")
         return 0
     fill_model(&fields.model, model)
-    # What the loops are made for, which take 64 k at a time.
+    # The loops support only these models. They take 64 k at a time.
     single = model.accumulator == "float32"
     if (64 % (2 * model.depth if model.emulated else model.depth)
             or 64 % model.instruction_depth or model.instruction_depth % model.depth
             or model.fraction > (25 if model.kept == 23 or not single else 20)
-            # A floor is out of what they do by themselves; one exponent of zero serves
-            # as a floor, since no number has a lower one.
+            # The loops do not handle a higher floor by themselves. The exponent of zero
+            # acts as a floor, because no value has a lower exponent.
             or max(fields.model.floor, fields.model.zero_c)
             > (-110 if single else -14)
             or promote < 0):
         raise ValueError(f"MMA group of the model cannot multiply matrices: {model}")
-    # By which power of two the parts of numbers differ: their significant bits.
+    # Exponent of the ratio of successive components of a split: minus their precision.
     fields.scales_inside = (0 if not scales_inside else
                             -8 if format == "bfloat16" else -11)
     return 0
 
 
 cdef cnp.ndarray words_of(array, int ndim, str format=""):
-    """An array of 32-bit words, C-contiguous; of tf32 without the bits that it lacks."""
+    """Return a C-contiguous array of 32-bit words; for tf32, clear the unused bits."""
     if array.dtype != np.uint32 or array.ndim != ndim:
         raise TypeError(f"{ndim} axes of uint32 are needed, not {array.ndim} of"
                         f" {array.dtype}")
@@ -90,21 +90,24 @@ cdef cnp.ndarray words_of(array, int ndim, str format=""):
 
 
 def mma_accumulate(model, a, b, c):
-    """The chains of src/tensor_core/mma_model.h or rounded_model.h: rows of a times rows
-    of b plus c.
+    """Return the dot products of rows of a and b, plus c, as the model computes them.
+
+    The chains are those of src/tensor_core/mma_model.h or rounded_model.h.
 
     Parameters
     ----------
     model : Model
-        What groups do; any values of its parameters.
+        The model of MMA groups, with any values of its parameters.
     a, b : ndarray of uint32, (n, k)
-        The bits of float32 numbers that the model's formats have; of any for tf32.
+        Bits of float32 values that the model's formats represent; for tf32, of any
+        float32 values.
     c : ndarray of uint32, (n,)
-        Those of accumulators; of a float16 one, its value's.
+        Bits of the accumulators, as float32 values even if they are float16.
 
     Returns
     -------
     ndarray of uint32, (n,)
+        Bits of the resulting accumulators.
     """
     cdef tf_device fields
     cdef bint rounded = fill_any(&fields, model)
@@ -147,29 +150,29 @@ cdef uint32_t accumulate(const tf_device *fields, bint rounded, const uint32_t *
     return tf_mma_accumulate(&fields.model, a, 1, b, 1, k, c, trace)
 
 
-#: `what` of struct tf_told, in the order of its enum.
+#: Names of the values of `what` in `struct tf_told`, in the order of its enum.
 TOLD = "k", "term", "sum", "rounded", "group", "addition", "brought"
 
 
 def mma_trace(model, a, b, c, npy_intp every):
-    """Record how one element of `mma_accumulate` comes about.
+    """Record the steps in which `mma_accumulate` computes one element.
 
     Parameters
     ----------
     model : Model
-        What groups do; any values of its parameters.
+        The model of MMA groups, with any values of its parameters.
     a, b : ndarray of uint32, (k,)
-        The bits of float32 numbers, as for `mma_accumulate`.
+        Bits of float32 values, as for `mma_accumulate`.
     c : int
-        Those of the accumulator.
+        Bits of the accumulator.
     every : int
-        How many k are summed from 0 before they are added to the accumulator, a float32;
-        0: all are one chain from the accumulator on.
+        Number of k that are summed from 0 before they are added to the float32
+        accumulator. With 0, all k are one chain that begins with the accumulator.
 
     Returns
     -------
     list of tuple
-        The rows of struct tf_told; the first member is one of `TOLD`.
+        The rows of `struct tf_told`. The first member is one of `TOLD`.
     """
     cdef tf_device fields
     cdef bint rounded = fill_any(&fields, model)
@@ -200,7 +203,7 @@ def mma_trace(model, a, b, c, npy_intp every):
 
 
 cdef tf_matrix matrix_of(cnp.ndarray x, kind):
-    """The last two axes of an array, and the one before them as a stack."""
+    """Describe an array as a stack of matrices, by its last three axes."""
     cdef tf_matrix m
     cdef int ndim = cnp.PyArray_NDIM(x)
     m.data = cnp.PyArray_BYTES(x)
@@ -217,7 +220,9 @@ def mma_matmul(MatmulSpec precision, a, b, out):
 
 
 def fma_matmul(model, a, b, out):
-    """The same of float64 by a model that is a chain of fused multiply-adds."""
+    """Add a @ b to `out` in float64, by a chain of fused multiply-adds.
+
+    Shapes are those of `mma_matmul`."""
     if not (model.accumulator == "float64" and model.arithmetic == "fused"
             and model.depth == 1 and model.lanes == 0
             and model.rounding == "ties_to_even" and model.flushed == "kept"
@@ -232,7 +237,10 @@ def fma_matmul(model, a, b, out):
 
 cdef int add_products(const tf_precision *precision, npy_intp instruction_depth, a, b,
                       out) except -1:
-    """As `precision` has it; NULL: chains of float64, of such instructions."""
+    """Add a @ b to `out` in a precision.
+
+    If `precision` is NULL, compute float64 chains with instructions of the given depth.
+    """
     cdef npy_intp count, m, n, k
     cdef int failed
     cdef tf_matrix x, y, z

@@ -1,5 +1,5 @@
-# Tensor cores whose operands have a scale for each block of k: a row of
-# tf32dtype/tensor_core/block_scaled.py as the C knows it.
+# Tensor cores whose operands have a scale for each block of k: convert rows of
+# tf32dtype/tensor_core/block_scaled.py to C.
 
 from tf32dtype._core.tensor_core.tensor_core cimport *
 from tf32dtype._core.blocks.blocks cimport *
@@ -24,7 +24,7 @@ cdef int fill_scaled(tf_scaled_model *fields, model) except -1:
 
 
 cdef cnp.ndarray scales_of(array, model, npy_intp n, npy_intp k):
-    """Codes of scales, C-contiguous."""
+    """Check codes of scales, and return them as a C-contiguous array."""
     if array.dtype != np.uint8 or array.shape != (n, -(-k // model.block_size)):
         raise ValueError(f"a byte for each block is needed, not {array.dtype} of shape"
                          f" {array.shape}")
@@ -43,9 +43,10 @@ cdef tf_scaled_lines scaled_lines(cnp.ndarray x, cnp.ndarray scales, format):
 
 
 def scaled_mma_matmul(model, a, scales_a, b, scales_b, out):
-    """Add to `out`, C-contiguous float32 of shape (m, n), the product of codes.
+    """Add the product of codes to `out`, a C-contiguous float32 array (m, n).
 
-    Rows of a, (m, k), times rows of b, (n, k), and of each block of k a byte of scales.
+    Rows of a, (m, k), are multiplied by rows of b, (n, k). Each block of k has one byte
+    of `scales_a` and `scales_b`.
     """
     cdef tf_scaled_model fields
     cdef int failed
@@ -74,9 +75,10 @@ def scaled_mma_matmul(model, a, scales_a, b, scales_b, out):
 
 
 def promote_block(sums, block, scales_a, scales_b):
-    """sums = fma(scales_a * scales_b, block, sums), in place.
+    """Compute sums = fma(scales_a * scales_b, block, sums) in place.
 
-    C-contiguous float32 of the shapes (m, n), (m, n), (m,) and (n,).
+    The arrays are C-contiguous float32 arrays. `sums` and `block` have shape (m, n),
+    `scales_a` has shape (m,), and `scales_b` has shape (n,).
     """
     arrays = sums, block, scales_a, scales_b
     if not all(x.dtype == np.float32 and x.flags.c_contiguous for x in arrays):
@@ -97,9 +99,9 @@ def promote_block(sums, block, scales_a, scales_b):
 
 
 def scale_values(str scale, str residual=""):
-    """What the 256 codes of a scale format are worth, in float32.
+    """Return the float32 values of the 256 codes of a scale format.
 
-    By themselves, or as the scales of a residual: its element's name.
+    With `residual`, the name of an element, return their values as scales of residuals.
     """
     cdef cnp.ndarray out = np.empty(256, np.float32)
     if tf_scale_values(scale.encode(), residual.encode(),

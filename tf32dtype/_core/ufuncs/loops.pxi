@@ -1,6 +1,6 @@
 # Ufunc loops: thin adapters between NumPy and the functions in src.
 #
-# A loop finds its format and operation in its auxiliary data.
+# The auxiliary data of a loop has its format and operation.
 
 from tf32dtype._core.runtime cimport *
 from tf32dtype._core.formats.formats cimport *
@@ -26,22 +26,22 @@ cdef int unary_loop(PyArrayMethod_Context *context, items_t data,
 
 
 cdef int out_of_memory() noexcept with gil:
-    """The exception of a failure: a call that was stopped has its own already."""
+    """Set MemoryError unless an exception is set: a stopped call has one already."""
     if PyErr_Occurred() == NULL:
         PyErr_NoMemory()
     return -1
 
 
 cdef int raise_failure() except -1:
-    """The same where the interpreter's lock is held."""
+    """Raise MemoryError, or the exception of a stopped call, while holding the GIL."""
     return out_of_memory()
 
 
 # -- Ctrl-C ----------------------------------------------------------------------
 
-# The only thread that signals reach; of a forked child the one that forked.
+# The only thread that runs signal handlers; in a forked child, the thread that forked.
 cdef unsigned long main_thread = PyThread_get_thread_ident()
-if "threading" in sys.modules:  # else there is no other thread yet
+if "threading" in sys.modules:  # otherwise there is no other thread yet
     main_thread = sys.modules["threading"].main_thread().ident
 
 
@@ -55,12 +55,12 @@ if hasattr(os, "register_at_fork"):
 
 
 cdef int is_interrupted() noexcept nogil:
-    """Run the handlers of signals that have come; whether one has raised."""
+    """Run the handlers of pending signals, and return whether one has raised."""
     return PyThread_get_thread_ident() == main_thread and handle_signals() != 0
 
 
 cdef int handle_signals() noexcept with gil:
-    # NumPy goes on with other parts of a call of which one has failed.
+    # After one loop of a call has failed, NumPy still runs the others.
     return PyErr_Occurred() != NULL or PyErr_CheckSignals() != 0
 
 

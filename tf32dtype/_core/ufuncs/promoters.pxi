@@ -1,4 +1,4 @@
-# Promotion in ufuncs: which loop serves operands that have none of their own.
+# Promotion in ufuncs: choose the loop for dtypes that have no loop of their own.
 
 from tf32dtype._core.formats.formats cimport *
 
@@ -12,14 +12,14 @@ cdef bint has_exact_product(PyArray_DTypeMeta *dtype) noexcept:
 
 cdef bint has_mixed_product(PyArray_DTypeMeta **given,
                             PyArray_DTypeMeta *common) noexcept:
-    """Whether two different dtypes are multiplied as they are."""
+    """Return whether two different dtypes are multiplied without a cast."""
     return (given[0] != given[1] and has_exact_product(given[0])
             and has_exact_product(given[1]) and tf_format_of_dtype(common) >= 0)
 
 
 cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
                            PyArray_DTypeMeta *common) except -1:
-    """Loops that multiply numbers of two dtypes as they are, without a cast."""
+    """Add loops that multiply arrays of two dtypes without a cast."""
     cdef PyArrayMethod_Spec spec
     cdef PyArray_DTypeMeta *dtypes[3]
     cdef int i
@@ -37,8 +37,9 @@ cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
 
 
 def prepare_product(a, b, common):
-    """See that np.matmul of two dtypes, whose promotion is known, casts nothing; with
-    dtype=np.float32 too."""
+    """Make np.matmul of two dtypes work without casts, even with dtype=np.float32.
+
+    `common` is the dtype that they promote to."""
     cdef PyArray_DTypeMeta *given[2]
     given[0] = <PyArray_DTypeMeta *>Py_TYPE(a)
     given[1] = <PyArray_DTypeMeta *>Py_TYPE(b)
@@ -49,7 +50,7 @@ def prepare_product(a, b, common):
 
 cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta **signature,
                  PyArray_DTypeMeta **promoted) except -1:
-    """All inputs to what they have in common, or to the dtype= asked for."""
+    """Promote all inputs to their common dtype, or to dtype= if it is given."""
     cdef int nin = (<object>ufunc).nin
     cdef int nargs = (<object>ufunc).nargs
     cdef int i
@@ -71,7 +72,7 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
         decref(<PyObject *>common)
         raise np.exceptions.DTypePromotionError(
             "cannot combine strings with a dtype of tf32dtype")
-    # A product of two formats of ours has a loop into float32.
+    # A product of two formats of ours also has a loop with a float32 result.
     if out != NULL and out != bool_dtype and not (
             is_product and out == float_dtypes[1]
             and tf_format_of_dtype(common) >= 0):
@@ -91,7 +92,7 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
     for i in range(nin, nargs):
         promoted[i] = signature[i]
         if is_product and signature[i] == NULL:
-            promoted[i] = common  # not its loop into float32
+            promoted[i] = common  # not the loop with a float32 result
         if promoted[i] != NULL:
             incref(<PyObject *>promoted[i])
     decref(<PyObject *>common)
@@ -101,9 +102,11 @@ cdef int promote(PyObject *ufunc, PyArray_DTypeMeta **given, PyArray_DTypeMeta *
 cdef int refuse_formats(PyObject *ufunc, PyArray_DTypeMeta **given,
                         PyArray_DTypeMeta **signature,
                         PyArray_DTypeMeta **promoted) except -1:
-    """Ufuncs of integers. Left to itself NumPy takes their loop for objects, with an
-    out= of objects and from then on without: it would call the scalars' operators,
-    which call the ufunc again."""
+    """Raise a TypeError for a ufunc that has only loops for integers and objects.
+
+    Otherwise NumPy would use the loop for objects, after a call with an out= of objects
+    even without one. That loop calls operators of scalars, which call the ufunc
+    again."""
     cdef int i
     promote(ufunc, given, signature, promoted)
     if tf_format_of_dtype(promoted[0]) < 0:
@@ -127,7 +130,7 @@ cdef bint is_integer(PyArray_DTypeMeta *dtype) noexcept:
 cdef int promote_ldexp(PyObject *ufunc, PyArray_DTypeMeta **given,
                        PyArray_DTypeMeta **signature,
                        PyArray_DTypeMeta **promoted) except -1:
-    """The exponent becomes an int64."""
+    """Promote the exponent of ldexp to int64."""
     if given[0] == NULL or not is_integer(given[1]):  # NULL: a reduction's result
         raise TypeError("exponent of ufunc 'ldexp' must be an integer")
     promoted[0] = given[0]
@@ -143,7 +146,7 @@ cdef int promote_ldexp(PyObject *ufunc, PyArray_DTypeMeta **given,
 cdef int promote_to_double(PyObject *ufunc, PyArray_DTypeMeta **given,
                            PyArray_DTypeMeta **signature,
                            PyArray_DTypeMeta **promoted) noexcept:
-    """float_power, which works in float64 or wider, for float16 too."""
+    """Promote for float_power, which computes in float64 or a wider dtype."""
     cdef PyArray_DTypeMeta *inputs[3]
     cdef PyArray_DTypeMeta *common
     cdef int i, count = 1
@@ -162,16 +165,18 @@ cdef int promote_to_double(PyObject *ufunc, PyArray_DTypeMeta **given,
     return 0
 
 
-# Those that have a loop for objects and none for floats.
+# Ufuncs that have a loop for objects and none for floats.
 cdef tuple INTEGER_UFUNCS = (
     "invert", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift",
     "bitwise_count", "gcd", "lcm")
 
 
 def add_promoters():
-    """NumPy compares the patterns in their order and takes the first that is
-    better than those before it: so the most specific of each ufunc comes first.
-    `base` is any dtype of ours, None is anything."""
+    """Add promoters to all ufuncs.
+
+    NumPy compares the patterns in their order, and uses the first one that is better
+    than those before it. So the most specific pattern of a ufunc is first. `base`
+    stands for any dtype of ours, None for any dtype."""
     base = <object><PyObject *>&tf_dtype_base
     plain = PyCapsule_New(<void *>promote, "numpy._ufunc_promoter", NULL)
     exact = PyCapsule_New(<void *>promote_exact, "numpy._ufunc_promoter", NULL)

@@ -1,11 +1,11 @@
-# Functions of NumPy that we answer where one of our numbers is among the arguments.
+# Route calls of NumPy's functions to ours if an argument has a dtype of ours.
 #
-# A function, of Python or of C, has a field that says how it is called
-# (vectorcall). We put ours there: NumPy keeps the same function object, wherever it has
-# stored it, and calls with other arrays go on as before, without a frame or a conversion
-# more. Python 3.11 does not look at the field where Python code calls a Python function
-# by its name: those answered here are called from C, or with **keywords. A method of
-# ndarray has its C function in its definition, to which all calls go.
+# A function object, of Python or of C, has a field with the C function that is called
+# (vectorcall). We replace this function. So NumPy keeps the same function objects, and
+# calls with other arrays work as before, without an additional frame or conversion.
+# Python 3.11 ignores the field if Python code calls a Python function by its name. The
+# functions that are routed here are called from C, or with **keywords. For a method of
+# ndarray, the C function is in its definition, which all calls use.
 
 from cpython.ref cimport Py_INCREF
 
@@ -73,7 +73,7 @@ cdef int route_count = 0
 
 
 cdef bint has_ours(object value, int depth=0) except -1:
-    """Is it, or holds it, an array, a number or a dtype of ours?"""
+    """Return whether a value is or contains an array, a scalar or a dtype of ours."""
     if cnp.PyArray_Check(value):
         return tf_format_of_descr(<descr_t *>cnp.PyArray_DESCR(value)) >= 0
     if isinstance(value, (list, tuple)):
@@ -104,10 +104,11 @@ cdef int have_ours(PyObject *const *args, size_t count, PyObject *keywords) exce
 
 
 cdef class OwnCall:
-    """A handler returns one to have NumPy's function called where no frame of this
-    package is: NumPy's warnings show the line that is some frames further out.
+    """A call of NumPy's function that a handler returns instead of making it.
 
-    `then`, if there is one, is called with the result."""
+    The call is made without a frame of this package, because NumPy's warnings show the
+    line that is a fixed number of frames further out. `then`, if given, is called with
+    the result."""
     cdef object function, args, keywords, then
 
     def __init__(self, function, args, keywords, then):
@@ -120,8 +121,9 @@ cdef class OwnCall:
 
 
 cdef class Obeying:
-    """A function of NumPy's, and what computes in its place where there is a precision,
-    unless that returns NotImplemented."""
+    """A function of NumPy that uses another function while a precision is set.
+
+    If `product` returns NotImplemented, the function of NumPy is called."""
     cdef object own, product
 
     def __init__(self, own, product):
@@ -138,7 +140,7 @@ cdef class Obeying:
 
 # noexcept: an error keeps the frames that it has.
 cdef PyObject *finished(PyObject *result) noexcept:
-    """A handler's result, or that of the call which it returned."""
+    """Return the result of a handler, or of the `OwnCall` that it returned."""
     if result == NULL or Py_TYPE(<object>result) != <PyTypeObject *>OwnCall:
         return result
     cdef PyObject *found = PyObject_CallNoArgs(result)
@@ -161,9 +163,10 @@ cdef PyObject *routed_call(PyObject *function, PyObject *const *args, size_t nar
 
 
 def answer(function, handler):
-    """Have `handler` called in the place of a function of NumPy, with the same
-    arguments, where there is a number of ours among them. If it returns NotImplemented,
-    the function itself is called."""
+    """Call `handler` instead of a function of NumPy if an argument has a dtype of ours.
+
+    It has the same arguments. If it returns NotImplemented, the function itself is
+    called."""
     global route_count
     cdef route *place = routes
     while place < routes + route_count and place.function != <PyObject *>function:
@@ -182,7 +185,8 @@ def answer(function, handler):
     tf_set_vectorcall(place.function, routed_call)
 
 
-# Methods of arrays and ufuncs: one C function each, since it is told nothing but the arguments.
+# Methods of arrays and ufuncs. Each has a C function of its own, which gets only the
+# arguments and not the method.
 
 cdef struct method:
     tf_method own
@@ -239,8 +243,9 @@ cdef PyObject *routed_argpartition(PyObject *array, PyObject *const *args,
 
 
 cdef bint are_few(PyObject *array, PyObject *values) noexcept:
-    """Of an array, to be looked for in an array: NumPy is done with so few sooner than
-    they are converted."""
+    """Return whether searchsorted has so few elements that NumPy's own is faster.
+
+    NumPy finishes before our function would have converted them."""
     cdef npy_intp size = cnp.PyArray_SIZE(<cnp.ndarray>array)
     cdef npy_intp looks
     if not cnp.PyArray_Check(<object>values):
@@ -270,8 +275,9 @@ routed_methods[REDUCEAT] = routed_reduceat
 
 
 def answer_method(str name, handler):
-    """Have `handler` called in the place of a method of arrays or ufuncs, likewise. False
-    if this NumPy has it in another form."""
+    """Call `handler` instead of a method of arrays or ufuncs, as `answer` does.
+
+    Return False if the method has another form in this version of NumPy."""
     cdef int which = method_names.index(name)
     definition = getattr(np.ufunc if which == REDUCEAT else np.ndarray, name)
     cdef tf_method *place = tf_method_place(<PyObject *>definition)

@@ -1,5 +1,6 @@
-# Sums over an outer axis. NumPy calls add's loop once a row and never says which is the
-# last, so that the sums are rounded and stored for each row. Here they are once.
+# Sums over an outer axis. NumPy calls the loop of add once per row, and does not tell it
+# which row is the last. So sums are rounded and stored after each row. The function in
+# this file rounds them once.
 
 from tf32dtype._core.ufuncs.ufuncs cimport *
 
@@ -8,8 +9,10 @@ cdef enum:
 
 
 def sum_over_rows(a=None, axis=None, *others, **unknown):
-    """`sum` of an array of ours. NotImplemented stands for what NumPy is to do: sums of
-    large arrays of other strides, and those of infinities that make NaN."""
+    """Compute `sum` of an array of ours.
+
+    Return NotImplemented if NumPy is to compute the sum: of large arrays with other
+    strides, and of infinities whose sum is NaN."""
     cdef npy_intp outer, rows, columns
     cdef int format, done
     cdef unsigned flags = 0
@@ -17,7 +20,7 @@ def sum_over_rows(a=None, axis=None, *others, **unknown):
     if others or not cnp.PyArray_CheckExact(a):
         return NotImplemented
     for name, nothing in (("dtype", None), ("out", None), ("initial", np._NoValue)):
-        if unknown.get(name, nothing) is nothing:  # as nansum says it
+        if unknown.get(name, nothing) is nothing:  # nansum passes these defaults
             unknown.pop(name, None)
     if unknown:
         if not unknown.keys() <= {"where", "keepdims"}:

@@ -1,10 +1,12 @@
-# ufunc.reduceat. NumPy calls a loop for each segment; here it is one call for all.
+# ufunc.reduceat. NumPy calls a loop for each segment; one call here computes all.
 
 from tf32dtype._core.ufuncs.ufuncs cimport *
 
 def reduce_segments(ufunc=None, a=None, indices=None, axis=0, *others, **unknown):
-    """`reduceat` of an array of ours along its last axis, for sums, products and extremes.
-    NotImplemented stands for what NumPy is to do, errors among it."""
+    """Compute `reduceat` of an array of ours along its last axis.
+
+    It supports sums, products and extremes. For other calls, including invalid ones, it
+    returns NotImplemented, and NumPy's own method is used."""
     cdef tf_segments segments
     cdef cnp.ndarray source, starts, result
     cdef operation *found

@@ -1,5 +1,6 @@
-# Means, variances, norms, sums and products in one pass, of what a mask selects or of
-# what is not NaN too: see moments.h. NotImplemented stands for what NumPy is to do.
+# Means, variances, norms, sums and products in one pass, also of elements that a mask
+# selects or that are not NaN: see moments.h. The functions return NotImplemented to let
+# NumPy's own function compute the result.
 
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.ufuncs.ufuncs cimport *
@@ -15,7 +16,7 @@ cdef bint is_true(object where):
 
 
 cdef bint axes_of(object axis, int ndim, bint *reduced) except -1:
-    """Which axes are summed over; False if the argument says something else."""
+    """Mark the axes to reduce; return False if `axis` has another form."""
     cdef int i, one
     for i in range(ndim):
         reduced[i] = axis is None
@@ -34,7 +35,9 @@ cdef bint axes_of(object axis, int ndim, bint *reduced) except -1:
 
 cdef bint lines_of(cnp.ndarray a, cnp.ndarray mask, const bint *reduced,
                    tf_summed *lines) noexcept:
-    """The array as four axes; False if it takes more, or is not in order in memory."""
+    """Describe an array by four axes.
+
+    Return False if it needs more, or is neither in C order nor in Fortran order."""
     cdef int i, at, part = 3
     cdef int ndim = a.ndim
     cdef bint backwards = False
@@ -75,7 +78,7 @@ cdef bint lines_of(cnp.ndarray a, cnp.ndarray mask, const bint *reduced,
 
 def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
               bint without_nans=False):
-    """One of enum tf_statistic along some axes of an array of ours."""
+    """Compute one of `enum tf_statistic` along some axes of an array of ours."""
     cdef bint reduced[MOST_AXES]
     cdef tf_summed lines
     cdef tf_sums found
@@ -136,13 +139,15 @@ def statistic(int which, a, axis, double freedom=0, keepdims=False, where=True,
     if not is_sure:
         return NotImplemented
     if what == TF_TOTAL and without_nans and tf_sum_begins_with_nan(lines.format):
-        is_cast = True  # of sums in float64, which has a zero for NaN
+        is_cast = True  # the sum is cast from float64, which has a zero for NaN
     tf_warn(flags, b"cast" if is_cast else b"reduce")
     return result if shape else result[()]
 
 
 def count_nonzero(a=None, axis=None, *others, **unknown):
-    """Of all elements of a large array of ours. NumPy asks the dtype for each."""
+    """Count the nonzero elements of a whole large array of ours.
+
+    NumPy's own function would call a function of the dtype for each element."""
     cdef bint reduced[MOST_AXES]
     cdef uint8_t zeros[PREDICATES]
     cdef tf_summed lines
@@ -173,7 +178,7 @@ def count_nonzero(a=None, axis=None, *others, **unknown):
 
 
 def weighted_mean(a, weights):
-    """Of two arrays of one axis and one format, likewise."""
+    """Compute the weighted mean of a vector; both arrays have the same format."""
     cdef tf_summed lines
     cdef unsigned flags = 0
     cdef bint is_sure
