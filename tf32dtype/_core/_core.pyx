@@ -1,14 +1,14 @@
 # cython: freethreading_compatible=True
 # cython: subinterpreters_compatible=no
-"""NumPy's side of the package: scalar types, dtypes, casts, ufuncs.
+"""Connect the C code to NumPy: scalar types, dtypes, casts and ufuncs.
 
-The .pxi files are included, not imported, since this is one module that registers
-everything when it is first imported: the DType classes live as C objects, and
-each part refers to the others' functions.
+The .pxi files are included and not imported, because they make one module. It registers
+everything at its first import. The DType classes are C objects, and each file uses
+functions of the others.
 
 The .pxd files declare C functions, one file per subject of src/. Each .pxi file
-cimports the subjects that it uses. Python's API, NumPy's and the glue are cimported
-here for all of them.
+cimports the subjects that it uses. This file cimports the APIs of Python and NumPy, and
+the glue, for all of them.
 """
 
 import os
@@ -73,8 +73,9 @@ _taken_by_fork = []
 
 
 def shared_lock():
-    """A re-entrant lock that no forked child inherits locked. Who holds one may take
-    those that were made before it, and no other."""
+    """Return a re-entrant lock that is never locked at the start of a forked child.
+
+    A thread that holds such a lock may only acquire locks that were made before it."""
     lock = RLock()
     _shared_locks.append(lock)
     return lock
@@ -88,7 +89,8 @@ def _before_fork():
             lock.acquire()
         if len(taken) == len(_shared_locks):
             break
-        # Another thread has made one meanwhile. It may hold that and wait for these.
+        # Another thread has made a new lock in the meantime. It may hold that lock and
+        # wait for these locks.
         _release(taken)
     _taken_by_fork = taken
 
@@ -108,8 +110,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def instruction_sets():
-    """The name of each instruction set, best last, with two facts: whether this build has
-    it, and whether this CPU runs it."""
+    """Return all instruction sets, the best last, as (name, is built, runs) tuples.
+
+    The bools tell whether this build has the instruction set and this CPU runs it."""
     cdef int built = 0, runs = 0
     found = []
     cdef const char *name = tf_isa_name(0, &built, &runs)
@@ -120,7 +123,7 @@ def instruction_sets():
 
 
 def available_isas():
-    """The instruction sets that this build has and this CPU runs, best last."""
+    """Return the instruction sets that this build has and this CPU runs, best last."""
     return [name for name, built, runs in instruction_sets() if built and runs]
 
 
@@ -142,7 +145,7 @@ tf_matmul_prepare()
 
 
 def isa():
-    """The instruction set in use (see the environment variable TF32DTYPE_ISA)."""
+    """Return the instruction set in use; TF32DTYPE_ISA in the environment sets it."""
     return _isa
 
 

@@ -32,7 +32,7 @@ cdef PyNumberMethods *own = tf_number_methods(floating)
 
 
 cdef bint is_exact_double(object x, double *value) except -1:
-    """Is it a Python number that float64 holds?"""
+    """Return whether x is a Python number that float64 represents."""
     cdef int overflow = 0
     cdef long long whole
     if PyFloat_CheckExact(x):
@@ -46,7 +46,7 @@ cdef bint is_exact_double(object x, double *value) except -1:
 
 
 cdef bint is_number_of(object x, int format, double *value) except -1:
-    """Is it of the format, or a Python number that rounds to one without a flag?"""
+    """Return whether x is a scalar of the format, or rounds to one without a flag."""
     cdef unsigned flags = 0
     if Py_TYPE(x) == scalar_pointers[format]:
         value[0] = tf_double_from_code(tf_format_rows[format][0],

@@ -241,7 +241,7 @@ cdef int to_text_loop(PyArrayMethod_Context *context, items_t data,
 
 
 cdef object text_at(descr_t *descr, char *item):
-    """A string, or the na_object in place of a missing one."""
+    """Return a string, or the na_object for a missing string."""
     cdef npy_string_allocator *allocator
     cdef npy_static_string string
     cdef int missing
@@ -348,8 +348,10 @@ cdef int add_cast(cast_list *casts, PyArray_DTypeMeta *source, PyArray_DTypeMeta
 
 
 cdef int list_casts(int format, cast_list *casts) except -1:
-    """All casts from and to a format; those between two formats are listed with
-    the later one, as NumPy must know both classes."""
+    """List all casts from and to a format.
+
+    Casts between two formats are listed with the later format, because NumPy must know
+    both classes."""
     cdef PyArray_DTypeMeta *own = &tf_dtypes[format]
     cdef PyArray_DTypeMeta *other
     cdef builtin *known

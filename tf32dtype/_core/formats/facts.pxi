@@ -1,4 +1,4 @@
-# The table of formats as Python sees it.
+# The table of formats for Python.
 
 from tf32dtype._core.formats.formats cimport *
 
@@ -9,7 +9,7 @@ _SPECIALS = {TF_IEEE: "ieee", TF_FN: "fn", TF_FNUZ: "fnuz", TF_FINITE: "finite",
 
 
 def facts(int index):
-    """The row of a format: what formats.h says and what follows from it."""
+    """Return the properties of a format, from formats.h, as a dictionary."""
     cdef tf_format f = tf_format_rows[index][0]
     cdef uint32_t greatest = tf_maximum_magnitude(f)
     cdef uint32_t normal = 0 if f.specials == TF_EXPONENT_ONLY else (1 << f.mantissa_bits)

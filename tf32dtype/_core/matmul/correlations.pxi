@@ -1,9 +1,9 @@
-# np.convolve and np.correlate: a matrix of windows of the longer vector times the
-# shorter one.
+# np.convolve and np.correlate: a matrix of windows of the longer vector is multiplied
+# by the shorter vector.
 #
-# NumPy asks the dtype for each sum, one after the other. Here that is so only where the
-# shorter vector sticks out of the longer one. Sums that are not numbers raise no
-# warning, as there.
+# NumPy calls a function of the dtype for each sum. The functions here only do this
+# where the shorter vector extends past an end of the longer one. As in NumPy, sums that
+# are NaN raise no warning.
 
 from tf32dtype._core.matmul.matmul cimport *
 

@@ -25,7 +25,7 @@ cdef struct matrices:
 
 cdef matrices matrices_of(int kind, items_t data, const npy_intp *dimensions,
                           const npy_intp *strides) noexcept nogil:
-    """The matrices that a ufunc's loop is given; vectors are rows or columns."""
+    """Describe a ufunc loop's operands as matrices; vectors are rows or columns."""
     cdef const npy_intp *core = strides + 3
     cdef matrices x
     memset(&x, 0, sizeof(x))

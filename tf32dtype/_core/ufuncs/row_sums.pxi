@@ -1,6 +1,6 @@
-# Sums over an outer axis. NumPy calls the loop of add once per row, and does not tell it
-# which row is the last. So sums are rounded and stored after each row. The function in
-# this file rounds them once.
+# Sums over an outer axis. NumPy calls the loop of add once per row, and does not tell
+# it which row is the last. So sums are rounded and stored after each row. The function
+# in this file rounds them once.
 
 from tf32dtype._core.ufuncs.ufuncs cimport *
 

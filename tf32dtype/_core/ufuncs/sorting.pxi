@@ -1,4 +1,4 @@
-# Sorting, which NumPy registers like ufuncs though it is none.
+# Sorting functions, which NumPy registers like ufuncs.
 
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.ufuncs.ufuncs cimport *

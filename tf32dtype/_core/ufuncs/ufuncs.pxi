@@ -1,6 +1,6 @@
-# Ufuncs: which loop serves which, and the lists of all operations.
+# Ufuncs: the lists of all operations and their loops.
 #
-# Adding an operation is adding a line to the lists at the end.
+# To add an operation, add a line to the lists at the end of this file.
 
 from tf32dtype._core.formats.formats cimport *
 from tf32dtype._core.ufuncs.ufuncs cimport *
@@ -57,7 +57,7 @@ cdef loop_data *new_data() except NULL:
 
 
 cdef void free_data(NpyAuxData *data) noexcept:
-    """In the thread that made it: NumPy frees it when the call ends."""
+    """Free a loop's data; NumPy calls this at the end of a call, in the same thread."""
     cdef loop_data *loop = <loop_data *>data
     if loop.partials != NULL:
         tf_partials_free(loop.partials)
@@ -220,7 +220,7 @@ is_close = cnp.PyUFunc_FromFuncAndData(
 
 cdef add_operation(str name, int op, strided_loop loop, list signatures,
                    int flags=0, object identity=None):
-    """Loops of one operation for all formats."""
+    """Add the loops of one operation for all formats."""
     global operation_count
     cdef PyArrayMethod_Spec spec
     cdef PyArray_DTypeMeta *dtypes[6]
@@ -268,7 +268,7 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
 
 
 cdef add_binary(int index, int op, strided_loop loop, list signatures):
-    """Loops of a row of src/ufuncs/binary_ops.h, if NumPy has its ufunc."""
+    """Add the loops for a row of src/ufuncs/binary_ops.h, if NumPy has its ufunc."""
     cdef const tf_binary_row *row = &tf_binary_rows[index]
     add_operation(row.name.decode(), op, loop, signatures,
                   (NPY_METH_NO_FLOATINGPOINT_ERRORS if row.silent else 0)
@@ -276,9 +276,9 @@ cdef add_binary(int index, int op, strided_loop loop, list signatures):
                   row.identity if row.identity == row.identity else None)
 
 
-# Loops that are added when first asked for, since there are more of them than of all
-# others together: products of two formats, and comparisons with exact numbers. Those
-# that there are, by ufunc and dtypes.
+# The loops that were added on first use, by ufunc and dtypes: products of two formats,
+# and comparisons with exact numbers. There would be more of them than of all other
+# loops together.
 cdef set late_loops = set()
 late_loops_lock = shared_lock()
 

@@ -39,18 +39,18 @@ cdef class ArithmeticPlan:
 
 
 def begin_arithmetic(str format_name, bint float64, bint watches, plan=None):
-    """Have NumPy's ufuncs round what they read and make, in all threads.
+    """Make NumPy's ufuncs round their operands and results, in all threads.
 
-    `format_name` is one of `names`, "float16" or "float32", or None with a plan, an
-    `ArithmeticPlan`; with `float64` float64 loops do too; with `watches` figures are
-    gathered by line, those of before are forgotten.
+    `format_name` is one of `names`, "float16" or "float32". With an `ArithmeticPlan` as
+    `plan` it is None. With `float64`, float64 loops round, too. With `watches`,
+    measurements are recorded by line, and earlier ones are deleted.
 
     Raises
     ------
     RuntimeError
-        If they round already, or where loops cannot be replaced.
+        If ufuncs round already, or if loops cannot be replaced.
     MemoryError
-        If there is no memory for it.
+        If memory cannot be allocated.
     """
     global loops_round, rounds_float64
     cdef int i
@@ -78,7 +78,7 @@ def begin_arithmetic(str format_name, bint float64, bint watches, plan=None):
 
 
 def end_arithmetic():
-    """Put back what `begin_arithmetic` replaced. Figures stay."""
+    """Restore what `begin_arithmetic` replaced; measurements are kept."""
     global loops_round
     cdef int i
     if not loops_round:
@@ -103,9 +103,9 @@ def follow_results(bint on):
     Raises
     ------
     RuntimeError
-        Where loops cannot be replaced.
+        If loops cannot be replaced.
     MemoryError
-        If there is no memory for it.
+        If memory cannot be allocated.
     """
     global followed_stubs
     cdef size_t count = 0
@@ -129,8 +129,9 @@ def follow_results(bint on):
 
 
 def followed_sums():
-    """Return a dictionary for each sum of results of a product, by the product's number
-    among the call sites."""
+    """Return a dictionary for each sum of results of a product.
+
+    Products are identified by their number among the call sites."""
     cdef const tf_followed_sum *found
     numbers = {}
     while tf_product_sites(<size_t>len(numbers)) != NULL:
@@ -152,7 +153,7 @@ def followed_sums():
 
 
 def arithmetic_functions():
-    """The ufuncs that can round, by name: the types of their loops."""
+    """Return the ufuncs that can round, by name, with the types of their loops."""
     cdef int i
     if rounding_loops == NULL:
         _find_loops()
@@ -197,5 +198,5 @@ def arithmetic_call_sites():
 
 
 def arithmetic_left_out():
-    """How many calls were not gathered, since there were too many call sites."""
+    """Return how many calls were not recorded because of too many call sites."""
     return tf_ufunc_sites_left_out()

@@ -151,8 +151,8 @@ cdef class _Texts:
 def set_source_folders(libraries, users, own):
     """Set the folders by which files of libraries and of the user are distinguished.
 
-    Files in `libraries` and not in `users` belong to libraries. Files in `own` are
-    never call sites."""
+    Files in `libraries` and not in `users` belong to libraries. Frames of files in
+    `own`, those of this package, are skipped in the search for a call site."""
     cdef _Texts a = _Texts(libraries), b = _Texts(users), c = _Texts(own)
     if tf_frames_set_folders(<const char *const *>a.all, <const char *const *>b.all,
                              <const char *const *>c.all) < 0:

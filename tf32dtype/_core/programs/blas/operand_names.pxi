@@ -22,7 +22,7 @@ cdef tuple left_out_kinds = (bool, int, float, complex, str, bytes, type(None), 
 
 
 cdef void name_operands() noexcept nogil:
-    """As tf_product_sites_wanted has it."""
+    """Name the operands of products, for `struct tf_product_sites_wanted`."""
     with gil:
         name_with_gil()
 
