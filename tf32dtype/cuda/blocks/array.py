@@ -98,7 +98,7 @@ class BlockArray(Blocks[Any, Any]):
 
     @property
     def block_scales(self) -> Any:
-        """Return the scales S of blocks, with the tensor scale: (*others, blocks)."""
+        """Return the scales S of blocks, with the tensor scale, as (others, blocks)."""
         plan = self._layout
         numbers = kernels.scale_numbers(plan, self.scales)
         lines = plan.others[-1] if plan.others else 1
