@@ -1,6 +1,7 @@
 /* How C is cut into tiles, and the threads that compute them. */
 #include "matmul/tiles.h"
 
+#include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
 static ptrdiff_t pieces_of(ptrdiff_t length, ptrdiff_t most)
@@ -9,12 +10,13 @@ static ptrdiff_t pieces_of(ptrdiff_t length, ptrdiff_t most)
 }
 
 /* The side of a tile, and how many are needed, one at least. */
-static ptrdiff_t side_of(ptrdiff_t length, ptrdiff_t *pieces, ptrdiff_t unit)
+static ptrdiff_t side_of(ptrdiff_t length, ptrdiff_t *pieces, struct tf_tile_side limits)
 {
     if (*pieces == 1) {
         return length ? length : 1;
     }
-    const ptrdiff_t side = (ptrdiff_t)tf_round_up(tf_ceil_div(length, *pieces), unit);
+    const size_t even = tf_round_up(tf_ceil_div(length, *pieces), limits.unit);
+    const ptrdiff_t side = (ptrdiff_t)tf_min_size((ptrdiff_t)even, limits.most);
     *pieces = tf_ceil_div(length, side);
     return side;
 }
@@ -57,8 +59,9 @@ struct tf_tiles tf_cut_into_tiles(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
             break;
         }
     }
-    t.rows = side_of(m, &t.vertical, rows.unit);
-    t.columns = side_of(n, &t.across, columns.unit);
+    t.rows = side_of(m, &t.vertical, rows);
+    t.columns = side_of(n, &t.across, columns);
+    TF_ASSERT(t.rows <= rows.most && t.columns <= columns.most);
     return t;
 }
 

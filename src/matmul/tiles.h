@@ -8,9 +8,9 @@
 
 /* How long one side of a tile may be. */
 struct tf_tile_side {
-    ptrdiff_t most;
+    ptrdiff_t most;  /* for which there is memory */
     ptrdiff_t least; /* a side is not cut in two if it is no longer than this */
-    ptrdiff_t unit;  /* all sides but the last are multiples of this */
+    ptrdiff_t unit;  /* sides are multiples of this, but the last one and `most` */
 };
 
 /* `count` matrices of m x n, in tiles of one size but for the last ones. */

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support.interpreters import run_code
 
 
 def ones(*shape: int, dtype: Any = td.bfloat16) -> Any:
@@ -66,6 +68,61 @@ def test_tiles_cover_the_result() -> None:
         height, width = (n, m) if plan.transposed else (m, n)
         assert plan.tiles == -(-height // rows) * -(-width // columns)
         assert plan.threads <= plan.tiles
+
+
+#: The rows and columns of sums that a thread has memory for (src/matmul/workspace.h).
+#: Several components have two sets of sums.
+MOST = {"bf16": (1176, 1024), "bf16x3": (588, 1024)}
+SIDES = """
+import json, numpy as np, tf32dtype as td
+
+found = {}
+for precision in ("bf16", "bf16x3"):
+    tiles = set()
+    for side in range(2, 4000, 7):
+        for m, n in ((side, 300), (300, side), (side, side)):
+            a, b = np.empty((m, 4500), np.float32), np.empty((4500, n), np.float32)
+            tiles.add(td.explain_matmul(a, b, precision=precision).tile)
+    found[precision] = [max(side) for side in zip(*tiles)]
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_tiles_have_memory(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
+    for precision, sides in json.loads(run_code(SIDES)).items():
+        assert np.all(np.array(sides) <= MOST[precision]), precision
+
+
+#: Two sets of sums are in use: of more than 4096 k; where a sum is promoted; and where
+#: rows hold Inf. The tiles of the first two are as high as there is memory for.
+ONE_THREAD = """
+import json, numpy as np, tf32dtype as td
+
+rng = np.random.default_rng(0)
+a = rng.standard_normal((1176, 4200), np.float32)
+b = rng.standard_normal((4200, 272), np.float32)
+x, y = a[:, :256].astype(td.fp8_e4m3), b[:256].astype(td.fp8_e4m3)
+infinite = a[:, :40].copy()
+infinite[3, 7] = np.inf
+
+def equal(multiply, p):
+    whole = multiply(p)
+    rows = np.vstack([multiply(p[i : i + 168]) for i in range(0, len(p), 168)])
+    return bool(np.array_equal(whole.view(np.uint32), rows.view(np.uint32)))
+
+print(json.dumps([
+    equal(lambda p: td.matmul(p, b, precision="bf16x3"), a),
+    equal(lambda p: td.tensor_core.matmul(p, y, device="H100", promote_every=128), x),
+    equal(lambda p: td.matmul(p, b[:40], precision="bf16x3"), infinite),
+]))
+"""
+
+
+def test_two_sets_of_sums_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert json.loads(run_code(ONE_THREAD)) == [True, True, True]
 
 
 def test_a_stack_and_a_small_product() -> None:
