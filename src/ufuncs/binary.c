@@ -4,6 +4,7 @@
 
 #include "formats/fast_codec.h"
 #include "ufuncs/binary_chunk.h"
+#include "ufuncs/common_ops.h"
 #include "ufuncs/few.h"
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
@@ -31,7 +32,6 @@ static void byte_chunk(int format, enum tf_binary_op op, const float *a, const f
                        void *out, size_t n, unsigned *flags)
 {
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
-    const int may_underflow = op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;
     const uint32_t beyond = tf_beyond(*tf_format_rows[format]);
     _Alignas(64) float r[TF_CHUNK];
     tf_isa->ufuncs->binary_f32[op](a, b, r, n);
@@ -46,7 +46,7 @@ static void byte_chunk(int format, enum tf_binary_op op, const float *a, const f
     if (may_have_raised(op, beyond, greatest) & ~*flags) {
         *flags |= tf_isa->ufuncs->exceptions(beyond, 1, a, b, r, n);
     }
-    if (may_underflow && hints.tiny && !(*flags & TF_UNDER)) {
+    if (tf_may_underflow(op) && hints.tiny && !(*flags & TF_UNDER)) {
         *flags |= conversions->flags(r, out, n) & TF_UNDER;
     }
 }

@@ -16,12 +16,6 @@
 
 #define LEAST_NORMAL UINT32_C(0x00800000)
 
-/* Sums are exact where they are tiny. */
-TF_INLINE int may_underflow(enum tf_binary_op op)
-{
-    return op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;
-}
-
 /* -- items that are the upper bits of float32 ------------------------------------- */
 
 /* What a chunk of results showed: some may have lost digits below the normal range. */
@@ -40,7 +34,7 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
     const uint32_t is_exact = op == TF_TRUE_DIVIDE && fabsf(y) == INFINITY; /* zero */
-    seen->tiny |= (uint32_t)(may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
+    seen->tiny |= (uint32_t)(tf_may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
                   (y != 0) & !is_exact;
     return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
 }
@@ -128,7 +122,7 @@ TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restr
     uint32_t under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t exact = tf_bits_of(tf_common_result(op, a[i], b[i]));
-        const uint32_t bits = may_underflow(op) && exact == 0 ? 1 : exact;
+        const uint32_t bits = tf_may_underflow(op) && exact == 0 ? 1 : exact;
         under |= bits - 1 < tf_least_normal(tf_float8_e8m0fnu) - 1;
         out[i] = (uint8_t)tf_encode_power(bits);
     }
