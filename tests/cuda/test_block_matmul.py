@@ -522,14 +522,13 @@ def test_sass_of_all_native(arch):
 def test_shared_memory_suffices():
     """By the CUDA C++ Programming Guide's table of compute capabilities, in KiB."""
     most = {"sm_89": 99, "sm_90a": 227, "sm_100a": 227, "sm_120a": 99}
-    before = HOST.arch
-    for HOST.arch, room in most.items():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(native.backend, "current", lambda: HOST)
-            for block in (32, 64, 128):
-                for levels in (FOUR, THREE, [(0, 0)]):
-                    for m in (64, 4096):
-                        tile = native.choose_tile(1, m, m, block, levels)
-                        assert native.shared(tile, block, levels) <= room << 10
-    HOST.arch = before
+    for arch, room in most.items():
+        for block in (32, 64, 128):
+            for levels in (FOUR, THREE, [(0, 0)]):
+                for m in (64, 4096):
+                    shape = 1, m, m
+                    tile = native.choose_tile(
+                        arch, HOST.processors(), shape, block, levels
+                    )
+                    assert native.shared(tile, block, levels) <= room << 10
     assert max(tile.shared for tile in (products.LARGE, products.SMALL)) <= 48 << 10

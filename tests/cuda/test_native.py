@@ -271,23 +271,25 @@ def test_devices():
         native.device_of("sm_61")
 
 
-def test_choice(monkeypatch):
+def test_choice():
     """Wide tiles where they fill the GPU, small ones where few are there to share."""
-    monkeypatch.setattr(HOST, "processors", lambda: 132)
-    monkeypatch.setattr(native, "current", lambda: HOST)
-    assert native.choose_tile(1, 4096, 4096, 2, True, False) == native.WIDE
-    assert native.choose_tile(1, 4096, 4096, 4, False, False) == native.SQUARE
-    assert native.choose_tile(1, 4096, 4096, 1, True, True) == native.SPARING
-    assert native.choose_tile(1, 512, 512, 2, True, False) == native.SMALL
+
+    def chosen(s: int, m: int, n: int, *how: int) -> native.Tile:
+        return native.choose_tile(HOST.arch, 132, (s, m, n), *how)
+
+    assert chosen(1, 4096, 4096, 2, True, False) == native.WIDE
+    assert chosen(1, 4096, 4096, 4, False, False) == native.SQUARE
+    assert chosen(1, 4096, 4096, 1, True, True) == native.SPARING
+    assert chosen(1, 512, 512, 2, True, False) == native.SMALL
     sums, small = (x._replace(totals=True) for x in (native.SUMS, native.SMALL_SHORT))
-    assert native.choose_tile(1, 8192, 8192, 2, True, True, 16) == sums
-    assert native.choose_tile(1, 512, 512, 2, True, True, 16) == small
+    assert chosen(1, 8192, 8192, 2, True, True, 16) == sums
+    assert chosen(1, 512, 512, 2, True, True, 16) == small
     HOST.arch = "sm_80"
     shorter = sums._replace(stages=3)
-    assert native.choose_tile(1, 8192, 8192, 2, True, True, 16) == shorter
+    assert chosen(1, 8192, 8192, 2, True, True, 16) == shorter
     HOST.arch = "sm_89"
-    assert native.choose_tile(1, 8192, 8192, 2, True, True, 16) == native.SUMS
-    assert native.choose_tile(1, 8192, 8192, 1, True, True) == native.WIDE_SHORT
+    assert chosen(1, 8192, 8192, 2, True, True, 16) == native.SUMS
+    assert chosen(1, 8192, 8192, 1, True, True) == native.WIDE_SHORT
 
 
 # -- machine code ----------------------------------------------------------------------

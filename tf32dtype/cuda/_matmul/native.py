@@ -208,7 +208,7 @@ def _planned(
     s, m, n, k = shape
     asked = size, a.along_k, b.along_k
     if tile is None:
-        tile = _choose_tile(arch, processors, (s, m, n), *asked, sums.promote)
+        tile = choose_tile(arch, processors, (s, m, n), *asked, sums.promote)
     blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(
@@ -293,36 +293,15 @@ def with_totals(tile: Tile, arch: str) -> Tile:
 
 
 def choose_tile(
-    s: int,
-    m: int,
-    n: int,
-    size: int,
-    a_along_k: bool,
-    b_along_k: bool,
-    promote: int = 0,
-) -> Tile:
-    """Return the tile with the shortest estimated time; all give the same bits."""
-    machine = current()
-    return _choose_tile(
-        machine.architecture(),
-        machine.processors(),
-        (s, m, n),
-        size,
-        a_along_k,
-        b_along_k,
-        promote,
-    )
-
-
-def _choose_tile(
     arch: str,
     processors: int,
     shape: tuple[int, int, int],
     size: int,
     a_along_k: bool,
     b_along_k: bool,
-    promote: int,
+    promote: int = 0,
 ) -> Tile:
+    """Return the tile with the shortest estimated time; all give the same bits."""
     s, m, n = shape
 
     def time(tile: Tile) -> float:

@@ -117,17 +117,9 @@ def shared(tile: Tile, block: int, levels: list[tuple[int, int]]) -> int:
 
 
 def choose_tile(
-    count: int, m: int, n: int, block: int, levels: list[tuple[int, int]]
-) -> Tile:
-    """Return the tile for a product; all tiles give the same bits."""
-    machine = backend.current()
-    arch, processors = machine.architecture(), machine.processors()
-    return _choose_tile(arch, processors, (count, m, n), block, levels)
-
-
-def _choose_tile(
     arch: str, processors: int, shape: Shape, block: int, levels: list[tuple[int, int]]
 ) -> Tile:
+    """Return the tile for a product; all tiles give the same bits."""
     count, m, n = shape
     if block > LEAST:
         return LONG_OF_FOUR if (1, 1) in levels else LONG
@@ -161,7 +153,7 @@ def _plan(
     """Plan a product from the layouts of operands and the shape of the result."""
     count, m, n = shape
     terms = [*levels]
-    tile = tile or _choose_tile(arch, processors, shape, a.block, terms)
+    tile = tile or choose_tile(arch, processors, shape, a.block, terms)
     blocks = count * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(
