@@ -33,7 +33,9 @@ static float multiply_in_place(struct tf_workspace *work, const struct tf_tile *
     return total;
 }
 
-static float multiply_copies(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k)
+/* The product of two lines of any kind, which are converted first. */
+static float multiply_copies(struct tf_workspace *work, const struct tf_tile *tile,
+                             ptrdiff_t k)
 {
     const struct tf_split_schedule *terms = tile->singles.schedule;
     const size_t in_total = TF_KC / terms->depth; /* chains of a total over 256 */

@@ -73,9 +73,10 @@ static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* Some of them side by side, over as many k as the row has room for. Integers are
  * multiplied by the row as it lies in memory, others by its numbers. */
-static void multiply_columns(struct tf_workspace *work, tf_dot_fn *kernel, struct tf_operand b,
-                             struct tf_operand row, const float *numbers, size_t count,
-                             size_t k, float *sums, int adds)
+static void multiply_columns(struct tf_workspace *work, tf_dot_fn *kernel,
+                             struct tf_operand b, struct tf_operand row,
+                             const float *numbers, size_t count, size_t k, float *sums,
+                             int adds)
 {
     float part[TF_DOT_LINES];
     struct tf_dot_room *room = tf_dot_room(work);
@@ -109,8 +110,8 @@ static void gemv_along(struct tf_workspace *work, const struct tf_tile *tile, si
     }
     for (size_t j = 0, count; j < tile->columns; j += count) {
         count = tf_min_size(TF_DOT_LINES, tile->columns - j);
-        multiply_columns(work, kernel, tf_operand_from(tile->b, (ptrdiff_t)j, 0), row, numbers,
-                         count, k, sums + j, adds);
+        multiply_columns(work, kernel, tf_operand_from(tile->b, (ptrdiff_t)j, 0), row,
+                         numbers, count, k, sums + j, adds);
     }
 }
 

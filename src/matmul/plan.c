@@ -68,7 +68,7 @@ static const struct way {
                               "each product has one row and one column, and k is at most"
                               " 256, or less than 4096 in a stack of 4 or more"}},
     [TF_SMALL_MATRICES] = {NULL, {"small matrices",
-                         "A, B and C fit on the stack of one thread"}},
+                                  "A, B and C fit on the stack of one thread"}},
     [TF_OWN_PATH] = {NULL, {"matrix unit", "the bits are those of a device"}},
     [TF_ZEROS] = {&tf_zero_path, {"zeros", "there is nothing to add"}},
     [TF_DOT] = {&tf_dot_path, {"dot product",

@@ -68,7 +68,7 @@ class MatmulPlan(NamedTuple):
         if self.packing:
             lines["packed as"] = self.packing
         if self.terms > 1:
-            lines["terms"] = f"{self.terms} products of parts for each product"
+            lines["terms"] = f"{self.terms} products of components for each product"
         if self.micro_tile:
             lines["micro-tile"] = "{} x {}".format(*self.micro_tile)
         if self.tile:
