@@ -209,6 +209,7 @@ TF_INLINE struct tf_flag_hints from_float32(struct tf_format f, const float *in,
 
 /* -- item -> float32 --------------------------------------------------------- */
 
+#if !defined(__AVX512VBMI__)
 TF_INLINE void each_to_float32(struct tf_format f, const uint8_t *in, float *out,
                                size_t n)
 {
@@ -216,6 +217,7 @@ TF_INLINE void each_to_float32(struct tf_format f, const uint8_t *in, float *out
         out[i] = tf_float_of(tf_single_of_item(f, in[i]));
     }
 }
+#endif
 
 /* Formats of one byte: 256 float32 numbers, which have 16 significant bits at
  * most, so that two byte tables hold them for the byte permutations. */
