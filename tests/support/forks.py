@@ -265,6 +265,8 @@ def _become(
         encoding=environment.get("PYTHONIOENCODING"), line_buffering=os.isatty(1)
     )
     sys.modules["__main__"] = ModuleType("__main__")
+    # Some benchmarks restart themselves by this command.
+    sys.orig_argv = [sys.executable, *arguments]
     if tear_down:
         _run(*arguments)
     else:
