@@ -40,7 +40,8 @@ def compile_all(compiler: str, flags: list[str], files: list[Path]) -> None:
     assert len(files) > 50
 
 
-def test_clang_as_microsofts_compiler():
+@pytest.mark.exhaustive  # two seconds of each core, for a compiler that few have
+def test_clang_as_microsofts_compiler() -> None:
     compile_all("clang", MICROSOFT, sources())
 
 

@@ -273,7 +273,7 @@ def collect() -> None:
 def test_no_reference_leaks(scalar_type: Any) -> None:
     dtype = np.dtype(scalar_type)
     watched = [dtype, scalar_type, type(dtype), np.dtype(np.float32), np.floating, None]
-    rounds = 300
+    rounds = 150
     grown = []
     for _ in range(4):
         before = [sys.getrefcount(x) for x in watched]
