@@ -19,7 +19,7 @@ PAGES = {
     "concepts/formats": "Number formats",
     "how_to/arithmetic": "Run NumPy arithmetic in reduced precision",
     "how_to/blas": "Run Octave, R or SciPy in reduced precision",
-    "how_to/convert_checkpoint": "Convert a checkpoint",
+    "how_to/convert_checkpoint": "Convert checkpoint files",
     "how_to/diff": "Compare two files of tensors",
     "how_to/explain_differences": "Explain why two GPUs differ",
     "how_to/files": "Read and write model and array files",
