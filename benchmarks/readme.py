@@ -41,7 +41,6 @@ import tensor_core_tables
 import transformer
 import transformer_plan
 from report import numpy_of, quote, runs_said, said, table, worst
-from svg import THEMES
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- {}:{} -->"
@@ -286,8 +285,7 @@ def made(root: Path) -> Iterator[tuple[Path, str]]:
             new = replaced(new, f"table:{name}", render())
         yield root / document, new
     for stem, picture in PICTURES.items():
-        for theme in THEMES:
-            yield root / f"{stem}_{theme}.svg", picture(theme)
+        yield root / f"{stem}.svg", picture()
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from svg import THEMES, box, page, text
+from svg import box, page, text
 
 import tf32dtype as td
 from tf32dtype.blocks.formats import POWERS, elements
@@ -26,17 +26,12 @@ from tf32dtype.tensor_core.steps import Exact, Group, steps
 SOURCES = Path(__file__).resolve().parents[2] / "src" / "matmul"
 #: Letters of 14 pixels have 11 where a telephone scales this width to 330 pixels.
 WIDTH = 420
-#: Appended to a color: how much of it covers the page, behind letters.
-TINT = "38"
 
 
 class Sheet:
     """A picture that is drawn from the top to the bottom."""
 
-    def __init__(self, theme: str) -> None:
-        colors = THEMES[theme]
-        self.ink, self.faint = colors.text, colors.faint
-        self.blue, self.orange, self.green = colors.groups
+    def __init__(self) -> None:
         self.drawn: list[str] = []
         self.y = 0.0
 
@@ -46,14 +41,14 @@ class Sheet:
         self.y += height
 
     def words(self, x: float, down: float, words: str, kind: str = "") -> None:
-        self.drawn.append(text(x, self.y + down, words, self.ink, kind))
+        self.drawn.append(text(x, self.y + down, words, "ink", kind))
 
     def box(self, x: float, down: float, wide: float, high: float, color: str) -> None:
         self.drawn.append(box(x, self.y + down, wide, high, color))
 
     def field(self, x: float, width: float, words: str, color: str) -> None:
         """Draw a box of one line, with words in its middle."""
-        self.box(x, 0, width, 24, color + TINT)
+        self.box(x, 0, width, 24, f"{color} light")
         self.words(x + width / 2, 17, words, "middle")
 
     def cells(self, x: float, step: float, high: float, colors: Iterable[str]) -> None:
@@ -63,7 +58,7 @@ class Sheet:
 
     def bits(self, x: float, step: float, digits: str, color: str) -> None:
         """Draw cells for binary digits: ones in the color, zeros pale."""
-        lit = (color if digit == "1" else self.faint for digit in digits)
+        lit = (color if digit == "1" else "faint" for digit in digits)
         self.cells(x, step, 18, lit)
 
     def legend(self, colors: dict[str, str]) -> None:
@@ -78,7 +73,7 @@ class Sheet:
         """Join the drawing above to the first `width` pixels of the row below."""
         top, end = self.y + 2, self.y + 22
         corners = f"0,{top:g} {WIDTH},{top:g} {width:g},{end:g} 0,{end:g}"
-        self.drawn.append(f'<polygon points="{corners}" fill="{self.faint}"/>')
+        self.drawn.append(f'<polygon points="{corners}" class="faint"/>')
         self.y += 24
 
 
@@ -88,8 +83,8 @@ class Sheet:
 def formats(sheet: Sheet) -> None:
     """A row for each format, a cell for each bit."""
     left, step = 150, 8
-    colors = sheet.orange, sheet.blue, sheet.green
-    tints = [*(color + "60" for color in colors), sheet.faint]
+    colors = "orange", "blue", "green"
+    tints = [*(f"{color} medium" for color in colors), "faint"]
     names = "sign", "exponent", "mantissa", "unused"
     sheet.legend(dict(zip(names, tints, strict=True)))
     for name, form in td.formats.items():
@@ -115,18 +110,18 @@ def block(sheet: Sheet) -> None:
         sheet.line(f"{name}: {form.bits_per_value:g} bits per value", "head")
         if form.scale_format != POWERS:
             said = "tensor scale: one float32, a factor of each S"
-            sheet.field(0, WIDTH - 1, said, sheet.faint)
+            sheet.field(0, WIDTH - 1, said, "faint")
             sheet.y += 26
         scales = "SR"[: form.levels] * (values // form.block_size)
         width = WIDTH / len(scales)
         for number, scale in enumerate(scales):
             said = f"{scale}: 8 bits"
             said += f", {form.scale_format}" if form.scale_format else ""
-            sheet.field(width * number, width - 1, said, sheet.orange)
+            sheet.field(width * number, width - 1, said, "orange")
         sheet.y += 26
-        levels = [(form.element, "elements", sheet.blue)]
+        levels = [(form.element, "elements", "blue")]
         if form.residual:
-            levels.append((form.residual, "residuals", sheet.green))
+            levels.append((form.residual, "residuals", "green"))
         for element, _, color in levels:
             height = 4 * elements[element].width
             sheet.cells(0, step, height, [color] * values)
@@ -163,15 +158,15 @@ def mma_group(sheet: Sheet) -> None:
         bits, kept = f"{exact.magnitude:b}".rstrip("0"), first - unit + 1
         x = left + step * (top - first)
         sheet.words(0, 14, name, "code")
-        sheet.box(left - 1, 0, 1, 22, sheet.faint)
-        sheet.bits(x, step, bits[:kept], sheet.blue)
-        sheet.bits(x + step * kept, step, bits[kept:], sheet.orange)
+        sheet.box(left - 1, 0, 1, 22, "faint")
+        sheet.bits(x, step, bits[:kept], "blue")
+        sheet.bits(x + step * kept, step, bits[kept:], "orange")
         sheet.y += 22
 
     sheet.line(f"{DEVICE}, {OPERANDS}: {len(A)} products and c in one sum", "head", 28)
     sheet.line("1. Multiply exactly. Align to the largest exponent.")
     sheet.line(f"2. Keep {model.fraction} bits below it. Truncate the others.", "", 30)
-    sheet.legend({"one": sheet.blue, "truncated": sheet.orange, "zero": sheet.faint})
+    sheet.legend({"one": "blue", "truncated": "orange", "zero": "faint"})
     begin = sheet.y
     sheet.words(left, 12, f"2^{top}", "code")
     sheet.words(edge, 12, f"2^{group.unit}", "code middle")
@@ -183,7 +178,7 @@ def mma_group(sheet: Sheet) -> None:
     sheet.line("3. Add the bits that are kept.")
     total = Exact.of(group.total, group.unit)
     number("sum", total, group.unit)
-    sheet.drawn.append(box(edge, begin + 16, 1, sheet.y - begin - 16, sheet.ink))
+    sheet.drawn.append(box(edge, begin + 16, 1, sheet.y - begin - 16, "ink"))
     sheet.y += 8
     sheet.line(f"4. Round toward zero to {model.kept} bits after the first bit.")
     last = total.magnitude.bit_length() - 1 + total.unit - model.kept
@@ -204,9 +199,9 @@ def split(sheet: Sheet) -> None:
     assert rest == 0
     sheet.line(f"x = {whole:.8g} in three bfloat16 components", "head")
     sheet.line("float32 x = x0 + 2^-8 x1 + 2^-16 x2", "", 32)
-    sheet.legend({"one": sheet.ink, "zero": sheet.faint})
+    sheet.legend({"one": "ink", "zero": "faint"})
     names = "x", "x0", "2^-8 x1", "2^-16 x2"
-    colors = sheet.ink, sheet.blue, sheet.green, sheet.orange
+    colors = "ink", "blue", "green", "orange"
     for name, value, color in zip(names, [float(whole), *parts], colors, strict=True):
         units = int(value * 2**23)
         assert units == value * 2**23 > 0
@@ -224,7 +219,7 @@ def split(sheet: Sheet) -> None:
         sheet.words(0, 17, f"2^-{bits * order}" if order else "1")
         for at, i in enumerate(range(max(0, order - most), min(order, most) + 1)):
             number += 1
-            sheet.field(72 + 76 * at, 72, f"{number}: a{i} b{order - i}", sheet.blue)
+            sheet.field(72 + 76 * at, 72, f"{number}: a{i} b{order - i}", "blue")
         if order in begins:
             sheet.words(308, 17, f"{begins[order]} begins")
         sheet.y += 30
@@ -243,7 +238,7 @@ def chain(sheet: Sheet) -> None:
     most = size("split_schedule.h", "TF_SPLIT_SUM")
 
     def first(words: str) -> None:
-        sheet.field(0, WIDTH, words, sheet.blue)
+        sheet.field(0, WIDTH, words, "blue")
         sheet.y += 24
 
     def level(count: int, each: int, words: str, more: bool = False) -> None:
@@ -252,7 +247,7 @@ def chain(sheet: Sheet) -> None:
         sheet.funnel(step - 2)
         for at in range(count):
             said = "..." if more and at == count - 1 else str(each)
-            sheet.field(step * at, step - 2, said if step > 40 else "", sheet.green)
+            sheet.field(step * at, step - 2, said if step > 40 else "", "green")
         sheet.y += 26
         sheet.line(words, "", 24)
 
@@ -327,10 +322,10 @@ def scope(sheet: Sheet) -> None:
     here, end, holds = 120, 320, covered()
     assert holds["inside"]
     assert not holds["outside"]
-    lines = sheet.blue, sheet.ink + "90"
+    lines = "blue", "ink strong"
     names = "precision of the scope", "precision of the process"
     sheet.legend(dict(zip(names, lines, strict=True)))
-    sheet.box(here, 0, end - here, 50 * (len(LANES) + 1), sheet.blue + "18")
+    sheet.box(here, 0, end - here, 50 * (len(LANES) + 1), "blue pale")
     sheet.line("this thread: with td.matmul_precision(...)", "", 26)
     for x, to, color in (0, here, 1), (here, end, 0), (end, WIDTH, 1):
         sheet.box(x, 0, to - x, 14, lines[color])
@@ -388,10 +383,10 @@ DIAGRAMS: dict[str, tuple[Callable[[Sheet], None], str]] = {
 }
 
 
-def picture(name: str, theme: str) -> str:
-    """The file for a theme."""
+def picture(name: str) -> str:
+    """Return the file of a diagram."""
     draw, title = DIAGRAMS[name]
-    sheet = Sheet(theme)
+    sheet = Sheet()
     draw(sheet)
     return page(WIDTH, sheet.y, sheet.drawn, title)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from svg import THEMES, Colors, box, page, text
+from svg import box, page, text
 
 #: From the top: the language, and the rooms of each layer, which use those below.
 LAYERS = (
@@ -26,21 +26,21 @@ LAYERS = (
 LEFT, WIDTH, HEIGHT, GAP = 80, 640, 30, 6
 
 
-def layer(colors: Colors, y: float, language: str, rooms: list[str]) -> list[str]:
+def layer(y: float, language: str, rooms: list[str]) -> list[str]:
     """Draw the rooms of a layer side by side, each with a bar under its name."""
     width = (WIDTH - LEFT - GAP * (len(rooms) - 1)) / len(rooms)
-    drawn = [text(0, y + 20, language, colors.groups[1], "head")] if language else []
+    drawn = [text(0, y + 20, language, "orange", "head")] if language else []
     for number, room in enumerate(rooms):
         x = LEFT + number * (width + GAP)
-        drawn.append(box(x, y + HEIGHT - 2, width, 2, colors.faint))
-        drawn.append(text(x + width / 2, y + 20, room, colors.text, "middle"))
+        drawn.append(box(x, y + HEIGHT - 2, width, 2, "faint"))
+        drawn.append(text(x + width / 2, y + 20, room, "ink", "middle"))
     return drawn
 
 
-def picture(theme: str) -> str:
-    """The file for a theme."""
+def picture() -> str:
+    """Return the file."""
     drawn, y = [], 0.0
     for language, rooms in LAYERS:
-        drawn += layer(THEMES[theme], y, language, rooms)
+        drawn += layer(y, language, rooms)
         y += HEIGHT + GAP
     return page(WIDTH, y, drawn)

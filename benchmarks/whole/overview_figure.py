@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from svg import THEMES, Colors, box, page, text
+from svg import GROUPS as GROUP_COLORS
+from svg import box, page, text
 
 import tf32dtype as td
 
@@ -71,47 +72,44 @@ def bars() -> list[Bar]:
     return found
 
 
-def number_lines(colors: Colors) -> list[str]:
+def number_lines() -> list[str]:
     """The left half: a row a format, a tick a number, 0 to 8."""
     left, step, most = 92, 33, 8
-    drawn = [text(0, 22, "All values from 0 to 8", colors.text, "title")]
+    drawn = [text(0, 22, "All values from 0 to 8", "ink", "title")]
     top, bottom = 70, 70 + 44 * (len(LINES) - 1)
     for x in range(most + 1):
         at = left + step * x
-        drawn.append(box(at - 0.5, top - 16, 1, bottom - top + 32, colors.faint))
-        drawn.append(text(at, bottom + 36, str(x), colors.text, "middle"))
+        drawn.append(box(at - 0.5, top - 16, 1, bottom - top + 32, "faint"))
+        drawn.append(text(at, bottom + 36, str(x), "ink", "middle"))
     for row, (name, label) in enumerate(LINES.items()):
         y = top + 44 * row
-        drawn.append(text(0, y + 5, label, colors.text))
+        drawn.append(text(0, y + 5, label))
         for number in numbers(name, most):
             x = round(left + step * number, 1)
-            drawn.append(box(x - 0.6, y - 9, 1.2, 18, colors.groups[0]))
+            drawn.append(box(x - 0.6, y - 9, 1.2, 18, "blue"))
     return drawn
 
 
-def bar_chart(colors: Colors) -> list[str]:
+def bar_chart() -> list[str]:
     """The right half: a bar a product, its length the dB that it keeps."""
     start, left, scale = 400, 520, 2.1
-    drawn = [
-        text(start, 22, "Accuracy of a matrix product, in dB", colors.text, "title")
-    ]
+    drawn = [text(start, 22, "Accuracy of a matrix product, in dB", "ink", "title")]
     y, group = 34.0, -1
     for bar in bars():
-        color = colors.groups[bar.group]
+        color = GROUP_COLORS[bar.group]
         if bar.group != group:
             group = bar.group
             y += 20
             drawn.append(text(start, y, GROUPS[group], color, "head"))
             y += 8
-        drawn.append(text(start, y + 14, bar.name, colors.text))
+        drawn.append(text(start, y + 14, bar.name))
         drawn.append(box(left, y + 3, round(scale * bar.kept, 1), 13, color))
         at = round(left + scale * bar.kept + 6, 1)
-        drawn.append(text(at, y + 14, str(bar.kept), colors.text))
+        drawn.append(text(at, y + 14, str(bar.kept)))
         y += 19
     return drawn
 
 
-def picture(theme: str) -> str:
-    """The file for a theme."""
-    colors = THEMES[theme]
-    return page(880, 372, [*number_lines(colors), *bar_chart(colors)])
+def picture() -> str:
+    """Return the file."""
+    return page(880, 372, [*number_lines(), *bar_chart()])

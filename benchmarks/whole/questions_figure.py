@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from svg import THEMES, Colors, box, page, text
+from svg import box, page, text
 
 START = "What do you have?"
 #: For each thing that a reader has: questions, and what answers them.
@@ -37,32 +37,31 @@ THING, QUESTION, ANSWER, WIDTH = 48, 250, 500, 880
 ROW, GAP, TOP = 28, 16, 34
 
 
-def branch(colors: Colors, y: float, thing: str, asked: dict[str, str]) -> list[str]:
+def branch(y: float, thing: str, asked: dict[str, str]) -> list[str]:
     """Draw a thing, and the questions about it from `y` on, with lines between."""
     middle = y + ROW * (len(asked) - 1) / 2
     drawn = [
-        box(12, middle - 0.5, THING - 20, 1, colors.faint),
-        text(THING, middle + 5, thing, colors.groups[0], "head"),
-        box(QUESTION - 40, middle - 0.5, 14, 1, colors.faint),
-        box(QUESTION - 26, y - 0.5, 1, ROW * (len(asked) - 1) + 1, colors.faint),
+        box(12, middle - 0.5, THING - 20, 1, "faint"),
+        text(THING, middle + 5, thing, "blue", "head"),
+        box(QUESTION - 40, middle - 0.5, 14, 1, "faint"),
+        box(QUESTION - 26, y - 0.5, 1, ROW * (len(asked) - 1) + 1, "faint"),
     ]
     for row, (question, answer) in enumerate(asked.items()):
         at = y + ROW * row
-        drawn.append(box(QUESTION - 26, at - 0.5, 20, 1, colors.faint))
-        drawn.append(text(QUESTION, at + 5, question, colors.text))
-        drawn.append(box(ANSWER - 40, at - 0.5, 32, 1, colors.faint))
-        drawn.append(text(ANSWER, at + 5, answer, colors.groups[2], "code"))
+        drawn.append(box(QUESTION - 26, at - 0.5, 20, 1, "faint"))
+        drawn.append(text(QUESTION, at + 5, question))
+        drawn.append(box(ANSWER - 40, at - 0.5, 32, 1, "faint"))
+        drawn.append(text(ANSWER, at + 5, answer, "green", "code"))
     return drawn
 
 
-def picture(theme: str) -> str:
-    """The file for a theme."""
-    colors = THEMES[theme]
-    drawn, middles = [text(0, 17, START, colors.text, "title")], []
+def picture() -> str:
+    """Return the file."""
+    drawn, middles = [text(0, 17, START, "ink", "title")], []
     y = float(TOP + ROW)
     for thing, asked in BRANCHES.items():
-        drawn += branch(colors, y, thing, asked)
+        drawn += branch(y, thing, asked)
         middles.append(y + ROW * (len(asked) - 1) / 2)
         y += ROW * len(asked) + GAP
-    trunk = box(12, TOP - 6, 1, middles[-1] - TOP + 6.5, colors.faint)
+    trunk = box(12, TOP - 6, 1, middles[-1] - TOP + 6.5, "faint")
     return page(WIDTH, y - GAP, [trunk, *drawn])

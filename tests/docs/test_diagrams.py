@@ -16,7 +16,6 @@ pytestmark = pytest.mark.once
 
 NAMES = ["formats", "block", "mma_group", "split", "chain", "scope"]
 THEMES = ["light", "dark"]
-FIGURES = [(name, theme) for name in NAMES for theme in THEMES]
 #: The lightest and the darkest page behind each theme: of the site, and of GitHub.
 PAGES = {"light": ["#ffffff"], "dark": ["#0d1117", "#22272e"]}
 PHONE = 390
@@ -24,10 +23,7 @@ PHONE = 390
 #: Characters of other widths than 0.65 of the size, or 0.8 for capitals: a little more
 #: than those of DejaVu Sans, the widest common font.
 NARROW, WIDE = "fijlrtI.,:;'()[]|/- ", "mwMW+=^"
-SHOWN = re.compile(
-    r"```\{image\} (?:\.\./)?figures/(\w+)_(light|dark)\.svg\n"
-    r':class: only-(\w+) diagram\n:alt: "(.*)"\n```'
-)
+SHOWN = re.compile(r"!\[(.*)\]\(\.\./figures/(\w+)\.svg\)")
 
 
 class Words(NamedTuple):
@@ -50,24 +46,44 @@ def width(words: str, kind: str) -> float:
         0.42 if x in NARROW else 1 if x in WIDE else 0.8 if x.isupper() else 0.65
         for x in words
     )
-    bold = 1.1 if kind in ("head", "title") else 1
+    bold = 1.1 if {"head", "title"} & {*kind.split()} else 1
     return sum(of) * bold
 
 
-def read(name: str, theme: str) -> ElementTree.Element:
-    return ElementTree.parse(ROOT / f"docs/figures/{name}_{theme}.svg").getroot()
+def read(name: str) -> ElementTree.Element:
+    return ElementTree.parse(ROOT / f"docs/figures/{name}.svg").getroot()
 
 
-def parts(svg: ElementTree.Element, kind: str) -> list[dict[str, str]]:
-    found = svg.iter(f"{{http://www.w3.org/2000/svg}}{kind}")
-    return [{**x.attrib, "words": x.text or ""} for x in found]
+def styles(svg: ElementTree.Element, theme: str) -> dict[str, str]:
+    """Return the fill color, or the digits of an opacity, of each class in a theme."""
+    (style,) = svg.iter("{http://www.w3.org/2000/svg}style")
+    light, dark = (style.text or "").split("@media(prefers-color-scheme:dark)")
+    rules = light if theme == "light" else light + dark
+    colors = dict(re.findall(r"\.(\w+)\{fill:(#\w+)\}", rules))
+    shades = re.findall(r"\.(\w+)\{fill-opacity:([.\d]+)\}", rules)
+    return colors | {name: f"{round(255 * float(x)):02x}" for name, x in shades}
 
 
-def texts(svg: ElementTree.Element) -> list[Words]:
+def parts(
+    svg: ElementTree.Element, kind: str, theme: str = "light"
+) -> list[dict[str, str]]:
+    """Return the attributes of elements. `fill` is the color, as #RRGGBB[AA]."""
+    found, style = svg.iter(f"{{http://www.w3.org/2000/svg}}{kind}"), styles(svg, theme)
+
+    def fill(classes: str) -> str:
+        return "".join(style.get(name, "") for name in classes.split())
+
+    return [
+        {**x.attrib, "words": x.text or "", "fill": fill(x.get("class", ""))}
+        for x in found
+    ]
+
+
+def texts(svg: ElementTree.Element, theme: str) -> list[Words]:
     found = []
-    for x in parts(svg, "text"):
+    for x in parts(svg, "text", theme):
         kind = x.get("class", "")
-        size = 13 if "code" in kind else 17 if kind == "title" else 14
+        size = 13 if "code" in kind else 17 if "title" in kind else 14
         left, wide = float(x["x"]), width(x["words"], kind) * size
         left -= wide / 2 if "middle" in kind else 0
         top, bottom = float(x["y"]) - 0.8 * size, float(x["y"]) + 0.25 * size
@@ -119,17 +135,18 @@ def diagrams(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_they_are_current(diagrams: Any) -> None:
     assert list(diagrams.DIAGRAMS) == NAMES
-    for name, theme in FIGURES:
-        written = (ROOT / f"docs/figures/{name}_{theme}.svg").read_text()
-        assert diagrams.picture(name, theme) == written, f"{name}: run readme.py"
+    for name in NAMES:
+        written = (ROOT / f"docs/figures/{name}.svg").read_text()
+        assert diagrams.picture(name) == written, f"{name}: run readme.py"
 
 
-@pytest.mark.parametrize(("name", "theme"), FIGURES)
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_they_are_readable(name: str, theme: str) -> None:
-    svg = read(name, theme)
+    svg = read(name)
     _, _, wide, high = map(float, svg.attrib["viewBox"].split())
     assert (svg.attrib["width"], svg.attrib["height"]) == (f"{wide:g}", f"{high:g}")
-    found = texts(svg)
+    found = texts(svg, theme)
     assert found
     for x in found:
         assert x.size * min(1, PHONE / wide) >= 11
@@ -139,7 +156,7 @@ def test_they_are_readable(name: str, theme: str) -> None:
         assert x.bottom <= high, x
         behind = [
             box["fill"]
-            for box in parts(svg, "rect")
+            for box in parts(svg, "rect", theme)
             if float(box["x"]) < x.right
             and float(box["x"]) + float(box["width"]) > x.left
             and float(box["y"]) < x.bottom
@@ -158,11 +175,11 @@ def test_they_are_readable(name: str, theme: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pages_show_both_themes_with_the_title(name: str) -> None:
-    (title,) = {parts(read(name, x), "title")[0]["words"] for x in THEMES}
+def test_pages_show_them_with_the_title(name: str) -> None:
+    title = parts(read(name), "title")[0]["words"]
     assert re.fullmatch(r"[A-Z].*\.", title)
     for path in DOCUMENTS:
-        shown = [x for x in SHOWN.findall(path.read_text()) if x[0] == name]
-        assert shown in ([], [(name, theme, theme, title) for theme in THEMES])
-        count = path.read_text().count(f"figures/{name}_")
-        assert count == len(shown), f"{path.name}: not an image of the class diagram"
+        shown = [x for x in SHOWN.findall(path.read_text()) if x[1] == name]
+        assert shown in ([], [(title, name)])
+        count = path.read_text().count(f"figures/{name}.")
+        assert count == len(shown), f"{path.name}: not an image with the title"
