@@ -1,5 +1,5 @@
-/* Products of float64 matrices as chains of fused multiply-adds: tiles of C, which are
- * the tasks of threads. */
+/* Multiplies float64 matrices as chains of fused multiply-adds: each task of a thread is
+ * one tile of C. */
 #include "tensor_core/fma_matmul.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "runtime/sizes.h"
 #include "tensor_core/kernels.h"
 
-/* A tile of C and what is packed for it, in a thread's scratch memory. */
+/* A tile of C and the packed operands of one k-step, in a thread's scratch memory. */
 struct workspace {
     double sums[TF_FMA_MC * TF_FMA_LDC];
     double b[TF_FMA_KC * TF_FMA_NC];
@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct workspace) <= sizeof(struct tf_workspace), "it fits
 struct product {
     struct tf_matrix a, b, c;
     ptrdiff_t k;
-    int filled; /* zeros follow the last k */
+    int filled; /* whether zeros follow the last k */
 };
 
 /* -- accumulators ------------------------------------------------------------------ */
@@ -32,7 +32,7 @@ static char *element(struct tf_matrix c, size_t i, size_t j)
     return c.data + (ptrdiff_t)i * c.strides[0] + (ptrdiff_t)j * c.strides[1];
 }
 
-/* With which a tile begins; what fills the last panels is zero. */
+/* Loads the accumulators of a tile from C. Sums that only fill the last panels are zero. */
 static void begin(double *sums, struct tf_matrix c, size_t rows, size_t columns)
 {
     const size_t filled = tf_round_up(columns, tf_isa->fma->columns);
@@ -58,7 +58,7 @@ static void store(const double *sums, struct tf_matrix c, size_t rows, size_t co
 
 /* -- tiles ------------------------------------------------------------------------- */
 
-/* One k-step of a tile, from packed rows and columns. */
+/* Adds one k-step to the sums of a tile, from packed rows and columns. */
 static void multiply(struct workspace *work, size_t rows, size_t columns, size_t depth,
                      struct tf_worker *worker)
 {
@@ -71,7 +71,7 @@ static void multiply(struct workspace *work, size_t rows, size_t columns, size_t
     }
 }
 
-/* As a tf_tile_fn, of a struct product. */
+/* Computes one tile of a struct product, as a tf_tile_fn. */
 static unsigned multiply_tile(const void *context, struct tf_tile_place place,
                               struct tf_worker *worker)
 {
@@ -102,7 +102,7 @@ int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, pt
     if (m == 0 || n == 0 || k == 0 || count == 0) {
         return 0;
     }
-    /* fma(a, b, c) is fma(b, a, c). */
+    /* C can be computed transposed, since fma(a, b, c) is fma(b, a, c). */
     const int swapped = tf_should_transpose(c, m, n);
     const struct product product = {
         .a = swapped ? tf_transposed(b) : a,

@@ -1,4 +1,4 @@
-/* Products of float64 matrices whose elements are chains of fused multiply-adds. */
+/* Matrix multiplication of float64 matrices by chains of fused multiply-adds. */
 #ifndef TF32DTYPE_TENSOR_CORE_FMA_MATMUL_H
 #define TF32DTYPE_TENSOR_CORE_FMA_MATMUL_H
 
@@ -6,14 +6,14 @@
 
 #include "matmul/matrix.h"
 
-/* C = C + A @ B for `count` times one m x k and one k x n matrix, all of float64: for each
- * k in order c = fma(a, b, c), with zeros after the last k up to whole instructions. Of
- * these c = -0 becomes +0 and nothing else changes. Every NaN is 0x7FF8000000000000.
- * Without any k, C is as it was.
+/* Computes C = C + A @ B in float64 for `count` pairs of an m x k and a k x n matrix. Each
+ * element is a chain c = fma(a, b, c) in the order of k. Zeros after the last k fill the
+ * last instruction; they turn c = -0 into +0 and change nothing else. Every NaN becomes
+ * 0x7FF8000000000000. If k is 0, C stays as it is.
  *
- * Runs on as many threads as OpenMP offers, which change no bit; raises no flags. Returns
- * -1, with C untouched, if memory is short; or, with C undefined, if it was stopped
- * (stops.h). */
+ * Runs on as many threads as OpenMP offers; their number changes no bit. Raises no
+ * floating-point flags. Returns -1 if memory is short, with C unchanged, or if it was
+ * stopped (stops.h), with C undefined. */
 int tf_fma_matmul(struct tf_matrix a, struct tf_matrix b, struct tf_matrix c, ptrdiff_t m,
                   ptrdiff_t n, ptrdiff_t k, ptrdiff_t count, ptrdiff_t instruction_depth);
 

@@ -1,4 +1,4 @@
-/* Kernels of a tensor core's chains, of plain and of block-scaled operands. */
+/* Kernels for chains of tensor cores, with plain and with block-scaled operands. */
 #ifndef TF32DTYPE_TENSOR_CORE_KERNELS_H
 #define TF32DTYPE_TENSOR_CORE_KERNELS_H
 
@@ -9,56 +9,56 @@
 
 /* Chains of a tensor core's MMA groups. */
 enum {
-    TF_MMA_DEPTH = 64,      /* k that is multiplied at a time: at least an MMA group */
-    TF_MMA_ZERO = -8000,    /* the exponent of zero, below that of any product */
-    TF_MMA_SPECIAL = 16000, /* of Inf and NaN */
+    TF_MMA_DEPTH = 64,      /* k per call of a kernel: at least one MMA group */
+    TF_MMA_ZERO = -8000,    /* stands for the exponent of zero, below any product's */
+    TF_MMA_SPECIAL = 16000, /* stands for the exponent of Inf and NaN */
 };
 
 struct tf_mma_plan {
     struct tf_mma_model model;
-    struct tf_rounded_model rounded; /* instead, if its depth is not 0 */
-    struct tf_kernel pairs; /* an instruction for chains of pairs, or none */
-    int *are_multiples; /* whether all accumulators are known to be so, of 2^-126 */
-    const struct tf_split_product *terms; /* which parts of A and B are multiplied */
+    struct tf_rounded_model rounded; /* replaces `model` if its depth is not 0 */
+    struct tf_kernel pairs; /* micro-kernel for pairs of bfloat16 numbers, or none */
+    int *are_multiples; /* whether all accumulators are known to be multiples of 2^-126 */
+    const struct tf_split_product *terms; /* which components of A and B are multiplied */
     size_t count;
-    /* k whose MMA groups start from zero, and whose sum is added to the accumulator in its
-     * own format: at most TF_MMA_DEPTH. 0: the accumulator goes through all groups. */
+    /* Number of k, at most TF_MMA_DEPTH, whose MMA groups start from zero. Their sum is
+     * added to the accumulator in its format. 0: accumulators go through all groups. */
     size_t stretch;
-    /* If not 0, what is multiplied by 2^scales_inside before a term is not rounded. */
+    /* If not 0, a scaled term takes accumulators as c * 2^scales_inside, unrounded. */
     int scales_inside;
-    uint32_t mask; /* bits that a float32 result has, or a float16 one at first */
-    float zero;    /* added to a float16 result: the zero that a negative one becomes */
+    uint32_t mask; /* bits that a truncated result keeps, float16 or float32 */
+    float zero;    /* added to float16 results: +0.0 makes -0 positive, -0.0 keeps it */
 };
 
-/* The least exponent of a format, and what stands for that of zero. */
+/* The smallest exponent of a format, and the exponent that zero counts as. */
 struct tf_mma_exponents {
     int32_t least, of_zero;
 };
 
-/* Goes on with the accumulators c: rows, a multiple of TF_MR,
- * of A, `lda` words of one number apart, times a panel of `depth` rows of B: TF_MMA_DEPTH
- * at most, or TF_KC of units that round otherwise. */
+/* Adds products to the accumulators c. `rows` rows of A, a multiple of TF_MR and `lda`
+ * words apart, are multiplied by a panel of B with `depth` rows. `depth` is at most
+ * TF_MMA_DEPTH, or TF_KC for the units of rounded_model.h. */
 typedef void tf_mma_chains(const struct tf_mma_plan *plan, const float *a,
                            const uint32_t *a_exponents, size_t lda, const float *b,
                            const uint32_t *b_exponents, size_t depth, size_t rows,
                            float *c, size_t ldc);
 
 struct tf_mma_kernels {
-    size_t columns; /* of a panel of B, TF_NR_MAX at most */
+    size_t columns; /* of a panel of B, at most TF_NR_MAX */
     tf_mma_chains *chains;
-    /* Of n numbers of rows, biased, each twice in a word; of panels, n / columns rows of
-     * them, two columns to a word. */
+    /* Write the exponents of n packed elements: of rows biased and twice per 32-bit word,
+     * of panels (n / columns rows) unbiased and two columns per word. */
     void (*exponents_of_rows)(const float *in, size_t n,
                               struct tf_mma_exponents exponents, uint32_t *out);
     void (*exponents_of_columns)(const float *in, size_t n,
                                  struct tf_mma_exponents exponents, uint32_t *out);
 };
 
-/* Chains of units that round otherwise: see rounded.c. */
+/* Chains of the units of rounded_model.h: see rounded.c. */
 struct tf_rounded_kernels {
-    tf_mma_chains *chains; /* notes are in place of exponents */
-    /* Makes of packed rows, of panels, what the unit reads; and notes what the loops have
-     * to know of them: rows and panels have theirs where exponents begin. */
+    tf_mma_chains *chains; /* takes notes instead of exponents */
+    /* Replace packed elements by the values that the unit reads, and write notes for the
+     * loops: those of a set of rows, or of a panel, begin where its exponents would. */
     void (*read_rows)(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes);
     void (*read_columns)(const struct tf_rounded_model *model, float *b, size_t columns,
@@ -67,20 +67,20 @@ struct tf_rounded_kernels {
 
 /* Chains of float64 fused multiply-adds: see fma_chains.c. */
 enum {
-    TF_FMA_MC = 192, /* rows of A packed at a time, and of a tile of C */
-    TF_FMA_NC = 512, /* columns of B, the same */
-    TF_FMA_KC = 192, /* k */
-    TF_FMA_LDC = TF_FMA_NC + 8, /* rows of sums lie apart by no power of two */
+    TF_FMA_MC = 192, /* rows of A packed at a time, and rows of a tile of C */
+    TF_FMA_NC = 512, /* columns of B packed at a time, and columns of a tile of C */
+    TF_FMA_KC = 192, /* k packed at a time */
+    TF_FMA_LDC = TF_FMA_NC + 8, /* distance of rows of sums: not a power of two */
 };
 
 struct tf_fma_kernels {
-    size_t rows, columns; /* of a micro-tile: those of a panel of A, and of B */
-    /* Goes on with the accumulators c, of a micro-tile, `ldc` from row to row. `rows` of
-     * them count, or all if there are more. */
+    size_t rows, columns; /* of a micro-tile, and so of panels of A and B */
+    /* Adds products to the accumulators c of a micro-tile, whose rows are `ldc` apart. Only
+     * `rows` of its rows are used, or all if `rows` is larger. */
     void (*chains)(const double *a, const double *b, size_t depth, size_t rows, double *c,
                    size_t ldc);
-    /* `count` lines along k, `stride` bytes from line to line and `along` from k to k, to
-     * panels, k after k. The last one is filled up with zeros. */
+    /* Pack `count` lines along k into panels, k after k. Lines are `stride` bytes apart,
+     * and the elements of a line `along` bytes. Zeros fill the last panel. */
     void (*pack_rows)(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
                       size_t depth, double *out);
     void (*pack_columns)(const char *lines, ptrdiff_t stride, ptrdiff_t along,
@@ -89,46 +89,46 @@ struct tf_fma_kernels {
 
 /* Chains of instructions whose operands have scales: see scaled_mma.c. */
 enum {
-    TF_SCALED_K = 256, /* that is multiplied at a time: whole instructions */
-    TF_SCALED_TERMS = TF_SCALED_K / 16, /* scales along it, at most */
-    TF_SCALED_ROWS = 516 /* of A that are packed at a time: whole sets of a kernel's */
+    TF_SCALED_K = 256, /* k multiplied at a time: whole instructions */
+    TF_SCALED_TERMS = TF_SCALED_K / 16, /* most scales of a line of TF_SCALED_K */
+    TF_SCALED_ROWS = 516 /* rows of A packed at a time: whole sets of a kernel's rows */
 };
 
-/* What of a line along k the kernels see: `width` lines side by side, set after set; so
- * rows of A are one by one, and a panel of B is one set. Each is filled up to whole
- * instructions with zeros. */
+/* Packed lines along k, in sets of `width` lines side by side. Rows of A have a width of 1,
+ * and a panel of B is one set. Zeros fill each line up to whole instructions. */
 struct tf_scaled_lines_packed {
     size_t width;
-    /* Of elements, TF_SCALED_K a line. Group 1: numbers, and their exponents, that of
-     * zero TF_MMA_ZERO; else twice the numbers alone. */
+    /* TF_SCALED_K elements per line. With groups of 1, `singles` has their values, and the
+     * integers are their exponents (TF_MMA_ZERO for zero). With other groups there are only
+     * integers, which are twice the values. */
     float *singles;
-    int16_t *integers; /* of columns of B; */
-    uint32_t *twice;   /* of rows of A each twice in a word, and no integers */
-    /* Of scales, TF_SCALED_TERMS a line: one for each group, or of group 1 for each
-     * block. The exponent, TF_MMA_ZERO of zero; the value over 2; which of the group's
-     * elements are not zero, a bit each. */
+    int16_t *integers; /* only for columns of B */
+    uint32_t *twice;   /* only for rows of A: each of the integers twice in a word */
+    /* TF_SCALED_TERMS scales per line: one per group, or one per block with groups of 1.
+     * `exponents` has TF_MMA_ZERO for zero, `factors` half the scale's value. Bit j of
+     * `nonzero` says that element j of the group is not zero. */
     int32_t *exponents;
     double *factors;
     int32_t *nonzero;
-    uint8_t *codes;   /* of the scales of each block */
-    uint8_t *special; /* of each instruction: an element is Inf or NaN, or a scale NaN */
+    uint8_t *codes;   /* of the scales, one per block */
+    uint8_t *special; /* per instruction: whether elements are Inf or NaN, or a scale NaN */
 };
 
-/* Where the i-th of `length` things of a line lies. */
+/* Returns where the i-th of `length` entries of a line is stored. */
 static inline size_t tf_scaled_place(size_t width, size_t line, size_t i, size_t length)
 {
     return line / width * width * length + i * width + line % width;
 }
 
 struct tf_scaled_mma_kernels {
-    size_t rows, columns; /* which rows of A are done at once; of a panel of B */
-    /* Goes on with the accumulators c of rows and `columns` columns, over k elements. */
+    size_t rows, columns; /* rows of A multiplied at once, columns of a panel of B */
+    /* Adds the products of k elements to the accumulators c, `rows` x `columns`. */
     void (*chains)(const struct tf_scaled_model *model,
                    const struct tf_scaled_lines_packed *a, size_t rows,
                    const struct tf_scaled_lines_packed *b, size_t columns, size_t k,
                    float *c, size_t ldc);
-    /* sums = fma(scale * scales, block, sums), the first product rounded; NaN is the
-     * tensor core's. */
+    /* Computes sums = fma(scale * scales[i], block, sums) for n sums. The product of the
+     * scales is rounded, and a NaN is the tensor core's. */
     void (*promote)(const float *block, float scale, const float *scales, float *sums,
                     size_t n);
 };

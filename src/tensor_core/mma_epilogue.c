@@ -1,4 +1,4 @@
-/* Accumulators on their way to C: they are rounded already. */
+/* Copy finished accumulators, which are already rounded, to C. */
 #include "tensor_core/mma_epilogue.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ int tf_mma_store(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     const int beyond = flags && conversions->suspect(sums, n).beyond;
     if (kind == TF_FLOAT32) {
         tf_mma_canonical_nans(sums, items, n, 0);
-    } else { /* exact; but a NaN's payload does not live through it */
+    } else { /* exact, but the payload of a NaN is lost */
         uint16_t *halves = items;
         conversions->from_float32(sums, items, n);
         for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Products as a tensor core computes them, tile by tile. */
+/* Multiplies matrices as a tensor core does, tile by tile. */
 #include "tensor_core/mma_matmul.h"
 
 #include <float.h>
@@ -13,10 +13,10 @@
 
 enum { BIAS = 127 };
 
-/* How the elements of a tile are chained. */
+/* Returns how the elements of a tile are chained. */
 static struct tf_mma_plan plan_of(const struct tf_tile *tile)
 {
-    enum { PROMOTED = 16 }; /* k, of parts: NVIDIA/cutlass example 78 */
+    enum { PROMOTED = 16 }; /* k per sum of split operands: NVIDIA/cutlass example 78 */
     const struct tf_precision *precision = tile->precision;
     const struct tf_device *device = (const struct tf_device *)precision;
     const struct tf_split_schedule *terms = tile->singles.schedule;
@@ -57,26 +57,27 @@ static struct tf_mma_exponents exponents_for(const struct tf_mma_plan *plan,
         least, plan->model.zero_products ? TF_LEAST_SINGLE : TF_MMA_ZERO};
 }
 
-/* Rows of an MC panel, from the i-th on. */
+/* Returns the number of rows of an MC panel that begins with row i. */
 static size_t rows_from(const struct tf_tile *tile, size_t i)
 {
     return tf_min_size(tile->rows - i, TF_MC);
 }
 
-/* Whether loops have to know more of operands than their exponents. */
+/* Returns whether the loops need notes on the operands instead of their exponents. */
 static int is_read(const struct tf_mma_plan *plan)
 {
     return plan->rounded.depth && plan->rounded.arithmetic != TF_TWO_STAGES;
 }
 
-/* Whether n numbers have an Inf or NaN, or what they are split from, whose range is known. */
+/* Returns whether n packed numbers include an Inf or a NaN. If operands are split into
+ * several parts, the range of the unsplit numbers decides. */
 static int have_specials(const float *x, size_t n, int parts,
                          struct tf_magnitude_range *range)
 {
     return parts > 1 ? tf_exponents_of(range).greatest > BIAS : tf_has_specials(x, n);
 }
 
-/* Columns of B, in panels; whether there is an Inf or NaN among them. */
+/* Packs the columns of B into panels. Returns whether they include an Inf or a NaN. */
 static int pack_columns(struct tf_workspace *work, const struct tf_tile *tile, size_t depth)
 {
     const size_t width = tf_isa->mma->columns;
@@ -105,7 +106,8 @@ static void read_columns(struct tf_workspace *work, const struct tf_mma_plan *pl
     }
 }
 
-/* Rows of A from the i-th on: an MC panel, filled up with zeros; the same of them. */
+/* Packs an MC panel of A that begins with row i, and fills it up with zeros. Returns
+ * whether its rows include an Inf or a NaN. */
 static int pack_rows(struct tf_workspace *work, const struct tf_tile *tile, size_t i,
                      size_t depth)
 {
@@ -135,7 +137,7 @@ static void read_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
 
 /* -- Inf and NaN ------------------------------------------------------------------- */
 
-/* The least magnitude, as bits, that the unit does not read as zero. */
+/* Returns the bits of the smallest magnitude that the unit does not read as zero. */
 static uint32_t normal_from(const struct tf_mma_plan *plan, int32_t least)
 {
     const int flushes =
@@ -143,13 +145,13 @@ static uint32_t normal_from(const struct tf_mma_plan *plan, int32_t least)
     return flushes ? (uint32_t)(least + BIAS) << 23 : 1;
 }
 
-/* The greatest magnitudes of a k-step that are finite. */
+/* The largest finite magnitudes of a k-step: of A, of B and of the sums. */
 struct magnitudes {
     double a, b, sums;
 };
 
-/* Whether no product and no sum of the step overflows: each rounding, of one group at least,
- * adds less than 2^-11 of it. */
+/* Returns whether no product and no sum of a k-step can overflow. A rounding adds less than
+ * 2^-11 of a sum and is of at least one group; all of them add less than a quarter. */
 static int stays_finite(const struct tf_mma_plan *plan, struct magnitudes most,
                         size_t depth)
 {
@@ -174,7 +176,7 @@ static float greatest_of_columns(const struct tf_workspace *work,
                               tf_round_up(tile->columns, tf_isa->mma->columns) * depth);
 }
 
-/* Takes Inf and NaN out of the columns that are packed. */
+/* Takes Inf and NaN out of the packed columns of B. */
 static void take_columns(struct tf_workspace *work, const struct tf_mma_plan *plan,
                          const struct tf_tile *tile, size_t depth)
 {
@@ -191,8 +193,9 @@ static void begin_outcomes(struct tf_workspace *work, const struct tf_tile *tile
     }
 }
 
-/* Whether Inf and NaN are taken out of all rows and columns of a step: where B has some, or
- * sums have met some, and nothing overflows. Rows are packed for that alone. */
+/* Returns whether Inf and NaN can be taken out of all rows and columns of a k-step, and
+ * prepares the outcomes if so. The caller asks if B has an Inf or a NaN, or if an earlier
+ * k-step had some. Rows are packed only to find their largest magnitude. */
 static int takes_all(struct tf_workspace *work, const struct tf_mma_plan *plan,
                      const struct tf_tile *tile, size_t depth, const float *sums)
 {
@@ -209,7 +212,7 @@ static int takes_all(struct tf_workspace *work, const struct tf_mma_plan *plan,
     return 1;
 }
 
-/* The same of rows that are packed, from the i-th on, where B has no Inf or NaN. */
+/* Decides as takes_all for the packed rows from row i on, where B has no Inf or NaN. */
 static int takes_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
                       const struct tf_tile *tile, size_t i, size_t depth,
                       const float *sums)
@@ -228,7 +231,7 @@ static int takes_rows(struct tf_workspace *work, const struct tf_mma_plan *plan,
 
 /* -- a k-step ---------------------------------------------------------------------- */
 
-/* One k-step of a tile. */
+/* Adds one k-step to the sums of a tile. */
 static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *plan,
                            const struct tf_tile *tile, size_t depth, float *sums)
 {
@@ -237,7 +240,7 @@ static void multiply_depth(struct tf_workspace *work, const struct tf_mma_plan *
         plan->rounded.depth ? tf_isa->rounded->chains : mma->chains;
     const size_t width = mma->columns, ld = work->ld;
     const size_t step = plan->rounded.depth ? depth : TF_MMA_DEPTH;
-    /* Of parts, sums of specials are done again as a whole. */
+    /* Sums of split operands that meet Inf or NaN are computed again from whole numbers. */
     const int takes = tile->precision->parts == 1;
     const int in_columns = pack_columns(work, tile, depth);
     int all = 0;
@@ -289,7 +292,8 @@ static void multiply_stretch(struct tf_workspace *work, const struct tf_mma_plan
 
 /* -- accumulators ------------------------------------------------------------------ */
 
-/* With which a tile begins; what fills the last panel and rows is zero. */
+/* Loads the accumulators of a tile from C, or begins with zeros if `from` is NULL. Sums
+ * that only fill the last panel and rows are zero. */
 static void begin(struct tf_workspace *work, const struct tf_tile *tile, float *sums,
                   const struct tf_matrix *from)
 {

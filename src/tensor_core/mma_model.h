@@ -1,28 +1,28 @@
 /* One MMA group of a tensor core, and the chain of groups that an instruction is.
  *
- * Freestanding and integer-only: gcc, clang, NVRTC and nvcc compile the same text. This
- * is the truth that the fast loops (kernels/plain/mma.c) are tested against.
+ * This header is freestanding and integer-only. The same source compiles with gcc, clang,
+ * NVRTC and nvcc. It is the reference for the fast loops (kernels/plain/mma.c).
  *
  *      products  a[0]b[0] ... a[K-1]b[K-1]   exact, significands in [0, 4)
  *      c         the accumulator
  *        |
- *      1. the greatest exponent of them all, each product's being that of a plus that
- *         of b; a zero has none
- *      2. each cut toward zero to `fraction` bits below that exponent
- *      3. their sum, exact
- *      4. normalized and rounded once: the next group's accumulator
+ *      1. take the largest exponent of all terms. The exponent of a product is that of a
+ *         plus that of b, and a zero has none
+ *      2. truncate each term toward zero to `fraction` bits below that exponent
+ *      3. add them exactly
+ *      4. normalize and round the sum once: it is the next group's accumulator
  *
  * Sources: arXiv:2511.10909 and microsoft/MMA-Sim; arXiv:2512.07004 and
- * north-numerical-computing/MATLAB-tensor-core. docs/benchmarks/verification.md says what of it
- * was seen on which device.
+ * north-numerical-computing/MATLAB-tensor-core. docs/benchmarks/verification.md lists the
+ * devices on which each rule was seen.
  *
- * Numbers are the bits of float32, in which all operand formats are exact; a float16
+ * Numbers are the bits of float32, in which all operand formats are exact. A float16
  * accumulator is the float32 of the same value.
  */
 #ifndef TF32DTYPE_TENSOR_CORE_MMA_MODEL_H
 #define TF32DTYPE_TENSOR_CORE_MMA_MODEL_H
 
-#if defined(__CUDACC_RTC__) /* has no headers */
+#if defined(__CUDACC_RTC__) /* NVRTC has no headers */
 typedef int int32_t;
 typedef unsigned uint32_t;
 typedef long long int64_t;
@@ -33,7 +33,7 @@ typedef unsigned long long uint64_t;
 
 #include "runtime/bit_masks.h"
 
-/* The host compiles them, and so does the device. */
+/* Functions that the host and the device compile. */
 #if defined(__CUDACC__)
 #define TF_HOST_AND_DEVICE static __host__ __device__ inline
 #else
@@ -43,25 +43,24 @@ typedef unsigned long long uint64_t;
 struct tf_mma_model {
     int32_t depth;    /* products of an MMA group */
     int32_t instruction_depth; /* k of whole groups, filled up with zeros */
-    int32_t fraction; /* bits kept below the greatest exponent */
+    int32_t fraction; /* bits kept below the largest exponent */
     int32_t kept;     /* fraction bits of the result: 23, 13 or 10 */
-    int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even;
-                         else float32 (or the upper bits of it), rounded toward zero */
+    int32_t half;     /* the accumulator is float16, rounded to nearest, ties to even; else
+                       * float32 (or its upper bits), rounded toward zero */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* The instruction is made of two MMA groups, see tf_mma_accumulate. */
+    /* Whether an instruction consists of two MMA groups: see tf_mma_accumulate. */
     int32_t emulated;
-    /* What sources differ about; exponents may be TF_NO_EXPONENT. */
-    int32_t cut_first;     /* fraction bits that sums are cut to before they are rounded,
-                              to float16; 0: none */
-    int32_t floor;         /* the least exponent that terms are aligned to */
-    int32_t zero_c;        /* the exponent of an accumulator of zero */
-    int32_t zero_products; /* whether a zero has an exponent, -126, as an operand */
-    int32_t negative_zero; /* whether what is cut to zero keeps its sign */
+    /* Rules on which sources differ. Exponents may be TF_NO_EXPONENT. */
+    int32_t cut_first;     /* bits that sums keep before rounding to float16, or 0 */
+    int32_t floor;         /* smallest exponent that terms are aligned to */
+    int32_t zero_c;        /* exponent of an accumulator of zero */
+    int32_t zero_products; /* whether a zero operand has the exponent -126 */
+    int32_t negative_zero; /* whether a result truncated to zero keeps its sign */
 };
 
 enum {
-    TF_NO_EXPONENT = -100000, /* of zero: below any number's, also with another's added */
-    TF_DEEPEST = 64, /* MMA group */
+    TF_NO_EXPONENT = -100000, /* of zero: below any sum of exponents */
+    TF_DEEPEST = 64, /* most products of an MMA group */
     TF_LEAST_SINGLE = -126, /* exponents of subnormal numbers */
     TF_LEAST_HALF = -14
 };
@@ -75,21 +74,21 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_nan(int32_t half)
 
 /* Rows that a chain of groups records:
  *
- *      TF_TOLD_K         each k of a group: its number, and the bits of both operands, x
+ *      TF_TOLD_K         one per k of a group: its number, and the bits of the operands x
  *                        and y
- *      TF_TOLD_TERM      significand * 2^unit is added; `kept` units of the group's sum are
- *                        left of it. k counts the products or scaled terms of the group;
- *                        -1 is the accumulator
- *      TF_TOLD_SUM       significand * 2^unit is the sum of the terms; `exponent` is the
- *                        largest one
+ *      TF_TOLD_TERM      significand * 2^unit is added: `kept` units of the group's sum are
+ *                        left of it. k counts the products or scaled terms of the
+ *                        group, and -1 is the accumulator
+ *      TF_TOLD_SUM       significand * 2^unit is the sum of the terms, `exponent` the largest
+ *                        exponent of a term
  *      TF_TOLD_ROUNDED   significand * 2^unit is rounded to kept * 2^exponent, with the
- *                        same sign, before it overflows; not told of zero
- *      TF_TOLD_GROUP     the group's accumulator x becomes `kept`, which are bits; it is Inf
- *                        or NaN if there is no term
- *      TF_TOLD_ADDITION  x + y become `kept`; all three are bits. k is 1 for the addition
- *                        that promotes a sum
- *      TF_TOLD_BROUGHT   significand * 2^unit is rounded downward to `kept` units of the next
- *                        sum, of a group in two stages
+ *                        same sign, before it overflows. A zero has no such row
+ *      TF_TOLD_GROUP     the group's accumulator x becomes `kept` (bits of float32). The
+ *                        result is Inf or NaN if there is no term
+ *      TF_TOLD_ADDITION  x + y become `kept` (all three are bits of float32). k is 1 for
+ *                        the addition that promotes a sum
+ *      TF_TOLD_BROUGHT   significand * 2^unit is rounded downward to `kept` units of the
+ *                        next sum, in a group in two stages
  */
 enum {
     TF_TOLD_K,
@@ -103,19 +102,19 @@ enum {
 
 struct tf_told {
     int64_t what, k, negative;
-    int64_t significand, unit; /* or x, y: bits */
+    int64_t significand, unit; /* or the bits of x and y */
     int64_t exponent, kept;
 };
 
-/* `count` rows, of which the first `room` are stored; `first` is the number of the first k
- * of the chain, or of an instruction of rounded_model.h. */
+/* A trace of `count` rows, of which the first `room` are stored. `first` is the number of
+ * the first k of the chain, or of an instruction of rounded_model.h. */
 struct tf_mma_trace {
     struct tf_told *rows;
     int64_t room, count, first;
 };
 
-/* Append a row to a trace. Every function below takes a trace or 0: compilers remove the
- * calls where it is 0. */
+/* Append a row to a trace. The functions below take a trace or 0, and compilers remove the
+ * calls if it is 0. */
 TF_HOST_AND_DEVICE void tf_mma_tell(struct tf_mma_trace *trace, int32_t what, int64_t k,
                                     uint32_t negative, uint64_t significand, int64_t unit,
                                     int32_t exponent, int64_t kept)
@@ -133,7 +132,7 @@ TF_HOST_AND_DEVICE void tf_mma_tell_k(struct tf_mma_trace *trace, int64_t k, uin
     tf_mma_tell(trace, TF_TOLD_K, k + (trace ? trace->first : 0), 0, x, y, 0, 0);
 }
 
-/* Record n k from `first` on, all of a group. */
+/* Record all n k of a group, which begin at `first`. */
 TF_HOST_AND_DEVICE void tf_mma_tell_ks(struct tf_mma_trace *trace, const uint32_t *a,
                                        int64_t step_a, const uint32_t *b, int64_t step_b,
                                        int64_t first, int32_t n)
@@ -145,7 +144,7 @@ TF_HOST_AND_DEVICE void tf_mma_tell_ks(struct tf_mma_trace *trace, const uint32_
 
 /* -- one number -------------------------------------------------------------------- */
 
-/* significand * 2^(exponent - 23); not normalized if it is subnormal in its format. */
+/* The number significand * 2^(exponent - 23), not normalized if subnormal in its format. */
 struct tf_mma_number {
     uint32_t significand;
     int32_t exponent;
@@ -156,8 +155,8 @@ TF_HOST_AND_DEVICE struct tf_mma_number tf_mma_decode(uint32_t bits,
 {
     const int32_t field = (int32_t)(bits >> 23 & 0xFFu), normal = field != 0;
     const int32_t exponent = field - 126 - normal;
-    /* Exact: a format's numbers are multiples of its least. No branch here or in what
-     * calls it, so that loops become vectors. */
+    /* The shift is exact, since all numbers of a format are multiples of its smallest one.
+     * Without branches in this function and its callers, loops become vectors. */
     const int32_t below = exponent < least ? least - exponent : 0;
     const struct tf_mma_number x = {
         ((bits & TF_FRACTION_BITS) | (uint32_t)normal << 23) >> (below < 31 ? below : 31),
@@ -177,7 +176,7 @@ TF_HOST_AND_DEVICE int tf_mma_is_infinite(uint32_t bits)
 
 /* -- rounding ---------------------------------------------------------------------- */
 
-/* The place of the highest bit of x, which is not 0. */
+/* Returns the position of the highest bit of x, which must not be 0. */
 TF_HOST_AND_DEVICE int32_t tf_mma_top(uint64_t x)
 {
 #if defined(__CUDA_ARCH__)
@@ -187,7 +186,7 @@ TF_HOST_AND_DEVICE int32_t tf_mma_top(uint64_t x)
 #endif
 }
 
-/* magnitude * 2^unit with `kept` fraction bits, as float32. */
+/* Returns magnitude * 2^unit as float32, rounded to `kept` fraction bits. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
                                          int negative, int32_t kept, int32_t half,
                                          int32_t nearest, int32_t negative_zero,
@@ -198,7 +197,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
     if (magnitude == 0) {
         return 0;
     }
-    /* 1. The unit in the last place of the result, and what of it there is. */
+    /* 1. Find the result's unit in the last place and round to multiples of it. */
     int32_t exponent = tf_mma_top(magnitude) + unit;
     const int32_t last = (exponent > least ? exponent : least) - kept;
     const int32_t cut = last - unit;
@@ -215,7 +214,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
     if (result == 0) {
         return negative_zero ? sign : 0;
     }
-    /* 2. As float32, in which numbers of few bits are normal. */
+    /* 2. Convert to float32, in which the subnormal numbers of float16 are normal. */
     exponent = tf_mma_top(result) + last;
     if (exponent > (half ? 15 : 127)) {
         return sign | TF_INF_BITS;
@@ -223,7 +222,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
     if (exponent < TF_LEAST_SINGLE) {
         return sign | (uint32_t)(result << (last + 149));
     }
-    if (exponent - last > 23) { /* a carry */
+    if (exponent - last > 23) { /* rounding carried into a new bit */
         return sign | (uint32_t)(exponent + 127) << 23;
     }
     const uint32_t fraction = (uint32_t)(result << (23 - (exponent - last)));
@@ -232,12 +231,12 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_round(uint64_t magnitude, int32_t unit,
 
 /* -- an MMA group ------------------------------------------------------------------ */
 
-/* NaN and Inf of an MMA group: what it is, or 0 if there is none of them. */
+/* Returns the NaN or Inf that an MMA group becomes because of its operands, or 0. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_special(int32_t half, const uint32_t *a,
                                            int64_t step_a, const uint32_t *b,
                                            int64_t step_b, int32_t n, uint32_t c)
 {
-    int nan = tf_mma_is_nan(c), infinities = 0; /* 1: positive, 2: negative */
+    int nan = tf_mma_is_nan(c), infinities = 0; /* bit 0: positive, bit 1: negative */
     if (tf_mma_is_infinite(c)) {
         infinities |= c >> 31 ? 2 : 1;
     }
@@ -254,7 +253,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_special(int32_t half, const uint32_t *a,
     return infinities == 0 ? 0 : infinities == 1 ? TF_INF_BITS : TF_NEGATIVE_INF_BITS;
 }
 
-/* A significand times 2^shift, cut toward zero. */
+/* Returns a significand times 2^shift, truncated toward zero, with its sign. */
 TF_HOST_AND_DEVICE int64_t tf_mma_align(uint64_t significand, int32_t shift,
                                         uint32_t negative)
 {
@@ -263,7 +262,7 @@ TF_HOST_AND_DEVICE int64_t tf_mma_align(uint64_t significand, int32_t shift,
     return negative ? -x : x;
 }
 
-/* The exponent that a product has; `of_zero` is that of an operand of zero. */
+/* Returns the exponent of a product. A zero operand has the exponent `of_zero`. */
 TF_HOST_AND_DEVICE int32_t tf_mma_product_exponent(struct tf_mma_number x,
                                                    struct tf_mma_number y,
                                                    int32_t of_zero)
@@ -272,8 +271,8 @@ TF_HOST_AND_DEVICE int32_t tf_mma_product_exponent(struct tf_mma_number x,
            (y.significand != 0 ? y.exponent : of_zero);
 }
 
-/* Up to model->depth products, those of n elements that lie `step_a` and `step_b`
- * apart; the rest is zero. The accumulator is c * 2^scale. */
+/* Returns c * 2^scale + up to model->depth products, rounded as an MMA group is. The n
+ * elements of a and b are `step_a` and `step_b` apart, and zeros follow them. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint32_t *b, int64_t step_b,
@@ -283,7 +282,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     struct tf_mma_number z =
         tf_mma_decode(c, model->half ? TF_LEAST_HALF : TF_LEAST_SINGLE);
     z.exponent += scale;
-    /* 1. The greatest exponent. */
+    /* 1. Find the largest exponent. */
     const int32_t least_a = model->least_a, least_b = model->least_b;
     const int32_t of_zero = model->zero_products ? TF_LEAST_SINGLE : TF_NO_EXPONENT;
     const int32_t exponent_z = z.significand ? z.exponent : model->zero_c;
@@ -303,7 +302,7 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
     if (largest >= TF_INF_BITS) {
         return tf_mma_special(model->half, a, step_a, b, step_b, n, c);
     }
-    /* 2. and 3. A product has 46 fraction bits, c 23. */
+    /* 2. and 3. Align and add. A product has 46 fraction bits, c 23. */
     const int32_t unit = greatest - model->fraction;
     const int32_t shift_z = z.significand ? z.exponent - 23 - unit : 0;
     int64_t sum = tf_mma_align(z.significand, shift_z, c >> 31);
@@ -315,13 +314,13 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
         const struct tf_mma_number y = tf_mma_decode(q, least_b);
         const int32_t shift = x.exponent + y.exponent - 46 - unit;
         const uint64_t product = (uint64_t)x.significand * y.significand;
-        /* Never to the left: that is what the greatest exponent is for. */
+        /* The largest exponent is at least the product's, so no shift goes to the left. */
         const int64_t kept = tf_mma_align(product, shift < 0 ? shift : 0, (p ^ q) >> 31);
         sum += kept;
         tf_mma_tell(trace, TF_TOLD_TERM, k, (p ^ q) >> 31, product, shift + unit,
                     tf_mma_product_exponent(x, y, of_zero), kept);
     }
-    /* 4. */
+    /* 4. Round. */
     uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
     tf_mma_tell(trace, TF_TOLD_SUM, 0, sum < 0, magnitude, unit, greatest, sum);
     if (model->cut_first && magnitude) {
@@ -334,23 +333,23 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_dot(const struct tf_mma_model *model,
 
 /* -- groups in float32 --------------------------------------------------------------
  *
- * The fast loops (kernels/plain/mma.c, cuda/tensor_core/mma_model.cu) add a group in float32
- * where that is exact, and by tf_mma_dot where it may not be. With F fraction bits, and e the
- * greatest exponent of the group, each term is multiplied by 2^(F - e), and its conversion
- * to an integer, toward zero, is the alignment.
+ * The fast loops (kernels/plain/mma.c, cuda/tensor_core/mma_model.cu) add a group in
+ * float32 where float32 is exact, and call tf_mma_dot otherwise. Let F be the number of
+ * fraction bits and e the largest exponent of the group. Each term is multiplied by
+ * 2^(F - e), and its conversion to an integer, toward zero, is the alignment.
  *
  *      e < F - 125          in doubt: a term may be subnormal in float32, and so may be
  *                           the unit of the sum, 2^(e - F)
  *      F - 125 <= e <= 125  exact. A term below 2^-126, which float32 may have rounded, is
- *                           below one unit, and cut to zero as it should be; all others
- *                           have 24 bits or fewer. The unit is 2^-125 or more, so that
- *                           sums are normal. A product is below 2^(e + 2): no Inf
+ *                           below one unit and correctly truncated to zero. All other
+ *                           terms have 24 bits or fewer. The unit is 2^-125 or more, so
+ *                           sums are normal. A product is below 2^(e + 2), never Inf
  *      125 < e              in doubt: a product may be Inf
  */
 
 /* -- chains ------------------------------------------------------------------------ */
 
-/* x + y as IEEE 754 has it, in float32 or float16. */
+/* Returns x + y as IEEE 754 defines it, in float32 or float16. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half,
                                        struct tf_mma_trace *trace)
 {
@@ -363,8 +362,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half,
     if ((x & y) == TF_SIGN_BIT && ((x | y) & TF_MAGNITUDE_BITS) == 0) {
         return x; /* -0 + -0 */
     }
-    /* With 38 bits below the greater number's significand; what the lesser one has
-     * beyond these makes its last bit one, which no rounding here can tell apart. */
+    /* Keep 38 bits below the larger number's significand. The lost bits of the smaller
+     * number set its last bit, which no rounding below can distinguish from them. */
     const struct tf_mma_number p = tf_mma_decode(x, TF_LEAST_SINGLE);
     const struct tf_mma_number q = tf_mma_decode(y, TF_LEAST_SINGLE);
     const int32_t greatest = p.exponent > q.exponent ? p.exponent : q.exponent;
@@ -379,8 +378,8 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_add(uint32_t x, uint32_t y, int32_t half,
                         greatest - 23 - 38, sum < 0, half ? 10 : 23, half, 1, 1, trace);
 }
 
-/* The accumulator c after the sum of a chain is added to it; `promotes`: by the caller of
- * the chain. */
+/* Adds the sum of a chain to the accumulator c and returns the result. `promotes` marks an
+ * addition by the caller of the chain. */
 TF_HOST_AND_DEVICE uint32_t tf_mma_add_sum(uint32_t sum, uint32_t c, int32_t half,
                                            int promotes, struct tf_mma_trace *trace)
 {
@@ -389,11 +388,11 @@ TF_HOST_AND_DEVICE uint32_t tf_mma_add_sum(uint32_t sum, uint32_t c, int32_t hal
     return result;
 }
 
-/* c + the products of n elements, k ascending, as instructions chain their MMA groups.
+/* Returns c + the products of n elements, k ascending, as instructions chain MMA groups.
  *
- * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) are two groups of float16,
- * from zero: of each four k the first two are the first one's, the others the second's.
- * Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
+ * Emulated instructions (fp8 mma.sync on sm_90 and sm_100) have two float16 groups. The
+ * first starts from zero with the first two of each four k, and the second adds the other
+ * two. Their sum is added to the accumulator. Source: NVIDIA/cutlass issue 1986.
  */
 TF_HOST_AND_DEVICE uint32_t tf_mma_accumulate(const struct tf_mma_model *model,
                                             const uint32_t *a, int64_t step_a,

@@ -1,11 +1,11 @@
-/* Inf and NaN among operands of a tensor core, apart from its chains.
+/* Handle Inf and NaN among the operands of a tensor core separately from its chains.
  *
- * A sum with an Inf or a NaN stays so to its end, whatever the unit's arithmetic. It is NaN if
- * there is a NaN, an Inf times zero, or products that are Inf of both signs; else it is that
- * Inf. So bits of which numbers of a row and a column are Inf, zero and negative tell what it
- * becomes, 64 k at a time, while loops compute with zeros in place of Inf and NaN. What they
- * sum up does not count. It must not overflow, since that would be an Inf, too: who calls
- * this has made sure.
+ * A sum with an Inf or a NaN keeps it to the end, in the arithmetic of every unit. The
+ * result is NaN for a NaN, for Inf times zero, and for infinite products of both signs;
+ * else it is that Inf. Bits of 64 k at a time say which elements of a row and a column are
+ * Inf, zero or negative, and these bits give the result. Meanwhile the loops compute with
+ * zeros in place of Inf and NaN, and their sums do not count. Those sums must not overflow,
+ * which would be an Inf too. The caller ensures this.
  */
 #include "tensor_core/mma_specials.h"
 
@@ -15,11 +15,11 @@
 #include "runtime/asserts.h"
 #include "tensor_core/mma_model.h"
 
-enum { IS_NAN = 1, IS_INF = 2, IS_MINUS_INF = 4 }; /* an outcome's bits */
+enum { IS_NAN = 1, IS_INF = 2, IS_MINUS_INF = 4 }; /* bits of an outcome */
 
 int tf_has_specials(const float *x, size_t n)
 {
-    uint32_t beyond = 0; /* its sign bit */
+    uint32_t beyond = 0; /* the sign bit is set for Inf and NaN */
     for (size_t i = 0; i < n; i++) {
         beyond |= (TF_INF_BITS - 1) - (tf_bits_of(x[i]) & TF_MAGNITUDE_BITS);
     }
@@ -67,7 +67,7 @@ void tf_take_specials(const struct tf_packed_lines *lines, uint32_t normal,
     }
 }
 
-/* A row of A, of those noted, times all columns. */
+/* Multiplies one noted row of A by all columns, and adds the results to their outcomes. */
 static void add_row(const struct tf_special_lines *a, size_t row,
                     const struct tf_special_lines *b, size_t columns, size_t words,
                     uint8_t *outcomes)
@@ -112,7 +112,7 @@ void tf_settle_outcomes(struct tf_workspace *work, size_t rows, size_t columns,
         for (size_t j = 0; j < columns; j++) {
             const uint8_t outcome = work->outcomes[i * TF_NC + j];
             float *sum = sums + i * work->ld + j;
-            if (outcome) { /* a sum may have begun with an Inf */
+            if (outcome) { /* an accumulator may be Inf from the start */
                 const float above = outcome & IS_INF ? INFINITY : 0;
                 const float below = outcome & IS_MINUS_INF ? -INFINITY : 0;
                 const float all = *sum + above + below;

@@ -1,22 +1,22 @@
-/* One group of a matrix unit that rounds in other ways than NVIDIA's tensor cores do
- * (mma_model.h), and the chain of groups that an instruction is: AMD's matrix cores, the
- * dot products of CPUs, and chains of fused multiply-adds.
+/* One group of a matrix unit that rounds differently from NVIDIA's tensor cores
+ * (mma_model.h), and the chain of groups that an instruction is. Such units are AMD's
+ * matrix cores, the dot products of CPUs, and chains of fused multiply-adds.
  *
- * Freestanding and integer-only, as mma_model.h is, and the truth that fast loops are
- * tested against. Three kinds of arithmetic:
+ * This header is freestanding and integer-only, as mma_model.h is, and the reference for
+ * the fast loops. It has three kinds of arithmetic:
  *
- *      TF_FUSED       the exact sum of the accumulator and the group's products, rounded
- *                     once; with one product that is a fused multiply-add
- *      TF_STEPWISE    each product is rounded, then each sum of two, neighbors first,
- *                     then that with the accumulator
- *      TF_TWO_STAGES  products are cut to a unit that their greatest exponent sets, and
- *                     added; that sum and the accumulator are brought to the greater
- *                     exponent of the two, downward, and added; that is rounded downward
+ *      TF_FUSED       round the exact sum of the accumulator and the group's products once.
+ *                     With one product this is a fused multiply-add
+ *      TF_STEPWISE    round each product, then each sum of two neighbors, and last the sum
+ *                     with the accumulator
+ *      TF_TWO_STAGES  truncate the products to a unit set by their largest exponent, and
+ *                     add them. Bring this sum and the accumulator to the larger exponent of
+ *                     the two, rounding downward, and add them. Round the total downward
  *                     to 31 fraction bits, then to nearest
  *
  * Numbers are the bits of float32, in which all operand formats are exact. Sources:
  * arXiv:2511.10909 and microsoft/MMA-Sim for AMD; Intel's and Arm's manuals for CPUs.
- * docs/benchmarks/verification.md says what of it was seen on which device.
+ * docs/benchmarks/verification.md lists the devices on which each rule was seen.
  */
 #ifndef TF32DTYPE_TENSOR_CORE_ROUNDED_MODEL_H
 #define TF32DTYPE_TENSOR_CORE_ROUNDED_MODEL_H
@@ -31,39 +31,39 @@ struct tf_rounded_model {
     int32_t arithmetic;
     int32_t depth;             /* products of a group */
     int32_t instruction_depth; /* k of whole groups, filled up with zeros */
-    /* Sums side by side, of k, k + lanes, k + 2 lanes and so on. Of TF_TWO_STAGES a
-     * group's products are cut and added in each. Of TF_FUSED each is a chain that begins
-     * at `start`; their sum is added to the accumulator. 0: there are none, and the
-     * accumulator goes through all groups. */
+    /* Number of sums side by side: lane l has k = l, l + lanes and so on. TF_TWO_STAGES
+     * truncates and adds a group's products in each lane. TF_FUSED has one chain per lane,
+     * which begins at `start`, and adds the lanes' sum to the accumulator. 0: no lanes, and
+     * the accumulator goes through all groups. */
     int32_t lanes;
     uint32_t start;
-    int32_t odd_first; /* of each two k; groups are one product */
-    int32_t to_odd;    /* rounding, where results are flushed; else to nearest even */
-    /* What becomes of subnormal operands and accumulators; and whether subnormal results
-     * become zeros of their sign: not in two stages. */
+    int32_t odd_first; /* the odd k of each two first; groups are one product */
+    int32_t to_odd;    /* round to odd, and flush results; else to nearest even */
+    /* Whether subnormal operands and accumulators are flushed, and whether subnormal
+     * results become zeros of their sign (never in two stages). */
     int32_t flush_operands, flush_results;
-    int32_t least_a, least_b; /* exponents of the operands' least normal numbers */
+    int32_t least_a, least_b; /* exponents of the operands' smallest normal numbers */
 };
 
 enum {
-    /* Of sums in two stages: fraction bits that are kept below the greatest exponent, of
-     * products and of the accumulator; of the sum of both. */
+    /* Fraction bits in two stages: kept of each term below the largest exponent, and kept
+     * of the total. */
     TF_TWO_STAGES_FRACTION = 24,
     TF_TWO_STAGES_KEPT = 31,
-    TF_DEEPEST_ROUNDED = 16 /* group */
+    TF_DEEPEST_ROUNDED = 16 /* most products of a group */
 };
 
 /* -- exact sums -------------------------------------------------------------------- */
 
 enum {
-    TF_EXACT_UNIT = -298, /* exponent of the least product of two float32 numbers */
-    TF_EXACT_LIMBS = 19   /* of 32 bits: up to 2^256, and carries */
+    TF_EXACT_UNIT = -298, /* exponent of the smallest product of two float32 numbers */
+    TF_EXACT_LIMBS = 19   /* of 32 bits: up to 2^256, with room for carries */
 };
 
-/* The sum of limb[i] * 2^(32 i + TF_EXACT_UNIT). */
+/* An exact sum, whose value is that of all limb[i] * 2^(32 i + TF_EXACT_UNIT). */
 struct tf_exact_sum {
     int64_t limb[TF_EXACT_LIMBS];
-    int32_t minus_zeros; /* whether all that was added is -0 */
+    int32_t minus_zeros; /* whether all added terms were -0 */
 };
 
 TF_HOST_AND_DEVICE struct tf_exact_sum tf_exact_nothing(void)
@@ -76,7 +76,7 @@ TF_HOST_AND_DEVICE struct tf_exact_sum tf_exact_nothing(void)
     return sum;
 }
 
-/* Adds significand * 2^unit, of 48 bits or fewer. */
+/* Adds significand * 2^unit; the significand has 48 bits or fewer. */
 TF_HOST_AND_DEVICE void tf_exact_add(struct tf_exact_sum *sum, uint64_t significand,
                                      int32_t unit, int negative)
 {
@@ -86,7 +86,7 @@ TF_HOST_AND_DEVICE void tf_exact_add(struct tf_exact_sum *sum, uint64_t signific
     }
     const int32_t place = unit - TF_EXACT_UNIT, at = place / 32, shift = place % 32;
     const uint64_t low = (significand & 0xFFFFFFFFu) << shift;
-    const uint64_t high = (significand >> 32) << shift; /* of the next limb: 48 bits */
+    const uint64_t high = (significand >> 32) << shift; /* for the next limb: 48 bits */
     const int64_t parts[3] = {(int64_t)(low & 0xFFFFFFFFu),
                               (int64_t)((low >> 32) + (high & 0xFFFFFFFFu)),
                               (int64_t)(high >> 32)};
@@ -95,8 +95,8 @@ TF_HOST_AND_DEVICE void tf_exact_add(struct tf_exact_sum *sum, uint64_t signific
     }
 }
 
-/* The sum's sign, and its magnitude as 64 bits * 2^unit, the first of which is one; the
- * last one is one, too, where bits below it are lost. 0 if the sum is zero. */
+/* Returns the magnitude of a sum in units of 2^unit, or 0, and its sign in *negative. The
+ * first of the 64 bits is one. The last bit is one, too, if lower bits are lost. */
 TF_HOST_AND_DEVICE uint64_t tf_exact_magnitude(struct tf_exact_sum sum, int32_t *unit,
                                                int *negative)
 {
@@ -104,7 +104,7 @@ TF_HOST_AND_DEVICE uint64_t tf_exact_magnitude(struct tf_exact_sum sum, int32_t 
     for (int32_t i = 0; i < TF_EXACT_LIMBS; i++) {
         carry += sum.limb[i];
         sum.limb[i] = carry & 0xFFFFFFFF;
-        carry >>= 32; /* downward, as all compilers have it */
+        carry >>= 32; /* rounds downward with all compilers */
     }
     *negative = carry < 0;
     int64_t one = 1;
@@ -133,7 +133,7 @@ TF_HOST_AND_DEVICE uint64_t tf_exact_magnitude(struct tf_exact_sum sum, int32_t 
 
 /* -- one number -------------------------------------------------------------------- */
 
-/* As the unit reads an operand or an accumulator whose least normal number is 2^least. */
+/* Returns a number as the unit reads it. 2^least is its format's smallest normal number. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_read(const struct tf_rounded_model *model,
                                             uint32_t bits, int32_t least)
 {
@@ -145,7 +145,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_read(const struct tf_rounded_model *model
     return model->flush_operands == TF_FLUSH_TO_SIGNED_ZERO ? bits & TF_SIGN_BIT : 0;
 }
 
-/* magnitude * 2^unit, of 64 bits with the first one, as float32. */
+/* Returns magnitude * 2^unit as float32; the first of the magnitude's 64 bits is one. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *model,
                                               uint64_t magnitude, int32_t unit,
                                               int negative, struct tf_mma_trace *trace)
@@ -153,7 +153,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *mod
     const uint32_t sign = negative ? TF_SIGN_BIT : 0;
     const int32_t exponent = unit + 63;
     if (model->flush_results && exponent < TF_LEAST_SINGLE) {
-        /* What rounds to 2^-126 with all its 24 bits is no subnormal number. */
+        /* A result that rounds up to 2^-126 with 24 bits is normal. */
         const int becomes_normal = exponent == TF_LEAST_SINGLE - 1 && !model->to_odd &&
                                    magnitude >> 39 == 0x1FFFFFF;
         return becomes_normal ? sign | 1u << 23 : sign;
@@ -162,7 +162,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_result(const struct tf_rounded_model *mod
         const uint64_t rest = magnitude & ((1ull << 40) - 1);
         magnitude = (magnitude >> 40 | (rest != 0)) << 40;
     }
-    /* Two bits fewer, the last of which tells of those: more than a rounding needs. */
+    /* Drop two bits but keep their OR in the last bit: rounding needs no more. */
     return tf_mma_round(magnitude >> 2 | ((magnitude & 3) != 0), unit + 2, negative, 23, 0,
                         1, 1, trace);
 }
@@ -182,7 +182,7 @@ TF_HOST_AND_DEVICE void tf_exact_add_product(struct tf_exact_sum *sum, uint32_t 
 
 enum { TF_ONE = 0x3F800000 };
 
-/* The exact sum of c and the products of n elements, rounded once. */
+/* Returns the exact sum of c and the products of n elements, rounded once. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_fused(const struct tf_rounded_model *model,
                                              const uint32_t *a, const uint32_t *b,
                                              int32_t n, uint32_t c,
@@ -224,7 +224,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_steps(const struct tf_rounded_model *mode
 {
     uint32_t sums[TF_DEEPEST_ROUNDED];
     for (int32_t k = 0; k < model->depth; k++) {
-        /* -0 is what changes no product, of zeros either. */
+        /* Adding -0 changes no product, not even one of zeros. */
         sums[k] = tf_rounded_fused(model, a + k, b + k, 1, TF_SIGN_BIT, trace);
         tf_mma_tell(trace, TF_TOLD_GROUP, 0, 0, TF_SIGN_BIT, 0, 0, sums[k]);
     }
@@ -238,17 +238,17 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_steps(const struct tf_rounded_model *mode
 
 /* -- groups in two stages ------------------------------------------------------------ */
 
-/* x * 2^shift, rounded downward. */
+/* Returns x * 2^shift, rounded downward. */
 TF_HOST_AND_DEVICE int64_t tf_rounded_down(int64_t x, int32_t shift)
 {
     const int32_t right = shift < -63 ? 63 : -shift;
     return shift > 0 ? x * ((int64_t)1 << shift) : x >> right;
 }
 
-/* A sum of products: significand * 2^(exponent - TF_TWO_STAGES_FRACTION). */
+/* A sum of products, of the value significand * 2^(exponent - TF_TWO_STAGES_FRACTION). */
 struct tf_rounded_sum {
     int64_t significand;
-    int32_t exponent; /* the greatest of the products that are not zero */
+    int32_t exponent; /* the largest of the products that are not zero */
 };
 
 TF_HOST_AND_DEVICE uint64_t tf_rounded_magnitude(int64_t x)
@@ -256,7 +256,8 @@ TF_HOST_AND_DEVICE uint64_t tf_rounded_magnitude(int64_t x)
     return x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
 }
 
-/* The significand of a sum below another exponent, with so many bits more. */
+/* Returns the significand of a sum, rounded downward, in units of
+ * 2^(exponent - TF_TWO_STAGES_FRACTION - more). */
 TF_HOST_AND_DEVICE int64_t tf_rounded_bring(struct tf_rounded_sum sum, int32_t exponent,
                                             int32_t more, struct tf_mma_trace *trace)
 {
@@ -268,7 +269,7 @@ TF_HOST_AND_DEVICE int64_t tf_rounded_bring(struct tf_rounded_sum sum, int32_t e
     return kept;
 }
 
-/* Of those from the first on, `lanes` apart. */
+/* Truncates and adds the products of one lane: k = first, first + lanes and so on. */
 TF_HOST_AND_DEVICE struct tf_rounded_sum
 tf_rounded_cut_products(const struct tf_rounded_model *model, const uint32_t *a,
                         const uint32_t *b, int32_t first, struct tf_mma_trace *trace)
@@ -300,8 +301,8 @@ tf_rounded_cut_products(const struct tf_rounded_model *model, const uint32_t *a,
     return sum;
 }
 
-/* A product that float32 does not hold is Inf: what comes of these, of Inf and of NaN;
- * or 0 if there is none. */
+/* Returns the Inf or NaN that a group in two stages becomes, or 0. Products out of
+ * float32's range are Inf. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stage_special(
     const struct tf_rounded_model *model, const uint32_t *a, const uint32_t *b, uint32_t c)
 {
@@ -322,7 +323,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stages(const struct tf_rounded_model 
     if (special) {
         return special;
     }
-    /* 1. The products. */
+    /* 1. Add the products. */
     struct tf_rounded_sum sum = tf_rounded_cut_products(model, a, b, 0, trace);
     for (int32_t lane = 1; lane < model->lanes; lane++) {
         const struct tf_rounded_sum other =
@@ -333,7 +334,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stages(const struct tf_rounded_model 
                           tf_rounded_bring(other, greatest, 0, trace);
         sum.exponent = greatest;
     }
-    /* 2. With the accumulator, in units of 2^unit. */
+    /* 2. Add the accumulator, in units of 2^unit. */
     const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
     const int32_t greatest = sum.exponent > z.exponent ? sum.exponent : z.exponent;
     const int32_t more = TF_TWO_STAGES_KEPT + 1 - TF_TWO_STAGES_FRACTION;
@@ -352,7 +353,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_two_stages(const struct tf_rounded_model 
     if (total == 0) {
         return 0;
     }
-    /* 3. Two roundings: downward, then to nearest. */
+    /* 3. Round twice: downward, then to nearest. */
     const int32_t top = tf_mma_top(tf_rounded_magnitude(total)) + unit;
     const int32_t last =
         (top > TF_LEAST_SINGLE ? top : TF_LEAST_SINGLE) - TF_TWO_STAGES_KEPT;
@@ -380,7 +381,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_group(const struct tf_rounded_model *mode
     return result;
 }
 
-/* The groups of an instruction of n elements, of k = first, first + by and so on. */
+/* Adds groups of an instruction of n elements, with k = first, first + by and so on. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_groups(const struct tf_rounded_model *model,
                                               const uint32_t *a, int64_t step_a,
                                               const uint32_t *b, int64_t step_b,
@@ -402,7 +403,7 @@ TF_HOST_AND_DEVICE uint32_t tf_rounded_groups(const struct tf_rounded_model *mod
     return c;
 }
 
-/* c + the products of n elements, instruction after instruction. */
+/* Returns c + the products of n elements, instruction after instruction. */
 TF_HOST_AND_DEVICE uint32_t tf_rounded_accumulate(const struct tf_rounded_model *model,
                                                   const uint32_t *a, int64_t step_a,
                                                   const uint32_t *b, int64_t step_b,

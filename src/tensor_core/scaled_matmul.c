@@ -1,5 +1,4 @@
-/* Products of block-scaled operands as a tensor core computes them: tiles of C, which
- * threads compute. */
+/* Multiplies block-scaled operands as a tensor core does. Threads compute tiles of C. */
 #include "tensor_core/scaled_matmul.h"
 
 #include <math.h>
@@ -13,8 +12,7 @@
 
 /* -- lines ------------------------------------------------------------------------- */
 
-/* What codes of an operand's elements and scales are, as struct tf_scaled_lines_packed has
- * them. */
+/* Entries of struct tf_scaled_lines_packed for each code of an element or a scale. */
 struct codes {
     float singles[256];
     int16_t integers[256];
@@ -46,7 +44,7 @@ static struct codes codes_of(const struct tf_scaled_model *model, int format,
     return codes;
 }
 
-/* k elements of a line, from the first on, filled up to whole instructions. */
+/* Packs k elements of a line from element `first` on, and fills up the last instruction. */
 static void pack_line(const struct tf_scaled_model *model, const struct codes *codes,
                       struct tf_scaled_lines lines, ptrdiff_t line, ptrdiff_t first,
                       size_t k, const struct tf_scaled_lines_packed *out, size_t to)
@@ -102,7 +100,7 @@ struct product {
     ptrdiff_t n, k;
 };
 
-/* Room for lines in a thread's scratch, which begins at *room. */
+/* Takes memory from a thread's scratch, of which *room is the rest, and returns it. */
 static void *take(char **room, size_t bytes)
 {
     void *found = *room;
@@ -127,7 +125,7 @@ static struct tf_scaled_lines_packed room_for(size_t count, size_t width, char *
     return lines;
 }
 
-/* As a tf_tile_fn, of a struct product. */
+/* Computes one tile of a struct product, as a tf_tile_fn. */
 static unsigned multiply_tile(const void *context, struct tf_tile_place place,
                               struct tf_worker *worker)
 {
@@ -142,7 +140,7 @@ static unsigned multiply_tile(const void *context, struct tf_tile_place place,
     TF_ASSERT((size_t)(room - (char *)worker->scratch) <= sizeof(struct tf_workspace));
     for (ptrdiff_t first = 0; first < p->k; first += TF_SCALED_K) {
         const size_t here = tf_min_size(p->k - first, TF_SCALED_K);
-        for (size_t line = 0; line < filled; line++) { /* the last ones again */
+        for (size_t line = 0; line < filled; line++) { /* repeats the last row */
             const ptrdiff_t from = i + (ptrdiff_t)(line < rows ? line : rows - 1);
             pack_line(p->model, &p->codes_a, p->a, from, first, here, &a, line);
         }

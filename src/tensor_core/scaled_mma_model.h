@@ -1,17 +1,18 @@
 /* One instruction of a tensor core whose operands have a scale for each block of k.
  *
- * Freestanding and integer-only, as mma_model.h is, whose steps these are. What
- * differs is where the terms come from:
+ * This header is freestanding and integer-only, and has the steps of mma_model.h. Only the
+ * terms differ:
  *
- *      group 1    one product each; its exponent is that of a plus that of b plus those
+ *      group 1    one product each. Its exponent is the sum of the exponents of a, of b and
  *                 of both scales
- *      group 16   the exact sum of 16 products, times both scales' significands; its
- *                 exponent is that of both scales alone, unless all products are zero
+ *      group 16   the exact sum of 16 products, times both scales' significands. Its
+ *                 exponent is the sum of both scales' exponents, or none if all products
+ *                 are zero
  *
  * All terms of an instruction, and c, are one sum. Source: microsoft/MMA-Sim 2.1.
  *
- * Elements are the bits of float32 numbers with four significant bits at most; scales
- * are codes.
+ * Elements are the bits of float32 numbers with at most four significant bits. Scales are
+ * codes.
  */
 #ifndef TF32DTYPE_TENSOR_CORE_SCALED_MMA_MODEL_H
 #define TF32DTYPE_TENSOR_CORE_SCALED_MMA_MODEL_H
@@ -25,24 +26,24 @@ typedef unsigned char uint8_t;
 struct tf_scaled_model {
     int32_t depth;    /* products of an instruction */
     int32_t block;    /* k that share a scale; divides the depth */
-    int32_t group;    /* products that are added before they are a term; divides it */
-    int32_t fraction; /* bits kept below the greatest exponent */
+    int32_t group;    /* products added to one term; divides `block` */
+    int32_t fraction; /* bits kept below the largest exponent */
     int32_t powers;   /* scales are 2^(code - 127); else E4M3 numbers without a sign */
     int32_t least_a, least_b; /* exponents of the operands' subnormal numbers */
-    /* What no recording settles, as in struct tf_mma_model. */
+    /* Rules that no recording settles, as in struct tf_mma_model. */
     int32_t floor;
     int32_t zero_c;
     int32_t zero_terms; /* which terms of zero have an exponent */
     int32_t negative_zero;
 };
 
-/* Terms of zero that have the exponent of their scales: none; those whose products cancel;
- * all, where a zero has that of -126 as an element or a scale. */
+/* Which terms of zero have the exponent of their scales: none, terms whose products cancel,
+ * or all. With TF_ALWAYS a zero element or scale has the exponent -126. */
 enum { TF_NEVER, TF_IF_CANCELLED, TF_ALWAYS };
 
 enum {
     TF_SCALED_BITS = 3, /* fraction bits of elements and scales */
-    TF_SCALED_UNIT = 4 * TF_SCALED_BITS, /* of a term */
+    TF_SCALED_UNIT = 4 * TF_SCALED_BITS, /* fraction bits of a term */
     TF_NAN_POWER = 0xFF,
     TF_NAN_E4M3 = 0x7F
 };
@@ -55,8 +56,8 @@ TF_HOST_AND_DEVICE int tf_scaled_is_nan(const struct tf_scaled_model *model,
     return model->powers ? code == TF_NAN_POWER : (code & 0x7Fu) == TF_NAN_E4M3;
 }
 
-/* significand * 2^(exponent - TF_SCALED_BITS); subnormal numbers keep the least
- * exponent. */
+/* Returns the scale significand * 2^(exponent - TF_SCALED_BITS). Subnormal numbers keep the
+ * smallest exponent. */
 TF_HOST_AND_DEVICE struct tf_mma_number
 tf_scaled_scale(const struct tf_scaled_model *model, uint32_t code)
 {
@@ -77,13 +78,13 @@ tf_scaled_scale(const struct tf_scaled_model *model, uint32_t code)
 
 /* -- terms ------------------------------------------------------------------------- */
 
-/* significand * 2^(exponent - TF_SCALED_UNIT). */
+/* The term significand * 2^(exponent - TF_SCALED_UNIT). */
 struct tf_scaled_term {
     int64_t significand;
     int32_t exponent;
 };
 
-/* The term of n elements, a group or what is left of one. */
+/* Returns the term of n elements, which are a group or the rest of one. */
 TF_HOST_AND_DEVICE struct tf_scaled_term
 tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t step_a,
                 const uint32_t *b, int64_t step_b, int32_t n, uint32_t scale_a,
@@ -92,12 +93,12 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
     const struct tf_mma_number s = tf_scaled_scale(model, scale_a);
     const struct tf_mma_number t = tf_scaled_scale(model, scale_b);
     const int32_t cut = 23 - TF_SCALED_BITS;
-    /* Of a group, elements are E2M1 and count as fixed point. */
+    /* Groups of several products have E2M1 elements, which count as fixed point. */
     const int32_t fixed = model->group > 1;
     const int32_t least_a = fixed ? 0 : model->least_a;
     const int32_t least_b = fixed ? 0 : model->least_b;
     struct tf_scaled_term term = {0, s.exponent + t.exponent};
-    uint32_t some = 0; /* not all products are zero */
+    uint32_t some = 0; /* bits that are 0 if all products are zero */
     for (int32_t k = 0; k < n; k++) {
         const uint32_t p = a[k * step_a], q = b[k * step_b];
         const struct tf_mma_number x = tf_mma_decode(p, least_a);
@@ -123,8 +124,8 @@ tf_scaled_group(const struct tf_scaled_model *model, const uint32_t *a, int64_t 
 
 /* -- an instruction ---------------------------------------------------------------- */
 
-/* c and the products of up to model->depth elements, `step_a` and `step_b` apart; the
- * rest is zero. Of each block of them there is a scale. */
+/* Returns c + the products of up to model->depth elements, which are `step_a` and `step_b`
+ * apart. Zeros follow them. Each block has one scale. */
 TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
     const struct tf_scaled_model *model, const uint32_t *a, int64_t step_a,
     const uint8_t *scales_a, const uint32_t *b, int64_t step_b, const uint8_t *scales_b,
@@ -132,7 +133,7 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
 {
     struct tf_scaled_term terms[TF_DEEPEST];
     int32_t count = 0, nan = 0;
-    /* 1. Terms, and the greatest exponent. */
+    /* 1. Compute the terms and the largest exponent. */
     const struct tf_mma_number z = tf_mma_decode(c, TF_LEAST_SINGLE);
     const int32_t exponent_z = z.significand ? z.exponent : model->zero_c;
     int32_t greatest = exponent_z;
@@ -150,7 +151,7 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
     if (nan || special) {
         return nan ? tf_mma_nan(0) : special;
     }
-    /* 2. and 3. */
+    /* 2. and 3. Align and add. */
     const int32_t unit = greatest - model->fraction;
     int64_t sum = tf_mma_align(
         z.significand, z.significand ? z.exponent - 23 - unit : 0, c >> 31);
@@ -165,13 +166,13 @@ TF_HOST_AND_DEVICE uint32_t tf_scaled_instruction(
         tf_mma_tell(trace, TF_TOLD_TERM, i, x < 0, term, shift + unit, terms[i].exponent,
                     kept);
     }
-    /* 4. */
+    /* 4. Round. */
     const uint64_t magnitude = sum < 0 ? 0 - (uint64_t)sum : (uint64_t)sum;
     tf_mma_tell(trace, TF_TOLD_SUM, 0, sum < 0, magnitude, unit, greatest, sum);
     return tf_mma_round(magnitude, unit, sum < 0, 23, 0, 0, model->negative_zero, trace);
 }
 
-/* c + the products of n elements, instruction after instruction. */
+/* Returns c + the products of n elements, instruction after instruction. */
 TF_HOST_AND_DEVICE uint32_t tf_scaled_chain(const struct tf_scaled_model *model,
                                             const uint32_t *a, int64_t step_a,
                                             const uint8_t *scales_a, const uint32_t *b,

@@ -1,4 +1,4 @@
-/* Vectors of float64 numbers, two for each vector of float32. */
+/* Vectors of float64 numbers: two of them hold one vector of float32. */
 #ifndef TF32DTYPE_TENSOR_CORE_KERNELS_DOUBLES_H
 #define TF32DTYPE_TENSOR_CORE_KERNELS_DOUBLES_H
 
@@ -14,7 +14,7 @@ typedef int32_t few_ints __attribute__((vector_size(2 * LANES)));
 
 TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
 
-/* In all lanes, whatever the rounding mode. */
+/* Returns x in all lanes, in any rounding mode. */
 TF_INLINE doubles all_lanes(double x)
 {
 #if defined(__AVX512BW__)
@@ -63,7 +63,7 @@ TF_INLINE few_floats singles_of(doubles x)
     return __builtin_convertvector(x, few_floats);
 }
 
-/* Half of the lanes of a vector, as float64: of floats, and of signed integers. */
+/* Return half of a vector's lanes with 64 bits, from floats or from signed integers. */
 TF_INLINE doubles half_of_floats(floats x, int half)
 {
     few_floats part;
@@ -93,10 +93,10 @@ TF_INLINE floats floats_of_halves(few_floats first, few_floats second)
     return x;
 }
 
-/* 2^n, of exponents of normal numbers. */
+/* Returns 2^n, which must be a normal number. */
 TF_INLINE doubles power_of_two(longs n) { return (doubles)((n + 1023) << 52); }
 
-/* Of a number that is not zero. */
+/* Returns the exponent of x, which must not be zero. */
 TF_INLINE longs exponent_of_double(doubles x)
 {
     return (longs)((unsigned_longs)magnitude_of_doubles(x) >> 52) - 1023;
@@ -108,8 +108,8 @@ TF_INLINE longs greater_longs(longs x, longs y)
     return (x & first) | (y & ~first);
 }
 
-/* A vector of floats, of which subnormal ones are taken for integers: conversions of these
- * take 100 times as long on some CPUs. */
+/* Returns half of a vector of floats as float64. Subnormal numbers are converted as
+ * integers, since direct conversions take 100 times as long on some CPUs. */
 TF_INLINE doubles half_of_any_floats(floats x, int half)
 {
     const words magnitude = (words)x & TF_MAGNITUDE_BITS;
@@ -120,15 +120,15 @@ TF_INLINE doubles half_of_any_floats(floats x, int half)
     return normal + (doubles)((longs)tiny ^ (sign & INT64_MIN));
 }
 
-/* Downward, of magnitudes below 2^51. */
+/* Returns x rounded downward. Magnitudes must be below 2^51. */
 TF_INLINE doubles floor_of(doubles x)
 {
     const doubles much = all_lanes(0x1.8p52), near = (x + much) - much;
     return near - (doubles)((longs)(near > x) & (longs)all_lanes(1));
 }
 
-/* As float32, the same: to nearest; or toward zero, where zero is positive. A subnormal result
- * is what it has of 2^-149. */
+/* Returns two vectors as one of float32, rounded to nearest or toward zero (which makes -0
+ * positive). Subnormal results are computed as multiples of 2^-149. */
 TF_INLINE floats singles_of_any(doubles first, doubles second, int toward_zero)
 {
     const doubles least = all_lanes(0x1p-126), much = all_lanes(0x1.8p52);

@@ -1,5 +1,5 @@
-/* Panels of operands with their exponents beside them, and groups of products that are
- * cut to a unit: what sums of aligned products begin with (see mma.c). */
+/* Panels of operands with their exponents, and groups of products truncated to a unit, with
+ * which sums of aligned products begin (see mma.c). */
 #ifndef TF32DTYPE_TENSOR_CORE_KERNELS_PANELS_H
 #define TF32DTYPE_TENSOR_CORE_KERNELS_PANELS_H
 
@@ -7,25 +7,25 @@
 #include "tensor_core/kernels.h"
 
 enum {
-    ROWS = 3,                     /* of C that are done at once */
-    SIDE = 2 * LANES,             /* columns: the exponents of a vector of words */
-    ACROSS = LANES == 16 ? 2 : 1, /* such in a panel */
+    ROWS = 3,                     /* rows of C computed at once */
+    SIDE = 2 * LANES,             /* columns whose exponents fill a vector of words */
+    ACROSS = LANES == 16 ? 2 : 1, /* sides per panel */
     COLUMNS = SIDE * ACROSS,
     BIAS = 127,
 };
 
-/* Rows of A and columns of B that are multiplied, with their exponents beside them. */
+/* Rows of A and columns of B that are multiplied, and their exponents. */
 struct operands {
     const float *a, *b;
     const uint32_t *a_exponents, *b_exponents;
     size_t lda;
 };
 
-/* k of the numbers in an MMA group: `first`, and so on; leaving out two after each two, or
- * one after each, if it `skips`. */
+/* The k of an MMA group: `count` of them from `first` on. `skips` leaves out two k after
+ * each two, or one after each one, or none. */
 struct place {
     size_t first, count;
-    size_t skips; /* 0; all bits but the lowest; or all */
+    size_t skips; /* 0, all bits but the lowest, or all bits */
 };
 
 TF_INLINE size_t place_of(struct place place, size_t i)
@@ -37,7 +37,7 @@ struct accumulators {
     floats c[ROWS][2];
 };
 
-/* The greatest exponents of products, biased, and INT16_MIN of none. */
+/* Finds the largest exponents of products, biased. INT16_MIN means that there are none. */
 TF_INLINE void find_greatest(struct operands x, struct place place,
                              shorts greatest[ROWS])
 {
@@ -54,7 +54,7 @@ TF_INLINE void find_greatest(struct operands x, struct place place,
     }
 }
 
-/* The exponents of accumulators, biased, two columns to a word. */
+/* Returns the exponents of accumulators, biased, two columns per word. */
 TF_INLINE shorts exponents_of(floats left, floats right, int half)
 {
     const words upper = (words)left >> 16 | ((words)right & ~0xFFFFu);
@@ -62,11 +62,11 @@ TF_INLINE shorts exponents_of(floats left, floats right, int half)
     if (!half) {
         return exponents;
     }
-    /* No less than float16's least one, but for zero. */
+    /* Raise exponents to float16's smallest one, except those of zero. */
     return greater_of(exponents, (exponents != 0) & (TF_LEAST_HALF + BIAS));
 }
 
-/* The totals with the products from `begin` to `end` of a group, cut to their unit. */
+/* Adds products `begin` to `end` of a group to the totals, truncated to their unit. */
 TF_INLINE void add_products(struct operands x, struct place place, size_t begin, size_t end,
                             const floats scale[ROWS][2], words total[ROWS][2])
 {
@@ -84,12 +84,12 @@ TF_INLINE void add_products(struct operands x, struct place place, size_t begin,
 }
 
 enum {
-    LOW = 80,    /* factors are multiplied by 2^LOW where products are below float32's range */
-    LOW_BITS = 8 /* of integers, which are summed apart */
+    LOW = 80,    /* exponent of a factor that brings products into float32's range */
+    LOW_BITS = 8 /* lower bits of integers, summed separately */
 };
 
-/* Numbers that are subnormal, or zero, times 2^n. They are taken for integers: multiplied as
- * they are they take 100 times as long on some CPUs. Else zero. */
+/* Returns x * 2^n for subnormal x, else zero. Converts x as an integer, since products of
+ * subnormal numbers take 100 times as long on some CPUs. */
 TF_INLINE floats scale_subnormal(floats x, int n)
 {
     const words magnitude = (words)x & TF_MAGNITUDE_BITS;
@@ -99,14 +99,14 @@ TF_INLINE floats scale_subnormal(floats x, int n)
     return (floats)((words)scaled | ((words)x & TF_SIGN_BIT));
 }
 
-/* Numbers that are not; else zero. */
+/* Returns x with zeros in place of subnormal numbers. */
 TF_INLINE floats without_subnormal(floats x)
 {
     const words magnitude = (words)x & TF_MAGNITUDE_BITS;
     return (floats)((words)x & ~(words)((ints)magnitude < 1 << 23));
 }
 
-/* Whether a number is subnormal; and such a one times 2^n. */
+/* Return whether x is subnormal, and a subnormal x times 2^n. */
 TF_INLINE int is_subnormal(float x)
 {
     return (tf_bits_of(x) & TF_MAGNITUDE_BITS) - 1 < (1u << 23) - 1;
@@ -119,8 +119,8 @@ TF_INLINE float scale_one_subnormal(float x, int n)
     return (bits >> 31 ? -units : units) * tf_float_of((uint32_t)(BIAS - 149 + n) << 23);
 }
 
-/* As add_products, of numbers that may be subnormal; products of two of these do not count,
- * where the unit is above 2^-150. */
+/* Adds products as add_products does, also of subnormal numbers. Products of two subnormal
+ * numbers are left out: they do not count if the unit is above 2^-150. */
 TF_INLINE void add_any_products(struct operands x, struct place place, size_t begin,
                                 size_t end, const floats scale[ROWS][2],
                                 words total[ROWS][2])
@@ -155,8 +155,8 @@ struct low_sums {
     words total[2][ROWS][2];
 };
 
-/* The same of products that are less than 2^-80, in units of 2^unit: its exponent, biased, is
- * given, and at most BIAS - 80. Where products are greater, what this returns means nothing. */
+/* Returns the sums of products below 2^-80, in units of 2^unit. `unit` is biased and at
+ * most BIAS - 80. If products are larger, the result has no meaning. */
 TF_INLINE struct low_sums add_low_products(struct operands x, struct place place,
                                            const shorts unit[ROWS])
 {
@@ -180,7 +180,7 @@ TF_INLINE struct low_sums add_low_products(struct operands x, struct place place
                             (words)scale_subnormal(given, LOW));
         }
         for (int r = 0; r < ROWS; r++) {
-            /* A factor that is large has zeros for others, or the result does not count. */
+            /* Clip large factors, whose other factors are zero or results do not count. */
             const float a = x.a[(size_t)r * x.lda + k];
             const float clipped = a > most ? most : a < -most ? -most : a;
             const float scaled =
@@ -195,7 +195,7 @@ TF_INLINE struct low_sums add_low_products(struct operands x, struct place place
     return sums;
 }
 
-/* Both columns of words as signed numbers. */
+/* Returns the left or the right columns of words as signed numbers. */
 TF_INLINE words signed_column_of(shorts x, int side)
 {
     return (words)((ints)(side ? (words)x : (words)x << 16) >> 16);

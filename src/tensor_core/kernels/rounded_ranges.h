@@ -1,5 +1,5 @@
-/* What is known of operands and accumulators of units that round otherwise, by which
- * rounded.c chooses a loop: what all of them are multiples of, and how large they are. */
+/* Ranges of operands and accumulators of the units in rounded_model.h: a power of two that
+ * divides all numbers, and their largest magnitude. rounded.c chooses a loop by them. */
 #ifndef TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_RANGES_H
 #define TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_RANGES_H
 
@@ -7,12 +7,12 @@
 #include "tensor_core/kernels/rounded_sums.h"
 #include "tensor_core/kernels/rounded_tile.h"
 
-enum { BITS = 11 }; /* significant ones of operands */
+enum { BITS = 11 }; /* significant bits of operands */
 
-/* Of numbers that are neither zero nor special. */
+/* The range of numbers, except zeros and special ones. */
 struct range {
     words least_less_one, greatest; /* magnitudes */
-    words last;                     /* bits that 11 significant ones do not reach */
+    words last;                     /* bits that any number has */
 };
 
 TF_INLINE struct range no_range(void)
@@ -20,21 +20,21 @@ TF_INLINE struct range no_range(void)
     return (struct range){words_of(INT32_MAX), words_of(0), words_of(0)};
 }
 
-/* A vector of numbers as the unit reads it; and the range with it. */
+/* Returns a vector as the unit reads it, and extends the range by its numbers. */
 TF_INLINE floats read_vector(floats x, uint32_t least, words zeros, struct range *range)
 {
     const words magnitude = magnitudes_of(x);
     const words small = are_less(magnitude, (int32_t)least);
     const words kept = (words)x & ~(small & zeros);
     const words counted = kept & TF_MAGNITUDE_BITS & are_less(magnitude, TF_INF_BITS);
-    /* Less one, zero is the greatest of all words. */
+    /* Zero less one is the largest of all words, so zeros never count as smallest. */
     range->least_less_one = lesser_words(range->least_less_one, counted - 1);
     range->greatest = ~lesser_words(~range->greatest, ~counted);
     range->last |= counted;
     return (floats)kept;
 }
 
-/* The same of all lanes. */
+/* The range of all lanes. */
 struct whole_range {
     uint32_t least_less_one, greatest, last;
 };
@@ -51,8 +51,9 @@ static struct whole_range of_all_lanes(struct range range)
     return all;
 }
 
-/* Exponents, biased, of what all numbers are multiples of, times 2^10, and of the greatest
- * one: as a note. 0 for the first where products may not be exact in float32. */
+/* Returns a note. Its lower half is the biased exponent e of which all numbers are
+ * multiples of 2^(e - 10), or 0 if products may not be exact in float32. Its upper half is
+ * the biased exponent of the largest number. */
 static uint32_t note_of(struct range range)
 {
     const struct whole_range all = of_all_lanes(range);
@@ -62,7 +63,7 @@ static uint32_t note_of(struct range range)
     return (exact ? field + more : 0) | all.greatest >> 23 << 16;
 }
 
-/* What takes the place of numbers that are flushed. */
+/* Returns the bits that are cleared in numbers that are flushed. */
 static uint32_t zeros_of(const struct tf_rounded_model *model)
 {
     return model->flush_operands == TF_KEEP_SUBNORMAL       ? 0
@@ -70,7 +71,7 @@ static uint32_t zeros_of(const struct tf_rounded_model *model)
                                                             : TF_MAGNITUDE_BITS;
 }
 
-/* `count` lines of n numbers each, `step` apart. */
+/* Reads `count` lines of n numbers each, `step` apart, in place. Returns their note. */
 __attribute__((noinline)) static uint32_t
 read_block(const struct tf_rounded_model *model, int32_t least, float *x, size_t step,
            size_t count, size_t n)
@@ -94,7 +95,7 @@ read_block(const struct tf_rounded_model *model, int32_t least, float *x, size_t
     return note_of(range);
 }
 
-/* Whether sums are float64's (rounded_doubles.c). */
+/* Returns whether sums are computed in float64 (rounded_doubles.c). */
 static int is_in_doubles(const struct tf_rounded_model *model)
 {
     return model->arithmetic == TF_FUSED && (model->depth == 2 || model->depth == 4) &&
@@ -102,7 +103,7 @@ static int is_in_doubles(const struct tf_rounded_model *model)
            !model->flush_results && !model->flush_operands;
 }
 
-/* The k that a note is of: all that are read, but for sums in float64. */
+/* Returns how many k a note is of: NOTED for sums in float64, else all that are read. */
 static size_t noted(const struct tf_rounded_model *model, size_t depth)
 {
     return is_in_doubles(model) ? NOTED : depth;
@@ -115,7 +116,7 @@ static void write_notes(uint32_t note, size_t k, uint32_t *notes)
     }
 }
 
-/* For ROWS rows, or a panel, what is known of each NOTED k: those of all k adjoin. */
+/* Read sets of ROWS rows, or panels, in place. Write adjacent notes, one per NOTED k. */
 static void read_rows(const struct tf_rounded_model *model, float *a, size_t rows,
                       size_t depth, uint32_t *notes)
 {
@@ -145,10 +146,10 @@ static void read_columns(const struct tf_rounded_model *model, float *b, size_t 
     }
 }
 
-/* Of `depth` k. */
+/* Returns the note of all `depth` k, from their notes. */
 __attribute__((noinline)) static uint32_t note_of_all(const uint32_t *notes, size_t depth)
 {
-    uint32_t least = 2 * BIAS, greatest = 0; /* of zeros */
+    uint32_t least = 2 * BIAS, greatest = 0; /* the note of zeros */
     for (size_t i = 0; i * NOTED < depth; i++) {
         least = (notes[i] & 0xFFFF) < least ? notes[i] & 0xFFFF : least;
         greatest = notes[i] >> 16 > greatest ? notes[i] >> 16 : greatest;
@@ -156,13 +157,13 @@ __attribute__((noinline)) static uint32_t note_of_all(const uint32_t *notes, siz
     return least | greatest << 16;
 }
 
-/* Of products, or of accumulators: all are multiples of 2^unit, and less than 2^end. Where
- * no unit is known, it is below TF_LEAST_SINGLE. */
+/* A span of products or of accumulators: all are multiples of 2^unit, and less than 2^end.
+ * An unknown unit is below TF_LEAST_SINGLE. */
 struct span {
     int32_t unit, end;
 };
 
-/* Of the notes of their factors. */
+/* Returns the span of products, from the notes of their factors. */
 static struct span span_of_products(uint32_t a, uint32_t b)
 {
     const uint32_t least_a = a & 0xFFFF, least_b = b & 0xFFFF;
@@ -171,14 +172,14 @@ static struct span span_of_products(uint32_t a, uint32_t b)
                          (int32_t)((a >> 16) + (b >> 16)) - 2 * BIAS + 2};
 }
 
-/* Of all that is in either. */
+/* Returns the span of all numbers that are in x or y. */
 static struct span widest(struct span x, struct span y)
 {
     return (struct span){x.unit < y.unit ? x.unit : y.unit, x.end > y.end ? x.end : y.end};
 }
 
-/* But for what is not finite. -0 has no unit, as if it were of any: loops that have to know
- * one would make it 0. */
+/* Returns the span of finite accumulators. If one is -0, the unit counts as unknown: loops
+ * that need a unit would turn -0 into 0. */
 static struct span span_of_sums(const float *c, size_t ldc)
 {
     struct range range = no_range();
@@ -194,13 +195,13 @@ static struct span span_of_sums(const float *c, size_t ldc)
                          (int32_t)(all.greatest >> 23) - BIAS + 1};
 }
 
-/* Whether products are exact: normal, finite, and multiples of 2^-126. */
+/* Returns whether products are exact: normal, finite, and multiples of 2^-126. */
 static int are_exact(struct span products)
 {
     return products.unit >= TF_LEAST_SINGLE && products.end <= BIAS;
 }
 
-/* Whether accumulators are multiples of 2^-126. */
+/* Returns whether accumulators are multiples of 2^-126. */
 __attribute__((noinline)) static int are_multiples(const float *c, size_t ldc)
 {
     words small = words_of(0);

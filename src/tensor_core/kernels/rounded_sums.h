@@ -1,4 +1,4 @@
-/* Sums of float32 numbers that are rounded otherwise than float32's own: flushed, to odd,
+/* Sums of float32 numbers with other roundings than float32's own: flushed, rounded to odd,
  * or one rounding for three numbers. */
 #ifndef TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_SUMS_H
 #define TF32DTYPE_TENSOR_CORE_KERNELS_ROUNDED_SUMS_H
@@ -11,14 +11,14 @@ TF_INLINE words magnitudes_of(floats x) { return (words)x & TF_MAGNITUDE_BITS; }
 
 TF_INLINE words are_less(words x, int32_t limit) { return (words)((ints)x < limit); }
 
-/* Subnormal numbers become zeros of their sign. */
+/* Returns x with zeros of the same sign in place of subnormal numbers. */
 TF_INLINE floats flush(floats x)
 {
     const words small = are_less(magnitudes_of(x), LEAST_NORMAL);
     return (floats)((words)x & ~(small & TF_MAGNITUDE_BITS));
 }
 
-/* Where a NaN arose it is the unit's. */
+/* Returns x with the unit's NaN for each NaN. */
 TF_INLINE floats canonical(floats x)
 {
     const words nan = (words)(x != x);
@@ -27,7 +27,7 @@ TF_INLINE floats canonical(floats x)
 
 TF_INLINE floats negative(floats x) { return (floats)((words)x ^ TF_SIGN_BIT); }
 
-/* The exact sum of two numbers as two: their sum, and its error. */
+/* The exact sum of two numbers: the rounded sum and its error. */
 struct pair {
     floats sum, error;
 };
@@ -44,7 +44,7 @@ TF_INLINE __mmask16 are_even(__m512 x)
     return _mm512_testn_epi32_mask((__m512i)x, _mm512_set1_epi32(1));
 }
 
-/* x + y to odd, whatever the rounding mode. */
+/* Returns x + y rounded to odd, in any rounding mode. */
 TF_INLINE floats odd_sum(floats x, floats y)
 {
     const __m512 a = (__m512)x, b = (__m512)y;
@@ -52,10 +52,10 @@ TF_INLINE floats odd_sum(floats x, floats y)
     return (floats)_mm512_mask_add_round_ps(below, are_even(below), a, b, UPWARD);
 }
 
-/* x * y + z to odd, whose product is exact. */
+/* Returns x * y + z rounded to odd. The product must be exact. */
 TF_INLINE floats odd_product_sum(floats x, floats y, floats z) { return odd_sum(x * y, z); }
 
-/* -(x + y) of x and -y to odd; -0 for zero. */
+/* Returns -(x + y) rounded to odd, from x and -y. Zero is -0. */
 TF_INLINE floats minus_odd_sum(floats x, floats minus_y)
 {
     const __m512 a = (__m512)minus_y, b = (__m512)x;
@@ -63,19 +63,19 @@ TF_INLINE floats minus_odd_sum(floats x, floats minus_y)
     return (floats)_mm512_mask_sub_round_ps(above, are_even(above), a, b, DOWNWARD);
 }
 
-/* Of two numbers the one of the greater magnitude first (Fast2Sum: Dekker). */
+/* Returns the exact sum, with the larger magnitude first (Fast2Sum: Dekker). */
 TF_INLINE struct pair two_sum(floats x, floats y)
 {
-    enum { LESSER = 6, GREATER = 7 }; /* VRANGEPS, of magnitudes, with their sign */
+    enum { LESSER = 6, GREATER = 7 }; /* VRANGEPS by magnitude, with signs */
     const floats greater = (floats)_mm512_range_ps((__m512)x, (__m512)y, GREATER);
     const floats lesser = (floats)_mm512_range_ps((__m512)x, (__m512)y, LESSER);
-    const floats sum = x + y; /* NaN, which VRANGEPS leaves out */
+    const floats sum = x + y; /* keeps NaN, unlike VRANGEPS */
     return (struct pair){sum, lesser - (sum - greater)};
 }
 
 #else
 
-/* Of each element one of two, by the last bit of x. */
+/* Returns `yes` for elements whose last bit in x is one, else `no`. */
 TF_INLINE floats where_odd(floats x, floats yes, floats no)
 {
 #if defined(__AVX2__)
@@ -86,7 +86,7 @@ TF_INLINE floats where_odd(floats x, floats yes, floats no)
 #endif
 }
 
-/* x * y + z to odd, whose product is exact, while float32 rounds downward. */
+/* Returns x * y + z to odd, while float32 rounds downward. The product must be exact. */
 TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
 {
 #if defined(__AVX2__) && defined(__FMA__)
@@ -98,22 +98,22 @@ TF_INLINE floats odd_product_sum(floats x, floats y, floats z)
     return where_odd(below, below, negative(minus_above));
 }
 
-/* -(x + y) of x and -y to odd, the same; -0 for zero. */
+/* Returns -(x + y) to odd, from x and -y, while float32 rounds downward. Zero is -0. */
 TF_INLINE floats minus_odd_sum(floats x, floats minus_y)
 {
     const floats below = x - minus_y, minus_above = minus_y - x;
     return where_odd(below, negative(below), minus_above);
 }
 
-/* In any order (2Sum: Knuth). */
+/* Returns the exact sum, in any order of the numbers (2Sum: Knuth). */
 TF_INLINE struct pair two_sum(floats x, floats y)
 {
     const floats sum = x + y, second = sum - x;
     return (struct pair){sum, (x - (sum - second)) + (y - second)};
 }
 
-/* x + y to odd, while float32 rounds to nearest: cut toward zero, and odd if that lost
- * something. */
+/* Returns x + y rounded to odd, while float32 rounds to nearest: the sum is truncated
+ * toward zero, and made odd if this loses a bit. */
 TF_INLINE floats odd_sum(floats x, floats y)
 {
     const struct pair exact = two_sum(x, y);
@@ -124,8 +124,8 @@ TF_INLINE floats odd_sum(floats x, floats y)
 
 #endif
 
-/* x + y to odd, of any numbers, while float32 rounds to nearest. Beyond 2^128 it is Inf: half
- * of both tells where a sum is. */
+/* Returns x + y rounded to odd, of any numbers, while float32 rounds to nearest. The sum is
+ * Inf above 2^128: half of both numbers decides whether it is. */
 TF_INLINE floats any_odd_sum(floats x, floats y)
 {
     enum { GREATEST = 0x7F7FFFFF };
@@ -140,9 +140,9 @@ TF_INLINE floats any_odd_sum(floats x, floats y)
     return (floats)((chosen & far) | ((words)odd & ~far));
 }
 
-/* x0 y0 + x1 y1 + z, rounded once, if products are exact and nothing is subnormal: S. Boldo
- * and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
- * rounding to odd", IEEE Trans. Comput. 57 (2008). */
+/* Returns x0 y0 + x1 y1 + z, rounded once. Products must be exact and nothing subnormal: S.
+ * Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
+ * using rounding to odd", IEEE Trans. Comput. 57 (2008). */
 TF_INLINE floats fused_pair(const floats x[2], const floats y[2], floats z)
 {
     const struct pair products = two_sum(x[0] * y[0], x[1] * y[1]);

@@ -24,7 +24,7 @@ typedef float64x2_t vector;
 #define STORE(p, x)  vst1q_f64(p, x)
 #define FMA(x, y, z) vfmaq_f64(z, x, y)
 enum { WIDTH = 2, ACROSS = 4, ROWS = 6 };
-#else /* a call of the C library's fma */
+#else /* calls fma of the C library */
 typedef double vector;
 #define BROADCAST(x) (x)
 #define LOAD(p)      (*(p))
@@ -37,7 +37,7 @@ enum { COLUMNS = WIDTH * ACROSS };
 
 _Static_assert(TF_FMA_MC % ROWS == 0 && TF_FMA_NC % COLUMNS == 0, "whole micro-tiles");
 
-/* The number of rows is a constant where it is inlined. */
+/* Adds products to a micro-tile of C. `rows` is a constant in each inlined copy. */
 TF_INLINE void multiply(const double *a, const double *b, size_t depth, double *c,
                         size_t ldc, int rows)
 {
@@ -62,7 +62,8 @@ TF_INLINE void multiply(const double *a, const double *b, size_t depth, double *
     }
 }
 
-/* What is left of a matrix's rows costs about as much as it is. */
+/* Chooses a micro-tile of all, half or a sixth of the rows, so that the last rows of a
+ * matrix cost about as much as their number. */
 static void chains(const double *a, const double *b, size_t depth, size_t rows, double *c,
                    size_t ldc)
 {
@@ -75,8 +76,8 @@ static void chains(const double *a, const double *b, size_t depth, size_t rows, 
     }
 }
 
-/* Lines along k to panels of `width` lines, k after k; what is missing is zero. Items
- * lie anywhere. The width is a constant where it is inlined. */
+/* Packs lines along k into panels of `width` lines, k after k, with zeros for missing
+ * lines. Elements need no alignment. `width` is a constant in each inlined copy. */
 TF_INLINE void pack(const char *lines, ptrdiff_t stride, ptrdiff_t along, size_t count,
                     size_t depth, double *out, size_t width)
 {

@@ -1,14 +1,14 @@
-/* Chains of a tensor core's MMA groups: what tensor_core/mma_model.h does, for many
- * elements of C at a time and without an integer significand.
+/* Chains of a tensor core's MMA groups: compute as tensor_core/mma_model.h does, but many
+ * elements of C at a time and without integer significands.
  *
- * Products of operands are exact in float32, where a power of two brings them to the
- * unit of their group's sum: a conversion to integers that cuts toward zero is then
- * the alignment. The exponents of both operands are taken down beforehand, as 16-bit
- * numbers, two columns to a word; the exponent of a product is their sum.
+ * Products of operands are exact in float32. A power of two scales them to the unit of
+ * their group's sum, and a conversion to integers that truncates toward zero is the
+ * alignment. The exponents of both operands are stored beforehand as 16-bit numbers, two
+ * columns per word. The exponent of a product is the sum of two of them.
  *
- * That is exact while the greatest exponent of a group is ordinary, neither so low that
- * a product that counts is no normal float32, nor beyond float32 or special. Elements
- * for which it is not so are done again by the integer function, a group at a time.
+ * This is exact while the largest exponent of a group is ordinary: it must not be special
+ * or above float32's range, nor so low that a product that counts is not a normal float32.
+ * Other elements are computed again by the integer function, one group at a time.
  */
 #include "runtime/asserts.h"
 #include "runtime/fp_environment.h"
@@ -24,17 +24,16 @@ enum {
     NO_PRODUCT = TF_MMA_ZERO / 2,
 };
 
-/* What is compiled for: accumulators in float16, or with fewer bits than float32; sums
- * that always fit 32 bits; emulated instructions; groups that have some in doubt, or seem so
- * because of zeros. */
+/* Properties that are constants in a loop: accumulators are float16 (`half`) or have fewer
+ * bits than float32 (`cut`); sums always fit 32 bits (`fits`); instructions are emulated;
+ * groups have doubtful elements, or only seem doubtful because of zeros. */
 enum { DOUBTFUL = 1, WITH_ZEROS };
 struct mma_variant {
     int half, cut, fits, emulated, doubtful;
 };
 
-/* Returns the greatest exponents of a group, biased, each brought within F - 125 to 125,
- * where float32 is exact (see "groups in float32" of mma_model.h); `doubt` gets bits where
- * they were not. */
+/* Returns a group's largest exponents, biased, limited to F - 125 to 125, where float32 is
+ * exact (see "groups in float32" of mma_model.h). Sets `doubt` where they were not. */
 TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
                           floats left, floats right, int half, words *doubt)
 {
@@ -43,7 +42,7 @@ TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
                                                                  : plan->model.floor;
     const int16_t low = floor > TF_NO_EXPONENT ? (int16_t)(floor + BIAS) : INT16_MIN;
     shorts e = greater_of(greatest, exponents_of(left, right, half));
-    if (half) { /* a float32 accumulator has no floor that is not out of range */
+    if (half) { /* floors of float32 accumulators are out of range */
         e = greater_of(e, shorts_of(low));
     }
     const shorts within =
@@ -52,15 +51,15 @@ TF_INLINE shorts complete(const struct tf_mma_plan *plan, shorts greatest,
     return within;
 }
 
-/* The accumulator and, of each FITS products, the sum: which add up to what 32 bits may
- * not hold. */
+/* The accumulator and the sums of FITS products each. Their total may not fit 32 bits. */
 struct parts {
     words part[1 + TF_MMA_DEPTH / FITS][ROWS][2];
     size_t count;
 };
 
-/* Their sum, of 35 bits or fewer, toward zero or to odd. Its upper bits have a last one
- * that is odd where others are lost: those are far below the 24 that are kept. */
+/* Returns the total of the parts, at most 35 bits, as float32 rounded toward zero or to
+ * odd. If it does not fit 32 bits, its upper bits are converted. Lost bits, which are far
+ * below the 24 bits kept, set the last of these. */
 TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
 {
     words high = words_of(0), low = words_of(0); /* high * 2^16 + low */
@@ -77,15 +76,15 @@ TF_INLINE floats add_parts(const struct parts *parts, int r, int s, int odd)
     return (floats)(((words)whole & fits) | ((words)large & ~fits));
 }
 
-/* The accumulators with the products of a group. Returns whether some are in doubt: then
- * nothing is done, unless that is known. */
+/* Adds the products of a group to the accumulators. Returns 1 if an element is in doubt,
+ * and then adds nothing. If the variant is doubtful, the group is added in any case. */
 TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
                         struct place place, struct mma_variant variant,
                         struct accumulators *sums)
 {
     floats scale[ROWS][2];
     words total[ROWS][2], doubt = words_of(0), wrapped = words_of(0);
-    struct parts parts; /* unless the sum fits */
+    struct parts parts; /* used unless the sum fits */
     shorts greatest[ROWS];
 
     find_greatest(x, place, greatest);
@@ -93,7 +92,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
         const shorts e = complete(plan, greatest[r], sums->c[r][0], sums->c[r][1],
                                   variant.half, &doubt);
         const words both = (words)((int16_t)(plan->model.fraction + 2 * BIAS) - e);
-        scale[r][0] = (floats)(both << 23); /* 2^(fraction - greatest) */
+        scale[r][0] = (floats)(both << 23); /* `2^(fraction - greatest)` */
         scale[r][1] = (floats)(both >> 16 << 23);
         UNROLLED for (int s = 0; s < 2; s++) {
             const floats c = sums->c[r][s];
@@ -136,7 +135,7 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
     const int wraps = !variant.fits && any(wrapped & TF_SIGN_BIT);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int s = 0; s < 2; s++) {
-            /* 2^(greatest - fraction) is the inverse of the scale. */
+            /* The unit, 2^(largest exponent - fraction), is the inverse of the scale. */
             const floats unit = (floats)((2 * BIAS << 23) - (words)scale[r][s]);
             const floats integer = wraps
                                        ? add_parts(&parts, r, s, variant.half)
@@ -150,10 +149,10 @@ TF_INLINE int add_group(const struct tf_mma_plan *plan, struct operands x,
     return 0;
 }
 
-/* -- what is in doubt -------------------------------------------------------------- */
+/* -- doubtful groups ---------------------------------------------------------------- */
 
-/* Wanted accumulators of a row, c * 2^scale, by integers. All numbers are brought together
- * first: a vector cannot be loaded from what was just stored as single numbers. */
+/* Computes wanted accumulators of a row by integers from c * 2^scale, and returns `next`
+ * with them. Gathers all elements first: vector loads wait for stores of single ones. */
 static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
                           const float *b, struct place place, floats c, int scale,
                           words wanted, floats next)
@@ -178,8 +177,8 @@ static floats add_exactly(const struct tf_mma_plan *plan, const float *a,
     return next;
 }
 
-/* The greatest exponents of groups with float32 accumulators, which may be low: biased, and
- * where there is nothing but zeros that of the floor. */
+/* Returns the largest exponents of groups with float32 accumulators, biased, even if they
+ * are low. A group of zeros has the exponent of the floor. */
 TF_INLINE shorts any_exponents(const struct tf_mma_plan *plan, shorts greatest,
                                const floats c[2])
 {
@@ -195,8 +194,8 @@ TF_INLINE shorts any_exponents(const struct tf_mma_plan *plan, shorts greatest,
                       shorts_of((int16_t)((floor > least ? floor : least) + BIAS)));
 }
 
-/* Accumulators of a vector with the products of a group, whose greatest exponents are low:
- * in float64, which holds sums and accumulators exactly. */
+/* Returns the accumulators of a vector plus the products of a group with low exponents.
+ * Uses float64, which holds these sums and accumulators exactly. */
 TF_INLINE floats add_low_sums(int fraction, const words total[2], words exponents, floats c)
 {
     doubles halves[2];
@@ -212,7 +211,8 @@ TF_INLINE floats add_low_sums(int fraction, const words total[2], words exponent
     return singles_of_any(halves[0], halves[1], 1);
 }
 
-/* Computes again those results of `now` whose groups have low exponents; returns which. */
+/* Computes those wanted results again whose groups have low exponents, from the
+ * accumulators `now`, and clears them in `wanted`. */
 __attribute__((noinline)) static void
 redo_low(const struct tf_mma_plan *plan, const struct operands *x, struct place place,
          const shorts greatest[ROWS], const struct accumulators *now,
@@ -247,9 +247,9 @@ redo_low(const struct tf_mma_plan *plan, const struct operands *x, struct place 
     }
 }
 
-/* Computes again those results of `now`, which is `given` * 2^scale, that are in
- * doubt: by integers, unless exponents are low. A sum of zeros is not: its exponent looks too
- * low, but zero is right. NaN remains NaN. */
+/* Computes doubtful results again, by integers unless their exponents are low. The
+ * accumulators are `now`, which is `given` * 2^scale. A sum of zeros is not in doubt: its
+ * exponent looks too low, but zero is right. NaN remains NaN. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
                    struct place place, struct mma_variant variant,
@@ -268,7 +268,7 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
         const words special = (words)(greatest[r] >= TF_MMA_SPECIAL / 2);
         for (int s = 0; s < 2; s++) {
             const floats c = given->c[r][s];
-            /* NaN remains; so does Inf, where no operand is special. */
+            /* NaN remains, and Inf remains if no operand is special. */
             const words is_nan = (words)(c != c);
             const words is_infinite = (words)(((words)c << 1) == 0xFF000000u) &
                                       (words)((special >> 16 * s & 0xFFFFu) == 0);
@@ -296,15 +296,15 @@ redo_with_integers(const struct tf_mma_plan *plan, const struct operands *x,
     }
 }
 
-/* Whether all float32 arithmetic is that of groups: results that are subnormal do not count in
- * these, and may be zeros, which is faster. */
+/* Returns whether groups are the only float32 arithmetic. Subnormal results do not count in
+ * groups and may be flushed to zero, which is faster. */
 TF_INLINE int are_groups_alone(const struct tf_mma_plan *plan)
 {
     return plan->count == 1 && !plan->stretch;
 }
 
-/* Of a group that seems doubtful: DOUBTFUL; WITH_ZEROS, whose exponents look too low; or 0 where
- * there is nothing else. */
+/* Classifies a group that seems doubtful: DOUBTFUL; WITH_ZEROS if only zeros make exponents
+ * look too low; 0 if everything is zero. */
 static int what_is_in_doubt(const struct tf_mma_plan *plan, const struct operands *x,
                             struct place place, struct mma_variant variant,
                             const struct accumulators *now)
@@ -325,7 +325,7 @@ static int what_is_in_doubt(const struct tf_mma_plan *plan, const struct operand
     return any(doubts) ? DOUBTFUL : any(some) ? WITH_ZEROS : 0;
 }
 
-/* The accumulators with the products of a group, of which some are in doubt. */
+/* Adds the products of a group with doubtful elements to the accumulators. */
 TF_APART static void
 add_doubtful_group(const struct tf_mma_plan *plan, const struct operands *x,
                    struct place place, struct mma_variant variant,
@@ -347,7 +347,8 @@ add_doubtful_group(const struct tf_mma_plan *plan, const struct operands *x,
     *next = sums;
 }
 
-/* `given` times 2^scale are the accumulators; `sums` may have been rounded from it. */
+/* Adds a group to `sums`. Doubtful elements start from `given` * 2^scale, the exact
+ * accumulators, since `sums` may have been rounded. */
 TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands x,
                                  struct place place, struct mma_variant variant,
                                  struct accumulators *sums,
@@ -367,17 +368,17 @@ TF_INLINE void add_group_exactly(const struct tf_mma_plan *plan, struct operands
 
 /* -- chains ------------------------------------------------------------------------ */
 
-/* Where an addition made a NaN it is the model's. */
+/* Returns x with the model's NaN for each NaN. */
 TF_INLINE floats canonical(floats x)
 {
     const words nan = (words)(x != x);
     return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
 }
 
-/* Rows of C in sets: while one waits for a group's sum, another's begins. */
+/* Sets of rows of C: one set waits for a group's sum while the next begins. */
 enum { ROW_SETS = TF_MR / ROWS };
 
-/* A group for every set of rows. */
+/* Adds one group to every set of rows. */
 TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
                           struct place place, struct mma_variant variant,
                           struct accumulators sums[ROW_SETS],
@@ -391,7 +392,7 @@ TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
     }
 }
 
-/* How many MMA groups a stretch of k has, and where the i-th is. */
+/* Returns the number of MMA groups of a stretch of k. */
 TF_INLINE size_t groups_of(const struct tf_mma_model *model, size_t depth, int emulated)
 {
     const size_t instruction = (size_t)model->instruction_depth;
@@ -401,7 +402,7 @@ TF_INLINE size_t groups_of(const struct tf_mma_model *model, size_t depth, int e
 TF_INLINE struct place group_at(const struct tf_mma_model *model, size_t first,
                                 size_t depth, int emulated, size_t i)
 {
-    if (emulated) { /* tf_mma_accumulate says how */
+    if (emulated) { /* see tf_mma_accumulate */
         const size_t rest = depth % 4, more = i == 0 ? tf_min_size(rest, 2) : rest > 2;
         return (struct place){first + 2 * i, depth / 4 * 2 + more, ~(size_t)1};
     }
@@ -409,7 +410,7 @@ TF_INLINE struct place group_at(const struct tf_mma_model *model, size_t first,
     return (struct place){first + k, tf_min_size(rest, (size_t)model->depth), 0};
 }
 
-/* The MMA groups of a stretch of k, from `sums` on. */
+/* Adds the MMA groups of a stretch of k to `sums`. */
 TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
                            size_t first, size_t depth, struct mma_variant variant,
                            struct accumulators sums[ROW_SETS],
@@ -438,7 +439,7 @@ TF_INLINE void store_sums(const struct accumulators sums[ROW_SETS], float *c, si
     }
 }
 
-/* All terms of a stretch. */
+/* Adds all terms of a stretch of k to `sums`. */
 TF_INLINE void add_terms(const struct tf_mma_plan *plan, struct operands x,
                          size_t first, size_t depth, struct mma_variant variant,
                          struct accumulators sums[ROW_SETS])
@@ -512,7 +513,7 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
     TF_ASSERT(rows % TF_MR == 0 && depth > 0 && depth <= TF_MMA_DEPTH);
     TF_ASSERT(lda >= depth && ldc >= COLUMNS);
     TF_ASSERT(model->depth > 0 && model->instruction_depth % model->depth == 0);
-    /* Products are less than 4, and the accumulator than 2, of 2^fraction each. */
+    /* A product is less than 4 * 2^fraction units, an accumulator than 2 * 2^fraction. */
     const int fits = (4 * (int64_t)model->depth + 2) << model->fraction <= INT32_MAX;
     void (*const one)(const struct tf_mma_plan *, struct operands, size_t, float *,
                       size_t) =
@@ -538,8 +539,9 @@ static void chains(const struct tf_mma_plan *plan, const float *a,
 
 /* -- exponents --------------------------------------------------------------------- */
 
-/* Sums of two tell whether there is a special number, or a zero that has no exponent:
- * neither is near an ordinary sum. Those of A are biased, so that sums are. */
+/* Returns the exponent of an operand. Special numbers, and zeros without an exponent, show
+ * in the sum of two exponents: neither is near an ordinary sum. The callers bias exponents
+ * of A, so that the sums are biased. */
 TF_INLINE int32_t exponent_of(float x, struct tf_mma_exponents exponents)
 {
     const uint32_t bits = tf_bits_of(x);

@@ -1,22 +1,24 @@
-/* Chains of units that round in other ways than aligned sums do: what
- * tensor_core/rounded_model.h does, for many elements of C at a time.
+/* Chains of units whose sums are not aligned: compute as tensor_core/rounded_model.h does,
+ * but many elements of C at a time.
  *
- * Sums that are rounded one by one are float32's own. What differs is what becomes of
- * subnormal numbers, and how exact the products are that a sum takes. For most operands
- * neither matters: if their least exponents are e_a and e_b, and they have 11 significant
- * bits or fewer, all products and sums are multiples of 2^(e_a + e_b - 20). Where that is
- * at least 2^-126, and the accumulators are such multiples too, nothing subnormal arises,
- * and products are exact. A second loop flushes each result, and leaves to the integers
- * those that look like 2^-126: these may have been less before they were rounded.
+ * Sums that are rounded one by one are float32's own. Units differ in their treatment of
+ * subnormal numbers, and in how exact the products in a sum are. For most operands neither
+ * matters. Let e_a and e_b be their smallest exponents, and let them have at most 11
+ * significant bits. All products and sums are then multiples of 2^(e_a + e_b - 20). If that
+ * is at least 2^-126, and accumulators are multiples of 2^-126, no result is subnormal and
+ * products are exact. A second loop flushes each result, and leaves results of 2^-126 to
+ * the integers, since they may have been smaller before rounding.
  *
- * Sums that are rounded to odd are those of two numbers, rounded downward and upward: of the
- * two results the odd one, or both are the exact sum. Where no instruction says how it
- * rounds, all of float32 rounds downward meanwhile, and minus a sum is what is upward. Where
- * results may be subnormal or overflow, float32 rounds to nearest, and errors of sums tell.
+ * A sum of two numbers is rounded to odd by two roundings, downward and upward. One of the
+ * results is odd, or both are the exact sum. If instructions cannot choose their rounding,
+ * all of float32 rounds downward meanwhile, and minus a sum is rounded instead of rounding
+ * upward. If results may be subnormal or overflow, float32 rounds to nearest, and errors of
+ * sums decide.
  *
- * A sum of three numbers that is rounded once is that of three sums, the last of errors and
- * rounded to odd. Other sums of more than two numbers are float64's: see rounded_doubles.c.
- * two_stages.c has those in two stages. A model that no loop is made for goes by integers.
+ * A sum of three numbers that is rounded once takes three sums, of which the last is a sum
+ * of errors and rounded to odd. Other sums of more than two numbers use float64: see
+ * rounded_doubles.c. two_stages.c has sums in two stages. The integers compute all other
+ * models.
  */
 #include "formats/kernels/decls.h"
 #include "runtime/asserts.h"
@@ -27,17 +29,17 @@
 #include "tensor_core/kernels/rounded_tile.h"
 #include "tensor_core/kernels/two_stages.h"
 
-/* Binary logarithms of the most products of a chain. */
+/* Binary logarithms of the largest number of products in a chain. */
 enum { DEPTH_BITS = 8, DEPTH_BITS_IN_DOUBLES = 6 };
 _Static_assert(TF_KC == 1 << DEPTH_BITS, "see there");
 _Static_assert(TF_MMA_DEPTH == 1 << DEPTH_BITS_IN_DOUBLES, "see there");
 
-/* What is compiled for. */
+/* Properties that are constants in a loop. */
 struct variant {
     int arithmetic, depth, lanes, odd_first;
     int exact;   /* products are exact, and no number is subnormal */
-    int flushes; /* each result */
-    int to_odd;  /* sums, of exact products, and of minus c unless each result is flushed */
+    int flushes; /* flushes each result */
+    int to_odd;  /* sums to odd, of minus c unless results are flushed */
 };
 
 /* -- a group ----------------------------------------------------------------------- */
@@ -47,9 +49,9 @@ TF_INLINE floats result(struct variant variant, floats x)
     return variant.flushes ? flush(x) : x;
 }
 
-/* The accumulator with the products of a group; `doubt` gets bits where the exact sum may
- * be below 2^-126. No other result needs that: sums of two numbers are exact there, and so
- * are products of so few bits. */
+/* Returns the accumulator plus the products of a group. Sets `doubt` if the exact sum of a
+ * fused group may be below 2^-126. Other results need no doubt: sums of two numbers are
+ * exact there, and so are products of so few bits. */
 TF_INLINE floats add_group(struct variant variant, const float *a, const float *b,
                            floats c, words *doubt)
 {
@@ -79,7 +81,7 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
     }
     UNROLLED for (int k = 0; k < variant.depth; k++) {
         const floats x = floats_of(a[k]), y = load_floats(b + k * PANEL);
-        if (variant.exact && k % 2) { /* with its neighbor, in one step */
+        if (variant.exact && k % 2) { /* add to the neighbor in one step */
             sums[k / 2] = add_exact_product(x, y, sums[k / 2]);
         } else {
             sums[variant.exact ? k / 2 : k] = result(variant, x * y);
@@ -96,7 +98,7 @@ TF_INLINE floats add_group(struct variant variant, const float *a, const float *
 
 /* -- chains ------------------------------------------------------------------------ */
 
-/* A row of C with the products of a group of k. */
+/* Adds the products of a group to a row of C. */
 TF_INLINE void add_row(struct variant variant, const float *a, const float *b,
                        floats c[SIDES], floats doubt[SIDES])
 {
@@ -109,7 +111,7 @@ TF_INLINE void add_row(struct variant variant, const float *a, const float *b,
     }
 }
 
-/* The groups of k = first, first + by, and so on, for some rows from the given one on. */
+/* Adds the groups of k = first, first + by and so on to `count` rows from `row` on. */
 TF_INLINE void add_groups_to(struct variant variant, struct operands x, size_t row,
                              size_t count, size_t first, size_t by, size_t depth,
                              struct tile *sums, struct tile *doubt)
@@ -119,13 +121,13 @@ TF_INLINE void add_groups_to(struct variant variant, struct operands x, size_t r
     UNROLLED for (size_t r = 0; r < count; r++) {
         memcpy(now.c[r], sums->c[row + r], sizeof now.c[r]);
         rows[r] = x.a + (row + r) * x.lda;
-        /* In a register: computed from one another for each k they take more time. */
+        /* Keep row pointers in registers: to compute them for each k takes more time. */
         __asm__("" : "+r"(rows[r]));
     }
     for (size_t i = first; i < depth; i += by) {
         const size_t k = variant.odd_first ? i ^ 1 : i;
         const float *b = x.b + k * PANEL;
-        if (variant.flushes) { /* rare, and too much of it for rows that are unrolled */
+        if (variant.flushes) { /* rare, and too long for unrolled rows */
             for (size_t r = 0; r < count; r++) {
                 add_row(variant, rows[r] + k, b, now.c[r], doubt->c[row + r]);
             }
@@ -140,7 +142,7 @@ TF_INLINE void add_groups_to(struct variant variant, struct operands x, size_t r
     }
 }
 
-/* The same for all rows: as many at once as registers hold. */
+/* Adds the groups to all rows, as many at once as registers hold. */
 TF_INLINE void add_groups(struct variant variant, struct operands x, size_t first,
                           size_t by, size_t depth, struct tile *sums, struct tile *doubt)
 {
@@ -150,7 +152,7 @@ TF_INLINE void add_groups(struct variant variant, struct operands x, size_t firs
     }
 }
 
-/* Sums side by side, then their sum, then that with the accumulator. */
+/* Computes two sums side by side, adds them, and adds the result to the accumulator. */
 TF_INLINE void add_lanes(struct variant variant, struct operands x, size_t depth,
                          struct tile *sums, struct tile *doubt)
 {
@@ -166,7 +168,7 @@ TF_INLINE void add_lanes(struct variant variant, struct operands x, size_t depth
     }
 }
 
-/* Computes by integers those elements that are in doubt. */
+/* Computes the elements in doubt by integers. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
                    size_t depth, const struct tile *doubt, const float *c, size_t ldc,
@@ -187,14 +189,14 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
-/* The zero that is added to accumulators as they are read: -0 + 0 is 0, and x + (-0) is x.
- * Without subnormal numbers no sum is -0 that does not begin with it. */
+/* Returns the zero that is added to accumulators when they are read: -0 + 0 is 0, and x +
+ * (-0) is x. Without subnormal numbers, a sum is -0 only if it begins with -0. */
 TF_INLINE floats zero_of(const struct tf_rounded_model *model)
 {
     return floats_of(model->flush_operands == TF_FLUSH_TO_PLUS_ZERO ? 0.0f : -0.0f);
 }
 
-/* Accumulators as they are read; or minus them. */
+/* Loads accumulators as the unit reads them, or minus them. */
 __attribute__((noinline)) static void begin(const struct tf_rounded_model *model,
                                             int flushes, int minus, const float *c,
                                             size_t ldc, struct tile *sums)
@@ -217,7 +219,7 @@ __attribute__((noinline)) static void store(const struct tile *sums, int minus, 
     }
 }
 
-/* Whole instructions, for a tile of C. */
+/* Computes a tile of C over whole instructions. */
 TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *model,
                      struct operands x, size_t depth, float *c, size_t ldc)
 {
@@ -232,7 +234,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
         struct operands here = x;
         here.a += k;
         here.b += k * PANEL;
-        if (variant.flushes && k) { /* the next instruction reads them */
+        if (variant.flushes && k) { /* the next instruction reads the sums */
             for (size_t i = 0; i < ROWS * SIDES; i++) {
                 sums.c[i / SIDES][i % SIDES] += zero_of(model);
             }
@@ -245,7 +247,7 @@ TF_INLINE void chain(struct variant variant, const struct tf_rounded_model *mode
     }
     const int pairs = variant.arithmetic == TF_FUSED && variant.depth == 2;
     for (size_t i = 0; pairs && i < ROWS * SIDES; i++) {
-        /* The error of Inf is NaN: integers tell what becomes of it. */
+        /* Integers compute sums that are not finite, since the error of Inf is NaN. */
         const floats sum = sums.c[i / SIDES][i % SIDES];
         doubt.c[i / SIDES][i % SIDES] = (floats)(sum - sum != 0);
     }
@@ -290,11 +292,11 @@ static void all_by_integers(const struct tf_rounded_model *model,
 
 /* The loops of a model. */
 struct loops {
-    chain_fn *exact; /* where sums are exact but for what the unit rounds, and no result is
+    chain_fn *exact; /* if sums are exact except for the unit's rounding, and no result is
                       * subnormal; or NULL */
-    chain_fn *tame;  /* where no result is subnormal or overflows; or NULL */
+    chain_fn *tame;  /* if no result is subnormal or overflows; or NULL */
     chain_fn *any;
-    int downward; /* float32 and float64 round so in `tame` */
+    int downward; /* whether float32 and float64 round downward in `tame` */
     int in_doubles;
 };
 
@@ -310,7 +312,7 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     if (m->to_odd) {
         const int fits = m->arithmetic == TF_STEPWISE && m->depth == 2 &&
                          m->flush_results && m->flush_operands != TF_FLUSH_TO_PLUS_ZERO;
-        const int downward = LANES < 16; /* else instructions say how they round */
+        const int downward = LANES < 16; /* else instructions choose their rounding */
         return fits ? (struct loops){NULL, odd_steps, odd_steps_flushed, downward, 0} : none;
     }
     if (is_in_doubles(m)) {
@@ -329,7 +331,7 @@ static struct loops loops_of(const struct tf_rounded_model *m)
             return (struct loops){lanes_exact, NULL, lanes_flushed, 0, 0};
         }
     }
-    /* The fused sum of two products is a step of its own, to which -0 adds nothing. */
+    /* The fused sum of two products is a step of its own, since -0 adds nothing to it. */
     if (m->arithmetic == TF_FUSED && m->depth == 2 && m->instruction_depth == 2 &&
         m->lanes == 1 && m->start == TF_SIGN_BIT && !m->flush_results &&
         !m->flush_operands) {
@@ -346,13 +348,13 @@ static struct loops loops_of(const struct tf_rounded_model *m)
     return none;
 }
 
-/* -- which loop, by what is known of a tile ------------------------------------------ */
+/* -- choice of a loop by the ranges of a tile ----------------------------------------- */
 
-/* The loop for a tile whose operands are in `products`, so far, and whose accumulators are
- * or were in `sums`. */
+/* Returns the loop for a tile. `products` is the span of its products so far, and `sums`
+ * the span of its accumulators at the start. */
 static chain_fn *loop_for(struct loops loops, struct span products, struct span sums)
 {
-    /* The accumulator and all products of a chain stay below 2^end, rounded up or not. */
+    /* The accumulator and all sums of a chain stay below 2^end, even if rounded up. */
     const int32_t more =
         products.end + (loops.in_doubles ? DEPTH_BITS_IN_DOUBLES : DEPTH_BITS);
     const int32_t end = (sums.end > more ? sums.end : more) + 1;
@@ -365,14 +367,14 @@ static chain_fn *loop_for(struct loops loops, struct span products, struct span 
 
 /* -- all rows ---------------------------------------------------------------------- */
 
-/* Lines of whole instructions, filled up with zeros; and what float64 has of them. */
+/* Lines of whole instructions, filled up with zeros, as float32, float64 and pairs. */
 struct prepared {
     float a[ROWS * TF_MMA_DEPTH], b[TF_MMA_DEPTH * PANEL];
     double wide_a[ROWS * TF_MMA_DEPTH], wide_b[TF_MMA_DEPTH * PANEL];
     float pairs_a[ROWS * TF_MMA_DEPTH / 2], pairs_b[TF_MMA_DEPTH / 2 * PANEL];
 };
 
-/* Words of two bfloat16 numbers; those of one half lie `step` apart. */
+/* Writes n words of two bfloat16 numbers. `lower` and `upper` have a step of `step`. */
 static void pair(const float *lower, const float *upper, size_t step, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -381,9 +383,9 @@ static void pair(const float *lower, const float *upper, size_t step, size_t n, 
     }
 }
 
-/* All tiles across a panel, of bfloat16 numbers whose products are exact, by the
- * instruction for pairs. It takes the number in the upper half first. Where a sum may be
- * subnormal, nothing is done, and the result is zero. */
+/* Computes all tiles of a panel by the instruction for pairs of bfloat16 numbers, whose
+ * products must be exact. The instruction adds the number in the upper half first. Returns
+ * 0 and computes nothing if a sum may be subnormal. */
 static int chain_pairs(const struct tf_mma_plan *plan, struct operands x, size_t depth,
                        struct prepared *prepared, float *c, size_t ldc)
 {
@@ -408,7 +410,7 @@ static int chain_pairs(const struct tf_mma_plan *plan, struct operands x, size_t
     return 1;
 }
 
-/* From k, and a column, on. */
+/* Returns the operands from k and from a column on. */
 static struct operands operands_from(struct operands x, size_t k, size_t column)
 {
     x.a += k;
@@ -422,14 +424,14 @@ static struct operands operands_from(struct operands x, size_t k, size_t column)
     return x;
 }
 
-/* Goes on with a tile by one of the loops: what may go by integers takes TF_MMA_DEPTH k at
- * most. */
+/* Continues a tile with one of the loops. Loops that may use integers take at most
+ * TF_MMA_DEPTH k at a time. */
 __attribute__((noinline)) static void
 go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop, struct operands x,
       size_t depth, float *c, size_t ldc)
 {
     const size_t most = loop == loops.any && loop != fused_any ? TF_MMA_DEPTH : depth;
-    /* Errors of sums, which tell how sums are odd elsewhere, must not be flushed. */
+    /* Without AVX-512, sums to odd need their errors, which must not be flushed. */
     const int flushes = loop == loops.any && plan->rounded.flush_results &&
                         (!plan->rounded.to_odd || LANES == 16);
     if (flushes) {
@@ -444,8 +446,8 @@ go_on(const struct tf_mma_plan *plan, struct loops loops, chain_fn *loop, struct
     }
 }
 
-/* A tile of C by loops that have to know of its accumulators whether they are multiples of
- * 2^-126. Products keep them so. */
+/* Computes a tile of C with loops that need to know whether accumulators are multiples of
+ * 2^-126. Exact products keep them multiples. */
 static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
                             struct operands x, struct span products, size_t depth, float *c,
                             size_t ldc)
@@ -457,8 +459,9 @@ static void chain_multiples(const struct tf_mma_plan *plan, struct loops loops,
     go_on(plan, loops, fits ? loops.exact : loops.any, x, depth, c, ldc);
 }
 
-/* A tile of C by loops that have to know more; those in float64 over as many k each as it
- * fits. Takes and returns whether numbers are rounded downward now. */
+/* Computes a tile of C with loops that need the ranges of its numbers. Loops in float64
+ * take as many k at a time as their conditions allow. Takes and returns whether float32 and
+ * float64 round downward. */
 __attribute__((noinline)) static int
 chain_ranges(const struct tf_mma_plan *plan, struct loops loops, struct operands x,
              struct span products, size_t depth, float *c, size_t ldc, int downward)
@@ -492,14 +495,14 @@ chain_ranges(const struct tf_mma_plan *plan, struct loops loops, struct operands
     return downward;
 }
 
-/* Whether the instruction for pairs is what the unit has. */
+/* Returns whether the instruction for pairs computes as the unit does. */
 static int has_pairs(const struct tf_mma_plan *plan, struct loops loops)
 {
     return LANES == 16 && plan->pairs.columns == PANEL && loops.exact == odd_exact;
 }
 
-/* The rows of A times a panel, of TF_MMA_DEPTH k at most, or of a multiple of that if there
- * is nothing to prepare. */
+/* Multiplies the rows of A by a panel. The depth is at most TF_MMA_DEPTH, or a multiple of
+ * TF_MMA_DEPTH if operands need no preparation. */
 static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
                        struct operands all, size_t depth, size_t rows, float *c, size_t ldc)
 {
@@ -521,7 +524,7 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
         const float *row = all.b + k * PANEL;
         pair(row, row + PANEL, 1, PANEL, prepared.pairs_b + k / 2 * PANEL);
     }
-    /* k whose notes are read: but for sums in float64 the first one is of all. */
+    /* k whose notes are read: only for sums in float64 the first note is not of all k. */
     const size_t read = loops.in_doubles ? depth : 1;
     const uint32_t b_note = note_of_all(all.b_notes, read);
     int downward = 0;
@@ -531,7 +534,7 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
         struct operands x = all;
         x.a += i * all.lda;
         x.a_notes += i * all.lda;
-        for (size_t r = 0; r < ROWS && i + ROWS < rows; r++) { /* of C that are next */
+        for (size_t r = 0; r < ROWS && i + ROWS < rows; r++) { /* the next rows of C */
             for (size_t j = 0; j < PANEL; j += 16) {
                 __builtin_prefetch(c + (i + ROWS + r) * ldc + j, 1);
             }
@@ -561,7 +564,7 @@ static void chain_rows(const struct tf_mma_plan *plan, struct loops loops,
             }
         }
     }
-    if (downward) { /* as the caller has it */
+    if (downward) { /* the caller rounds to nearest */
         tf_fp_round_downward(0);
     }
 }

@@ -1,14 +1,15 @@
-/* Chains of fused groups of some products, which are rounded to nearest, by float64.
+/* Chains of fused groups of several products, rounded to nearest, in float64.
  *
  * Products are exact in float64. If all numbers are multiples of a unit, and no sum reaches
- * 2^53 of it, sums are exact, too, and what is left is a rounding to float32's 24 bits.
+ * 2^53 units, sums are exact, too. Only the rounding to float32's 24 bits remains.
  *
- * Else all sums are rounded both downward and upward, the accumulator's last: products are
- * nearer to one another than to it, so that the two sums are. What is between them has one
- * rounding to 24 bits if the two have the same. They do unless the middle of two results
- * is between them, or is one of them and not the other. If they do not, the errors of sums
- * are taken with them (2Sum: Knuth, and exact in any order), and tell whether the last bit
- * of the float64 sum has to be odd: then a rounding to fewer bits takes it for what it was.
+ * Otherwise all sums are rounded both downward and upward. The accumulator is added last:
+ * products are closer to one another than to it, and so are the two sums. Everything
+ * between the two sums rounds to the same 24 bits if both sums do. They do not if the
+ * middle of two results is between them, or is one of them and not the other. In this case
+ * the errors of sums are added (2Sum: Knuth, and exact in any order). They decide whether
+ * the last bit of the float64 sum has to be odd, so that a rounding to fewer bits treats it
+ * as the exact sum.
  */
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
@@ -21,7 +22,7 @@ enum {
     AT_ONCE = SMALL ? 1 : ROWS / 2 /* rows: what registers hold */
 };
 
-/* x * y + z, whose product is exact. */
+/* Returns x * y + z. The product must be exact. */
 TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
 {
 #if defined(__AVX512BW__)
@@ -33,7 +34,7 @@ TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
 #endif
 }
 
-/* -x * y - z, the same. */
+/* Returns -x * y - z. The product must be exact. */
 TF_INLINE doubles minus_product_less(doubles x, doubles y, doubles z)
 {
 #if defined(__AVX512BW__)
@@ -45,7 +46,7 @@ TF_INLINE doubles minus_product_less(doubles x, doubles y, doubles z)
 #endif
 }
 
-/* z - x * y, the same. */
+/* Returns z - x * y. The product must be exact. */
 TF_INLINE doubles subtract_product(doubles x, doubles y, doubles z)
 {
 #if defined(__AVX512BW__)
@@ -59,8 +60,8 @@ TF_INLINE doubles subtract_product(doubles x, doubles y, doubles z)
 
 /* -- exact sums -------------------------------------------------------------------- */
 
-/* To nearest with 24 bits: the last bit of x + power * 1.5 * 2^29, for the power of two of
- * x's exponent, is that of float32. What is not finite becomes NaN. */
+/* Rounds to nearest with 24 bits. Let `power` be the power of two of x's exponent: the last
+ * bit of x + power * 1.5 * 2^29 is that of float32. Inf becomes NaN. */
 TF_INLINE doubles round_to_single(doubles x)
 {
     const doubles power = (doubles)((longs)x & longs_of(INT64_C(0x7FF) << 52));
@@ -72,15 +73,16 @@ TF_INLINE doubles round_to_single(doubles x)
 
 #if defined(__AVX512BW__)
 
-/* What is not known of results. */
+/* Bits that are set if a result is not known. */
 struct unknown {
     longs bits;
 };
 
-/* Rounds what float64 has rounded downward: a sum, and minus it. As round_to_single does it,
- * by the exponent of both. If they have two, what these have in common is less than either:
- * then both are rounded to the same only where that is a power of two between them, which
- * is what a rounding by the lesser exponent gives, too. Zero is -0, however it is rounded. */
+/* Returns minus a sum, rounded to 24 bits as by round_to_single. `below` is the sum and
+ * `minus_above` is minus the sum, both rounded downward. If they have two exponents, their
+ * common bits are a smaller exponent than either. Both are then rounded to the same number
+ * only if that is a power of two between them, which a rounding by the smaller exponent
+ * gives, too. Zero is -0, however it is rounded. */
 TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
                                  struct unknown *unknown)
 {
@@ -99,7 +101,7 @@ TF_INLINE words are_unknown(struct unknown unknown) { return (words)unknown.bits
 
 #else
 
-/* y where one is NaN. */
+/* Returns the smaller number, or y if one is NaN. */
 TF_INLINE doubles lesser_doubles(doubles x, doubles y)
 {
 #if defined(__AVX2__)
@@ -119,26 +121,27 @@ TF_INLINE doubles greater_doubles(doubles x, doubles y)
 #endif
 }
 
-/* Bits that float32 does not have. */
+/* Bits of float64 that float32 does not have. */
 static const int64_t BELOW_SINGLE = (1 << 29) - 1;
 
-/* What is not known of results: bits of float32; and the sign, where zero lies between the
- * two numbers: then `sign`, the least of the greater ones of `below` and `minus_above`, is
- * less than zero. */
+/* Results that are not known. `bits` has the bits of float32 that are unknown. `sign` is
+ * negative if zero is between the two numbers: it is the smallest so far of the larger
+ * numbers of `below` and `minus_above`. */
 struct unknown {
     longs bits;
     doubles sign;
 };
 
-/* Rounds what float64 has rounded downward: a sum, and minus it. */
+/* Returns minus a sum, rounded to 24 bits. `below` is the sum and `minus_above` is minus
+ * the sum, both rounded downward. */
 TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
                                  struct unknown *unknown)
 {
-    /* In this order: a NaN, of another row, does not take the place of what is known. */
+    /* In this order of arguments, a NaN of another row does not replace `sign`. */
     unknown->sign = lesser_doubles(greater_doubles(below, minus_above), unknown->sign);
-    /* To nearest, ties to even. Zero is -0, however it is rounded. If one of the two is the
-     * exact sum, no sum before it lost anything, and the other one is the same: so that a
-     * tie is one of both or of none. */
+    /* Round to nearest, ties to even. Zero is -0, however it is rounded. If one of the two
+     * is the exact sum, no earlier sum lost a bit, and the other one is the same. Therefore
+     * both are ties, or none is. */
     const longs last = (longs)((unsigned_longs)minus_above >> 29) & longs_of(1);
     const longs up = BELOW_SINGLE / 2 + last;
     const longs rounded = (longs)minus_above + up;
@@ -146,7 +149,7 @@ TF_INLINE doubles round_enclosed(doubles below, doubles minus_above,
     return (doubles)(rounded & ~BELOW_SINGLE);
 }
 
-/* Bits of results that are not known. */
+/* Returns bits that are set if a result is not known. */
 TF_INLINE words are_unknown(struct unknown unknown)
 {
     const longs bits = unknown.bits & (INT64_MAX ^ BELOW_SINGLE);
@@ -157,7 +160,7 @@ TF_INLINE words are_unknown(struct unknown unknown)
 
 /* -- sums with their errors -------------------------------------------------------- */
 
-/* x + y; what it lacks is the error. */
+/* Returns x + y, and writes what the rounded sum lacks to *error. */
 TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
 {
     const doubles sum = x + y, second = sum - x;
@@ -165,8 +168,8 @@ TF_INLINE doubles two_sum(doubles x, doubles y, doubles *error)
     return sum;
 }
 
-/* The sum, made odd if it is not exact: the neighbor where the error is. Sums that are not
- * finite have no error but NaN. */
+/* Returns the sum, made odd if it is not exact: its neighbor in the direction of the error.
+ * Sums that are not finite stay, since their error is NaN. */
 TF_INLINE doubles make_odd(doubles sum, doubles error)
 {
     const longs even = ((longs)sum & 1) - 1;
@@ -175,7 +178,7 @@ TF_INLINE doubles make_odd(doubles sum, doubles error)
     return (doubles)((longs)sum + (step & even & inexact));
 }
 
-/* Goes on with accumulators over a group; `doubt` gets bits where the error is not known
+/* Returns accumulators plus the products of a group. Sets `doubt` if the error is not known
  * well enough. */
 TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, doubles c,
                                   longs *doubt)
@@ -197,10 +200,10 @@ TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, d
         error += next;
         most += magnitude_of_doubles(next);
     }
-    /* The sum with the error, which may have an error of 2^-51 of `most`: again two
-     * numbers, of which the lesser counts by its sign. */
+    /* Add the error, which may itself have an error of 2^-51 of `most`. The result is again
+     * two numbers. Only the sign of the smaller one counts. */
     const doubles total = sum + error, rest = error - (total - sum);
-    const longs special = (longs)(sum - sum != 0); /* it has no error */
+    const longs special = (longs)(sum - sum != 0); /* has no error */
     const longs inexact = (longs)(most != 0) & ~special;
     const longs sure = (longs)(magnitude_of_doubles(rest) > most * 0x1p-48) &
                        (longs)(magnitude_of_doubles(sum) > most);
@@ -209,8 +212,8 @@ TF_INLINE doubles add_with_errors(int depth, const double *a, const double *b, d
     return doubles_of(singles_of((doubles)((odd & inexact) | ((longs)sum & ~inexact))));
 }
 
-/* The same over `count` k of a row of a tile, whose vectors are side by side: one waits for
- * its sum while others go on. By integers where that does not tell. */
+/* Adds `count` k of a row of a tile. The vectors are computed side by side: while one waits
+ * for its sum, others continue. Integers compute elements whose errors do not decide. */
 TF_APART static void
 go_on_with_errors(const struct tf_rounded_model *model, const struct operands *x,
                   size_t row, size_t first, size_t count, const doubles given[VECTORS],
@@ -238,19 +241,19 @@ go_on_with_errors(const struct tf_rounded_model *model, const struct operands *x
 
 /* -- tiles ------------------------------------------------------------------------- */
 
-/* How sums are added. */
+/* How sums are computed. */
 enum how {
-    EXACT,    /* they are exact in float64 */
+    EXACT,    /* sums are exact in float64 */
     ENCLOSED, /* no result is subnormal or overflows, and float64 rounds downward */
     ANY
 };
 
-/* Accumulators of some rows, or minus those. */
+/* Accumulators of AT_ONCE rows, or minus them if sums are ENCLOSED. */
 struct few_rows {
     doubles c[AT_ONCE][VECTORS];
 };
 
-/* Groups of `count` k. */
+/* Adds the groups of `count` k to the rows. */
 TF_INLINE void add_groups(int depth, enum how how, const double *a, const double *b,
                           size_t count, struct few_rows *rows,
                           struct unknown unknown[VECTORS])
@@ -288,7 +291,7 @@ TF_INLINE void add_groups(int depth, enum how how, const double *a, const double
     *rows = now;
 }
 
-/* Computes again, with the errors of sums, those vectors that have bits in `which`. */
+/* Computes the vectors that have bits in `which` again, with the errors of sums. */
 __attribute__((noinline)) static void
 compute_again(const struct tf_rounded_model *model, enum how how, const struct operands *x,
               size_t row, size_t first, size_t count, const struct few_rows *given,
@@ -314,7 +317,7 @@ compute_again(const struct tf_rounded_model *model, enum how how, const struct o
     }
 }
 
-/* Blocks of k, one after the other: what is unknown in one is no more than that again. */
+/* Adds groups in blocks of NOTED k, so that an unknown result repeats only its block. */
 TF_INLINE void add_enclosed_groups(const struct tf_rounded_model *model, int depth,
                                    const struct operands *x, size_t row, size_t count,
                                    struct few_rows *rows)
@@ -343,7 +346,7 @@ TF_INLINE void add_enclosed_groups(const struct tf_rounded_model *model, int dep
     }
 }
 
-/* A tile of C. */
+/* Computes a tile of C. */
 TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_model *model,
                              const struct operands *x, size_t count, float *c, size_t ldc)
 {
@@ -381,8 +384,8 @@ TF_INLINE void chain_doubles(int depth, enum how how, const struct tf_rounded_mo
     }
 }
 
-/* Sums of two products, which are exact in float64, to odd: a rounding to float32 takes it
- * for the exact sum. */
+/* Adds sums of two products to the accumulators. Products are exact in float64, and their
+ * sum is rounded to odd there. A rounding to float32 treats it as the exact sum. */
 void TF_PLAIN_NAME(tf_pair_steps_any)(const struct tf_rounded_model *model,
                                       const struct operands *x, size_t count, float *c,
                                       size_t ldc)

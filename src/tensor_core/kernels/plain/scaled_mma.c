@@ -1,16 +1,17 @@
-/* Chains of block-scaled instructions: what tensor_core/scaled_mma_model.h does, for many
- * elements of C at a time.
+/* Chains of block-scaled instructions: compute as tensor_core/scaled_mma_model.h does, but
+ * many elements of C at a time.
  *
- * The sum of an instruction is made of whole numbers in units of its last bit, in
- * float64, which holds them exactly: terms are below 2^11 of the greatest exponent, or
- * their sum below 2^7, and there are 35 bits below that, or 25.
+ * The sum of an instruction is an integer in units of its last bit, and float64 holds it
+ * exactly. With groups of 16, terms are below 2^11 times the largest exponent's power of
+ * two, and the unit is 35 bits below that power. With groups of 1, the sum is below 2^7
+ * times that power, and the unit 25 bits below it.
  *
- *      group 1    products are exact in float32, where a power of two brings them to the
- *                 unit; a conversion to integers that cuts toward zero is the alignment
- *      group 16   the sums of products fit 16 bits; they are aligned in float64
+ *      group 1    products are exact in float32. A power of two scales them to the unit, and
+ *                 a conversion to integers that truncates toward zero is the alignment
+ *      group 16   the sums of products fit 16 bits, and are aligned in float64
  *
- * An instruction is done again by the integer function where an operand is special, or
- * the result is not an ordinary number.
+ * The integer function computes an instruction again if an operand is special, or if the
+ * result is not an ordinary number.
  */
 #include "runtime/asserts.h"
 #include "runtime/kernels/simd.h"
@@ -18,33 +19,33 @@
 #include "tensor_core/kernels.h"
 
 enum {
-    ROWS = 3,         /* of C that are done at once */
-    SIDE = 2 * LANES, /* columns: 16-bit numbers of a vector */
+    ROWS = 3,         /* rows of C computed at once */
+    SIDE = 2 * LANES, /* columns: the 16-bit numbers of a vector */
     GROUP = 16,
     FITS = 16, /* products below 4 whose sum fits 32 bits, at 25 fraction bits */
     GROUPS = TF_DEEPEST / GROUP,
     LOWEST = -300, /* below the exponents of all terms */
 };
 
-/* A loop that becomes vectors of full width: unrolled first, it would not. */
+/* Loops over all columns. If it were unrolled, it would not become full-width vectors. */
 #define EACH_LANE _Pragma("GCC unroll 1") for (int lane = 0; lane < SIDE; lane++)
 
-/* A set of rows times a panel, and where an instruction begins. */
+/* A set of rows, a panel, and the k where an instruction begins. */
 struct operands {
     const struct tf_scaled_model *model;
     const struct tf_scaled_lines_packed *a, *b;
-    size_t row;   /* the first */
-    size_t first; /* k */
-    size_t count; /* of its k that there are: the rest is zero */
+    size_t row;   /* the first row */
+    size_t first; /* the first k */
+    size_t count; /* k of the instruction that exist: the rest is zero */
 };
 
-/* Of a row: the greatest exponent, and the sum of the terms in units of its last bit. */
+/* The largest exponents of a row of C, and the sums of terms in units of their last bit. */
 struct sums {
     int32_t greatest[SIDE];
     double total[SIDE];
 };
 
-/* From -1022 to 1023. */
+/* Returns 2^exponent, for exponents from -1022 to 1023. */
 TF_INLINE double power_of_two(int32_t exponent)
 {
     const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
@@ -55,7 +56,7 @@ TF_INLINE double power_of_two(int32_t exponent)
 
 TF_INLINE int32_t greater(int32_t x, int32_t y) { return x > y ? x : y; }
 
-/* The exponents of accumulators, and no less than the floor. */
+/* Writes the exponents of accumulators, raised to the floor if they are below it. */
 TF_INLINE void begin(const struct tf_scaled_model *model, const float *c,
                      int32_t greatest[SIDE])
 {
@@ -89,7 +90,7 @@ TF_INLINE void find_greatest(const uint32_t *a, const int16_t *b, size_t depth,
     }
 }
 
-/* FITS products, cut to their unit. */
+/* Adds FITS products, truncated to their unit. */
 TF_INLINE void add_products(const float *a, const float *b, float scale[ROWS][SIDE],
                             int32_t sums[ROWS][SIDE])
 {
@@ -120,7 +121,7 @@ TF_INLINE void add_products(const float *a, const float *b, float scale[ROWS][SI
 
 TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
 {
-    /* Scales that float32 has: beyond them products are zero, or below the unit. */
+    /* Limits for float32: below LEAST products are zero, above MOST below the unit. */
     enum { DEPTH = 32, LEAST = -98, MOST = 125 };
     const size_t block = x.first / DEPTH;
     const size_t k = x.row * TF_SCALED_K + x.first;
@@ -156,7 +157,7 @@ TF_INLINE void sum_products(struct operands x, struct sums sums[ROWS])
 
 /* -- group 16 ---------------------------------------------------------------------- */
 
-/* Four times the sums of 16 products. */
+/* Computes four times the sums of 16 products. */
 TF_INLINE void add_group(const uint32_t *a, const int16_t *b, int16_t sums[ROWS][SIDE])
 {
     shorts total[ROWS];
@@ -214,8 +215,8 @@ TF_INLINE void sum_groups(struct operands x, struct sums sums[ROWS])
 
 /* -- an instruction ---------------------------------------------------------------- */
 
-/* Adds the accumulators, rounds to `next`, and tells which are in doubt: those of special
- * operands, of accumulators that are Inf or NaN, and of sums below 2^-126. */
+/* Adds the accumulators to the sums and rounds them to `next`. Sets `doubt`, and returns
+ * nonzero, for special operands, accumulators of Inf or NaN, and sums below 2^-126. */
 TF_INLINE uint32_t finish(int32_t fraction, const struct sums *sums, const float *c,
                           uint32_t special, const uint8_t *specials, float *next,
                           uint32_t doubt[SIDE])
@@ -245,7 +246,7 @@ TF_INLINE uint32_t finish(int32_t fraction, const struct sums *sums, const float
     return all;
 }
 
-/* Computes by integers what is in doubt of a row. */
+/* Computes the doubtful elements of a row by integers. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct operands *x, size_t row, const float *c,
                    const uint32_t doubt[SIDE], float *next)
@@ -325,7 +326,7 @@ static void chains(const struct tf_scaled_model *model,
             const size_t rest = k - first;
             const size_t count = rest < depth ? rest : depth;
             const struct operands x = {model, a, b, i, first, count};
-            if (model->group == 1) { /* constants make loops into vectors */
+            if (model->group == 1) { /* constants turn the loops into vectors */
                 instruction(x, 32, 1, sums);
             } else {
                 instruction(x, 64, GROUP, sums);

@@ -1,17 +1,16 @@
 /* Chains of groups in two stages (TF_TWO_STAGES of tensor_core/rounded_model.h), for many
  * elements of C at a time, in 32 bits.
  *
- * The first stage is that of mma.c: products are brought to the unit of their sum by a power
- * of two, and a conversion to integers cuts them. The second stage's total has 32 bits: in
- * units of that sum, or of greater ones where the accumulator is far above it. The bits that
- * this takes off the sum are below those that a rounding to nearest needs, but for whether
- * there are any: where the rounding downward to 31 fraction bits keeps one of them that is
- * not zero, the total's last bit becomes one. A conversion to float32 rounds the total.
+ * The first stage is that of mma.c: a power of two scales products to the unit of their
+ * sum, and a conversion to integers truncates them. The total of the second stage has 32
+ * bits. Its unit is that of the sum, or larger if the accumulator is far above the sum. A
+ * rounding to nearest needs to know of the bits lost by this only whether one is set. If
+ * the rounding downward to 31 fraction bits keeps a lost bit that is one, the last bit of
+ * the total becomes one. A conversion to float32 rounds the total.
  *
- * That is exact while the exponent of the products is ordinary, and the accumulator is
- * finite, and not subnormal when it is scaled. Elements for which this does not hold are done
- * again: the second stage in float64, or, where products may overflow, all by the integer
- * function.
+ * This is exact while the exponent of the products is ordinary, and the accumulator is
+ * finite and not subnormal after scaling. Other elements are computed again: the second
+ * stage in float64, or everything by the integer function if products may overflow.
  */
 #include "tensor_core/kernels/two_stages.h"
 
@@ -24,22 +23,23 @@
 
 enum {
     FRACTION = TF_TWO_STAGES_FRACTION,
-    /* Greatest exponents, biased: from the least whose unit is normal, and which counts
-     * subnormal accumulators as the model does, to that with which no product is Inf. */
+    /* Limits of largest exponents, biased. From LOWEST on, the unit is normal and subnormal
+     * accumulators count as in the model. Up to HIGHEST, no product is Inf. */
     LOWEST = FRACTION + 2,
     HIGHEST = 2 * BIAS - 2,
     NO_PRODUCT = TF_MMA_ZERO / 2,
     LEAST_PRODUCT = 2 * TF_LEAST_SINGLE + BIAS,
-    /* What an accumulator's exponent may be above that of its unit: it is less than 2^30
-     * units. In its own units a sum of products of one lane is less than 2^29, and one of two
-     * lanes is less than 57 * 2^24, since their operands have 4 bits. A far accumulator is
-     * 2^30 of these or more: the total has 26 bits at least, as many as a rounding needs. */
+    /* Largest difference of the exponents of an accumulator and its unit: the accumulator
+     * is less than 2^30 units. In its own units, a sum of products is less than 2^29 in one
+     * lane, and less than 57 * 2^24 in two lanes, since operands then have 4 bits. A far
+     * accumulator is at least 2^30 of these units, so the total has at least 26 bits, as
+     * many as a rounding needs. */
     HEADROOM = 5
 };
 
 /* -- integers ---------------------------------------------------------------------- */
 
-/* Downward. */
+/* Returns x as integers, rounded downward. */
 TF_INLINE words integers_below(floats x)
 {
 #if defined(__AVX512BW__)
@@ -55,7 +55,7 @@ TF_INLINE words integers_below(floats x)
 
 TF_INLINE words shifted_down(words x, words by) { return (words)((ints)x >> (ints)by); }
 
-/* By 32 at most, which leaves nothing. */
+/* Returns x << by. Shifts are at most 32, which leaves nothing. */
 TF_INLINE words shifted_up(words x, words by)
 {
 #if defined(__AVX512BW__)
@@ -73,13 +73,13 @@ TF_INLINE floats floats_of_words(words x)
     return __builtin_convertvector((ints)x, floats);
 }
 
-/* The left or right column of each word, of numbers that are not negative. */
+/* Returns the left or the right columns of words, of numbers that are not negative. */
 TF_INLINE words column_of(shorts x, int side)
 {
     return side ? (words)x >> 16 : (words)x & 0xFFFFu;
 }
 
-/* 2^(x - BIAS) of a column. */
+/* Returns 2^(x - BIAS) for the left or the right columns of words. */
 TF_INLINE floats power_of(shorts x, int side)
 {
     const words fields = (words)(x << 7);
@@ -88,13 +88,13 @@ TF_INLINE floats power_of(shorts x, int side)
 
 /* -- a group ----------------------------------------------------------------------- */
 
-/* Sums of products, in units of 2^(exponent - FRACTION). */
+/* Sums of products in units of 2^(exponent - FRACTION). */
 struct stage {
     words total[ROWS][2];
     shorts exponents[ROWS]; /* biased, LOWEST to HIGHEST */
 };
 
-/* The products of a lane, whose greatest exponents are given. */
+/* Returns the sums of a lane's products, whose largest exponents are given. */
 TF_INLINE struct stage add_lane(struct operands x, struct place place,
                                 const shorts exponents[ROWS], int ordinary)
 {
@@ -115,7 +115,7 @@ TF_INLINE struct stage add_lane(struct operands x, struct place place,
     return stage;
 }
 
-/* The sum of two lanes, at the greater exponent. */
+/* Returns the sums of two lanes, at the larger exponent. */
 TF_INLINE struct stage add_stages(struct stage x, struct stage y)
 {
     struct stage sum;
@@ -132,14 +132,14 @@ TF_INLINE struct stage add_stages(struct stage x, struct stage y)
     return sum;
 }
 
-/* The k of a group that are in a lane. */
+/* Returns which k of a group are in a lane. */
 TF_INLINE struct place lane_of(int lanes, int lane, size_t first, size_t count)
 {
     return lanes == 1 ? (struct place){first, count, 0}
                       : (struct place){first + lane, (count + 1 - lane) / 2, ~(size_t)0};
 }
 
-/* Whether all are from least to most. */
+/* Returns whether all numbers are from `least` to `most`. */
 TF_INLINE int are_within(const shorts x[ROWS], int16_t least, int16_t most)
 {
     shorts low = x[0], high = x[0];
@@ -150,11 +150,12 @@ TF_INLINE int are_within(const shorts x[ROWS], int16_t least, int16_t most)
     return !any((words)((low < least) | (high > most)));
 }
 
-/* Makes a total's last bit one if the rounding downward keeps a bit below it that is one;
- * those bits are the first ones of `below`. Of a total that has as many bits as a far
- * accumulator it keeps 2, so that there are 31 fraction bits; of one with a bit more 1; of
- * one with fewer 3, where the sum is cut. A negative total has the bits of its complement: a
- * power of two has none below. Where there are bits below, it is less than 1.5 * 2^30. */
+/* Returns the total with its last bit set if the rounding downward keeps a bit below it
+ * that is one. `below` begins with the bits below. A total as long as a far accumulator
+ * keeps 2 of them, which makes 31 fraction bits. A total with one more bit keeps 1, and one
+ * with fewer bits keeps 3, where the sum is truncated. A negative total has the length of
+ * its complement, unless it is a power of two without bits below. Totals with bits below
+ * are less than 1.5 * 2^30. */
 TF_INLINE words with_bits_below(words total, words below)
 {
     enum { BITS = FRACTION + HEADROOM };
@@ -169,8 +170,8 @@ TF_INLINE words with_bits_below(words total, words below)
 #endif
 }
 
-/* Accumulators, whose exponents are given, with the sums of products. The total is in units
- * of the sum, or of greater ones where the accumulator is far above it. */
+/* Adds sums of products to accumulators with the exponents `of_c`. The total is in units of
+ * the sum, or in larger units if the accumulator is far above it. */
 TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[ROWS],
                         struct accumulators *sums)
 {
@@ -194,8 +195,8 @@ TF_INLINE void add_sums(int lanes, const struct stage *stage, const shorts of_c[
     }
 }
 
-/* Whether accumulators are finite, and are no subnormal numbers when they are scaled, unless
- * they are zero or exact. */
+/* Returns whether accumulators are finite and, unless they are zero or exact, not subnormal
+ * after scaling. */
 TF_INLINE int can_scale(const struct stage *stage, const shorts of_c[ROWS])
 {
     shorts greatest = of_c[0], above = of_c[0] - stage->exponents[0];
@@ -206,8 +207,9 @@ TF_INLINE int can_scale(const struct stage *stage, const shorts of_c[ROWS])
     return !any((words)((greatest > 2 * BIAS) | (above < 1 - FRACTION - BIAS)));
 }
 
-/* The second stage in float64, of any exponents: as tf_rounded_two_stages has it, in units of
- * 2^(greatest - FRACTION - 8). Sums of products are in units of 2^(exponent - FRACTION). */
+/* Returns the result of the second stage in float64, for any exponents. As in
+ * tf_rounded_two_stages, units are `2^(greatest - FRACTION - 8)`, and `sum` is in units of
+ * 2^(exponent - FRACTION). */
 TF_INLINE doubles add_sums_in_doubles(int lanes, doubles sum, longs exponent, doubles c)
 {
     enum { MORE = TF_TWO_STAGES_KEPT + 1 - FRACTION };
@@ -220,14 +222,14 @@ TF_INLINE doubles add_sums_in_doubles(int lanes, doubles sum, longs exponent, do
     const longs counts =
         (longs)(greatest - of_c <= FRACTION + 1) | longs_of(lanes == 1 ? -1 : 0);
     total += (doubles)((longs)whole & counts) * (1 << MORE);
-    /* Downward to 31 fraction bits, then to nearest. */
+    /* Round downward to 31 fraction bits, then to nearest. */
     const longs top = greater_longs(exponent_of_double(total) + unit, least);
     const longs lost = greater_longs(top - TF_TWO_STAGES_KEPT - unit, longs_of(0));
     return floor_of(total * power_of_two(-lost)) * power_of_two(lost + unit) + 0.0;
 }
 
-/* Results of a vector whose products do not overflow: NaN, Inf, and where there is no
- * product the accumulator, remain. */
+/* Returns the results of a vector whose products do not overflow. Accumulators of NaN or
+ * Inf remain, and all accumulators remain if there is no product. */
 __attribute__((noinline)) static floats add_in_doubles(int lanes, words sum, words exponents,
                                                        floats c)
 {
@@ -247,8 +249,8 @@ __attribute__((noinline)) static floats add_in_doubles(int lanes, words sum, wor
     return (floats)((kept & remain) | (found & ~remain));
 }
 
-/* The sum of the products of a vector that are Inf or NaN, with the accumulator; else zero.
- * Those of operands of 11 bits or fewer are not rounded. */
+/* Returns the accumulators plus those products that are Inf or NaN, or zero if there are
+ * none. Operands of 11 bits or fewer have exact products. */
 __attribute__((noinline)) static floats add_beyond(const float *a, const float *b,
                                                    size_t count, floats c)
 {
@@ -265,7 +267,7 @@ __attribute__((noinline)) static floats add_beyond(const float *a, const float *
     return (floats)(((((words)sum & ~nan) | (words_of(TF_MAGNITUDE_BITS) & nan))) & some);
 }
 
-/* Computes by integers those results of `given` that are in doubt. NaN remains NaN. */
+/* Computes the doubtful results of `given` by integers. NaN remains NaN. */
 __attribute__((noinline)) static void
 redo_with_integers(const struct tf_rounded_model *model, const struct operands *x,
                    size_t first, size_t count, words doubt[ROWS][2],
@@ -289,8 +291,8 @@ redo_with_integers(const struct tf_rounded_model *model, const struct operands *
     }
 }
 
-/* As add_sums, for any products and accumulators. `given` are the exponents of products, and
- * sums of those that are low are in their units, if there are some. */
+/* Adds as add_sums does, for any products and accumulators. `given` has the exponents of
+ * the products. `low`, if not NULL, has sums of low products in their units. */
 __attribute__((noinline)) static void
 add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size_t first,
             size_t count, const struct stage *stage, const shorts given[ROWS],
@@ -302,11 +304,11 @@ add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size
     add_sums(lanes, stage, of_c, &next);
     UNROLLED for (int r = 0; r < ROWS; r++) {
         const shorts e = stage->exponents[r], above = of_c[r] - e;
-        /* The lowest exponent is that of no product, too. */
+        /* A group without products has the lowest exponent, too. */
         const shorts below = (given[r] < LOWEST) & ~(given[r] < NO_PRODUCT);
         const shorts outside = below | (given[r] > HIGHEST) | (of_c[r] > 2 * BIAS) |
                                ((e == LOWEST) & (of_c[r] < LOWEST));
-        /* Those of two lanes do not count where they are so small. */
+        /* In two lanes, accumulators that are so small do not count. */
         const shorts small = shorts_of(lanes == 1 ? -1 : 0) & (above < 1 - FRACTION - BIAS);
         UNROLLED for (int s = 0; s < 2; s++) {
             doubt[r][s] = signed_column_of(outside, s) |
@@ -343,7 +345,7 @@ add_or_redo(const struct tf_rounded_model *model, const struct operands *x, size
     *sums = next;
 }
 
-/* The products of a lane, whose exponents may be any: the greatest of all lanes are in `given`. */
+/* Returns the sums of a lane's products of any exponents, and raises `given` to those. */
 __attribute__((noinline)) static struct stage
 add_any_lane(const struct operands *x, struct place place, shorts given[ROWS])
 {
@@ -354,13 +356,13 @@ add_any_lane(const struct operands *x, struct place place, shorts given[ROWS])
         exponents[r] = lesser_of(greater_of(e, shorts_of(LOWEST)), shorts_of(HIGHEST));
         given[r] = greater_of(given[r], e);
     }
-    tf_fp_flush_results(1); /* products that are subnormal are cut: faster */
+    tf_fp_flush_results(1); /* faster: subnormal products are truncated anyway */
     const struct stage stage = add_lane(*x, place, exponents, 0);
     tf_fp_flush_results(0);
     return stage;
 }
 
-/* A group with such products. */
+/* Adds a group whose products have any exponents. */
 __attribute__((noinline)) static void
 add_any_group(const struct tf_rounded_model *model, const struct operands *x, size_t first,
               size_t count, struct accumulators *sums)
@@ -373,7 +375,7 @@ add_any_group(const struct tf_rounded_model *model, const struct operands *x, si
         of_c[r] = exponents_of(now.c[r][0], now.c[r][1], 0);
     }
     struct stage stage = add_any_lane(x, lane_of(lanes, 0, first, count), given);
-    if (lanes == 2) { /* whose products are not low */
+    if (lanes == 2) { /* products of two lanes are not low */
         const struct place odd = lane_of(lanes, 1, first, count);
         stage = add_stages(stage, add_any_lane(x, odd, given));
         add_or_redo(model, x, first, count, &stage, given, NULL, of_c, &now);
@@ -390,7 +392,7 @@ add_any_group(const struct tf_rounded_model *model, const struct operands *x, si
     *sums = now;
 }
 
-/* A group. */
+/* Adds a group to the accumulators. */
 TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct operands x,
                          size_t first, size_t count, struct accumulators *sums)
 {
@@ -418,7 +420,7 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
         add_sums(lanes, &stage, of_c, sums);
         return;
     }
-    /* Copies: what a pointer is taken of would not be in registers above, either. */
+    /* Pass copies: variables whose address is taken do not stay in registers above. */
     const struct stage stage_copy = stage;
     struct accumulators next = *sums;
     shorts of_c_copy[ROWS];
@@ -430,7 +432,7 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
 
 /* -- chains ------------------------------------------------------------------------ */
 
-/* Rows of C in sets: while one waits for a group's sum, another's begins. */
+/* Sets of rows of C: one set waits for a group's sum while the next begins. */
 enum { ROW_SETS = TF_MR / ROWS };
 
 TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct operands x,
