@@ -1,5 +1,5 @@
-/* Arrays of blocks: what a call has to do is cut into pieces of whole lines, which
- * threads take; the loops of kernels/plain/quantize.c do one piece. */
+/* Arrays of blocks. A call is cut into pieces of whole lines, which threads take, and the
+ * loops of kernels/plain/quantize.c compute one piece. */
 #include "blocks/block_arrays.h"
 
 #include <stdlib.h>
@@ -14,17 +14,17 @@
 
 /* -- lines and pieces of them ------------------------------------------------------ */
 
-/* Numbers that are worth another thread, and that one takes at a time. */
+/* Numbers that are worth another thread, and numbers that a thread takes at a time. */
 enum { SHARE = 1 << 18, PIECE = 1 << 14 };
 
-/* One call. Lines that are whole blocks are one long line. */
+/* One call. If lines are whole blocks, they are joined to one long line. */
 struct array_call {
     const struct tf_block_plan *plan;
     const struct tf_block_loops *loops;
     struct tf_block_lines lines;
     ptrdiff_t size;      /* numbers */
-    ptrdiff_t blocks;    /* of a line, the last one perhaps short */
-    ptrdiff_t pieces;    /* of a line */
+    ptrdiff_t blocks;    /* per line, including a short last one */
+    ptrdiff_t pieces;    /* per line */
     ptrdiff_t per_piece; /* blocks */
     const float *x;
     const uint64_t *draws;
@@ -34,7 +34,7 @@ struct array_call {
     int odd;
 };
 
-/* Some blocks of a call: whole ones, and then perhaps a short one. */
+/* Some blocks of a call: `whole` ones, then a short one of `rest` numbers, or none. */
 struct piece {
     ptrdiff_t item, block, whole, rest;
 };
@@ -94,7 +94,7 @@ static struct tf_block_codes codes_from(const struct array_call *call, ptrdiff_t
 
 typedef void work_fn(const struct array_call *call, struct piece piece);
 
-/* A call's pieces, in as many runs as there are threads: each writes to its own pages. */
+/* A call's pieces, in one run per thread, so that each thread writes to its own pages. */
 struct runs {
     const struct array_call *call;
     work_fn *work;
@@ -112,7 +112,8 @@ static unsigned do_run(const void *context, ptrdiff_t run, struct tf_worker *own
     return 0;
 }
 
-/* Without a flag raised. */
+/* Computes all pieces of a call, and raises no flags. Returns 0 or -1: see
+ * block_arrays.h. */
 static int run(const struct array_call *call, work_fn *work)
 {
     const ptrdiff_t pieces = call->lines.length ? call->lines.count * call->pieces : 0;
@@ -125,7 +126,7 @@ static int run(const struct array_call *call, work_fn *work)
 
 /* -- quantize ---------------------------------------------------------------------- */
 
-/* A short block, with zeros. */
+/* A short block, filled up with zeros. */
 struct short_block {
     float x[TF_BLOCK_MOST];
     uint64_t draws[TF_BLOCK_MOST];
@@ -195,9 +196,9 @@ int tf_blocks_round(const struct tf_block_plan *plan, const float *x,
 
 /* -- dequantize -------------------------------------------------------------------- */
 
-/* Writes the numbers of whole blocks around the caches, for results much larger than
- * these: CHUNK of them are made in a buffer within the first cache, whose whole
- * cache lines are stored by instructions that do not load what they replace. */
+/* Writes the numbers of whole blocks past the caches, if the result is much larger than
+ * these. Decodes CHUNK numbers into a buffer in L1, and stores its whole cache lines by
+ * instructions that do not load the lines that they replace. */
 static void dequantize_past(const struct array_call *call, struct piece p)
 {
     enum { CHUNK = 4096, CACHE_LINE = TF_LINE / sizeof(float) };
@@ -207,7 +208,7 @@ static void dequantize_past(const struct array_call *call, struct piece p)
         const struct tf_block_codes in = codes_from(call, p.block + b);
         const ptrdiff_t left = p.whole - b, count = left < CHUNK / n ? left : CHUNK / n;
         float *out = call->out + p.item + b * n;
-        /* Cache lines of the result are cache lines of the buffer. */
+        /* Align the buffer with the cache lines of the result. */
         const size_t over = (uintptr_t)out % TF_LINE / sizeof *out;
         const size_t first = (CACHE_LINE - over) % CACHE_LINE;
         const size_t numbers = (size_t)(count * n);

@@ -1,24 +1,24 @@
-/* Blocks of numbers with a common scale: what codes are worth.
+/* Blocks of numbers with a common scale: the formats, and the values of their codes.
  *
- * A block is `size` codes of one element format, one scale, and perhaps as many codes of
- * a residual with a scale of its own, which is relative to the first:
+ * A block has `size` codes of one element format and one scale. It may also have as many
+ * codes of a residual, with a scale that is relative to the first:
  *
  *     x = S hi                 one level
  *     x = S hi + S R lo        two levels, lo the residual's code
  *
- * which is rounded once. A number takes (8 + element width * size) / size bits with one
+ * The value is rounded once. A number takes (8 + element width * size) / size bits with one
  * level, (16 + (element + residual width) * size) / size with two:
  *
- *     blocks of                        numbers    S       bits a number
+ *     blocks of                        numbers    S       bits per number
  *     float8, mxint8                   32         e8m0    8.25
  *     float6                           32         e8m0    6.25
  *     float4_e2m1fn                    32         e8m0    4.25
- *     float4_e2m1fn                    16         ue4m3   4.5 (and a float32 a tensor)
+ *     float4_e2m1fn                    16         ue4m3   4.5 (and one float32 per tensor)
  *     float8_e4m3fn with int4          32         e8m0    12.5
  *
- * Two tables of facts, a row each: elements and scales. A block format is a choice of
- * them (tf32dtype/blocks/formats.py has the table of those). Freestanding, so that C and
- * CUDA compile it; float32 arithmetic, subnormals included.
+ * Two tables describe elements and scales, one row each. A block format is a choice of them
+ * (tf32dtype/blocks/formats.py has the table of block formats). Freestanding, so that C and
+ * CUDA compile it. Uses float32 arithmetic with subnormal numbers.
  */
 #ifndef TF32DTYPE_BLOCKS_BLOCK_FORMATS_H
 #define TF32DTYPE_BLOCKS_BLOCK_FORMATS_H
@@ -27,7 +27,7 @@
 
 /* -- elements ---------------------------------------------------------------------- */
 
-/* A format's code, or a two's complement integer times 2^-fraction. */
+/* An element: codes of a format, or two's complement integers times 2^-fraction. */
 struct tf_element {
     const char *name;
     uint8_t width;    /* bits of a code */
@@ -63,7 +63,7 @@ static const struct tf_element tf_elements[TF_ELEMENT_COUNT] = {
 #undef ROW
 };
 
-/* The number that a code is: exact. */
+/* Returns the number of a code, exactly. */
 TF_INLINE float tf_element_value(struct tf_element e, uint32_t code)
 {
     if (e.format >= 0) {
@@ -74,8 +74,8 @@ TF_INLINE float tf_element_value(struct tf_element e, uint32_t code)
     return (float)whole * tf_float_of((uint32_t)(127 - e.fraction) << 23);
 }
 
-/* Codes lie in bytes one after the other, the first in the lowest bits: low nibble
- * first; four codes of 6 bits in three bytes; two of 12 in three. */
+/* Returns the i-th of packed codes. The first code has the lowest bits: low nibble first.
+ * Four codes of 6 bits, or two of 12 bits, are three bytes. */
 TF_INLINE uint32_t tf_code_at(struct tf_element e, const uint8_t *codes, uint32_t i)
 {
     const uint32_t bit = i * e.width, at = bit >> 3;
@@ -90,9 +90,10 @@ TF_INLINE uint32_t tf_code_at(struct tf_element e, const uint8_t *codes, uint32_
 
 enum tf_scale_kind {
     TF_SCALE_POWERS, /* float8_e8m0fnu: 2^(code - 127), 255 is NaN */
-    TF_SCALE_E4M3,   /* float8_e4m3fn without its sign, against the tensor's float32 */
-    TF_SCALE_WHOLE,  /* the same of integers: m, or (2^b + m) 2^(f - 1), if the code's
-                      * field f is not 0, of its b low bits m; all 256 are finite */
+    TF_SCALE_E4M3,   /* float8_e4m3fn without its sign, times the tensor's float32 */
+    TF_SCALE_WHOLE,  /* integers times the tensor's float32. Let m be the b low bits of a
+                      * code and f the other bits. The integer is m if f is 0, else
+                      * (2^b + m) 2^(f - 1). All 256 are finite */
 };
 
 struct tf_scale {
@@ -121,7 +122,7 @@ static const struct tf_scale tf_scales[TF_SCALE_COUNT] = {
 #undef ROW
 };
 
-/* What a scale's code is worth by itself: exact. */
+/* Returns the exact value of a scale's code, without the tensor's scale. */
 TF_INLINE float tf_scale_value(struct tf_scale s, uint32_t code)
 {
     if (s.kind == TF_SCALE_POWERS) {
@@ -139,15 +140,15 @@ TF_INLINE float tf_scale_value(struct tf_scale s, uint32_t code)
            tf_float_of((field - 1 + 127) << 23);
 }
 
-/* The scale S of a block: that times the tensor's, rounded to float32 (exact if the
- * tensor's is a power of two, which it is but for ue4m3). */
+/* Returns the scale S of a block: its code's value times the tensor's scale, rounded to
+ * float32. It is exact if the tensor's scale is a power of two, as for all but ue4m3. */
 TF_INLINE float tf_block_scale(struct tf_scale s, float tensor_scale, uint32_t code)
 {
     const float value = tf_scale_value(s, code);
     return s.kind == TF_SCALE_POWERS ? value : tensor_scale * value;
 }
 
-/* The exponent that the greatest value of a scale lies below. */
+/* Returns an exponent t such that all values of a scale are below 2^t. */
 TF_INLINE int tf_scale_top(struct tf_scale s)
 {
     return s.kind == TF_SCALE_POWERS ? 0
@@ -155,8 +156,9 @@ TF_INLINE int tf_scale_top(struct tf_scale s)
                                      : s.mantissa_bits + (1 << (8 - s.mantissa_bits)) - 1;
 }
 
-/* The scale R of a residual: below 4 for integers and 1/8 for E4M3, which is what half a
- * unit of the first code may need, and an octave more. Powers of two are as they are. */
+/* Returns the scale R of a residual. It is below 4 for integers and below 1/8 for E4M3:
+ * half a unit of the first code needs this, with one binade to spare. Powers of two are
+ * unchanged. */
 TF_INLINE float tf_residual_scale(struct tf_scale s, struct tf_element lo, uint32_t code)
 {
     const float value = tf_scale_value(s, code);

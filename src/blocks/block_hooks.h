@@ -1,8 +1,8 @@
-/* The hooks of quantization: what CPU and GPU do in ways of their own.
+/* Hooks of quantization: functions that a CPU and a GPU implement differently.
  *
- * quantize_block.h and what it includes are one text for both. A file that quantizes
- * includes it through the header that defines the hooks, and TF_BLOCK_SHARE, which is the
- * number of a block's numbers that one thread has:
+ * quantize_block.h and the headers that it includes are one source for CPU and GPU. A file
+ * that quantizes includes it through the header that defines the hooks and TF_BLOCK_SHARE,
+ * the number of a block's numbers that one thread has:
  *
  *   blocks/cpu_hooks.h          a thread has whole blocks
  *   cuda/blocks/warp_shares.h   neighboring threads of a warp share a block
@@ -44,20 +44,20 @@ TF_INLINE void tf_divide_moderate(const float *x, int n, float s, float lowest,
 
 /* -- the search ------------------------------------------------------------------------ */
 
-/* The codes of the smallest cost, or largest error, and of the next one; -1: none. */
+/* The codes with the smallest and the next cost (or largest error), or -1 for none. */
 struct tf_kept {
     int32_t first, second;
 };
 
-/* Returns the best scales for normalized numbers xs, whose largest magnitude is a: the
- * best one, or the best `two`; by the largest error if `extremes`. */
+/* Returns the best scale, or the best `two`, for normalized numbers xs with the largest
+ * magnitude a. The cost is the squared error, or the largest error if `extremes`. */
 TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
                                          const struct tf_block_plan *plan,
                                          const float *xs, int n, float a, float normal,
                                          int two, int extremes);
 
-/* The first level of n numbers by a kept scale, and the rest for the residual: for the
- * nearest element, and for the next one on the other side of the number. */
+/* The first level of n numbers by a kept scale: the nearest elements `hi`, and the next
+ * ones on the other side, `beside`; and the rest that each leaves for the residual. */
 struct tf_remainders {
     float hi[TF_BLOCK_SHARE], beside[TF_BLOCK_SHARE];
     float rest[TF_BLOCK_SHARE], rest_beside[TF_BLOCK_SHARE];

@@ -1,5 +1,5 @@
-/* Matrix products of arrays of blocks: the tiles of a product, the sums of each over
- * blocks along k, and their rounding. */
+/* Matrix multiplication of arrays of blocks: the tiles of C, their sums over blocks along
+ * k, and the rounding of the sums. */
 #include "blocks/block_matmul.h"
 
 #include "blocks/block_pack.h"
@@ -23,7 +23,7 @@ struct matmul_call {
 
 /* -- terms ------------------------------------------------------------------------- */
 
-/* The products of levels, in their order: that of the factors as they were given. */
+/* Lists the products of levels, in the order of the factors as the caller gave them. */
 static void choose_terms(struct matmul_call *call, int terms, int swapped)
 {
     const int levels_of_a = call->a.x.levels, levels_of_b = call->b.x.levels;
@@ -54,7 +54,7 @@ struct block_tile {
     size_t rows, columns;
 };
 
-/* The rows of an MC panel, which has been packed as the columns have. */
+/* Multiplies the rows of an MC panel by the columns, which are packed in the same way. */
 static void block_macro_kernel(struct tf_workspace *work, const struct matmul_call *call,
                           size_t rows, size_t columns, size_t depth, int pairs,
                           float *sums, int adds)
@@ -80,8 +80,8 @@ static void block_macro_kernel(struct tf_workspace *work, const struct matmul_ca
     }
 }
 
-/* Some k of a tile. Returns which MC panels were left, since as pairs they would not be
- * exact. */
+/* Adds TF_KC k, or the rest, to a tile. Returns the MC panels that were left out, since
+ * pairs would not be exact for them. */
 static unsigned multiply_stretch(struct tf_workspace *work,
                                  const struct matmul_call *call,
                                  const struct block_tile *tile, ptrdiff_t k, int pairs,
@@ -158,7 +158,7 @@ static unsigned store_block_tile(struct tf_workspace *work,
     return flags;
 }
 
-/* As a tf_tile_fn, of a struct matmul_call. */
+/* Computes one tile of a struct matmul_call, as a tf_tile_fn. */
 static unsigned multiply_task(const void *context, struct tf_tile_place place,
                               struct tf_worker *worker)
 {
@@ -176,9 +176,9 @@ static unsigned multiply_task(const void *context, struct tf_tile_place place,
     return tf_stops(work) ? 0 : store_block_tile(work, call, &tile, c);
 }
 
-/* -- the whole --------------------------------------------------------------------- */
+/* -- the whole multiplication ------------------------------------------------------- */
 
-/* What all codes of scales are worth. */
+/* The values of all codes of an operand's scales. */
 struct scales {
     float values[256], residuals[256];
 };

@@ -1,5 +1,5 @@
-/* Panels of numbers and of scales, which the loops of kernels/block_matmul.c read, from
- * codes of blocks. */
+/* Packs codes of blocks into panels of numbers and of scales, which the loops of
+ * kernels/block_matmul.c read. */
 #include "blocks/block_pack.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ tf_block_operand_from(struct tf_packed_block_operand operand, ptrdiff_t number,
     return operand;
 }
 
-/* Whether every code's number is a bfloat16 one. */
+/* Returns whether every code's number is a bfloat16 number. */
 static int fits_bf16(const struct tf_block_operand *x)
 {
     int fits = 1;
@@ -53,14 +53,15 @@ struct tf_operand tf_numbers_of(const struct tf_block_operand *x, ptrdiff_t k)
 
 struct tf_exponents tf_block_exponents(const struct tf_block_operand *x)
 {
-    /* All numbers are multiples of the least one, 2^-16 for float8_e5m2. */
+    /* All numbers are multiples of 2^-16, the smallest number of float8_e5m2, which is the
+     * last of 8 bits of a number with the exponent LEAST. */
     enum { LEAST = -16 + 7, GREATEST = 16 };
     return (struct tf_exponents){x->levels ? LEAST : 0, GREATEST};
 }
 
 /* -- packed words ------------------------------------------------------------------ */
 
-/* `count` lines of one level, one after the other. */
+/* Decodes `count` lines of one level, one after the other. */
 static void decode_lines(const struct tf_block_level *level, size_t count, ptrdiff_t k,
                          size_t depth, int pairs, float *out)
 {
@@ -79,7 +80,7 @@ static void decode_lines(const struct tf_block_level *level, size_t count, ptrdi
 
 /* -- scales ------------------------------------------------------------------------ */
 
-/* One line's scales of one level, `distance` apart. */
+/* Writes a line's scales of one level, `distance` apart. */
 static void load_scales(const struct tf_packed_block_operand *lines, size_t line, int level,
                         size_t first, size_t count, float *out, size_t distance)
 {
@@ -104,7 +105,7 @@ static size_t levels_of(const struct tf_packed_block_operand *lines)
     return lines->x.levels ? (size_t)lines->x.levels : 1;
 }
 
-/* -- both -------------------------------------------------------------------------- */
+/* -- words and scales ----------------------------------------------------------------- */
 
 void tf_pack_block_rows(struct tf_workspace *work, const struct tf_packed_block_operand *a,
                         size_t rows, ptrdiff_t k, size_t depth, int pairs,

@@ -8,11 +8,11 @@
 enum { TF_BLOCK_MOST = 128 }; /* numbers of a block */
 
 struct tf_block_format {
-    int element;  /* of tf_elements */
-    int residual; /* another one; -1: none */
-    int scale;    /* of tf_scales */
+    int element;  /* index of tf_elements */
+    int residual; /* index of tf_elements, or -1 for none */
+    int scale;    /* index of tf_scales */
     int block;    /* numbers: 16, 32, 64 or 128 */
-    float tensor_scale; /* what all scales are multiplied by */
+    float tensor_scale; /* multiplies all scales */
 };
 
 enum tf_block_rule {
@@ -25,17 +25,17 @@ enum tf_block_rule {
     TF_RULE_COUNT
 };
 
-enum { TF_SCALE_ROOM = 256 + 48 }; /* codes of a scale, and a window beyond the last */
+enum { TF_SCALE_ROOM = 256 + 48 }; /* all codes of a scale, and a window after the last */
 
 struct tf_block_plan {
     struct tf_block_format layout;
     int rule, rounding;
-    int nan_on_special; /* one Inf or NaN makes the scale NaN; else only itself */
+    int nan_on_special; /* an Inf or NaN makes the scale NaN; else only itself */
     int32_t least, top; /* codes of scales of blocks that are not zero */
     float element_max;  /* M, the largest number of the element */
     float residual_min, residual_max;
-    float search_limit; /* L: what the search lets the first code reach */
-    /* S and R of every code; the last one's beyond it. */
+    float search_limit; /* L: the largest first code that the search allows */
+    /* S and R of every code. Entries after the last code repeat it. */
     float scales[TF_SCALE_ROOM], residual_scales[TF_SCALE_ROOM];
 };
 TF_STATIC_ASSERT(sizeof(struct tf_block_plan) == 2488 &&
@@ -57,8 +57,8 @@ TF_NOINLINE void tf_block_plan_fill(struct tf_block_plan *plan,
     plan->least = s.kind == TF_SCALE_POWERS ? 0 : 1;
     plan->top = s.kind == TF_SCALE_POWERS ? 254 : s.kind == TF_SCALE_E4M3 ? 0x7E : 255;
     plan->element_max = tf_element_greatest(e);
-    /* Half a unit above the largest number still becomes it. Where the numbers lie evenly, a
-     * little less range is worth some precision. */
+    /* Up to half a unit above the largest number, quotients still round to it. If numbers
+     * have equal distances, a little less range is worth some precision. */
     const int mantissa = tf_element_mantissa(e);
     const int wide = e.format >= 0 && tf_format_rows[e.format]->exponent_bits > 2;
     const int exponent = (int)(tf_bits_of(plan->element_max) >> 23) - 127;

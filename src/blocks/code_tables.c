@@ -1,4 +1,4 @@
-/* Fills the tables of what codes of a byte or less are worth. */
+/* Fill the tables of values of codes with at most 8 bits. */
 #include "blocks/code_tables.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
-/* Quantization on a CPU: quantize_block.h with the hooks of a thread that has whole blocks.
+/* Quantization on a CPU: quantize_block.h with the hooks for a thread that has whole
+ * blocks.
  *
- * The search asks for costs of many scales at once: a file that includes this one also
- * includes plain_search_cost.h or kernels/vector_search_cost.h, which compute them.
+ * The search computes the costs of many scales at once. A file that includes this header
+ * also includes plain_search_cost.h or kernels/vector_search_cost.h, which compute them.
  */
 #ifndef TF32DTYPE_BLOCKS_CPU_HOOKS_H
 #define TF32DTYPE_BLOCKS_CPU_HOOKS_H
@@ -22,7 +23,7 @@ TF_INLINE int tf_plan_searches(const struct tf_block_plan *plan)
     return plan->rule == TF_RULE_MSE;
 }
 
-/* Compilers see whole vectors. */
+/* Compilers see that blocks are whole vectors. */
 TF_INLINE int tf_block_size(const struct tf_block_plan *plan)
 {
     return plan->layout.block & -TF_BLOCK_LANES;
@@ -48,7 +49,7 @@ TF_RARE_OF_ARRAYS struct tf_spread tf_block_spread(const float *x, int n)
     return spread;
 }
 
-/* Vectors divide as often as they multiply. */
+/* Divides each number: vectors divide as often as they multiply. */
 TF_INLINE void tf_divide_moderate(const float *x, int n, float s, float lowest,
                                   float greatest, float *out)
 {
@@ -59,15 +60,13 @@ TF_INLINE void tf_divide_moderate(const float *x, int n, float s, float lowest,
 
 /* -- the search ------------------------------------------------------------------------ */
 
-/* Normalized magnitudes of a block; a block of 16 has zeros after it, which add
- * nothing. */
+/* Normalized magnitudes of a block. Zeros follow a block of 16, and change no cost. */
 struct tf_magnitudes {
     float x[TF_BLOCK_MOST];
     int n; /* 32 or more */
 };
 
-/* Write the costs of `count` scales of a block, or of its residual, followed by Inf up to a
- * whole batch. */
+/* Write the costs of `count` scales of a block or its residual. Inf fills up a batch. */
 TF_INLINE void tf_scale_costs(struct tf_element e, float greatest,
                               const struct tf_magnitudes *block, const float *candidates,
                               float normal, int count, int extremes, float *cost);
@@ -75,8 +74,8 @@ TF_INLINE void tf_residual_costs(struct tf_element lo, float lowest, float great
                                  const struct tf_remainders *r, int n, float scale,
                                  const float *candidates, int count, float *cost);
 
-/* Returns the index of the smallest cost, none of them negative: the first of equals, and
- * not `but`. */
+/* Returns the index of the smallest cost except index `but`, and the first of equal costs.
+ * No cost may be negative. */
 TF_INLINE int tf_first_least(const float *cost, int count, int but);
 
 TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,

@@ -1,11 +1,10 @@
-/* What blocks are worth: S hi (+ S R lo), rounded once. */
+/* Values of blocks: S hi (+ S R lo), rounded once. */
 #ifndef TF32DTYPE_BLOCKS_DEQUANTIZE_H
 #define TF32DTYPE_BLOCKS_DEQUANTIZE_H
 
 #include "blocks/element_rounding.h"
 
-/* The scale of a residual: S R rounded to float32's 24 bits; where float32 has fewer,
- * all of them. */
+/* Returns the scale of a residual: S R as float32, or exact if that is subnormal. */
 TF_INLINE double tf_second_scale(float scale, float residual)
 {
     const float product = scale * residual;
@@ -13,7 +12,7 @@ TF_INLINE double tf_second_scale(float scale, float residual)
                                       : (double)scale * (double)residual;
 }
 
-/* a + b to odd, which a later rounding to float32 takes for the sum itself. */
+/* Returns a + b to odd, which a later rounding to float32 treats as the exact sum. */
 TF_INLINE double tf_sum_to_odd(double a, double b)
 {
     const double sum = a + b, part = sum - a;
@@ -21,7 +20,7 @@ TF_INLINE double tf_sum_to_odd(double a, double b)
     uint64_t bits;
     memcpy(&bits, &sum, sizeof bits);
     if (rest != 0 && !(bits & 1)) {
-        const int below = (rest < 0) != (sum < 0); /* the exact magnitude is less */
+        const int below = (rest < 0) != (sum < 0); /* the exact magnitude is smaller */
         bits += below ? UINT64_MAX : 1;
         double odd;
         memcpy(&odd, &bits, sizeof odd);
@@ -30,7 +29,7 @@ TF_INLINE double tf_sum_to_odd(double a, double b)
     return sum;
 }
 
-/* S hi (+ S2 lo), exact but for what double lacks; `odd`: that is rounded to odd. */
+/* Returns S hi (+ S2 lo), rounded to float64: to nearest, or to odd if `odd`. */
 TF_INLINE double tf_block_number(int two, float scale, double second, float hi, float lo,
                                  int odd)
 {
@@ -42,7 +41,7 @@ TF_INLINE double tf_block_number(int two, float scale, double second, float hi, 
     return odd && a - a == 0 && b - b == 0 ? tf_sum_to_odd(a, b) : a + b;
 }
 
-/* As float32, to nearest or to odd; what is finite stays finite. */
+/* Returns the number as float32, rounded to nearest or to odd. Finite codes stay finite. */
 TF_NOINLINE float tf_block_single(int two, float scale, double second, float hi, float lo,
                               int odd)
 {
@@ -56,15 +55,15 @@ TF_NOINLINE float tf_block_single(int two, float scale, double second, float hi,
     const double rest = number - (double)single;
     const uint32_t bits = tf_bits_of(single);
     if (odd && rest != 0 && rest == rest && !(bits & 1)) {
-        /* Of 0, which has been rounded to, no magnitude is below. */
+        /* If the number was rounded to 0, its magnitude is not below that. */
         const uint32_t below = (rest < 0) != (number < 0);
         return tf_float_of((bits - below) | 1);
     }
     return single;
 }
 
-/* Is S * hi, for all numbers of the element, a float32, if there is something to add, and
- * nothing beyond its range? Then one operation gives what tf_block_single gives. */
+/* Returns whether one float32 operation gives the result of tf_block_single. S * hi must be
+ * within range for all numbers of the element, and exact if there is something to add. */
 TF_INLINE int tf_scale_is_plain(int two, float scale, float residual)
 {
     const int exact = !two || (!(tf_bits_of(scale) & 0xF) &&

@@ -1,8 +1,8 @@
-/* Numbers of elements: the nearest one, the next one, one code's, any rounding's.
+/* Numbers of elements: the nearest one, the next one, those of codes, and of each rounding.
  *
- * Plain C in loops over 16 lanes, which compilers make vectors of, freestanding, so that
- * C and CUDA compile the same text. Nothing may be contracted: `tf_fma` is written where
- * one rounding is meant.
+ * Freestanding C, so that C and CUDA compile the same source. Compilers turn its loops over
+ * 16 lanes into vectors. They must not contract operations: `tf_fma` marks where one
+ * rounding is meant.
  */
 #ifndef TF32DTYPE_BLOCKS_ELEMENT_ROUNDING_H
 #define TF32DTYPE_BLOCKS_ELEMENT_ROUNDING_H
@@ -11,8 +11,8 @@
 
 enum { TF_BLOCK_LANES = 16 };
 
-/* Out of line on a CPU, to keep loops small. On a GPU functions of arrays are inlined:
- * these are in registers, which have no address. */
+/* Out of line on a CPU, to keep loops small. On a GPU, functions of arrays are inlined:
+ * arrays are in registers, which have no address. */
 #if defined(__CUDACC__)
 #define TF_NOINLINE static __noinline__
 #define TF_RARE_OF_ARRAYS TF_INLINE
@@ -21,8 +21,8 @@ enum { TF_BLOCK_LANES = 16 };
 #define TF_RARE_OF_ARRAYS TF_NOINLINE
 #endif
 
-/* Before a loop over lanes: a vector each, not sixteen numbers one by one; on a GPU
- * sixteen registers. */
+/* Use before a loop over lanes. It becomes one vector instead of sixteen single numbers,
+ * and sixteen registers on a GPU. */
 #if defined(__CUDACC__)
 #define TF_VECTOR_LOOP _Pragma("unroll")
 #elif defined(__GNUC__) && !defined(__clang__)
@@ -65,16 +65,16 @@ TF_INLINE float tf_power_of_two(int exponent) /* from -149 to 127 */
                                        : (uint32_t)(exponent + 127) << 23);
 }
 
-/* Below it products and quotients may meet float32's subnormals. */
+/* Products and quotients of smaller numbers may be subnormal in float32. */
 #define TF_SMALL 0x1p-100f
 
-/* Are products and quotients with s far from both ends of float32? */
+/* Returns whether products and quotients with s stay far from float32's limits. */
 TF_INLINE int tf_is_moderate(float s)
 {
     return s >= TF_SMALL && s <= 1.2676506e+30f; /* 2^100 */
 }
 
-/* The greatest magnitude of n numbers, as bits. */
+/* Returns the largest magnitude of n numbers, as bits. */
 TF_INLINE uint32_t tf_greatest_magnitude(const float *x, int n)
 {
     uint32_t most = 0;
@@ -96,16 +96,16 @@ TF_INLINE float tf_element_greatest(struct tf_element e)
     return (float)e.greatest * tf_power_of_two(-e.fraction);
 }
 
-/* Bits of the fraction beside the leading one. */
+/* Returns how many fraction bits follow the leading bit. */
 TF_INLINE int tf_element_mantissa(struct tf_element e)
 {
     return e.format >= 0 ? tf_format_rows[e.format]->mantissa_bits : e.width - 2;
 }
 
-/* The nearest number of the element, ties to even; of one within its range. */
+/* Returns the nearest number of the element, ties to even. x must be within its range. */
 TF_INLINE float tf_nearest_within(struct tf_element e, float x)
 {
-    /* A sum beside 3/2 2^23 units is rounded to units. */
+    /* A sum near 3/2 2^23 units is rounded to units. */
     float magic = 12582912.0f * tf_power_of_two(-e.fraction);
     if (e.format >= 0) {
         const struct tf_format f = *tf_format_rows[e.format];
@@ -123,14 +123,14 @@ TF_INLINE float tf_between(float least, float x, float greatest)
     return x > least ? x : least;
 }
 
-/* With the sign that a zero has, where the element has it. */
+/* Returns the nearest number. A zero has the sign of x if the element has signed zeros. */
 TF_INLINE float tf_nearest_signed(struct tf_element e, float x)
 {
     const float nearest = tf_nearest_within(e, x);
     return e.format >= 0 ? tf_with_sign(nearest, x) : nearest;
 }
 
-/* The number that follows q, one of the element's, upward or downward; q at the end. */
+/* Returns the element's next number after q, upward or downward, or q if it is the last. */
 TF_INLINE float tf_next_element(struct tf_element e, float greatest, float q, int up)
 {
     float next = up ? q + tf_power_of_two(-e.fraction) : q - tf_power_of_two(-e.fraction);
@@ -148,7 +148,7 @@ TF_INLINE float tf_next_element(struct tf_element e, float greatest, float q, in
     return tf_magnitude_of(next) > greatest ? q : next;
 }
 
-/* The code of a number of the grid, or the nearest one's; NaN's, where there is one. */
+/* Returns the code of x or of its nearest number, or the code of NaN if there is one. */
 TF_INLINE uint32_t tf_element_code(struct tf_element e, float x)
 {
     if (e.format >= 0) {
@@ -159,11 +159,12 @@ TF_INLINE uint32_t tf_element_code(struct tf_element e, float x)
     return (uint32_t)(int32_t)units & ((UINT32_C(1) << e.width) - 1);
 }
 
-/* The code of a number of the grid, in a few operations: a format's least exponent becomes
- * float32's, so that subnormals, too, are beside each other as their codes are. */
+/* Returns the code of a number of the grid, in a few operations. A product moves the
+ * format's smallest exponent to float32's, so subnormal numbers are in the order of their
+ * codes, too. */
 TF_INLINE uint32_t tf_code_on_grid(struct tf_element e, float x)
 {
-    if (e.format < 0) { /* the last bits of a sum beside 3/2 2^23 */
+    if (e.format < 0) { /* the last bits of a sum near 3/2 2^23 */
         const float sum = x * (float)(1 << e.fraction) + 12582912.0f;
         return tf_bits_of(sum) & ((UINT32_C(1) << e.width) - 1);
     }
@@ -173,7 +174,7 @@ TF_INLINE uint32_t tf_code_on_grid(struct tf_element e, float x)
     return sign | (bits & TF_MAGNITUDE_BITS) >> tf_cut(f);
 }
 
-/* The code of a number of a block, special ones among them. */
+/* Returns the code of a number of a block, which may be special. */
 TF_INLINE uint32_t tf_code_in_block(struct tf_element e, float x)
 {
     if (x != x) {
@@ -182,7 +183,7 @@ TF_INLINE uint32_t tf_code_in_block(struct tf_element e, float x)
     return tf_element_code(e, x);
 }
 
-/* A float32 as an integer of 24 bits, the first of them set, times a power of two. */
+/* Returns a 24-bit integer whose first bit is one: |x| is that times 2^*exponent. */
 TF_INLINE uint32_t tf_significand(float x, int *exponent)
 {
     uint32_t bits = tf_bits_of(x) & TF_MAGNITUDE_BITS;
@@ -195,10 +196,11 @@ TF_INLINE uint32_t tf_significand(float x, int *exponent)
     return (bits & TF_FRACTION_BITS) | UINT32_C(0x00800000);
 }
 
-/* x / s, rounded once to the element by any rounding, saturated: the truth. s > 0.
- * `below_zero` is the sign of the number that was to be quantized. Of a residual, x is
- * what the first level has left of that number, and may have the other sign; but "toward
- * zero" and "away from zero" are meant of the number, so that they turn round then. */
+/* Returns x / s rounded once to the element, by any rounding, and saturated: the reference.
+ * s must be positive. `below_zero` is the sign of the number that is quantized. For a
+ * residual, x is the rest that the first level leaves, which may have the other sign.
+ * "Toward zero" and "away from zero" are directions of the number, so they are exchanged
+ * for such an x. */
 TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float greatest,
                                 float x, float s, enum tf_rounding rounding,
                                 uint64_t draw, int below_zero)
@@ -209,7 +211,7 @@ TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float gre
     }
     int ex, es;
     const uint64_t p = tf_significand(x, &ex), q = tf_significand(s, &es);
-    /* 1. The unit in the last place that the result has. */
+    /* 1. Find the result's unit in the last place. */
     const int top = ex - es - (p < q);
     int unit = -e.fraction;
     if (e.format >= 0) {
@@ -221,7 +223,7 @@ TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float gre
     if (top > 20) {
         return negative ? -bound : bound;
     }
-    /* 2. Quotient and fraction: 64 bits of it, and whether that is all. */
+    /* 2. Compute the quotient, 64 bits of its fraction, and whether there are more bits. */
     const int shift = ex - es - unit;
     const uint64_t dividend = shift > 0 ? p << shift : p;
     uint64_t kept = dividend / q, rest = dividend % q, fraction = 0;
@@ -240,7 +242,7 @@ TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float gre
     }
     /* 3. Round. */
     int up = tf_rounds_up(rounding, negative, kept, fraction, more, draw);
-    if (negative != below_zero) { /* toward zero is away from this zero */
+    if (negative != below_zero) { /* toward zero is away from x's zero */
         const uint64_t half = UINT64_C(1) << 63;
         up = rounding == TF_TOWARD_ZERO    ? fraction != 0 || more
              : rounding == TF_TIES_TO_AWAY ? fraction > half || (fraction == half && more)
@@ -252,30 +254,30 @@ TF_NOINLINE float tf_round_quotient(struct tf_element e, float lowest, float gre
     return negative && (e.format >= 0 || kept) ? -magnitude : magnitude;
 }
 
-/* x / s rounded to odd, of a quotient q that is one of the two numbers beside the exact
- * one, or that. */
+/* Returns x / s rounded to odd. q must be the exact quotient, or one of the two float32
+ * numbers next to it. */
 TF_INLINE float tf_to_odd(float q, float x, float s)
 {
     const float rest = tf_fma(-q, s, x);
     const uint32_t bits = tf_bits_of(q);
-    const uint32_t below = (bits ^ tf_bits_of(rest)) >> 31; /* q is too great */
+    const uint32_t below = (bits ^ tf_bits_of(rest)) >> 31; /* q is too large */
     return rest == 0 ? q : tf_float_of((bits - below) | 1);
 }
 
-/* x / s rounded to odd: what a later rounding to an element takes for the quotient
- * itself. Where that is not below 2^-100, nor s beyond 2^+-100. */
+/* Returns x / s rounded to odd, which a later rounding to an element treats as the exact
+ * quotient. The quotient must be at least 2^-100, and s from 2^-100 to 2^100. */
 TF_INLINE float tf_quotient_to_odd(float x, float s)
 {
     return tf_to_odd(x / s, x, s);
 }
 
-/* The same by the inverse of s, which many numbers share. The second quotient is one of
- * the two float32 numbers beside the exact one, if it is not the exact one: what is wrong
- * with it is less than 2^-22 of a unit in its last place, before it is rounded. */
+/* Returns x / s rounded to odd, by the inverse of s, which many numbers share. The second
+ * quotient is exact, or one of the two float32 numbers next to the exact one. Before it is
+ * rounded, its error is less than 2^-22 of a unit in its last place. */
 TF_INLINE float tf_quotient_to_odd_by(float x, float s, float inverse)
 {
     const float first = x * inverse;
-    const float q = tf_fma(tf_fma(-first, s, x), inverse, first); /* +0 of x = -0 */
+    const float q = tf_fma(tf_fma(-first, s, x), inverse, first); /* +0 for x = -0 */
     return tf_with_sign(tf_magnitude_of(tf_to_odd(q, x, s)), x); /* mutant: a zero's sign */
 }
 

@@ -1,11 +1,11 @@
 /* Costs of many scales at once, in loops that compilers vectorize: some hooks of
- * cpu_hooks.h. kernels/vector_search_cost.h has the same in vector instructions. */
+ * cpu_hooks.h. kernels/vector_search_cost.h computes the same by vector instructions. */
 #ifndef TF32DTYPE_BLOCKS_PLAIN_SEARCH_COST_H
 #define TF32DTYPE_BLOCKS_PLAIN_SEARCH_COST_H
 
 #include "blocks/cpu_hooks.h"
 
-/* The sum of 16 lanes of each of 16 candidates, in one order. */
+/* Adds the 16 lanes of each of 16 candidates, in one order, into sums[0]. */
 TF_INLINE void tf_add_lanes(float sums[TF_BLOCK_LANES][TF_BLOCK_LANES])
 {
     for (int h = TF_BLOCK_LANES / 2; h > 0; h >>= 1) {
@@ -18,7 +18,7 @@ TF_INLINE void tf_add_lanes(float sums[TF_BLOCK_LANES][TF_BLOCK_LANES])
     }
 }
 
-/* Costs of 16 scales side by side: squared errors, or the largest error. */
+/* Writes the costs of 16 scales side by side: squared errors, or the largest error. */
 TF_INLINE void tf_scale_batch(struct tf_element e, float greatest,
                               const struct tf_magnitudes *block, const float *candidates,
                               float normal, int extremes, float *cost)
@@ -87,8 +87,7 @@ TF_INLINE void tf_scale_costs(struct tf_element e, float greatest,
     }
 }
 
-/* Where the least cost, none of them negative, is: the first of equals; but for
- * one place, or -1. */
+/* As cpu_hooks.h says; `but` is -1 if no index is left out. */
 TF_INLINE int tf_first_least(const float *cost, int count, int but)
 {
     uint32_t least = UINT32_MAX, first = UINT32_MAX;
@@ -112,7 +111,7 @@ TF_INLINE int tf_first_least(const float *cost, int count, int but)
     return (int)first;
 }
 
-/* Squared errors of two levels with 16 residual scales side by side. */
+/* Writes the squared errors of two levels with 16 residual scales side by side. */
 TF_INLINE void tf_residual_batch(struct tf_element lo, float lowest, float greatest,
                                  const struct tf_remainders *r, int n, const float *u,
                                  float *cost)

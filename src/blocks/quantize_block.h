@@ -1,8 +1,8 @@
-/* Blocks of numbers with a common scale: from float32 to codes and back, one block.
+/* One block of numbers with a common scale: float32 numbers to codes.
  *
- * block_formats.h says what codes are, scale_rules.h which scale a block takes by a rule,
- * scale_search.h by a search, dequantize.h what codes are worth. Here numbers become
- * codes. All of it is freestanding: C and CUDA compile the same text.
+ * block_formats.h defines the codes, scale_rules.h the scale that a rule gives a block,
+ * scale_search.h the scale that a search finds, and dequantize.h the values of codes. These
+ * headers are freestanding: C and CUDA compile the same source.
  */
 #ifndef TF32DTYPE_BLOCKS_QUANTIZE_BLOCK_H
 #define TF32DTYPE_BLOCKS_QUANTIZE_BLOCK_H
@@ -10,9 +10,9 @@
 #include "blocks/scale_search.h"
 
 /* Writes for each of n quotients the fraction of a unit above which its magnitude is
- * rounded up: 0.5 to nearest, the draw of stochastic rounding, 0 away from zero, 2 (never)
- * toward it. Above, not from it on: what is exact stays, and so that ties go away from
- * zero their threshold is the float32 below 0.5. */
+ * rounded up. It is 0.5 to nearest, the draw for stochastic rounding, 0 away from zero, and
+ * 2 (never) toward zero. Exact quotients stay, since only larger fractions are rounded up.
+ * For ties away from zero, the threshold is therefore the float32 below 0.5. */
 TF_INLINE void tf_thresholds(const float *x, const float *numbers, int n,
                              enum tf_rounding rounding, const uint64_t *draws,
                              float *threshold)
@@ -34,16 +34,16 @@ TF_INLINE void tf_thresholds(const float *x, const float *numbers, int n,
     }
 }
 
-/* x / s for n numbers of a level, by any rounding but to nearest even, where s
- * is within 2^+-100. Tells of each whether that takes a longer way, and returns
- * whether of any. */
+/* Writes x / s for n numbers of a level, by any rounding except to nearest even. s must be
+ * from 2^-100 to 2^100. Sets open[i] for each number that tf_round_quotient has to round,
+ * and returns whether there is one. */
 TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greatest,
                                  const float *x, int n, float s,
                                  enum tf_rounding rounding, const float *threshold,
                                  uint32_t *open, float *out)
 {
-    /* A quotient's unit is that of its exponent, but not less than the least one;
-     * that of integers is always the same. */
+    /* A quotient's unit is that of its exponent, but at least the smallest unit of the
+     * format. Integers always have the same unit. */
     uint32_t normal = UINT32_C(254) << 23, mantissa = 127 + (uint32_t)e.fraction;
     if (e.format >= 0) {
         const struct tf_format f = *tf_format_rows[e.format];
@@ -70,8 +70,7 @@ TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greate
         magnitude = magnitude < bound ? magnitude : bound;
         const uint32_t bits = tf_bits_of(magnitude);
         out[i] = tf_float_of(e.format >= 0 || kept ? bits | sign : bits);
-        /* Less than a unit in the last place of the quotient decides, or its rest may
-         * be lost. */
+        /* Less than a unit in the last place of q decides, or its rest may be lost. */
         const float gap = tf_magnitude_of(part - from);
         const uint32_t small = tf_magnitude_of(x[i]) < TF_SMALL;
         open[i] = small | (uint32_t)(gap <= unsure * (units + 1));
@@ -81,8 +80,8 @@ TF_INLINE uint32_t tf_round_most(struct tf_element e, float lowest, float greate
     return any;
 }
 
-/* x / s for n numbers of a level, by any rounding; s = S, or 0, which nothing
- * fits. The signs are those of `numbers`. */
+/* Writes x / s for n numbers of a level, by any rounding, or zeros if s is 0. `numbers` has
+ * the signs that directions refer to. */
 TF_RARE_OF_ARRAYS void tf_round_numbers(struct tf_element e, float lowest, float greatest,
                                         const float *x, int n, float s,
                                         enum tf_rounding rounding, const uint64_t *draws,
@@ -110,7 +109,8 @@ TF_RARE_OF_ARRAYS void tf_round_numbers(struct tf_element e, float lowest, float
     }
 }
 
-/* The same to nearest, as far as rounding the quotients does not undo it. */
+/* Writes x / s for n numbers, to nearest. Results may be quotients that have yet to be
+ * rounded to the element's grid. */
 TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greatest,
                                  const float *x, int n, float s, float *out)
 {
@@ -121,15 +121,15 @@ TF_INLINE void tf_divide_numbers(struct tf_element e, float lowest, float greate
     tf_divide_moderate(x, n, s, lowest, greatest, out);
 }
 
-/* What a block with the greatest magnitude a is normalized by. */
+/* Returns the power of two that normalizes a block with the largest magnitude a. */
 TF_INLINE float tf_normal_of(float a)
 {
     const int exponent = (int)(tf_bits_of(a) >> 23) - 127;
     return tf_power_of_two(exponent < -126 ? 126 : -exponent);
 }
 
-/* x times a power of two, to odd: what a direction needs to know of a number that its
- * block's greatest leaves nothing of. */
+/* Returns x times a power of two, rounded to odd. Directed roundings need it for numbers so
+ * small next to their block's largest one that normalization leaves nothing of them. */
 TF_INLINE float tf_normalised_to_odd(float x, float normal)
 {
     const float scaled = x * normal, back = scaled / normal;
@@ -137,8 +137,8 @@ TF_INLINE float tf_normalised_to_odd(float x, float normal)
     return back == x ? scaled : tf_float_of((tf_bits_of(scaled) - beyond) | 1);
 }
 
-/* The scale of a residual whose greatest magnitude is `most`, by every rule but the
- * search. */
+/* Returns the scale code of a residual with the largest magnitude `most`, by every rule
+ * except the search. */
 TF_INLINE uint32_t tf_residual_code(const struct tf_block_plan *plan, float scale,
                                     float most)
 {
@@ -158,7 +158,8 @@ TF_INLINE uint32_t tf_residual_code(const struct tf_block_plan *plan, float scal
     return (uint32_t)tf_least_code(plan, plan->residual_scales, scale, limit, most);
 }
 
-/* The residual of numbers whose first level is there, and its scale. */
+/* Rounds the residual of numbers whose first level is known, and sets its scale unless it
+ * is searched. */
 TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
                                          const float *xs, float scale, int searched,
                                          const uint64_t *draws, struct tf_block *block)
@@ -186,8 +187,8 @@ TF_RARE_OF_ARRAYS void tf_round_residual(const struct tf_block_plan *plan,
     }
 }
 
-/* Writes the code of the scale that the plan's rule gives a block of x, normalized to xs;
- * the search of two levels writes all of the block, as to nearest. */
+/* Writes the scale code that the plan's rule gives a block of x, which is normalized to xs.
+ * A search of two levels writes the whole block, rounded to nearest. */
 TF_INLINE void tf_take_scale(struct tf_element e, const struct tf_block_plan *plan,
                              const float *x, const float *xs, float a, float normal,
                              struct tf_block *block)
@@ -203,7 +204,7 @@ TF_INLINE void tf_take_scale(struct tf_element e, const struct tf_block_plan *pl
     block->code = (uint32_t)tf_scale_code(plan, a, spread);
 }
 
-/* The numbers of a block of one level. */
+/* Rounds the numbers of a block with one level. */
 TF_INLINE void tf_round_one_level(struct tf_element e, const struct tf_block_plan *plan,
                                   const float *x, const float *xs, float whole,
                                   float scale, const uint64_t *draws,
@@ -219,8 +220,8 @@ TF_INLINE void tf_round_one_level(struct tf_element e, const struct tf_block_pla
     }
 }
 
-/* One block of finite numbers: everything. `a` is the greatest magnitude, > 0. Threads
- * that have a share of it meet in what they find together, and go the same way there. */
+/* Rounds a block of finite numbers, with the largest magnitude a > 0. Threads that share a
+ * block find such values together, and therefore take the same branches. */
 TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *plan,
                                const float *x, float a, const uint64_t *draws,
                                struct tf_block *block)
@@ -234,7 +235,7 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
     }
     tf_take_scale(e, plan, x, xs, a, normal, block);
     const float whole = plan->scales[block->code];
-    /* Of scale 0, which some rules may take, no number is left; 1 stands for it. */
+    /* Some rules may take the scale 0, which leaves no number. Use 1 in its place. */
     const float scale = whole == 0 ? 1.0f : tf_scale_within(whole, normal);
     if (!two) {
         tf_round_one_level(e, plan, x, xs, whole, scale, draws, block);
@@ -252,7 +253,7 @@ TF_INLINE void tf_round_finite(struct tf_element e, const struct tf_block_plan *
             xs[i] = tf_normalised_to_odd(x[i], normal);
         }
     }
-    if (!searches || plan->rounding != TF_TIES_TO_EVEN) { /* else the search has it */
+    if (!searches || plan->rounding != TF_TIES_TO_EVEN) { /* else the search did it */
         tf_round_residual(plan, xs, scale, searches, draws, block);
     }
     if (whole == 0) {
@@ -275,8 +276,8 @@ typedef void tf_round_finite_fn(struct tf_element e, const struct tf_block_plan 
                                 const float *x, float a, const uint64_t *draws,
                                 struct tf_block *block);
 
-/* One block, whatever it holds; `e` is the plan's element. Finite numbers are rounded in two
- * places by `finite`: tf_round_finite, or a call of it. */
+/* Rounds a block of any numbers; `e` is the plan's element. `finite`, which is called at
+ * two call sites, is tf_round_finite or a call of it. */
 TF_INLINE void tf_round_block_by(tf_round_finite_fn *finite, struct tf_element e,
                                  const struct tf_block_plan *plan, const float *x,
                                  const uint64_t *draws, struct tf_block *block)
@@ -296,11 +297,11 @@ TF_INLINE void tf_round_block_by(tf_round_finite_fn *finite, struct tf_element e
     block->special = 1;
     if (plan->nan_on_special) {
         tf_round_zeros(block, n);
-        block->code = 0xFF; /* float8_e8m0fnu alone is poisoned */
+        block->code = 0xFF; /* the NaN of float8_e8m0fnu */
         return;
     }
-    /* What is not finite counts as zero, takes no part of the residual, and becomes NaN
-     * or the greatest number. */
+    /* Inf and NaN count as zero and have no residual. Inf becomes the largest number, and
+     * NaN stays NaN. */
     float numbers[TF_BLOCK_SHARE];
     int infinities = 0;
     for (int i = 0; i < n; i++) {

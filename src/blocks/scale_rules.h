@@ -1,16 +1,16 @@
-/* The scale that a block takes, by every rule but the search. */
+/* The scale of a block, by every rule except the search. */
 #ifndef TF32DTYPE_BLOCKS_SCALE_RULES_H
 #define TF32DTYPE_BLOCKS_SCALE_RULES_H
 
 #include "blocks/block_hooks.h"
 
-/* The least code with t <= limit * factor * scale, product by product rounded to float32
- * but the last; the greatest one, if none is. */
+/* Returns the smallest code with t <= limit * (factor * scale), or the largest code if
+ * there is none. factor * scale is rounded to float32. */
 TF_INLINE int32_t tf_least_code(const struct tf_block_plan *plan, const float *scales,
                                 float factor, double limit, float t)
 {
-    /* Values of scales are numbers of so many bits, nearly all of them: a quotient tells
-     * nearly always how many codes below the last one it is. */
+    /* Values of scales are almost all numbers of `mantissa_bits` bits, so a quotient almost
+     * always gives the distance from the last code. */
     const struct tf_scale s = tf_scales[plan->layout.scale];
     const float top = tf_scale_value(s, (uint32_t)plan->top);
     const double unit = limit * (double)(factor * scales[plan->top]);
@@ -28,7 +28,8 @@ TF_INLINE int32_t tf_least_code(const struct tf_block_plan *plan, const float *s
     return code;
 }
 
-/* The same of powers of two, by exponents: of normal t, factor is a power of two too. */
+/* Does the same for scales that are powers of two, by exponents. t must be normal, and
+ * factor a power of two. */
 TF_INLINE int32_t tf_least_power(const struct tf_block_plan *plan, float factor, float limit,
                                  float t)
 {
@@ -40,8 +41,8 @@ TF_INLINE int32_t tf_least_power(const struct tf_block_plan *plan, float factor,
     return code < 0 ? 0 : code > plan->top ? plan->top : code;
 }
 
-/* 2^(floor(log2 a) - floor(log2 M)), a rounded before to so many bits after the first;
- * 23 leave it. */
+/* Returns the code of 2^(floor(log2 a) - floor(log2 M)). a is first rounded to `bits` bits
+ * after its leading one; 23 bits do not change it. */
 TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int bits)
 {
     int exponent;
@@ -55,13 +56,14 @@ TF_INLINE int32_t tf_floor_code(const struct tf_block_plan *plan, float a, int b
     return code < 0 ? 0 : code > plan->top ? plan->top : code;
 }
 
-/* The code nearest to a / (M t), ties to even: 0 among them. */
+/* Returns the code nearest to a / (M t), ties to even. It may be 0. t is the tensor's
+ * scale. */
 TF_NOINLINE int32_t tf_nearest_code(const struct tf_block_plan *plan, float a)
 {
     const struct tf_scale s = tf_scales[plan->layout.scale];
     const double unit = (double)plan->element_max * (double)plan->layout.tensor_scale;
     int32_t below = 0, top = plan->top;
-    while (below < top) { /* the greatest code that is not above */
+    while (below < top) { /* find the largest code that is not above */
         const int32_t middle = (below + top + 1) >> 1;
         if (unit * (double)tf_scale_value(s, (uint32_t)middle) <= (double)a) {
             below = middle;
@@ -84,8 +86,8 @@ TF_INLINE int tf_rule_needs_spread(const struct tf_block_plan *plan)
            (plan->rule == TF_RULE_PUBLISHED && tf_plan_residual(plan) < 0);
 }
 
-/* The scale's code by every rule but the search; a > 0 is the greatest magnitude, and
- * `spread` counts where the rule needs it. */
+/* Returns the scale's code, by every rule except the search. a > 0 is the largest
+ * magnitude. `spread` is used only if the rule needs it. */
 TF_NOINLINE int32_t tf_scale_code(const struct tf_block_plan *plan, float a,
                               struct tf_spread spread)
 {

@@ -1,39 +1,40 @@
-/* The scale of a block that costs the least, and that of its residual.
+/* Search for the scale of a block that has the smallest cost, and for that of its residual.
  *
- * A block is first normalized: xs = x 2^-e and Ss = S 2^-e, so that its greatest number
- * lies in [1, 2) (below 2^-126 as far as e = -126 goes). So float32 can hold squares of
- * errors, and their sums, without overflow, and costs can be compared. Numbers that are
- * below 2^-149 then become zero for the search, and for a residual to nearest; codes do
- * not see that, since they come of x itself wherever x is so small against S, nor does a
- * residual that is rounded in a direction or to odd, which asks tf_normalised_to_odd().
+ * A block is first normalized: xs = x 2^-e and Ss = S 2^-e, so that its largest number is
+ * in [1, 2). If it is below 2^-126, e is -126. float32 can then hold squares of errors and
+ * their sums without overflow, and costs can be compared. Numbers below 2^-149 become zero
+ * for the search, and for a residual rounded to nearest. Codes do not depend on this: they
+ * are computed from x itself if x is so small next to S. A residual rounded in a direction
+ * or to odd does not either, because it uses tf_normalised_to_odd().
  */
 #ifndef TF32DTYPE_BLOCKS_SCALE_SEARCH_H
 #define TF32DTYPE_BLOCKS_SCALE_SEARCH_H
 
 #include "blocks/search_cost.h"
 
-/* What a block becomes. The numbers of both levels lie on the element's grid, or are
- * such that rounding them to it, to nearest, is what is wanted. */
+/* The result for a block. The numbers of both levels are on the element's grid, or become
+ * the right numbers when they are rounded to the nearest of the grid. */
 struct tf_block {
-    uint32_t code, residual_code; /* of the scales */
-    uint32_t special;             /* some number is not finite */
+    uint32_t code, residual_code; /* codes of the scales */
+    uint32_t special;             /* whether some number is not finite */
     float hi[TF_BLOCK_SHARE], lo[TF_BLOCK_SHARE];
 };
 
-/* Scales that the search tries: an octave's, and one more. */
+/* Returns how many scales the search tries: those of one binade, and one more. */
 TF_INLINE int32_t tf_scale_window(const struct tf_block_plan *plan)
 {
     return (1 << tf_scales[plan->layout.scale].mantissa_bits) + 1;
 }
 
-/* The same from a code on, as far as there are any. */
+/* Returns how many scales the search tries from a code on, up to the last code. */
 TF_INLINE int32_t tf_scale_count(const struct tf_block_plan *plan, int32_t from)
 {
     const int32_t left = plan->top - from + 1, most = tf_scale_window(plan);
     return left < most ? left : most;
 }
 
-/* Returns the greatest remainder of the nearest numbers. */
+/* Writes the nearest and next numbers of the first level, and the remainders. Returns the
+ * largest remainder of the nearest numbers. */
 TF_INLINE float tf_remainders_of(struct tf_element e, float greatest, const float *xs,
                                  int n, float scale, struct tf_remainders *r)
 {
@@ -50,8 +51,8 @@ TF_INLINE float tf_remainders_of(struct tf_element e, float greatest, const floa
     return tf_float_of(tf_greatest_of_block(r->rest, n));
 }
 
-/* Scales of a residual that the search tries, about the least one that the greatest
- * remainder `most` fits: how many before it and after it. */
+/* The residual's scales that the search tries: some before and after the smallest scale
+ * that fits the largest remainder within `limit`. */
 struct tf_residual_window {
     float limit;
     int32_t before, after;
@@ -71,7 +72,7 @@ tf_residual_window_of(const struct tf_block_plan *plan, struct tf_element lo)
     return window;
 }
 
-/* The codes of that, beside a scale of the block. */
+/* The codes of such a window, for one scale of the block. */
 struct tf_codes {
     int32_t from, count;
 };
@@ -89,8 +90,8 @@ TF_INLINE struct tf_codes tf_residual_codes(const struct tf_block_plan *plan,
     return codes;
 }
 
-/* Tries the kept scales with the best of the residual's for each, and writes the codes of
- * the two that leave the least error. Returns the block's scale. */
+/* Tries the kept scales, each with its best residual scale, and writes the codes of the
+ * pair with the smallest error. Returns the block's scale. */
 TF_INLINE float tf_best_of_kept(struct tf_element e, struct tf_element lo,
                                 const struct tf_block_plan *plan, const float *xs,
                                 float normal, struct tf_kept kept,
@@ -118,7 +119,7 @@ TF_INLINE float tf_best_of_kept(struct tf_element e, struct tf_element lo,
     return scale;
 }
 
-/* Two levels: scales and numbers of both. */
+/* Searches the scales of a block with two levels, and writes its numbers. */
 TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
                                   const struct tf_block_plan *plan, const float *xs,
                                   float a, float normal, struct tf_block *block)
@@ -129,7 +130,7 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
         tf_search_scale(e, plan, xs, n, a, normal, 1, lo.format < 0);
     struct tf_remainders r;
     const float scale = tf_best_of_kept(e, lo, plan, xs, normal, kept, &r, block);
-    /* What has won, once more. */
+    /* Compute the remainders of the best scale again. */
     const float most = tf_remainders_of(e, plan->element_max, xs, n, scale, &r);
     const float u = scale * plan->residual_scales[block->residual_code];
     const float inverse = tf_inverse(u);
@@ -151,8 +152,8 @@ TF_INLINE void tf_search_residual(struct tf_element e, struct tf_element lo,
     }
 }
 
-/* The scales of a block of normalized numbers xs; of two levels, to nearest, the numbers
- * too. */
+/* Searches the scales of a block of normalized numbers xs. With two levels, also writes the
+ * numbers, rounded to nearest. */
 TF_INLINE void tf_search_block(struct tf_element e, const struct tf_block_plan *plan,
                                const float *xs, float a, float normal,
                                struct tf_block *block)

@@ -1,10 +1,10 @@
-/* The cost of a scale of a block: squared errors of its numbers, or the largest error. */
+/* The cost of a block's scale: squared errors of its numbers, or the largest error. */
 #ifndef TF32DTYPE_BLOCKS_SEARCH_COST_H
 #define TF32DTYPE_BLOCKS_SEARCH_COST_H
 
 #include "blocks/scale_rules.h"
 
-/* What S is in a normalized block: within normal numbers. */
+/* Limits of S in a normalized block: those of normal numbers. */
 #define TF_LEAST_WITHIN 0x1p-126f
 #define TF_MOST_WITHIN 0x1.fffffep127f
 
@@ -13,7 +13,7 @@ TF_INLINE float tf_scale_within(float scale, float normal)
     return tf_between(TF_LEAST_WITHIN, scale * normal, TF_MOST_WITHIN);
 }
 
-/* Costs of many scales lie in an array that is filled up to whole batches, with Inf. */
+/* Size of an array of costs of many scales. Inf fills up whole batches. */
 enum { TF_COSTS = 3 * TF_BLOCK_LANES };
 
 TF_INLINE int tf_whole_batches(int count)
@@ -21,7 +21,7 @@ TF_INLINE int tf_whole_batches(int count)
     return (count + TF_BLOCK_LANES - 1) / TF_BLOCK_LANES * TF_BLOCK_LANES;
 }
 
-/* The inverse of a residual's scale, which may be too small to have one. */
+/* Limit of the inverse of a residual's scale, which may be too small to have an inverse. */
 #define TF_MOST_INVERSE 0x1p127f
 
 TF_INLINE float tf_inverse(float u)
@@ -30,7 +30,7 @@ TF_INLINE float tf_inverse(float u)
     return inverse < TF_MOST_INVERSE ? inverse : TF_MOST_INVERSE;
 }
 
-/* What is left of a magnitude by a scale. */
+/* Returns the rest of a magnitude x that a scale's nearest number leaves. */
 TF_INLINE float tf_first_error(struct tf_element e, float greatest, float x, float scale,
                                float inverse)
 {
@@ -39,7 +39,7 @@ TF_INLINE float tf_first_error(struct tf_element e, float greatest, float x, flo
     return tf_fma(-scale, q, x);
 }
 
-/* The cost of one scale for n normalized magnitudes. */
+/* Returns the cost of one scale for n normalized magnitudes. */
 TF_INLINE float tf_scale_cost(struct tf_element e, float greatest, const float *x, int n,
                               float candidate, float normal, int extremes)
 {
@@ -70,7 +70,7 @@ TF_INLINE float tf_scale_cost(struct tf_element e, float greatest, const float *
     return sum[0];
 }
 
-/* What is left of a remainder. */
+/* Returns the rest of a remainder that a residual scale's nearest number leaves. */
 TF_INLINE float tf_second_error(struct tf_element lo, float lowest, float greatest,
                                 float rest, float u, float inverse)
 {
@@ -78,8 +78,8 @@ TF_INLINE float tf_second_error(struct tf_element lo, float lowest, float greate
     return tf_fma(-u, l, rest);
 }
 
-/* The lesser error of two levels: of the nearest number of the first one, or of the one
- * beyond it. */
+/* Returns the smaller error of two levels: with the first level's nearest number, or with
+ * the next one on the other side. */
 TF_INLINE float tf_lesser_error(struct tf_element lo, float lowest, float greatest,
                                 float rest, float beside, float u, float inverse)
 {

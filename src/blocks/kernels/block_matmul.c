@@ -1,8 +1,9 @@
-/* The inside of products of block arrays: codes to packed words, and a micro-tile of C.
+/* Inner loops of block matrix multiplication: decode codes to packed words, and compute a
+ * micro-tile of C.
  *
- * Packed words and panels are those of matmul/kernels/micro_kernel.c. Numbers of a block
- * are multiplied and summed by a chain of its own; the sum, times the product of both
- * scales, is added to C.
+ * Packed words and panels are those of matmul/kernels/micro_kernel.c. Each block has its
+ * own chain of fused multiply-adds. Its sum, times the product of both scales, is added to
+ * C.
  */
 #include <string.h>
 
@@ -67,8 +68,8 @@ MULTIPLY(multiply_singles, FMA)
 
 /* -- codes as float32 -------------------------------------------------------------- */
 
-/* Up to TF_KC codes of fewer bits as a byte each. Eight codes are as many bytes as
- * one has bits, and blocks are eights of codes. */
+/* Writes up to TF_KC codes of fewer than 8 bits as one byte each. Eight codes have as many
+ * bytes as one code has bits, and blocks are multiples of eight codes. */
 static void spread(const uint8_t *codes, unsigned width, size_t n, uint8_t *out)
 {
     const uint64_t mask = (UINT64_C(1) << width) - 1;
@@ -119,9 +120,9 @@ static void singles_of_codes(const struct tf_code_table *table, const uint8_t *c
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
 MULTIPLY(multiply_pairs, tf_dot)
 
-/* 64 codes, or n with zeros behind, as bytes: each in the place of the bf16 that it
- * becomes. Interleaving works within lanes of 16 bytes, each of which takes eight codes
- * from either half; of two neighbors the earlier one is the upper half. */
+/* Returns 64 codes as bytes, or n codes and zeros. Each code is where the bfloat16 that it
+ * becomes is built. Interleaving works within lanes of 16 bytes, and each lane takes eight
+ * codes from either half. The earlier one of two neighbors is the upper half. */
 TF_INLINE __m512i load_codes(const uint8_t *codes, unsigned width, size_t n)
 {
     const __m512i order = _mm512_setr_epi64(
@@ -140,7 +141,7 @@ TF_INLINE __m512i load_codes(const uint8_t *codes, unsigned width, size_t n)
         const __m512i doubled = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(bytes));
         bytes = _mm512_or_si512(doubled, _mm512_slli_epi16(doubled, 4));
         bytes = _mm512_and_si512(bytes, _mm512_set1_epi8(0x0F));
-    } else { /* 6: eight from six bytes */
+    } else { /* 6 bits: eight codes from six bytes */
         const __m512i sixes = _mm512_setr_epi64(0x0000050403020100, 0x00000B0A09080706,
                                                 0x000011100F0E0D0C, 0x0000171615141312,
                                                 0x00001D1C1B1A1918, 0x0000232221201F1E,

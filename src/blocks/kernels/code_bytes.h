@@ -1,11 +1,11 @@
-/* Codes of a block in the bytes of an array: 4, 6, 8, 12 or 16 bits a code, packed. */
+/* Packed codes of a block in the bytes of an array: 4, 6, 8, 12 or 16 bits per code. */
 #ifndef TF32DTYPE_BLOCKS_KERNELS_CODE_BYTES_H
 #define TF32DTYPE_BLOCKS_KERNELS_CODE_BYTES_H
 
 #include "blocks/block_plan.h"
 #include "runtime/kernels/common.h"
 
-/* n codes, a multiple of 16, one after the other, the first in the lowest bits. */
+/* Writes n codes, a multiple of 16, one after the other. The first has the lowest bits. */
 TF_INLINE void put_codes(struct tf_element e, const uint16_t *codes, int n, uint8_t *out)
 {
     switch (e.width) {
@@ -87,7 +87,7 @@ TF_INLINE void put_numbers(struct tf_element e, const float *numbers, int n, int
     put_codes(e, codes, n, out);
 }
 
-/* The number that a code is, without a product of float32's subnormals: that is slow. */
+/* Returns the number of a code, without slow products of subnormal float32 numbers. */
 TF_INLINE float number_of_code(struct tf_element e, uint32_t code)
 {
     if (e.format < 0) {

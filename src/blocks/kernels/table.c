@@ -1,4 +1,4 @@
-/* This build's table of kernels of block-scaled arrays. */
+/* The table of this build's kernels for block-scaled arrays. */
 #include "blocks/kernels.h"
 
 extern const struct tf_block_loops TF_PLAIN_NAME(tf_block_loops)[];

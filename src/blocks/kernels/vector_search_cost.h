@@ -1,7 +1,7 @@
 /* Costs of many scales at once, by vector instructions: plain_search_cost.h defines them.
  *
- * Candidates lie side by side; the lanes of the definition are added in its order, four
- * of them at a time, so that all sums stay in registers.
+ * Candidates are side by side. The lanes of the definition are added in its order, four
+ * lanes at a time, so that all sums stay in registers.
  */
 #ifndef TF32DTYPE_BLOCKS_KERNELS_VECTOR_SEARCH_COST_H
 #define TF32DTYPE_BLOCKS_KERNELS_VECTOR_SEARCH_COST_H
@@ -31,7 +31,7 @@ TF_INLINE floats greater_floats(floats x, floats y)
 #endif
 }
 
-/* The least lane, in all of them. */
+/* Returns the smallest lane, in all lanes. */
 TF_INLINE words least_of_lanes(words x)
 {
 #if defined(__AVX512BW__)
@@ -44,7 +44,7 @@ TF_INLINE words least_of_lanes(words x)
 #endif
 }
 
-/* A bit for each lane where they are the same. */
+/* Returns one bit per lane: whether x and y are equal. */
 TF_INLINE unsigned which_lanes(words x, words y)
 {
 #if defined(__AVX512BW__)
@@ -59,7 +59,7 @@ TF_INLINE floats magnitudes_of(floats x)
     return (floats)((words)x & TF_MAGNITUDE_BITS);
 }
 
-/* tf_nearest_within of what is not negative, or of integers. */
+/* Does as tf_nearest_within for vectors. x must not be negative, unless e is integers. */
 TF_INLINE floats nearest_within(struct tf_element e, floats x)
 {
     floats magic = floats_of(12582912.0f * tf_power_of_two(-e.fraction));
@@ -89,7 +89,7 @@ TF_INLINE floats join(floats x, floats y, int extremes)
     return extremes ? greater_floats(x, y) : x + y;
 }
 
-/* All lanes of one candidate. */
+/* Adds all lanes of one candidate, or returns their maximum. */
 TF_INLINE float join_lanes(const floats *sum, int extremes)
 {
 #if defined(__AVX512BW__)
@@ -119,7 +119,7 @@ TF_INLINE words lane_numbers(void)
 #endif
 }
 
-/* Costs beyond the last one are Inf, or NaN. */
+/* Writes a vector of costs. Those from index `left` on become Inf, or NaN. */
 TF_INLINE void put_costs(floats costs, int left, float *cost)
 {
     const words beyond = (words)((ints)lane_numbers() >= left);
@@ -127,14 +127,14 @@ TF_INLINE void put_costs(floats costs, int left, float *cost)
     memcpy(cost, &costs, sizeof costs);
 }
 
-/* Those of a few, from c to count, to a batch of them. */
+/* Puts one cost into a lane of a vector. */
 TF_INLINE void put_cost(float one, int lane, floats *costs)
 {
     const words same = (words)(lane_numbers() == (uint32_t)lane);
     *costs = (floats)(((words)floats_of(one) & same) | ((words)*costs & ~same));
 }
 
-/* The last batch, and what is left of it. */
+/* Writes the last vector of costs, and Inf up to a whole batch. */
 TF_INLINE void fill_costs(floats rest, int from, int count, float *cost)
 {
     for (int c = from; c < tf_whole_batches(count); c += LANES) {
@@ -143,7 +143,7 @@ TF_INLINE void fill_costs(floats rest, int from, int count, float *cost)
     }
 }
 
-/* A vector of candidates. */
+/* Returns the costs of a vector of candidates. */
 TF_INLINE floats first_costs(struct tf_element e, float greatest, const float *x, int n,
                              floats scale, int extremes)
 {
@@ -168,7 +168,7 @@ TF_INLINE floats first_costs(struct tf_element e, float greatest, const float *x
                 extremes);
 }
 
-/* One candidate, numbers side by side. */
+/* Returns the cost of one candidate, from vectors of numbers. */
 TF_INLINE float first_cost(struct tf_element e, float greatest, const float *x, int n,
                            float scale, int extremes)
 {
@@ -228,7 +228,8 @@ TF_INLINE int tf_first_least(const float *cost, int count, int but)
     return __builtin_ctzll(found);
 }
 
-/* What a candidate adds for its second level: the lesser of two squares. */
+/* Returns the rest of remainders x in the second level. add_lesser adds the smaller of two
+ * squared rests. */
 TF_INLINE floats second_error(struct tf_element lo, float lowest, float greatest,
                               floats x, floats minus, floats inverse)
 {
@@ -242,7 +243,7 @@ TF_INLINE floats add_lesser(floats sum, floats a, floats b)
     return lesser_floats(fused(a, a, sum), fused(b, b, sum));
 }
 
-/* Remainders of a block, of formats, which are the same below zero, their magnitudes. */
+/* Remainders of a block. For formats they are magnitudes, since formats are symmetric. */
 struct pairs {
     float x[TF_BLOCK_MOST], beside[TF_BLOCK_MOST];
 };

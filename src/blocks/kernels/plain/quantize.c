@@ -1,4 +1,4 @@
-/* Blocks with a common scale: many of them, packed. */
+/* Quantize, round and dequantize many packed blocks with a common scale. */
 #include <string.h>
 
 #include "blocks/cpu_hooks.h"
@@ -8,8 +8,8 @@
 #include "blocks/kernels/vector_search_cost.h"
 #include "runtime/kernels/common.h"
 
-/* Rounds numbers to the element's grid, to nearest; those that stand for one of its
- * numbers become that. NaN stays. */
+/* Rounds numbers to the nearest of the element's grid. This completes quotients that only
+ * stand for a number of the grid. NaN stays. */
 TF_INLINE void snap_to_grid(struct tf_element e, float *numbers, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -46,7 +46,7 @@ TF_INLINE void quantize(struct tf_element e, round_fn *round,
     }
 }
 
-/* What n numbers of a block are, as float32. */
+/* Writes n numbers of a block as float32. */
 TF_INLINE void numbers_of_block(const struct tf_block_plan *plan, uint32_t code,
                                 uint32_t residual_code, const float *hi,
                                 const float *lo, int n, int odd, float *out)
@@ -95,7 +95,7 @@ TF_INLINE void round_blocks(struct tf_element e, round_fn *round,
     }
 }
 
-/* Codes of a byte and of one level at once. */
+/* Dequantizes 8-bit codes of one level in one step. */
 TF_INLINE void scale_codes(struct tf_element e, const uint8_t *codes, int n, float scale,
                            float *restrict out)
 {
@@ -131,7 +131,7 @@ TF_INLINE void dequantize(struct tf_element e, const struct tf_block_plan *plan,
 
 /* -- for each element -------------------------------------------------------------- */
 
-/* The largest part is made once for each. */
+/* finite_NAME, the largest function, is compiled once per element. */
 #define ROW(name, ...)                                                                  \
     static __attribute__((noinline)) void finite_##name(                                \
         struct tf_element e, const struct tf_block_plan *plan, const float *x, float a, \
