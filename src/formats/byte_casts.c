@@ -1,11 +1,11 @@
-/* Tables of casts from items of a byte to others: made once a pair of kinds has cast
- * enough of them. */
+/* Tables of casts between kinds of one byte. A table is made when enough items of its
+ * pair of kinds have been cast. */
 #include "formats/byte_casts.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { ENOUGH = 4096 /* items, whose casts take as long as a table */ };
+enum { ENOUGH = 4096 /* items whose casts take as long as one table */ };
 
 static _Atomic(struct tf_pair_line *) tables[TF_KIND_COUNT][TF_KIND_COUNT];
 static atomic_long seen[TF_KIND_COUNT][TF_KIND_COUNT];
@@ -25,7 +25,7 @@ static struct tf_pair_line *make_table(int from, int to, tf_cast_bytes *cast)
     return table;
 }
 
-/* Threads that race make it twice, and one copy goes. */
+/* Threads that race may make the same table twice; the later copy is freed. */
 const struct tf_pair_line *tf_byte_cast(int from, int to, ptrdiff_t n,
                                         tf_cast_bytes *cast)
 {

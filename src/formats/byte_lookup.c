@@ -1,4 +1,4 @@
-/* Look-ups of strided bytes, a chunk at a time. */
+/* Look-ups of strided bytes in tables, one chunk at a time. */
 #include "formats/byte_lookup.h"
 
 #include "formats/kernels.h"

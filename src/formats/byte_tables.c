@@ -1,4 +1,4 @@
-/* Fills the tables of what each item of a byte is, and what order it has. */
+/* Fills the tables of the one-byte formats: values, predicates and order of all items. */
 #include "formats/byte_tables.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
     }
 }
 
-/* NaN is the last of 256; there are no more than 255 numbers. */
+/* Ranks all items by their numbers. There are at most 255 numbers; rank 255 is NaN. */
 static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
 {
     const int has_infinity = f.specials == TF_IEEE;
@@ -66,7 +66,7 @@ static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
     }
 }
 
-/* Negative numbers downwards, then the others; negative NaN come first among NaN too. */
+/* Lists all items in ascending order of their numbers, then NaN, negative ones first. */
 static void fill_sequence(struct tf_format f, struct tf_byte_table *table)
 {
     const uint32_t sign = tf_sign_mask(f), codes = UINT32_C(1) << f.width;
@@ -86,7 +86,8 @@ static void fill_sequence(struct tf_format f, struct tf_byte_table *table)
     TF_ASSERT(count == 256);
 }
 
-/* Whether the first half of the tables and the sign tell all; but for NaN's. */
+/* Sets `halved` if items i and i + 128 differ only in the bit `sign` of `high`. The sign
+ * of NaN is not compared. */
 static void fill_halved(struct tf_byte_table *table)
 {
     enum { HALF = 128, ONE = 1 };

@@ -1,6 +1,7 @@
-/* Tables of the one-byte formats, filled once when the package is imported: all 256
- * items, as float32 bits and as their two upper bytes (the two lower ones are zero: no
- * format of a byte has more than 7 mantissa bits), and their order. */
+/* Tables of the one-byte formats, filled once when the package is imported. They hold the
+ * value and the order of all 256 items. A value is stored as float32 bits and as their
+ * two upper bytes. The two lower bytes are zero, because such a format has at most 7
+ * mantissa bits. */
 #ifndef TF32DTYPE_FORMATS_BYTE_TABLES_H
 #define TF32DTYPE_FORMATS_BYTE_TABLES_H
 
@@ -21,7 +22,7 @@ struct tf_byte_as_bf16 {
     int is_possible;
     int up;
     uint8_t magnitude, factor, special;
-    int has_infinity; /* it is `special` */
+    int has_infinity; /* its magnitude is `special` */
     int sign_is_nan;
     uint16_t offset;
     float least;
@@ -32,25 +33,24 @@ struct tf_byte_table {
     uint32_t bits[256];
     uint8_t high[256];
     uint8_t low[256];
-    /* Whether the halves of either are equal but for this bit of `high`. */
+    /* Whether items i and i + 128 differ only in the bit `sign` of `high`. */
     int halved;
     uint8_t sign;
-    uint8_t rank[256];  /* among all numbers, -0 below +0; NaN is 255 */
-    uint8_t order[256]; /* the same, but zeros are equal */
-    uint8_t item[256];  /* of a rank */
-    /* Codes of at most six bits, whatever is above them, as multiples of the least
-     * number; are these of at most a byte, and finite? */
+    uint8_t rank[256];  /* among all numbers, -0 below +0; NaN has 255 */
+    uint8_t order[256]; /* as rank, but -0 and +0 are equal */
+    uint8_t item[256];  /* the item that has a rank */
+    /* Values of the codes of at most six bits, as multiples of the smallest number. Only
+     * formats whose values are all finite and fit a byte have them. */
     int8_t integers[64];
     int has_integers;
-    /* All items, unused bits included, in the order of the numbers; then those that are
-     * NaN. */
+    /* All items, unused bits included, in the order of their numbers; NaN come last. */
     uint8_t sequence[256];
-    int number_count; /* of the items that are numbers */
+    int number_count; /* of the items in `sequence` before NaN */
     uint8_t sign_code; /* only the sign bit is set; 0 if there is none */
     struct tf_byte_as_bf16 as_bf16;
 };
 
-/* What an item is worth, in `bits`, `high` and `low`. */
+/* Stores the value of an item in `bits`, `high` and `low`. */
 static inline void tf_set_value(struct tf_byte_table *table, uint32_t item, float x)
 {
     const uint32_t bits = tf_bits_of(x);

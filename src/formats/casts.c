@@ -1,7 +1,7 @@
-/* N loads and N stores around one exchange type: float32, rounded to odd where
- * the source is wider. The formats have 11 significant bits at most, and
- * float32's subnormals reach 13 bits below theirs, so that rounding such a
- * number once more gives what one rounding of the source would have given. */
+/* Casts by one load and one store per kind, with float32 as the exchange type. A load
+ * from a wider kind rounds to odd. The formats have at most 11 significant bits, and
+ * float32's subnormal numbers reach at least 13 bits below those of a format. So the
+ * second rounding gives the result of a single rounding of the source. */
 #include "formats/casts.h"
 
 #include <stdatomic.h>
@@ -48,7 +48,7 @@ unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
            (suspects.tiny ? TF_UNDER : 0u);
 }
 
-/* Flags are sticky: what one chunk has raised no later one needs to look for. */
+/* Flags are sticky, so exceptions in `flags`, of earlier chunks, are not looked for. */
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
@@ -59,7 +59,7 @@ static unsigned store_format(int format, const float *in, void *items, size_t n,
     return needed ? conversions->flags(in, items, n) : 0;
 }
 
-/* Real parts, each with an imaginary part of zero. */
+/* Stores n real parts, each with an imaginary part of zero. */
 static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size_t size,
                             size_t n)
 {
@@ -72,9 +72,9 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
     }
 }
 
-/* -- casts that are exact, and need no rounding ----------------------------------- */
+/* -- exact casts, which need no rounding ------------------------------------------- */
 
-/* bfloat16 numbers, which those of a byte are. */
+/* Converts items of one byte to bfloat16, which holds all their numbers. */
 static void bf16_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
                           uint16_t *out, size_t n)
 {
@@ -87,7 +87,7 @@ static void bf16_of_bytes(const struct tf_byte_table *table, const uint8_t *in,
     }
 }
 
-/* Is any of tf32 or bfloat16 other than zero? */
+/* Stores whether each number of tf32 or bfloat16 differs from zero. */
 static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
 {
     tf_isa->formats->predicate[TF_LOGICAL_NOT][format == tf_bfloat16_index](in, out, n);
@@ -96,7 +96,7 @@ static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
     }
 }
 
-/* To float32, or to odd. */
+/* Converts n items of a kind to float32, with rounding to odd where it cannot be exact. */
 static void load(int kind, const void *source, float *out, size_t n)
 {
     if (kind <= TF_FLOAT16) {
@@ -106,7 +106,7 @@ static void load(int kind, const void *source, float *out, size_t n)
     }
 }
 
-/* Casts so, or returns 0. */
+/* Casts n items and returns 1 if the cast is exact and simple; else returns 0. */
 static int cast_exactly(struct tf_cast cast, const void *source, void *target, size_t n)
 {
     const int from_ours = cast.from < TF_FORMAT_COUNT;
@@ -114,7 +114,7 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
     if (cast.to == TF_FLOAT32 && cast.from != TF_FLOAT32) {
         load(cast.from, source, target, n);
     } else if (cast.to == tf_tf32_index && (cast.from <= TF_FLOAT16 || from_byte)) {
-        load(cast.from, source, target, n); /* whose items are float32's */
+        load(cast.from, source, target, n); /* a tf32 item has the layout of float32 */
     } else if (cast.to == tf_bfloat16_index && from_ours && from_byte) {
         bf16_of_bytes(&tf_byte_tables[cast.from], source, target, n);
     } else if (cast.to == TF_BOOL && from_ours && !from_byte) {
@@ -125,7 +125,7 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
     return 1;
 }
 
-/* -- any -------------------------------------------------------------------------- */
+/* -- all casts -------------------------------------------------------------------- */
 
 static unsigned cast_chunk(struct tf_cast cast, const void *source, void *target,
                            size_t n, unsigned flags)
@@ -191,8 +191,8 @@ static const struct tf_pair_line *byte_cast(struct tf_cast cast, ptrdiff_t n)
     return are_bytes ? tf_byte_cast(cast.from, cast.to, n, cast_bytes) : NULL;
 }
 
-/* Whether they are real and lie one after the other, no more than a chunk: then calls
- * cost more than items. */
+/* Returns 1 if the items are real, contiguous, aligned and at most one chunk. For so few
+ * items, calls take longer than the cast itself. */
 static int is_one_chunk(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                         const char *out, ptrdiff_t out_stride, ptrdiff_t n)
 {
@@ -223,8 +223,8 @@ void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
 
 enum { MOST_EXTREMES = 12 };
 
-/* The numbers of a format that may raise something if any does: zeros, the least and
- * the greatest, those that are not finite. Returns how many. */
+/* Stores the numbers of a format that raise something if any number does: zeros, the
+ * smallest, the largest, Inf and NaN. Returns their count. */
 static ptrdiff_t extremes_of_format(struct tf_format f, char *items)
 {
     const uint32_t greatest = tf_magnitude_mask(f), sign = tf_sign_mask(f);
@@ -242,7 +242,8 @@ static ptrdiff_t extremes_of_format(struct tf_format f, char *items)
     return count;
 }
 
-/* The same of integers: 0, 1, -1 or the greatest, both ends of those with a sign. */
+/* As extremes_of_format, for integers of `size` bytes: 0, 1, all bits set (-1, or the
+ * largest unsigned one), and both ends of the signed range. Returns their count. */
 static ptrdiff_t extremes_of_integers(size_t size, void *items)
 {
     const uint64_t sign = UINT64_C(1) << (8 * size - 1);
@@ -259,9 +260,9 @@ static ptrdiff_t extremes_of_integers(size_t size, void *items)
     return count;
 }
 
-/* Rounding is monotone: what lies between two numbers that round to the range does so
- * too. If the least number is exact in the target, or within its normal range, so is a
- * multiple of it, which all others are. */
+/* Returns 1 if no number raises anything in a cast. Rounding is monotone: a number between
+ * two that round to the range does not overflow. All numbers are multiples of the smallest:
+ * if it is exact in the target, or in its normal range, no multiple underflows. */
 static int raises_nothing(struct tf_cast cast)
 {
     const int to_ours = cast.to < TF_FORMAT_COUNT, ours = cast.from < TF_FORMAT_COUNT;

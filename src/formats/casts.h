@@ -1,4 +1,4 @@
-/* Casts between any two kinds of numbers, one of them ours. */
+/* Casts between any two kinds of numbers, at least one of them a format of this project. */
 #ifndef TF32DTYPE_FORMATS_CASTS_H
 #define TF32DTYPE_FORMATS_CASTS_H
 
@@ -12,18 +12,18 @@ struct tf_cast {
     int from_complex, to_complex;
 };
 
-/* Casts n items, each with one rounding to nearest, ties to even. Numbers
- * out of an integer's range become its minimum (0 if unsigned) and raise
- * invalid. Complex numbers lose their imaginary part or get +0. */
+/* Casts n items, each with one rounding to nearest, ties to even. Numbers out of an
+ * integer's range become its minimum (0 if unsigned) and raise invalid. A cast from
+ * complex to real drops the imaginary part; a cast from real to complex sets it to +0. */
 void tf_cast_items(struct tf_cast cast, const char *in, ptrdiff_t in_stride,
                    char *out, ptrdiff_t out_stride, ptrdiff_t n);
 
-/* Whether no cast from one kind to the other, one of them ours, raises anything. */
+/* Returns 1 if casts from a kind to another, one of them a format, never raise anything. */
 int tf_cast_is_quiet(int from, int to);
 
 size_t tf_kind_size(int kind);
 
-/* What rounding numbers like these to a format can raise. */
+/* Returns the exceptions that rounding numbers with these hints to a format may raise. */
 unsigned tf_may_raise(int format, struct tf_flag_hints suspects);
 
 #endif

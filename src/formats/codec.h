@@ -1,8 +1,8 @@
-/* One element: bits <-> value, every rounding and overflow rule.
+/* One element: bits <-> value, with every rounding and overflow rule.
  *
- * This is the scalar truth of the C code: the array loops are faster forms of
- * it for round-to-nearest and are tested equal. Freestanding and integer-only,
- * so that C and CUDA compile the same text.
+ * This is the scalar reference of the C code. The array loops are faster forms of it for
+ * round-to-nearest, and tests compare their results with it. It is freestanding and
+ * integer-only, so that C and CUDA compile the same source.
  *
  *      bit   width - 1 | width - 2 ... mantissa_bits | mantissa_bits - 1 ... 0
  *           +----------+-----------------------------+------------------------+
@@ -10,10 +10,10 @@
  *           +----------+-----------------------------+------------------------+
  *                       `------------------- magnitude ----------------------'
  *
- * A magnitude with exponent e > 0 is (1 + mantissa / 2^mantissa_bits) * 2^(e - bias); one
- * with e = 0, a subnormal number, mantissa / 2^mantissa_bits * 2^(1 - bias). Magnitudes
- * have the order of their values, and the next one is one more: rounding up may carry
- * into the exponent, and what it becomes is right.
+ * With an exponent field e > 0, a magnitude is (1 + mantissa / 2^mantissa_bits) * 2^(e -
+ * bias). With e = 0 it is subnormal: mantissa / 2^mantissa_bits * 2^(1 - bias). As
+ * integers, magnitudes have the order of their values, and consecutive ones differ by
+ * one. So if rounding up carries into the exponent, the result is right.
  */
 #ifndef TF32DTYPE_FORMATS_CODEC_H
 #define TF32DTYPE_FORMATS_CODEC_H
@@ -37,9 +37,8 @@ enum tf_overflow { TF_OVERFLOW_IEEE, TF_OVERFLOW_SATURATE };
 
 enum tf_value_class { TF_NUMBER, TF_INFINITY, TF_NAN };
 
-/* A real number: significand * 2^exponent, and a little more if `sticky`
- * (less than one unit of the significand). A significand other than 0 has its
- * top bit set. */
+/* A real number: significand * 2^exponent, plus less than one unit of the significand if
+ * `sticky`. A significand other than 0 has its top bit set. */
 struct tf_value {
     uint64_t significand;
     int32_t exponent;
@@ -70,7 +69,7 @@ static inline struct tf_value tf_value_special(int negative,
     return x;
 }
 
-/* The value of an IEEE 754 interchange format's bits. */
+/* Returns the value of the bits of an IEEE 754 interchange format. */
 static inline struct tf_value tf_value_from_ieee(uint64_t bits, int exponent_bits,
                                                  int mantissa_bits)
 {
@@ -118,7 +117,7 @@ static inline struct tf_value tf_decode(struct tf_format f, uint32_t code)
                          least + field - 1);
 }
 
-/* The bits of the double that equals a decoded value (all our values do). */
+/* Returns the bits of the double that equals a decoded value; every value has one. */
 static inline uint64_t tf_double_bits(struct tf_value x)
 {
     const uint64_t sign = (uint64_t)x.negative << 63;
@@ -135,7 +134,7 @@ static inline uint64_t tf_double_bits(struct tf_value x)
     return sign + ((uint64_t)(x.exponent + 63 + 1022) << 52) + (x.significand >> 11);
 }
 
-/* What a magnitude beyond the largest finite becomes, with its sign. */
+/* Returns the code of a magnitude above the largest finite one, with its sign. */
 static inline uint32_t tf_encode_overflow(struct tf_format f, int negative)
 {
     if (f.specials == TF_FNUZ || f.specials == TF_EXPONENT_ONLY) {
@@ -144,14 +143,14 @@ static inline uint32_t tf_encode_overflow(struct tf_format f, int negative)
     return tf_overflow_magnitude(f) | (negative ? tf_sign_mask(f) : 0);
 }
 
-/* What becoming that raises. */
+/* Returns the exception that overflow to tf_encode_overflow() raises. */
 static inline unsigned tf_overflow_flag(struct tf_format f)
 {
     return f.specials == TF_EXPONENT_ONLY ? TF_INVALID : TF_OVER;
 }
 
-/* Whether to round up in magnitude. `kept` is the truncated significand and
- * `fraction` / 2^64 what was cut off it, plus a little more if `more`. */
+/* Returns 1 if a number rounds up in magnitude. `kept` is the truncated significand, and
+ * the bits below it are `fraction` / 2^64 of a unit, plus a little more if `more`. */
 static inline int tf_rounds_up(enum tf_rounding rounding, int negative,
                                uint64_t kept, uint64_t fraction, int more,
                                uint64_t draw)
@@ -172,8 +171,8 @@ static inline int tf_rounds_up(enum tf_rounding rounding, int negative,
     return 0;
 }
 
-/* Whether a rounding mode stops a finite number at the largest finite one
- * (IEEE 754 section 7.4; to_odd rounds like toward_zero there). */
+/* Returns 1 if a rounding mode gives the largest finite number for finite numbers above
+ * it (IEEE 754 section 7.4). to_odd does so like toward_zero. */
 static inline int tf_stops_at_maximum(enum tf_rounding rounding, int negative)
 {
     return rounding == TF_TOWARD_ZERO || rounding == TF_TO_ODD ||
@@ -181,8 +180,8 @@ static inline int tf_stops_at_maximum(enum tf_rounding rounding, int negative)
            (rounding == TF_TOWARD_NEGATIVE && !negative);
 }
 
-/* What a finite number beyond the range becomes: the largest finite one if it `stops`
- * there, else Inf, or what the format has in its place. */
+/* Returns the code of a finite number above the range: the largest finite one if `stops`,
+ * else Inf or the format's replacement of Inf. Adds the exception to *flags. */
 static inline uint32_t tf_encode_beyond(struct tf_format f, int negative, int stops,
                                         unsigned *flags)
 {
@@ -194,8 +193,8 @@ static inline uint32_t tf_encode_beyond(struct tf_format f, int negative, int st
     return tf_encode_overflow(f, negative);
 }
 
-/* Whether x is no number to round: NaN, Inf, zero, and all that e8m0, which has neither
- * zero nor a sign, takes for NaN. Then *code is what it becomes. */
+/* Returns 1 if x needs no rounding: NaN, Inf, zero, and for e8m0 also negative numbers,
+ * which become NaN as zero does. Then *code is the result. */
 static inline int tf_encode_special(struct tf_format f, struct tf_value x,
                                     enum tf_overflow overflow, uint32_t *code,
                                     unsigned *flags)
@@ -211,7 +210,7 @@ static inline int tf_encode_special(struct tf_format f, struct tf_value x,
     } else if (x.value_class == TF_INFINITY) {
         unsigned raised = 0;
         *code = tf_encode_beyond(f, x.negative, overflow == TF_OVERFLOW_SATURATE, &raised);
-        *flags |= f.specials == TF_IEEE ? 0 : raised; /* which has Inf */
+        *flags |= f.specials == TF_IEEE ? 0 : raised; /* a format with Inf raises nothing */
     } else if (x.significand == 0) {
         *code = f.specials == TF_FNUZ ? 0 : sign;
     } else {
@@ -220,18 +219,19 @@ static inline int tf_encode_special(struct tf_format f, struct tf_value x,
     return 1;
 }
 
-/* A number in ulps: `kept` whole ones, `fraction` / 2^64 of one, and a little more if
+/* A number in ulps: `kept` whole ones plus `fraction` / 2^64 of one, and a little more if
  * `more`. */
 struct tf_in_units {
     uint64_t kept, fraction;
     int more;
 };
 
-/* x in units of 2^unit. At least 40 bits of it are cut off: formats have no more than 24.
+/* Returns x in units of 2^unit. At least 40 bits are below the unit, because formats have
+ * at most 24 significant bits.
  *
  *      significand   1 x x x x x x x x x x x x x x x x x x x   (64 bits)
- *                    `--- kept ---'`------- fraction -------'  `sticky` and bits beyond
- *                                 ^ 2^unit                     the fraction: more
+ *                    `--- kept ---'`------- fraction -------'  `more` is `sticky`, or
+ *                                 ^ 2^unit                     a bit below the fraction
  */
 static inline struct tf_in_units tf_in_units_of(struct tf_value x, int unit)
 {
@@ -249,9 +249,9 @@ static inline struct tf_in_units tf_in_units_of(struct tf_value x, int unit)
     return cut;
 }
 
-/* The code of x, rounded once. `draw` is the random number of stochastic rounding,
- * uniform in [0, 2^64). Exceptions are or-ed into *flags; underflow means an inexact
- * result whose exact value lies below the least normal number. */
+/* Returns the code of x, rounded once. `draw` is the random number of stochastic
+ * rounding, uniform in [0, 2^64). Exceptions are or-ed into *flags. Underflow means an
+ * inexact result whose exact value is below the smallest normal number. */
 static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
                                  enum tf_rounding rounding,
                                  enum tf_overflow overflow, uint64_t draw,
@@ -262,24 +262,24 @@ static inline uint32_t tf_encode(struct tf_format f, struct tf_value x,
     if (tf_encode_special(f, x, overflow, &code, flags)) {
         return code;
     }
-    /* 1. The ulp of the result, subnormal or not. */
+    /* 1. Find the ulp of the result, subnormal or not. */
     const int top = x.exponent + 63;
     const int least = tf_least_exponent(f);
     const int tiny = top - f.mantissa_bits < least;
     const int unit = tiny ? least : top - f.mantissa_bits;
-    /* 2. Cut there. */
+    /* 2. Truncate x to that ulp. */
     struct tf_in_units cut = tf_in_units_of(x, unit);
     if (tiny && (cut.fraction != 0 || cut.more)) {
         *flags |= TF_UNDER;
     }
     if (tiny && f.specials == TF_EXPONENT_ONLY) {
-        return 0; /* there is nothing below 2^-127 to round to */
+        return 0; /* below 2^-127 there is no number to round to */
     }
     /* 3. Round. A carry out of the significand moves into the exponent. */
     cut.kept += (uint64_t)tf_rounds_up(rounding, x.negative, cut.kept, cut.fraction,
                                        cut.more, draw);
-    /* The leading bit of a normal number adds one to the exponent field, which
-     * is what it should be, except for e8m0, whose fields begin at 0. */
+    /* The leading bit of a normal number adds one to the exponent field, which is what it
+     * should be, except for e8m0, whose fields begin at 0. */
     const uint64_t magnitude = ((uint64_t)(unit - least) << f.mantissa_bits) + cut.kept -
                                (f.specials == TF_EXPONENT_ONLY ? 1 : 0);
     if (magnitude > tf_maximum_magnitude(f)) {

@@ -1,13 +1,12 @@
-/* The formats: one row of facts each. Everything else in the project derives
- * from these rows; adding a format is adding a row (and its name in
- * tf32dtype/__init__.py).
+/* The formats: one row of facts each. Everything else in the project derives from these
+ * rows. A new format needs a row, and its name in tf32dtype/__init__.py.
  *
  * Freestanding: no library, no floating point, so that C and CUDA compile it.
  *
- * A *code* is a format's bits, right-aligned in a uint32_t, `width` bits wide.
- * In memory a code sits in `itemsize` bytes, shifted left by `shift`
- * (13 for tf32, whose layout is float32's; 0 elsewhere). Bits of an item
- * outside the code are ignored when read and zero when written.
+ * A *code* is a format's bits, right-aligned in a uint32_t, `width` bits wide. In memory
+ * a code takes `itemsize` bytes, shifted left by `shift` (13 for tf32, which has
+ * float32's layout; 0 elsewhere). Item bits outside the code are ignored when read and
+ * zero when written.
  */
 #ifndef TF32DTYPE_FORMATS_FORMATS_H
 #define TF32DTYPE_FORMATS_FORMATS_H
@@ -20,12 +19,12 @@ enum tf_specials {
     TF_FN,     /* no Inf; NaN has exponent and mantissa all ones, any sign  */
     TF_FNUZ,   /* no Inf, no -0; the code of -0 is the only NaN             */
     TF_FINITE, /* neither Inf nor NaN                                       */
-    TF_EXPONENT_ONLY  /* powers of two alone: no zero, no sign; all ones is NaN    */
+    TF_EXPONENT_ONLY  /* only powers of two: no zero, no sign; all ones is NaN */
 };
 
 struct tf_format {
     const char *name;
-    uint8_t itemsize;      /* bytes an element takes in memory */
+    uint8_t itemsize;      /* bytes of an element in memory */
     uint8_t width;         /* bits of the code: sign + exponent + mantissa */
     uint8_t shift;         /* unused low bits of the item */
     uint8_t exponent_bits;
@@ -33,13 +32,16 @@ struct tf_format {
     uint8_t is_signed;
     int16_t bias;
     enum tf_specials specials;
-    char typechar;         /* NumPy's dtype.char; no builtin uses it, nor ml_dtypes */
+    char typechar;         /* NumPy's dtype.char; NumPy and ml_dtypes do not use it */
 };
 
-/* Sources: IEEE 754-2019 (the IEEE rule); NVIDIA A100 white paper (tf32); OCP
- * 8-bit Floating Point Specification 1.0 (e5m2, e4m3fn); OCP Microscaling
- * Formats 1.0 (fp6, fp4, e8m0); Noune et al., arXiv:2206.02915 (fnuz); Sun et
- * al., NeurIPS 2019 (e4m3 with bias 11).
+/* Sources of the facts:
+ *   - IEEE 754-2019 (the IEEE rule)
+ *   - NVIDIA A100 white paper (tf32)
+ *   - OCP 8-bit Floating Point Specification 1.0 (e5m2, e4m3fn)
+ *   - OCP Microscaling Formats 1.0 (fp6, fp4, e8m0)
+ *   - Noune et al., arXiv:2206.02915 (fnuz)
+ *   - Sun et al., NeurIPS 2019 (e4m3 with bias 11)
  *
  *      name                itemsize width shift  e  m sign bias  specials  char
  */
@@ -64,14 +66,14 @@ struct tf_format {
 TF_FORMATS(ROW)
 #undef ROW
 
-/* float16 and float32 as formats, no dtypes of ours: casts and matrix products meet
- * the first, explicit rounding both. */
+/* float16 and float32 as formats, without dtypes in this project. Casts and matrix
+ * products use float16, and explicit rounding uses both. */
 static const struct tf_format tf_float16 = {
     "float16", 2, 16, 0, 5, 10, 1, 15, TF_IEEE, 'e'};
 static const struct tf_format tf_binary32 = {
     "float32", 4, 32, 0, 8, 23, 1, 127, TF_IEEE, 'f'};
 
-/* tf_tf32_index, tf_bfloat16_index, ...: a format's place in every table. */
+/* tf_tf32_index, tf_bfloat16_index, ...: a format's index in every table. */
 enum {
 #define ROW(name, ...) tf_##name##_index,
     TF_FORMATS(ROW)
@@ -79,16 +81,16 @@ enum {
     TF_FORMAT_COUNT
 };
 
-/* The rows by index. */
+/* The rows of the formats by index. */
 static const struct tf_format *const tf_format_rows[TF_FORMAT_COUNT] = {
 #define ROW(name, ...) &tf_##name,
     TF_FORMATS(ROW)
 #undef ROW
 };
 
-/* -- what follows from the facts ----------------------------------------- */
+/* -- facts that follow from a row ------------------------------------------ */
 
-/* Bits of exponent and mantissa together: the magnitude of a code. */
+/* Returns the mask of a code's exponent and mantissa bits, which are its magnitude. */
 static inline uint32_t tf_magnitude_mask(struct tf_format f)
 {
     return (UINT32_C(1) << (f.exponent_bits + f.mantissa_bits)) - 1;
@@ -99,7 +101,7 @@ static inline uint32_t tf_sign_mask(struct tf_format f)
     return f.is_signed ? tf_magnitude_mask(f) + 1 : 0;
 }
 
-/* The bits of an item that count, in a word of which the bits above do not matter. */
+/* Returns a mask of an item's used bits. Bits above the item's width are set, too. */
 static inline uint32_t tf_used_bits(struct tf_format f) { return UINT32_MAX << f.shift; }
 
 static inline uint32_t tf_infinity_magnitude(struct tf_format f)
@@ -107,7 +109,7 @@ static inline uint32_t tf_infinity_magnitude(struct tf_format f)
     return ((UINT32_C(1) << f.exponent_bits) - 1) << f.mantissa_bits;
 }
 
-/* The magnitude of the largest finite number. */
+/* Returns the magnitude of the largest finite number. */
 static inline uint32_t tf_maximum_magnitude(struct tf_format f)
 {
     switch (f.specials) {
@@ -120,7 +122,7 @@ static inline uint32_t tf_maximum_magnitude(struct tf_format f)
     return tf_magnitude_mask(f);
 }
 
-/* The canonical quiet NaN (positive where NaN has a sign); 0 if there is none. */
+/* Returns the canonical quiet NaN, positive where NaN has a sign; 0 if there is none. */
 static inline uint32_t tf_nan_code(struct tf_format f)
 {
     switch (f.specials) {
@@ -134,8 +136,8 @@ static inline uint32_t tf_nan_code(struct tf_format f)
     return 0;
 }
 
-/* The magnitude that numbers beyond the range become: Inf, NaN or the maximum.
- * Not for fnuz, whose NaN is no magnitude. */
+/* Returns the magnitude that numbers above the range become: Inf, NaN or the largest one.
+ * Not for fnuz, where NaN is -0's code and has no such magnitude. */
 static inline uint32_t tf_overflow_magnitude(struct tf_format f)
 {
     switch (f.specials) {
@@ -161,15 +163,15 @@ static inline int tf_is_nan(struct tf_format f, uint32_t code)
     return 0;
 }
 
-/* 0 or -0, TF_FNUZ has the first alone, TF_EXPONENT_ONLY neither. */
+/* Returns 1 for 0 and -0. TF_FNUZ has no -0, and TF_EXPONENT_ONLY has neither. */
 static inline int tf_is_zero(struct tf_format f, uint32_t code)
 {
     return f.specials != TF_EXPONENT_ONLY && !(code & tf_magnitude_mask(f)) &&
            (f.specials != TF_FNUZ || !(code & tf_sign_mask(f)));
 }
 
-/* Exponent of the least subnormal, which is the spacing near zero: every
- * finite value is an integer times two to this power. */
+/* Returns the exponent of the smallest subnormal number, which is the spacing near zero.
+ * Every finite value is an integer times two to this power. */
 static inline int tf_least_exponent(struct tf_format f)
 {
     return (f.specials == TF_EXPONENT_ONLY ? 0 : 1) - f.bias - f.mantissa_bits;

@@ -1,4 +1,4 @@
-/* Items as numbers: one, or those of an operand of a loop, chunk after chunk. */
+/* Items as numbers: of one item, or of an operand of a loop, chunk after chunk. */
 #ifndef TF32DTYPE_FORMATS_ITEMS_H
 #define TF32DTYPE_FORMATS_ITEMS_H
 
@@ -9,8 +9,8 @@
 #include "runtime/asserts.h"
 #include "runtime/strided.h"
 
-/* The number in an item of the format of an index: in a few operations on integers, on
- * which no state of the caller's floating point has a say. */
+/* Returns the number in an item of format f, whose index is `format`. It uses only
+ * integer operations, on which the caller's rounding mode, FTZ and DAZ have no effect. */
 TF_INLINE double tf_double_of_item(struct tf_format f, int format, const char *item)
 {
     uint32_t bits; /* of a float32 */
@@ -38,8 +38,8 @@ TF_INLINE double tf_double_of_item(struct tf_format f, int format, const char *i
 struct loop_operand {
     const char *data;
     ptrdiff_t stride;
-    int repeats;                /* one item: gathered and unpacked once */
-    int has_items, has_numbers; /* and that has been done */
+    int repeats;                /* stride 0: its item is gathered and unpacked once */
+    int has_items, has_numbers; /* whether that is done */
     _Alignas(64) float numbers[TF_CHUNK];
     _Alignas(64) unsigned char items[TF_CHUNK * sizeof(float)];
 };
@@ -53,7 +53,7 @@ static inline void operand_begin(struct loop_operand *operand, const char *data,
     operand->has_items = operand->has_numbers = 0;
 }
 
-/* The next n items, one after the other. */
+/* Returns the next n items, contiguous. */
 static inline const void *operand_items(struct loop_operand *operand, size_t itemsize,
                                         size_t n)
 {
@@ -68,7 +68,7 @@ static inline const void *operand_items(struct loop_operand *operand, size_t ite
     return items;
 }
 
-/* The numbers of a format, or of float32, that they are. */
+/* Returns the float32 numbers of n items of a format, or of float32. */
 static inline const float *operand_numbers(struct loop_operand *operand, int kind,
                                            const void *items, size_t n)
 {
@@ -84,7 +84,7 @@ static inline const float *operand_numbers(struct loop_operand *operand, int kin
     return operand->numbers;
 }
 
-/* The next n numbers. */
+/* Returns the next n numbers. */
 static inline const float *operand_next(struct loop_operand *operand, int kind, size_t n)
 {
     const size_t itemsize =
@@ -92,8 +92,8 @@ static inline const float *operand_next(struct loop_operand *operand, int kind, 
     return operand_numbers(operand, kind, operand_items(operand, itemsize, n), n);
 }
 
-/* Where n results go first: the buffer if they lie apart, or where items of x or y do,
- * which are as wide as `itemsize` says, and the results not wider. */
+/* Returns where a loop writes n results: in `buffer` if `out` is strided or unaligned, or
+ * overlaps items of x or y. They have `itemsize` bytes, and results not more. */
 static inline void *operand_target(char *out, ptrdiff_t stride, size_t out_size,
                                    const void *x, const void *y, size_t itemsize,
                                    size_t n, void *buffer)

@@ -1,5 +1,5 @@
-/* Kernels on numbers of a format: conversions, and what numbers are. All take contiguous,
- * aligned chunks. */
+/* Kernels on numbers of a format: conversions, predicates, bounds and look-ups. All take
+ * contiguous, aligned chunks. */
 #ifndef TF32DTYPE_FORMATS_KERNELS_H
 #define TF32DTYPE_FORMATS_KERNELS_H
 
@@ -9,12 +9,12 @@
 
 enum { TF_NOT_FINITE = 2 };
 
-/* What a chunk of numbers may raise when it is rounded to a format. */
+/* The exceptions that rounding a chunk of numbers to a format may raise. */
 struct tf_flag_hints {
-    /* Some magnitude rounds beyond the range, or is NaN: 1, or TF_NOT_FINITE where one
-     * is Inf or NaN, as float32. */
+    /* 1 if some magnitude rounds above the range, TF_NOT_FINITE if one is Inf or NaN in
+     * float32, else 0. */
     unsigned beyond;
-    unsigned tiny;   /* some nonzero magnitude lies below the normal range */
+    unsigned tiny;   /* some nonzero magnitude is below the normal range */
     unsigned nan;    /* some number may be NaN */
 };
 
@@ -33,20 +33,20 @@ typedef struct tf_flag_hints tf_round_fn(const double *in, void *items, size_t n
 typedef struct tf_flag_hints tf_suspect_fn(const float *in, size_t n);
 typedef unsigned tf_flags_fn(const float *in, const void *items, size_t n);
 
-/* float32 -> a number of NumPy's; what that raised. */
+/* Converts float32 to a NumPy kind; returns the exceptions raised. */
 typedef unsigned tf_store_fn(const float *in, void *items, size_t n);
 
-/* One format's conversions. Index TF_FORMAT_COUNT is float16. */
+/* The conversions of one format. Index TF_FORMAT_COUNT is float16. */
 struct tf_conversions {
-    tf_unpack_fn *to_float32; /* items to float32, exact; NaN quiet, its sign kept */
+    tf_unpack_fn *to_float32; /* items to float32, exact; NaN is quiet and keeps its sign */
     tf_pack_fn *from_float32; /* float32 to items, to nearest, ties to even */
-    tf_round_fn *round;   /* float64 likewise, but for NaN, where multiples of the least
-                           * number of the format are rounded */
-    tf_suspect_fn *suspect; /* may that raise something? from_float32 tells it too */
-    tf_flags_fn *flags;     /* what rounding `in` to `items` raised; exact */
+    tf_round_fn *round;   /* float64 likewise, but not NaN; float32's subnormal numbers
+                           * must be multiples of the format's smallest one */
+    tf_suspect_fn *suspect; /* the hints of from_float32, without rounding */
+    tf_flags_fn *flags;     /* the exact exceptions of rounding `in` to `items` */
 };
 
-/* Whether each of n items is what an enum tf_predicate_op asks: bools. */
+/* Stores for each of n items whether an enum tf_predicate_op is true, as bool. */
 typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
 
 struct tf_byte_table; /* formats/byte_tables.h */
@@ -54,26 +54,26 @@ struct tf_byte_table; /* formats/byte_tables.h */
 struct tf_format_kernels {
     const struct tf_conversions *conversions; /* by format */
 
-    /* By enum tf_number_kind, NumPy's but float16: to float32, to odd, and back; NULL
-     * where it is float32 already. */
+    /* By enum tf_number_kind, for NumPy's kinds except float16. `loads` convert to
+     * float32, rounding to odd, and have NULL for float32; `stores` convert back. */
     tf_unpack_fn *const *loads;
     tf_store_fn *const *stores;
 
-    /* Round to odd: a later rounding to 22 bits or fewer is as if single. */
+    /* Rounds to odd: a later rounding to at most 22 significant bits is as if single. */
     void (*narrow)(const double *in, float *out, size_t n);
     void (*widen)(const float *in, double *out, size_t n);
 
     tf_predicate_fn *const (*predicate)[2]; /* of items of tf32 and bfloat16 */
-    /* Every NaN becomes the positive quiet one; whether some number is not finite. */
+    /* Makes every NaN the positive quiet one; returns 1 if some number is Inf or NaN. */
     int (*canonical_nans)(float *x, size_t n);
-    /* Bounds in tf_total_order, of what lies no farther out than `last`: of all, if that
-     * is INT32_MAX. Where nothing does they lie beyond it. */
+    /* Finds the smallest and the largest tf_total_order() in [~last, last]; INT32_MAX
+     * includes all numbers. If none is in that range, both results are outside. */
     void (*bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                    int32_t *greatest);
     /* out[i] = table[in[i]] for bytes. */
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
-    /* Items of a byte to bfloat16, which holds all their numbers; NULL without an
-     * instruction that looks bytes up. */
+    /* Converts items of one byte to bfloat16, which holds all their numbers. NULL if the
+     * processor has no instruction that looks bytes up. */
     void (*bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
                           uint16_t *out, size_t n);
 };

@@ -1,5 +1,5 @@
-/* The kinds of numbers that arrays hold: our formats, then NumPy's own types.
- * Complex numbers are pairs of a real kind. */
+/* The kinds of numbers in arrays: this project's formats, then NumPy's own types. Complex
+ * numbers are pairs of a real kind. */
 #ifndef TF32DTYPE_FORMATS_NUMBER_KINDS_H
 #define TF32DTYPE_FORMATS_NUMBER_KINDS_H
 
@@ -7,7 +7,7 @@
 
 enum tf_number_kind {
     /* 0 .. TF_FORMAT_COUNT - 1 are the formats. */
-    TF_FLOAT16 = TF_FORMAT_COUNT, /* the index that struct tf_isa gives it */
+    TF_FLOAT16 = TF_FORMAT_COUNT, /* also its index in `conversions` */
     TF_FLOAT32,
     TF_FLOAT64,
     TF_LONGDOUBLE,

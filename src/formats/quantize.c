@@ -1,4 +1,4 @@
-/* Explicit rounding: any rounding and overflow rule, one element at a time by codec.h. */
+/* Explicit rounding by codec.h, one element at a time, in any mode. */
 #include "formats/quantize.h"
 
 #include <float.h>
@@ -12,7 +12,8 @@ static struct tf_value value_from_integer(int negative, uint64_t magnitude)
     return tf_value_make(negative && magnitude != 0, magnitude, 0);
 }
 
-/* long double has 53, 64 or 113 significant bits: 64 of them and the rest. */
+/* Returns the value of a long double, which has 53, 64 or 113 significant bits. The value
+ * has 64 of them; `sticky` is set if any lower bit is. */
 static struct tf_value value_from_longdouble(long double x)
 {
     const int negative = signbit(x) != 0;

@@ -1,5 +1,4 @@
-/* Operations on the code of one element, and those of arrays that are made of them:
- * spacing, nextafter and others. */
+/* Operations on codes of single elements: conversions, spacing, nextafter and others. */
 #include "formats/scalar_ops.h"
 
 #include <math.h>
@@ -32,7 +31,7 @@ double tf_snapped(struct tf_format f, double x)
     if (field == 0 || field == 0x7FF) {
         return x;
     }
-    /* Bits that rounding will cut off; all of them where x is subnormal. */
+    /* The bits below the unit of rounding: over 52 if x is below the smallest number. */
     const int unit = field - 1023 - f.mantissa_bits;
     const int least = tf_least_exponent(f);
     const int cut = (unit > least ? unit : least) - (field - 1023 - 52);
@@ -58,12 +57,12 @@ uint32_t tf_copysign(struct tf_format f, uint32_t code, uint32_t sign)
     if (f.specials != TF_FNUZ) {
         return (code & ~mask) | (sign & mask);
     }
-    /* Neither zero nor NaN has a sign here. */
+    /* Neither zero nor NaN has a sign in fnuz. */
     const uint32_t magnitude = code & ~mask;
     return magnitude == 0 ? code : magnitude | (sign == mask ? 0 : sign & mask);
 }
 
-/* Codes of numbers in the order of the numbers, -0 beside 0. */
+/* Returns an integer that orders codes like their numbers; -0 equals +0. */
 static int32_t order_of(struct tf_format f, uint32_t code)
 {
     const int32_t magnitude = (int32_t)(code & tf_magnitude_mask(f));
@@ -105,7 +104,7 @@ uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags)
         *flags |= TF_INVALID;
         return tf_nan_code(f);
     }
-    /* Below zero the next number up is the smaller one in magnitude. */
+    /* For a negative number, the next number up has the smaller magnitude. */
     uint32_t magnitude = code & tf_magnitude_mask(f);
     if (!x.negative && magnitude == tf_maximum_magnitude(f)) {
         *flags |= tf_overflow_flag(f);

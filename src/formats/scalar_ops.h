@@ -1,4 +1,4 @@
-/* One element at a time: what is not worth a loop of its own. */
+/* Operations on one element at a time, which need no loops of their own. */
 #ifndef TF32DTYPE_FORMATS_SCALAR_OPS_H
 #define TF32DTYPE_FORMATS_SCALAR_OPS_H
 
@@ -8,7 +8,7 @@
 #include "formats/codec.h"
 #include "formats/float_bits.h"
 
-/* The item at a place in a contiguous, aligned array. */
+/* Returns item i of a contiguous, aligned array. */
 static inline uint32_t tf_item_at(struct tf_format f, const void *items, size_t i)
 {
     switch (f.itemsize) {
@@ -27,7 +27,7 @@ static inline void tf_item_put(struct tf_format f, void *items, size_t i, uint32
     }
 }
 
-/* The code in an item anywhere in memory, and back. */
+/* Returns the code in an item anywhere in memory; tf_store_code() writes it. */
 static inline uint32_t tf_load_code(struct tf_format f, const char *item)
 {
     uint32_t bits = 0;
@@ -57,18 +57,18 @@ TF_INLINE void tf_store_code(struct tf_format f, char *item, uint32_t code)
 }
 
 double tf_double_from_code(struct tf_format f, uint32_t code);
-/* One rounding to nearest, ties to even; what it raised is or-ed into *flags. */
+/* Rounds once to nearest, ties to even; or-es the exceptions into *flags. */
 uint32_t tf_code_from_double(struct tf_format f, double x, unsigned *flags);
 
-/* tf_code_from_double(), in a few operations too, of most numbers within the range: 1,
- * or 0 where x is none. */
+/* Rounds like tf_code_from_double(), in a few operations, and returns 1. Returns 0 for
+ * e8m0, zero, Inf, NaN, overflow, and numbers far below the range. */
 TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
                              unsigned *flags)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     const int field = (int)(bits >> 52 & 0x7FF);
-    /* 1. The significand, and what to cut off it: more below the normal range. */
+    /* 1. The significand, and its bits to truncate: more below the normal range. */
     const int below = 1023 + 1 - f.bias - field;
     const int is_tiny = below > 0;
     const int cut = 52 - f.mantissa_bits + (is_tiny ? below : 0);
@@ -78,8 +78,8 @@ TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
     const uint64_t one = UINT64_C(1);
     const uint64_t significand = (bits & ((one << 52) - 1)) | one << 52;
     const uint64_t rest = significand & ((one << cut) - 1);
-    /* 2. Half a unit less one is added, plus the bit that stays last; a carry moves into
-     *    the exponent, and so does the leading bit. */
+    /* 2. Add half a unit less one, plus the last kept bit. A carry moves into the
+     *    exponent, and so does the leading bit. */
     const uint64_t rounded =
         (significand + (one << (cut - 1)) - 1 + (significand >> cut & 1)) >> cut;
     const uint64_t magnitude =
@@ -94,15 +94,15 @@ TF_INLINE int tf_round_usual(struct tf_format f, double x, uint32_t *code,
     return 1;
 }
 
-/* x, or the number of the format, or halfway between two, that lies within 16
- * ulps of a double from it. */
+/* Returns the number of the format, or the middle of two, that is within 16 float64 ulps
+ * of x; if there is none, returns x. */
 double tf_snapped(struct tf_format f, double x);
 
-/* A code with another's sign. */
+/* Returns `code` with the sign of `sign`. */
 uint32_t tf_copysign(struct tf_format f, uint32_t code, uint32_t sign);
 
-/* C's nextafter, and the distance to the next number toward +Inf: as NumPy
- * has them for float16. */
+/* C's nextafter, and the distance to the next number toward +Inf, as NumPy defines them
+ * for float16. */
 uint32_t tf_nextafter(struct tf_format f, uint32_t from, uint32_t toward,
                       unsigned *flags);
 uint32_t tf_spacing(struct tf_format f, uint32_t code, unsigned *flags);

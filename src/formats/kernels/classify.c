@@ -1,12 +1,13 @@
-/* What numbers are: predicates, NaN, and bounds; and look-ups in tables of 256. */
+/* Predicates, NaN and bounds of numbers, and look-ups in tables of 256. */
 #include "formats/byte_tables.h"
 #include "formats/kernels/decls.h"
 #include "runtime/kernels/byte_lookup.h"
 
 /* -- predicates --------------------------------------------------------------------- */
 
-/* Of items of tf32 and bfloat16; those of a byte have tables. What is asked is whether an
- * expression is negative: no compare, whose mask takes more to become bytes. */
+/* Defines a predicate of tf32 or bfloat16 items; the one-byte formats have tables. It is
+ * the sign of `expression`, since a comparison's mask would take more steps to become
+ * bytes. */
 #define PREDICATE_OF(name, type, used, infinity, expression)                   \
     static void name(const void *items, uint8_t *r, size_t n)                  \
     {                                                                          \
@@ -53,10 +54,9 @@ int TF_NAME(tf_canonical_nans)(float *x, size_t n)
 
 /* -- bounds ------------------------------------------------------------------------- */
 
-/* Bits in tf_total_order are in the order of integers if they have no sign, and in the
- * opposite one with it, where they are the greater ones as integers without sign. So
- * three bounds of integers tell those of numbers, in half the time of putting these in
- * order. */
+/* Without the sign, bits in tf_total_order() have the order of integers. With the sign,
+ * they have the opposite order, and are the largest as unsigned integers. So three bounds
+ * of integers suffice, which takes half the time of computing the order of each number. */
 static void all_bounds(const float *in, size_t n, int32_t *least, int32_t *greatest)
 {
     uint32_t low = UINT32_MAX, high = 0;
@@ -71,8 +71,9 @@ static void all_bounds(const float *in, size_t n, int32_t *least, int32_t *great
     *greatest = tf_total_order(high_signed < 0 ? low : (uint32_t)high_signed);
 }
 
-/* NaN lies beyond the infinities, at both ends: moved by as many places, those of one end
- * wrap around to the other, where they are passed over. */
+/* Finds the bounds of numbers other than NaN. NaN is at both ends of tf_total_order(),
+ * `nans` integers each. Shifted by `nans`, one end's NaN wrap to the other end, away from
+ * the bound. */
 static void bounds_without_nans(const float *in, size_t n, uint32_t nans, int32_t *least,
                                 int32_t *greatest)
 {
@@ -124,7 +125,7 @@ void TF_NAME(tf_bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t 
                                uint16_t *out, size_t n)
 {
     size_t i = 0;
-    /* Interleaving works within lanes of 16 bytes: each takes eight bytes from
+    /* Interleaving works within lanes of 16 bytes. Each lane takes eight bytes from
      * either half, so that the elements come out in order. */
     const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     const struct tf_byte_registers highs = tf_load_bytes(table->high);

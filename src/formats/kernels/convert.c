@@ -1,4 +1,4 @@
-/* float32 <-> every format, a chunk at a time: loops over fast_codec.h. */
+/* float32 <-> every format, one chunk at a time: loops over fast_codec.h. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 /* -- float32 -> items ------------------------------------------------------- */
 
-/* Bounds of what a chunk holds, from which its suspects follow. e8m0 suspects zero
- * and negative numbers too: with their sign, less one, they are the greatest. */
+/* Bounds of a chunk's magnitudes, for suspects_of(). For e8m0, `greatest` is that of all
+ * bits less one, so that zero and negative numbers are the largest. */
 struct bounds {
     uint32_t greatest, min_minus_1;
 };
@@ -28,7 +28,7 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
 {
     const int power = f.specials == TF_EXPONENT_ONLY;
     const uint32_t magnitude = bits & (power ? UINT32_MAX : TF_MAGNITUDE_BITS);
-    const uint32_t less_one = magnitude - 1; /* zero becomes the greatest */
+    const uint32_t less_one = magnitude - 1; /* zero becomes the largest integer */
     const uint32_t above = power ? less_one : magnitude;
     bounds.greatest = above > bounds.greatest ? above : bounds.greatest;
     bounds.min_minus_1 =
@@ -63,7 +63,7 @@ TF_INLINE uint32_t mended(struct tf_format f, float x, uint32_t item)
     return tf_single_is_nan(bits) ? tf_code_of_nan(f, bits) << f.shift : item;
 }
 
-/* After the rounding of a chunk with NaN as numbers. */
+/* Replaces the codes of NaN in a chunk that was rounded as if all were numbers. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
     if (f.itemsize == 4) {
@@ -84,16 +84,16 @@ TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t
     }
 }
 
-/* One of n numbers, those of float32 or, if there are none, of float64: to odd, which
- * is exact below float32's normal numbers where the number is a multiple of its least. */
+/* Returns float32 bits of in[i], or of wide[i] if `in` is NULL. The latter is rounded to
+ * odd, which is exact below float32's normal range for multiples of 2^-149. */
 TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
 {
     return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
 }
 
-/* To items of a byte that have a sign. Their codes tell what that may raise, but for
- * zeros where no +0 was, most of which are numbers that vanished, and for the least
- * normal number's, which may be that of a lesser one. */
+/* Rounds to signed items of one byte. The codes show what the rounding may raise, with two
+ * exceptions, for which the numbers are examined. A zero that is not from +0 has mostly
+ * vanished, and the code of the smallest normal number may come from a smaller number. */
 TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const float *in,
                                         uint8_t *items, size_t n)
 {
@@ -113,7 +113,7 @@ TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const floa
         const bytes codes = narrow_to_bytes(f, rest, &bounds);
         memcpy(items + i, &codes, n - i);
     }
-    const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* less one */
+    const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* code - 1 */
     const bytes unknown = (bytes)(bounds.least == 0) |
                           (bytes)(bounds.min_minus_1 == subnormal);
     struct tf_flag_hints suspects = {0, 0, 0};
@@ -131,8 +131,9 @@ TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const floa
 }
 
 #if defined(__AVX512BF16__)
-/* To bfloat16, by an instruction that rounds so, but takes subnormal numbers for zero
- * and keeps the payload of NaN: chunks that have some are rounded once more. */
+/* Rounds to bfloat16 by an instruction that rounds to nearest, ties to even. It takes
+ * subnormal numbers for zero and keeps the payload of NaN, so that chunks with either are
+ * rounded again. */
 static struct tf_flag_hints bf16_from_float32(const float *in, uint16_t *out, size_t n)
 {
     const struct tf_format f = tf_bfloat16;
@@ -164,7 +165,8 @@ static struct tf_flag_hints bf16_from_float32(const float *in, uint16_t *out, si
 }
 #endif
 
-/* NaN among float64 numbers is left as it comes out. */
+/* Rounds n numbers of `in`, or of `wide` if `in` is NULL, to items. The result of NaN in
+ * `wide` is arbitrary. */
 TF_INLINE struct tf_flag_hints from_float32(struct tf_format f, const float *in,
                                   const double *wide, void *items, size_t n)
 {
@@ -219,8 +221,8 @@ TF_INLINE void each_to_float32(struct tf_format f, const uint8_t *in, float *out
 }
 #endif
 
-/* Formats of one byte: 256 float32 numbers, which have 16 significant bits at
- * most, so that two byte tables hold them for the byte permutations. */
+/* Converts one-byte items to float32. The 256 numbers have only zeros below their upper
+ * 16 bits, so that two tables of bytes hold them for the byte permutations. */
 #if defined(__AVX512VBMI__)
 TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in,
                                 float *out, size_t n)
@@ -228,8 +230,8 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
     (void)f;
     const struct tf_byte_table *table = &tf_byte_tables[index];
     size_t i = 0;
-    /* Interleaving works within lanes of 16 bytes: each takes four bytes from
-     * every quarter, so that the elements come out in order. */
+    /* Interleaving works within lanes of 16 bytes. Each lane takes four bytes from every
+     * quarter, so that the elements come out in order. */
     const __m512i quarters =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i zero = _mm512_setzero_si512();
@@ -249,9 +251,9 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
     }
 }
 #elif defined(__AVX2__) && !defined(__AVX512F__)
-/* As tf_single_of_item, eight items at a time: gcc vectorizes that loop by 32 items, and
- * spills registers. Here x has 1 + fraction instead of the fraction of a subnormal number,
- * and 2 x - 2^(1 - bias) is that number. */
+/* As tf_single_of_item, eight items at a time, because gcc vectorizes a loop over it by
+ * 32 items and spills registers. For a subnormal number, x has 1 + fraction instead of
+ * its fraction, and 2 x - 2^(1 - bias) is the number. */
 TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in,
                                 float *out, size_t n)
 {
@@ -307,7 +309,7 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
 }
 #endif
 
-/* Every NaN becomes the canonical one with its sign. */
+/* Replaces every NaN by the canonical one with its sign. */
 TF_INLINE void quieten_nan(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -321,7 +323,7 @@ TF_INLINE void to_float32(struct tf_format f, int index, const void *items, floa
 {
     TF_ASSERT((uintptr_t)items % (unsigned)f.itemsize == 0);
     if (f.itemsize == 4) {
-        /* It is what is used of float32, but for NaN, whose payload goes. */
+        /* tf32 items are float32 numbers, but for the payload of NaN, which is dropped. */
         const uint32_t *in = items;
         uint32_t greatest = 0;
         for (size_t i = 0; i < n; i++) {
@@ -335,7 +337,7 @@ TF_INLINE void to_float32(struct tf_format f, int index, const void *items, floa
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
         if (f.bias == 127) {
-            /* It is float32's upper half, but for NaN, whose payload goes. */
+            /* bfloat16 items are upper halves of float32, but NaN's payload is dropped. */
             uint16_t greatest = 0;
             for (size_t i = 0; i < n; i++) {
                 const uint16_t magnitude = in[i] & INT16_MAX;
@@ -383,7 +385,7 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     return (over ? TF_OVER : 0) | (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0);
 }
 
-/* -- one instance a format ------------------------------------------------------ */
+/* -- one instance per format ------------------------------------------------------ */
 
 #define INSTANCE(name, format, index)                                          \
     static void to_float32_##name(const void *items, float *out, size_t n)         \
@@ -422,14 +424,14 @@ const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
 
 /* -- double -> float32, to odd ----------------------------------------------------- */
 
-/* Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
- * algorithms using rounding to odd" (2008): rounding to odd with two more bits
- * than the final format loses nothing that the final rounding needs. */
+/* Rounds float64 to float32, to odd. Boldo and Melquiond, "Emulation of FMA and correctly
+ * rounded sums: proved algorithms using rounding to odd" (2008): rounding to odd with two
+ * more bits than the final format loses nothing that the final rounding needs. */
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
 {
     size_t i = 0;
 #if defined(__AVX512F__)
-    /* Toward zero, then odd. */
+    /* Truncate toward zero, then set the last bit of inexact results. */
     const __m256i one = _mm256_set1_epi32(1);
     for (; i + 8 <= n; i += 8) {
         const __m512d x = _mm512_loadu_pd(in + i);
@@ -448,7 +450,7 @@ void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
         uint64_t wide, wide_back;
         memcpy(&wide, &in[i], sizeof wide);
         memcpy(&wide_back, &back, sizeof wide_back);
-        /* One step toward zero where nearest went away from it, then odd. */
+        /* Step toward zero if rounding went away from it, then set the last bit. */
         const uint32_t away = (wide_back & INT64_MAX) > (wide & INT64_MAX);
         const uint32_t inexact = back != in[i];
         const uint32_t stepped = (tf_bits_of(nearest) - away) | 1;

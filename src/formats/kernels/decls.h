@@ -1,4 +1,4 @@
-/* What the kernel files of src/formats give to this build's table: see table.c. */
+/* Declares the functions and tables of src/formats for this build: see table.c. */
 #ifndef TF32DTYPE_FORMATS_KERNELS_DECLS_H
 #define TF32DTYPE_FORMATS_KERNELS_DECLS_H
 

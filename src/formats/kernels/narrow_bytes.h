@@ -1,17 +1,17 @@
-/* float32 numbers to items of a byte, to nearest, ties to even: four vectors of numbers
- * to one of items.
+/* Rounds float32 numbers to items of one byte, to nearest, ties to even: four vectors of
+ * numbers become one vector of items.
  *
- * As fast_codec.h does it one by one, in fewer steps, and with one for all numbers of the
- * range, normal or not:
+ * This takes fewer steps than fast_codec.h, and the same ones for normal and subnormal
+ * results:
  *
- *     power = the power of two at or below |x|, at least the least normal number
+ *     power = the power of two at or below |x|, at least the smallest normal number
  *     sum   = |x| + power * 2^(23 - mantissa bits)
  *
- * The sum's ulp in float32 is the format's at x, so that the addition rounds there, and
- * the sum's lower bits are x in these ulps: from 0 on below the normal range, else from
- * 2^(mantissa bits) on, and a carry goes into the exponent, which comes from `power`. A
- * fused multiply-add would spare a step, but on some processors take twenty times as
- * long where x is subnormal in float32.
+ * The sum's ulp in float32 is the ulp of the format at x, so that the addition rounds
+ * there. The lower bits of the sum are x in these ulps: from 0 on below the normal range,
+ * else from 2^(mantissa bits) on. A carry goes into the exponent, which comes from
+ * `power`. A fused multiply-add would save one step, but some processors take twenty
+ * times as long for it if x is subnormal in float32.
  */
 #ifndef TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
 #define TF32DTYPE_FORMATS_KERNELS_NARROW_BYTES_H
@@ -25,7 +25,7 @@ typedef uint8_t bytes __attribute__((vector_size(LANE_BYTES)));
 
 TF_INLINE bytes bytes_of(uint8_t x) { return (bytes){0} + x; }
 
-/* y where that is NaN. */
+/* Returns the larger one of x and y, and y where y is NaN. */
 TF_INLINE floats greater_float(floats x, floats y)
 {
 #if defined(__AVX512BW__)
@@ -74,7 +74,7 @@ TF_INLINE bytes greater_byte(bytes x, bytes y)
 #endif
 }
 
-/* 1 where x is zero, else 0. */
+/* Returns 1 where x is zero, else 0. */
 TF_INLINE bytes is_zero_byte(bytes x)
 {
     const bytes one = bytes_of(1);
@@ -91,8 +91,8 @@ TF_INLINE bytes is_zero_byte(bytes x)
 #endif
 }
 
-/* Four vectors of words below 2^15, less `offset`, to one of bytes, 255 where there are
- * more, in some order: in_order() knows which. */
+/* Subtracts `offset` from four vectors of words below 2^15, and packs the results, limited
+ * to 255, into one vector of bytes. in_order() puts the bytes in the order of the words. */
 TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 {
 #if defined(__SSE2__) || defined(__aarch64__)
@@ -128,8 +128,8 @@ TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 #endif
 }
 
-/* The sign bits of four vectors, in the highest bits of bytes, in the same order; of
- * which only those of +0 are zero. */
+/* Packs the sign bits of four vectors into the highest bits of bytes, in the order of
+ * join_bytes(). Only the bytes of +0 are zero. */
 TF_INLINE bytes join_signs(const words x[4])
 {
 #if defined(__AVX512BW__)
@@ -168,18 +168,18 @@ TF_INLINE bytes in_order(bytes x)
 #elif defined(__SSE2__) || defined(__aarch64__)
     return x;
 #else
-    /* A word has a byte of each vector, the first one's lowest in memory. */
+    /* Each word has one byte per vector, the first vector's at the lowest address. */
     return __builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
                                    15);
 #endif
 }
 
-/* Codes without their signs, and greater by that of the least normal number; beyond the
- * range, NaN too, they are any that are greater. */
+/* Returns codes without their signs, plus tf_least_normal(f) >> tf_cut(f). A number above
+ * the range, or NaN, gives any value above that of the largest finite number. */
 TF_INLINE words magnitude_codes(struct tf_format f, words x)
 {
     const int cut = tf_cut(f);
-    const uint32_t units = UINT32_C(0xFF) >> (6 - f.mantissa_bits); /* and a carry */
+    const uint32_t units = UINT32_C(0xFF) >> (6 - f.mantissa_bits); /* a carry too */
     const floats magnitude = (floats)(x & TF_MAGNITUDE_BITS);
     const floats least = floats_of(tf_float_of(tf_least_normal(f)));
     const words power = (words)greater_float(least, magnitude) & TF_INF_BITS;
@@ -187,8 +187,8 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
     return (sum & units) + (power >> cut);
 }
 
-/* What codes a chunk has: the greatest, the least but that of +0, and the least but
- * zero, less one. */
+/* Bounds of a chunk's codes without signs: the largest, the smallest if +0 counts as 1,
+ * and the smallest less one, where zero wraps to 255. */
 struct code_bounds {
     bytes greatest, least, min_minus_1;
 };

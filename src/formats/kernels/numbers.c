@@ -1,8 +1,8 @@
-/* NumPy's numbers <-> float32, a chunk at a time: what casts.c goes through.
+/* NumPy's numbers <-> float32, one chunk at a time: the loads and stores of casts.c.
  *
- * A number that float32 cannot hold is rounded to odd: its last bit that is kept is
- * set where bits below it were, so that one more rounding to a format, which has 11
- * significant bits at most, is as if single.
+ * A number that float32 cannot hold is rounded to odd: its last kept bit is set if any
+ * bit below it was. A second rounding to a format, which has at most 11 significant bits,
+ * then gives the result of a single rounding.
  */
 #include <fenv.h>
 #include <float.h>
@@ -12,7 +12,7 @@
 #include "formats/kernels/decls.h"
 #include "runtime/kernels/intrinsics.h"
 
-/* -- NumPy's -> float32, to odd -------------------------------------------------- */
+/* -- NumPy kinds -> float32, to odd ---------------------------------------------- */
 
 #define LOAD(name, type, expression)                                           \
     static void load_##name(const void *items, float *out, size_t n)           \
@@ -24,8 +24,8 @@
         }                                                                      \
     }
 
-/* From 2^24 on, bits 0 to 7 are or-ed into bit 8, which leaves 24 bits at most, and 16
- * at least. In two's complement that is rounding to odd for negative numbers too. */
+/* From 2^24 on, bits 0 to 7 are or-ed into bit 8, which leaves at least 16 and at most 24
+ * significant bits. In two's complement this also rounds negative numbers to odd. */
 TF_INLINE float float_from_uint32(uint32_t x)
 {
     const uint32_t folded = (x | ((x & 0xFF) + 0xFF)) & ~UINT32_C(0xFF);
@@ -41,7 +41,7 @@ TF_INLINE float float_from_int32(int32_t x)
     return (float)(is_wide ? folded : x);
 }
 
-/* From 2^53 on, bits 0 to 10 are or-ed into bit 11: a double holds the rest. */
+/* From 2^53 on, bits 0 to 10 are or-ed into bit 11, so that a double holds the result. */
 TF_INLINE float float_from_uint64(uint64_t x)
 {
     const uint64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
@@ -63,7 +63,7 @@ LOAD(int16, int16_t, (float)x)
 LOAD(uint8, uint8_t, (float)x)
 LOAD(uint16, uint16_t, (float)x)
 
-/* Below 2^24, as most integers are, a conversion is exact. */
+/* Numbers below 2^24, as most integers are, convert exactly. */
 #define LOAD_WIDE(name, type, unsigned_type, bits)                             \
     static void load_##name(const void *items, float *out, size_t n)           \
     {                                                                          \
@@ -111,8 +111,9 @@ static double double_from_long(long double x)
 static void load_any_longdouble(const long double *in, float *out, size_t n)
 {
     double wide[TF_CHUNK];
-    /* Narrowing an x87 number raises x87 flags that nobody asked for. Those of MXCSR,
-     * which speculation has raised and tf_fp_end() sets anew, must not become such. */
+    /* Narrowing an x87 number raises unwanted x87 flags, so they are saved and restored.
+     * MXCSR's flags, raised by speculation, are cleared so that they do not become x87
+     * flags. tf_fp_end() restores them. */
 #if defined(__SSE2__)
     enum { FLAGS = 0x3F };
     _mm_setcsr(_mm_getcsr() & ~(unsigned)FLAGS);
@@ -128,9 +129,10 @@ static void load_any_longdouble(const long double *in, float *out, size_t n)
 
 #if LDBL_MANT_DIG == 64 && __SIZEOF_LONG_DOUBLE__ == 16 && \
     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* The 80 bits of an x87 number, without the x87 unit, which takes one at a time: a
- * significand with its leading bit, then sign and exponent. Zeros, Inf, NaN, and what is
- * normal in float32; the rest is left to load_any_longdouble(). */
+/* Reads the 80 bits of an x87 number as integers: the x87 unit would take one at a time.
+ * They are a significand with its leading bit, then exponent and sign. Chunks with other
+ * numbers than zero, Inf, NaN and float32's normal ones are left to
+ * load_any_longdouble(). */
 static void load_longdouble(const void *items, float *out, size_t n)
 {
     const char *in = items;
@@ -142,7 +144,7 @@ static void load_longdouble(const void *items, float *out, size_t n)
         const uint64_t cut = (UINT64_C(1) << 40) - 1;
         const uint64_t sign = top >> 15 << 31;
         const uint64_t exponent = (top & 0x7FFF) - (16383 - 127);
-        /* To odd; the leading bit adds one to the exponent. */
+        /* Round to odd. The leading bit adds one to the exponent. */
         const uint64_t odd = (significand | ((significand & cut) + cut)) >> 40;
         const uint64_t number = ((exponent - 1) << 23) + odd;
         const uint64_t special = significand << 1 ? TF_QUIET_NAN_BITS : TF_INF_BITS;
@@ -173,10 +175,11 @@ tf_unpack_fn *const TF_NAME(tf_loads)[TF_KIND_COUNT] = {
     [TF_UINT64] = load_uint64,
 };
 
-/* -- float32 -> NumPy's, exact but for integers ----------------------------------- */
+/* -- float32 -> NumPy kinds, exact but for integers -------------------------------- */
 
-/* Truncation toward zero; below -2^(w-1) - 1 or from 2^(w-1) on, invalid. Both
- * bounds are floats: `low` is exclusive where it is one. */
+/* Truncates toward zero. NaN, and numbers out of range after that, raise invalid. The
+ * lower bound of w bits is above -2^(w-1) - 1, or from -2^(w-1) on where float32 lacks
+ * the former. */
 #define STORE_INTEGER(name, type, in_range, out_of_range)                      \
     static unsigned store_##name(const float *in, void *items, size_t n)       \
     {                                                                          \

@@ -1,4 +1,4 @@
-/* This build's table of kernels on numbers of a format. */
+/* The table of this build's kernels on numbers of a format. */
 #include "formats/kernels/decls.h"
 
 const struct tf_format_kernels TF_NAME(tf_format_kernels) = {
