@@ -1,19 +1,19 @@
-/* What the tensor scale and the check for what is not finite need to know of lines
- * of float32: see tf_blocks_bounds in src/blocks/block_arrays.h. A group of threads takes a
+/* Finds the numbers that the tensor scale and the check for NaN and Inf need, in lines of
+ * float32: see tf_blocks_bounds in src/blocks/block_arrays.h. A group of threads takes a
  * block. */
 #include "cuda/common/vectors.h"
 #include "formats/float_bits.h"
 
-enum { WARP = 32, SHARE = 4 /* numbers of a thread */ };
+enum { WARP = 32, SHARE = 4 /* numbers per thread */ };
 
-/* What atomicMax collects from 0 (nothing yet), so that threads may come in any order. A
- * minimum is stored as ~minimum, whose maximum that is. tf32dtype/cuda/blocks/kernels.py
- * has the same. */
+/* Results that atomicMax collects, in any order of the threads, from 0, which means
+ * nothing yet. A minimum is stored inverted, so that atomicMax finds it.
+ * tf32dtype/cuda/blocks/kernels.py has the same struct. */
 struct tf_bounds {
-    uint32_t greatest; /* bits of the greatest finite magnitude */
-    uint32_t least;    /* ~bits of the least magnitude that is some block's greatest; of
-                        * blocks other than zero */
-    uint64_t special;  /* ~index of the first number that is not finite */
+    uint32_t greatest; /* bits of the largest finite magnitude */
+    uint32_t least;    /* ~bits of the smallest of blocks' largest magnitudes that are not
+                        * 0 */
+    uint64_t special;  /* ~index of the first Inf or NaN */
     uint64_t nan;      /* ~index of the first NaN */
 };
 static_assert(sizeof(tf_bounds) == 24 && TF_OFFSETOF(tf_bounds, special) == 8,
@@ -29,7 +29,8 @@ template <class T> inline T greatest_of(T x, int lanes)
     return x;
 }
 
-/* Atomics at one address wait for each other, and nearly all change nothing. */
+/* Updates a maximum. Atomics at one address wait for each other, and most would change
+ * nothing, so the value is read first. */
 template <class T> inline void note(T *most, T x)
 {
     if (x > *most) {
@@ -41,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(256)
     block_bounds(const float *x, struct tf_bounds *bounds, int64_t lines, int64_t length,
                  int32_t block)
 {
-    const int lanes = block / SHARE; /* that take a block */
+    const int lanes = block / SHARE; /* per block */
     const int lane = (int)threadIdx.x % lanes;
     const int64_t blocks = tf_ceil_div(length, block), all = lines * blocks;
     const int64_t groups = (int64_t)gridDim.x * (blockDim.x / lanes);
@@ -51,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(256)
     uint32_t greatest = 0, least = 0;
     uint64_t special = 0, nan = 0;
 #pragma unroll 1
-    for (int64_t i = group; i - group < all; i += groups) { /* all lanes of a warp go on */
+    for (int64_t i = group; i - group < all; i += groups) { /* with all lanes of a warp */
         int64_t at = i * block + lane * SHARE, left = block;
         if (!whole) {
             const int64_t line = i / blocks;

@@ -1,9 +1,9 @@
-/* What codes of blocks are worth, and codes alone, one an item.
+/* Decodes blocks to float32 or float64, and unpacks codes to one item each.
  *
- *   HI, LO   the elements of both levels, of tf_elements; LO -1: one level
+ *   HI, LO   the elements of both levels, by index in tf_elements; LO -1: one level
  *
- * A thread has EACH neighbors of a line, which lie in one block. Lines are y, what is in
- * them x; parts lie as tf_blocks_quantize has them. */
+ * A thread has EACH neighboring elements of a line, which are in one block. The grid's y
+ * are lines, and its x elements. Codes and scales are stored as by tf_blocks_quantize. */
 #include "blocks/dequantize.h"
 #include "cuda/common/common.h"
 
@@ -12,12 +12,12 @@ enum { EACH = 4 };
 struct tf_code_rows {
     int64_t lines, length;
     int32_t block; /* a power of two */
-    int32_t scale; /* of tf_scales */
+    int32_t scale; /* index in tf_scales */
     float tensor_scale;
-    int32_t odd; /* round to odd, not to nearest */
+    int32_t odd; /* 1: round to odd instead of nearest */
 };
 
-/* Calls f(line, k, index of the block, place in the block) for the EACH of a thread. */
+/* Calls f(line, k, index of the block, index in the block) for EACH elements at a time. */
 template <class F> inline void for_each_four(const struct tf_code_rows &of, F f)
 {
     const int64_t blocks = tf_ceil_div(of.length, of.block);
@@ -35,7 +35,7 @@ template <class F> inline void for_each_four(const struct tf_code_rows &of, F f)
     }
 }
 
-/* EACH items of a line to `out`, as far as the line goes; at once where they may be. */
+/* Stores EACH items of a line up to its end, by one access if `out` is aligned. */
 template <class T>
 inline void put_items(const struct tf_code_rows &of, T *out, int64_t line, int64_t k,
                       const T *items)
@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(256)
     decode(codes, scales, residuals, out, of);
 }
 
-/* Codes of HI as items of one byte or two, each what `item` makes of it. */
+/* Unpacks codes of HI to items of one or two bytes, each item(element, code). */
 template <class T, class Item>
 inline void unpack(const uint8_t *codes, T *out, const struct tf_code_rows &of, Item item)
 {
@@ -120,7 +120,7 @@ inline void unpack(const uint8_t *codes, T *out, const struct tf_code_rows &of, 
     });
 }
 
-/* A code; of integers all bits of the sign. */
+/* Returns a code as an item. An integer's sign is extended to all upper bits. */
 inline uint32_t item_of_code(struct tf_element e, uint32_t code)
 {
     const uint32_t sign = e.format < 0 ? UINT32_C(1) << (e.width - 1) : 0;
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256)
     unpack(codes, out, of, item_of_code);
 }
 
-/* The same number's code of E4M3, which has all those of 4 and of 6 bits. */
+/* Returns the E4M3 code of the same number. E4M3 has all numbers of 4 and of 6 bits. */
 inline uint32_t e4m3_of_code(struct tf_element e, uint32_t code)
 {
     return tf_code_of_single(tf_float8_e4m3fn, tf_bits_of(tf_element_value(e, code)));

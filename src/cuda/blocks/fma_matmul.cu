@@ -1,22 +1,23 @@
-/* C = A B where A, B or both consist of blocks with scales, in the contract's order: for
- * each block of k, and for each term of it (hi hi, hi lo, lo hi, lo lo, those that there
- * are), a chain of fused multiply-adds of the elements' values from +0; then
+/* C = A B where A, B or both consist of blocks with scales, in the contract's order. For
+ * each block of k, and each existing term of hi hi, hi lo, lo hi, lo lo, a chain of fused
+ * multiply-adds of the elements' values begins at +0. Then
  *
  *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
  *
- * The compilation says what elements are: A_HI and A_LO, of B too, are places in
- * tf_elements, or -1: no A_HI is a matrix of float32, whose scale is 1, and no A_LO a
- * block without residuals. Codes are decoded on their way to shared memory, DEPTH of k at
- * a time; a term's tiles are fetched anew.
+ * The options A_HI, A_LO, B_HI and B_LO of the compilation are indices in tf_elements, or
+ * -1. An A_HI of -1 is a matrix of float32, whose scale is 1. An A_LO of -1 is blocks
+ * without residuals. Codes are decoded on their way to shared memory, DEPTH of k at a
+ * time. Each term fetches its tiles again.
  */
 #include "blocks/block_formats.h"
 #include "cuda/matmul/tile_loader.h"
 
 enum { DEPTH = 16, THREADS = 256 };
 
-/* How an operand lies. Strides are in bytes, from matrix to matrix, from line to line and,
- * of float32, along k. Scales are blocks/scales.cu's: numbers from matrix to matrix and
- * from level to level. tf32dtype/cuda/blocks/products.py has the same. */
+/* The layout of an operand. Strides are in bytes, from matrix to matrix, from line to
+ * line and, of float32, along k. Scales are those of blocks/scales.cu, whose strides are
+ * numbers, from matrix to matrix and from level to level.
+ * tf32dtype/cuda/blocks/products.py has the same struct. */
 struct tf_side {
     int64_t hi[3], lo[2], scales;
     int32_t pitch, across; /* see tf_carrier */
@@ -27,20 +28,20 @@ struct tf_block_task {
     int64_t c[3]; /* from matrix to matrix, row to row, column to column */
     int32_t m, n, k;
     int32_t block; /* a power of two */
-    int32_t terms, levels; /* two bits a term, the first lowest: lo of A, lo of B */
+    int32_t terms, levels; /* two bits per term from the lowest: lo of A, lo of B */
 };
 static_assert(sizeof(tf_side) == 56 && TF_OFFSETOF(tf_side, pitch) == 48,
               "as in products.py");
 static_assert(sizeof(tf_block_task) == 160 && TF_OFFSETOF(tf_block_task, m) == 136,
               "as in products.py");
 
-/* Where it lies. */
+/* The addresses of an operand's codes (or float32 numbers), residuals and scales. */
 struct tf_data {
     const char *hi, *lo;
     const float *scales;
 };
 
-/* A tile's place along k, and the term that it is of. */
+/* A tile's first k, and the index of its term. */
 struct tf_place {
     int k, term;
 };
@@ -50,7 +51,7 @@ inline bool ends_chain(const struct tf_block_task &task, struct tf_place at)
     return ((at.k + DEPTH) & (task.block - 1)) == 0 || at.k + DEPTH >= task.k;
 }
 
-/* The next one; false after the last. */
+/* Advances to the next tile; returns false after the last one. */
 inline bool advance(const struct tf_block_task &task, struct tf_place *at)
 {
     if (!ends_chain(task, *at)) {
@@ -66,12 +67,12 @@ inline bool advance(const struct tf_block_task &task, struct tf_place *at)
 
 /* -- operands ---------------------------------------------------------------------- */
 
-/* What a thread carries of a tile of codes: EACH of them, of one line. */
+/* The codes of a tile that a thread carries to shared memory: EACH codes of one line. */
 template <int HI, int LO, int LINES> struct tf_codes {
     static const int LD = LINES + TF_PADDING;
     static const int EACH = LINES * DEPTH > 4 * THREADS ? LINES * DEPTH / THREADS : 4;
 
-    uint32_t words[EACH / 2]; /* a code has 16 bits at most */
+    uint32_t words[EACH / 2]; /* a code has at most 16 bits */
     const char *hi, *lo;
     int line, k;
     bool is_there;
@@ -87,7 +88,7 @@ template <int HI, int LO, int LINES> struct tf_codes {
         lo = data.lo + matrix * side.lo[0] + at * side.lo[1];
     }
 
-    /* Words of codes of an element, from bytes of any alignment. */
+    /* Loads the thread's codes of an element into `words`, from bytes of any alignment. */
     template <int ELEMENT> inline void fetch_codes(const char *line_of_codes, int first)
     {
         const int WIDTH = tf_elements[ELEMENT].width, BYTES = EACH * WIDTH / 8;
@@ -137,7 +138,7 @@ template <int HI, int LO, int LINES> struct tf_codes {
         }
     }
 
-    /* That into shared memory; what is beyond `depth` k is +0. */
+    /* Stores the elements of the fetched codes in shared memory, and +0 from `depth` on. */
     inline void put(float *tile, int level, int depth) const
     {
         if (k >= DEPTH) {
@@ -151,7 +152,7 @@ template <int HI, int LO, int LINES> struct tf_codes {
     }
 };
 
-/* The same of float32. */
+/* The same for a matrix of float32. */
 template <int LO, int LINES> struct tf_codes<-1, LO, LINES> {
     typedef tf_carrier<LINES, DEPTH, THREADS> carrier;
     static const int LD = carrier::LD;
@@ -172,7 +173,8 @@ template <int LO, int LINES> struct tf_codes<-1, LO, LINES> {
         numbers.fetch(tf_single, depth);
     }
 
-    /* Beyond the last k -0, which times +0 leaves every sum as it is. */
+    /* Past the last k, an element is -0. Times +0 of the other operand, it gives -0,
+     * which leaves every sum unchanged. */
     inline void put(float *tile, int, int depth) const
     {
         numbers.put(tf_single, tile, depth, -0.0f);
@@ -181,7 +183,7 @@ template <int LO, int LINES> struct tf_codes<-1, LO, LINES> {
 
 /* -- a tile of C ------------------------------------------------------------------- */
 
-/* The scales of a block, of a line each, into shared memory. */
+/* Stores a block's scales in shared memory, one per line and level; 1 for lines without. */
 template <int HI, int LO, int LINES>
 inline void put_scales(const struct tf_side &side, const struct tf_data &data,
                        int64_t matrix, int first, int all, int block, float *scales)
@@ -200,7 +202,7 @@ inline void put_scales(const struct tf_side &side, const struct tf_data &data,
     }
 }
 
-/* The chains with a tile's products. */
+/* Adds the products of a tile to the chains. */
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
 inline void multiply_tile(const float *rows, int ld_a, const float *columns, int ld_b,
                           float (&sum)[HIGH][WIDE])
@@ -220,7 +222,7 @@ inline void multiply_tile(const float *rows, int ld_a, const float *columns, int
     }
 }
 
-/* A term's chains, times the scales `of` their block, onto the totals. */
+/* Adds a term's chains, times their block's scales `of`, to the totals, and clears them. */
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
 inline void end_chains(const float *of, int levels, int y, int x, float (&sum)[HIGH][WIDE],
                        float (&total)[HIGH][WIDE])
@@ -241,7 +243,7 @@ inline void end_chains(const float *of, int levels, int y, int x, float (&sum)[H
     }
 }
 
-/* Totals to matrix c, whose rows and columns begin at these. */
+/* Stores a thread's totals in matrix c, from the tile's first row and column on. */
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
 inline void store_totals(const struct tf_block_task &task, char *c, int row, int column,
                          int y, int x, const float (&total)[HIGH][WIDE])
@@ -274,7 +276,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     DYNAMIC_SHARED(float, tiles); /* two of each operand, and two of scales */
     float *const scales = tiles + 2 * BOTH;
     const int y = (int)threadIdx.x / ACROSS, x = (int)threadIdx.x % ACROSS;
-    const int down = tf_ceil_div(task.m, ROWS); /* tiles */
+    const int down = tf_ceil_div(task.m, ROWS); /* number of tiles */
     const int row = (int)blockIdx.x % down * ROWS;
     const int column = (int)blockIdx.x / down * COLUMNS;
     const int64_t matrix = blockIdx.y;
@@ -312,7 +314,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
     for (int step = 0; goes_on; step++) {
         struct tf_place next = at;
         goes_on = advance(task, &next);
-        if (goes_on) { /* arrives while this is multiplied */
+        if (goes_on) { /* the next tile arrives while this one is multiplied */
             fetch(next);
         }
         const float *now = tiles + step % 2 * BOTH;
@@ -324,7 +326,7 @@ inline void multiply(const struct tf_block_task &task, const struct tf_data &a,
             const float *of = scales + (at.k >> shift) % 2 * SCALES;
             end_chains<ROWS, COLUMNS>(of, task.levels >> 2 * at.term, y, x, sum, total);
         }
-        if (goes_on) { /* where the tile before this was: all have done with it */
+        if (goes_on) { /* over the previous tile, which no thread needs */
             put(next, tiles + (step + 1) % 2 * BOTH);
             at = next;
         }

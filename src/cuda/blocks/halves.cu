@@ -1,13 +1,13 @@
-/* FP8 codes of blocks of 32 as float16, in the order in which mma.sync of FP8 takes them on
- * Hopper, where the assembler makes it of float16 instructions: of each four k of a block
- * the first two, then, 16 numbers on, the last two. So two instructions of float16, the
- * second of which goes on from the first, give its bits.
+/* Converts FP8 codes in blocks of 32 to float16, in the order in which Hopper's mma.sync
+ * of FP8 takes them. The assembler makes that instruction of two of float16, the second
+ * of which continues the first's sum. The first takes the lower two of each four k of a
+ * block, and the second, 16 numbers later, the upper two. So these give FP8's bits.
  *
  * CODES is the format in PTX: "e4m3" or "e5m2".
  */
 #include "cuda/common/hopper.h"
 
-/* Two codes of a word's low half. PTX ISA 9, 9.7.9.21, cvt. */
+/* Returns float16 numbers of the two low codes of a word. PTX ISA 9, 9.7.9.21, cvt. */
 inline uint32_t halves_of(uint32_t codes)
 {
 #ifdef SIMT /* tests/support/simulator/simt_hopper.h computes it */
@@ -19,8 +19,8 @@ inline uint32_t halves_of(uint32_t codes)
 #endif
 }
 
-/* out (matrices, lines, chunks * 16) of codes that lie `chunks` times 16 side by side, those
- * from k on as zeros. Strides are bytes from line to line and from matrix to matrix. */
+/* Writes `out` (matrices, lines, chunks * 16) from lines of `chunks` times 16 codes.
+ * Codes from k on become zeros. Strides of codes are bytes, by matrix and by line. */
 extern "C" __global__ void __launch_bounds__(256)
     block_halves(const uint8_t *codes, uint16_t *out, int64_t matrix, int64_t line,
                  int64_t lines, int64_t chunks, int64_t k, int64_t all)
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256)
         uint32_t first[4], last[4];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            const int64_t rest = k - chunk * 16 - j * 4; /* codes of this word and after */
+            const int64_t rest = k - chunk * 16 - j * 4; /* codes from this word on */
             const uint32_t kept = rest >= 4  ? ~UINT32_C(0) /* mutant: codes beyond k count */
                                   : rest > 0 ? (UINT32_C(1) << 8 * rest) - 1
                                              : 0;

@@ -1,39 +1,39 @@
-/* C = A B of blocks with scales, by this GPU's tensor cores: for each block of k in order,
- * and each term of it (hi hi, hi lo, lo hi, lo lo, those that there are), a chain of
- * mma.sync from +0; then, on the CUDA cores,
+/* C = A B of blocks with scales, by this GPU's tensor cores. For each block of k in
+ * order, and each existing term of hi hi, hi lo, lo hi, lo lo, a chain of mma.sync begins
+ * at +0. Then, on the CUDA cores,
  *
  *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
  *
- * The options of the compilation (tf32dtype/cuda/blocks/native.py) are those of mma_tiles.h,
- * with SIZE 1 and k contiguous, and
+ * The options of the compilation (tf32dtype/cuda/blocks/native.py) are those of
+ * mma_tiles.h, with SIZE 1 and k contiguous, and
  *
  *   UNIT, UNIT_BYTES          the instruction, see mma.h; UNIT_BYTES is 32
  *   BLOCK_K                   k of a block: 32, 64 or 128, of which slices are whole ones
  *   A_LEVELS, B_LEVELS        1, or 2: residuals are multiplied too
  *   LAST                      1: lo lo as well
  *
- * As in native.cu, while one instruction's operands are multiplied, the registers of the
- * next are loaded, and slices after this one are under way, with their blocks' scales.
+ * As in native.cu, registers of the next instruction are loaded while one is computed,
+ * and copies of the following slices, with their blocks' scales, run in the background.
  */
 #include "cuda/matmul/mma.h"
 #include "cuda/matmul/mma_tiles.h"
 
 constexpr int TERMS = A_LEVELS * B_LEVELS - (A_LEVELS * B_LEVELS == 4 && !LAST);
-constexpr int CHAIN = BLOCK_K / 32, BLOCKS = SLICE / BLOCK_K; /* instructions; of a slice */
-constexpr int TURNS = STEPS * TERMS;                      /* instructions of a slice */
+constexpr int CHAIN = BLOCK_K / 32, BLOCKS = SLICE / BLOCK_K; /* instructions */
+constexpr int TURNS = STEPS * TERMS;                      /* instructions per slice */
 static_assert(SLICE % BLOCK_K == 0 && UNIT_BYTES == 32 && SIZE == 1, "whole blocks");
 
-/* Where things are in a stage: codes of both levels, and scales, of each block's levels
- * those of all lines. */
+/* Offsets in a stage: codes of both levels, then scales. For each block, the scales of
+ * all lines follow level by level. */
 constexpr int SCALES_OF_A = A_LEVELS * ROWS * 4, SCALES_OF_B = B_LEVELS * COLUMNS * 4;
 constexpr int OF_B = A_LEVELS * Left::BYTES;
 constexpr int OF_SCALES = OF_B + B_LEVELS * Right::BYTES;
 constexpr int STAGE = OF_SCALES + BLOCKS * (SCALES_OF_A + SCALES_OF_B);
 
-/* An instruction of a slice: which block it is of, and which residuals it takes. */
+/* An instruction of a slice: its block, its step, and the level of each operand. */
 struct Turn {
     int block, step, a_level, b_level;
-    bool begins, ends; /* its chain */
+    bool begins, ends; /* a chain */
 };
 
 constexpr Turn turn_of(int turn)
@@ -44,8 +44,8 @@ constexpr Turn turn_of(int turn)
             term % B_LEVELS, i == 0,              i == CHAIN - 1};
 }
 
-/* Numbers of a level's lines, from memory on their way to a stage: 16 bytes a thread at a
- * time. `pitch` numbers are there, in whole chunks. */
+/* Begins to copy the scales of a level's EXTENT lines to a stage, 16 bytes per thread at
+ * a time. A level has `pitch` scales, a multiple of 4; the others are zero. */
 template <int EXTENT>
 inline void copy_scales(shared_address to, const float *from, int64_t begin, int64_t pitch,
                         bool is_there)
@@ -57,14 +57,14 @@ inline void copy_scales(shared_address to, const float *from, int64_t begin, int
     }
 }
 
-/* What an operand is. Codes' strides are bytes from line to line and from matrix to matrix;
- * scales' are numbers from level to level, from block to block, and from matrix to matrix. */
+/* The strides of an operand. Those of codes are bytes, from line to line and from matrix
+ * to matrix. Those of scales are numbers: by level, by block and by stack. */
 struct Side {
     int64_t pitch, stack, lo_pitch, lo_stack;
     int64_t level, block, scale_stack;
 };
 
-/* The scales of a turn's block: of this lane's rows, and of its columns. */
+/* Loads the scales of a turn's block, for the rows and the columns of this lane. */
 inline void load_scales(float *p, float *q, shared_address scales, Turn turn, int row,
                         int column)
 {
@@ -86,7 +86,7 @@ inline void load_scales(float *p, float *q, shared_address scales, Turn turn, in
     }
 }
 
-/* A term's chains onto the sums. */
+/* Adds the chains of a term, times their scales, to the sums. */
 inline void promote(Results &sums, const Results &chains, const float *p, const float *q)
 {
 #pragma unroll
@@ -116,7 +116,7 @@ inline void copy_codes(Left *left, Right *right, shared_address stage, int depth
     }
 }
 
-/* The same of the scales of its blocks, which are then past. */
+/* Begins to copy the scales of the slice's blocks, and moves the pointers past them. */
 inline void copy_slice_scales(const float *&a_scales, const float *&b_scales,
                               shared_address stage, int depth, const Side &side_a,
                               const Side &side_b, const Tile &tile)
@@ -143,7 +143,7 @@ inline void copy_slice_scales(const float *&a_scales, const float *&b_scales,
     }
 }
 
-/* The sums to the result. Where it is would take registers before. */
+/* Stores the sums in the result. Addresses computed earlier would occupy registers. */
 inline void store_sums(const Results &sums, float *out, int64_t m, int64_t n, int warp_row,
                        int warp_column)
 {
@@ -196,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     float p[WARP_ROWS / 8], q[WARP_COLUMNS / 4];
 
     int ahead = (int)tf_ceil_div(k, DEPTH);  /* slices that are not copied yet */
-    const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
+    const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last slice */
     const auto copy = [&](shared_address stage) {
         const int depth = ahead > 1 ? DEPTH : last;
         copy_codes(left, right, stage, depth);
@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
                           tile);
     };
 
-    /* 1. The first slices are under way, the first instruction's operands in registers. */
+    /* 1. Begin to copy the first slices, and load the first instruction's operands. */
 #pragma unroll
     for (int slice = 0; slice < STAGES - 1; slice++) {
         if (ahead > 0) {
@@ -225,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         right[0].load(y[0][j], reads + OF_B, 0, j);
     }
 
-    /* 2. Slice by slice. */
+    /* 2. Multiply slice by slice. */
 #pragma unroll 1
     for (; ahead > 1 - STAGES; ahead--) {
         const int depth = ahead == 2 - STAGES ? last : DEPTH; /* of this slice */
@@ -236,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             if (now.ends) { /* mutant: scales read while their stage is filled */
                 load_scales(p, q, reads + OF_SCALES, now, warp_row, warp_column);
             }
-            if (turn == TURNS - 1) { /* all warps have what they need of this stage */
+            if (turn == TURNS - 1) { /* all warps have read this stage */
                 /* mutant: a wait of one group less, in native blocks */
                 await_copies<STAGES - 2>();
                 __syncthreads(); /* mutant: no barrier between slices */
@@ -271,6 +271,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         }
     }
 
-    /* 3. The result. */
+    /* 3. Store the result. */
     store_sums(sums, out, m, n, warp_row, warp_column);
 }

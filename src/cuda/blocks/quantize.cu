@@ -1,14 +1,14 @@
-/* Lines of float32 to blocks of codes with scales, by the text that the CPU compiles: the
- * threads of a warp have a few numbers each, of 128 / BLOCK_SIZE neighboring blocks.
+/* Quantizes lines of float32 to blocks of codes with scales, by the CPU's source. The
+ * threads of a warp have SHARE numbers each, of 128 / BLOCK_SIZE neighboring blocks.
  *
- *   HI, RESIDUAL   the elements of both levels, of tf_elements; RESIDUAL -1: one level
- *   BLOCK_SIZE     numbers of a block
- *   SEARCHES       whether the rule is the search
+ *   HI, RESIDUAL   indices in tf_elements of both levels; RESIDUAL -1: one level
+ *   BLOCK_SIZE     numbers per block
+ *   SEARCHES       1: the rule is the search
  */
 #include "cuda/blocks/warp_shares.h"
 #include "cuda/common/vectors.h"
 
-/* tf_round_block, with all threads of a warp in it to the end. */
+/* Does the work of tf_round_block. All threads of a warp stay in it to the end. */
 inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
                         const float *x, const uint64_t *draws, struct tf_block *block)
 {
@@ -33,7 +33,7 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
         most = tf_greatest_of_block(finite, SHARE);
         most = most == 0 && infinities ? infinite - 1 : most;
     }
-    const bool nothing = most == 0 || poisoned; /* is done with as if it were 1 */
+    const bool nothing = most == 0 || poisoned; /* rounded like most = 1 */
     tf_round_finite(e, &plan, finite, nothing ? 1.0f : tf_float_of(most), draws, block);
     if (nothing) {
         tf_round_zeros(block, SHARE);
@@ -53,8 +53,8 @@ inline void round_share(struct tf_element e, const struct tf_block_plan &plan,
     }
 }
 
-/* The code of a number of a block, special ones among them. With one level it is a quotient,
- * which is rounded here. */
+/* Returns the code of a number of a block, which may be NaN. With one level, x is a
+ * quotient that is not rounded yet. */
 inline uint32_t code_of(struct tf_element e, float x)
 {
     if (x != x) {
@@ -63,7 +63,7 @@ inline uint32_t code_of(struct tf_element e, float x)
     return tf_code_on_grid(e, RESIDUAL < 0 ? tf_nearest_signed(e, x) : x);
 }
 
-/* Codes of a share, the first in the lowest bits; in pieces that memory is aligned to. */
+/* Stores the codes of a share, the first in the lowest bits, by wide aligned accesses. */
 inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
 {
     uint64_t bits = 0;
@@ -93,8 +93,8 @@ inline void put_codes(struct tf_element e, const float *numbers, uint8_t *out)
     }
 }
 
-/* `length` numbers of a line, of which the last block may be short; `draws` lie like them,
- * or are null. Parts as tf_blocks_quantize has them. */
+/* Quantizes lines of `length` numbers, whose last block may be short. `draws` has the
+ * layout of x, or is null. Codes and scales are stored as by tf_blocks_quantize. */
 extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     block_quantize(const __grid_constant__ struct tf_block_plan plan, const float *x,
                    const uint64_t *draws, uint8_t *codes, uint8_t *scales,
@@ -104,11 +104,11 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     const struct tf_element lo = tf_elements[RESIDUAL < 0 ? HI : RESIDUAL];
     const int64_t blocks = tf_ceil_div(length, BLOCK_SIZE), all = lines * blocks;
     const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-    const int mine = lane % LANES * SHARE; /* of a block, the first */
+    const int mine = lane % LANES * SHARE; /* the first, in the block */
     const int64_t step = (int64_t)gridDim.x * WARPS * TOGETHER;
 #pragma unroll 1
     for (int64_t of_warp = ((int64_t)blockIdx.x * WARPS + warp) * TOGETHER; of_warp < all;
-         of_warp += step) { /* the first of the warp's blocks */
+         of_warp += step) { /* `of_warp` is the warp's first block */
         const int64_t b = of_warp + lane / LANES;
         int64_t at = b * BLOCK_SIZE + mine, left = BLOCK_SIZE;
         if (length % BLOCK_SIZE != 0) {

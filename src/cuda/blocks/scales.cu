@@ -1,13 +1,11 @@
-/* Scales of blocks as float32 numbers, as products take them: those of a tile's lines side
- * by side. */
+/* Decodes scales of blocks to float32, contiguous for the lines of a product's tile. */
 #include "blocks/block_formats.h"
 #include "cuda/common/common.h"
 
-/* out[matrix][block][level][line], `pitch` lines to a level, of which those beyond `lines`
- * are 0. Level 0 has S; level 1, where there is a residual, RN32(S R).
+/* Writes out[matrix][block][level][line], with `pitch` lines per level, of which those
+ * from `lines` on are 0. Level 0 has S. Level 1, if there are residuals, has RN32(S R).
  *
- * Codes lie in bytes, `levels` a block; strides are in bytes from matrix to matrix and from
- * line to line. */
+ * Codes are bytes, `levels` per block. Strides are bytes, by matrix and by line. */
 extern "C" __global__ void __launch_bounds__(256)
     block_scales(const uint8_t *codes, float *out, float tensor_scale,
                  int64_t matrix_stride, int64_t line_stride, int64_t count,

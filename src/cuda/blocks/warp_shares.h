@@ -1,40 +1,40 @@
-/* Blocks of numbers that lie with several threads of a warp: what these find together.
+/* Functions of src/blocks/quantize_block.h for a block whose numbers several threads have.
  *
- * A thread has SHARE numbers of a block, one after the other, and LANES neighbors have
- * the block. All threads of a warp meet in all that is here, whatever their blocks hold.
+ * A thread has SHARE consecutive numbers of a block, and LANES neighboring threads have the
+ * block. All threads of a warp must call each function, for they exchange values in it.
  *
- *   BLOCK_SIZE   numbers of a block
- *   RESIDUAL     the element of the second level, of tf_elements; -1: one level
- *   SEARCHES     whether the rule is the search
+ *   BLOCK_SIZE   numbers per block
+ *   RESIDUAL     the element of the second level, by index in tf_elements; -1: one level
+ *   SEARCHES     1: the rule is the search
  */
 #ifndef TF32DTYPE_CUDA_BLOCKS_WARP_SHARES_H
 #define TF32DTYPE_CUDA_BLOCKS_WARP_SHARES_H
 
 #include "blocks/block_plan.h"
 
-enum { TF_BLOCK_SHARE = 4 }; /* numbers that 16 bytes hold */
+enum { TF_BLOCK_SHARE = 4 }; /* numbers in 16 bytes */
 
 #include "blocks/quantize_block.h"
 #include "cuda/common/common.h"
 
 enum {
     WARP = 32,
-    WARPS = 4, /* that share memory */
+    WARPS = 4, /* per block of threads, which share memory */
     SHARE = TF_BLOCK_SHARE,
     LANES = BLOCK_SIZE / SHARE,
-    TOGETHER = WARP / LANES, /* blocks of a warp */
+    TOGETHER = WARP / LANES, /* blocks per warp */
 };
 
-/* What the thread `lane` of this warp has. */
+/* Returns x of the thread `lane` of this warp. */
 template <class T> inline T of_lane(T x, int lane)
 {
     return __shfl_sync(0xFFFFFFFFu, x, lane);
 }
 
-/* The first thread of this block's. */
+/* Returns the first lane of this thread's block. */
 inline int first_lane(void) { return (int)threadIdx.x % WARP & -LANES; }
 
-/* The greatest, or the least, of a block. */
+/* Returns the largest, or the smallest, x of the threads of a block. */
 template <class T> inline T most_of_block(T x)
 {
 #pragma unroll
@@ -55,7 +55,8 @@ TF_INLINE uint32_t tf_greatest_of_block(const float *x, int n)
     return most_of_block(tf_greatest_magnitude(x, n)); /* mutant: half a block has no say */
 }
 
-/* Number by number, in the order of the line. */
+/* Returns mean and deviation of a block, added number by number in the order of the
+ * line. */
 TF_INLINE struct tf_spread tf_block_spread(const float *x, int n)
 {
     const int first = first_lane();
@@ -79,7 +80,8 @@ TF_INLINE struct tf_spread tf_block_spread(const float *x, int n)
     return {mean, tf_square_root(squares / BLOCK_SIZE)};
 }
 
-/* A thread divides once: vectors would divide as often as they multiply. */
+/* Divides n numbers by s and limits the results. A thread divides once, because vectors
+ * would divide as often as they multiply. */
 TF_INLINE void tf_divide_moderate(const float *x, int n, float s, float lowest,
                                   float greatest, float *out)
 {
@@ -98,8 +100,8 @@ TF_INLINE void tf_divide_moderate(const float *x, int n, float s, float lowest,
 
 /* -- the search --------------------------------------------------------------------- */
 
-/* Costs of the blocks of a warp: a thread has one scale at a time, for all numbers of one
- * block, so that it adds them in the order of src/blocks/search_cost.h by itself. */
+/* Room for the costs of the blocks of a warp. A thread computes the cost of one scale for
+ * all numbers of one block, and so adds them in the order of src/blocks/search_cost.h. */
 struct alignas(16) tf_search_room {
     float x[WARP * SHARE], y[WARP * SHARE]; /* numbers of the warp */
     float cost[TOGETHER][TF_COSTS];
@@ -119,8 +121,8 @@ inline void put_share(float *numbers, const float *share)
     ((four *)numbers)[threadIdx.x % WARP] = {share[0], share[1], share[2], share[3]};
 }
 
-/* Keeps cost(block of the warp, place in its window) for `window` scales of each block,
- * of numbers that were put there before. */
+/* Stores cost(block of the warp, index in its window) for `window` scales of each block.
+ * The numbers must have been stored by put_share() before. */
 template <class F> inline void put_costs(struct tf_search_room *room, int window, F cost)
 {
     __syncwarp();
@@ -136,8 +138,8 @@ template <class F> inline void put_costs(struct tf_search_room *room, int window
     __syncwarp(); /* mutant: costs read early */
 }
 
-/* Where the least of `count` costs of this thread's block is, the first of equals; but for
- * one place, or -1. None is negative. */
+/* Returns the index of the smallest of `count` costs of this thread's block, the first of
+ * equal ones. The index `but` is left out, unless it is -1. No cost is negative. */
 inline int least_cost(const struct tf_search_room *room, int count, int but)
 {
     const int first = first_lane();
@@ -175,15 +177,15 @@ TF_INLINE struct tf_kept tf_search_scale(struct tf_element e,
     });
     const int first = least_cost(room, count, -1);
     struct tf_kept kept = {from + first, from + first};
-    if (two) { /* the same one again where there is no other: that is never better */
+    if (two) { /* with one scale, the same again, which is never better */
         const int second = least_cost(room, count, first);
         kept.second = count > 1 ? from + second : from + first;
     }
     return kept;
 }
 
-/* The squared errors of two levels with a scale of the residual, as tf_residual_batch has
- * them. */
+/* Returns the squared errors of two levels with the residual's scale u, summed in the
+ * order of tf_residual_batch. */
 inline float residual_cost(struct tf_element lo, float lowest, float greatest,
                            const float *rest, const float *beside, float u)
 {

@@ -1,20 +1,20 @@
-/* C = A B of blocks with scales, by Hopper's wgmma: what native_matmul.cu is for mma.sync.
- * For each block of k in order, and each term of it (hi hi, hi lo, lo hi, lo lo, those that
- * there are), a chain of instructions from +0; then, on the CUDA cores,
+/* C = A B of blocks with scales, by Hopper's wgmma, as native_matmul.cu computes it by
+ * mma.sync. For each block of k in order, and each existing term of hi hi, hi lo, lo hi,
+ * lo lo, a chain of instructions begins at +0. Then, on the CUDA cores,
  *
  *     c = fma(RN32(scale of A's block * scale of B's), chain, c)
  *
- * The options of the compilation (tf32dtype/cuda/blocks/wgmma.py) are those of mma_tiles.h, k
- * contiguous, warps of 16 x 128 and slices of 128 bytes, and
+ * The options of the compilation (tf32dtype/cuda/blocks/wgmma.py) are those of
+ * mma_tiles.h, with k contiguous, warps of 16 x 128 and slices of 128 bytes, and
  *
  *   UNIT, TAIL                the instruction, see hopper.h
  *   BLOCK_K                   k of a block, of which slices are whole ones
  *   A_LEVELS, B_LEVELS        1, or 2: residuals are multiplied too
  *   LAST                      1: lo lo as well
  *
- * As in wgmma.cu, one thread copies, STAGES slices ahead, codes and scales; while a chain is
- * computed in one set of accumulators, the one before it, in the other set, is scaled and
- * added.
+ * As in wgmma.cu, one thread copies codes and scales, up to STAGES slices ahead. While a
+ * chain is computed in one set of accumulators, the previous chain, in the other set, is
+ * scaled and added to the sums.
  */
 #include "cuda/matmul/mma_tiles.h"
 
@@ -22,8 +22,7 @@ constexpr int TERMS = A_LEVELS * B_LEVELS - (A_LEVELS * B_LEVELS == 4 && !LAST);
 constexpr int BLOCKS = DEPTH / BLOCK_K, CHAIN = STEPS / BLOCKS; /* instructions */
 static_assert(DEPTH % BLOCK_K == 0, "whole blocks");
 
-/* Where things are in a stage: codes of both levels; and scales, of each block those of
- * both levels. */
+/* Offsets in a stage: codes of both levels, then, for each block, scales of both levels. */
 constexpr int A_BYTES = ROWS * SLICE, B_BYTES = COLUMNS * SLICE;
 constexpr int OF_B = A_LEVELS * A_BYTES, OF_SCALES = OF_B + B_LEVELS * B_BYTES;
 constexpr int OF_SCALES_OF_B = OF_SCALES + BLOCKS * A_LEVELS * ROWS * 4;
@@ -31,7 +30,7 @@ constexpr int FILLED = OF_SCALES_OF_B + BLOCKS * B_LEVELS * COLUMNS * 4;
 
 #include "cuda/matmul/ring.h"
 
-/* A chain of a slice: which block it is of, and whether it takes residuals. */
+/* A chain of a slice: its block, and the level of each operand. */
 struct Turn {
     int block, a_level, b_level;
 };
@@ -43,7 +42,7 @@ constexpr Turn turn_of(int turn)
     return {turn / TERMS, term / B_LEVELS % A_LEVELS, term % B_LEVELS};
 }
 
-/* Begins a chain, a group of instructions. */
+/* Begins a chain, which is one group of instructions. */
 inline void begin(Results &d, shared_address stage, int group, Turn turn)
 {
     float *const first = &d[0][0][0];
@@ -60,8 +59,8 @@ inline void begin(Results &d, shared_address stage, int group, Turn turn)
     commit_products();
 }
 
-/* A chain onto the sums, with the scales of its block. That of a block beyond k is +0 and
- * adds -0, which changes nothing. */
+/* Adds a chain, times the scales of its block, to the sums. The chain of a block past k
+ * is +0. It is scaled by -0 and adds -0, which changes nothing. */
 inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, int row,
                     int column, bool is_there)
 {
@@ -85,15 +84,16 @@ inline void promote(Results &sums, Results &d, const uint8_t *stage, Turn turn, 
     }
 }
 
-/* The maps are those of codes (k, lines, stacks) by boxes of a slice of the tile's lines,
- * and of scales (lines, levels, blocks, stacks) by boxes of all that go with one. */
+/* The tensor maps of an operand. Those of codes have dimensions (k, lines, stacks), and
+ * boxes of a slice of a tile's lines. Those of scales have (lines, levels, blocks,
+ * stacks), and boxes of all scales for one slice. */
 struct Side {
     TensorMap codes, residuals, scales;
 };
 static_assert(sizeof(Side) == 384 && TF_OFFSETOF(Side, scales) == 256,
               "as in tf32dtype/cuda/blocks/wgmma.py");
 
-/* A tile of the result: of all turns but the last, while the next one's chain runs. */
+/* Computes a tile. Turns, except a slice's last, are added while the next chain runs. */
 inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group, int row,
                        int column, int64_t k)
 {
@@ -122,7 +122,7 @@ inline void sum_blocks(Results &sums, Ring &ring, const uint8_t *base, int group
     }
 }
 
-/* A block of threads has every gridDim.x-th tile, as in wgmma.cu. */
+/* Computes every gridDim.x-th tile per block of threads, as in wgmma.cu. */
 extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     block_wgmma(const __grid_constant__ Side a, const __grid_constant__ Side b, float *out,
                 int64_t m, int64_t n, int64_t k, int32_t stack_a, int32_t stack_b,

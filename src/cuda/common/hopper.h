@@ -1,6 +1,6 @@
-/* What sm_90a alone has: copies of boxes of tensors to shared memory, barriers in shared
- * memory that count their bytes, and wgmma, the tensor core's instruction for 128 threads
- * at a time, whose operands lie in shared memory.
+/* Instructions that only sm_90a has: copies of boxes of tensors to shared memory,
+ * barriers in shared memory that count their bytes, and wgmma. This is the tensor core's
+ * instruction for 128 threads at a time, whose operands are in shared memory.
  *
  * PTX ISA 9: 9.7.9.27 (cp.async.bulk.tensor), 9.7.13.15 (mbarrier), 9.7.15 (wgmma) and
  * 9.7.19.5 (setmaxnreg).
@@ -10,13 +10,13 @@
 
 #include "cuda/common/async_copy.h"
 
-/* How wgmma finds a matrix whose lines of 128 bytes of k lie one after the other, 8 of them
- * to 1,024 bytes, beginning at a multiple of that, with chunks of 16 bytes permuted: chunk
- * c of line l is where c ^ l % 8 would be. So the copies leave it. 9.7.15.5.1.2.2, "Matrix
- * Descriptor Format"; CUTLASS, mma_sm90_desc.hpp:
+/* Returns wgmma's descriptor of a matrix in shared memory. Its lines of 128 bytes of k are
+ * contiguous, and 8 of them, 1,024 bytes, begin at a multiple of 1,024. Chunks of 16 bytes
+ * are permuted as copies of boxes do it: chunk c of line l is at the position of chunk c ^
+ * l % 8. 9.7.15.5.1.2.2, "Matrix Descriptor Format"; CUTLASS, mma_sm90_desc.hpp:
  *
  *   bits 0 to 13    the address / 16; it goes up by 2 for a step of 32 bytes of k
- *   bits 16 to 29   has no meaning with permuted chunks; 1 is what CUTLASS says
+ *   bits 16 to 29   no meaning with permuted chunks; CUTLASS sets 1
  *   bits 32 to 45   from 8 lines to the next 8, / 16
  *   bits 62, 63     1: chunks are permuted within 128 bytes
  */
@@ -27,9 +27,9 @@ inline uint64_t descriptor(shared_address x)
            (uint64_t)1 << 62; /* mutant: chunks permuted within 64 bytes */
 }
 
-/* The same of a matrix across k, of 2-byte elements: 64 lines' elements of a k are 128 bytes,
- * permuted as above, those of 8 k are 1,024 bytes one after the other, and those of 64 k
- * are a box, after which the next 64 lines' begins. CUTLASS, mma_traits_sm90_gmma.hpp,
+/* As descriptor(), for a matrix across k, of 2-byte elements. The elements of 64 lines at
+ * one k are 128 bytes, permuted as above. Those of 8 k are 1,024 contiguous bytes. Those of
+ * 64 k are one box, and the next 64 lines' box follows. CUTLASS, mma_traits_sm90_gmma.hpp,
  * make_gmma_desc<Major::MN>, B128 with T = 8 elements of 16 bytes:
  *
  *   Swizzle<3,4,3> o smem_ptr o ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO))
@@ -85,12 +85,12 @@ template <int PENDING> inline void await_products() { simt_wgmma_wait(PENDING); 
 
 #else
 
-/* CUtensorMap of the driver, which makes it; a parameter of a kernel. */
+/* The driver's CUtensorMap, which the driver makes; a parameter of a kernel. */
 struct __align__(64) TensorMap {
     uint64_t words[16];
 };
 
-/* -- barriers: phases that end when as many have arrived, and as many bytes ------------ */
+/* -- barriers: a phase ends when its threads and its bytes have arrived --------------- */
 
 inline void barrier_init(shared_address x, int count)
 {
@@ -100,7 +100,7 @@ inline void barrier_init(shared_address x, int count)
                  : "memory");
 }
 
-/* After barriers are made, for copies to see them; threads need __syncthreads() as well. */
+/* Makes new barriers visible to copies; threads need __syncthreads() as well. */
 inline void publish_barriers()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
@@ -111,7 +111,7 @@ inline void barrier_arrive(shared_address x)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(x) : "memory");
 }
 
-/* Arrives, and says that so many bytes will. */
+/* Arrives, and announces that many bytes. */
 inline void barrier_expect(shared_address x, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
@@ -120,7 +120,7 @@ inline void barrier_expect(shared_address x, int bytes)
                  : "memory");
 }
 
-/* Until the phase of this parity has ended; the one before the first is that of 1. */
+/* Waits until the phase of this parity has ended. Before the first phase, parity 1 has. */
 inline void barrier_await(shared_address x, uint32_t parity)
 {
     uint32_t done;
@@ -134,7 +134,7 @@ inline void barrier_await(shared_address x, uint32_t parity)
     } while (!done);
 }
 
-/* -- copies: of a box that begins there; zeros where the tensor is not ----------------- */
+/* -- copies of a box at given coordinates; zeros outside the tensor ------------------ */
 
 inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int z,
                      shared_address barrier)
@@ -156,7 +156,7 @@ inline void copy_box(shared_address to, const TensorMap *map, int x, int y, int 
                  : "memory");
 }
 
-/* -- registers: a warpgroup has so many from here on ----------------------------------- */
+/* -- registers: sets the number of registers per thread of a warpgroup --------------- */
 
 template <int COUNT> inline void take_registers()
 {
@@ -170,16 +170,16 @@ template <int COUNT> inline void give_registers()
 
 /* -- wgmma ----------------------------------------------------------------------------- */
 
-/* Between what a warp did with registers and instructions that take them. */
+/* Lets following instructions use registers that the warp has written or read before. */
 inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 
-/* Makes a group of the instructions so far. */
+/* Makes a group of the instructions that are in no group yet. */
 inline void commit_products()
 {
     asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
 }
 
-/* Until all but the last PENDING groups are done. */
+/* Waits until all but the last PENDING groups are done. */
 template <int PENDING> inline void await_products()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(PENDING) : "memory");
@@ -189,11 +189,11 @@ template <int PENDING> inline void await_products()
 
 #ifdef UNIT
 
-/* A thread's accumulators of an instruction for all of the tile's columns. */
+/* A thread's accumulators of an instruction for all columns of the tile. */
 constexpr int ACCUMULATORS = COLUMNS / 2;
 
-/* What computes them, before, and what takes them, after, stays there: the compiler does not
- * see that the instruction goes on. */
+/* Keeps computations of d before this point, and uses of it after. The compiler does not
+ * know that the instruction runs on in between. */
 template <int COUNT = ACCUMULATORS> inline void registers_are_ready(float *d)
 {
 #ifndef SIMT
@@ -204,8 +204,8 @@ template <int COUNT = ACCUMULATORS> inline void registers_are_ready(float *d)
 #endif
 }
 
-/* Lists for inline assembly, which has no arrays: names of operands, and eight or 64 of
- * them from d[i] on. */
+/* Lists for inline assembly, which has no arrays: names of operands, and 8 or 64 of them
+ * from d[i] on. */
 #define NAMES_TO_31                                                                    \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "                          \
     "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "                \
@@ -227,11 +227,11 @@ template <int COUNT = ACCUMULATORS> inline void registers_are_ready(float *d)
     EIGHT(d, i), EIGHT(d, i + 8), EIGHT(d, i + 16), EIGHT(d, i + 24),                  \
         EIGHT(d, i + 32), EIGHT(d, i + 40), EIGHT(d, i + 48), EIGHT(d, i + 56)
 
-/* Begins d = a b, or d += a b where `adds`: 64 rows of a, 2 COUNT columns of b, 32 bytes of
- * k. UNIT is what follows the columns in PTX's name, "k16.f32.bf16.bf16" for example; TAIL
- * what follows the signs of a and b: ", 0, 1", b across k, which formats of 16 bits can be.
- * Warp w of the four has rows 16 w to 16 w + 15, as the results of mma.h lie: d[4 j] and
- * after are those of columns 8 j to 8 j + 7. */
+/* Begins d = a b, or d += a b if `adds`: 64 rows of a, 2 COUNT columns of b, 32 bytes of
+ * k. UNIT is the rest of PTX's name after the columns, "k16.f32.bf16.bf16" for example.
+ * TAIL follows the signs of a and b: ", 0, 1" is for b across k, which only 16-bit
+ * formats can be. Warp w of the four has rows 16 w to 16 w + 15, in the layout of mma.h's
+ * results: d[4 j] to d[4 j + 3] are of columns 8 j to 8 j + 7. */
 template <int COUNT = ACCUMULATORS>
 inline void multiply(float *d, uint64_t a, uint64_t b, int adds)
 {

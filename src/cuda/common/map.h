@@ -1,12 +1,12 @@
-/* A function of items, one element a time, over one or two arrays of any strides. */
+/* Maps a function over one or two arrays of any strides, element by element. */
 #ifndef TF32DTYPE_CUDA_COMMON_MAP_H
 #define TF32DTYPE_CUDA_COMMON_MAP_H
 
 #include "cuda/common/strides.h"
 #include "cuda/common/vectors.h"
 
-/* Operands that are no arrays: where bit k of `given` is set, operand k is item[k]
- * for all elements. The array that stands in its place is not read. */
+/* Operands that are numbers instead of arrays: if bit k of `given` is set, operand k is
+ * item[k] for all elements, and its array is not read. */
 struct tf_constants {
     uint32_t given;
     uint32_t item[2];
@@ -20,7 +20,7 @@ __forceinline__ int tf_is_vectors(const tf_walk<N> &walk, int k, const T *array)
     return tf_is_run(walk, k, sizeof(T)) && tf_is_aligned<T, COUNT>(array);
 }
 
-/* COUNT elements as words, of which vectors that are still to come take fewer registers. */
+/* COUNT elements as words: vectors that are loaded ahead take fewer registers so. */
 template <class T, int COUNT> using tf_words = tf_vector<uint32_t, COUNT * sizeof(T) / 4>;
 
 template <class T, int N>
@@ -39,7 +39,7 @@ __forceinline__ tf_words<T, COUNT> tf_load(const T *array, int64_t i, int is_con
     if (!is_constant) {
         return tf_vector_at<true, uint32_t, n>((const uint32_t *)array + i * n);
     }
-    /* 1, 0x10001 or 0x1010101 times it */
+    /* the constant times 1, 0x10001 or 0x1010101 */
     const uint32_t word = constant * (uint32_t)(UINT32_MAX / (T)-1);
     tf_words<T, COUNT> words;
 #pragma unroll
@@ -49,8 +49,8 @@ __forceinline__ tf_words<T, COUNT> tf_load(const T *array, int64_t i, int is_con
     return words;
 }
 
-/* out = f(first, second) where all that is read and written is contiguous, and aligned:
- * COUNT elements at a time. Returns how many were done. */
+/* Computes out = f(first, second) if all arrays are contiguous and aligned, COUNT
+ * elements at a time. Returns how many elements were computed. */
 template <int COUNT, int N, class Out, class In, class F>
 __forceinline__ int64_t tf_map_vectors(const tf_walk<N + 1> &walk, Out *out, const In *a,
                                        const In *b, const tf_constants &constants, F f)
@@ -62,7 +62,7 @@ __forceinline__ int64_t tf_map_vectors(const tf_walk<N + 1> &walk, Out *out, con
         return 0;
     }
     const int64_t vectors = walk.size / COUNT, step = tf_threads();
-    /* The next vectors are on their way while others are computed. */
+    /* The next vectors are loaded while the present ones are computed. */
     tf_words<In, COUNT> next_x = {}, next_y = {};
     const auto load = [&](int64_t i) {
         if (i < vectors) {
@@ -87,7 +87,7 @@ __forceinline__ int64_t tf_map_vectors(const tf_walk<N + 1> &walk, Out *out, con
     return vectors * COUNT;
 }
 
-/* out = f(first, second). A function of one operand is given it twice. */
+/* Computes out = f(first, second). A function of one operand gets it twice. */
 template <int COUNT, int N, class Out, class In, class F>
 __forceinline__ void tf_map(const tf_walk<N + 1> &walk, Out *out, const In *a,
                             const In *b, const tf_constants &constants, F f)

@@ -1,8 +1,9 @@
-/* Walking arrays of any strides together: from an element's number to its place in each.
+/* Walks through arrays of any strides together: from an element's index to its offset in
+ * each.
  *
- * tf32dtype/cuda/_runtime/strides.py makes the structure: axes of one element are gone, axes that
- * follow one another in all arrays are one, and there is at least one axis. An array
- * that is broadcast along an axis has stride 0 there; strides may be negative.
+ * tf32dtype/cuda/_runtime/strides.py makes the structure. It drops axes of one element,
+ * and merges axes that follow one another in all arrays, but leaves at least one axis. An
+ * array that is broadcast along an axis has stride 0 along it. Strides may be negative.
  */
 #ifndef TF32DTYPE_CUDA_COMMON_STRIDES_H
 #define TF32DTYPE_CUDA_COMMON_STRIDES_H
@@ -12,12 +13,12 @@
 enum { TF_AXES = 8 };
 
 template <int N> struct tf_walk {
-    int64_t size; /* elements in all */
+    int64_t size; /* elements in total */
     int64_t axes;
     int64_t shape[TF_AXES]; /* the innermost axis first */
-    uint64_t multipliers[TF_AXES]; /* with shifts, quotients by `shape` */
+    uint64_t multipliers[TF_AXES]; /* with `shifts`: divide by `shape` */
     int64_t shifts[TF_AXES];
-    int64_t strides[N][TF_AXES]; /* in bytes, an array a row */
+    int64_t strides[N][TF_AXES]; /* in bytes, one row per array */
 };
 static_assert(sizeof(tf_walk<1>) == 272 && TF_OFFSETOF(tf_walk<1>, strides) == 208,
               "as in tf32dtype/cuda/_runtime/strides.py");
@@ -26,9 +27,9 @@ template <int N> struct tf_offsets {
     int64_t of[N]; /* bytes from each array's first element */
 };
 
-/* index / length for 0 <= index < 2^31 or 2^63: ceil(2^p / length) times index, divided
- * by 2^p, where length <= 2^(p - 31) or 2^(p - 63) (Granlund and Montgomery, "Division by
- * invariant integers using multiplication", 1994, theorem 4.2). */
+/* Returns index / length for 0 <= index < 2^31 or 2^63: ceil(2^p / length) times index,
+ * divided by 2^p, where length <= 2^(p - 31) or 2^(p - 63) (Granlund and Montgomery,
+ * "Division by invariant integers using multiplication", 1994, theorem 4.2). */
 __forceinline__ uint32_t tf_quotient(uint32_t index, uint64_t multiplier, int shift)
 {
     return __umulhi(index, (uint32_t)multiplier) >> shift;
@@ -61,7 +62,7 @@ __forceinline__ tf_offsets<N> tf_offsets_by(const tf_walk<N> &walk, Index index)
     return offsets;
 }
 
-/* Where element `index` is. */
+/* Returns the offsets of element `index`. */
 template <int N>
 __forceinline__ tf_offsets<N> tf_offsets_at(const tf_walk<N> &walk, int64_t index)
 {
@@ -69,15 +70,15 @@ __forceinline__ tf_offsets<N> tf_offsets_at(const tf_walk<N> &walk, int64_t inde
                                   : tf_offsets_by(walk, (uint64_t)index);
 }
 
-/* Whether array k is one run of elements of `itemsize` bytes. */
+/* Returns whether array k is contiguous, with elements of `itemsize` bytes. */
 template <int N>
 __forceinline__ int tf_is_run(const tf_walk<N> &walk, int k, int itemsize)
 {
     return walk.axes == 1 && walk.strides[k][0] == itemsize;
 }
 
-/* A grid's threads share the elements: from tf_thread() on, in steps of tf_threads(). To
- * unroll such a loop the compiler would divide; `#pragma unroll 1` keeps it from that. */
+/* A grid's threads share the elements: from tf_thread() on, in steps of tf_threads().
+ * `#pragma unroll 1` keeps the compiler from unrolling, which needs a division. */
 __forceinline__ int64_t tf_thread(void)
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,15 +1,15 @@
-/* Runs of elements, several a thread at once: a run is contiguous. */
+/* Vectors of contiguous elements, several per thread at once. */
 #ifndef TF32DTYPE_CUDA_COMMON_VECTORS_H
 #define TF32DTYPE_CUDA_COMMON_VECTORS_H
 
 #include "cuda/common/common.h"
 
-/* One access to memory where it is aligned: 16 bytes at most. */
+/* N elements that one access loads or stores if they are aligned; at most 16 bytes. */
 template <class T, int N> struct alignas(sizeof(T) * N) tf_vector {
     T of[N];
 };
 
-/* How many elements of the wider of two types make 16 bytes. */
+/* Returns how many elements of the wider of two types make 16 bytes. */
 template <class A, class B> constexpr int tf_vector_length(void)
 {
     return 16 / (int)(sizeof(A) > sizeof(B) ? sizeof(A) : sizeof(B));
@@ -20,7 +20,7 @@ template <class T, int N> __forceinline__ int tf_is_aligned(const T *x)
     return (uintptr_t)x % sizeof(tf_vector<T, N>) == 0;
 }
 
-/* Elements before the first that begins a vector. */
+/* Returns the number of elements before the first one that begins a vector. */
 template <class T, int N> __forceinline__ int tf_head(const T *x)
 {
     return (int)((N - (uintptr_t)x / sizeof(T) % N) % N);
@@ -41,7 +41,7 @@ __forceinline__ tf_vector<T, N> tf_vector_at(const T *x)
     }
 }
 
-/* N numbers from x on, those beyond `left` of them 0. */
+/* Loads N numbers from x on; those from index `left` on are 0. */
 template <int N>
 __forceinline__ void tf_get_numbers(const float *x, int64_t left, float (&numbers)[N])
 {
@@ -59,7 +59,7 @@ __forceinline__ void tf_get_numbers(const float *x, int64_t left, float (&number
     }
 }
 
-/* Packed by hand, so that one access is left of it. */
+/* Stores a vector, packed into words so that the compiler makes one access of it. */
 template <class T, int N>
 __forceinline__ void tf_store_vector(T *x, const tf_vector<T, N> &vector)
 {

@@ -1,10 +1,10 @@
-/* Numbers of one kind to another: one rounding.
+/* Casts numbers of one kind to another, with one rounding.
  *
  *   FROM, TO  kinds, such as TF_FLOAT32 and tf_bfloat16_index (src/formats/number_kinds.h)
- *   MODES     1: rounding and overflow as the last arguments say; TO is a format,
- *             float16 or float32
- *   TO_ODD    1: to float32, to odd, which a later rounding takes for the number itself;
- *             2: and Inf for what is beyond its range
+ *   MODES     1: the last arguments are rounding and overflow; TO is a format, float16
+ *             or float32
+ *   TO_ODD    1: to float32, rounded to odd, so that a second rounding is as if single;
+ *             2: also, a number that rounds to Inf becomes Inf
  */
 #include "cuda/formats/rounding_modes.h"
 #include "cuda/formats/stored.h"
@@ -21,8 +21,8 @@
 typedef tf_word<FROM> source;
 typedef tf_word<TO> target;
 
-/* How to round. float32 leaves a float32 rounded to odd no bits, and takes the exact
- * number. */
+/* How to round. float32 as the target is rounded from the exact number, because a float32
+ * that was rounded to odd has no more bits to round. */
 struct manner : tf_manner {
     enum tf_rounding rounding;
     enum tf_overflow overflow;
@@ -55,13 +55,13 @@ __forceinline__ target converted(source item, const manner &how)
     }
 }
 
-/* Of two sides of 16 bytes two are all that 32 registers hold. */
+/* 32 registers hold only two rounds of two vectors of 16 bytes. */
 enum {
     LENGTH = tf_vector_length<source, target>(),
     ROUNDS = sizeof(target) == sizeof(source) || MODES ? 2 : 4
 };
 
-/* A vector a thread, ROUNDS of them under way at once. */
+/* Converts vectors, one per thread at a time, with ROUNDS of them loaded at once. */
 template <bool aligned>
 __forceinline__ void cast_vectors(target *out, const source *in, int64_t count,
                                   const manner &how)
@@ -99,8 +99,8 @@ __forceinline__ void cast_vectors(target *out, const source *in, int64_t count,
     }
 }
 
-/* Contiguous arrays: vectors from where the output is aligned, single elements before
- * and after. */
+/* Converts contiguous arrays: vectors from the output's first aligned one on, and single
+ * elements before and after. */
 __forceinline__ void cast_run(target *out, const source *in, int64_t n,
                               const manner &how)
 {

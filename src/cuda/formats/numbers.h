@@ -1,7 +1,7 @@
-/* Elements of a format as numbers, on a GPU. The facts are compile-time constants
- * where kernels are compiled for a format, so that what it does not need disappears.
+/* Elements of a format as numbers, on a GPU. In kernels that are compiled for one format,
+ * its facts are constants, so that the compiler drops the steps that it does not need.
  *
- * An item is what lies in memory: a code shifted left by f.shift.
+ * An item is an element in memory: a code shifted left by f.shift.
  */
 #ifndef TF32DTYPE_CUDA_FORMATS_NUMBERS_H
 #define TF32DTYPE_CUDA_FORMATS_NUMBERS_H
@@ -9,27 +9,26 @@
 #include "cuda/common/common.h"
 #include "formats/fast_codec.h"
 
-/* The number that an item is; all of them are exact in float32. */
+/* Returns the number in an item, which is exact in float32. */
 __forceinline__ float number_of(struct tf_format f, uint32_t item)
 {
     return tf_float_of(tf_single_of_item(f, item));
 }
 
-/* The item nearest to a number, ties to even, as the CPU's casts have it: NaN keeps its
- * sign. */
+/* Returns the item nearest to a number, ties to even. NaN keeps its sign, as on the CPU. */
 __forceinline__ uint32_t item_of_single(struct tf_format f, float x)
 {
     return tf_code_of_single(f, tf_bits_of(x)) << f.shift;
 }
 
-/* float32 bits of a double rounded to odd, from which the formats, which have 11
- * significant bits at most, are rounded as if from the double. */
+/* Returns float32 bits of a double, rounded to odd. Rounding them to a format, which has
+ * at most 11 significant bits, is as rounding the double. */
 __forceinline__ uint32_t tf_narrowed(double x)
 {
     const float cut = __double2float_rz(x);
     const uint32_t sign = (uint32_t)(__double_as_longlong(x) >> 63) << 31;
     const uint32_t inexact = (double)cut != x;
-    /* A conversion's NaN has no sign. */
+    /* The conversion loses the sign of NaN. */
     return (tf_bits_of(cut) & TF_MAGNITUDE_BITS) | inexact | sign;
 }
 

@@ -1,10 +1,10 @@
-/* float64 numbers as results of a kind: one rounding, NaN the canonical one. */
+/* float64 numbers as results of a kind: one rounding, and the canonical NaN. */
 #ifndef TF32DTYPE_CUDA_FORMATS_RESULTS_H
 #define TF32DTYPE_CUDA_FORMATS_RESULTS_H
 
 #include "cuda/formats/stored.h"
 
-/* Of a format, float32 or float64. */
+/* Returns the item of a format, float32 or float64. */
 template <int kind> __forceinline__ tf_word<kind> tf_result(double x)
 {
     const int nan = x != x;

@@ -1,13 +1,13 @@
-/* Rounding in any mode but the stochastic one, from float32 bits: codec.h's tf_encode
- * without its shifts of 64 bits. */
+/* Rounding of float32 bits in any mode but the stochastic one: tf_encode of codec.h,
+ * without its 64-bit shifts. */
 #ifndef TF32DTYPE_CUDA_FORMATS_ROUNDING_MODES_H
 #define TF32DTYPE_CUDA_FORMATS_ROUNDING_MODES_H
 
 #include "formats/fast_codec.h"
 
-/* A magnitude cut to a code, and what was cut off it in units of 2^-32 of the code's
- * last place. Far below the least code no more of it needs to be told than that it is
- * neither 0 nor a half. */
+/* A magnitude truncated to a code, and the rest in units of 2^-32 of the code's last
+ * place. The code is `code` + `kept` (e8m0: `code`). Far below the smallest code,
+ * `fraction` only shows that the rest is neither 0 nor a half. */
 struct tf_cut_code {
     uint32_t code, kept, fraction;
 };
@@ -27,7 +27,7 @@ TF_INLINE struct tf_cut_code tf_cut_number(struct tf_format f, uint32_t magnitud
     const int field = (int)(magnitude >> 23), normal = field != 0;
     const uint32_t mantissa = magnitude & TF_FRACTION_BITS;
     const uint32_t significand = mantissa | (uint32_t)normal << 23;
-    /* Exponents above that of the format's least normal number. */
+    /* The exponent, counted from that of the format's smallest normal number. */
     const int above = (normal ? field : 1) - (128 - f.bias);
     const int needed = tf_cut(f) - (above < 0 ? above : 0);
     const int shift = needed < 31 ? needed : 31;
@@ -39,15 +39,15 @@ TF_INLINE struct tf_cut_code tf_cut_number(struct tf_format f, uint32_t magnitud
     return cut;
 }
 
-/* A rounding and an overflow as what they do, without a branch an element: [0] to
- * positive numbers, [1] to negative ones. */
+/* The effects of a rounding and an overflow mode, so that elements need no branches: [0]
+ * for positive numbers, [1] for negative ones. */
 struct tf_manner {
-    uint32_t above[2];    /* fractions above it round up */
-    uint32_t beyond[2];   /* the code of what is beyond the range */
-    uint32_t infinity[2]; /* and that of infinity */
-    uint32_t ties;        /* whether a fraction that equals it does: bit 0 where the
-                           * code is even, bit 1 where it is odd */
-    uint32_t keeps_odd;   /* odd codes are not rounded up at all */
+    uint32_t above[2];    /* larger fractions round up */
+    uint32_t beyond[2];   /* the code of finite numbers above the range */
+    uint32_t infinity[2]; /* the code of infinity */
+    uint32_t ties;        /* whether a fraction equal to `above` rounds up: bit 0 if the
+                           * code is even, bit 1 if it is odd */
+    uint32_t keeps_odd;   /* 1: odd codes are never rounded up */
 };
 
 TF_INLINE struct tf_manner tf_manner_of(struct tf_format f, enum tf_rounding rounding,

@@ -1,5 +1,5 @@
-/* Numbers of every kind as they lie in memory: an unsigned word each. A kind is one of
- * `enum tf_number_kind`, or a format's index. */
+/* Numbers of every kind as unsigned words in memory. A kind is one of `enum
+ * tf_number_kind`, or a format's index. */
 #ifndef TF32DTYPE_CUDA_FORMATS_STORED_H
 #define TF32DTYPE_CUDA_FORMATS_STORED_H
 
@@ -45,14 +45,15 @@ template <int kind> using tf_word = typename tf_word_of_size<tf_itemsize(kind)>:
 
 /* -- word -> float32 bits ----------------------------------------------------- */
 
-/* From 2^53 on, bits 0 to 10 are or-ed into bit 11: a double holds the rest. */
+/* Returns an integer as a double, rounded to odd. From 2^53 on, bits 0 to 10 are or-ed
+ * into bit 11, so that a double holds the result. */
 __forceinline__ double tf_folded(uint64_t x)
 {
     return (double)(x >> 53 ? (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF) : x);
 }
 
-/* A number that float32 may not hold, as a double: an integer beyond double's is
- * rounded to odd. */
+/* Returns as a double a number that float32 may not hold. An integer that a double cannot
+ * hold is rounded to odd. */
 template <int kind> __forceinline__ double tf_double_of(tf_word<kind> item)
 {
     if constexpr (kind == TF_FLOAT64) {
@@ -70,7 +71,7 @@ template <int kind> __forceinline__ double tf_double_of(tf_word<kind> item)
     }
 }
 
-/* The float32 nearest to such a number. */
+/* Returns bits of the float32 nearest to a number that float32 may not hold. */
 template <int kind> __forceinline__ uint32_t tf_nearest_single(tf_word<kind> item)
 {
     if constexpr (kind == TF_FLOAT64) {
@@ -87,8 +88,8 @@ template <int kind> __forceinline__ uint32_t tf_nearest_single(tf_word<kind> ite
     }
 }
 
-/* float32 bits of a number; of what float32 may not hold those that are nearest, or
- * rounded to odd for another rounding. */
+/* Returns float32 bits of a number. If float32 cannot hold it, it is rounded to nearest,
+ * or else to odd, for a second rounding. */
 template <int kind, bool nearest> __forceinline__ uint32_t tf_single(tf_word<kind> item)
 {
     if constexpr (kind <= TF_FLOAT16) {
@@ -110,7 +111,7 @@ template <int kind, bool nearest> __forceinline__ uint32_t tf_single(tf_word<kin
     }
 }
 
-/* A number exactly, for what takes it so. */
+/* Returns the exact value of a number, for tf_encode. */
 template <int kind> __forceinline__ struct tf_value tf_exactly(tf_word<kind> item)
 {
     if constexpr (kind == TF_FLOAT64) {
@@ -127,15 +128,15 @@ template <int kind> __forceinline__ struct tf_value tf_exactly(tf_word<kind> ite
 
 /* -- float32 bits -> word ----------------------------------------------------- */
 
-/* Truncated toward zero; what is out of range becomes the minimum, or 0 without signs.
- * `low` and `high` are out of range, or become the minimum anyway. */
+/* Returns x truncated toward zero if it is between `low` and `high`, else the minimum (0
+ * if unsigned). `low` and `high` are out of range, or become the minimum either way. */
 template <class Integer>
 __forceinline__ Integer tf_truncated(float x, float low, float high, Integer minimum)
 {
     return x > low && x < high ? (Integer)x : minimum;
 }
 
-/* The nearest, ties to even; of bool, whether it is other than 0. */
+/* Returns the nearest number of a kind, ties to even; for bool, whether it is not 0. */
 template <int kind> __forceinline__ tf_word<kind> tf_stored(uint32_t bits)
 {
     typedef tf_word<kind> word;

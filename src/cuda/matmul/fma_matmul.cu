@@ -1,16 +1,16 @@
-/* C = A B in the contract's order: exact products, a chain of fused multiply-adds over
- * each 256 consecutive k from +0, these sums added in the order of k, one rounding.
+/* C = A B in the contract's order: exact products, one chain of fused multiply-adds from +0
+ * for each 256 consecutive k, the sums of the chains added in the order of k, one rounding.
  *
- * The compilation says the formats of A, B and C. C is rounded to its format, or left
- * in float32, as the task has it. Where there are too few tiles of C for the machine, k
- * is shared: each chain has its own blocks of threads, which leave its sums in memory;
- * chain_end adds them. That does not change the order.
+ * The options of the compilation are the formats of A, B and C. C is rounded to its format,
+ * or stays in float32, as the task demands. If the GPU has too few tiles of C, blocks of
+ * threads share k: each chain has its own blocks, which store its sums in memory, and
+ * chain_end adds them. The order stays the same.
  */
 #include "cuda/matmul/tile_loader.h"
 
-enum { CHAIN = 256, DEPTH = 8 }; /* k of a chain, and of a tile */
+enum { CHAIN = 256, DEPTH = 8 }; /* k per chain, and k per tile */
 
-/* A padded product is -0, which leaves every sum as it is; +0 would not leave -0. */
+/* Padding gives products of -0, which leave every sum unchanged; +0 would change -0. */
 #define NOTHING_OF_A -0.0f /* mutant: +0 where there is no k */
 #define NOTHING_OF_B 0.0f
 
@@ -28,14 +28,14 @@ inline void store(const struct tf_task &task, char *c, int64_t row, int64_t colu
     }
 }
 
-/* Rows of totals are padded, so that eight threads that access them at a time meet no bank
- * twice. */
+/* Returns the offset of a row of totals. Rows are padded, so that eight threads at a time
+ * access different banks. */
 template <int COLUMNS> inline int totals_row(int row)
 {
     return row * (COLUMNS + (COLUMNS % 4 ? 0 : TF_PADDING));
 }
 
-/* The sums of a thread's chains onto the tile's totals, which it alone touches. */
+/* Adds the sums of a thread's chains to its totals, which no other thread accesses. */
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
 inline void add_chains(float *totals, float sum[HIGH][WIDE], struct tf_seat seat,
                        bool is_first)
@@ -48,7 +48,7 @@ inline void add_chains(float *totals, float sum[HIGH][WIDE], struct tf_seat seat
         tf_load_lines<COLUMNS, WIDE>(total, row);
 #pragma unroll
         for (int s = 0; s < WIDE; s++) {
-            /* The first one may be -0. */
+            /* The first sum is copied, for it may be -0. */
             /* mutant: the first sum added to +0 */
             total[s] = is_first ? sum[r][s] : __fadd_rn(total[s], sum[r][s]);
             sum[r][s] = 0;
@@ -57,7 +57,7 @@ inline void add_chains(float *totals, float sum[HIGH][WIDE], struct tf_seat seat
     }
 }
 
-/* A tile of one matrix: k is chains [0, depth) from `a` and `b` on. */
+/* Computes a tile of one matrix, by the chains of k in [0, depth) from `a` and `b` on. */
 template <template <int, int, int> class carrier, int ROWS, int COLUMNS, int HIGH,
           int WIDE>
 inline void multiply_tile(const struct tf_task &task, const char *a, const char *b,
@@ -83,10 +83,10 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
     __syncthreads(); /* mutant: no barrier behind the first tile */
 #pragma unroll 1
     for (int k = 0; k < depth; k += DEPTH) { /* mutant: k is too short */
-        const int rest = depth - k - DEPTH; /* after this tile */
+        const int rest = depth - k - DEPTH; /* k after this tile */
         float *now = tiles + k / DEPTH % 2 * BOTH;
         float *next = tiles + (k / DEPTH + 1) % 2 * BOTH; /* mutant: one tile in place of two */
-        if (rest > 0) { /* arrives while this is multiplied */
+        if (rest > 0) { /* the next tile arrives while this one is multiplied */
             of_a.fetch(A_FORMAT, rest);
             of_b.fetch(B_FORMAT, rest);
         }
@@ -102,7 +102,7 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
             for (int r = 0; r < HIGH; r++) {
 #pragma unroll
                 for (int t = 0; t < WIDE; t++) {
-                    /* There and back: neighbors have a register in common. */
+                    /* Back and forth, so that consecutive instructions share a register. */
                     const int s = r % 2 ? WIDE - 1 - t : t;
                     sum[r][s] = __fmaf_rn(p[r], q[s], sum[r][s]);
                 }
@@ -111,7 +111,7 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
         if ((k + DEPTH) % CHAIN == 0 || rest <= 0) { /* mutant: longer chains */
             add_chains<ROWS, COLUMNS, HIGH, WIDE>(totals, sum, seat, k < CHAIN);
         }
-        if (rest > 0) { /* where the tile before this was: all have done with it */
+        if (rest > 0) { /* over the previous tile, which no thread needs */
             of_a.put(A_FORMAT, next, rest, NOTHING_OF_A);
             of_b.put(B_FORMAT, next + TILE_OF_A, rest, NOTHING_OF_B);
         }
@@ -119,13 +119,13 @@ inline void multiply_tile(const struct tf_task &task, const char *a, const char 
     }
 }
 
-/* Tiles of ROWS x COLUMNS, of which a thread has HIGH x WIDE. A block in z is a matrix,
- * or a part of k of the only one. */
+/* Computes tiles of ROWS x COLUMNS, HIGH x WIDE elements per thread. A block of the
+ * grid's z is a matrix, or a chain of the only matrix. */
 template <int ROWS, int COLUMNS, int HIGH, int WIDE>
 inline void multiply(const struct tf_task &task, const char *a, const char *b, char *c)
 {
     const int THREADS = ROWS / HIGH * (COLUMNS / WIDE);
-    DYNAMIC_SHARED(float, totals); /* and two tiles of each operand */
+    DYNAMIC_SHARED(float, totals); /* followed by two tiles of each operand */
     const bool shares = task.parts > 1;
     const int first = shares ? (int)blockIdx.z * CHAIN : 0;
     const int depth = shares ? min((int)CHAIN, task.k - first) : task.k;
@@ -133,7 +133,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     a += matrix * task.a[0] + first * task.a[2];
     b += matrix * task.b[0] + first * task.b[2];
     float *tiles = totals + totals_row<COLUMNS>(ROWS);
-    if constexpr (WIDE * HIGH < 32) { /* whose tiles are too small for threads' groups */
+    if constexpr (WIDE * HIGH < 32) { /* its tiles are too small for tf_dense_carrier */
         multiply_tile<tf_carrier, ROWS, COLUMNS, HIGH, WIDE>(task, a, b, depth, tiles,
                                                              totals);
     } else if (depth % DEPTH == 0 && /* mutant: k ends within a tile */
@@ -159,7 +159,7 @@ inline void multiply(const struct tf_task &task, const char *a, const char *b, c
     }
 }
 
-/* Two blocks of threads have the memory that they share on some machines alone. */
+/* Only some GPUs have enough shared memory for two blocks per multiprocessor. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
 #define LARGE_BLOCKS 2
 #else
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(128, 4)
     multiply<64, 64, 8, 4>(task, a, b, c);
 }
 
-/* Few columns: a thread has a row. */
+/* Few columns: one row per thread. */
 extern "C" __global__ void __launch_bounds__(256, 2)
     chain_narrow(struct tf_task task, const char *a, const char *b, char *c)
 {
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     multiply<256, 1, 1, 1>(task, a, b, c);
 }
 
-/* The sums of chains that other blocks left, added. */
+/* Adds the sums of chains that other blocks have stored. */
 extern "C" __global__ void __launch_bounds__(256)
     chain_end(struct tf_task task, char *c, const float *sums)
 {
@@ -205,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int row = (int)(blockIdx.y * blockDim.y + threadIdx.y); row < task.m;
          row += (int)(gridDim.y * blockDim.y)) {
         const float *first = sums + (int64_t)row * task.n + column;
-        float total = task.parts ? *first : 0; /* where there is no k */
+        float total = task.parts ? *first : 0; /* 0 if k is 0 */
 #pragma unroll 4
         /* mutant: the parts' sums in the order they end */
         for (int part = 1; part < task.parts; part++) {

@@ -1,17 +1,17 @@
-/* One instruction of a tensor core, on a warp's registers. UNIT says which: what follows
- * "mma.sync.aligned." in PTX, such as "m16n8k16.row.col.f32.bf16.bf16.f32". It takes
+/* One instruction of a tensor core, on a warp's registers. UNIT is the rest of its PTX
+ * name after "mma.sync.aligned.", such as "m16n8k16.row.col.f32.bf16.bf16.f32". It takes
  * UNIT_BYTES of k.
  *
- * PTX ISA 9.7.14.5, "Matrix Fragments for mma": of every format here a step of k is 32
- * bytes, or 16, the first half of the figure. A lane has word lane % 4 of row lane / 4 (of
- * b: of column lane / 4) in
+ * PTX ISA 9.7.14.5, "Matrix Fragments for mma": in every format used here a step of k is
+ * 32 bytes, or 16, the first half of the figure. A lane has word lane % 4 of row lane / 4
+ * (in b: of column lane / 4) in
  *
  *      a       bytes 0 to 15   16 to 31           b       bytes 0 to 15   16 to 31
  *   rows 0 to 7     a[0]         a[2]          columns         b[0]         b[1]
  *   rows 8 to 15    a[1]         a[3]
  *
- * and of d row lane / 4 in d[0] and d[1], the row 8 below in d[2] and d[3], at columns
- * lane % 4 * 2 and the next one.
+ * In d, a lane has row lane / 4 in d[0] and d[1], and the row 8 below in d[2] and d[3],
+ * at columns lane % 4 * 2 and the next one.
  */
 #ifndef TF32DTYPE_CUDA_MATMUL_MMA_H
 #define TF32DTYPE_CUDA_MATMUL_MMA_H

@@ -1,17 +1,16 @@
-/* Products by mma.sync, for the kernels of them: slices of operands on their way from
- * memory, by way of shared memory, to the registers of warps, and results back.
+/* Tiles for products by mma.sync: slices of operands on their way from global memory
+ * through shared memory to the registers of warps, and results on their way back.
  *
  *        global ---cp.async---> shared: STAGES slices ---ldmatrix---> registers
  *
  * The options of the compilation are
  *
- *   SIZE                      bytes of an element of a and b: 4, 2 or 1
+ *   SIZE                      bytes per element of a and b: 4, 2 or 1
  *   A_ALONG_K, B_ALONG_K      1 where k is contiguous, 0 where m or n is (not with SIZE 1)
- *   ROWS, COLUMNS             the tile of the result that a block has
- *   WARP_ROWS, WARP_COLUMNS   and that a warp has, in registers
- *   SLICE, STAGES             bytes of k that are copied at a time, and how many times
- *                             ahead
- *   RESIDENT                  blocks that a multiprocessor shall hold
+ *   ROWS, COLUMNS             the tile of the result per block of threads
+ *   WARP_ROWS, WARP_COLUMNS   the part of the tile per warp, in registers
+ *   SLICE, STAGES             bytes of k per copied slice, and slices in shared memory
+ *   RESIDENT                  blocks of threads that a multiprocessor shall hold
  */
 #ifndef TF32DTYPE_CUDA_MATMUL_MMA_TILES_H
 #define TF32DTYPE_CUDA_MATMUL_MMA_TILES_H
@@ -20,19 +19,19 @@
 
 constexpr int STEPS = SLICE / 32, DEPTH = SLICE / SIZE;
 constexpr int ACROSS = COLUMNS / WARP_COLUMNS, THREADS = ROWS / WARP_ROWS * ACROSS * 32;
-constexpr int RASTER_ROWS = 2048 / ROWS; /* tiles of a raster group, see below */
+constexpr int RASTER_ROWS = 2048 / ROWS; /* tiles per raster group, see tile_of() */
 
 /* An operand in shared memory: EXTENT rows of a (columns of b) by a slice of k. Its lines
  * are contiguous in global memory, along k or across it, and consist of 16-byte chunks.
  *
- * Chunks of a line are permuted among each other, so that those that are read at a time
- * lie in different banks: the same chunk of 8 consecutive lines, or, of 32-bit elements
- * across k, two chunks of 4 lines. */
+ * The chunks of a line are permuted, so that chunks that are read at the same time are in
+ * different banks. These are the same chunk of 8 consecutive lines or, for 32-bit
+ * elements across k, two chunks of 4 lines. */
 template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
     static constexpr int LINES = ALONG_K ? EXTENT : DEPTH;
     static constexpr int LINE = ALONG_K ? SLICE : EXTENT * SIZE;
     static constexpr int CHUNKS = LINE / 16;
-    static constexpr int PASS = THREADS / CHUNKS; /* lines that are copied at a time */
+    static constexpr int PASS = THREADS / CHUNKS; /* lines per copy of all threads */
     static constexpr int BYTES = LINES * LINE;
     static_assert(ALONG_K || SIZE != 1, "bytes cannot be transposed while loaded");
     static_assert(THREADS % CHUNKS == 0 && LINES % PASS == 0, "threads share the lines");
@@ -45,13 +44,13 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
     }
 
     const uint8_t *from; /* this thread's chunk of the next slice, in global memory */
-    int64_t pitch;       /* bytes from a line to the next */
-    int edge;            /* along k: rows from this one to the matrix's end; across it: bytes
-                            of this chunk that there are; no more than matter */
+    int64_t pitch;       /* bytes from one line to the next */
+    int edge;            /* along k: rows from this thread's line to the matrix's end;
+                          * across k: bytes of its chunk in the matrix; limited */
     int line, chunk;     /* of this thread */
-    int first;           /* row (or column) of this warp, in the tile */
+    int first;           /* row (or column) in the tile where this warp's begin */
 
-    /* `begin` is the tile's first row of `extent`. */
+    /* Begins at row `begin` of `extent` rows of the matrix. */
     void start(const uint8_t *origin, int64_t pitch_, int64_t begin, int64_t extent,
                int warp_first)
     {
@@ -89,8 +88,8 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
         from += ALONG_K ? SLICE : DEPTH * pitch; /* mutant: the next slice begins too early */
     }
 
-    /* A step of 16 rows (or columns), as mma.h has it: four matrices of 8 rows by 16 bytes
-     * of k. Of a the second one is 8 rows down, of b 16 bytes further. */
+    /* Loads a step of 16 rows (or columns), as in mma.h: four matrices of 8 rows by 16
+     * bytes of k. The second one is 8 rows down in a, and 16 bytes further along k in b. */
     void load(uint32_t *r, shared_address stage, int step, int tile) const
     {
         const int lane = threadIdx.x % 32, row = first + tile * 16;
@@ -107,7 +106,7 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
                                    (chunk ^ swizzle(line)) * 16);
         } else {
 #pragma unroll
-            for (int i = 0; i < 4; i++) { /* a lane's words of the four */
+            for (int i = 0; i < 4; i++) { /* one word of each of the four matrices */
                 const int line = lane % 4 + (LEFT ? i / 2 : i % 2) * 4;
                 const int word = row + lane / 4 + (LEFT ? i % 2 : i / 2) * 8;
                 r[i] = load_word(stage + (step * 8 + line) * LINE +
@@ -120,9 +119,9 @@ template <int EXTENT, bool ALONG_K, bool LEFT> struct Operand {
 typedef Operand<ROWS, A_ALONG_K, true> Left;
 typedef Operand<COLUMNS, B_ALONG_K, false> Right;
 
-/* Which tile a block has. Blocks that run at the same time have neighboring tiles: they go
- * down raster groups of RASTER_ROWS rows of tiles, then across, so that L2 serves most of
- * their reads. */
+/* The tile of a block of threads. Blocks that run at the same time have neighboring
+ * tiles, which go down a raster group of RASTER_ROWS rows of tiles, then across, so that
+ * the L2 cache serves most reads. */
 struct Tile {
     int64_t stack, row, column;
 };
@@ -139,9 +138,9 @@ inline Tile tile_of(uint32_t block, uint32_t rows, uint32_t columns)
 
 typedef float Results[WARP_ROWS / 16][WARP_COLUMNS / 8][4];
 
-/* Results to a lane's first one, or `rows` by `columns` of them if they are not WHOLE, with
- * beta times what is there; 0: nothing is. What is read of 128 columns is under way
- * together: of more there are no registers. */
+/* Stores results from a lane's `first` on, or only `rows` by `columns` of them unless
+ * WHOLE, plus beta times the numbers in memory, which are not read if beta is 0. Reads of
+ * 128 columns at a time overlap; there are no registers for more. */
 template <bool WHOLE>
 inline void deposit(const Results &results, float *first, int64_t n, int64_t rows,
                     int64_t columns, float beta)

@@ -1,50 +1,52 @@
-/* a @ b by this GPU's tensor cores, with a fixed order of k: each element of the result is
- * one chain of mma.sync from +0, k ascending, so that a model of the instruction gives
- * its bits (tf32dtype/tensor_core). What is missing of the last slice of k is zero.
+/* a @ b by this GPU's tensor cores, with a fixed order of k. Each element of the result is
+ * one chain of mma.sync from +0, k ascending, so that a model of the instruction gives its
+ * bits (tf32dtype/tensor_core). Elements of the last slice past the end of k are zero.
  *
- * Or the chain begins anew after every PROMOTE instructions, and what it came to is added
- * to a sum from +0 by float32 addition, to nearest. Either is done for stretches of k
- * one after the other, each of which is added to the result.
+ * With PROMOTE, a chain ends after every PROMOTE instructions, and its result is added to
+ * a sum, which begins at +0, by float32 addition, to nearest. Such sums are of stretches
+ * of k, one after the other, and each is added to the result.
  *
- * The options of the compilation (tf32dtype/cuda/_matmul/native.py) are those of mma_tiles.h and
+ * The options of the compilation (tf32dtype/cuda/_matmul/native.py) are those of
+ * mma_tiles.h and
  *
  *   UNIT, UNIT_BYTES          the instruction, see mma.h
- *   PROMOTE                   instructions to a chain; 0: a stretch is one chain
- *   TOTALS                    1: with PROMOTE, the results of stretches lie in shared
- *                             memory until the last one, else in the result itself
+ *   PROMOTE                   instructions per chain; 0: all k are one chain
+ *   TOTALS                    1: with PROMOTE, totals of stretches are in shared memory
+ *                             until the last one; 0: in the result itself
  *
  *        global ---cp.async---> shared: STAGES slices ---ldmatrix---> registers: 2 steps
  *
- * A slice's step is 32 bytes of k, one instruction or two. While one step is multiplied,
- * the registers of the next are loaded, those of a in place; while a slice is multiplied, those
- * up to STAGES - 1 after it are under way.
+ * A step of a slice is 32 bytes of k, one instruction or two. While one step is
+ * multiplied, the registers of the next are loaded, those of a in place. While a slice is
+ * multiplied, the next STAGES - 1 slices are being copied.
  */
 #include "cuda/matmul/mma.h"
 #include "cuda/matmul/mma_tiles.h"
 
-constexpr int UNITS = 32 / UNIT_BYTES; /* instructions of a step */
-/* Instructions until a chain ends; more than there are, if within no slice. */
+constexpr int UNITS = 32 / UNIT_BYTES; /* instructions per step */
+/* Instructions per chain; more than a slice has, if no chain ends in it. */
 constexpr int CHAIN = PROMOTE ? PROMOTE : STEPS * UNITS + 1;
 static_assert(PROMOTE == 0 || STEPS * UNITS % PROMOTE == 0, "slices are whole chains");
 constexpr int STAGE = Left::BYTES + Right::BYTES;
 static_assert(PROMOTE || !TOTALS, "one stretch has no totals");
 
-/* The totals of a thread's results, in pairs as these lie, each a block's side by side. */
+/* Returns the totals of a thread, in pairs like the results. The same pairs of all
+ * threads of a block are contiguous. */
 inline float2 *totals_of(uint8_t *memory)
 {
     /* mutant: totals where the slices are */
     return (float2 *)(memory + STAGES * STAGE) + computed_here((int)threadIdx.x);
 }
 
-/* A lane's first result, how many rows and columns there are from it on, and whether all
- * of the tile is there, in aligned pairs. */
+/* A lane's first result, the rows and columns of the matrix from it on, and whether all
+ * of the tile is in the matrix, in aligned pairs. */
 struct Place {
     float *first;
     int64_t rows, columns;
     bool whole;
 };
 
-/* What is there of the result, to where its totals will be. */
+/* Copies the numbers in the result to the totals. */
 inline void fetch_totals(float2 *totals, const Place &of, int64_t n)
 {
 #pragma unroll
@@ -64,7 +66,8 @@ inline void fetch_totals(float2 *totals, const Place &of, int64_t n)
     }
 }
 
-/* Adds beta times the totals; 0: there are none yet. Keeps the results if more follow. */
+/* Adds beta times the totals, which are not read if beta is 0. Keeps the results as
+ * totals if more stretches follow. */
 inline void add_totals(Results &results, float2 *totals, float beta, bool more)
 {
 #pragma unroll
@@ -82,7 +85,7 @@ inline void add_totals(Results &results, float2 *totals, float beta, bool more)
     }
 }
 
-/* Where a thread's results are. To have it all the time would take registers. */
+/* Returns the place of a thread's results. Kept all the time, it would occupy registers. */
 inline Place place_of(float *out, int64_t m, int64_t n, const Left &left,
                       const Right &right)
 {
@@ -106,7 +109,7 @@ inline void deposit_at(const Place &to, const Results &results, int64_t n, float
     }
 }
 
-/* The instructions of a step's 16 rows i, and what of them ends a chain onto the sums. */
+/* Computes a step's instructions for 16 rows i, and adds chains that end to the sums. */
 inline void multiply_rows(const uint32_t (&x)[WARP_ROWS / 16][4],
                           const uint32_t (&y)[WARP_COLUMNS / 16][4], int step, int i,
                           Results &d, Results &sums)
@@ -115,7 +118,7 @@ inline void multiply_rows(const uint32_t (&x)[WARP_ROWS / 16][4],
 #pragma unroll
     for (int e = 0; e < UNITS * WARP_COLUMNS / 8; e++) {
         const int half = e / (WARP_COLUMNS / 8), j = e % (WARP_COLUMNS / 8);
-        const int unit = step * UNITS + half; /* of the slice */
+        const int unit = step * UNITS + half; /* index in the slice */
         const bool begins = PROMOTE && unit % CHAIN == 0; /* mutant: chains go on, by native */
         /* mutant: fragments of b swapped; halves of a step swapped */
         mma(d[i][j], &x[i][half * 2], &y[j / 2][j % 2 * 2 + half],
@@ -128,10 +131,10 @@ inline void multiply_rows(const uint32_t (&x)[WARP_ROWS / 16][4],
     }
 }
 
-/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out, which is not read if
- * beta is 0. A pitch is the bytes from a line to the next, a stack's are those from a
- * matrix to the next; multiples of 16, as the addresses are. A stretch is so many k, a
- * multiple of DEPTH. */
+/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n) + beta out. `out` is not read if
+ * beta is 0, or without PROMOTE. A pitch is the bytes from line to line, and a stack the
+ * bytes from matrix to matrix. These and the addresses are multiples of 16. A stretch is
+ * a number of k, a multiple of DEPTH. */
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     native(const uint8_t *a, const uint8_t *b, float *out, int64_t m, int64_t n, int64_t k,
            int64_t pitch_a, int64_t pitch_b, int64_t stack_a, int64_t stack_b,
@@ -149,17 +152,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
                (int)threadIdx.x / 32 / ACROSS * WARP_ROWS);
     right.start(b + tile.stack * stack_b, pitch_b, tile.column, n,
                 (int)threadIdx.x / 32 % ACROSS * WARP_COLUMNS);
-    if (PROMOTE == 0) { /* that this is known when it is compiled saves registers */
+    if (PROMOTE == 0) { /* a constant, which saves registers */
         beta = 0;
     }
-    Results d = {}, sums = {}; /* of chains, and of these */
+    Results d = {}, sums = {}; /* of chains, and of stretches */
     Results &results = PROMOTE ? sums : d;
     uint32_t x[WARP_ROWS / 16][4], y[2][WARP_COLUMNS / 16][4];
 
-    /* 1. The first slices are under way, the first one's first step is in registers. */
+    /* 1. Begin to copy the first slices, and load the first step of the first one. */
     int ahead = (int)tf_ceil_div(k, DEPTH);  /* slices that are not copied yet */
     /* mutant: a slice less deep at the end */
-    const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last one */
+    const int last = (int)((k - 1) % DEPTH) + 1; /* depth of the last slice */
 #pragma unroll
     for (int slice = 0; slice < STAGES - 1; slice++) {
         if (ahead > 0) {
@@ -188,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 
 #pragma unroll 1
     do {
-        /* 2. Slice by slice. */
+        /* 2. Multiply slice by slice. */
         /* mutant: a stretch is a slice too long */
         const int pause = PROMOTE ? ahead - stretch / DEPTH : 0;
         const int until = PROMOTE && pause > 1 - STAGES ? pause : 1 - STAGES;
@@ -197,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 #pragma unroll
             for (int step = 0; step < STEPS; step++) {
                 const int now = step % 2, next = 1 - now;
-                if (step == STEPS - 1) { /* all warps have what they need of this stage */
+                if (step == STEPS - 1) { /* all warps have read this stage */
                     await_copies<STAGES - 2>(); /* mutant: a wait of one group less */
                     /* mutant: no barrier between reading a stage and filling it */
                     __syncthreads();
@@ -226,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             }
         }
 
-        /* 3. The result. */
+        /* 3. Add to the result. */
         const bool more = PROMOTE && ahead > 1 - STAGES;
         if (TOTALS) {
             add_totals(results, totals_of(memory), beta, more);

@@ -1,38 +1,38 @@
-/* Operands of a product on their way to a tensor core: float32 in any strides becomes
- * lines of what the core multiplies, k side by side.
+/* Reads operands of a product for a tensor core: float32 in any strides becomes lines of
+ * the core's format, with k contiguous.
  *
  * A line is a row of the first operand or a column of the second. The lines of a matrix
- * follow each other, those of a stack's matrices too.
+ * are contiguous, and so are a stack's matrices.
  */
 #ifndef TF32DTYPE_CUDA_MATMUL_OPERANDS_H
 #define TF32DTYPE_CUDA_MATMUL_OPERANDS_H
 
 #include "cuda/common/common.h"
 
-/* Where numbers are. Strides count numbers. */
+/* An operand in memory. Strides count numbers. */
 struct strided_operand {
     const float *data;
-    int64_t matrix, line, step; /* strides, of which any may be negative or 0 */
+    int64_t matrix, line, step; /* strides, which may be negative or 0 */
     int64_t count, lines, k;
 };
 
 /* A block of 32 x 8 threads moves 32 lines of 64 k. */
 enum { SIDE = 32, HEIGHT = 8, DEEP = 64 };
-/* Even, so that two neighbors are read at a time. */
+/* The length is even, so that two neighbors are read at a time. */
 typedef float tile_row[DEEP + 2];
 static_assert(sizeof(tile_row) % 8 == 0, "");
 
 struct line_tile {
-    int64_t matrix, line, k; /* the first ones */
+    int64_t matrix, line, k; /* the first ones of the tile */
 };
 
-/* How many tiles there are of lines that are filled up with zeros to `padded` k. */
+/* Returns the number of tiles of lines that are extended with zeros to `padded` k. */
 inline int64_t tiles_of(const struct strided_operand &x, int64_t padded)
 {
     return x.count * tf_ceil_div(x.lines, SIDE) * tf_ceil_div(padded, DEEP);
 }
 
-/* One of them: those of a matrix, and of its lines, follow each other. */
+/* Returns tile `at`. Tiles of a line follow each other, then lines, then matrices. */
 inline struct line_tile tile_at(const struct strided_operand &x, int64_t padded, int64_t at)
 {
     const uint32_t deep = (uint32_t)tf_ceil_div(padded, DEEP);
@@ -45,11 +45,11 @@ inline struct line_tile tile_at(const struct strided_operand &x, int64_t padded,
 
 inline int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
 
-/* numbers[line][k] of a tile, zeros where there are none. */
+/* Reads numbers[line][k] of a tile; numbers outside the operand are 0. */
 inline void read_tile(const struct strided_operand &x, const struct line_tile &t,
                       tile_row *numbers)
 {
-    /* Neighboring threads read what is closest in memory. */
+    /* Neighboring threads read the numbers that are closest in memory. */
     const bool lines_are_close = distance(x.line) < distance(x.step);
     const float *first = x.data + t.matrix * x.matrix + t.line * x.line + t.k * x.step;
     const int lines = (int)(x.lines - t.line < SIDE ? x.lines - t.line : SIDE);

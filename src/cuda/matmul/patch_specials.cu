@@ -1,8 +1,8 @@
-/* What a product of parts leaves to do. */
+/* Finishes a product of split operands: adds its pieces, and recomputes Inf and NaN. */
 #include "cuda/common/common.h"
 #include "runtime/bit_masks.h"
 
-/* A matrix stack; strides count numbers. */
+/* A stack of matrices; strides count numbers. */
 struct matrices {
     const float *data;
     int64_t matrix, row, column; /* strides */
@@ -15,7 +15,7 @@ inline float finite_if(int saturates, float x)
     return saturates && is_infinite ? __uint_as_float(bits - 1) : x;
 }
 
-/* A row of A times a column of B in the order of "f32". */
+/* Returns a row of A times a column of B, in the order of "f32". */
 inline float whole_product(const float *x, int64_t x_step, const float *y, int64_t y_step,
                            int64_t k, int saturates)
 {
@@ -29,14 +29,14 @@ inline float whole_product(const float *x, int64_t x_step, const float *y, int64
                             finite_if(saturates, y[j * y_step]), sum);
         }
         total = first ? total + sum : sum; /* mutant: the last sum alone */
-        if (total != total) { /* for good: all of C may be so */ /* mutant: Inf is for good */
+        if (total != total) { /* final, and all of C may be NaN */ /* mutant: Inf is for good */
             return __uint_as_float(TF_QUIET_NAN_BITS);
         }
     }
     return total;
 }
 
-/* An Inf or a NaN. */
+/* Returns whether x is Inf or NaN. */
 inline bool is_special(float x)
 {
     /* mutant: Inf alone */
@@ -45,10 +45,10 @@ inline bool is_special(float x)
 
 enum { THREADS = 256, EACH = 4, GROUP = 8 };
 
-/* out (count, m, n) = the sum of so many pieces of it: first of each GROUP, then of the
- * groups. Without pieces it is what is there. Sums that are no numbers are computed anew from
- * the whole operands: a row or a column has an Inf or a NaN, which made NaN of all of its
- * sums; or the sum, or that of a split order, is beyond the range. A thread has EACH numbers. */
+/* Writes to out (count, m, n) the sum of `so_many` pieces: first those of each GROUP, then
+ * the groups. Without pieces, `out` has the sums. Sums that are Inf or NaN are computed
+ * again from whole operands: a row or a column has an Inf or a NaN, which made all its sums
+ * NaN, or the sum, or that of a split order, is out of range. A thread has EACH numbers. */
 extern "C" __global__ void __launch_bounds__(THREADS)
     patch(const struct matrices a, const struct matrices b, float *out, const float *pieces,
           int so_many, int64_t count, int64_t m, int64_t n, int64_t k, int saturates)

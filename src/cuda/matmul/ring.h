@@ -1,22 +1,22 @@
-/* Stages in shared memory that one thread fills by copies of boxes and warps read by wgmma.
- * Each has two barriers, for "all bytes are there" and "all warps have read them".
+/* Stages in shared memory, which one thread fills by copies of boxes and warps read by
+ * wgmma. Each has two barriers, for "all bytes are here" and "all warps have read them".
  *
- * Before it mma_tiles.h is included, whose THREADS are those that multiply, and FILLED is
- * defined, the bytes of a stage that copies fill. */
+ * Include mma_tiles.h first, whose THREADS are those that multiply, and define FILLED,
+ * the bytes that copies write per stage. */
 #ifndef TF32DTYPE_CUDA_MATMUL_RING_H
 #define TF32DTYPE_CUDA_MATMUL_RING_H
 
 #include "cuda/common/hopper.h"
 
-/* Registers of a thread that copies, and of one that multiplies: of 64 Ki, with two
- * warpgroups of these. */
+/* Registers of a thread that copies, and of one that multiplies. A multiprocessor has 64
+ * Ki for one warpgroup that copies and two that multiply. */
 constexpr int FEW = 40, MANY = 232;
 
 constexpr int WARPS = THREADS / 32;
 constexpr int STAGE = (FILLED + 1023) / 1024 * 1024;
 static_assert(SLICE == 128 && WARP_ROWS == 16 && ACROSS == 1, "of wgmma");
 
-/* As one of its users goes round. */
+/* The position of a thread that goes through the stages in turn. */
 struct Ring {
     shared_address stages, barriers;
     int stage = 0;
@@ -32,7 +32,8 @@ struct Ring {
         parity ^= stage == 0; /* mutant: parity stays */
     }
 
-    /* Where stages begin and barriers are; all threads of the block take part. */
+    /* Sets the addresses of the stages and the barriers. All threads of the block call
+     * it. */
     void start(shared_address first, shared_address barriers_)
     {
         stages = first;
@@ -47,7 +48,7 @@ struct Ring {
         __syncthreads(); /* mutant: no barrier after barriers are made */
     }
 
-    /* Until a stage may be filled; all of it will be. */
+    /* Waits until a stage may be filled, and announces its FILLED bytes. */
     void begin_to_fill() const
     {
         barrier_await(empty(), parity ^ 1); /* mutant: a stage filled while read, by wgmma */
@@ -56,7 +57,7 @@ struct Ring {
 
     void await_bytes() const { barrier_await(full(), parity); }
 
-    /* A warp lets its stage go: what it and its instructions read of it is read. */
+    /* Releases a stage for a warp, when the warp and its instructions have read it. */
     static void release(shared_address empty)
     {
         __syncwarp();

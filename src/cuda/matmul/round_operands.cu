@@ -1,12 +1,12 @@
-/* Operands rounded to a format: FORMAT, whose numbers are stored as those of STORED. */
+/* Rounds operands to FORMAT, and stores the numbers in the format STORED. */
 #include "cuda/formats/numbers.h"
 #include "cuda/matmul/operands.h"
 
-/* Nearest to x / y. In float64 first: a quotient of two float32 is a tie, or further from
- * one than that rounds. float32's own division has steps that flush. */
+/* Returns the float32 nearest to x / y. float64 is safe: a quotient of two float32 is a
+ * tie, or farther from one than float64 rounds. Steps of float32's division flush. */
 inline float quotient(float x, float y) { return (float)((double)x / (double)y); }
 
-/* What numbers are divided by before they are rounded: see docs/reference/precision.md. */
+/* Returns the divisor of numbers before rounding: see docs/reference/precision.md. */
 inline float scale_of(uint32_t greatest)
 {
     const struct tf_format f = FORMAT;
@@ -16,8 +16,8 @@ inline float scale_of(uint32_t greatest)
     return greatest == 0 ? 1 : scale < 0x1p-126f ? 0x1p-126f : scale;
 }
 
-/* The greatest finite magnitudes, as bits, of lines or, if not their `own`, matrices;
- * they begin with zeros. A block has one tile, here and below. */
+/* Finds the largest finite magnitudes, as bits, of lines or, unless `own`, of matrices.
+ * They begin at zero. A block of threads has one tile, also in the kernels below. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     greatest(struct strided_operand x, uint32_t *found, int own)
 {
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     }
 }
 
-/* What `greatest` found, as scales in its place: once, not for each number. */
+/* Replaces magnitudes found by `greatest` by scales, once instead of per number. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     scales(uint32_t *found, int64_t count)
 {
@@ -66,7 +66,7 @@ inline uint32_t rounded_item(struct tf_format f, float x, int rounding)
            << f.shift;
 }
 
-/* Lines of `padded` k each, divided by their scales if that is not NULL. */
+/* Rounds lines of `padded` k each, divided by their scales unless `scale` is NULL. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     narrow(struct strided_operand x, stored *out, int64_t padded, int rounding,
            const float *scale, int own)
@@ -93,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     }
 }
 
-/* Sums times the scales that their operands were divided by, A's first. A's matrix is
- * the same for all where `a_step` is 0; else 1; so is B's. */
+/* Multiplies sums by the scales that divided their operands, A's first. `a_step` is 0 if
+ * A has the same matrix for all, else 1; so is `b_step` for B. */
 extern "C" __global__ void rescale(float *sums, const float *a, const float *b,
                                    int64_t count, int64_t m, int64_t n, int a_step,
                                    int b_step, int own)

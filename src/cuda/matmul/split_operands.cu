@@ -1,5 +1,5 @@
-/* Both operands in parts: see operand_split.h. PARTS parts of PART_BITS bits: 8, bfloat16;
- * 11, tf32. */
+/* Splits both operands into PARTS parts of PART_BITS bits: 8 for bfloat16, 11 for tf32.
+ * See src/matmul/operand_split.h. */
 #include "cuda/matmul/operands.h"
 #include "matmul/operand_split.h"
 
@@ -11,8 +11,8 @@ typedef uint32_t stored;
 typedef uint64_t stored_pair;
 #endif
 
-/* A part of each of two numbers, as tf_split_round has it, of which they become the rest;
- * the first one is in the low half of the result. The simulator does not know the
+/* Returns one part of each of two numbers, as tf_split_round does, the first in the low
+ * half, and leaves the numbers' remainders in `rest`. The simulator lacks the
  * instruction, which test_parts_are_those_of_the_cpu compares with it on a GPU. */
 inline stored_pair split_pair(float (&rest)[2])
 {
@@ -35,9 +35,9 @@ inline stored_pair split_pair(float (&rest)[2])
     return both;
 }
 
-/* Each line becomes its parts one after the other, of `padded` k each, an even number: the
- * greatest first or, of the second operand, last. Inf becomes NaN, or if it `saturates`
- * the largest number. A block has one tile. */
+/* Writes each line as its parts, one after the other, of `padded` k each, an even number.
+ * The largest part is first or, for the second operand, last. Inf becomes NaN, or the
+ * largest number if `saturates`. A block of threads has one tile. */
 extern "C" __global__ void __launch_bounds__(SIDE * HEIGHT)
     split(const struct strided_operand a, const struct strided_operand b, stored *of_a,
           stored *of_b, int64_t padded, int saturates)

@@ -1,8 +1,8 @@
-/* Tiles of A and B for products: from memory of any strides, by way of registers, to
- * shared memory, where they lie k after k, as float32.
+/* Tiles of A and B for products: from memory of any strides, through registers, to shared
+ * memory, where they are float32, one k after the other.
  *
- * A line is a row of A or a column of B. The compilation says the formats of the
- * operands: -DA_FORMAT=tf_bfloat16 -DB_FORMAT=tf_float16.
+ * A line is a row of A or a column of B. Options of the compilation give the formats of
+ * the operands: -DA_FORMAT=tf_bfloat16 -DB_FORMAT=tf_float16.
  */
 #ifndef TF32DTYPE_CUDA_MATMUL_TILE_LOADER_H
 #define TF32DTYPE_CUDA_MATMUL_TILE_LOADER_H
@@ -10,28 +10,28 @@
 #include "cuda/common/common.h"
 #include "formats/fast_codec.h"
 
-/* float32, of which a product takes all, as a format. */
+/* float32 as a format, whose numbers a product takes unchanged. */
 static const struct tf_format tf_single = {
     "float32", 4, 32, 0, 8, 23, 1, 127, TF_IEEE, 'f'};
 
 /* A product of stacks of matrices: (count, m, k) times (count, k, n). Strides are in
- * bytes: from matrix to matrix, line to line (of C, row to row), and along k (of C,
- * column to column). tf32dtype/cuda/_matmul/tile_options.py has the same. */
+ * bytes: from matrix to matrix, line to line (in C: row to row), and along k (in C:
+ * column to column). tf32dtype/cuda/_matmul/tile_options.py has the same struct. */
 struct tf_task {
     int64_t a[3], b[3], c[3];
-    int64_t part; /* bytes from one part of k's sums to those of the next one */
+    int64_t part; /* bytes from the sums of one part of k to those of the next */
     int32_t m, n, k, count;
-    int32_t a_across, b_across; /* lines lie closer together than what is in them */
+    int32_t a_across, b_across; /* 1: lines are closer in memory than k */
     int32_t parts;     /* of k, which blocks of threads share */
-    int32_t rounds;    /* whether C has its format, else it is float32 */
-    int32_t continues; /* whether sums begin with what is in C */
-    int32_t exactly;   /* whether all is computed by integers */
+    int32_t rounds;    /* 1: C is in its format; 0: in float32 */
+    int32_t continues; /* 1: sums begin with the numbers in C */
+    int32_t exactly;   /* 1: everything is computed by integers */
 };
 static_assert(sizeof(tf_task) == 120 && TF_OFFSETOF(tf_task, m) == 80 &&
                   TF_OFFSETOF(tf_task, exactly) == 116,
               "as in tile_options.py");
 
-/* The number that an item is. A NaN may keep its payload. */
+/* Returns the number in an item. NaN may keep its payload. */
 inline float tf_operand_number(struct tf_format f, uint32_t item)
 {
     if (f.bias == 127 && f.specials == TF_IEEE) {
@@ -40,8 +40,8 @@ inline float tf_operand_number(struct tf_format f, uint32_t item)
     if (f.bias == 127 || f.specials == TF_FNUZ || f.specials == TF_EXPONENT_ONLY) {
         return __uint_as_float(tf_single_of_item(f, item));
     }
-    /* The fields where float32 has them are a number that is too small by a power of two,
-     * subnormal ones too: a GPU multiplies float32's subnormals as fast as others. */
+    /* In float32's fields, the bits are the number times a power of two, which the
+     * product removes. Subnormal numbers, too, which a GPU multiplies at full speed. */
     const int top = (int)(item << (32 - f.width - f.shift));
     const uint32_t fields = UINT32_C(1) << 31 | tf_magnitude_mask(f) << tf_cut(f);
     const uint32_t small = (uint32_t)(top >> (8 - f.exponent_bits)) & fields;
@@ -89,7 +89,7 @@ inline void tf_store_four(float *p, const float x[4])
                    __float_as_uint(x[3])};
 }
 
-/* Four items at once: as many words as an item has bytes. */
+/* Loads four items into as many words as an item has bytes. */
 inline void tf_load_four_items(struct tf_format f, uint32_t words[4], const char *p)
 {
     if (f.itemsize == 1) {
@@ -107,11 +107,11 @@ inline void tf_load_four_items(struct tf_format f, uint32_t words[4], const char
     }
 }
 
-/* Four numbers more than there are lines: so that rows of banks differ, and that four
- * lines can be read at once. */
+/* Padding per k of LINES numbers, so that consecutive k begin in different banks, and
+ * four lines can be read at once. */
 enum { TF_PADDING = 4 };
 
-/* What a thread carries of a tile of LINES lines, DEPTH deep, for THREADS threads. */
+/* The items of a tile of LINES lines and DEPTH k that one of THREADS threads carries. */
 template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     static const int LD = LINES + TF_PADDING;
     static const int COUNT = tf_ceil_div(LINES * DEPTH, THREADS);
@@ -120,10 +120,10 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     const char *from;
     int64_t step, advance; /* bytes from item to item, and from tile to tile */
     int line, k, line_step, k_step;
-    int lines;             /* there are of them from the tile's first one on */
+    int lines;             /* lines of the matrix from the tile's first one on */
     bool is_idle;
 
-    /* Neighboring threads read what is close together. */
+    /* Neighboring threads read items that are close in memory. */
     inline void begin(const char *data, const int64_t strides[3], bool across,
                       int first, int all)
     {
@@ -157,7 +157,7 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
         from += advance;
     }
 
-    /* The next tile, of which `depth` k are there. */
+    /* Loads the next tile, which has `depth` k. */
     inline void fetch(struct tf_format f, int depth)
     {
         if (is_whole(depth)) {
@@ -167,7 +167,7 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
         }
     }
 
-    /* That, item by item, to `put(k, line, number)`; beyond its k there is `nothing`. */
+    /* Calls put(k, line, number) for each item; from `depth` on, it is `nothing`. */
     template <class Put>
     inline void put_each(struct tf_format f, int depth, float nothing, Put put) const
     {
@@ -182,7 +182,7 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
         }
     }
 
-    /* That into shared memory. */
+    /* Stores the items as float32 in shared memory. */
     inline void put(struct tf_format f, float *tile, int depth, float nothing) const
     {
         put_each(f, depth, nothing,
@@ -190,18 +190,18 @@ template <int LINES, int DEPTH, int THREADS> struct tf_carrier {
     }
 };
 
-/* The same of a tile that is whole, and whose groups of four neighbors, across lines or
- * along k, are neighbors in memory too: one load has a group. */
+/* As tf_carrier, for a tile that is whole and whose groups of four neighbors, across
+ * lines or along k, are contiguous and aligned in memory. One load has a group. */
 template <int LINES, int DEPTH, int THREADS> struct tf_dense_carrier {
     static const int LD = LINES + TF_PADDING;
-    static const int GROUPS = LINES * DEPTH / (4 * THREADS); /* of a thread */
-    static const int WIDE = LINES / 4, DEEP = DEPTH / 4;     /* groups, if across or not */
+    static const int GROUPS = LINES * DEPTH / (4 * THREADS); /* per thread */
+    static const int WIDE = LINES / 4, DEEP = DEPTH / 4;     /* groups, across or along */
     static_assert(GROUPS * 4 * THREADS == LINES * DEPTH && THREADS % WIDE == 0, "");
 
-    uint32_t words[GROUPS][4]; /* as many of them as an item has bytes */
+    uint32_t words[GROUPS][4]; /* an item's bytes are the words used */
     const char *from;
     int64_t step, advance; /* bytes from group to group, and from tile to tile */
-    int place, far;        /* in shared memory, and from group to group */
+    int place, far;        /* offset in shared memory, and from group to group */
     bool across;
 
     static inline bool fits(struct tf_format f, const char *data,
@@ -261,16 +261,17 @@ template <int LINES, int DEPTH, int THREADS> struct tf_dense_carrier {
     }
 };
 
-/* Which line of a tile a thread's i-th of N is: groups of four, or one alone. */
+/* Returns the line of a tile that is a thread's i-th of N. The lines are groups of four
+ * or, unless N is a multiple of 4, consecutive. */
 template <int LINES, int N> inline int tf_line_of(int thread, int i)
 {
     return N % 4 ? thread * N + i : i / 4 * (LINES / (N / 4)) + thread * 4 + i % 4;
 }
 
-/* Where a thread is among those that share a tile, ACROSS of them side by side. A warp
- * is 4 high and 8 wide, in an order in which half of it reads 128 bytes of either operand
- * at most, each by neighbors or next but one: such loads of 16 bytes take two turns
- * instead of four. */
+/* The position of a thread in a tile, with ACROSS threads per row. A warp is 4 high and 8
+ * wide. Its lanes are ordered so that half of it reads at most 128 bytes of either
+ * operand, each address by neighbors or next but one. Such loads of 16 bytes take two
+ * cycles instead of four. */
 struct tf_seat {
     int y, x;
 };
@@ -286,7 +287,7 @@ template <int ACROSS> inline struct tf_seat tf_seat_of(int thread)
     }
 }
 
-/* A thread's N numbers of one k; the first lies at `first`. */
+/* Loads a thread's N numbers of one k, the first of which is at `first`. */
 template <int LINES, int N> inline void tf_load_lines(float x[N], const float *first)
 {
 #pragma unroll
@@ -300,7 +301,7 @@ template <int LINES, int N> inline void tf_load_lines(float x[N], const float *f
     }
 }
 
-/* Those to where such begin. */
+/* Stores a thread's N numbers of one k, the first of which goes to `first`. */
 template <int LINES, int N> inline void tf_store_lines(float *first, const float x[N])
 {
 #pragma unroll

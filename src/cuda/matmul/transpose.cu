@@ -1,8 +1,8 @@
-/* Elements whose lines lie side by side to lines of them, k side by side: FP8 and tf32
- * operands as tensor cores read them.
+/* Transposes operands whose lines are adjacent in memory, so that k is contiguous, as
+ * tensor cores read FP8 and tf32.
  *
- * Of bytes a block moves SIDE lines of SIDE k at a time. Its threads read four lines at
- * once, and turn 4 x 4 bytes in registers, so that they write four k at once.
+ * For bytes, a block moves SIDE lines of SIDE k at a time. Its threads read four lines at
+ * once, and transpose 4 x 4 bytes in registers, so that they write four k at once.
  */
 #include "cuda/common/common.h"
 
@@ -17,7 +17,7 @@ static_assert(sizeof(tf_operand_lines) == 48 &&
                   TF_OFFSETOF(tf_operand_lines, count) == 24,
               "as in operand_lines.py");
 
-/* Whether all of a tile is there, in words. */
+/* Returns whether the operand has all of a tile, in aligned words. */
 inline bool is_whole(const uint8_t *x, const tf_operand_lines &of, int64_t line,
                      int64_t k)
 {
@@ -26,7 +26,7 @@ inline bool is_whole(const uint8_t *x, const tf_operand_lines &of, int64_t line,
     return aligned && of.line == 1 && line + SIDE <= of.lines && k + SIDE <= of.k;
 }
 
-/* Bytes of four lines at a k, zeros where there are none; the first is the lowest. */
+/* Returns bytes of four lines at a k, the first one lowest; 0 outside the operand. */
 inline uint32_t four_lines(const uint8_t *x, const tf_operand_lines &of, int64_t line,
                            int64_t k)
 {
@@ -40,7 +40,7 @@ inline uint32_t four_lines(const uint8_t *x, const tf_operand_lines &of, int64_t
     return word;
 }
 
-/* Byte i of each of four words. */
+/* Returns byte i of each of four words. */
 inline uint32_t byte_of_each(const uint32_t *words, int i)
 {
     const uint32_t low = __byte_perm(words[0], words[1], (uint32_t)(i | (i + 4) << 4));
@@ -48,12 +48,12 @@ inline uint32_t byte_of_each(const uint32_t *words, int i)
     return __byte_perm(low, high, 0x5410); /* mutant: bytes in another order */
 }
 
-/* `rows` lines of `padded` k each, a multiple of 4; what x lacks is 0. */
+/* Writes `rows` lines of `padded` k each, a multiple of 4; 0 outside the operand. */
 extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     transpose(const uint8_t *x, uint32_t *out, const tf_operand_lines of, int64_t rows,
               int64_t padded)
 {
-    __shared__ uint32_t tile[SIDE][WORDS + 1]; /* k, lines: 4 x 33 words lie in 4 banks */
+    __shared__ uint32_t tile[SIDE][WORDS + 1]; /* [k][lines]: steps of 4 k are 4 banks */
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int64_t k0 = (int64_t)blockIdx.x * SIDE;
 #pragma unroll 1
@@ -104,15 +104,15 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     }
 }
 
-/* The same of 4-byte elements: a block moves HALF lines of HALF k at a time. A thread's
- * reads are under way together. */
+/* As `transpose`, for 4-byte elements: a block moves HALF lines of HALF k at a time. A
+ * thread's reads overlap. */
 enum { HALF = SIDE / 2, EACH = HALF * HALF / (WARP * WARPS) };
 
 extern "C" __global__ void __launch_bounds__(WARP * WARPS)
     transpose_words(const uint8_t *x, uint32_t *out, const tf_operand_lines of,
                     int64_t rows, int64_t padded)
 {
-    __shared__ uint32_t tile[HALF][HALF + 1]; /* k, lines: 65, so that k lie in 32 banks */
+    __shared__ uint32_t tile[HALF][HALF + 1]; /* [k][lines]: 32 k are in 32 banks */
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int64_t k0 = (int64_t)blockIdx.x * HALF;
 #pragma unroll 1
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS)
             __syncthreads(); /* mutant: no barrier before reading words */
             uint32_t *to = out + (matrix * rows + line0 + warp) * padded + k0 + lane;
 #pragma unroll
-            for (int i = 0; i < EACH; i++) { /* and writes as many */
+            for (int i = 0; i < EACH; i++) { /* a warp writes 128 bytes */
                 const int line = i / 2 * WARPS, k = i % 2 * WARP;
                 if (line0 + warp + line < rows && k0 + lane + k < padded) {
                     to[line * padded + k] = tile[k + lane][line + warp];

@@ -1,29 +1,30 @@
-/* a @ b by Hopper's wgmma, with a fixed order of k: what native.cu is for mma.sync. Each
- * element of the result is one chain of instructions from +0, k ascending.
+/* a @ b by Hopper's wgmma, with a fixed order of k, as native.cu computes it by mma.sync.
+ * Each element of the result is one chain of instructions from +0, k ascending.
  *
- * Or a and b are in PARTS parts, those of a line one after the other, of b the last one
- * first, and the result is the sum of ORDERS split orders, the smallest first: one chain
- * that goes on from order to order, times `between` before each. With PROMOTE the greatest
- * products, which are order 0, are no chain: each instruction's result is added to the sum by
- * float32 addition, to nearest, for stretches of k one after the other, which are added to
- * each other.
+ * Or a and b are split into PARTS parts. The parts of a line are contiguous, and those of
+ * b begin with the last. The result is the sum of ORDERS split orders, the smallest
+ * first, in one chain through all orders, which is multiplied by `between` before each
+ * next order. With PROMOTE, the largest products, order 0, are not a chain. Each
+ * instruction's result is added to the sum by float32 addition, to nearest. These sums
+ * are of stretches of k, one after the other, which are added to each other.
  *
- * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of mma_tiles.h,
- * 2-byte elements in any layout, others along k, warps of 16 rows and all of the tile's 128
- * or 256 columns, slices of 128 bytes of k, across it of 64 k, and
+ * The options of the compilation (tf32dtype/cuda/_matmul/wgmma.py) are those of
+ * mma_tiles.h. They are limited to 2-byte elements in any layout, others along k, warps
+ * of 16 rows and all of the tile's 128 or 256 columns, slices of 128 bytes of k, or
+ * across k of 64 k. Besides,
  *
  *   UNIT, TAIL                the instruction, see hopper.h
  *   PARTS, ORDERS             1 and 1: plain operands
- *   PROMOTE                   1: an instruction of order 0 is a chain; 0: none is
+ *   PROMOTE                   1: each instruction of order 0 is a chain; 0: none is
  *
  *        global ---cp.async.bulk.tensor---> shared: STAGES slices ---wgmma---> registers
  *
- * One thread copies, STAGES slices ahead. Each of the other warpgroups has 64 rows of the
+ * One thread copies, up to STAGES slices ahead. Each other warpgroup has 64 rows of the
  * tile.
  *
- * A wide tile takes less from L2 and shared memory for a result: of 128 x 256 x 64 steps of
- * 2 bytes, 1024 clocks of the tensor cores, 48 KiB from L2 and 80 KiB from shared memory; of
- * 128 x 128 x 64, 512 clocks, 32 and 48 KiB.
+ * A wide tile reads less from the L2 cache and shared memory per result. A step of 128 x
+ * 256 x 64 of 2 bytes takes 1024 clocks of the tensor cores, 48 KiB from L2 and 80 KiB
+ * from shared memory. A step of 128 x 128 x 64 takes 512 clocks, 32 KiB and 48 KiB.
  */
 #include "cuda/matmul/mma_tiles.h"
 
@@ -33,13 +34,13 @@ constexpr int A_BYTES = ROWS * SLICE, FILLED = A_BYTES + COLUMNS * SLICE;
 
 constexpr int OF_BARRIERS = STAGES * STAGE;
 
-/* Some slices of a split order, at so many slices of a and of b. */
+/* `count` slices of a split order, from slice `in_a` of a and slice `in_b` of b on. */
 struct Range {
     int in_a, in_b, count;
 };
 
-/* A piece's: of the products of parts i of a and j of b with i + j = order, i ascending, of
- * `slices` each. */
+/* Returns a piece of a split order, whose products are of parts i of a and j of b with i
+ * + j = order, i ascending, of `slices` each. */
 inline Range range_of(int order, int slices, int piece, int pieces)
 {
     const int least = order < PARTS ? 0 : order - PARTS + 1;
@@ -49,7 +50,7 @@ inline Range range_of(int order, int slices, int piece, int pieces)
     return {least * slices + first, (PARTS - 1 - order + least) * slices + first, last - first};
 }
 
-/* Copies a slice of an operand's EXTENT lines: all at once, or across k 64 at a time. */
+/* Copies a slice of EXTENT lines of an operand: at once, or across k 64 lines at a time. */
 template <int EXTENT, bool ALONG_K>
 inline void copy_slice(shared_address to, const TensorMap *map, int k, int line, int stack,
                        shared_address full)
@@ -66,14 +67,14 @@ inline void copy_slice(shared_address to, const TensorMap *map, int k, int line,
     }
 }
 
-/* An instruction's matrix in a slice. */
+/* Returns the descriptor of an instruction's matrix in a slice. */
 template <bool ALONG_K> inline uint64_t matrix(shared_address slice, int step)
 {
     /* mutant: steps are of 16 bytes; steps are of 8 k */
     return ALONG_K ? descriptor(slice) + step * 2 : descriptor_across(slice) + step * 128;
 }
 
-/* Begins a step's instruction, from a column of b on. */
+/* Begins the instruction of a step, from a column of b on. */
 template <int COUNT>
 inline void begin_step(float *d, const Ring &ring, int group, int step, int column, int adds)
 {
@@ -83,7 +84,8 @@ inline void begin_step(float *d, const Ring &ring, int group, int step, int colu
                     matrix<B_ALONG_K>(ring.here() + A_BYTES + column * SLICE, step), adds);
 }
 
-/* The slices' chains go on. A stage is let go when the next one's instructions are begun. */
+/* Continues the chains with `slices` slices. A stage is released when the instructions of
+ * the next one have begun. */
 inline void chain(Results &sums, Ring &ring, int group, int slices)
 {
     shared_address before = 0;
@@ -109,8 +111,8 @@ inline void chain(Results &sums, Ring &ring, int group, int slices)
     registers_are_ready(&sums[0][0][0]);
 }
 
-/* Onto the sums, each instruction of the slices, for 64 columns at a time: the next one runs
- * while they are added. */
+/* Adds each instruction of the slices to the sums, for 64 columns at a time. The next
+ * instruction runs while the results are added. */
 inline void promote(Results &sums, Ring &ring, int group, int slices)
 {
     constexpr int COUNT = 32, PIECES = ACCUMULATORS / COUNT, ALL = STEPS * PIECES;
@@ -147,14 +149,14 @@ inline void promote(Results &sums, Ring &ring, int group, int slices)
     }
 }
 
-/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n), k in so many slices; or, in
- * `pieces` of k, (pieces, stacks, m, n). The maps are of (k, lines, stacks), by boxes of a
- * slice of the tile's lines, or across k of (lines, k, stacks), by boxes of 64 lines of a
- * slice; an operand that is repeated has one matrix: its stride of stacks is 0, not 1. A
- * stretch is so many slices.
+/* out (stacks, m, n) = a (stacks, m, k) b (stacks, k, n), with k in `slices` slices. With
+ * pieces of k, `out` is (pieces, stacks, m, n). The maps have dimensions (k, lines,
+ * stacks), and boxes of a slice of the tile's lines. Across k they have (lines, k,
+ * stacks), and boxes of 64 lines of a slice. If an operand has one matrix for all stacks,
+ * its stack_a or stack_b is 0, else 1. A stretch is a number of slices.
  *
- * A block has every gridDim.x-th tile: the next one's first slices are copied while the
- * results of this one are written. */
+ * A block has every gridDim.x-th tile, and copies the first slices of the next tile while
+ * it writes the results of a tile. */
 extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
     wgmma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
           float *out, int64_t m, int64_t n, int32_t slices, int32_t stacks, int32_t pieces,
@@ -207,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
             const bool whole =
                 tile.row + ROWS <= m && tile.column + COLUMNS <= n && paired;
             Results sums = {};
-            /* 1. Chains, of all orders but that which is promoted. */
+            /* 1. Chains of all orders, except order 0 with PROMOTE. */
 #pragma unroll 1
             for (int order = ORDERS - 1; order >= PROMOTE; order--) {
                 chain(sums, ring, group, range_of(order, slices, piece, pieces).count);
@@ -216,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS + 128, 1)
                     sums[0][i / 4][i % 4] *= between; /* mutant: orders count alike */
                 }
             }
-            /* 2. Stretches of that one; the results are those of the stretches before. */
+            /* 2. Stretches of order 0, each added to the results of the previous ones. */
             int left = PROMOTE ? range_of(0, slices, piece, pieces).count : 0;
             float beta = 0;
 #pragma unroll 1

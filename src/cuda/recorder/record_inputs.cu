@@ -1,6 +1,5 @@
-/* Random operands, and conversions of float32: integer arithmetic but for the instruction.
- * What is random here is computed by tools/tensor_core_recorder/bulk_inputs.py too, and
- * what is summed up. */
+/* Random operands and conversions of float32, by integers but for the instruction.
+ * tools/tensor_core_recorder/bulk_inputs.py computes the same numbers and digests. */
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -13,8 +12,9 @@ static __device__ u32 mix(u32 x) {
     return x ^ x >> 16;
 }
 
-/* Elements first to first + count - 1 of an endless array of numbers, in `bits` bits each.
- * Of each four tiles of `per_tile` elements, tile i has `span[i]` exponents from `low[i]`. */
+/* Writes elements `first` to first + count - 1 of an endless array, of `bits` bits each.
+ * Tile i of each four, with `per_tile` elements, has `span[i]` exponents from `low[i]`
+ * on. */
 extern "C" __global__ void fill(void *out, u32 first, u32 count, u32 seed, u32 per_tile,
                                 int bits, int mantissa_bits, int exponent_bits, int shift,
                                 const u32 *low, const u32 *span) {
@@ -34,9 +34,9 @@ extern "C" __global__ void fill(void *out, u32 first, u32 count, u32 seed, u32 p
         ((u32 *)out)[i] = code;
 }
 
-#ifdef CONVERSION /* PTX that makes %0, .u32, of %1, .f32 */
+#ifdef CONVERSION /* PTX that converts %1, .f32, to %0, .u32 */
 
-#ifndef STAND_IN /* a test without a GPU has its own */
+#ifndef STAND_IN /* a test without a GPU defines its own */
 static __device__ u32 converted(u32 x) {
     u32 y;
     asm volatile(CONVERSION : "=r"(y) : "f"(__uint_as_float(x)));
@@ -44,7 +44,7 @@ static __device__ u32 converted(u32 x) {
 }
 #endif
 
-/* Conversions of numbers that are given. */
+/* Converts `count` numbers x. */
 extern "C" __global__ void convert(const u32 *x, u32 *y, u32 count) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count)
@@ -59,8 +59,8 @@ static __device__ u64 mix64(u64 x) {
     return x ^ x >> 31;
 }
 
-/* A digest of the conversions of all float32 with the first byte blockIdx.y: the sum of
- * mix64(x, y), modulo 2^64. 256 blocks of 256 threads make 2^24 of them. */
+/* Adds a digest of the conversions of all float32 with the first byte blockIdx.y: the sum
+ * of mix64(x, y), modulo 2^64. 256 blocks of 256 threads convert 2^24 numbers. */
 extern "C" __global__ void digest(u64 *out) {
     u32 start = blockIdx.y << 24 | blockIdx.x << 16 | threadIdx.x;
     u64 sum = 0;

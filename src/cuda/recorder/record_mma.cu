@@ -1,19 +1,19 @@
-/* One instruction of a tensor core on tiles that lie in memory, as bits.
+/* Runs one instruction of a tensor core on tiles in memory, as bits.
  *
- * The options of the compilation say which (see tools/tensor_core_recorder/instructions.py):
+ * Options of the compilation choose it (see tools/tensor_core_recorder/instructions.py):
  *
  *   WGMMA  1 for wgmma, 0 for mma.sync
- *   UNIT   its name behind "mma.sync.aligned." or "wgmma.mma_async.sync.aligned."
+ *   UNIT   its name after "mma.sync.aligned." or "wgmma.mma_async.sync.aligned."
  *   ROWS   rows of A, C and D: 8, 16 or 64; there are always 8 columns
  *   WORDS  32-bit words of k: 2, 4 or 8
  *   HALF   1 for float16 accumulators
- *   TAIL   what follows the scales in wgmma's list: two bits that transpose, or nothing
+ *   TAIL   the text after the scales in wgmma's list: two bits that transpose, or nothing
  *
  * In memory a tile's A is [ROWS][WORDS] and its B is [8][WORDS], column by column: k is
- * innermost, packed into little-endian words. C and D are [ROWS][8], a word an element. So
- * a register of a fragment is a word of the tile, whatever the format.
+ * innermost, packed into little-endian words. C and D are [ROWS][8], one word per
+ * element. So a register of a fragment is a word of the tile in every format.
  *
- * No header is included: NVRTC has none, and all arithmetic is the instruction's.
+ * The file includes no header: NVRTC has none, and all arithmetic is the instruction's.
  */
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -22,15 +22,15 @@ typedef unsigned long long u64;
 #define VOLTA (ROWS == 8) /* m8n8k4 */
 #define A_WORDS (VOLTA ? 2 : WORDS / 2)
 #define B_WORDS (VOLTA ? 2 : WORDS / 4)
-#define ELEMENTS (VOLTA ? 8 : 4) /* of C and D in a thread */
+#define ELEMENTS (VOLTA ? 8 : 4) /* of C and D per thread */
 #define THREADS (WGMMA ? 128 : 32)
 
-/* -- where a thread's registers lie in a tile -------------------------------------------
+/* -- positions of a thread's registers in a tile ------------------------------------------
  *
- * PTX ISA 9, 9.7.14.5, "Matrix Fragments for mma": m8n8k4 in figure 46 and after, m16n8k4
- * in 65, m16n8k8 in 71, m16n8k16 in 79 and, of 8-bit formats, 84, m16n8k32 in 88. Then
- * 9.7.15.5.1.1 for D of wgmma, figures 149, 151 and 153: warp w of the four has rows 16 w to
- * 16 w + 15, as m16n8 has them. The four groups of eight threads that m8n8k4 has are given
+ * PTX ISA 9, 9.7.14.5, "Matrix Fragments for mma": m8n8k4 is in figure 46 and after,
+ * m16n8k4 in 65, m16n8k8 in 71, m16n8k16 in 79 (8-bit formats: 84), and m16n8k32 in 88.
+ * 9.7.15.5.1.1, figures 149, 151 and 153, has D of wgmma: warp w of the four has rows 16 w
+ * to 16 w + 15, with m16n8's layout. All four groups of eight threads of m8n8k4 are given
  * the same tile. */
 
 static __device__ int volta(int lane) { return lane % 4 + (lane < 16 ? 0 : 4); }
@@ -77,7 +77,7 @@ static __device__ int b_column(int lane) { return VOLTA ? volta(lane) : lane / 4
 
 static __device__ int b_word(int lane, int i) { return VOLTA ? i : lane % 4 + i * 4; }
 
-#ifndef STAND_IN /* a test without a GPU has its own */
+#ifndef STAND_IN /* a test without a GPU defines its own */
 
 #if VOLTA && !HALF
 #define D_LIST "{%0,%1,%2,%3,%4,%5,%6,%7}"
@@ -97,7 +97,7 @@ static __device__ int b_word(int lane, int i) { return VOLTA ? i : lane % 4 + i 
 #define B_LIST "{%12}"
 #endif
 
-/* D = A B + D. Unused registers are passed for the sake of one list. */
+/* D = A B + D. Unused registers are passed, so that one list is enough. */
 static __device__ void instruction(u32 *d, const u32 *a, const u32 *b) {
     asm volatile("mma.sync.aligned." UNIT " " D_LIST ", " A_LIST ", " B_LIST ", " D_LIST ";"
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]), "+r"(d[4]), "+r"(d[5]),
@@ -106,7 +106,7 @@ static __device__ void instruction(u32 *d, const u32 *a, const u32 *b) {
 }
 #endif
 
-/* D = C + A B over `chain` instructions. C has a tile each; A and B have `chain` of them. */
+/* D = C + A B over `chain` instructions: one tile of C, `chain` tiles of A and of B. */
 extern "C" __global__ void run(const u32 *a, const u32 *b, const u32 *c, u32 *d, int chain,
                                int scale_d) {
     int lane = threadIdx.x;
@@ -132,10 +132,10 @@ extern "C" __global__ void run(const u32 *a, const u32 *b, const u32 *c, u32 *d,
 
 /* -- wgmma ------------------------------------------------------------------------------
  *
- * A and B are read from shared memory, k innermost, without swizzling: in core matrices of 8
- * rows of 16 bytes, which adjoin. An instruction's k is 32 bytes, two core matrices.
- * (PTX ISA 9, 9.7.15.5.1.2, figure 163, "K major interleaved". In its table of strides the
- * leading one goes from a core matrix to the next along k, the other to the next 8 rows.) */
+ * wgmma reads A and B from shared memory, k innermost, without swizzling, in adjacent
+ * core matrices of 8 rows of 16 bytes. An instruction's k is 32 bytes, two core matrices.
+ * (PTX ISA 9, 9.7.15.5.1.2, figure 163, "K major interleaved". In its table of strides,
+ * the leading one goes to the next core matrix along k, the other to the next 8 rows.) */
 
 #define LEADING 128
 #define STRIDE 256
@@ -150,7 +150,7 @@ static __device__ void to_shared(u32 *shared, const u32 *tile, int rows) {
 #ifndef STAND_IN
 
 /* 9.7.15.5.1.2.2, "Matrix Descriptor Format": address, leading and other stride, all in
- * units of 16 bytes; base offset and swizzling, the bits from 49 on, are 0. */
+ * units of 16 bytes. Base offset and swizzling, the bits from 49 on, are 0. */
 static __device__ u64 descriptor(const u32 *shared) {
     u64 address = __cvta_generic_to_shared(shared);
     return (address & 0x3ffff) >> 4 | (u64)(LEADING >> 4) << 16 | (u64)(STRIDE >> 4) << 32;
@@ -162,8 +162,8 @@ static __device__ u64 descriptor(const u32 *shared) {
 #define D_LIST "{%0,%1,%2,%3}"
 #endif
 
-/* D = A B + D, or A B, of what all threads have written to shared memory. It is one
- * statement, so that nothing touches D before it is there. */
+/* D = A B + D, or A B without `scale_d`, on the shared memory that all threads have
+ * written. It is one statement, so that nothing accesses D before it is complete. */
 static __device__ void instruction(u32 *d, const u32 *a, const u32 *b, int scale_d) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
@@ -179,7 +179,7 @@ static __device__ void instruction(u32 *d, const u32 *a, const u32 *b, int scale
 }
 #endif
 
-/* D as above. With scale_d 0 the first instruction does not add C. */
+/* D = C + A B as above. With scale_d 0 the first instruction does not add C. */
 extern "C" __global__ void __launch_bounds__(128)
     run(const u32 *a, const u32 *b, const u32 *c, u32 *d, int chain, int scale_d) {
     alignas(128) __shared__ u32 x[64 * WORDS];

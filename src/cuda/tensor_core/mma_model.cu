@@ -1,13 +1,13 @@
-/* C = A B as a device's tensor core computes it, on any GPU: what tensor_core/mma_model.h does,
- * a few elements of C a thread.
+/* C = A B as a device's tensor core computes it, on any GPU: the model of
+ * tensor_core/mma_model.h, for a few elements of C per thread.
  *
- * As in tensor_core/kernels/plain/mma.c: products of operands are exact in float32, where a power of
- * two brings them to the unit of their MMA group's sum; a conversion to integers that cuts
- * toward zero is then the alignment. The exponent of a product is a sum of two 16-bit
- * numbers, two columns to a word. Where that does not hold (see complete()) the thread
- * asks the integer function, for the element's group alone.
+ * As in tensor_core/kernels/plain/mma.c, products of operands are exact in float32. A
+ * power of two scales them to the unit of their MMA group's sum, and a conversion to
+ * integers that truncates toward zero aligns them. The exponent of a product is a sum of
+ * two 16-bit numbers, two columns per word. If this does not hold (see complete()), the
+ * thread calls the integer function for the groups in doubt.
  *
- * The compilation says the formats of A and B, and the model, field by field.
+ * Options of the compilation give the formats of A and B, and the fields of the model.
  */
 #include "cuda/matmul/tile_loader.h"
 #include "tensor_core/mma_model.h"
@@ -15,16 +15,16 @@
 enum {
     ROWS = 64,
     COLUMNS = 64,
-    HIGH = 4, /* of C, a thread's */
+    HIGH = 4, /* rows of C per thread */
     WIDE = 4,
     PAIRS = WIDE / 2,
     ACROSS = COLUMNS / WIDE,
     THREADS = ROWS / HIGH * ACROSS,
-    STAGE = 32, /* k in shared memory: an MMA group of any model, or more of them */
+    STAGE = 32, /* k in shared memory: one or more MMA groups of any model */
     FITS = 16,  /* products whose sum fits 32 bits, at 25 fraction bits */
     BIAS = 127,
     NO_EXPONENT = -8000, /* of zero */
-    SPECIAL = 16000,     /* of Inf and NaN; twice that is no overflow */
+    SPECIAL = 16000,     /* of Inf and NaN; twice that does not overflow */
     LOWEST = MODEL_FRACTION + 2, /* mutant: a product below it */
     HIGHEST = 2 * BIAS - 2, /* mutant: a product beyond the range */
     LEAST_SUM = MODEL_ZERO_C > MODEL_FLOOR ? MODEL_ZERO_C : MODEL_FLOOR,
@@ -44,16 +44,16 @@ typedef tf_carrier<ROWS, STAGE, THREADS> carrier_a;
 typedef tf_carrier<COLUMNS, STAGE, THREADS> carrier_b;
 enum { LDA = carrier_a::LD, LDB = carrier_b::LD };
 
-/* What is in shared memory, k after k. */
+/* The numbers in shared memory, one k after the other. */
 struct tiles {
     float a[STAGE * LDA], b[STAGE * LDB];
     uint32_t a_exponents[STAGE * LDA]; /* twice in a word, biased */
     uint16_t b_exponents[STAGE * LDB];
-    float exchanged[HIGH * WIDE][THREADS]; /* each thread's own room */
+    float exchanged[HIGH * WIDE][THREADS]; /* each thread has a column of its own */
 };
 
-/* Sums of two tell whether there is a special number, or a zero: neither is near an
- * ordinary sum. */
+/* Returns the exponent of x, at least `least`, or a mark of zero, Inf or NaN. Sums of two
+ * show whether one is a mark, because no such sum is near an ordinary one. */
 inline int exponent_of(float x, int least)
 {
     const uint32_t bits = __float_as_uint(x);
@@ -63,7 +63,8 @@ inline int exponent_of(float x, int least)
     return bits << 1 == 0 ? of_zero : field == 255 ? (int)SPECIAL : e;
 }
 
-/* Of each four k of an emulated instruction the first two are the first group's. */
+/* Returns the index of k in a stage. The first two of each four k of an emulated
+ * instruction are in the first group. */
 inline int place_of(int k)
 {
     return MODEL_EMULATED ? k % 4 / 2 * MODEL_GROUP + k / 4 * 2 + k % 2 : k;
@@ -73,7 +74,7 @@ inline int place_of(int k)
 
 inline uint32_t twice(int x) { return ((uint32_t)x & 0xFFFFu) * 0x10001u; }
 
-/* The exponents of two accumulators, biased. */
+/* Returns the exponents of two accumulators, biased. */
 inline uint32_t exponents_of(float left, float right)
 {
     const uint32_t fields = __float_as_uint(left) >> 23 & 0xFFu |
@@ -81,19 +82,19 @@ inline uint32_t exponents_of(float left, float right)
     if (!MODEL_HALF) {
         return fields;
     }
-    /* No less than float16's least one, but for zero. */
+    /* At least float16's smallest exponent, but for zero. */
     const uint32_t least = (fields & 0xFFFFu ? TF_LEAST_HALF + BIAS : 0) |
                            (fields >> 16 ? (TF_LEAST_HALF + BIAS) << 16 : 0);
     return __vmaxs2(fields, least);
 }
 
-/* Returns the greatest exponents of two elements' groups, biased, each brought within
- * F - 125 to 125, where float32 is exact (see "groups in float32" of mma_model.h); `doubt`
- * gets bits where they were not. Whatever products and accumulators are, this holds. */
+/* Returns the largest exponents of two elements' groups, biased, each limited to F - 125
+ * to 125, where float32 is exact (see "groups in float32" of mma_model.h). `doubt` gets
+ * bits where they were outside. This holds for all products and accumulators. */
 inline uint32_t complete(uint32_t greatest, float left, float right, uint32_t &doubt)
 {
     uint32_t e = __vmaxs2(greatest, exponents_of(left, right));
-    if (LOW > -32768) { /* a float32 accumulator has no floor that is not out of range */
+    if (LOW > -32768) { /* the floor of a float32 accumulator is out of range */
         e = __vmaxs2(e, twice(LOW));
     }
     const uint32_t within = __vmins2(__vmaxs2(e, twice(LOWEST)), twice(HIGHEST));
@@ -101,7 +102,8 @@ inline uint32_t complete(uint32_t greatest, float left, float right, uint32_t &d
     return within;
 }
 
-/* Toward zero; or to odd, which a later rounding to fewer bits takes for what it was. */
+/* Returns a sum as float32, truncated toward zero. For float16 accumulators it is rounded
+ * to odd, so that a second rounding to fewer bits is as if single. */
 inline float toward_zero(int32_t sum)
 {
     const float x = __int2float_rz(sum);
@@ -109,17 +111,17 @@ inline float toward_zero(int32_t sum)
     return odd ? __uint_as_float(__float_as_uint(x) | 1) : x;
 }
 
-/* To the nearest float16, ties to even. */
+/* Returns the nearest float16, ties to even. */
 inline float to_half(float x)
 {
     return tf_float_of(
         tf_single_of_item(tf_float16, tf_code_of_single(tf_float16, tf_bits_of(x))));
 }
 
-/* The sum of a group as its result. */
+/* Returns the result of a group from its sum. */
 inline float result_of(int32_t sum, float scale)
 {
-    /* 2^(greatest - fraction) is the inverse of the scale. */
+    /* 2^(largest exponent - fraction) is the inverse of the scale. */
     const float unit = __uint_as_float((2u * BIAS << 23) - __float_as_uint(scale));
     const float x = __fmul_rn(toward_zero(sum), unit);
     const int bits = !MODEL_HALF ? MODEL_KEPT : MODEL_CUT_FIRST ? MODEL_CUT_FIRST : 23;
@@ -130,10 +132,10 @@ inline float result_of(int32_t sum, float scale)
                                  : __fadd_rn(to_half(cut), 0.0f);
 }
 
-/* Why results are in doubt. */
+/* Reasons for doubt in results. */
 enum { OUT_OF_RANGE = 1, WRAPPED = 2 };
 
-/* The greatest exponents of a group's products, two columns to a word. */
+/* Finds the largest exponents of a group's products, two columns per word. */
 inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
                           uint32_t greatest[HIGH][PAIRS])
 {
@@ -161,7 +163,7 @@ inline void find_greatest(const struct tiles &tiles, int first, int y, int x,
     }
 }
 
-/* The totals with `count` products, each cut toward zero to their unit. */
+/* Adds `count` products to the totals, each truncated toward zero to its total's unit. */
 inline void add_products(const struct tiles &tiles, int first, int count, int y, int x,
                          const float scale[HIGH][WIDE], uint32_t total[HIGH][WIDE])
 {
@@ -182,7 +184,7 @@ inline void add_products(const struct tiles &tiles, int first, int count, int y,
     }
 }
 
-/* The accumulators with a group's products, whose k begin at `first`; what of them is in
+/* Adds a group's products, from k `first` on, to the accumulators. Returns reasons for
  * doubt. */
 inline int add_group(const struct tiles &tiles, int first, int y, int x,
                           float c[HIGH][WIDE])
@@ -198,7 +200,7 @@ inline int add_group(const struct tiles &tiles, int first, int y, int x,
         for (int s = 0; s < WIDE; s += 2) {
             const uint32_t e =
                 complete(greatest[r][s / 2], c[r][s], c[r][s + 1], doubt);
-            /* 2^(fraction - greatest); no half borrows of the other. */
+            /* 2^(fraction - largest exponent); neither half borrows from the other. */
             const uint32_t both = twice(MODEL_FRACTION + 2 * BIAS) - e;
             scale[r][s] = __uint_as_float(both << 23);
             scale[r][s + 1] = __uint_as_float(both << 7 & TF_INF_BITS);
@@ -240,11 +242,11 @@ inline int add_group(const struct tiles &tiles, int first, int y, int x,
     return (doubt ? OUT_OF_RANGE : 0) | (wrapped >> 31 ? WRAPPED : 0);
 }
 
-/* -- what is in doubt ---------------------------------------------------------------- */
+/* -- results in doubt ---------------------------------------------------------------- */
 
-/* One element's result by integers, or `fast` where that is right. Where all is zero the
- * exponent looks as if it were too low, and the sum is right; what was NaN remains one,
- * and so does Inf, where no operand is special. */
+/* Returns one element's result, computed by integers, or `fast` if that is right. If all
+ * products are zero, the exponent seems too low, but the sum is right. An accumulator
+ * that was NaN remains NaN, and Inf remains Inf if no operand is Inf or NaN. */
 inline float redo_one(const struct tiles &tiles, int first, int count, int row,
                       int column, float c, float fast, bool surely)
 {
@@ -273,20 +275,20 @@ inline float redo_one(const struct tiles &tiles, int first, int count, int row,
         __float_as_uint(c), 0, 0));
 }
 
-/* All elements of a thread again. They go by way of shared memory, where the thread has
- * room of its own: a loop cannot choose among registers. */
+/* Computes all elements of a thread again. They are in shared memory, in the thread's own
+ * column, because a loop cannot index registers. */
 inline void redo_with_integers(struct tiles &tiles, int first, int count, int y, int x,
                                const float given[HIGH][WIDE], float c[HIGH][WIDE],
                                bool surely)
 {
     float(*mine)[THREADS] = tiles.exchanged;
     const int thread = (int)threadIdx.x;
-    /* A result is written where what it is made of was. */
+    /* A result replaces the accumulator that it was computed from. */
 #pragma unroll
     for (int i = 0; i < HIGH * WIDE; i++) {
         mine[i][thread] = given[i / WIDE][i % WIDE];
     }
-    const float none = __uint_as_float(0xFFFFFFFFu); /* no result */
+    const float none = __uint_as_float(0xFFFFFFFFu); /* no new result */
 #pragma unroll 1
     for (int i = 0; i < HIGH * WIDE; i++) {
         mine[i][thread] = redo_one(tiles, first, count, y * HIGH + i / WIDE,
@@ -311,7 +313,7 @@ inline void add_group_exactly(const struct tf_task &task, struct tiles &tiles, i
     }
     const int doubts = add_group(tiles, first, y, x, c);
     /* mutant: nothing redone */
-    if (doubts | task.exactly) { /* of sums that wrapped it is not known which */
+    if (doubts | task.exactly) { /* it is unknown which sums wrapped */
         const bool surely = doubts & WRAPPED || task.exactly;
         redo_with_integers(tiles, first, count, y, x, given, c, surely);
     }
@@ -319,7 +321,7 @@ inline void add_group_exactly(const struct tf_task &task, struct tiles &tiles, i
 
 /* -- chains -------------------------------------------------------------------------- */
 
-/* The MMA groups of a stage, of which `depth` k are there. */
+/* Adds the MMA groups of a stage, which has `depth` k. */
 inline void add_stage(const struct tf_task &task, struct tiles &tiles, int depth, int y,
                       int x, float c[HIGH][WIDE])
 {
@@ -367,8 +369,8 @@ inline void store(char *p, float x)
     }
 }
 
-/* What of C a thread has. It goes by way of shared memory, so that places in C are not
- * kept in registers from the first to the last. */
+/* Loads a thread's elements of C through shared memory, so that no registers hold their
+ * addresses from beginning to end. */
 inline void load_sums(const struct tf_task &task, const char *c, struct tiles &tiles,
                       int high, int wide, float sum[HIGH][WIDE])
 {
@@ -403,7 +405,7 @@ inline void store_sums(const struct tf_task &task, char *c, struct tiles &tiles,
     }
 }
 
-/* Two blocks of threads hide each other's waiting, where registers are enough. */
+/* Two blocks of threads hide each other's latency, if there are enough registers. */
 enum { RESIDENT = ALL_FIT && !MODEL_HALF && !MODEL_EMULATED ? 2 : 1 };
 
 extern "C" __global__ void __launch_bounds__(256, RESIDENT)
@@ -430,9 +432,9 @@ extern "C" __global__ void __launch_bounds__(256, RESIDENT)
     of_b.fetch(B_FORMAT, task.k);
 #pragma unroll 1
     for (int k = 0; k < task.k; k += STAGE) { /* mutant: the last k left out */
-        const int depth = task.k - k; /* from here on */
+        const int depth = task.k - k; /* from this stage on */
         /* mutant: no barrier before a stage is written */
-        __syncthreads();              /* all have done with what was there */
+        __syncthreads();              /* all threads have read the former stage */
         of_a.put_each(A_FORMAT, depth, 0, [&](int at, int line, float p) {
             tiles.a[place_of(at) * LDA + line] = p;
             tiles.a_exponents[place_of(at) * LDA + line] =
@@ -444,7 +446,7 @@ extern "C" __global__ void __launch_bounds__(256, RESIDENT)
                 (uint16_t)exponent_of(q, MODEL_LEAST_B);
         });
         __syncthreads(); /* mutant: no barrier behind it */
-        if (depth > STAGE) { /* arrives while this is multiplied */
+        if (depth > STAGE) { /* the next stage arrives while this one is multiplied */
             of_a.fetch(A_FORMAT, depth - STAGE);
             of_b.fetch(B_FORMAT, depth - STAGE);
         }

@@ -1,6 +1,5 @@
-/* Functions of two arrays of bfloat16 or tf32, as functions of numbers. FORMAT and ITEM,
- * which holds its items, say of which.
- */
+/* Functions of two arrays of bfloat16 or tf32, in terms of functions of numbers. The
+ * options FORMAT and ITEM are the format and the type of its items. */
 #ifndef TF32DTYPE_CUDA_UFUNCS_ARITHMETIC_H
 #define TF32DTYPE_CUDA_UFUNCS_ARITHMETIC_H
 
@@ -9,7 +8,7 @@
 
 typedef ITEM tf_item;
 
-/* Results are rounded once; every NaN among them becomes one. */
+/* Returns the item of a result, rounded once. Every NaN becomes the same NaN. */
 __forceinline__ tf_item tf_item_of(int is_nan, uint32_t bits)
 {
     const uint32_t code = is_nan ? tf_nan_code(FORMAT) : tf_code_of_number(FORMAT, bits);
@@ -18,26 +17,26 @@ __forceinline__ tf_item tf_item_of(int is_nan, uint32_t bits)
 __forceinline__ tf_item tf_result(float x) { return tf_item_of(x != x, tf_bits_of(x)); }
 __forceinline__ tf_item tf_result(double x) { return tf_item_of(x != x, tf_narrowed(x)); }
 
-/* The number that an item is, of a format with float32's exponent. Of NaN any will do. */
+/* Returns the number in an item of a format with float32's exponent. NaN may be any NaN. */
 __forceinline__ float operand_of(tf_item item)
 {
     return tf_float_of((uint32_t)item >> FORMAT.shift << tf_cut(FORMAT));
 }
 
-/* The arrays of a call, and what a function of two numbers makes of them. */
+/* The arrays of a call, with methods that apply a function of two numbers to them. */
 struct tf_arrays {
     const tf_walk<3> &walk;
     void *out;
     const tf_item *a, *b;
     const tf_constants &constants;
 
-    /* f(item, item) is an item. */
+    /* Applies f(item, item), which returns an item. */
     template <class F> __forceinline__ void of_items(F f) const
     {
         tf_map<16 / sizeof(tf_item), 2>(walk, (tf_item *)out, a, b, constants, f);
     }
 
-    /* f(float, float), rounded. */
+    /* Applies f(float, float) and rounds. */
     template <class F> __forceinline__ void in_float(F f) const
     {
         of_items([=](tf_item x, tf_item y) {
@@ -45,7 +44,7 @@ struct tf_arrays {
         });
     }
 
-    /* f(double, double), rounded. */
+    /* Applies f(double, double) and rounds. */
     template <class F> __forceinline__ void in_double(F f) const
     {
         of_items([=](tf_item x, tf_item y) {
@@ -53,7 +52,7 @@ struct tf_arrays {
         });
     }
 
-    /* f(float, float) is true or false. */
+    /* Applies f(float, float), which returns true or false. */
     template <class F> __forceinline__ void to_bool(F f) const
     {
         tf_map<16 / sizeof(tf_item), 2>(
@@ -62,7 +61,7 @@ struct tf_arrays {
             });
     }
 
-    /* As in_double, for functions that take long: one element at a time. */
+    /* As in_double, for slow functions: one element at a time. */
     template <class F> __forceinline__ void slowly(F f) const
     {
         tf_map<1, 2>(walk, (tf_item *)out, a, b, constants, [=](tf_item x, tf_item y) {

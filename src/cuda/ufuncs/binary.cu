@@ -1,6 +1,5 @@
-/* Operations on two arrays of bfloat16 or tf32 that cost no more than a few instructions.
- * FORMAT and ITEM say of which.
- */
+/* Operations on two arrays of bfloat16 or tf32 that need only a few instructions. The
+ * options FORMAT and ITEM are the format and the type of its items. */
 #include "cuda/ufuncs/arithmetic.h"
 
 /* In the order of tf32dtype/cuda/_functions/ufuncs.py. */
@@ -24,8 +23,8 @@ enum {
     GREATER_EQUAL
 };
 
-/* A sum of two zeros has the sign wanted: -0 is below +0. A comparison with NaN is
- * false, which leaves x. */
+/* Returns the larger number, or x if one is NaN, since comparisons with NaN are false.
+ * The sum of two zeros has the right sign: -0 is below +0. */
 __forceinline__ float greater_of(float x, float y)
 {
     return x == 0 && y == 0 ? x + y : y > x ? y : x; /* mutant: maximum without NaN */
@@ -35,7 +34,7 @@ __forceinline__ float lesser_of(float x, float y)
     return x == 0 && y == 0 ? -(-x - y) : y < x ? y : x;
 }
 
-/* Items of one sign follow one another as their numbers do. */
+/* Returns the next item toward `toward`. Items of one sign have the order of magnitudes. */
 __forceinline__ tf_item next_after(tf_item from, tf_item toward)
 {
     const float x = number_of(FORMAT, from), y = number_of(FORMAT, toward);
@@ -56,10 +55,10 @@ extern "C" __global__ void __launch_bounds__(256, 6)
 {
     const tf_arrays arrays = {walk, out, a, b, constants};
     switch (operation) {
-    /* float32's 24 bits serve tf32 too, 2 * 11 + 2, where the result is no subnormal.
-     * Subnormal sums are exact; subnormal quotients, of integers below 2^11, keep
-     * 2^-13 of tf32's least number from a tie that they are not, and float32 rounds
-     * by 2^-14 of it. Subnormal products are as close to ties as can be. */
+    /* float32's 24 bits are enough for tf32 (2 * 11 + 2) unless the result is subnormal.
+     * Subnormal sums are exact. Subnormal quotients, of integers below 2^11, are ties or
+     * at least 2^-13 of tf32's smallest number from a tie, while float32 rounds by at
+     * most 2^-14 of it. Subnormal products may be too close to ties. */
     case ADD: return arrays.in_float([](float x, float y) { return x + y; });
     case SUBTRACT: return arrays.in_float([](float x, float y) { return x - y; });
     case DIVIDE: return arrays.in_float([](float x, float y) { return x / y; });
@@ -69,7 +68,8 @@ extern "C" __global__ void __launch_bounds__(256, 6)
             return arrays.in_float([](float x, float y) { return x * y; });
         }
         return arrays.in_double([](double x, double y) { return x * y; });
-    /* The other NaN is chosen, or avoided, last. */
+    /* greater_of() and lesser_of() return x if one is NaN. The tests before them choose
+     * y's NaN, or avoid x's. */
     case MAXIMUM:
         return arrays.in_float(
             [](float x, float y) { return y != y ? y : greater_of(x, y); });

@@ -1,10 +1,10 @@
 /* Functions of two arrays of bfloat16 or tf32 that need double: divisions with a
- * remainder, and functions that are irrational, correctly rounded.
+ * remainder, and irrational functions, correctly rounded.
  *
- * CUDA's double functions are off by at most 2 units of the last place (CUDA C++
+ * The error of CUDA's double functions is at most 2 units of the last place (CUDA C++
  * Programming Guide, mathematical functions: pow, atan2, hypot 2; exp, exp2, log1p 1).
- * Where such a result lies so close to halfway between two numbers that this matters,
- * the integers of exact_binary.h decide.
+ * Where a result is too close to the middle of two numbers, the integers of
+ * exact_binary.h decide.
  */
 #include "cuda/ufuncs/arithmetic.h"
 #include "ufuncs/binary_formulas.h" /* mutant: functions that err */
@@ -22,12 +22,12 @@ enum {
     LOGADDEXP2
 };
 
-/* More units of double's last place than a result may be off. Most for logaddexp: the
- * difference of its arguments, up to 2^7 or so, rounds, so that its exponential is
- * off by 64 units; and its logarithm may be five times the result. */
+/* More units of double's last place than the error of any result. logaddexp has the
+ * largest: the difference of its arguments, up to about 2^7, is rounded, so that its
+ * exponential is off by 64 units, and its logarithm may be five times the result. */
 enum { DOUBT = 512 }; /* mutant: no doubt */
 
-/* Is r nearly halfway between two numbers of the format? */
+/* Returns whether r is nearly the middle of two numbers of the format. */
 __forceinline__ int is_doubtful(double r)
 {
     const uint64_t bits = (uint64_t)__double_as_longlong(r);
@@ -35,17 +35,17 @@ __forceinline__ int is_doubtful(double r)
     const int least = tf_least_exponent(FORMAT);
     const int unit =
         exponent - FORMAT.mantissa_bits > least ? exponent - FORMAT.mantissa_bits : least;
-    /* How many of r's bits rounding cuts off: 53 are all of it. */
+    /* The number of r's bits below the unit of rounding; 53 are all of r. */
     const int cut = unit - (exponent - 52);
     if (cut > 52) {
-        return cut <= 54; /* else below a quarter of the least number */
+        return cut <= 54; /* else below a quarter of the smallest number */
     }
     const uint64_t half = UINT64_C(1) << (cut - 1);
     const uint64_t rest = bits & (2 * half - 1);
     return (rest > half ? rest - half : half - rest) <= DOUBT;
 }
 
-/* r, or what an exact function says. */
+/* Returns r, or the result of an exact function if r is in doubt. */
 template <class Odd>
 __forceinline__ double recomputed(double x, double y, double r, bool lost, Odd odd)
 {
@@ -54,7 +54,7 @@ __forceinline__ double recomputed(double x, double y, double r, bool lost, Odd o
                : r;
 }
 
-/* Whether a sum is so small that it may have lost digits. */
+/* Returns whether a sum is so small that it may have lost digits. */
 __forceinline__ bool canceled(double x, double y, double r)
 {
     return fabs(r) < fmin(fabs(x), fabs(y)) * 0.25;

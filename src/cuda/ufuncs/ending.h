@@ -1,20 +1,20 @@
-/* How reductions end: from what is kept of all elements to a result. */
+/* The last steps of reductions: from the partial result of all elements to a result. */
 #ifndef TF32DTYPE_CUDA_UFUNCS_ENDING_H
 #define TF32DTYPE_CUDA_UFUNCS_ENDING_H
 
 #include "cuda/formats/results.h"
 #include "cuda/ufuncs/partials.h"
 
-/* What is done to a number at last, in float64; as in reductions.py. */
+/* Operations on the final number, in float64; reductions.py has the same struct. */
 struct ending {
     double initial;
     int64_t divisor;
-    int64_t less;    /* what is taken off a divisor */
-    int32_t begins;  /* whether there is an initial value */
+    int64_t less;    /* subtracted from the divisor */
+    int32_t begins;  /* 1: there is an initial value */
     int32_t divides;
-    int32_t strict;  /* divisors below 1 give NaN; else those below 0 are 0 */
-    int32_t root;    /* whether the square root is taken */
-    int32_t nothing; /* whether the result is that a count is zero */
+    int32_t strict;  /* 1: divisors below 1 give NaN; 0: those below 0 become 0 */
+    int32_t root;    /* 1: the square root is the result */
+    int32_t nothing; /* 1: the result is whether a count is zero */
     int32_t padding;
 };
 static_assert(sizeof(ending) == 48 && TF_OFFSETOF(ending, begins) == 24 &&

@@ -1,7 +1,4 @@
-/* Functions of one array, of which all results are known: looked up.
- *
- * A table has a result for each code.
- */
+/* Looks up functions of one array in a table, which has a result for each code. */
 #include "cuda/common/map.h"
 
 template <class Out, class In>

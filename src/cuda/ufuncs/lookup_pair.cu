@@ -1,15 +1,15 @@
-/* Functions of two arrays of bytes, of which all results are known: looked up.
+/* Looks up functions of two arrays of bytes in a table, which has a result for each pair.
  *
- * A table has a result for each pair, 64 KiB, and a block has it in its shared memory.
+ * The table has 64 KiB, and each block of threads copies it to its shared memory.
  */
 #include "cuda/common/map.h"
 
 enum { RESULTS = 1 << 16, WORDS = RESULTS / 4, THREADS = 1024 };
 
-/* Where a block keeps the result of a pair x << 8 | y. Shared memory serves one word of
- * each of its 32 banks at a time, a bank has every 32nd word. By y alone, bits 2 to 6, all
- * that is added to a constant would be in one bank. So the lower bits of x, the most
- * random ones, are mixed in. */
+/* Returns the index in shared memory of the result of a pair x << 8 | y. Shared memory
+ * serves one word from each of its 32 banks at a time, and a bank has every 32nd word. If
+ * only y (bits 2 to 6) gave the bank, a sum with a constant y would use one bank. So the
+ * lower bits of x, the most random ones, are mixed in. */
 __forceinline__ uint32_t place_of(uint32_t pair)
 {
     return pair ^ (pair >> 6 & 0xFC);

@@ -1,12 +1,12 @@
-/* How reductions read elements of a kind: one by one, or a few in a word together, where
- * that is faster. */
+/* Reads elements of a kind for reductions: one by one, or where it is faster, a few per
+ * word. */
 #ifndef TF32DTYPE_CUDA_UFUNCS_PACKED_H
 #define TF32DTYPE_CUDA_UFUNCS_PACKED_H
 
 #include "cuda/ufuncs/partials.h"
 #include "cuda/common/vectors.h"
 
-/* N neighbors in memory, in words as far as they fill them. */
+/* N neighbors in memory, packed into words. */
 template <class T, int N> struct tf_packed {
     enum {
         BYTES = N * (int)sizeof(T),
@@ -20,7 +20,7 @@ template <class T, int N> struct tf_packed {
     {
         return (T)(words[i / EACH] >> i % EACH * BITS);
     }
-    /* Where they are aligned. */
+    /* Loads aligned items. */
     __forceinline__ void load(const T *x)
     {
         const auto all = tf_vector_at<true, uint32_t, WORDS>((const uint32_t *)x);
@@ -31,8 +31,8 @@ template <class T, int N> struct tf_packed {
     }
 };
 
-/* Whether a kind's items fill one or two bytes and have signs, magnitudes in the order of
- * integers, and NaN beyond all others. */
+/* Returns whether a kind's items fill one or two bytes, have signs, and have magnitudes
+ * in the order of integers, with NaN last. */
 constexpr bool tf_is_ordered(int kind)
 {
     switch (kind) {
@@ -56,21 +56,21 @@ template <class Op, int kind> struct tf_reading {
         const uint32_t bits = tf_single<kind, true>(item);
         return Op::template part_of<kind>(bits, which, elements);
     }
-    /* PACKED: four vectors are read at once, by `add`; false if they have to be read one
-     * by one. TOGETHER: it may keep one result of all places, in any order. */
+    /* PACKED: `add` reads four vectors at once, or returns false if it cannot. TOGETHER:
+     * it may add all places to one result, in any order. */
     enum { PACKED = 0, TOGETHER = 0 };
     template <int R, int N>
     static bool add(typename Op::value (&)[R], const tf_packed<word, N> (&)[4])
     {
         return false;
     }
-    /* A result as partials.h has it. */
+    /* Returns a result in the form of partials.h. */
     static typename Op::value finished(typename Op::value x) { return x; }
 };
 
-/* Codes of a byte as float32 numbers that are too small by a power of two: their exponent
- * field is float32's too. Sums of four of them are exact, of some kinds those of 64: of
- * four vectors, and then float64 holds the sums of all that fit in a memory. */
+/* Reads codes of a byte as float32 numbers that are too small by a power of two, since the
+ * exponent field moves to float32's. Sums of four are exact, for some kinds also sums of
+ * 64, of four vectors. float64 then holds the sums of all elements that memory can have. */
 template <int kind> struct tf_reading<sums, kind> {
     typedef tf_word<kind> word;
     typedef sums::part<kind> part;
@@ -133,8 +133,8 @@ template <int kind> struct tf_reading<sums, kind> {
     static double finished(double x) { return x; }
 };
 
-/* Of ordered items, results are their places in the order of all items, in the high bits
- * of int32, with anything below; the order of pairs of 16 bits is found at a time. */
+/* Keeps results of ordered items as ranks in the order of all items, in the high bits of
+ * int32; the bits below are arbitrary. Instructions on pairs of 16 bits find the ends. */
 template <bool most, int kind> struct tf_reading<ends<most>, kind> {
     typedef tf_word<kind> word;
     typedef typename ends<most>::value part;
@@ -153,7 +153,7 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
         }
         return ends<most>::of_order(tf_total_order((uint32_t)item << SHIFT));
     }
-    /* The ends of pairs of 16 bits, with those of a half each. */
+    /* Returns x with one 16-bit half of `low` and `high`, which are ends of pairs. */
     static part halves(part x, uint32_t low, uint32_t high, int half)
     {
         const int up = half ? 0 : 16;
@@ -177,7 +177,8 @@ template <bool most, int kind> struct tf_reading<ends<most>, kind> {
                     const uint32_t negative = x >> (bits - 1) & ones;
                     order[k] = x ^ ((negative << (bits - 1)) - negative);
                 }
-                /* The order of bytes: of the lower one of each half, then of the higher one. */
+                /* The ends of bytes: of the lower byte of each half, then of the higher
+                 * one. */
 #pragma unroll
                 for (int byte = 0; byte < each / 2; byte++) {
                     const int left = each == 4 && byte == 0 ? 8 : 0;

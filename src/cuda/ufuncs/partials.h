@@ -1,26 +1,26 @@
-/* Partial results of reductions, an operation a type: `value` is what it keeps, made of
- * an element, or of two others (`both` is associative, but for the rounding of doubles),
- * and a number in the end, or an index. `after` is `both` of what follows in the order
- * of indices.
+/* Partial results of reductions, one type per operation. `value` is the partial result of
+ * an element, or of two others: `both` is associative, except for the rounding of
+ * doubles. At the end, `number` or `index` gives the result. `after` is `both` for
+ * elements that follow in the order of indices.
  *
- * `part` is what up to four elements are together, which is cheaper: `part_of` an
- * element of a kind, `joined` to what follows, `whole` as a value. */
+ * `part` is the result of up to four elements, which is cheaper. `part_of` makes it from
+ * an element of a kind, `joined` adds the next part, and `whole` returns it as a value. */
 #ifndef TF32DTYPE_CUDA_UFUNCS_PARTIALS_H
 #define TF32DTYPE_CUDA_UFUNCS_PARTIALS_H
 
 #include "cuda/formats/stored.h"
 
-/* What is made of an element; as in tf32dtype/cuda/_functions/reductions.py. */
+/* Treatment of elements; tf32dtype/cuda/_functions/reductions.py has the same values. */
 enum tf_elements {
-    TF_SKIP_NANS = 1,   /* as if they were not there */
-    TF_EQUAL_ZEROS = 2, /* -0 is +0: which is first is asked for */
-    TF_COUNT_ZEROS = 4, /* to be counted, instead of what is not zero */
-    TF_COUNT_NUMBERS = 8 /* to be counted: what is not NaN */
+    TF_SKIP_NANS = 1,   /* ignore NaN */
+    TF_EQUAL_ZEROS = 2, /* -0 is +0: the first of them is wanted */
+    TF_COUNT_ZEROS = 4, /* count zeros instead of other numbers */
+    TF_COUNT_NUMBERS = 8 /* count numbers that are not NaN */
 };
 
-/* Whether float32 holds every sum of 2^log numbers of a kind: these are multiples of the
- * least subnormal number, and below 2^(mantissa bits + 1 + greatest exponent field - 1)
- * of it, so that as many bits more are enough. */
+/* Returns whether float32 holds every sum of 2^log numbers of a kind. They are multiples
+ * of the smallest subnormal number, and below 2^(mantissa bits + 1 + largest exponent
+ * field - 1) times it, so that `log` more bits are enough. */
 constexpr bool tf_sums_are_exact(int kind, int log)
 {
     switch (kind) {
@@ -40,7 +40,7 @@ template <> struct tf_sum_part<true> {
     typedef float type;
 };
 
-/* In float64, each number of up to 24 bits. */
+/* Sums in float64, of numbers of up to 24 bits each. */
 struct sums {
     typedef double value;
     template <int kind>
@@ -66,10 +66,10 @@ struct sums {
     template <int kind> static double number(value x) { return x; }
 };
 
-/* No partial product leaves the range. */
+/* Products with a separate exponent, so that no partial product leaves the range. */
 struct products {
     struct value {
-        double significand; /* in [1, 2), if it is neither 0 nor special */
+        double significand; /* in [1, 2), unless it is 0, Inf or NaN */
         int64_t exponent;
     };
 
@@ -85,7 +85,7 @@ struct products {
         return {__longlong_as_double((int64_t)bits), exponent};
     }
     static value of_double(double x) { return normalized(x, 0); }
-    /* Of four numbers of float32: between 2^-596 and 2^512. */
+    /* A part is a product of four float32 numbers: between 2^-596 and 2^512. */
     template <int kind> using part = double;
     template <int kind> static double part_of(uint32_t bits, int, int elements)
     {
@@ -104,8 +104,9 @@ struct products {
         return normalized(a.significand * b.significand, a.exponent + b.exponent);
     }
     static value after(value a, value b) { return both(a, b); }
-    /* To a kind: beyond 2^+-2000 float64 over- or underflows, beyond 2^+-1000 all
-     * others, to which it is no zero: e8m0 has none. */
+    /* Returns the product as a double. Exponents are limited to +-2000 for float64, and
+     * to +-1000 for other kinds, where those overflow and underflow alike. float64 still
+     * holds 2^-1000: it must not become zero for e8m0, which has none. */
     template <int kind> static double number(value x)
     {
         const int most = kind == TF_FLOAT64 ? 2000 : 1000;
@@ -117,8 +118,8 @@ struct products {
     }
 };
 
-/* A number as its place in float32's order, in which -0 is below +0 and NaN at the end
- * where it prevails; and the first index at which it is. */
+/* The rank of a number in float32's order, and the first index with that rank. -0 is
+ * below +0. NaN is at the end where it wins. */
 template <bool most> struct extremes {
     struct value {
         int64_t index; /* -1: none */
@@ -167,7 +168,7 @@ template <bool most> struct extremes {
         return better(a.order, b.order) || earlier ? b : a;
     }
     static int64_t index(value x) { return x.index; }
-    /* What is at either end of the order is NaN. */
+    /* The ranks at both ends of the order are NaN. */
     template <int kind> static double number(value x)
     {
         return tf_float_of((uint32_t)tf_total_order((uint32_t)x.order));
@@ -176,8 +177,8 @@ template <bool most> struct extremes {
 typedef extremes<true> greatest;
 typedef extremes<false> least;
 
-/* Both ends of the order of float32's bits, of which one is the result: NaN is beyond
- * the infinity of its sign, so that comparisons of integers find it, wherever it is. */
+/* Both ends of the order of float32's bits, one of which gives the result. NaN is farther
+ * out than the infinity of its sign, so that comparisons of integers find every NaN. */
 template <bool most> struct ends {
     struct value {
         int32_t low;

@@ -1,14 +1,14 @@
-/* Reductions, the first of two passes: chunks of the reduced elements to partial results;
- * or the only pass, where there is one chunk.
+/* Reductions, the first of two passes, which reduces chunks of elements to partial
+ * results. With one chunk, it is the only pass.
  *
  *   OP        a type of partials.h
  *   FROM      the elements' kind
- *   ELEMENTS  what is made of them, of enum tf_elements
- *   VECTOR    how many neighbors a thread reads at once: 1 of any strides, and a mask
- *   ACROSS    whether these belong to neighboring outputs
- *   SQUARES   if given: sums of squares of differences from means or, without them, of
- *             the elements, in float64
- *   TO        of the only pass: the results' kind
+ *   ELEMENTS  treatment of elements, of enum tf_elements
+ *   VECTOR    neighbors that a thread reads at once; 1: any strides, and a mask
+ *   ACROSS    1: the neighbors belong to neighboring outputs
+ *   SQUARES   if defined: sums of squares of differences from means (without means, of the
+ *             elements), in float64
+ *   TO        in the only pass: the results' kind
  */
 #include "cuda/common/strides.h"
 #include "cuda/ufuncs/ending.h"
@@ -27,7 +27,7 @@ enum { PACKED = 0 };
 typedef reading::part part;
 enum { PACKED = reading::PACKED && !(ELEMENTS & TF_SKIP_NANS) && VECTOR > 1 };
 #endif
-/* Results of a thread: of each place, or of all. */
+/* Results per thread: one per place in the vector, or one for all. */
 enum { RESULTS = PACKED && !ACROSS && reading::TOGETHER ? 1 : VECTOR };
 
 #ifdef TO
@@ -36,21 +36,21 @@ typedef tf_word<TO> result;
 typedef OP::value result;
 #endif
 
-/* So many times four vectors are under way together: what there are registers for. What is
- * added in which order does not depend on it. */
+/* Groups of four vectors that are loaded at once, as registers allow. The order of
+ * additions does not depend on it. */
 #if defined SIMT || (defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 900)
 enum { READ_AHEAD = ACROSS && PACKED && sizeof(source) == 1 ? 2 : 1 };
 #else
 enum { READ_AHEAD = 1 };
 #endif
 
-/* From an output's first element on: of one output, or ACROSS of a few neighbors. */
+/* The elements of an output, or ACROSS of a few neighboring outputs, from the first on. */
 struct elements {
     const tf_walk<2> &walk; /* the array and the mask, along the reduced axes */
     const source *in;
-    const uint8_t *mask; /* NULL: all count */
+    const uint8_t *mask; /* NULL: all elements count */
     const double *means; /* NULL: zeros */
-    int outputs;         /* from the first one on */
+    int outputs;         /* number of outputs from the first one on */
 
     __forceinline__ part part_of(source item, int place, int which) const
     {
@@ -67,7 +67,7 @@ struct elements {
 #endif
     }
 
-    /* Elements that there are of a vector. */
+    /* Returns how many elements of a vector exist. */
     __forceinline__ int length(int64_t index, int64_t end) const
     {
         const int64_t left = index < end ? end - index : 0;
@@ -77,7 +77,7 @@ struct elements {
         return left < VECTOR ? (int)left : VECTOR;
     }
 
-    /* READ_AHEAD times four vectors, which all are under way before they are added. */
+    /* Adds READ_AHEAD times four vectors, which are all loaded before they are added. */
     __forceinline__ void add(OP::value (&results)[RESULTS], int64_t first, int step,
                              int64_t end) const
     {
@@ -86,7 +86,7 @@ struct elements {
 #pragma unroll
         for (int group = 0; group < READ_AHEAD; group++, first += 4 * step) {
             bool is_whole = all;
-            if (READ_AHEAD > 1 && !all) { /* not so many are left */
+            if (READ_AHEAD > 1 && !all) { /* fewer are left */
                 is_whole = whole<1>(&rows[group], first, step, end);
             }
             if (!is_whole || !add_whole(results, rows[group], first, step)) {
@@ -117,7 +117,7 @@ struct elements {
         });
     }
 
-    /* So many times four vectors that are aligned and whole; false if they are not. */
+    /* Loads GROUPS times four vectors if all are aligned and whole; else returns false. */
     template <int GROUPS>
     __forceinline__ bool whole(items (*rows)[4], int64_t first, int step, int64_t end) const
     {
@@ -136,7 +136,7 @@ struct elements {
         return true;
     }
 
-    /* False if they have to be read one by one. */
+    /* Adds four vectors; returns false if they must be read one by one. */
     __forceinline__ bool add_whole(OP::value (&results)[RESULTS], const items (&rows)[4],
                                    int64_t first, int step) const
     {
@@ -148,7 +148,7 @@ struct elements {
         return true;
     }
 
-    /* `element` makes a part of a vector's place. */
+    /* Adds four vectors, of which element(k, i) returns place i of vector k. */
     template <class Element>
     __forceinline__ void four(OP::value (&results)[RESULTS], int64_t first, int step,
                               Element element) const
@@ -163,7 +163,7 @@ struct elements {
     }
 };
 
-/* Blocks that a multiprocessor has registers for. */
+/* Returns the blocks that a multiprocessor has registers for. */
 constexpr int tf_blocks(void)
 {
 #ifdef SQUARES
@@ -172,7 +172,7 @@ constexpr int tf_blocks(void)
     if (RESULTS == 1) {
         return VECTOR > 1 ? 4 : 3;
     }
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900 /* what is packed takes more there */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900 /* packed reading takes more there */
     const bool few = !PACKED && RESULTS * sizeof(OP::value) <= 64;
 #else
     const bool few = RESULTS * sizeof(OP::value) <= 64;
@@ -181,8 +181,8 @@ constexpr int tf_blocks(void)
 #endif
 }
 
-/* Partial results, [chunks][outputs]. Told nothing, the assembler saves registers for
- * more blocks on a multiprocessor, and spills. */
+/* Writes partial results [chunks][outputs]. Without the bound of tf_blocks(), the
+ * assembler saves registers for more blocks per multiprocessor, and spills. */
 extern "C" __global__ void __launch_bounds__(256, tf_blocks())
     reduce(const plan p, const tf_walk<2> kept, const tf_walk<2> reduced,
            result *results, const source *in, const uint8_t *mask, const double *means,

@@ -6,7 +6,7 @@
 #include "cuda/ufuncs/ending.h"
 #include "cuda/ufuncs/tree.h"
 
-/* Partial results [p.count][p.outputs], of an output. */
+/* The partial results of one output, of [p.count][p.outputs]. */
 struct partial_results {
     const OP::value *of;
     int64_t outputs;

@@ -4,7 +4,7 @@
  *   FROM  the elements' kind
  *   TO    the results' kind
  *
- * A block takes a line, tile by tile. The order of a sum follows from the length alone.
+ * A block takes a line, tile by tile. The order of a sum depends only on the length.
  */
 #include "cuda/ufuncs/partials.h"
 #include "cuda/formats/results.h"
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(256)
         OP::value before = OP::none();
 #pragma unroll 1
         for (int64_t tile = 0; tile < count; tile += TILE) {
-            /* 1. Each thread's own elements. */
+            /* 1. Combine each thread's own elements. */
             const int64_t first = tile + thread * EACH;
             OP::value own[EACH];
 #pragma unroll
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 }
                 own[i] = i ? OP::both(own[i - 1], own[i]) : own[i];
             }
-            /* 2. The totals of all threads up to each (Kogge and Stone, 1973). */
+            /* 2. Combine the totals of all threads up to each (Kogge and Stone, 1973). */
             int now = 0;
             totals[now][thread] = own[EACH - 1];
             __syncthreads(); /* mutant: the first barrier of a scan */
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 now = 1 - now;
                 __syncthreads(); /* mutant: the second barrier of a scan */
             }
-            /* 3. Both together, after what came before the tile. */
+            /* 3. Combine both with the total before the tile. */
             const OP::value lower = thread ? totals[now][thread - 1] : OP::none();
             const OP::value start = OP::both(before, lower);
 #pragma unroll

@@ -1,13 +1,13 @@
-/* Many elements to one partial result, for many outputs, by blocks.
+/* Reduces many elements to one partial result, for many outputs, by blocks of threads.
  *
- * OP is a type of partials.h. A thread reads a vector of consecutive numbers at a time,
- * four vectors together, so that many are under way, and has a result for each place in
- * the vector. Along, the vector is of one output's elements, and the places meet at the
- * end; across, each place is an output, and a vector one element of each. Lane l of an
- * output's lanes takes vector l, then that as many vectors further on as there are
- * lanes. Lanes meet in a tree; across, a thread adds some of them before. So the order of a
- * sum follows from the number of lanes and of chunks, which the host derives from shapes and
- * strides alone; the grid does not matter.
+ * OP is a type of partials.h. A thread reads vectors of consecutive numbers, four vectors
+ * together so that their loads overlap, and has a result for each place in the vector.
+ * Along, a vector has elements of one output, and the results of its places are combined
+ * at the end. Across, each place is another output. Lane l of an output's lanes takes
+ * vector l, and then every vector as many further on as there are lanes. The results of
+ * lanes are combined in a tree; across, a thread first adds some of them. So the order of
+ * a sum depends only on the numbers of lanes and of chunks, which the host derives from
+ * shapes and strides. The grid has no effect.
  */
 #ifndef TF32DTYPE_CUDA_UFUNCS_TREE_H
 #define TF32DTYPE_CUDA_UFUNCS_TREE_H
@@ -20,13 +20,13 @@ enum { LOG_THREADS = 8, THREADS = 1 << LOG_THREADS };
 struct plan {
     int64_t outputs;
     int64_t count;  /* elements reduced to an output */
-    int64_t chunk;  /* of these, a block's; a grid row a chunk */
+    int64_t chunk;  /* elements per block of threads; a grid row has a chunk */
     int32_t log;    /* 2^log threads, its lanes, share an output */
     int32_t padding;
 };
 static_assert(sizeof(plan) == 32 && TF_OFFSETOF(plan, log) == 24, "as in reductions.py");
 
-/* What the lane of a warp has that is so many lanes further on. */
+/* Returns x of the lane of a warp that is `distance` lanes further on. */
 template <class T> __forceinline__ T tf_lane_after(T x, int distance)
 {
     uint32_t words[sizeof(T) / 4];
@@ -39,8 +39,9 @@ template <class T> __forceinline__ T tf_lane_after(T x, int distance)
     return x;
 }
 
-/* Lanes that are neighboring threads: the first one's result is that of all. Warps meet
- * once, in memory, then the lanes of a warp without it. */
+/* Combines the results of lanes that are neighboring threads; the first lane gets the
+ * result of all. Warps combine theirs in shared memory, then lanes of a warp by
+ * shuffles. */
 __forceinline__ OP::value tf_meet(OP::value result, int log)
 {
     __shared__ OP::value parts[THREADS];
@@ -67,12 +68,11 @@ __forceinline__ OP::value tf_meet(OP::value result, int log)
     return result;
 }
 
-/* `open` makes a view of the vectors of outputs from a first one on, whose `add` takes
- * four vectors, the first at an index and the next so many indices further on; `store`
- * keeps an output's result. `kept` is how many results a thread has: one of each place,
- * or along, where the order does not matter, one of all. Across, neighboring threads
- * have neighboring outputs, along neighboring elements. `add` takes `ahead` times four
- * vectors. */
+/* Reduces outputs by blocks of threads. `open` returns a view of outputs from a first one
+ * on. The view's `add` takes `ahead` times four vectors, the first at an index, each next
+ * one `step` indices further on. `store` keeps an output's result. `kept` is the number of
+ * results per thread: one per place or, along, if the order does not matter, one for all.
+ * Across, neighboring threads have neighboring outputs; along, neighboring elements. */
 template <int vector, int kept, bool across, int ahead, class Open, class Store>
 __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
 {
@@ -106,7 +106,7 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
             }
         }
         if constexpr (across) {
-            /* So wide that neighboring columns of two places are in different banks. */
+            /* The width puts neighboring columns of two places in different banks. */
             __shared__ OP::value parts[places][THREADS + 8];
             static_assert(sizeof parts <= 48 << 10 && (places & (places - 1)) == 0, "");
 #pragma unroll
@@ -114,8 +114,8 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
                 parts[i][thread] = results[i];
             }
             __syncthreads();
-            /* `share` threads have an output, each as many of its lanes. No register is
-             * kept for these numbers while elements are read. */
+            /* `share` threads combine an output, each as many of its lanes. Computed only
+             * now, these numbers take no registers while elements are read. */
             const int log_columns = LOG_THREADS - computed_here(p.log);
             const int outputs = places << log_columns;
             const int share = outputs < THREADS ? THREADS / outputs : 1;
@@ -143,7 +143,7 @@ __forceinline__ void tf_reduce(const plan &p, Open open, Store store)
                     keep(at, met);
                 }
             }
-            if (share > 1) { /* what a thread has of an output meets the others in a tree */
+            if (share > 1) { /* combine the threads' results for an output in a tree */
                 __syncthreads();
                 parts[0][thread] = met;
                 __syncthreads();
