@@ -1,4 +1,4 @@
-/* What a broken precondition says before it ends the program. */
+/* Reports a broken precondition (TF_ASSERT) and ends the program. */
 #include "runtime/asserts.h"
 
 #if defined(TF_CHECKED)

@@ -1,7 +1,7 @@
-/* What must hold: where it is compiled, and where it runs. Freestanding.
+/* Checks of preconditions, during compilation and at run time. Freestanding.
  *
- * TF_ASSERT is for what callers owe a function, and is checked in the sanitizers' build
- * alone (tools/sanitize), where a broken one ends the program; elsewhere it is nothing. */
+ * TF_ASSERT checks a precondition of a function, but only in the sanitizers' build
+ * (tools/sanitize): a false condition ends the program. Other builds omit the check. */
 #ifndef TF32DTYPE_RUNTIME_ASSERTS_H
 #define TF32DTYPE_RUNTIME_ASSERTS_H
 
@@ -11,7 +11,7 @@
 #define TF_STATIC_ASSERT _Static_assert
 #endif
 
-/* Where a member begins, in bytes. NVRTC of CUDA 13.0 has no __builtin_offsetof. */
+/* The offset of a member in bytes. NVRTC of CUDA 13.0 has no __builtin_offsetof. */
 #if defined(__CUDACC_RTC__)
 #define TF_OFFSETOF(type, member) __INTADDR__(&((type *)0)->member)
 #else

@@ -1,12 +1,12 @@
-/* Masks of the bits of float32, bfloat16 and float16. Freestanding: macros alone, which
- * include nothing. */
+/* Masks of the bits of float32, bfloat16 and float16. Freestanding: only macros, without
+ * any #include. */
 #ifndef TF32DTYPE_RUNTIME_BIT_MASKS_H
 #define TF32DTYPE_RUNTIME_BIT_MASKS_H
 
 /* float32:  s eeeeeeee fffffffffffffffffffffff
  *
- * A magnitude, which is all bits but the sign, is that of NaN if it is above that of Inf.
- * The NaN is the canonical one. */
+ * The magnitude is all bits except the sign. A magnitude above that of Inf is NaN.
+ * TF_QUIET_NAN_BITS is the canonical NaN. */
 #define TF_SIGN_BIT 0x80000000u
 #define TF_MAGNITUDE_BITS 0x7FFFFFFFu
 #define TF_FRACTION_BITS 0x007FFFFFu

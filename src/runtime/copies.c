@@ -1,4 +1,4 @@
-/* Copies of strided items, with short ways for the commonest sizes and strides. */
+/* Copies strided items, with fast loops for the most frequent sizes and strides. */
 #include "runtime/copies.h"
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 /* -- backwards ---------------------------------------------------------------- */
 
-/* Whether items lie one after the other, backwards, and fill vectors. */
+/* Returns whether items are contiguous in reverse order, of a size that `reverse` takes. */
 static int is_reversed(ptrdiff_t stride, size_t itemsize)
 {
     return stride == -(ptrdiff_t)itemsize &&
@@ -33,14 +33,14 @@ TF_INLINE __m128i reversed(__m128i x, size_t itemsize)
 }
 #endif
 
-/* n items, from the one at `last` back, in the order of memory. */
+/* Copies n items in reverse order: the item at `last`, the highest address, comes first. */
 TF_INLINE void reverse_sized(const char *last, size_t itemsize, size_t n, char *out)
 {
     const size_t size = n * itemsize;
     const char *end = last + itemsize;
     size_t done = 0;
 #if defined(__SSE2__)
-    enum { TOGETHER = 64 }; /* bytes: all loads before the stores, in half the time */
+    enum { TOGETHER = 64 }; /* bytes: loads before stores halve the time */
     for (; done + TOGETHER <= size; done += TOGETHER) {
         __m128i x[TOGETHER / 16];
         for (size_t i = 0; i < TOGETHER / 16; i++) {
@@ -72,8 +72,8 @@ static void reverse(const char *last, size_t itemsize, size_t n, char *out)
 
 /* -- any strides --------------------------------------------------------------- */
 
-/* With a constant size, each memcpy is a load and a store: calls of it would take ten
- * times as long. */
+/* Copies n items one after the other. With a constant size, the compiler makes each memcpy
+ * a load and a store. Calls of memcpy would take ten times as long. */
 TF_INLINE void copy_each(size_t itemsize, char *out, ptrdiff_t out_stride,
                          const char *in, ptrdiff_t in_stride, size_t n)
 {
@@ -84,7 +84,7 @@ TF_INLINE void copy_each(size_t itemsize, char *out, ptrdiff_t out_stride,
     }
 }
 
-/* Four loads before their stores, in half the time. */
+/* Copies n items of up to 16 bytes: four loads before their stores halve the time. */
 TF_INLINE void copy_fours(size_t itemsize, char *out, ptrdiff_t out_stride,
                           const char *in, ptrdiff_t in_stride, size_t n)
 {
@@ -102,7 +102,7 @@ TF_INLINE void copy_fours(size_t itemsize, char *out, ptrdiff_t out_stride,
     copy_each(itemsize, out, out_stride, in, in_stride, n);
 }
 
-/* One item n times: the first ones, and then these at a time. */
+/* Writes one item n times: up to FEW times one by one, then copies of these items. */
 TF_INLINE void repeat(size_t itemsize, char *out, const char *item, size_t n)
 {
     enum { FEW = 1024 };
@@ -118,8 +118,8 @@ TF_INLINE void repeat(size_t itemsize, char *out, const char *item, size_t n)
     }
 }
 
-/* The commonest copies have ways of their own, where places do not overlap: one item
- * again and again, every second item. */
+/* Copies n items of a constant size. The most frequent copies whose output items do not
+ * overlap have loops of their own: one item repeated, and every second item. */
 TF_INLINE void copy_sized(size_t itemsize, char *out, ptrdiff_t out_stride,
                           const char *in, ptrdiff_t in_stride, size_t n)
 {
@@ -182,7 +182,8 @@ TF_INLINE void swap_each(size_t itemsize, char *items, ptrdiff_t stride, size_t 
     }
 }
 
-/* With a constant stride the compiler makes vectors; not of words, without SSSE3. */
+/* Calls pass a constant stride, for which the compiler makes vectors. For items of 4 bytes
+ * it does so only with SSSE3: intrinsics swap these. */
 void tf_swap_bytes(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
 {
     size_t done = 0;

@@ -1,4 +1,4 @@
-/* The choice of an instruction set, by what the CPU has or by name. */
+/* Chooses an instruction set by the features of the CPU, or by name. */
 #include "runtime/cpu_dispatch.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ extern const struct tf_isa tf_isa_x86_64_v4_bf16;
 TF_CPU_SETS(HAS)
 #undef HAS
 
-/* From the plainest to the best. */
+/* The sets from the plainest to the best. */
 static const struct {
     const char *name;
     int (*has)(void);
@@ -58,7 +58,7 @@ const char *tf_isa_name(int i, int *built, int *runs)
     return sets[i].name;
 }
 
-/* A set that is asked for by name is used in full. */
+/* Returns the value of tf_pairs_pay. A set requested by name is used in full. */
 static int pairs_pay(const char *name)
 {
 #if defined(TF_HAVE_X86_64_V4_BF16)

@@ -1,7 +1,7 @@
 /* The instruction sets that kernels are compiled for, and whether this CPU has them.
  *
- * setup.py compiles this header in a small program, to learn which sets the machine has
- * on which it builds. */
+ * setup.py compiles this header in a small program, to learn which sets the CPU of the
+ * build machine has. */
 #ifndef TF32DTYPE_RUNTIME_CPU_SETS_H
 #define TF32DTYPE_RUNTIME_CPU_SETS_H
 

@@ -1,14 +1,12 @@
 /* The floating-point environment around a loop.
  *
- * Speculation inside vector loops raises flags that no element asked for, and
- * a caller may have left another rounding mode, FTZ or DAZ switched on.
- * So a loop runs in the default environment and then sets the flags that its
- * results demand:
+ * Speculation inside vector loops raises flags that no element asked for, and a caller may
+ * have set another rounding mode, FTZ or DAZ. A loop therefore runs in the default
+ * environment, and afterwards sets the flags that its results require:
  *
  *     const struct tf_fp saved = tf_fp_begin();
  *     unsigned flags = ...;                        (TF_DIVIDE | TF_OVER | ...)
- *     tf_fp_end(saved, flags);
- */
+ *     tf_fp_end(saved, flags); */
 #ifndef TF32DTYPE_RUNTIME_FP_ENVIRONMENT_H
 #define TF32DTYPE_RUNTIME_FP_ENVIRONMENT_H
 
@@ -17,8 +15,8 @@
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 
-/* MXCSR alone: nothing in a loop touches the x87 unit but `long double`, whose
- * casts save and restore its flags themselves. By default all exceptions are masked. */
+/* The environment is MXCSR. In loops, only casts of `long double` use the x87 unit, and
+ * they save and restore its flags themselves. By default all exceptions are masked. */
 typedef unsigned tf_fp_word;
 enum { TF_FP_DEFAULT = 0x1F80, TF_FP_DOWNWARD = 0x2000, TF_FP_FLAGS = 0x3F };
 enum { TF_FP_FLUSH = 0x8000 };
@@ -30,7 +28,7 @@ static inline void tf_fp_write(tf_fp_word word) { _mm_setcsr(word); }
 #elif defined(__aarch64__)
 #include <stdint.h>
 
-/* FPCR, which is 0 by default, above FPSR, whose bits are all flags. */
+/* FPCR, which is 0 by default, in the upper half. FPSR, only flags, in the lower half. */
 typedef uint64_t tf_fp_word;
 static const tf_fp_word TF_FP_DEFAULT = 0, TF_FP_FLAGS = UINT32_MAX;
 static const tf_fp_word TF_FP_DOWNWARD = UINT64_C(1) << (32 + 23);
@@ -50,7 +48,7 @@ static inline tf_fp_word tf_fp_read(void)
     return tf_fp_control() << 32 | (status & UINT32_MAX);
 }
 
-/* FPCR is read before it is written, which waits for all that runs. */
+/* Reads FPCR before it writes it, as a write waits for all instructions in flight. */
 static inline void tf_fp_write(tf_fp_word word)
 {
     const tf_fp_word control = word >> 32, status = word & UINT32_MAX;
@@ -66,8 +64,8 @@ struct tf_fp {
     tf_fp_word word;
 };
 
-/* All exceptions masked, to nearest, no FTZ or DAZ. Flags are left to the loops, of which
- * those that read them clear them: to write the register costs more than all else here. */
+/* Masks all exceptions, rounds to nearest, switches FTZ and DAZ off. Loops that read flags
+ * clear them first, not this function: to write the register costs more than all else. */
 static inline struct tf_fp tf_fp_begin(void)
 {
     const struct tf_fp saved = {tf_fp_read()};
@@ -89,27 +87,27 @@ static inline void tf_fp_end(struct tf_fp saved, unsigned flags)
     tf_fp_write(saved.word | tf_fp_bits(flags));
 }
 
-/* Between those two: rounds downward, or to nearest again. */
+/* Between tf_fp_begin and tf_fp_end: rounds downward, or to nearest again. */
 static inline void tf_fp_round_downward(int downward)
 {
     const tf_fp_word flags = tf_fp_read() & TF_FP_FLAGS;
     tf_fp_write(flags | TF_FP_DEFAULT | (downward ? TF_FP_DOWNWARD : 0));
 }
 
-/* Between those two: has results that are subnormal after their rounding become zeros of
- * their sign, or not again; where an instruction set finds them so. Only for loops that
- * flush results themselves: some CPUs take 100 times as long for a subnormal product. */
+/* Between tf_fp_begin and tf_fp_end: if `flush`, CPUs that detect subnormals after rounding
+ * replace subnormal results by zeros of their sign. Only for loops that flush results
+ * themselves: some CPUs take 100 times as long for a subnormal product. */
 static inline void tf_fp_flush_results(int flush)
 {
 #if defined(__SSE2__)
     tf_fp_write((tf_fp_read() & TF_FP_FLAGS) | TF_FP_DEFAULT | (flush ? TF_FP_FLUSH : 0));
 #else
-    (void)flush; /* AArch64 finds them before they are rounded */
+    (void)flush; /* AArch64 detects subnormals before rounding */
 #endif
 }
 
-/* The same after operations that raised nothing but what nobody asks for (inexact,
- * denormal): where there is nothing to change, the register is not written. */
+/* As tf_fp_end, after operations that raised only flags that NumPy does not report
+ * (inexact, denormal). Does not write the register if it needs no other change. */
 static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
 {
     const tf_fp_word raised = tf_fp_bits(flags);
@@ -119,8 +117,8 @@ static inline void tf_fp_end_quietly(struct tf_fp saved, unsigned flags)
     }
 }
 
-/* What had been raised before, which a loop need not find again: NumPy calls one for
- * each row of a broadcast operand. */
+/* Returns the flags raised before the loop, which it need not find again: NumPy calls a
+ * loop once for each row of a broadcast operand. */
 static inline unsigned tf_fp_raised(struct tf_fp saved)
 {
     return (saved.word & TF_FP_INVALID ? TF_INVALID : 0) |
@@ -129,7 +127,7 @@ static inline unsigned tf_fp_raised(struct tf_fp saved)
            (saved.word & TF_FP_UNDER ? TF_UNDER : 0);
 }
 
-/* Takes back what an earlier loop raised. */
+/* Clears overflow in the saved flags if `flags` has it: an earlier loop raised it. */
 static inline void tf_fp_forget(struct tf_fp *saved, unsigned flags)
 {
     saved->word &= ~(flags & TF_OVER ? (tf_fp_word)TF_FP_OVER : 0u);

@@ -1,4 +1,4 @@
-/* Items that an array of indices names, as those of ufunc.at. */
+/* Items that an array of indices names, for example in ufunc.at. */
 #ifndef TF32DTYPE_RUNTIME_INDICES_H
 #define TF32DTYPE_RUNTIME_INDICES_H
 
@@ -7,11 +7,11 @@
 
 #include "runtime/inline.h"
 
-/* Steps by which to prefetch an item that an index names. Such items may lie anywhere,
- * so that out-of-order execution does not reach them in time. */
+/* How many steps ahead to prefetch an item that an index names. Such items may be anywhere
+ * in memory, and out-of-order execution does not reach them in time. */
 enum { TF_INDICES_AHEAD = 16 };
 
-/* The i-th index into `size` items, counted from the first of them. */
+/* Returns the i-th index into `size` items. A negative index counts from the end. */
 TF_INLINE ptrdiff_t tf_index_at(const char *indices, ptrdiff_t stride, ptrdiff_t size,
                                 ptrdiff_t i)
 {

@@ -1,4 +1,4 @@
-/* Whether functions are inlined, in C and in CUDA. Freestanding. */
+/* Attributes that decide whether functions are inlined, in C and in CUDA. Freestanding. */
 #ifndef TF32DTYPE_RUNTIME_INLINE_H
 #define TF32DTYPE_RUNTIME_INLINE_H
 
@@ -8,7 +8,7 @@
 #define TF_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Of functions that stay as they are: neither inlined nor copied for some arguments. */
+/* Marks functions that are neither inlined nor cloned for constant arguments. */
 #if defined(__clang__) || defined(__CUDACC__)
 #define TF_APART __attribute__((noinline))
 #else

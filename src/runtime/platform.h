@@ -1,27 +1,27 @@
-/* What is asked of the operating system: platform_posix.c or platform_windows.c does it. */
+/* Functions of the operating system: platform_posix.c or platform_windows.c has them. */
 #ifndef TF32DTYPE_RUNTIME_PLATFORM_H
 #define TF32DTYPE_RUNTIME_PLATFORM_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fresh pages, all zero; NULL if memory is short. */
+/* Returns fresh pages of zeros, or NULL if memory is short. */
 void *tf_pages_take(size_t size);
 void tf_pages_give(void *pages, size_t size);
 
-/* A pointer a thread, NULL at first. When a thread ends whose pointer is not NULL, `end`
- * is called with it. */
+/* A key of one pointer per thread, NULL at first. When a thread ends whose pointer is not
+ * NULL, `end` is called with the pointer. */
 typedef unsigned long tf_thread_key;
 void tf_thread_key_make(tf_thread_key *key, void (*end)(void *));
 void *tf_thread_get(tf_thread_key key);
-int tf_thread_set(tf_thread_key key, void *value); /* 0, or not if memory is short */
+int tf_thread_set(tf_thread_key key, void *value); /* 0, or not 0 if memory is short */
 
-/* Has a function called in each process that is forked from this one. */
+/* Registers a function that each process forked from this one calls after the fork. */
 void tf_at_fork(void (*in_child)(void));
 
 void tf_nap(int64_t nanoseconds);
 
-/* Nanoseconds since some moment, to some milliseconds: cheap to read. */
+/* Returns nanoseconds since a fixed moment, to some milliseconds: cheap to read. */
 int64_t tf_coarse_time(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What POSIX has for platform.h. */
+/* Implements platform.h with POSIX. */
 #if !defined(_WIN32)
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, CLOCK_MONOTONIC_COARSE */
 

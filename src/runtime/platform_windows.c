@@ -1,4 +1,4 @@
-/* What Windows has for platform.h. */
+/* Implements platform.h with Windows. */
 #if defined(_WIN32)
 
 #include "runtime/platform.h"
@@ -13,11 +13,11 @@ void *tf_pages_take(size_t size)
 
 void tf_pages_give(void *pages, size_t size)
 {
-    (void)size; /* it knows */
+    (void)size; /* VirtualFree knows the size */
     VirtualFree(pages, 0, MEM_RELEASE);
 }
 
-/* Fiber-local storage: the thread-local one calls nobody when a thread ends. */
+/* Uses fiber-local storage: thread-local storage calls no function when a thread ends. */
 void tf_thread_key_make(tf_thread_key *key, void (*end)(void *))
 {
     *key = FlsAlloc((PFLS_CALLBACK_FUNCTION)end);

@@ -1,4 +1,4 @@
-/* A mapping that is used from its start on, as a stack. */
+/* The reserve is one mapping, which is allocated from its start on, as a stack. */
 #include "runtime/reserve.h"
 
 #include <stdatomic.h>
@@ -10,13 +10,13 @@
 #include "runtime/sizes.h"
 #include "runtime/stops.h"
 
-/* A workspace takes about 10 MB of it. Pages that nobody touches take no memory. */
+/* A workspace takes about 10 MB of the reserve. Untouched pages take no memory. */
 enum { RESERVE = 48 << 20, ALIGNMENT = 4096, NAP = 100000 /* ns */ };
 
 static char *reserve;
 static size_t used;
 static int users;
-static atomic_flag taken = ATOMIC_FLAG_INIT; /* of the reserve */
+static atomic_flag taken = ATOMIC_FLAG_INIT; /* while a thread is inside */
 static _Thread_local int is_inside;
 
 static void lock(void)
@@ -28,7 +28,7 @@ static void lock(void)
 
 static void unlock(void) { atomic_flag_clear(&taken); }
 
-/* Threads that were inside do not live on in a forked child. */
+/* Frees the reserve in a forked child, where threads that were inside do not exist. */
 static void forget_others(void)
 {
     if (!is_inside) {

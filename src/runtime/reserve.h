@@ -1,24 +1,24 @@
-/* Memory for results that have to be computed though the system gives no more. */
+/* Memory for results that must be computed although the system has no more memory. */
 #ifndef TF32DTYPE_RUNTIME_RESERVE_H
 #define TF32DTYPE_RUNTIME_RESERVE_H
 
 #include <stddef.h>
 
-/* Allocates the reserve, as often as it was begun and not yet ended: by one thread at a time.
- * Waits for who is inside only where there is no other user. Returns -1 if memory is
- * short. */
+/* tf_reserve_begin allocates the reserve for its first user, and tf_reserve_end frees it
+ * after the last one, each by one thread at a time. Only then do they wait for a thread
+ * inside. Begin returns -1 if memory is short. */
 int tf_reserve_begin(void);
 void tf_reserve_end(void);
 
-/* From here to tf_reserve_leave, all room and workspaces that this thread takes are parts
- * of the reserve, and this thread computes without help. One thread at a time may be
- * inside; others wait. Returns -1 if there is no reserve, or if it was stopped (stops.h). */
+/* From tf_reserve_enter to tf_reserve_leave, this thread gets all room and workspaces from
+ * the reserve, and computes without help. One thread at a time is inside, and others wait.
+ * Enter returns -1 without a reserve, or if the call was stopped (stops.h). */
 int tf_reserve_enter(void);
 void tf_reserve_leave(void);
 int tf_in_reserve(void);
 
-/* As malloc and free. Inside the reserve, NULL depends only on what is in use there, and
- * room that is freed takes with it all room that was taken after it. */
+/* Allocate and free as malloc and free do. Inside the reserve, NULL depends only on the
+ * room in use, and to free room also frees all room that was taken after it. */
 void *tf_room(size_t bytes);
 void tf_room_free(void *room);
 

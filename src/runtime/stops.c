@@ -1,4 +1,4 @@
-/* Asks every tenth of a second whether a call of seconds is to stop. */
+/* Asks every tenth of a second whether a call that takes seconds is to stop. */
 #include "runtime/stops.h"
 
 #include "runtime/platform.h"
@@ -19,7 +19,7 @@ tf_asked_fn *tf_stop_by(tf_asked_fn *asked)
 
 void tf_ask(struct tf_watch *watch)
 {
-    /* Of the thread, not of the call: many short calls make a long one. */
+    /* The time is of the thread, not of the call: many short calls make a long one. */
     static _Thread_local int64_t next;
     const int64_t now = tf_coarse_time();
     if (now < next) {
@@ -29,6 +29,6 @@ void tf_ask(struct tf_watch *watch)
     tf_asked_fn *asked = asked_instead ? asked_instead : asked_outside;
     if (asked && asked()) {
         atomic_store_explicit(&watch->stopped, 1, memory_order_relaxed);
-        next = 0; /* what is called before the stop has been told stops at once */
+        next = 0; /* calls before the stop has been reported stop at once */
     }
 }

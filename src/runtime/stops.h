@@ -1,31 +1,31 @@
-/* Calls of seconds that can be stopped, as by Ctrl-C.
+/* Calls of seconds that can be stopped, for example by Ctrl-C.
  *
- * The thread that made a call asks every tenth of a second whether to go on, by a
- * function from outside; the threads that help it look at what the answer was. */
+ * The thread that made a call asks every tenth of a second whether to continue, by a
+ * function from outside. The threads that help it read the answer. */
 #ifndef TF32DTYPE_RUNTIME_STOPS_H
 #define TF32DTYPE_RUNTIME_STOPS_H
 
 #include <stdatomic.h>
 
-/* Of a call; all zero at first. */
+/* The state of one call; all zero at first. */
 struct tf_watch {
     atomic_int stopped;
 };
 
-/* Whether to stop. Any thread may call it. */
+/* Returns whether to stop. Any thread may call it. */
 typedef int tf_asked_fn(void);
 
 void tf_stops_prepare(tf_asked_fn *asked);
 
-/* Has calls of this thread ask another function, NULL for the one from outside: those of
- * code that cannot be told of an exception. Returns the one before. */
+/* Sets the function that calls of this thread ask, NULL for the one of tf_stops_prepare.
+ * Code that cannot receive an exception sets its own. Returns the function before. */
 tf_asked_fn *tf_stop_by(tf_asked_fn *asked);
 
-/* Asks, if this thread has not done so for a tenth of a second. */
+/* Asks whether to stop, unless this thread has asked during the last tenth of a second. */
 void tf_ask(struct tf_watch *watch);
 
-/* Whether a call is to stop, by what is known; if this thread `asks`, it made the call.
- * To be called after each some 10 ms of work, or sooner. Once it is so it stays so. */
+/* Returns whether a call is known to be stopped. If this thread `asks`, it made the call.
+ * Call this after each 10 ms of work, or sooner. A stopped call stays stopped. */
 static inline int tf_is_stopped(struct tf_watch *watch, int asks)
 {
     if (asks) {

@@ -1,5 +1,5 @@
-/* Walking arrays that no cache holds: chunks that end with cache lines, read
- * ahead, and written past the caches. */
+/* Loops over arrays that no cache holds: chunks end with cache lines, are read ahead, and
+ * are written past the caches. */
 #ifndef TF32DTYPE_RUNTIME_STREAMING_H
 #define TF32DTYPE_RUNTIME_STREAMING_H
 
@@ -17,14 +17,14 @@
 
 enum {
     TF_LINE = 64, /* bytes of a cache line */
-    /* Bytes from which on reading ahead pays: much more than a second-level cache. */
+    /* Bytes from which on reading ahead pays: much more than L2. */
     TF_READ_AHEAD = 1 << 22,
-    /* Bytes of a result that is out of the caches before anybody reads it. */
+    /* Bytes of a result from which on it leaves the caches before it is read. */
     TF_STREAMED = 1 << 24,
 };
 
-/* Items of the next chunk, of `left`. The first of many ends where a
- * cache line of `data` does. */
+/* Returns the number of items in the next chunk, of `left`. The first chunk of many ends at
+ * the end of a cache line of `data`. */
 static inline size_t tf_next_chunk(const void *data, size_t itemsize, ptrdiff_t left)
 {
     if (left > 4 * TF_CHUNK) {
@@ -34,8 +34,8 @@ static inline size_t tf_next_chunk(const void *data, size_t itemsize, ptrdiff_t 
     return tf_min_size(left, TF_CHUNK);
 }
 
-/* The chunk after this one, of n items in all, into the second cache: Intel drops what
- * is read for the first one alone from all the others, and fetches it anew. */
+/* Prefetches the chunk after this one of `count` items into L2, if n is large. Intel CPUs
+ * drop a line that is read only for L1 from all other caches, and fetch it again. */
 static inline void tf_read_ahead(const char *data, ptrdiff_t stride, size_t itemsize,
                                  size_t count, ptrdiff_t n)
 {
@@ -48,7 +48,7 @@ static inline void tf_read_ahead(const char *data, ptrdiff_t stride, size_t item
     }
 }
 
-/* Whether a chunk of a result of n items goes past the caches. */
+/* Returns whether a chunk of a result of n items is written past the caches. */
 static inline int tf_streams(const char *data, ptrdiff_t stride, size_t itemsize,
                              size_t count, ptrdiff_t n)
 {
@@ -61,7 +61,7 @@ static inline int tf_streams(const char *data, ptrdiff_t stride, size_t itemsize
 #endif
 }
 
-/* tf_target and tf_scatter for such chunks too. */
+/* As tf_target and tf_scatter, for chunks that may be written past the caches. */
 static inline void *tf_large_target(char *data, ptrdiff_t stride, size_t itemsize,
                                     size_t count, ptrdiff_t n, void *buffer)
 {
@@ -89,7 +89,7 @@ static inline void tf_large_scatter(const void *items, char *data, ptrdiff_t str
 #endif
 }
 
-/* After the last chunk: other threads see them all from here on. */
+/* Call this after the last chunk: other threads then see all chunks. */
 static inline void tf_large_end(size_t itemsize, ptrdiff_t n)
 {
 #if defined(__SSE2__)

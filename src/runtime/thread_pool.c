@@ -14,14 +14,14 @@
 
 /* -- memory ------------------------------------------------------------------------ */
 
-/* Fresh memory costs more than a small product, so that it is kept from call to call:
- * as many areas as the threads that live have had at once, each in one call. Not
- * malloc's, which would keep what a thread's arena was given. */
+/* Fresh memory costs more than a small matrix product. The pool therefore keeps areas from
+ * call to call: as many as the living threads have needed at once, each in one call. The
+ * areas are not malloc's, which would keep the memory that a thread's arena got. */
 enum { THREADS = 64 };
 static size_t scratch_size;
 static _Atomic(void *) kept[THREADS];
 static atomic_ptrdiff_t existing, wanted;
-static tf_thread_key share; /* of `wanted`: a thread's */
+static tf_thread_key share; /* of `wanted`: a thread's own */
 
 static void *take_kept(void)
 {
@@ -63,7 +63,7 @@ static void free_unwanted(void)
     while (atomic_load(&existing) > atomic_load(&wanted)) {
         void *area = take_kept();
         if (!area) {
-            return; /* it is in use: who returns it comes here too */
+            return; /* in use: return_scratch does the same later */
         }
         free_scratch(area);
     }
@@ -85,7 +85,7 @@ static void return_scratch(void *area)
     free_scratch(area);
 }
 
-/* This thread has needed so many at once. */
+/* Records that this thread has needed `count` areas at once. */
 static void note_share(ptrdiff_t count)
 {
     const ptrdiff_t before = (ptrdiff_t)tf_thread_get(share);
@@ -94,7 +94,7 @@ static void note_share(ptrdiff_t count)
     }
 }
 
-/* When a thread ends. */
+/* Withdraws a thread's share of `wanted` when the thread ends. */
 static void end_share(void *count)
 {
     atomic_fetch_sub(&wanted, (ptrdiff_t)count);
@@ -112,8 +112,8 @@ void tf_workers_free(void)
 
 /* -- threads ----------------------------------------------------------------------- */
 
-/* A thread that OpenMP has started does not live on in a forked child, which would wait
- * for it for ever. */
+/* Set in a forked child, which must not wait for the threads that OpenMP started in its
+ * parent: they do not exist in the child. */
 static int forked;
 
 static void note_fork(void) { forked = 1; }
@@ -142,7 +142,7 @@ ptrdiff_t tf_threads_for(double shares)
     return threads < 1 ? 1 : threads > THREADS ? THREADS : threads;
 }
 
-/* A call's tasks, of which each thread takes the next. */
+/* The tasks of a call, of which each thread takes the next. */
 struct tasks {
     tf_task_fn *function;
     const void *context;
@@ -151,7 +151,7 @@ struct tasks {
     struct tf_watch watch;
 };
 
-/* Those that one thread takes, from one on that is its own already. */
+/* Does `task`, which this thread has already taken, and then those that it takes. */
 static unsigned do_share(struct tasks *tasks, ptrdiff_t task, struct tf_worker *worker)
 {
     const struct tf_fp own = tf_fp_begin();
@@ -166,9 +166,9 @@ static unsigned do_share(struct tasks *tasks, ptrdiff_t task, struct tf_worker *
 }
 
 #if defined(_OPENMP)
-/* The caller waits for the others by itself in a long call: while OpenMP waits nobody
- * asks whether to stop. Tasks are alike, and the caller has done one, so that what is
- * left of a short call is short. */
+/* Waits for the other threads in a long call. While OpenMP waits, no thread asks whether to
+ * stop. Tasks are alike, and the caller has done one, so the rest of a short call is
+ * short. */
 static void await_others(struct tasks *tasks, struct tf_worker *worker, int64_t began)
 {
     enum { LONG = 10000000, NAP = 50000 }; /* ns */

@@ -8,9 +8,9 @@
 #include "runtime/kernels/intrinsics.h"
 
 #if defined(__AVX512VBMI__)
-/* A table of 256 bytes, loaded to registers before the loop that looks up. Results are
- * stored as bytes, which may lie anywhere, in the table too, so that the compiler would
- * load the table again in each step. */
+/* A table of 256 bytes in registers, loaded before the loop that looks up. Results are
+ * stored as bytes, which may alias the table, so the compiler would otherwise load it in
+ * each step. */
 struct tf_byte_registers {
     __m512i first, second, third, fourth;
 };
@@ -26,8 +26,8 @@ TF_INLINE struct tf_byte_registers tf_load_bytes(const uint8_t table[256])
     return loaded;
 }
 
-/* 64 lookups: two permutations of 128 bytes each, chosen between by the index's
- * top bit. */
+/* Looks up 64 bytes: two permutations of 128 bytes each, and a choice by the index's top
+ * bit. */
 TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index)
 {
     const __m512i low = _mm512_permutex2var_epi8(table.first, index, table.second);
@@ -35,7 +35,7 @@ TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
 }
 
-/* 64 lookups of two bytes: those of the lower eight of each sixteen, and of the others. */
+/* 64 results of two bytes: `lower` has those of the lower eight of each 16 indices. */
 struct tf_looked_up {
     __m512i lower, upper;
 };
@@ -50,8 +50,8 @@ TF_INLINE struct tf_looked_up tf_look_up_uint16(struct tf_byte_registers highs,
                                  _mm512_unpackhi_epi8(low, high)};
 }
 #elif defined(__AVX2__)
-/* 32 lookups: a shuffle for each 16 bytes of the table, which gives 0 for an index whose
- * highest bit is set, as the saturating addition sets it for those of other parts. */
+/* Looks up 32 bytes with a shuffle for each 16 bytes of the table. The saturating addition
+ * sets the highest bit of indices into other 16 bytes, for which a shuffle gives 0. */
 TF_INLINE __m256i tf_shuffle_bytes(const uint8_t table[256], __m256i index)
 {
     const __m256i limit = _mm256_set1_epi8(0x70);

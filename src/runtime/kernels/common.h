@@ -1,4 +1,4 @@
-/* What kernel files share: the names of this build, and small inline functions. */
+/* The names of this build, and small inline functions that kernel files share. */
 #ifndef TF32DTYPE_RUNTIME_KERNELS_COMMON_H
 #define TF32DTYPE_RUNTIME_KERNELS_COMMON_H
 
@@ -7,23 +7,23 @@
 #include "runtime/inline.h"
 #include "runtime/kernel_table.h"
 
-/* Stands before loops over what must stay in registers, such as accumulators. With the
- * address sanitizer they do not, and what it adds takes minutes to unroll. */
+/* Unrolls the next loop, over values that must stay in registers, such as accumulators.
+ * They do not with the address sanitizer, whose additions take minutes to unroll. */
 #if defined(__SANITIZE_ADDRESS__)
 #define UNROLLED
 #else
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
-/* -0 below +0 (IEEE 754-2019 maximum, minimum): a sum of two zeros has the sign
- * wanted, -0 + -0 is -0 and any other +0. A comparison with NaN is false, which
- * leaves x. */
+/* Maximum and minimum with -0 below +0 (IEEE 754-2019). A sum of two zeros has the sign
+ * wanted: -0 + -0 is -0 and any other sum +0. A comparison with NaN is false, which gives
+ * x. */
 #define TF_ZEROS(x, y) (((x) == 0) & ((y) == 0))
 #define TF_GREATER_OF(x, y) (TF_ZEROS(x, y) ? (x) + (y) : (y) > (x) ? (y) : (x))
 #define TF_LESSER_OF(x, y) (TF_ZEROS(x, y) ? -(-(x) - (y)) : (y) < (x) ? (y) : (x))
 
-/* Lists the indices, from `first` on, of the marks that are not 0, and returns how many.
- * Few are: 8 are read at a time, for which there is room after the last one. */
+/* Lists the indices, counted from `first`, of marks that are not 0, and returns how many.
+ * Few are set: 8 are read at a time, so there must be room for 8 after the last. */
 TF_INLINE size_t tf_list_marked(uint8_t *marks, size_t n, size_t first, uint16_t *which)
 {
     size_t count = 0;

@@ -6,7 +6,7 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
-#include <emmintrin.h> /* a twentieth of the time, and all that the baseline has */
+#include <emmintrin.h> /* a twentieth of the time to compile, and all that the baseline has */
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif

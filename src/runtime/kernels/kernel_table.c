@@ -1,9 +1,9 @@
-/* This build's entry in the table of instruction sets: one table a subject, which the
- * subject's own kernel files fill.
+/* This build's entry in the table of instruction sets. It has one table per subject, which
+ * the subject's own kernel files define.
  *
- * The library that is preloaded makes products of float32 and float64 and nothing else: with
- * TF_PRODUCTS_ALONE its table has what these take, and the linker leaves out the other
- * kernels. */
+ * The preloaded library only multiplies matrices of float32 and float64. With
+ * TF_PRODUCTS_ALONE its entry has only the tables that these products need, and the linker
+ * drops other kernels. */
 #include "runtime/kernels/common.h"
 
 extern const struct tf_copy_kernels TF_NAME(tf_copy_kernels);

@@ -1,8 +1,7 @@
-/* Vectors of numbers as wide as this build's instruction set has them.
+/* Vectors of numbers, as wide as this build's instruction set has them.
  *
- * What C's operators do not say on vectors is a function here: an intrinsic where
- * there is one, else the same in operators.
- */
+ * The functions do what C's operators on vectors lack, by an intrinsic if there is one,
+ * else by operators. */
 #ifndef TF32DTYPE_RUNTIME_KERNELS_SIMD_H
 #define TF32DTYPE_RUNTIME_KERNELS_SIMD_H
 
@@ -20,7 +19,7 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 
-/* Whether code is to be small rather than fast: on x86-64 where there is no AVX2. */
+/* Whether code is to be small rather than fast: on x86-64 without AVX2. */
 #if defined(__SSE2__) && !defined(__AVX2__)
 enum { SMALL = 1 };
 #else
@@ -101,7 +100,7 @@ TF_INLINE words lesser_words(words x, words y)
 #endif
 }
 
-/* x * y + z, rounded once. */
+/* Returns x * y + z, rounded once. */
 TF_INLINE floats fused(floats x, floats y, floats z)
 {
 #if defined(__AVX512BW__)
@@ -118,7 +117,7 @@ TF_INLINE floats fused(floats x, floats y, floats z)
 #endif
 }
 
-/* The same where x * y is exact. */
+/* Returns x * y + z, rounded once, if x * y is exact. */
 TF_INLINE floats add_exact_product(floats x, floats y, floats z)
 {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -128,7 +127,7 @@ TF_INLINE floats add_exact_product(floats x, floats y, floats z)
 #endif
 }
 
-/* Toward zero. */
+/* Truncates x to integers. */
 TF_INLINE words integers_of(floats x)
 {
 #if defined(__AVX512BW__)
@@ -142,7 +141,7 @@ TF_INLINE words integers_of(floats x)
 #endif
 }
 
-/* Toward zero; or to odd, which a later rounding to fewer bits takes for what it was. */
+/* Rounds toward zero; or if `odd` to odd, to allow a later rounding to fewer bits. */
 TF_INLINE floats floats_toward_zero(words sum, int odd)
 {
 #if defined(__AVX512BW__)
@@ -156,7 +155,7 @@ TF_INLINE floats floats_toward_zero(words sum, int odd)
     const __m512i bits = _mm512_castps_si512(x);
     return (floats)_mm512_mask_or_epi32(bits, inexact, bits, _mm512_set1_epi32(1));
 #else
-    /* What is more than 24 bits is cut off below. */
+    /* Truncates magnitudes to 24 bits. */
     const words sign = (words)((ints)sum >> 31);
     const words magnitude = (sum ^ sign) - sign;
     words below = magnitude >> 24;
@@ -164,7 +163,7 @@ TF_INLINE floats floats_toward_zero(words sum, int odd)
     below |= below >> 2;
     below |= below >> 4;
     const words rest = magnitude & below;
-    const words last = below + 1; /* 1 where nothing is cut, and there is no rest */
+    const words last = below + 1; /* 1 where nothing is truncated, and there is no rest */
     words kept = magnitude & ~below;
     kept |= odd ? (words)(rest != 0) & last : words_of(0);
     const floats x = __builtin_convertvector((ints)kept, floats);
@@ -172,7 +171,7 @@ TF_INLINE floats floats_toward_zero(words sum, int odd)
 #endif
 }
 
-/* To the nearest float16, ties to even. */
+/* Rounds x to the nearest float16, ties to even. */
 TF_INLINE floats to_float16(floats x)
 {
 #if defined(__AVX512BW__)
@@ -183,7 +182,7 @@ TF_INLINE floats to_float16(floats x)
         _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
 #else
     const words bits = (words)x, sign = bits & TF_SIGN_BIT, magnitude = bits ^ sign;
-    /* A subnormal one: its ulp in float16 is the ulp of a sum about one half. */
+    /* If subnormal in float16, x has the ulp that a sum about one half has in float32. */
     const words small = (words)(((floats)magnitude + 0.5f) - 0.5f);
     const words large = (magnitude + 0xFFF + (magnitude >> 13 & 1)) & ~0x1FFFu;
     const words is_small = (words)(magnitude < 0x38800000u);

@@ -1,5 +1,5 @@
-/* Items with others between them, where the compiler makes vectors of the copy: with
- * constant sizes and strides. */
+/* Copies of items with others between them. Constant sizes and strides let the compiler
+ * make vectors. */
 #include <string.h>
 
 #include "runtime/kernels/common.h"
@@ -22,7 +22,7 @@ static void copy_seconds(size_t itemsize, const char *in, char *out, size_t n)
     }
 }
 
-/* Anywhere in memory, whatever lies there. */
+/* Words at any address, which may alias objects of any type. */
 typedef uint32_t word __attribute__((aligned(1), may_alias));
 typedef uint64_t long_word __attribute__((aligned(1), may_alias));
 
