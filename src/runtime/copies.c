@@ -182,8 +182,7 @@ TF_INLINE void swap_each(size_t itemsize, char *items, ptrdiff_t stride, size_t 
     }
 }
 
-/* Calls pass a constant stride, for which the compiler makes vectors. For items of 4 bytes
- * it does so only with SSSE3: intrinsics swap these. */
+/* A constant stride lets the compiler make vectors; for 4 bytes, only with SSSE3. */
 void tf_swap_bytes(size_t itemsize, char *items, ptrdiff_t stride, size_t n)
 {
     size_t done = 0;

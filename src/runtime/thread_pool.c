@@ -167,8 +167,7 @@ static unsigned do_share(struct tasks *tasks, ptrdiff_t task, struct tf_worker *
 
 #if defined(_OPENMP)
 /* Waits for the other threads in a long call. While OpenMP waits, no thread asks whether to
- * stop. Tasks are alike, and the caller has done one, so the rest of a short call is
- * short. */
+ * stop. Tasks are alike, and the caller has done one: the rest of a short call is short. */
 static void await_others(struct tasks *tasks, struct tf_worker *worker, int64_t began)
 {
     enum { LONG = 10000000, NAP = 50000 }; /* ns */

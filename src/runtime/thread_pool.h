@@ -35,14 +35,14 @@ typedef unsigned tf_task_fn(const void *context, ptrdiff_t task, struct tf_worke
 int tf_do_tasks(tf_task_fn *function, const void *context, ptrdiff_t count,
                 ptrdiff_t threads, unsigned *flags);
 
-/* Sets the bytes of scratch that each thread gets. To be called once, before any task. */
+/* Sets the bytes of scratch that each thread gets. Call this once, before any task. */
 void tf_workers_prepare(size_t scratch);
 
-/* Gives back the memory that is kept from call to call. What an ended thread needed is
- * given back by itself. */
+/* Frees the memory that is kept from call to call. The end of a thread frees the memory
+ * that only this thread needed. */
 void tf_workers_free(void);
 
-/* Returns how many scratch areas there are, in use or kept. */
+/* Returns the number of scratch areas, in use or kept. */
 ptrdiff_t tf_workspaces(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Binary operations on strided arrays: which of the ways a call takes (a few items, a
- * fused loop, a table of pairs, float64), chunk by chunk. */
+/* Binary operations on strided arrays, chunk by chunk. Chooses how to compute a call: a few
+ * items one by one, a fused loop, a table of pairs, or float64. */
 #include "ufuncs/binary.h"
 
 #include "formats/fast_codec.h"
@@ -16,7 +16,7 @@
 
 /* -- the common operations -------------------------------------------------------- */
 
-/* What results whose greatest magnitude is known can have raised, but for underflow. */
+/* Returns the flags, but underflow, that magnitudes up to `greatest` may have raised. */
 static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t greatest)
 {
     const uint32_t infinity = TF_INF_BITS;
@@ -27,7 +27,7 @@ static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t 
                                   : 0;
 }
 
-/* A chunk of items of a byte: float32 is wide enough for the results (kernels/fused.c). */
+/* Computes a chunk of items of a byte in float32, which is wide enough (see fused.c). */
 static void byte_chunk(int format, enum tf_binary_op op, const float *a, const float *b,
                        void *out, size_t n, unsigned *flags)
 {
@@ -51,8 +51,8 @@ static void byte_chunk(int format, enum tf_binary_op op, const float *a, const f
     }
 }
 
-/* A chunk in one pass, and another for what results beyond the range have raised that
- * had not been raised before. Whether all results are there. */
+/* Computes a chunk in one pass. If results out of range may have raised a new flag, a
+ * second pass finds the flags. Returns 0 if the general path must compute the chunk. */
 static int fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
                        struct loop_operand *b, const void *x, const void *y, void *out,
                        size_t n, unsigned *flags)
@@ -89,11 +89,11 @@ static int fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
     return 1;
 }
 
-/* -- items of a byte with one other ----------------------------------------------- */
+/* -- one item with all items of a byte -------------------------------------------- */
 
 enum { ITEMS = 256 };
 
-/* All results of one operand with every item of the other. */
+/* Makes the results of one item, operand `which`, with every item of the other. */
 static void make_line(int format, enum tf_binary_op op, const char *item, int which,
                       struct tf_pair_line *line)
 {
@@ -116,7 +116,7 @@ static void make_line(int format, enum tf_binary_op op, const char *item, int wh
     }
 }
 
-/* Its chunks take so much of the stack that few items would wait for it. */
+/* Not inlined: its buffers take so much of the stack that few items would wait for it. */
 static __attribute__((noinline)) void
 binary_chunks(int format, enum tf_binary_op op, char *const data[3],
               const ptrdiff_t strides[3], ptrdiff_t n)
@@ -169,7 +169,7 @@ binary_chunks(int format, enum tf_binary_op op, char *const data[3],
     tf_fp_end(saved, flags);
 }
 
-/* From item `done` on. */
+/* Computes the items from `done` on. */
 static __attribute__((noinline)) void
 binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3],
             const ptrdiff_t strides[3], ptrdiff_t n)
@@ -192,7 +192,7 @@ binary_from(ptrdiff_t done, int format, enum tf_binary_op op, char *const data[3
     }
 }
 
-/* Whether all exponents are one item that is 2, as of x ** 2. Bytes have a table. */
+/* Returns whether all exponents are one item that is 2, as in x ** 2. Not for bytes. */
 static int squares(int format, enum tf_binary_op op, const char *exponent,
                    ptrdiff_t stride)
 {
@@ -209,7 +209,7 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
         tf_binary(format, TF_MULTIPLY, twice, twice_strides, n);
         return;
     }
-    /* A few items should not wait for anything else. */
+    /* A few items are computed first, without any other check. */
     const ptrdiff_t done = n <= TF_FEW ? tf_few(format, op, data, strides, n) : 0;
     if (done < n) {
         binary_from(done, format, op, data, strides, n);
@@ -219,8 +219,8 @@ void tf_binary(int format, enum tf_binary_op op, char *const data[3],
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
                ptrdiff_t n)
 {
-    /* Either result may be written over an operand: chunk by chunk, keep the
-     * first until the second is known. */
+    /* Either result may overwrite an operand: the quotients of a chunk wait in a buffer
+     * until the remainders are written. */
     TF_BUFFER(quotients);
     const size_t itemsize = tf_format_rows[format]->itemsize;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {

@@ -6,12 +6,12 @@
 
 #include "ufuncs/kernels.h"
 
-/* data and strides: two operands and the result, all of one format. A result
- * that is the next item's first operand (reduce, accumulate) is respected. */
+/* Computes n results. data and strides: two operands and the result, all of one format. A
+ * result may be the first operand of the next item (reduce, accumulate). */
 void tf_binary(int format, enum tf_binary_op op, char *const data[3],
                const ptrdiff_t strides[3], ptrdiff_t n);
 
-/* Two results: floor_divide and remainder. */
+/* Writes two results: floor_divide to data[2] and remainder to data[3]. */
 void tf_divmod(int format, char *const data[4], const ptrdiff_t strides[4],
                ptrdiff_t n);
 

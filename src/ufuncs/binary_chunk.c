@@ -1,5 +1,5 @@
-/* A binary operation on a chunk of numbers, any of them: in float64, near a tie by what
- * settles it, then one rounding and the flags. Tables of all pairs are made so too. */
+/* A binary operation on a chunk of arbitrary numbers: in float64, exactly if a result is
+ * near a tie, then one rounding and the flags. Tables of all pairs are made by it, too. */
 #include "ufuncs/binary_chunk.h"
 
 #include <math.h>
@@ -14,14 +14,14 @@ const struct tf_binary_row tf_binary_rows[TF_BINARY_COUNT] = {
 #undef ROW
 };
 
-/* What the general path needs to know of an operation besides. */
+/* Properties of an operation that only the general path needs. */
 struct operation {
-    double (*odd)(double, double); /* of what double leaves in doubt */
-    uint8_t cancels;               /* a small result may have lost its digits, or all */
-    uint8_t near_is_sure;          /* results of kernels/near.c leave no doubt */
+    double (*odd)(double, double); /* recomputes doubtful results */
+    uint8_t cancels;               /* a small result may have lost some digits, or all */
+    uint8_t near_is_sure;          /* results of kernels/near.c are not in doubt */
 };
 
-/* Small powers are exact in double, and often halfway between two numbers. */
+/* Returns x**y. Small powers are exact in double, and often halfway between two numbers. */
 static double odd_power(double x, double y)
 {
     return y == 2   ? x * x
@@ -38,9 +38,9 @@ static const struct operation operations[TF_BINARY_COUNT] = {
     [TF_LOGADDEXP2] = {.odd = tf_odd_logaddexp2, .cancels = 1},
 };
 
-/* Is r within 16 ulps of a double of a number halfway between two of the format's,
- * or so small that it may underflow, which depends on its being exact? A quarter of the
- * least number is zero, and inexact, whatever r is precisely. */
+/* Returns whether r is within 16 ulps of double of a number halfway between two of the
+ * format's, or may underflow, which depends on whether r is exact. Below a quarter of the
+ * smallest number r rounds to zero and is inexact, whatever r is precisely. */
 static int is_doubtful(struct tf_format f, double r)
 {
     enum { DOUBT = 16 };
@@ -72,7 +72,7 @@ static void recompute_exactly(struct tf_format f, const struct operation *operat
     }
 }
 
-/* By a short way, and of results that this leaves in doubt by the long one. */
+/* Computes results by kernels/near.c, and the doubtful ones in double or exactly. */
 static void compute_near(struct tf_format f, enum tf_binary_op op, const float *a,
                          const float *b, double *wide, size_t n)
 {
@@ -91,7 +91,7 @@ static void compute_near(struct tf_format f, enum tf_binary_op op, const float *
     }
 }
 
-/* The results in double, rounded to odd to float32. */
+/* Computes results in double, and rounds them to odd to float32. */
 static void compute_in_double(struct tf_format f, enum tf_binary_op op, const float *a,
                               const float *b, double *wide, float *r, size_t n)
 {
@@ -130,7 +130,7 @@ unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
         conversions->from_float32(r, out, n);
     }
 
-    /* 3. Exceptions. Overflow never gives Inf here (see tf_power_of): this is a pole. */
+    /* 3. Exceptions. Overflow never gives Inf (see tf_power_of), so Inf means a pole. */
     if (tf_binary_rows[op].silent || (!suspects.beyond && !suspects.tiny)) {
         return 0;
     }
@@ -141,7 +141,7 @@ unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
     return (rounding & TF_UNDER) | tf_isa->ufuncs->exceptions(tf_beyond(f), 0, a, b, r, n);
 }
 
-/* What a table of all pairs is made of. */
+/* Computes the results and the flags of n pairs, for tf_pair_table. */
 static void binary_pairs(int format, int op, const uint8_t *a, const uint8_t *b,
                          uint8_t *results, uint8_t *flags, size_t n)
 {

@@ -7,12 +7,12 @@
 #include "ufuncs/kernels.h"
 #include "ufuncs/pair_tables.h"
 
-/* Writes the items of n results, TF_CHUNK at most, each rounded once; returns the flags
- * that they raise. Numbers of the format come as float32. */
+/* Writes the items of n results, at most TF_CHUNK, each rounded once, and returns the flags
+ * that they raise. Operands are numbers of the format as float32. */
 unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
                          const float *b, void *out, size_t n);
 
-/* See tf_pair_table. */
+/* Returns the table of all pairs, or NULL: see tf_pair_table. */
 const struct tf_pair_table *tf_binary_table(int format, enum tf_binary_op op,
                                             ptrdiff_t n);
 

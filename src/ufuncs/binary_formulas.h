@@ -1,12 +1,12 @@
-/* Binary functions of numbers of ours, in double: what C and CUDA have no function for. */
+/* Binary functions of the formats' numbers, in double, that C and CUDA lack. */
 #ifndef TF32DTYPE_UFUNCS_BINARY_FORMULAS_H
 #define TF32DTYPE_UFUNCS_BINARY_FORMULAS_H
 
 #include <math.h>
 
-/* The floor of the rounded quotient is right: where the quotient is below
- * 2^41, it lies at least 2^-22 of its size from an integer that it is not;
- * above, the floor changes nothing that 12 bits could tell. */
+/* Returns floor(x / y). The floor of the rounded quotient is right. A quotient below 2^41
+ * is an integer or at least 2^-22 of its size away from each integer. In a larger quotient,
+ * the floor changes none of the first 12 bits. */
 static inline double tf_floor_quotient(double x, double y)
 {
     if (isinf(x) && y != 0) {
@@ -18,7 +18,7 @@ static inline double tf_floor_quotient(double x, double y)
     return floor(x / y);
 }
 
-/* Python's: the sign of the divisor. fmod is exact, the sum rounds once. */
+/* Returns the remainder with the divisor's sign, as in Python. fmod is exact. */
 static inline double tf_remainder_of(double x, double y)
 {
     const double r = fmod(x, y);
@@ -28,8 +28,8 @@ static inline double tf_remainder_of(double x, double y)
     return (y < 0) != (r < 0) && r == r ? r + y : r;
 }
 
-/* Beyond double's range: a number far beyond ours, which rounds and raises
- * overflow or underflow as the power would. */
+/* Returns x**y, or if that is out of double's range, a number out of range of every format.
+ * It rounds and raises overflow or underflow as the power would. */
 static inline double tf_power_of(double x, double y)
 {
     const double r = pow(x, y);
@@ -44,11 +44,11 @@ static inline double tf_power_of(double x, double y)
     return r;
 }
 
-/* log(exp(x) + exp(y)), as NumPy writes it. */
+/* Returns log(exp(x) + exp(y)) by NumPy's formula. */
 static inline double tf_logaddexp_of(double x, double y)
 {
     if (x == y) {
-        return x + 0x1.62e42fefa39efp-1; /* log 2; infinities of one sign too */
+        return x + 0x1.62e42fefa39efp-1; /* log 2; also for infinities of one sign */
     }
     const double d = x - y;
     return d > 0 ? x + log1p(exp(-d)) : d <= 0 ? y + log1p(exp(d)) : d;

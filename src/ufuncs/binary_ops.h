@@ -1,12 +1,12 @@
-/* Binary operations, one row each: the enumerator, NumPy's name, the result of x and y,
- * whether it is exact and so raises nothing, whether NumPy may take the elements of a
- * reduction in any order, and what a reduction of nothing is (NAN: an error).
+/* Binary operations, one row each: the enumerator, NumPy's name, the result of x and y, and
+ * three properties. These are whether the result is exact and raises nothing, whether NumPy
+ * may reorder the elements of a reduction, and the result of an empty reduction (NAN: an
+ * error).
  *
- * The first list has those whose result is computed in float32 where that is wide enough
- * (see kernels/elementwise.c), in float64 for tf32; the others are computed in float64
- * alone, or in float32 alone, of which all results are exact. Formulas are of
- * binary_formulas.h and of runtime/kernels/common.h.
- */
+ * The first list is computed in float32 if that is wide enough for the format (see
+ * kernels/elementwise.c), and in float64 for tf32. The second list is computed only in
+ * float64. The third list, whose results are all exact, is computed only in float32.
+ * Formulas are in binary_formulas.h and runtime/kernels/common.h. */
 #ifndef TF32DTYPE_UFUNCS_BINARY_OPS_H
 #define TF32DTYPE_UFUNCS_BINARY_OPS_H
 
@@ -28,7 +28,7 @@
     ROW(LOGADDEXP, logaddexp, tf_logaddexp_of(x, y), 0, 1, -INFINITY)          \
     ROW(LOGADDEXP2, logaddexp2, tf_logaddexp2_of(x, y), 0, 1, -INFINITY)
 
-/* The other NaN is chosen, or avoided, last. */
+/* If the operand that is not checked is NaN, TF_GREATER_OF and TF_LESSER_OF return x. */
 #define TF_BINARY_IN_FLOAT32(ROW)                                              \
     ROW(HEAVISIDE, heaviside, x != x ? x : x == 0 ? y : (x > 0), 1, 0, NAN)    \
     ROW(MAXIMUM, maximum, y != y ? y : TF_GREATER_OF(x, y), 1, 1, NAN)         \
@@ -39,7 +39,7 @@
 #define TF_BINARY_OPS(ROW)                                                     \
     TF_BINARY_IN_BOTH(ROW) TF_BINARY_IN_FLOAT64(ROW) TF_BINARY_IN_FLOAT32(ROW)
 
-/* TF_ADD, TF_SUBTRACT, ...: an operation's place in every table. */
+/* TF_ADD, TF_SUBTRACT, ...: the index of an operation in every table. */
 enum tf_binary_op {
 #define ROW(op, ...) TF_##op,
     TF_BINARY_OPS(ROW)

@@ -16,7 +16,7 @@ TF_INLINE float tf_common_result(enum tf_binary_op op, float x, float y)
     }
 }
 
-/* Returns whether a result that is subnormal may be inexact. Sums are exact there. */
+/* Returns whether a subnormal result may be inexact. Subnormal sums are exact. */
 TF_INLINE int tf_may_underflow(enum tf_binary_op op)
 {
     return op == TF_MULTIPLY || op == TF_TRUE_DIVIDE;

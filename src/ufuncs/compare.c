@@ -1,5 +1,5 @@
-/* Comparisons, minimum and maximum item by item, signs and predicates: loops over
- * strided arrays by the size of an item. */
+/* Comparisons, minimum and maximum item by item, signs and predicates: loops over strided
+ * arrays that call the kernels for the size of an item. */
 #include "ufuncs/compare.h"
 
 #include "formats/byte_tables.h"
@@ -14,8 +14,8 @@ static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
                            : functions.words;
 }
 
-/* A function of two operands' items; in reductions and accumulations one by one, as an
- * item may be the result before. */
+/* Applies a function to the items of two operands. Reductions and accumulations take one
+ * item at a time, as it may be the previous result. */
 static void apply(int format, tf_items_fn *function, char *const data[3],
                   const ptrdiff_t strides[3], size_t out_size, ptrdiff_t n)
 {
@@ -41,7 +41,7 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
     tf_fp_end(saved, 0);
 }
 
-/* -- the greater or the lesser ---------------------------------------------------- */
+/* -- the larger or the smaller ---------------------------------------------------- */
 
 void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
@@ -118,9 +118,9 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
     apply(format, by_size(tf_isa->ufuncs->compare_items[op], itemsize), data, strides, 1, n);
 }
 
-/* Of two operands' numbers: an operation, or with a tolerance their nearness. */
+/* A test of two operands' numbers: a comparison, or nearness within a tolerance. */
 struct test {
-    tf_compare_fn *compare; /* NULL: are they near? */
+    tf_compare_fn *compare; /* NULL: test nearness */
     struct tf_nearness nearness;
 };
 

@@ -1,32 +1,28 @@
 /* The hard cases of binary functions: results rounded to odd at 53 bits.
  *
- * A libm result that lies close to a rounding boundary of a narrow format does
- * not say on which side the exact result is. The five tf_odd_ functions do: they
- * return the exact result where a double holds it, else that one of the two doubles
- * around it whose last bit is odd. Rounding such a double to a format of at
- * most 51 bits is rounding the exact result (Boldo and Melquiond, "Emulation
- * of a FMA and correctly rounded sums: proved algorithms using rounding to
- * odd", IEEE Trans. Computers 57(4), 2008). Magnitudes beyond the largest
- * double come back as that one (its last bit is odd), those below the least
- * subnormal as that; neither becomes infinite or zero.
+ * A libm result close to a rounding boundary of a narrow format does not show on which side
+ * of it the exact result is. The five tf_odd_ functions return the exact result if it is a
+ * double, else the one of its two neighbors among doubles whose last bit is odd. Rounding
+ * such a double to a format of at most 51 bits gives the exact result's rounding (Boldo and
+ * Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+ * rounding to odd", IEEE Trans. Computers 57(4), 2008). Magnitudes above the largest
+ * double, whose last bit is odd, give the largest double, and those below the smallest
+ * subnormal give that. No result becomes infinite or zero.
  *
- * Arguments: finite, with at most 11 significant bits and 2^-136 <= |x| < 2^128,
- * or zero where not excluded below: every finite value of every format.
+ * Arguments are finite, with at most 11 significant bits and 2^-136 <= |x| < 2^128, or zero
+ * unless excluded below. Every finite value of every format is such a number.
  *
- * The work is done in integers of 128 bits alone: no rounding mode matters, no
- * floating-point flag is read or raised. A call takes a few microseconds. Freestanding,
- * so that C and CUDA compile it.
+ * All work is done in integers of 128 bits: no rounding mode matters, and no floating-point
+ * flag is read or raised. A call takes a few microseconds. Freestanding, so that C and CUDA
+ * compile it.
  *
- * Each function approximates its result with a relative error below 2^-110 and
- * ends in tf_wide_snap_near_double() and tf_wide_to_odd(). An approximation farther
- * than 2^-106 from every double decides alone. A closer one belongs to an exact result
- * or to one of the few families of the form "double + tiny", whose side is known
- * beforehand; each function says which. Outside these families results fall
- * like random numbers: the chance that any of the 2^38 pairs of 19-bit
- * arguments comes so close to a double of 53 bits is below 2^-13. (logaddexp
- * loses c bits where its two terms cancel, but only for one pair in 2^c: the
- * bound stays.)
- */
+ * Each function approximates its result with a relative error below 2^-110 and ends in
+ * tf_wide_snap_near_double() and tf_wide_to_odd(). An approximation farther than 2^-106
+ * from every double decides. A closer one belongs to an exact result or to one of the few
+ * families of the form "double + tiny", whose side is known beforehand; each function says
+ * which. Other results are like random numbers. The chance that any of the 2^38 pairs of
+ * 19-bit arguments comes so close to a double of 53 bits is below 2^-13. (logaddexp loses c
+ * bits where its two terms cancel, but only for one pair in 2^c: the bound stays.) */
 #ifndef TF32DTYPE_UFUNCS_EXACT_BINARY_H
 #define TF32DTYPE_UFUNCS_EXACT_BINARY_H
 
@@ -39,8 +35,8 @@ typedef unsigned __int128 tf_u128;
 __extension__ typedef unsigned __int128 tf_u128;
 #endif
 
-/* How many zero bits there are above the first one of x, which is not 0, and how many
- * below the last one. */
+/* tf_leading_zeros and tf_trailing_zeros return the number of zero bits above the first 1
+ * of x, and below its last 1. x is not 0. */
 static inline int tf_leading_zeros(uint64_t x)
 {
 #if defined(__CUDACC__)
@@ -59,7 +55,7 @@ static inline int tf_trailing_zeros(uint64_t x)
 #endif
 }
 
-/* Whether a number has the sign of -0. */
+/* Returns whether x has a sign bit, as -0 has. */
 static inline int tf_has_sign(double x)
 {
     uint64_t bits;
@@ -70,8 +66,8 @@ static inline int tf_has_sign(double x)
 #define TF_U128(high, low) ((tf_u128)UINT64_C(high) << 64 | UINT64_C(low))
 #define TF_WIDE_ONE ((tf_u128)1 << 127)
 
-/* (-1)^negative * fraction/2^127 * 2^exponent. The top bit of fraction is set,
- * or all of them are clear: zero. */
+/* The number (-1)^negative * fraction/2^127 * 2^exponent. The top bit of fraction is set,
+ * or fraction is 0, which means zero. */
 struct tf_wide {
     int negative;
     int exponent;
@@ -97,10 +93,10 @@ static const tf_u128 tf_wide_log_of_2 = TF_U128(0xB17217F7D1CF79AB, 0xC9E3B39803
 static const tf_u128 tf_wide_root_of_2 = TF_U128(0xB504F333F9DE6484, 0);
 
 /* -- arithmetic ------------------------------------------------------------ */
-/* Exact where 128 bits hold the result; else off by less than 2^-125 of the
- * result, sums by less than 2^-125 of the larger operand. */
+/* Results that fit in 128 bits are exact. Other products and quotients are off by less than
+ * 2^-125 of themselves, other sums by less than 2^-125 of the larger operand. */
 
-/* x / 2^n; what is shifted out sets the last bit. */
+/* Returns x / 2^n. Bits that are shifted out set the last bit. */
 static inline tf_u128 tf_wide_shift_right(tf_u128 x, int n)
 {
     if (n <= 0) {
@@ -123,7 +119,7 @@ static inline struct tf_wide tf_wide_make(int negative, int exponent, tf_u128 fr
     return tf_wide_of(negative, exponent - zeros, fraction << zeros);
 }
 
-/* |x|, no subnormal. */
+/* Returns |x|; x is not subnormal. */
 static inline struct tf_wide tf_wide_abs(double x)
 {
     uint64_t bits;
@@ -155,7 +151,7 @@ static inline struct tf_wide tf_wide_negated(struct tf_wide a)
     return a;
 }
 
-/* The last bit is set wherever digits of the smaller operand were dropped. */
+/* Returns a + b. The last bit is set if digits of the smaller operand were dropped. */
 static inline struct tf_wide tf_wide_add(struct tf_wide a, struct tf_wide b)
 {
     if (b.fraction == 0) {
@@ -180,7 +176,7 @@ static inline struct tf_wide tf_wide_add(struct tf_wide a, struct tf_wide b)
                         a.fraction - tf_wide_shift_right(b.fraction, gap));
 }
 
-/* a * b / 2^128, downward. */
+/* Returns a * b / 2^128, rounded down. */
 static inline tf_u128 tf_wide_high_product(tf_u128 a, tf_u128 b)
 {
     const uint64_t a1 = (uint64_t)(a >> 64), a0 = (uint64_t)a;
@@ -196,7 +192,7 @@ static inline struct tf_wide tf_wide_multiply(struct tf_wide a, struct tf_wide b
                         tf_wide_high_product(a.fraction, b.fraction));
 }
 
-/* Long division, one bit a step; b is not zero. */
+/* Returns a / b by long division, one bit per step; b is not zero. */
 static inline struct tf_wide tf_wide_divide(struct tf_wide a, struct tf_wide b)
 {
     const int below = a.fraction < b.fraction;
@@ -213,7 +209,7 @@ static inline struct tf_wide tf_wide_divide(struct tf_wide a, struct tf_wide b)
                         quotient);
 }
 
-/* floor(sqrt(x)), one bit a step. */
+/* Returns floor(sqrt(x)), one bit per step. */
 static inline uint64_t tf_wide_square_root(tf_u128 x)
 {
     uint64_t root = 0;
@@ -226,7 +222,7 @@ static inline uint64_t tf_wide_square_root(tf_u128 x)
     return root;
 }
 
-/* |a| modulo 1, times 2^128, downward. */
+/* Returns |a| modulo 1, times 2^128, rounded down. */
 static inline tf_u128 tf_wide_fraction(struct tf_wide a)
 {
     const int shift = a.exponent + 1;
@@ -238,9 +234,9 @@ static inline tf_u128 tf_wide_fraction(struct tf_wide a)
 
 /* -- functions ------------------------------------------------------------- */
 
-/* s (1 + s^2/3 + s^4/5 + ...) = artanh s, or with alternating signs arctan s
- * (Abramowitz and Stegun 4.6.33, 4.4.42), for |s| <= 1/3: the first term left
- * out is 9^-41/83 < 2^-136. */
+/* Returns artanh s = s (1 + s^2/3 + s^4/5 + ...), or with alternating signs arctan s
+ * (Abramowitz and Stegun 4.6.33, 4.4.42), for |s| <= 1/3. The first term left out is
+ * 9^-41/83 < 2^-136. */
 static inline struct tf_wide tf_wide_odd_series(struct tf_wide s, int alternating)
 {
     const tf_u128 square = tf_wide_fraction(tf_wide_multiply(s, s));
@@ -252,8 +248,8 @@ static inline struct tf_wide tf_wide_odd_series(struct tf_wide s, int alternatin
     return tf_wide_multiply(s, tf_wide_make(0, 0, sum));
 }
 
-/* log2 |x|: with |x| = f 2^k and f within [sqrt(1/2), sqrt(2)],
- * log f = 2 artanh((f - 1)/(f + 1)); no cancellation, f - 1 is exact. */
+/* Returns log2 |x|. With |x| = f 2^k and f within [sqrt(1/2), sqrt(2)], log f is
+ * 2 artanh((f - 1)/(f + 1)). Nothing cancels, as f - 1 is exact. */
 static inline struct tf_wide tf_wide_log2(double x)
 {
     struct tf_wide f = tf_wide_abs(x);
@@ -270,9 +266,9 @@ static inline struct tf_wide tf_wide_log2(double x)
     return tf_wide_add(tf_wide_from_double(k), tf_wide_scaled(half, 1));
 }
 
-/* 2^z = 2^n e^(r log 2), n the integer below z, e^r by its power series (the
- * first term left out is below 2^-139). |z| >= 2^14 gives 2^+-16384, which is
- * as good as infinity and zero here but keeps its sign and place in a sum. */
+/* Returns 2^z = 2^n e^(r log 2), with n the integer below z, and e^r by its power series
+ * (the first term left out is below 2^-139). For |z| >= 2^14 returns 2^+-16384, which acts
+ * as infinity or zero but keeps its sign and its position in a sum. */
 static inline struct tf_wide tf_wide_exp2(struct tf_wide z)
 {
     if (z.fraction != 0 && z.exponent >= 14) {
@@ -294,8 +290,8 @@ static inline struct tf_wide tf_wide_exp2(struct tf_wide z)
 
 /* -- the last step --------------------------------------------------------- */
 
-/* A number within 2^-106 of a double becomes that double, moved outward (+1,
- * away from zero) or inward (-1) by the least amount, or left exact (0). */
+/* Replaces a number within 2^-106 of a double by that double, moved by the smallest amount
+ * away from zero (`outward` is 1) or toward zero (-1), or left exact (0). */
 static inline struct tf_wide tf_wide_snap_near_double(struct tf_wide w, int outward)
 {
     const tf_u128 unit = (tf_u128)1 << 75, close = (tf_u128)1 << 22;
@@ -319,8 +315,7 @@ static inline double tf_wide_to_odd(struct tf_wide w)
         bits = UINT64_C(0x7FEFFFFFFFFFFFFF);
     } else if (w.fraction != 0) {
         const int below = w.exponent < -1022 ? -1022 - w.exponent : 0;
-        /* The significand's leading bit, where it is there, adds one to the
-         * exponent field. */
+        /* The significand's leading bit, if set, adds one to the exponent field. */
         bits = (uint64_t)(w.exponent + below + 1022) << 52;
         bits += (uint64_t)tf_wide_shift_right(w.fraction, 75 + below);
     }
@@ -332,7 +327,7 @@ static inline double tf_wide_to_odd(struct tf_wide w)
 
 /* -- power ----------------------------------------------------------------- */
 
-/* |x| = odd * 2^exponent; x is not zero. */
+/* Writes `odd` and returns the exponent of |x| = odd * 2^exponent; x is not zero. */
 static inline int tf_wide_odd_part(double x, uint64_t *odd)
 {
     const struct tf_wide w = tf_wide_abs(x);
@@ -342,9 +337,9 @@ static inline int tf_wide_odd_part(double x, uint64_t *odd)
     return w.exponent - 63 + zeros;
 }
 
-/* Is |x|^y an integer times a power of two? With |x| = m 2^e, m odd, and
- * y = n 2^k, n odd: for k < 0 the root must come out exactly (else the power
- * is irrational), and then m^|y| must not be a denominator. */
+/* Returns whether |x|^y is an integer times a power of two. Let |x| = m 2^e with m odd, and
+ * y = n 2^k with n odd. For k < 0 the root must be exact, else the power is irrational.
+ * Then for y < 0, m^|y| must be 1, as it is a denominator. */
 static inline int tf_wide_is_dyadic_power(double x, double y)
 {
     uint64_t m, n;
@@ -360,14 +355,14 @@ static inline int tf_wide_is_dyadic_power(double x, double y)
     return m == 1 || y > 0;
 }
 
-/* x**y for x, y other than zero; y an integer where x is negative. y = 0 gives 1.
+/* Returns x**y for x other than zero, and an integer y if x is negative. y = 0 gives 1.
  *
- * Near a double: the exact powers (a dyadic one of up to 104 bits that is no
- * double is at least 2^-104 away), and 1 + y log x for tiny y log x. */
+ * Near a double are the exact powers, and 1 + y log x for tiny y log x. (A dyadic power of
+ * up to 104 bits that is not a double is at least 2^-104 away from each double.) */
 static inline double tf_odd_power(double x, double y)
 {
     if (y == 0) {
-        return 1; /* tf_wide_odd_part() is of other numbers */
+        return 1; /* tf_wide_odd_part() does not take 0 */
     }
     const struct tf_wide exponent =
         tf_wide_multiply(tf_wide_from_double(y), tf_wide_log2(x));
@@ -382,11 +377,11 @@ static inline double tf_odd_power(double x, double y)
 
 /* -- hypot ----------------------------------------------------------------- */
 
-/* sqrt(x**2 + y**2).
+/* Returns sqrt(x**2 + y**2).
  *
- * Exact: the squares have 22 bits; where they are so far apart that their sum
- * has more than 128, its last bit stands for the rest, and the integer square
- * root is exact but for a remainder that becomes its last bit again. */
+ * The result is exact. The squares have 22 bits. If their sum has more than 128 bits, the
+ * last bit is set for the rest. The integer square root is exact except for a remainder,
+ * which becomes the last bit again. */
 static inline double tf_odd_hypot(double x, double y)
 {
     const struct tf_wide a = tf_wide_abs(x), b = tf_wide_abs(y);
@@ -394,7 +389,7 @@ static inline double tf_odd_hypot(double x, double y)
     if (sum.fraction == 0) {
         return 0;
     }
-    const int odd = sum.exponent % 2 == 0; /* 127 binary places are odd */
+    const int odd = sum.exponent % 2 == 0; /* exponent - 127 is odd */
     const tf_u128 square = tf_wide_shift_right(sum.fraction, odd);
     const uint64_t root = tf_wide_square_root(square);
     const tf_u128 inexact = (tf_u128)root * root != square;
@@ -404,11 +399,11 @@ static inline double tf_odd_hypot(double x, double y)
 
 /* -- arctan2 --------------------------------------------------------------- */
 
-/* The angle of the point (x, y), signed zeros as in C's atan2.
+/* Returns the angle of the point (x, y), with signed zeros as in C's atan2.
  *
- * The arctangent of a rational number other than zero is transcendental, so
- * only zero is exact. Near a double: tiny y/x, whose arctangent is below it.
- * Other y/x that are no doubles keep 2^-65 from them (x has 11 bits). */
+ * The arctangent of a rational number other than zero is transcendental, so only zero is
+ * exact. Near a double is a tiny y/x, whose arctangent is below y/x. Any other y/x that is
+ * not a double is at least 2^-65 away from each double (x has 11 bits). */
 static inline double tf_odd_arctan2(double y, double x)
 {
     struct tf_wide p = tf_wide_abs(y), q = tf_wide_abs(x), angle = {0, 0, 0};
@@ -420,7 +415,7 @@ static inline double tf_odd_arctan2(double y, double x)
         q = swap;
     }
     if (p.fraction != 0 && q.exponent - p.exponent < 2) {
-        /* arctan(p/q) - arctan(1/2), whose argument is within 1/3. */
+        /* arctan(p/q) - arctan(1/2) = arctan s, |s| <= 1/3. */
         const struct tf_wide s =
             tf_wide_divide(tf_wide_add(tf_wide_scaled(p, 1), tf_wide_negated(q)),
                            tf_wide_add(tf_wide_scaled(q, 1), p));
@@ -441,15 +436,14 @@ static inline double tf_odd_arctan2(double y, double x)
 
 /* -- logaddexp ------------------------------------------------------------- */
 
-/* a + log(1 + e^-d), a the larger argument and d their difference, in base e
- * or 2; log(1 + u) = 2 artanh(u/(2 + u)).
+/* Returns a + log(1 + e^-d), in base e or 2, where a is the larger argument and d the
+ * difference; log(1 + u) = 2 artanh(u/(2 + u)).
  *
- * Exact: base 2 with d = 0 alone. (Base e by Lindemann and Weierstrass; in
- * base 2, 1 + 2^-d = 2^r with dyadic d and r is a relation among powers of a
- * root of 2, whose minimal polynomial x^q - 2 leaves only d = 0.) Near a
- * double: a plus a tiny term, above a; and in base 2, for nearly equal
- * arguments, 1 + mean + log(2) d^2/8, above 1 + mean, unless both are so tiny
- * that it is near 1 and the mean's sign decides. */
+ * Only base 2 with d = 0 is exact. (In base e, by Lindemann and Weierstrass. In base 2,
+ * 1 + 2^-d = 2^r with dyadic d and r is a relation among powers of a root of 2. Its minimal
+ * polynomial x^q - 2 leaves only d = 0.) Near a double is a plus a tiny term, above a. In
+ * base 2 with nearly equal arguments, 1 + mean + log(2) d^2/8 is near 1 + mean, and above
+ * it. If both arguments are so tiny that the result is near 1, the mean's sign decides. */
 static inline double tf_wide_log_add(double x, double y, int base2)
 {
     const double larger = x < y ? y : x, smaller = x < y ? x : y;
@@ -476,7 +470,7 @@ static inline double tf_wide_log_add(double x, double y, int base2)
     return tf_wide_to_odd(tf_wide_snap_near_double(sum, outward));
 }
 
-/* log(exp(x) + exp(y)) and log2(2**x + 2**y). */
+/* Return log(exp(x) + exp(y)), and log2(2**x + 2**y). */
 static inline double tf_odd_logaddexp(double x, double y)
 {
     return tf_wide_log_add(x, y, 0);

@@ -1,5 +1,4 @@
-/* Comparisons with numbers that the format may not have, clip and nextafter toward
- * such. */
+/* Comparisons, clip and nextafter with numbers that the format may not have. */
 #include "ufuncs/exact_compare.h"
 
 #include <math.h>
@@ -32,7 +31,7 @@ static float load_exact(const char *item)
     return x;
 }
 
-/* The format's greatest number, or its least. */
+/* Returns the code of the format's largest number, or of its smallest. */
 static uint32_t last_code(struct tf_format f, int is_greatest)
 {
     const uint32_t least = f.is_signed ? tf_maximum_magnitude(f) | tf_sign_mask(f) : 0;
@@ -41,17 +40,17 @@ static uint32_t last_code(struct tf_format f, int is_greatest)
 
 /* -- comparisons --------------------------------------------------------------------- */
 
-/* a op b is b mirrored[op] a */
+/* a op b equals b mirrored[op] a */
 static const enum tf_compare_op mirrored[TF_COMPARE_COUNT] = {
     [TF_EQUAL] = TF_EQUAL,     [TF_NOT_EQUAL] = TF_NOT_EQUAL,
     [TF_LESS] = TF_GREATER,    [TF_LESS_EQUAL] = TF_GREATER_EQUAL,
     [TF_GREATER] = TF_LESS,    [TF_GREATER_EQUAL] = TF_LESS_EQUAL,
 };
 
-/* A comparison with one number, as one with a number of the format, if there is any. */
+/* A comparison with one exact number, as one with a number of the format if possible. */
 struct comparison {
-    int is_known; /* all numbers compare alike, */
-    uint8_t result; /* with this result */
+    int is_known; /* all numbers give one result, */
+    uint8_t result; /* which is this */
     enum tf_compare_op op;
     char item[4];
 };
@@ -65,14 +64,14 @@ static struct comparison comparison_with(struct tf_format f, enum tf_compare_op 
         with.result = op == TF_NOT_EQUAL;
         return with;
     }
-    /* 1. The nearest number, or the greatest or least where that is none. */
+    /* 1. Find the nearest number, or the largest or smallest if the format has none. */
     unsigned ignored = 0;
     uint32_t code = tf_code_from_double(f, v, &ignored);
     if (tf_is_nan(f, code)) {
         code = last_code(f, v > 0);
     }
     tf_store_code(f, with.item, code);
-    /* 2. No number lies between the two. */
+    /* 2. Adapt the comparison: no number of the format is between `nearest` and v. */
     const double nearest = tf_double_from_code(f, code);
     const int is_below = nearest < v;
     if (nearest == v) {
@@ -115,7 +114,7 @@ void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const 
 
 /* -- bounds ---------------------------------------------------------------------------- */
 
-/* Rounds a number within the format's range to it; one beyond it stays what it is. */
+/* Rounds a number within the format's range to the format; returns others unchanged. */
 static float round_within_range(struct tf_format f, float v, unsigned *flags)
 {
     unsigned raised = 0;
@@ -127,7 +126,7 @@ static float round_within_range(struct tf_format f, float v, unsigned *flags)
     return (float)tf_double_from_code(f, code);
 }
 
-/* The item of one number, or 0 if it is beyond the format's range. */
+/* Writes the item of one exact number. Returns 0 if it is out of the format's range. */
 static int item_of(struct tf_format f, const char *exact, char item[4], unsigned *flags)
 {
     const float v = round_within_range(f, load_exact(exact), flags);
@@ -166,7 +165,7 @@ static const float *bounded_next(struct bounded *x, int format, size_t n,
     return x->rounded;
 }
 
-/* Results to items; what overflows among them raises its exception. */
+/* Writes the items of n results. Returns the flags of those that overflow. */
 static unsigned store_results(int format, float *r, char *out, ptrdiff_t stride, size_t n)
 {
     TF_BUFFER(buffer);
@@ -246,12 +245,12 @@ void tf_exact_clip(int format, int x_is_exact, char *const data[4],
 
 /* -- the next number ------------------------------------------------------------------- */
 
-/* An exact number to go toward. */
+/* An exact number that nextafter goes toward. */
 struct goal {
-    uint32_t rounded; /* to the format, */
+    uint32_t rounded; /* its rounding to the format, */
     unsigned flags;   /* which raises these */
-    int is_beyond;    /* the format's range */
-    uint32_t toward;  /* the number of the format that is on the way */
+    int is_beyond;    /* out of the format's range */
+    uint32_t toward;  /* the number of the format on its side */
 };
 
 static struct goal goal_of(struct tf_format f, float v)

@@ -1,12 +1,12 @@
-/* Sums and products as if exact, step by step: each output element has a slot with its
- * float64 result so far (pages.h), of which its item is the rounding. */
+/* Sums and products as if exact, step by step. Each output element has a slot with its
+ * float64 result so far (pages.h). The element's item is the rounding of this result. */
 #include "ufuncs/exact_sum.h"
 
 #include "formats/fast_codec.h"
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
 
-/* -- what is beyond the range ------------------------------------------------------- */
+/* -- results out of range ----------------------------------------------------------- */
 
 static int lacks_zero(int format)
 {
@@ -21,7 +21,7 @@ int tf_sum_begins_with_nan(int format)
 
 uint64_t tf_first_beyond(int format)
 {
-    double x = 0x1.FFFFFFp127; /* float32's: half a unit above the greatest */
+    double x = 0x1.FFFFFFp127; /* half an ulp above float32's largest number */
     uint32_t above_tie = 0;
     uint64_t bits;
     if (lacks_zero(format)) {
@@ -38,7 +38,7 @@ uint64_t tf_first_beyond(int format)
 
 /* -- rounding ----------------------------------------------------------------------- */
 
-/* Rounds whatever the results are. */
+/* Rounds arbitrary results to items. */
 static struct tf_rounded round_any(int format, const double *results, void *items,
                                    size_t n, unsigned known)
 {
@@ -65,9 +65,9 @@ static struct tf_rounded round_any(int format, const double *results, void *item
     return rounding;
 }
 
-/* Sums of a format's numbers are multiples of its least,
- * so that those below the normal ones are exact, and overflow says `beyond`: one pass is
- * enough, unless there is a NaN. */
+/* Rounds results to items. Sums of a format's numbers are multiples of its smallest number,
+ * so that sums below the normal range are exact, and overflow shows in `beyond`. One pass
+ * of sums is enough, unless there is a NaN. */
 struct tf_rounded tf_round_results(int format, enum tf_reduction op,
                                    const double *results, void *items, size_t n,
                                    unsigned known)
@@ -91,8 +91,8 @@ static uint32_t item_at(const void *items, size_t itemsize, size_t i)
     return item;
 }
 
-/* Has elements [at, at + n) of a page begin with the items stored, but for those whose
- * items are still the ones that were stored for them. */
+/* Makes elements [at, at + n) of a page begin with the items in `stored`. Elements whose
+ * items are still the stored ones keep their values. */
 static void begin(const struct tf_partials *partials, struct tf_page *page, size_t at,
                   int format, enum tf_reduction op, const void *stored, size_t n)
 {
@@ -119,8 +119,8 @@ static void begin(const struct tf_partials *partials, struct tf_page *page, size
     }
 }
 
-/* Rounds elements [at, at + n) into the page's items. `results` are their values, or
- * what products are with their exponents. */
+/* Rounds elements [at, at + n) into the page's items and returns flags except overflow.
+ * `results` are the values of sums, or for products the values times 2^exponent. */
 static unsigned store(struct tf_partials *partials, struct tf_page *page, size_t at,
                       int format, enum tf_reduction op, const double *results, size_t n)
 {
@@ -134,7 +134,7 @@ static unsigned store(struct tf_partials *partials, struct tf_page *page, size_t
     return rounding.flags;
 }
 
-/* One step for output elements that lie side by side in one page. */
+/* Does one step for output elements that are neighbors in one page. */
 static unsigned reduce_row(int format, enum tf_reduction op,
                            struct tf_partials *partials, struct tf_page *page, size_t at,
                            char *out, ptrdiff_t out_stride, const char *in,
@@ -232,7 +232,7 @@ unsigned tf_reduce_line(int format, enum tf_reduction op, const char *in, ptrdif
     return flags;
 }
 
-/* The whole of one output element's share: sums in chunks, in one order. */
+/* Adds or multiplies all numbers of one output element: in chunks, in one order. */
 static unsigned reduce_all(int format, enum tf_reduction op,
                            struct tf_partials *partials, struct tf_page *page, size_t at,
                            char *out, const char *in, ptrdiff_t stride, ptrdiff_t n)
@@ -261,7 +261,7 @@ int tf_reduce_into_pages(int format, enum tf_reduction op, struct tf_partials *p
                          unsigned *flags)
 {
     const ptrdiff_t itemsize = (ptrdiff_t)tf_summand_size(format);
-    /* Backwards is forwards from the other end: each element has one step here. */
+    /* Negative strides go forward from the other end: an element has one step per call. */
     const ptrdiff_t last = strides[0] < 0 ? n - 1 : 0, sign = strides[0] < 0 ? -1 : 1;
     const ptrdiff_t out_stride = sign * strides[0], in_stride = sign * strides[1];
     char *out = data[0] + last * strides[0];

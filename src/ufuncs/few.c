@@ -1,4 +1,4 @@
-/* Binary operations on a few items, one by one: what a call costs is most of it there. */
+/* Binary operations on a few items, one by one: the overhead of a call dominates. */
 #include "ufuncs/few.h"
 
 #include <math.h>
@@ -34,12 +34,12 @@ TF_INLINE void store(char *item, size_t itemsize, uint32_t bits)
     memcpy(item, itemsize == 2 ? (const void *)&bf16 : (const void *)&bits, itemsize);
 }
 
-/* Whether a step is done, and whether the processor may have raised what it should not. */
+/* Whether a step is done, and whether its operations may have raised flags wrongly. */
 enum { IN_DOUBT, DONE, DONE_RARELY };
 
-/* What a common operation gives seldom, in float64, which holds products, and rounds no
- * other result so that the second rounding is not the right one (see elementwise.c): Inf
- * and NaN that an operand is, zero and what is below the normal numbers. */
+/* Does a step with a rare result: an operand that is Inf or NaN, zero, or a result below
+ * the normal numbers. Float64 holds products, and the second rounding of other results is
+ * right (see elementwise.c). */
 static __attribute__((noinline)) int step_rarely(enum tf_binary_op op, struct tf_format f,
                                                  float x, float y, uint32_t *item,
                                                  unsigned *flags)
@@ -65,8 +65,8 @@ static __attribute__((noinline)) int step_rarely(enum tf_binary_op op, struct tf
     return DONE_RARELY;
 }
 
-/* The items are the upper bits of float32, which serves (see kernels/fused.c), unless the
- * result is beyond the range, or may have lost digits below the normal one. */
+/* Does a step in float32, which is wide enough for items that are its upper bits (see
+ * fused.c). step_rarely does results out of range, or that may have lost digits. */
 TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_t b,
                    uint32_t *item, unsigned *flags)
 {
@@ -77,7 +77,7 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     const uint32_t bits = tf_bits_of(tf_common_result(op, x, y));
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     *item = tf_encode_upper_bits(f, bits) << cut;
-    const int is_exact = op == TF_ADD || op == TF_SUBTRACT; /* where they are tiny */
+    const int is_exact = op == TF_ADD || op == TF_SUBTRACT; /* if they are tiny */
     const int is_zero = x == 0 || (op == TF_MULTIPLY && y == 0);
     if (is_exact ? magnitude < beyond
                  : magnitude - least < beyond - least || (magnitude == 0 && is_zero)) {
@@ -86,7 +86,7 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     return step_rarely(op, f, x, y, item, flags);
 }
 
-/* Of operations that kernels/near.c computes. */
+/* Does a step of an operation that kernels/near.c computes. */
 TF_INLINE int step_near(enum tf_binary_op op, tf_binary_f64_fn *near, struct tf_format f,
                         uint32_t a, uint32_t b, uint32_t *item, unsigned *flags)
 {
@@ -115,7 +115,7 @@ TF_INLINE int step_near(enum tf_binary_op op, tf_binary_f64_fn *near, struct tf_
     return DONE;
 }
 
-/* The first operand and the result of each step: of an array in order, or items that
+/* The first operand and the result of each step: items of an array in order, or items that
  * indices name. */
 struct steps {
     const char *x, *y, *indices;
@@ -123,10 +123,10 @@ struct steps {
     ptrdiff_t x_stride, y_stride, out_stride, index_stride;
     ptrdiff_t size, n;
     unsigned *flags;
-    int *is_rare; /* whether one was done rarely */
+    int *is_rare; /* whether a step returned DONE_RARELY */
 };
 
-/* Where that is, for ufunc.at. */
+/* Returns the address of the item that the i-th index names, for ufunc.at. */
 TF_INLINE char *place_of(struct steps s, ptrdiff_t i)
 {
     return s.out + tf_index_at(s.indices, s.index_stride, s.size, i) * s.out_stride;
@@ -135,7 +135,7 @@ TF_INLINE char *place_of(struct steps s, ptrdiff_t i)
 TF_INLINE ptrdiff_t step_all(enum tf_binary_op op, tf_binary_f64_fn *near,
                              struct tf_format f, struct steps s)
 {
-    /* Whether each first operand is the result before it, which need not be read. */
+    /* Whether each first operand is the previous result, which need not be read again. */
     const int goes_on = !s.indices && s.out - s.x == s.out_stride &&
                         s.x_stride == s.out_stride;
     uint32_t item = goes_on && s.n > 0 ? load(s.x, f.itemsize) : 0;
@@ -182,7 +182,7 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
     const ptrdiff_t done = tf_format_rows[format]->itemsize == 2
                                ? step_format(tf_bfloat16, op, s)
                                : step_format(tf_tf32, op, s);
-    /* The next one may have raised what it should not, and so may what is near. */
+    /* A step in doubt, a rare step and binary_near may have raised flags wrongly. */
     if (done < s.n || is_rare || tf_isa->ufuncs->binary_near[op]) {
         tf_fp_end(saved, flags);
     } else {
@@ -191,13 +191,13 @@ TF_INLINE ptrdiff_t step_any(int format, enum tf_binary_op op, struct steps s)
     return done;
 }
 
-/* Whether there is such a step. */
+/* Returns whether an operation has such steps. */
 static int has_steps(enum tf_binary_op op)
 {
     return tf_isa->ufuncs->fused[op].powers || tf_isa->ufuncs->binary_near[op];
 }
 
-/* -- and those of a byte ---------------------------------------------------------------- */
+/* -- entries ---------------------------------------------------------------------------- */
 
 ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
                  const ptrdiff_t strides[3], ptrdiff_t n)

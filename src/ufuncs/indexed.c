@@ -1,6 +1,6 @@
-/* Items that differ are gathered, take the operation together, and go back: up to the
- * first that may be among them already. Of a table whose places are shared, each says
- * which batch was the last to have an item there. */
+/* Gathers distinct items in a batch, applies the operation to all, and writes them back. A
+ * batch ends before an item that may already be in it: a table, in which items share
+ * entries, has the last batch with an item of each entry. */
 #include "ufuncs/indexed.h"
 
 #include <string.h>

@@ -6,9 +6,8 @@
 
 #include "ufuncs/kernels.h"
 
-/* x[i] = op(x[i], y), for each index i and item y in turn: data and strides are those
- * of x, which has `size` items, of the indices (intptr_t, negative ones from the end)
- * and of y. */
+/* Does x[i] = op(x[i], y) for each index i and item y in turn. data and strides are those
+ * of x (`size` items), of the indices (intptr_t, negative ones from the end) and of y. */
 void tf_binary_at(int format, enum tf_binary_op op, char *const data[3],
                   const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n);
 

@@ -1,4 +1,4 @@
-/* Sums and products of lines as NumPy's calls of the loop make them. */
+/* Sums and products of lines in the order of NumPy's calls of the loop. */
 #include "ufuncs/line_calls.h"
 
 #include "runtime/sizes.h"
@@ -19,8 +19,8 @@ static ptrdiff_t run_of(const uint8_t *mask, ptrdiff_t n)
     return i;
 }
 
-/* The result of line i in float64 by such calls. Without zero the result of each is
- * rounded, which may be invalid; and a sum of nothing is NaN. */
+/* Returns the result of line i in float64, as computed by such calls. In a format without
+ * zero, each call's result is rounded, which may be invalid, and an empty sum is NaN. */
 static double call_line(const struct tf_summed *lines, enum tf_reduction op, ptrdiff_t i,
                         unsigned *flags)
 {
@@ -36,7 +36,7 @@ static double call_line(const struct tf_summed *lines, enum tf_reduction op, ptr
         *flags |= tf_reduce_line(format, op, lines->items + at * lines->stride,
                                  lines->stride, n, &value, &exponent);
         result = op == TF_PROD ? tf_product_value(value, exponent) : value;
-        if (lacks_zero && result >= 0x1p127) { /* it may be beyond the range */
+        if (lacks_zero && result >= 0x1p127) { /* it may be out of range */
             uint8_t item;
             *flags |= tf_round_results(format, op, &result, &item, 1, 0).flags;
         }

@@ -1,4 +1,4 @@
-/* maximum, minimum, fmax and fmin: reductions, running ones, and item by item. */
+/* maximum, minimum, fmax and fmin: reductions, running results, segments, indices. */
 #include "ufuncs/minmax.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ struct extremes {
     float least, greatest;
 };
 
-/* Of a chunk's numbers, where NaN is beyond all others; or NaN is passed over, and where
- * nothing else is there, the greatest is NaN, or the least. */
+/* Returns the bounds of a chunk's numbers, with NaN at either end of the order. If
+ * `without_nans`, NaN is ignored; a chunk of nothing else has a NaN for a bound. */
 static struct extremes chunk_extremes(int format, const void *items, size_t n,
                                       int without_nans)
 {
@@ -46,7 +46,7 @@ static struct extremes chunk_extremes(int format, const void *items, size_t n,
         tf_isa->formats->bounds(items, n, without_nans ? (int32_t)infinity : INT32_MAX, &low,
                        &high);
     }
-    /* Without their unused bits numbers have the same order, or are equal. */
+    /* Without unused bits numbers keep their order, or become equal. */
     found.least = tf_float_of(tf_bits_of(float_of_order(low)) & used);
     found.greatest = tf_float_of(tf_bits_of(float_of_order(high)) & used);
     return found;
@@ -64,7 +64,7 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     const int without_nans = op == TF_FMAX || op == TF_FMIN;
     memcpy(buffer, data[0], itemsize);
     tf_isa->formats->conversions[format].to_float32(buffer, &result, 1);
-    /* In place, where no buffer is needed, more are taken at a time. */
+    /* Contiguous items need no buffer: more are taken at a time. */
     const int is_in_place = tf_is_contiguous(data[1], stride, itemsize);
     const ptrdiff_t most = is_in_place ? LONG : TF_CHUNK;
     for (ptrdiff_t done = 0; done < n; done += most) {
@@ -88,8 +88,8 @@ void tf_reduce_extreme(int format, enum tf_binary_op op, char *const data[3],
     tf_fp_end(saved, 0);
 }
 
-/* Numbers in the order of integers, upwards or downwards, where NaN is beyond them all: at
- * the end that a running maximum stays at, or at the other, where it is passed over. */
+/* Maps numbers to integers, ascending or descending (`flip`). NaN is above all, where a
+ * running maximum stays, or below all, where it is ignored. */
 struct order {
     int32_t flip, nan;
 };
@@ -114,7 +114,7 @@ static float number_at(struct order order, int32_t place)
     return place == order.nan ? NAN : float_of_order(place ^ order.flip);
 }
 
-/* Of items of a byte, in that order as bytes: which item a place in it is. */
+/* For items of a byte: their positions in the order, and the item at each position. */
 struct byte_order {
     uint8_t places[256], items[256];
 };
@@ -186,7 +186,7 @@ void tf_accumulate_extreme(int format, enum tf_binary_op op, char *const data[3]
     tf_fp_end(saved, 0);
 }
 
-/* Of some that follow each other within a chunk. */
+/* Reduces segments that follow each other within a chunk. */
 static void extremes_together(int format, struct order order,
                               const struct tf_segments *segments, ptrdiff_t first,
                               size_t count, char *out)
@@ -213,7 +213,7 @@ static void extremes_together(int format, struct order order,
         results[i] = number_at(order, greatest);
     }
     tf_isa->formats->conversions[format].from_float32(results, out, count);
-    for (size_t i = 0, at = 0; i < count; i++) { /* one item is copied as it is */
+    for (size_t i = 0, at = 0; i < count; i++) { /* a single item is copied as it is */
         const ptrdiff_t next = tf_segment_end(segments, first + (ptrdiff_t)i) - start;
         if (next == (ptrdiff_t)at + 1) {
             memcpy(out + i * itemsize, items + at * itemsize, itemsize);
@@ -245,8 +245,8 @@ void tf_extreme_segments(int format, enum tf_binary_op op,
     tf_fp_end(saved, 0);
 }
 
-/* The place of the first number that is equal to another one, or of the first NaN; n if
- * there is none. */
+/* Returns the index of the first number that equals `wanted`, or of the first NaN if that
+ * is NaN; n if there is none. */
 static size_t first_place(const float *numbers, size_t n, float wanted)
 {
     enum { TOGETHER = 32 };
@@ -270,7 +270,7 @@ static size_t first_place(const float *numbers, size_t n, float wanted)
 
 enum { FEW = 16 };
 
-/* A few items, one by one: to look for bounds takes longer. */
+/* Returns the index of the extreme of a few items, one by one: bounds take longer. */
 static ptrdiff_t place_among_few(int format, int greatest, const char *items, size_t n)
 {
     float numbers[FEW];
@@ -289,7 +289,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
                                      tf_format_rows[format]->itemsize)) {
         return place_among_few(format, greatest, items, (size_t)n);
     }
-    enum { STRIP = 128 }; /* numbers made at a time to look at */
+    enum { STRIP = 128 }; /* numbers converted and compared at a time */
     enum { LONG = 4 * TF_CHUNK };
     TF_BUFFER(buffer);
     float numbers[STRIP], best = 0;
@@ -298,7 +298,7 @@ ptrdiff_t tf_arg_extreme(int format, int greatest, const char *items, ptrdiff_t 
     ptrdiff_t found = -1;
     size_t count;
     for (ptrdiff_t done = 0; done < n; done += (ptrdiff_t)count) {
-        /* The first chunk is short: where there is a NaN it is often there. */
+        /* The first chunk is short, as it often has a NaN if any chunk does. */
         const ptrdiff_t most = is_in_place && done > 0 ? LONG : TF_CHUNK;
         count = tf_min_size(n - done, most);
         const char *chunk = tf_gather(items + done * itemsize, itemsize,

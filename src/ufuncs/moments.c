@@ -1,5 +1,5 @@
-/* Sums, means, variances and products of lines with a bound on what they are off by, and
- * whether all numbers within it round to one item. */
+/* Sums, means, variances and products of lines with a bound of their error, and a check
+ * whether all numbers within the bound round to one item. */
 #include "ufuncs/moments.h"
 
 #include <math.h>
@@ -11,22 +11,22 @@
 #include "ufuncs/exact_sum.h"
 #include "ufuncs/line_calls.h"
 
-/* There NaN is the result as soon as there is one. Else two infinities may have been
- * added before, in NumPy's order, which raises something. */
+/* Returns whether a format has no Inf: then a NaN always makes the result NaN. With Inf,
+ * NumPy may have added two infinities before the NaN, which raises a flag. */
 static int lacks_infinity(int format)
 {
     return tf_format_rows[format]->specials != TF_IEEE;
 }
 
-/* Whether the result of a line with infinities, whose sum this is, is infinite: so it is
- * if they have one sign. A variance subtracts them. */
+/* Returns whether a line with infinities and this sum surely has an infinite result: their
+ * sum is infinite if they have one sign. A variance subtracts infinities. */
 static int is_sure_of_infinity(enum tf_statistic statistic, double sum)
 {
     return statistic == TF_NORM ||
            ((statistic == TF_TOTAL || statistic == TF_MEAN) && isinf(sum));
 }
 
-/* The greatest magnitude of a line with a NaN, where no line has an infinity: no item. */
+/* Replaces the largest magnitude of a line that surely gives NaN. No item has it. */
 enum { SURELY_NAN = INT32_MAX };
 
 /* -- sums --------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static int leaves_out(const struct tf_summed *lines)
     return lines->mask || lines->without_nans;
 }
 
-/* How many numbers count, from element `at` on: the others change nothing then. */
+/* Makes numbers that do not count change nothing. Returns how many count, from `at` on. */
 static size_t leave_out(const struct tf_summed *lines, enum tf_statistic statistic,
                         ptrdiff_t at, size_t n, float *numbers, double *counts)
 {
@@ -88,8 +88,8 @@ static void add_numbers(enum tf_statistic statistic, const float *numbers, size_
     found.least[i] = moments.least;
 }
 
-/* Lines i to i + count, from element `at` on, one after the other: as many elements at a
- * time as there is room for. */
+/* Adds lines i to i + count, one after the other, from element `at` on. Takes as many
+ * elements at a time as a chunk holds. */
 static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
                       ptrdiff_t at, ptrdiff_t count, struct tf_sums found, ptrdiff_t i)
 {
@@ -114,7 +114,7 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
             add_numbers(statistic, here, (size_t)run, found, i);
             if (found.greatest[i] == (int32_t)TF_INF_BITS &&
                 !is_sure_of_infinity(statistic, found.sums[i])) {
-                return; /* this is not sure, and so is nothing */
+                return; /* one result is not sure, so none is */
             }
             if (done + part + run == line_end) {
                 line_end += lines->n;
@@ -124,8 +124,8 @@ static void add_lines(const struct tf_summed *lines, enum tf_statistic statistic
     }
 }
 
-/* Lines from i on that lie side by side: some rows after the others. Of products there
- * are none. */
+/* Adds lines from i on that are side by side, some rows after the others. The statistic is
+ * not a product. */
 static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic statistic,
                              ptrdiff_t at, ptrdiff_t n, struct tf_sums found,
                              ptrdiff_t i)
@@ -174,7 +174,7 @@ static int has_infinity(const struct tf_summed *lines)
     return found;
 }
 
-/* Not without zero: there sums may have been beyond the range before, which is invalid. */
+/* Not for formats without zero: an earlier sum may have been out of range, and invalid. */
 static void note_sure_nans(const struct tf_summed *lines, ptrdiff_t count,
                            int32_t *greatest)
 {
@@ -200,7 +200,7 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
     const struct tf_fp saved = tf_fp_begin();
     const ptrdiff_t inner = lines->inner, count = lines->outer * inner;
     for (ptrdiff_t i = 0; i < count; i++) {
-        found.sums[i] = statistic == TF_PRODUCT ? 1 : -0.0; /* which change nothing */
+        found.sums[i] = statistic == TF_PRODUCT ? 1 : -0.0; /* changes nothing */
         found.counts[i] = 0;
         found.greatest[i] = 0;
         found.least[i] = INT32_MAX;
@@ -229,27 +229,27 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
     tf_fp_end(saved, 0);
 }
 
-/* -- what follows from them --------------------------------------------------------- */
+/* -- results and their bounds ------------------------------------------------------- */
 
-/* Half an ulp of 1 in float64. A sum of n numbers, added in any order, is off by
- * at most n UNIT times the sum of their magnitudes (Higham, "Accuracy and Stability of
- * Numerical Algorithms", 2002, section 4.2), which n times the greatest bounds, and a
- * product by n UNIT times itself; twice that, since there are two results, and as much
- * again for all that is of second order. */
+/* Half an ulp of 1 in float64. A sum of n numbers, added in any order, is off by at most n
+ * UNIT times the sum of their magnitudes (Higham, "Accuracy and Stability of Numerical
+ * Algorithms", 2002, section 4.2), and this sum is at most n times the largest. A product
+ * is off by at most n UNIT times itself. Bounds have a factor of 2, as two results are
+ * compared, and another 2 for terms of second order. */
 static const double UNIT = 0x1p-53;
 
 struct number {
-    double value, error; /* how far NumPy's may be away; NAN: anywhere */
+    double value, error; /* bound of the distance from NumPy's; NAN: none */
 };
 
-/* A line, but for the squares. */
+/* A line's sums without the squares. */
 struct line {
     double sum, count, greatest;
-    int is_exact; /* float64 holds the sum of any of the numbers */
+    int is_exact; /* float64 holds every sum of the numbers */
 };
 
-/* All are multiples of the last place of the least but zero: sums that stay below 2^53 of
- * that are exact. */
+/* Returns whether all sums are exact. Numbers are multiples of a unit, the last digit of
+ * the smallest nonzero one: sums below 2^53 units are exact. */
 static int is_exact(int format, double count, double greatest, int32_t least)
 {
     enum { BIAS = 127, WIDE_BIAS = 1023, DIGITS = 53, LEAST = -149 };
@@ -286,8 +286,8 @@ static struct number mean_of(struct line x)
     return (struct number){mean, x.is_exact ? 0 : error};
 }
 
-/* The sum of (x - m)^2 is that of x^2 less sum^2 / count. NumPy's m is off by `shift` at
- * most, which adds count shift^2. */
+/* Returns the variance: the sum of (x - m)^2 is that of x^2 minus sum^2 / count. NumPy's m
+ * is off by at most `shift`, which adds count shift^2. */
 static struct number variance_of(struct line x, double squares, double divisor)
 {
     const double mean = x.sum / x.count, variance = squares - x.sum * mean;
@@ -310,8 +310,8 @@ static struct number root_of(struct number x)
     return (struct number){root, x.error / root + 4 * UNIT * root};
 }
 
-/* Beyond 2^+-1000 every format over- or underflows alike. Of few significands float64
- * holds the product. */
+/* Returns the product. Out of 2^+-1000 every format over- or underflows alike. If count
+ * significands fit in float64, the product is exact. */
 static struct number product_of(int format, double value, int64_t exponent, double count)
 {
     enum { DIGITS = 53 };
@@ -353,7 +353,7 @@ static struct number number_of(int format, enum tf_statistic statistic, double f
     return statistic == TF_TOTAL ? total_of(x) : mean_of(x);
 }
 
-/* A number that is rounded to a normal one raises nothing. */
+/* Returns whether a number is rounded to a normal one, and so raises nothing. */
 static int raises_nothing(int format, double x)
 {
     const struct tf_format f = *tf_format_rows[format];
@@ -361,8 +361,8 @@ static int raises_nothing(int format, double x)
     return magnitude > tf_least_normal(f) && magnitude < tf_beyond(f);
 }
 
-/* Whether all numbers between two that have one item raise the same, and what. A number
- * that is the item raises no underflow. */
+/* Returns whether all numbers from low to high, which have one item, raise the same flags,
+ * and adds these. A number that equals the item raises no underflow. */
 static int raise_alike(int format, double low, double high, const void *item,
                        unsigned *flags)
 {
@@ -383,8 +383,8 @@ static int raise_alike(int format, double low, double high, const void *item,
            raised == conversions->flags(&singles[1], item, 1);
 }
 
-/* Writes the items of n values, each off by its error at most, and returns 1; or returns
- * 0 if the item of one is not sure. */
+/* Writes the items of n values, each off by at most its error, and returns 1. Returns 0 if
+ * one of the items is not sure. */
 static int store_if_sure(int format, const double *values, const double *errors,
                          char *items, size_t n, unsigned *flags)
 {

@@ -1,4 +1,4 @@
-/* Pages of partial results: found by number, made when touched. */
+/* Pages of partial results: found by number, made on first use. */
 #include "ufuncs/pages.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ struct tf_page *tf_find_page(struct tf_partials *partials, ptrdiff_t number,
     }
     const ptrdiff_t end = partials->first + partials->count;
     if (number < partials->first || number >= end) {
-        /* Twice the room on the side where it lacks. */
+        /* Double the room, on the side that lacks it. */
         const ptrdiff_t slack = partials->count;
         const ptrdiff_t first =
             number < partials->first ? number - slack : partials->first;

@@ -1,5 +1,5 @@
-/* Tables of the results of all pairs of items of a byte or less, and loops that look
- * them up. */
+/* Tables of the results of all pairs of items of a byte or less, and loops that look them
+ * up. */
 #include "ufuncs/pair_tables.h"
 
 #include <stdatomic.h>
@@ -12,11 +12,11 @@
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
 
-/* Of a pair a, b at a << width | b: 2^16 entries for formats of 8 bits, whose table
- * lies in the second cache, and fewer for narrower ones, in the first. */
+/* The entry of a pair a, b is at a << width | b. Formats of 8 bits have 2^16 entries, which
+ * fit in L2. Narrower formats have fewer, which fit in L1. */
 struct tf_pair_table {
     int width;
-    struct tf_pair_line pairs; /* of TF_FEW_BITS: all of them, as items of a byte */
+    struct tf_pair_line pairs; /* if TF_FEW_BITS wide: all pairs as bytes */
     uint16_t entries[];
 };
 
@@ -58,7 +58,7 @@ static struct tf_pair_table *make_table(int format, int op, tf_pairs_fn *compute
     return table;
 }
 
-/* Threads that race make it twice, and one copy goes. */
+/* If two threads race, both make the table, and one of them frees its copy. */
 const struct tf_pair_table *tf_pair_table(int format, int op, ptrdiff_t n,
                                           tf_pairs_fn *compute)
 {
@@ -93,7 +93,7 @@ TF_INLINE uint16_t entry_of(const struct tf_pair_table *table, int width, uint8_
     return table->entries[(a & mask) << width | (b & mask)];
 }
 
-/* Eight at a time, all loads before the stores. */
+/* Looks up eight results at a time: all loads come before the stores. */
 TF_INLINE unsigned look_up(const struct tf_pair_table *table, int width,
                            const uint8_t *a, const uint8_t *b, uint8_t *out, size_t n)
 {
@@ -117,7 +117,7 @@ TF_INLINE unsigned look_up(const struct tf_pair_table *table, int width,
     return seen >> FLAGS;
 }
 
-/* Each result before the next one's operands are read. */
+/* Looks up one result at a time, stored before the next operands are read. */
 static unsigned look_up_serially(const struct tf_pair_table *table,
                                  char *const data[3], const ptrdiff_t strides[3],
                                  ptrdiff_t n)
@@ -137,7 +137,7 @@ static unsigned look_up_serially(const struct tf_pair_table *table,
     return seen >> FLAGS;
 }
 
-/* The item that an index names. */
+/* Returns the address of the item that the i-th index names. */
 static inline char *item_at(char *const data[3], const ptrdiff_t strides[3],
                             ptrdiff_t size, ptrdiff_t i)
 {
@@ -178,7 +178,7 @@ static struct tf_pair_line line_of(const struct tf_pair_table *table, uint8_t fi
     return line;
 }
 
-/* Two items of TF_FEW_BITS are a byte: by vectors. */
+/* Looks up by vectors: two items of TF_FEW_BITS make one byte. */
 static unsigned look_up_few_bits(const struct tf_pair_table *table, const uint8_t *a,
                                  const uint8_t *b, uint8_t *out, size_t n,
                                  unsigned raised)

@@ -1,4 +1,4 @@
-/* modf, frexp and ldexp: loops over strided arrays. */
+/* nextafter, modf, frexp and ldexp: loops over strided arrays. */
 #include "ufuncs/parts.h"
 
 #include "formats/casts.h"
@@ -9,8 +9,8 @@
 #include "ufuncs/kernels.h"
 #include "ufuncs/pair_tables.h"
 
-/* One rounding of n results, to where they belong; what they raise that is not in
- * `flags` yet. NaN was an operand. */
+/* Rounds n results once and stores their items. Returns `flags` and the flags that the
+ * results raise. NaN among the results was an operand. */
 static unsigned store(int format, float *results, char *out, ptrdiff_t stride, size_t n,
                       unsigned flags)
 {
@@ -70,7 +70,7 @@ static unsigned frexp_items(int format, char *const data[3], const ptrdiff_t str
 static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3],
                             const ptrdiff_t strides[3], ptrdiff_t n);
 
-/* All results of one exponent, and what they raise. */
+/* Makes all results with one exponent, and their flags. */
 static void make_line(int format, size_t exponent_size, char *exponent,
                       struct tf_pair_line *line)
 {
@@ -116,7 +116,7 @@ static unsigned ldexp_items(int format, size_t exponent_size, char *const data[3
 
 /* -- nextafter ---------------------------------------------------------------------- */
 
-/* What a table of all pairs is made of. */
+/* Computes the results and the flags of n pairs, for tf_pair_table. */
 static void nextafter_pairs(int format, int key, const uint8_t *a, const uint8_t *b,
                             uint8_t *results, uint8_t *flags, size_t n)
 {

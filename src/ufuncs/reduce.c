@@ -1,5 +1,5 @@
-/* add and multiply: what NumPy means by a call of their loop, and its running sums and
- * products. exact_sum.c does the reductions, segments.c those of segments. */
+/* add and multiply: what NumPy means by a call of their loop, and running sums and
+ * products. exact_sum.c does reductions, and segments.c the reductions of segments. */
 #include "ufuncs/reduce.h"
 
 #include "formats/float_bits.h"
@@ -11,7 +11,7 @@
 
 /* -- accumulations ------------------------------------------------------------------ */
 
-/* Each a sum or a product of the one before it; the last one is left. */
+/* Write running sums or products of n numbers, and keep the last one for the next call. */
 static void run_sum(const float *numbers, size_t n, double *value, double *results)
 {
     for (size_t i = 0; i < n; i++) {
@@ -42,7 +42,7 @@ static void run_product(const float *numbers, size_t n, double *value,
     tf_isa->ufuncs->times_wide(ones, values, exponents, results, n);
 }
 
-/* Invalid, if the first of some results that are NaN follows from numbers. */
+/* Returns TF_INVALID if the first NaN of some results does not come from a NaN. */
 static unsigned becomes_nan(double before, const float *numbers, const double *results,
                             size_t n)
 {
@@ -56,7 +56,7 @@ static unsigned becomes_nan(double before, const float *numbers, const double *r
     return isnan(numbers[i]) ? 0 : TF_INVALID;
 }
 
-/* A running result in float64, each step of it rounded to the output. */
+/* Writes a running result in float64, each step rounded to the output. Returns flags. */
 static unsigned accumulate(int format, enum tf_reduction op, char *const data[3],
                            const ptrdiff_t strides[3], ptrdiff_t n)
 {
@@ -106,7 +106,7 @@ static unsigned accumulate(int format, enum tf_reduction op, char *const data[3]
 
 /* -- a ufunc's call ----------------------------------------------------------------- */
 
-/* float32's own operation, element by element. */
+/* Does float32's own operation, element by element. */
 static void elementwise_single(enum tf_binary_op op, char *const data[3],
                                const ptrdiff_t strides[3], ptrdiff_t n)
 {
@@ -138,11 +138,10 @@ static int is_constant(const char *data, ptrdiff_t stride, size_t itemsize, ptrd
     return 1;
 }
 
-/* Whether a call that writes over its first operand is an in-place operation.
- * If NumPy did not ask for an initial value, a reduction's first row can only
- * hold the caller's `initial`, the same in all elements, or (with
- * initial=None) the array's first row; short rows are held in slots in any
- * case, which is right for both. */
+/* Returns whether a call that overwrites its first operand is an in-place operation. If
+ * NumPy did not ask for an initial value, a reduction's first row can only be the caller's
+ * `initial`, the same in all elements, or (with initial=None) the array's first row. Short
+ * rows are always kept in slots, which is right for both. */
 static int is_in_place(struct tf_partials *partials, int format,
                        char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
@@ -154,18 +153,17 @@ static int is_in_place(struct tf_partials *partials, int format,
     return partials->is_elementwise;
 }
 
-/* What NumPy means by a call of the loop, which is one for five kinds of calls:
+/* NumPy calls the loop for five kinds of calls, which the arguments distinguish:
  *
  *     call                data[0], data[2]    strides[0], [2]    and
- *     c = a + b           two places          any; so is a.cumsum() of two elements
- *     a += b              one place           equal              is_in_place()
- *     a.sum(axis)         one place           equal              not is_in_place()
+ *     c = a + b           two addresses       any; also a.cumsum() of two elements
+ *     a += b              one address         equal              is_in_place()
+ *     a.sum(axis)         one address         equal              not is_in_place()
  *     a.cumsum()          [2] one step on     equal
- *     add.at(a, i, b)     one place, one      strides[1] is 0    n is 1, and NumPy asked
- *                         element a call      too                for no initial value
- */
+ *     add.at(a, i, b)     one address, one    strides[1] is 0    n is 1, and NumPy asked
+ *                         element per call    too                for no initial value */
 enum numpy_call {
-    ELEMENTWISE, /* the first two, and the last: its place may be a buffer's */
+    ELEMENTWISE, /* the first two and the last, whose address may be a buffer's */
     REDUCTION,
     ACCUMULATION
 };
@@ -192,7 +190,7 @@ static int reduce(int format, enum tf_reduction op, struct tf_partials *partials
     unsigned flags = 0;
     const int failed =
         tf_reduce_into_pages(format, op, partials, data, strides, n, &flags);
-    /* Overflow is a matter of the last step alone. */
+    /* Only the last step decides whether the reduction overflows. */
     if (partials->raised & TF_OVER) {
         tf_fp_forget(&saved, TF_OVER);
     }
@@ -224,7 +222,7 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
 
 /* -- all rows at once --------------------------------------------------------------- */
 
-/* Whether there is an infinity in some columns of rows. */
+/* Returns whether some columns of rows contain an infinity. */
 static int have_infinity(int format, const char *in, ptrdiff_t step, ptrdiff_t rows, size_t n)
 {
     int found = 0;
@@ -272,8 +270,8 @@ int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_
             *flags |= rounding.flags;
             if (rounding.beyond) {
                 *flags |= leave_range(format, sums, (size_t)run) ? TF_OVER : 0;
-                /* Where infinities make NaN it depends on the order what is raised, and
-                 * where NaN stands for nothing which one is first. */
+                /* If infinities make NaN, the flags depend on the order of rows. If NaN
+                 * counts as nothing, the order decides which NaN is first. */
                 done = !have_nan(sums, (size_t)run) ||
                        (!tf_sum_begins_with_nan(format) &&
                         !have_infinity(format, in + j * size, columns * size, rows,

@@ -6,14 +6,14 @@
 
 #include "ufuncs/pages.h"
 
-/* add or multiply, whatever NumPy means by the call: elementwise, a step of a
+/* Does add or multiply, whatever NumPy means by the call: elementwise, a step of a
  * reduction, or an accumulation. Returns -1 if memory is short. */
 int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n);
 
-/* Sums over the middle axis of an array of three, C-contiguous: with the bits of
- * tf_reduce, row after row, but rounded once. What that raises is or-ed into *flags. 0 if
- * tf_reduce has to do it, since infinities may have made NaN. */
+/* Sums over the middle axis of a C-contiguous array of three axes, with the bits of
+ * tf_reduce row after row, but rounded once. Adds raised flags to *flags. Returns 0 if
+ * tf_reduce must do it, since infinities may have made NaN. */
 int tf_sum_rows(int format, const char *in, char *out, ptrdiff_t outer, ptrdiff_t rows,
                 ptrdiff_t columns, unsigned *flags);
 

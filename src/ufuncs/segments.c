@@ -1,5 +1,5 @@
-/* ufunc.reduceat of sums and products: those of short segments a chunk at a time, each
- * other one as a reduction by itself. */
+/* ufunc.reduceat of sums and products: short segments one chunk at a time, each other
+ * segment as a reduction of its own. */
 #include "ufuncs/segments.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "runtime/strided.h"
 #include "ufuncs/exact_sum.h"
 
-/* Returns the sum or product of n numbers, as a reduction that begins with the first one
- * makes it. */
+/* Returns the sum or product of n numbers, as a reduction computes it that begins with the
+ * first one. */
 static inline double reduce_numbers(enum tf_reduction op, const float *numbers, size_t n)
 {
     double value = numbers[0];
@@ -34,7 +34,7 @@ static inline double reduce_numbers(enum tf_reduction op, const float *numbers, 
     return value;
 }
 
-/* Of some that follow each other within a chunk. */
+/* Reduces segments that follow each other within a chunk. */
 static void reduce_together(int format, enum tf_reduction op,
                            const struct tf_segments *segments, ptrdiff_t first,
                            size_t count, char *out, unsigned *flags)

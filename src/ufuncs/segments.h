@@ -1,12 +1,12 @@
 /* ufunc.reduceat: each result is the reduction of a segment of a line. NumPy calls a loop
- * for each of them; here all are one call. */
+ * for each segment; these functions reduce all in one call. */
 #ifndef TF32DTYPE_UFUNCS_SEGMENTS_H
 #define TF32DTYPE_UFUNCS_SEGMENTS_H
 
 #include "ufuncs/pages.h"
 
-/* Each segment ends where the next one starts, the last one with the items; one that
- * starts after its end is one item. */
+/* A segment ends where the next one starts, the last one with the items. A segment that
+ * would be empty or end before its start is one item. */
 struct tf_segments {
     const char *items;
     ptrdiff_t stride, size; /* of the items */
@@ -21,8 +21,8 @@ static inline ptrdiff_t tf_segment_end(const struct tf_segments *segments, ptrdi
     return end > start[0] ? end : start[0] + 1;
 }
 
-/* How many segments from i on follow each other within a chunk of items; 0 if one alone
- * is longer. */
+/* Returns how many segments from i on follow each other within a chunk of items. Returns 0
+ * if segment i is longer than a chunk. */
 static inline size_t tf_segments_together(const struct tf_segments *segments, ptrdiff_t i)
 {
     const ptrdiff_t first = segments->starts[i];
@@ -37,12 +37,12 @@ static inline size_t tf_segments_together(const struct tf_segments *segments, pt
     return (size_t)(last - i);
 }
 
-/* add or multiply, with the bits of tf_reduce: results side by side. What they raise in
- * *flags; -1 if memory is short. */
+/* Does add or multiply, with the bits of tf_reduce: results side by side, flags in *flags.
+ * Returns -1 if memory is short. */
 int tf_reduce_segments(int format, enum tf_reduction op,
                        const struct tf_segments *segments, char *out, unsigned *flags);
 
-/* maximum, minimum, fmax, fmin. */
+/* Does maximum, minimum, fmax or fmin. */
 void tf_extreme_segments(int format, enum tf_binary_op op,
                          const struct tf_segments *segments, char *out);
 

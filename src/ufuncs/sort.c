@@ -1,10 +1,10 @@
-/* Engines. A radix sort moves words that pack a key above its item or index; it is
- * stable and takes everything. A counting sort, for arrays at least as long as there are
- * codes, counts how often each code occurs and writes the codes out again: four to ten
- * times as fast, in constant memory, but only for items that their code describes
- * completely. Bytes are always counted, unused bits and all. Shorter arrays of two or
- * four bytes become whole numbers, which NumPy sorts in vectors, and come back, without
- * NaN where a negative one would come first; and so do words of a few indices. */
+/* Sorts with several engines. A radix sort moves words that pack a key above its item or
+ * index; it is stable and takes all items. A counting sort, for arrays of at least as many
+ * items as there are codes, counts how often each code occurs and writes the codes again.
+ * It is four to ten times as fast, in constant memory, but needs items that their code
+ * describes completely. Bytes are always counted, with unused bits. Shorter arrays of two
+ * or four bytes become integers, which NumPy sorts in vectors, and return, without NaN if a
+ * negative one would come first. NumPy also sorts words of a few indices. */
 #include "ufuncs/sort.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 
 enum {
     PAYLOAD_BITS = 44, /* an item or an index; the key has at most 19 bits */
-    FEW = 32,          /* up to here insertion beats the radix sort's tables */
-    SHORT = 4096,      /* up to here small tables beat few passes */
+    FEW = 32,          /* up to this count insertion beats the radix sort's tables */
+    SHORT = 4096,      /* up to this count small tables beat few passes */
     MOST_DIGITS = 3,
     DIGIT_VALUES = 1 << 10
 };
@@ -29,8 +29,8 @@ static uint32_t code_mask(struct tf_format f)
     return (UINT32_C(1) << f.width) - 1;
 }
 
-/* What is sorted by, upwards: the order's key, or its mirror image, in which NaN
- * has the greatest key too. */
+/* Returns the key to sort by in ascending order: the order's key, or its mirror image, in
+ * which NaN has the largest key, too. */
 TF_INLINE uint32_t sort_key(struct tf_format f, uint32_t code, int descending)
 {
     const uint32_t greatest = tf_magnitude_mask(f) + tf_sign_mask(f);
@@ -48,7 +48,7 @@ TF_INLINE uint32_t sort_key(struct tf_format f, uint32_t code, int descending)
         words[i] = key << PAYLOAD_BITS | (by_index ? (size_t)i : item);        \
     }
 
-/* A word an element: its key, and below it its index or itself. */
+/* Makes one word per element: its key, and below the key its index or the item. */
 TF_INLINE void pack(struct tf_format f, const void *items, ptrdiff_t count,
                  size_t *words, int by_index, int descending)
 {
@@ -89,8 +89,8 @@ static void insertion_sort(size_t *words, ptrdiff_t count)
     }
 }
 
-/* Stable, least significant digit first. Both arrays have `count` words; the
- * result is in the one that is returned. */
+/* Sorts words, stably, least significant digit first. Both arrays have `count` words;
+ * returns the one that has the result. */
 static size_t *radix_sort(size_t *words, size_t *spare, ptrdiff_t count, int width)
 {
     const int target = count < SHORT ? 7 : 10;
@@ -127,16 +127,16 @@ static size_t *radix_sort(size_t *words, size_t *spare, ptrdiff_t count, int wid
 
 /* -- counting sort --------------------------------------------------------- */
 
-/* One table entry for each pattern of a small item, else for each code. */
+/* Returns the table's size: one entry per pattern of a small item, else per code. */
 static uint32_t pattern_count(struct tf_format f)
 {
     return UINT32_C(1) << (f.itemsize < 4 ? 8 * f.itemsize : f.width);
 }
 
-/* Count into the first `patterns` entries of `tables`, a machine word of items
- * at a time. Neighbors count in different tables, which are added up at the
- * end: where a pattern repeats, an increment need not wait for the one before.
- * Returns nonzero if an item has stray bits. */
+/* Counts into the first `patterns` entries of `tables`, a machine word of items at a time.
+ * Neighbors count in different tables, which are added at the end: if a pattern repeats, an
+ * increment need not wait for the one before. Returns nonzero if an item has an unused bit
+ * set. */
 TF_INLINE int count_patterns(struct tf_format f, const void *items, ptrdiff_t count,
                           uint32_t *tables, int table_count, int itemsize)
 {
@@ -169,14 +169,14 @@ TF_INLINE int count_patterns(struct tf_format f, const void *items, ptrdiff_t co
     return (seen & item_mask & ~((uint64_t)code_mask(f) << f.shift)) != 0;
 }
 
-/* The codes in ascending order but for NaNs, which may stand at both ends. */
+/* Returns the code of a rank in ascending order, but NaNs may be at both ends. */
 static inline uint32_t code_of_rank(struct tf_format f, uint32_t rank)
 {
     const uint32_t sign = tf_sign_mask(f);
     return rank < sign ? 2 * sign - 1 - rank : rank - sign;
 }
 
-/* Does a zero or a NaN occur with more than one code? */
+/* Returns whether a zero or a NaN occurs with more than one code. */
 static int has_equals(struct tf_format f, const uint32_t *table)
 {
     const uint32_t codes = UINT32_C(1) << f.width;
@@ -190,7 +190,7 @@ static int has_equals(struct tf_format f, const uint32_t *table)
     return zeros > 1 || nans > 1;
 }
 
-/* Each code as often as it was counted: the numbers, then the NaNs. */
+/* Writes each code as often as it was counted: first the numbers, then the NaNs. */
 #define FILL(type)                                                             \
     type *out = items;                                                         \
     for (int nan = 0; nan < 2 && out - (type *)items < count; nan++)           \
@@ -216,8 +216,8 @@ static void fill(struct tf_format f, const uint32_t *table, void *items,
     }
 }
 
-/* 1 if the items are sorted, 0 if they are as they were: stray bits or equal
- * codes in a stable sort must move with their items, or no memory. */
+/* Returns 1 if the items are sorted, or 0 with items unchanged: memory is short, or unused
+ * bits or equal codes in a stable sort must move with their items. */
 static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int stable,
                          int descending)
 {
@@ -238,7 +238,7 @@ static int counting_sort(struct tf_format f, void *items, ptrdiff_t count, int s
 
 /* -- bytes --------------------------------------------------------------------- */
 
-/* The items of one byte in the order that is asked for. */
+/* Returns item i of all items of one byte in the order requested. */
 TF_INLINE uint8_t byte_in_order(const struct tf_byte_table *table, int i, int descending)
 {
     const int numbers = table->number_count;
@@ -246,7 +246,7 @@ TF_INLINE uint8_t byte_in_order(const struct tf_byte_table *table, int i, int de
     return table->sequence[descending ? last - i : i];
 }
 
-/* Do different items occur that are equal? */
+/* Returns whether different items occur that are equal. */
 static int has_equal_bytes(const struct tf_byte_table *table, const uint32_t *counts)
 {
     int last = -1;
@@ -259,7 +259,7 @@ static int has_equal_bytes(const struct tf_byte_table *table, const uint32_t *co
     return 0;
 }
 
-/* 1 if the items are sorted, 0 if they are as they were: equals must keep their order. */
+/* Returns 1 if sorted, or 0 with items unchanged, if equal ones must keep their order. */
 static int sort_bytes(struct tf_format f, const struct tf_byte_table *table,
                       uint8_t *items, ptrdiff_t count, int stable, int descending)
 {
@@ -272,7 +272,7 @@ static int sort_bytes(struct tf_format f, const struct tf_byte_table *table,
     for (int i = 0; i < 256; i++) {
         const uint8_t item = byte_in_order(table, i, descending);
         const uint32_t times = counts[item];
-        /* Most often a few, or none: what is too much is written over. */
+        /* Most items occur rarely or never: later items overwrite the excess. */
         if (times <= FEW_TIMES && end - items >= FEW_TIMES)
             memset(items, item, FEW_TIMES);
         else
@@ -315,9 +315,9 @@ void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32,
     sort_int64 = int64;
 }
 
-/* Sorts items in the order of integers, if nothing but the order of items that are equal
- * differs from what it should be. NaN that integers would not bring to the end, or not in
- * their order, are set aside. `order` is its own inverse. */
+/* Sorts items as integers, if only the order of equal items can differ from the right one.
+ * Sets aside NaN if integers would not bring them to the end, or not in their order.
+ * `order` is its own inverse. */
 #define SORT_INTEGERS(type, order, sort)                                       \
     type *const x = items;                                                     \
     const type least = (type)(UINT32_C(1) << (8 * sizeof(type) - 1)); /* -0 */ \
@@ -360,8 +360,8 @@ void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32,
 
 static int32_t word_order(int32_t bits) { return tf_total_order((uint32_t)bits); }
 
-/* 1 if the items are sorted, 0 if they are as they were, but for the order of those
- * that are equal. */
+/* Returns 1 if the items are sorted, or 0 with the items as before, except for the order of
+ * equal ones. */
 static int integer_sort(struct tf_format f, void *items, ptrdiff_t count, int stable)
 {
     switch (f.itemsize) {

@@ -1,7 +1,6 @@
-/* Sorting items of any format, as NumPy sorts float16: ascending or descending,
- * -0 equal to +0, every NaN last whatever its sign and payload. Unused bits of an
- * item do not matter for the order; items are moved, never changed.
- */
+/* Sorts items of any format as NumPy sorts float16: ascending or descending, -0 equal to
+ * +0, every NaN last whatever its sign and payload. Unused bits of an item do not matter
+ * for the order. Items are moved, never changed. */
 #ifndef TF32DTYPE_UFUNCS_SORT_H
 #define TF32DTYPE_UFUNCS_SORT_H
 
@@ -9,8 +8,8 @@
 
 #include "formats/formats.h"
 
-/* A number that orders codes: less, equal or greater as the values are, with
- * all NaNs equal and greatest. Below 2^width. */
+/* Returns a number below 2^width that orders codes as their values are ordered, with all
+ * NaNs equal and largest. */
 static inline uint32_t tf_order_key(struct tf_format f, uint32_t code)
 {
     const uint32_t mask = tf_magnitude_mask(f);
@@ -20,26 +19,24 @@ static inline uint32_t tf_order_key(struct tf_format f, uint32_t code)
     return tf_is_nan(f, code) ? mask + tf_sign_mask(f) : key;
 }
 
-/* Sort `count` contiguous, aligned items in place; equal ones keep their order
- * if `stable`. Returns 0, or -1 where memory cannot be had: items then are as
- * they were. */
+/* Sorts `count` contiguous, aligned items in place. Equal items keep their order if
+ * `stable`. Returns 0, or -1 with unsorted items if memory is short. */
 int tf_sort(int format, void *items, ptrdiff_t count, int stable,
             int descending);
 
-/* What sorts whole numbers faster than anything here: those of NumPy, or NULL. It takes
- * the numbers, their count and NULL. */
+/* A function that sorts integers faster than this file, given the integers, their count and
+ * NULL: NumPy's, or NULL if there is none. */
 typedef int tf_integer_sort(void *numbers, ptrdiff_t count, void *array);
 void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32,
                          tf_integer_sort *int64);
 
-/* Write to `index` the order of the items: items[index[0]] comes first, equal
- * ones in their order. `index` is not read. Returns 0, or -1 where memory
- * cannot be had. */
+/* Writes to `index`, which is not read, the order of the items: items[index[0]] comes
+ * first, equal items in their order. Returns 0, or -1 if memory is short. */
 int tf_argsort(int format, const void *items, ptrdiff_t *index, ptrdiff_t count,
                int descending);
 
-/* Sort indices, each of one of the items, by these, upwards; equal ones keep their order.
- * Returns 0, or -1 where memory cannot be had: indices then are as they were. */
+/* Sorts indices, each of one of the items, by the items in ascending order. Equal ones keep
+ * their order. Returns 0, or -1 with unchanged indices if memory is short. */
 int tf_argsort_next(int format, const void *items, ptrdiff_t *index, ptrdiff_t count);
 
 #endif

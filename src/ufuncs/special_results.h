@@ -1,5 +1,5 @@
-/* Results that an operand which is NaN or Inf decides alone, and that raise nothing:
- * they round as the exact ones. */
+/* Results that a NaN or Inf operand determines and that raise nothing. Their rounding is
+ * that of the exact results. */
 #ifndef TF32DTYPE_UFUNCS_SPECIAL_RESULTS_H
 #define TF32DTYPE_UFUNCS_SPECIAL_RESULTS_H
 
@@ -8,8 +8,8 @@
 #include "runtime/inline.h"
 #include "ufuncs/kernels.h"
 
-/* Puts such a result where it belongs, and returns whether it did: of the operations that
- * kernels/near.c computes, but for power, where 1 and 0 decide as well. */
+/* Writes such a result to *result and returns 1, else returns 0. For the operations of
+ * kernels/near.c except power, for which the operands 1 and 0 are special, too. */
 TF_INLINE int tf_special_result(enum tf_binary_op op, float x, float y, double *result)
 {
     const int nan = isnan(x) || isnan(y);

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 /* An array as repeats x outer x n x inner, in C order, whose first and third axes are
- * reduced. `stride` is the distance of numbers if there is only one line. */
+ * reduced. `stride` is the distance between numbers if there is only one line. */
 struct tf_summed {
     int format;
     const char *items;
-    const uint8_t *mask; /* which elements count, or NULL: all; in C order too */
+    const uint8_t *mask; /* elements that count, in C order; NULL: all */
     ptrdiff_t stride;
     ptrdiff_t repeats, outer, n, inner;
     int without_nans;

@@ -1,11 +1,11 @@
-/* Results of float64 that tf_rounds_surely(). */
+/* Results of float64 whose rounding is sure: those that tf_rounds_surely(). */
 #ifndef TF32DTYPE_UFUNCS_SURELY_H
 #define TF32DTYPE_UFUNCS_SURELY_H
 
 #include "formats/float_bits.h"
 
-/* The bits of the float32 number that such a result is when it is rounded to so many
- * mantissa bits: by integers, whose few steps a reduction waits for. */
+/* Returns the bits of the float32 number to which such a result rounds with this many
+ * mantissa bits. Uses integers: a reduction waits for these few steps. */
 TF_INLINE uint32_t tf_surely_rounded(double x, int mantissa_bits)
 {
     const uint64_t half = UINT64_C(1) << (51 - mantissa_bits);
@@ -16,9 +16,9 @@ TF_INLINE uint32_t tf_surely_rounded(double x, int mantissa_bits)
     return ((uint32_t)(magnitude >> 29) - rebias) | (uint32_t)(bits >> 63) << 31;
 }
 
-/* Whether a number below float32's normal ones rounds as any would that is within 2^-28 of
- * it, and raises the same: farther than 2^-14 of half of the least number from all
- * multiples of that half. */
+/* Returns whether a number below float32's normal range rounds like all numbers within
+ * 2^-28 of it, and raises the same. It must be farther than 2^-14 of half the smallest
+ * number from all multiples of that half. */
 TF_INLINE int tf_tiny_rounds_surely(double x, int mantissa_bits)
 {
     const double to_integer = 0x1.8p+52, margin = 0x1p-14;

@@ -1,11 +1,10 @@
-/* A format of 16 bits or fewer has at most 65536 results, tf32 2^19: they are
- * computed once, in float64, and looked up from then on. Float64 is exact
- * enough: no result of these functions lies nearer than 2^-45 to a number
- * halfway between two of a format's, unless it is that number (the tests
- * check all inputs), so that no error of the C library shows. Most results of bfloat16
- * and tf32 take a short way (see kernels/plain/quick.c, kernels/plain/quick_near.c): they look up, or
- * compute one by one, what it leaves open.
- */
+/* Unary functions by tables of all results. A format of 16 bits or fewer has at most 65536
+ * results, tf32 2^19: they are computed once, in float64, and looked up from then on.
+ * Float64 is exact enough. No result is nearer than 2^-45 to a number halfway between two
+ * of a format's, unless it is that number (the tests check all inputs): no error of the C
+ * library shows. Most results of bfloat16 and tf32 are computed in float32 (see
+ * kernels/plain/quick.c, kernels/plain/quick_near.c). Results that this leaves open are
+ * looked up, or computed one by one. */
 #include "ufuncs/unary.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@
 
 /* -- the functions: one line each ------------------------------------------------ */
 
-/* Far beyond every format, instead of what double calls 0 or Inf, so that the
+/* Replaces double's 0 or Inf by a number far out of range of every format, so that the
  * rounding raises what the exact result would. */
 static double within_double(double x, double r)
 {
@@ -49,7 +48,7 @@ static double expm1_(double x) { return x == 0 ? x : within_double(x, expm1(x));
 static double sinh_(double x) { return x == 0 ? x : within_double(x, sinh(x)); }
 static double cosh_(double x) { return within_double(x, cosh(x)); }
 
-/* Functions of codes: they change the sign bit alone, of NaN too. */
+/* Functions of codes, which change only the sign bit, also of NaN. */
 static uint32_t same_code(struct tf_format f, uint32_t code, unsigned *flags)
 {
     (void)f, (void)flags;
@@ -72,15 +71,14 @@ static uint32_t absolute_code(struct tf_format f, uint32_t code, unsigned *flags
     return tf_copysign(f, code, 0);
 }
 
-/* A function of numbers, or else of codes. Where the result is transcendental
- * for every argument but 0 and 1 it is never exact, whatever double makes of
- * it. */
+/* A function of numbers, or else of codes. If it is transcendental for every argument but 0
+ * and 1, its result is never exact, even if it is exact in double. */
 static const struct function {
     const char *name;
     double (*of)(double);
     uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *);
     int transcendental;
-    enum tf_quick_op quick; /* by float32, of bfloat16 and tf32 */
+    enum tf_quick_op quick; /* in float32, of bfloat16 and tf32 */
 } functions[] = {
     {"positive", NULL, same_code, 0, TF_NOT_QUICK},
     {"conjugate", NULL, same_code, 0, TF_NOT_QUICK},
@@ -129,9 +127,9 @@ const char *tf_unary_name(int op) { return op < FUNCTIONS ? functions[op].name :
 
 /* -- one result -------------------------------------------------------------------- */
 
-/* The result for an argument so small that it is the argument to double, and a
- * little more, as of sinh, or a little less, as of tanh. The first terms of the
- * series decide, so that a greater argument tells. */
+/* Returns the result for an argument so small that double rounds the result to the
+ * argument. The exact result is a little larger, as of sinh, or a little smaller, as of
+ * tanh. The first terms of the series decide, so a larger argument shows which. */
 static double beside_argument(const struct function *function, double in)
 {
     const double greater = copysign(0x1p-10, in);
@@ -157,7 +155,7 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     const double out = function->of(in);
     memcpy(&bits, &out, sizeof bits);
     if (is_single && tf_rounds_surely(bits & INT64_MAX, f.mantissa_bits)) {
-        /* A normal number: raises nothing. */
+        /* A normal number raises nothing. */
         return tf_surely_rounded(out, f.mantissa_bits) >> (tf_cut(f) - f.shift);
     }
     double snapped = tf_snapped(f, out);
@@ -179,8 +177,8 @@ static uint32_t item_of_result(struct tf_format f, const struct function *functi
     unsigned rounding = 0;
     const uint32_t result =
         tf_encode(f, y, TF_TIES_TO_EVEN, TF_OVERFLOW_IEEE, 0, &rounding);
-    /* A pole or an invalid operation is that alone, whatever the format
-     * has in place of Inf or NaN. */
+    /* A pole or an invalid operation raises only its own flag, whatever the format has in
+     * place of Inf or NaN. */
     *flags |= raised && f.specials != TF_EXPONENT_ONLY ? raised : rounding | raised;
     return result << f.shift;
 }
@@ -194,7 +192,7 @@ static uint32_t code_of_item(struct tf_format f, uint32_t item)
 
 enum { INF = TF_BF16_INF_BITS, SIGN = TF_BF16_SIGN_BIT };
 
-/* Whether f(-x) = -f(x), NaN apart. */
+/* Returns whether f(-x) = -f(x), apart from NaN. */
 static int is_odd(const uint16_t *items)
 {
     for (uint32_t code = 0; code <= INF; code++) {
@@ -206,7 +204,7 @@ static int is_odd(const uint16_t *items)
     return 1;
 }
 
-/* The greatest magnitude up to which f(x) = x; -1 if there is none. */
+/* Returns the largest magnitude up to which f(x) = x; -1 if there is none. */
 static int16_t last_identical(const uint16_t *items)
 {
     int code = 0;
@@ -216,19 +214,19 @@ static int16_t last_identical(const uint16_t *items)
     return (int16_t)(code - 1);
 }
 
-/* Returns which of 65536 results are enough, as read off the table of all.
+/* Returns which of 65536 results are needed, from the table of all of them.
  *
- * The table takes 128 KiB, more than the first cache holds, but many functions need few
- * KiB of it. By sign, all magnitudes up to a `least` one have one result, and so have all
- * from a `greatest` one on: an index outside is moved to the nearer of the two. Functions
- * that are odd are looked up without the sign, which is set afterwards; and where f(x) = x
- * up to some magnitude, nothing there is looked up. For example, exp of bfloat16:
+ * The table takes 128 KiB, more than L1 holds, but many functions need few KiB of it. For
+ * each sign, all magnitudes up to `least` have one result, and so have all from `greatest`
+ * on: an index outside is moved to the nearer of the two. Odd functions are looked up
+ * without the sign, which is set afterwards. If f(x) = x up to some magnitude, no result up
+ * to it is looked up. For example, exp of bfloat16:
  *
- *     code     0x0000 ... least     ... 1 ...     greatest ... 0x7F80
- *     result   1          1         looked up     Inf          Inf
+ *     code     0x0000 ... `least`   ... 1 ...     `greatest` ... 0x7F80
+ *     result   1          1         looked up     Inf            Inf
  *
- * and for negative numbers, from 1 down to 0, likewise. Compressed indices are indices of
- * the whole table, so that no result is stored twice. */
+ * Negative numbers, whose results go from 1 down to 0, have bounds likewise. Compressed
+ * indices are indices of the whole table, so that no result is stored twice. */
 static struct tf_index_bounds find_index_bounds(const uint16_t *items)
 {
     struct tf_index_bounds bounds = {
@@ -255,9 +253,9 @@ static struct tf_index_bounds find_index_bounds(const uint16_t *items)
 
 /* -- tables -------------------------------------------------------------------------- */
 
-/* Results and what they raise, by the code (of a one-byte format, by the item).
- * Apart, so that the results alone fill the caches: they are looked up always,
- * the flags only while some that the function can raise have not been. */
+/* Results and their flags, by code (for a one-byte format, by item). The flags are stored
+ * apart, so that only results fill the caches: flags are looked up only while the function
+ * can raise some that have not been raised. */
 struct table {
     unsigned all_flags;
     uint8_t *flags;
@@ -295,8 +293,8 @@ static struct table *make_table(struct tf_format f, const struct function *funct
     return table;
 }
 
-/* The table, made by whoever needs it first: threads that race make it twice
- * and one copy goes. */
+/* Returns the table, made by the first caller that needs it. If two threads race, both make
+ * it, and one of them frees its copy. */
 static const struct table *find_table(int format, int op)
 {
     struct table *table = atomic_load(&tables[op][format]);
@@ -310,7 +308,7 @@ static const struct table *find_table(int format, int op)
     return table;
 }
 
-/* A table of 2^16 or 2^19 results is not worth making for a few of them. */
+/* Returns whether a table of 2^16 or 2^19 results is worth making for n results. */
 static int is_worth_a_table(int format, int op, ptrdiff_t n)
 {
     const struct tf_format *f = tf_format_rows[format];
@@ -323,8 +321,8 @@ static int is_worth_a_table(int format, int op, ptrdiff_t n)
 
 /* -- loops ----------------------------------------------------------------------------- */
 
-/* What tf32 results may have raised: NaN, Inf, or magnitudes up to the least
- * normal number tell. */
+/* Returns the flags that tf32 results may have raised, by NaN, Inf, and magnitudes up to
+ * the smallest normal number. */
 static unsigned may_have_raised(const uint32_t *items, size_t n)
 {
     int nan = 0, infinite = 0, tiny = 0;
@@ -338,9 +336,9 @@ static unsigned may_have_raised(const uint32_t *items, size_t n)
            (tiny ? TF_UNDER : 0);
 }
 
-/* Replaces indices by what is found there, eight at a time, all loads before the stores.
- * `volatile` keeps gcc from loading indices as vectors, which it takes apart again for the
- * look-ups: 0.25 ns an item instead of 0.40 (gcc 12, Xeon of family 6, model 207). */
+/* Replaces indices by the results at them, eight at a time, all loads before the stores.
+ * `volatile` keeps gcc from loading indices as vectors, which it would take apart again for
+ * the lookups: 0.25 ns per item instead of 0.40 (gcc 12, Xeon of family 6, model 207). */
 static void look_up_indices(const uint16_t *found, uint16_t *indices, size_t n)
 {
     const volatile uint16_t *index = indices;
@@ -364,8 +362,8 @@ static void look_up_indices(const uint16_t *found, uint16_t *indices, size_t n)
     }
 }
 
-/* Whether some results of bfloat16 may have raised what is wanted: NaN is invalid, Inf a
- * pole or an overflow, and what underflowed is no greater than the least normal number. */
+/* Returns whether results of bfloat16 may have raised a wanted flag. NaN is invalid, Inf a
+ * pole or an overflow, and an underflowed result is at most the smallest normal number. */
 static int may_raise(const uint16_t *results, size_t n, unsigned wanted)
 {
     const uint16_t low = wanted & TF_UNDER ? 0x0081 : 0;
@@ -379,8 +377,8 @@ static int may_raise(const uint16_t *results, size_t n, unsigned wanted)
     return found;
 }
 
-/* What n results raised of what is wanted, and perhaps more. Those of bfloat16 with bounds
- * are looked at before, some at a time: flags lie farther away than results. */
+/* Returns the wanted flags that n results raised, and perhaps others. Checks results of
+ * bfloat16 with bounds first, some at a time: flags are farther away in memory. */
 static unsigned look_up_flags(struct tf_format f, const struct table *table, const void *items,
                               const void *results, size_t n, unsigned wanted)
 {
@@ -442,7 +440,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     return flags;
 }
 
-/* Some of a chunk's results, or all of them if `which` is NULL, one by one. */
+/* Computes some of a chunk's results one by one, or all of them if `which` is NULL. */
 static unsigned compute(struct tf_format f, const struct function *function,
                         const struct table *table, const void *items, void *results,
                         const uint16_t *which, size_t count)
@@ -461,8 +459,8 @@ static unsigned compute(struct tf_format f, const struct function *function,
     return flags;
 }
 
-/* What a function of codes makes of the sign, which takes no table where two bytes or
- * more are changed at once; -1 if it is no such function. */
+/* Returns the sign operation of a function of codes on items of two bytes or more, which
+ * needs no table; -1 for other functions and items. */
 static int sign_change_of(int format, int op)
 {
     uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *) = functions[op].of_code;
@@ -485,8 +483,8 @@ static tf_quick_fn *quick_function(int format, int op)
 }
 
 enum {
-    WORTH_ALL = 4, /* one look-up of a list costs as much as so many of a chunk */
-    MANY_OPEN = 32 /* of as many results one that has to be computed takes most time */
+    WORTH_ALL = 4, /* one lookup of a list costs as much as this many of a chunk */
+    MANY_OPEN = 32 /* of this many results, one that is computed takes most time */
 };
 
 int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
@@ -515,14 +513,14 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
             items = memcpy(in_buffer, items, count * f.itemsize);
         }
         uint16_t which[TF_CHUNK];
-        /* Of bfloat16 all are looked up as soon as one is: to find, list and keep those
-         * that are left open takes longer than what the others save. */
+        /* If one result of bfloat16 is open, look up all: to find, list and keep the open
+         * ones takes longer than the others save. */
         const size_t few = f.itemsize == 2 ? 0 : count / WORTH_ALL;
         const size_t most = table ? few : count;
         const size_t open =
             quick ? quick(items, target, which, count, most, &flags) : count;
         if (open && !table) {
-            /* Where many are open, so are many of those to come. */
+            /* If many are open, many of the next chunks will be, too. */
             const int rare = open <= count / MANY_OPEN;
             const ptrdiff_t wanted = rare ? (ptrdiff_t)open : n - done;
             if (is_worth_a_table(format, op, wanted)) {

@@ -6,12 +6,12 @@
 
 #include "formats/formats.h"
 
-/* NumPy's names of the operations, in order; NULL past the end. */
+/* Returns NumPy's name of an operation, by its index; NULL past the end. */
 const char *tf_unary_name(int op);
 
 enum { TF_UNARY_MAX = 48 };
 
-/* Returns -1 if there is no memory for the table. */
+/* Computes n results. Returns -1 if there is no memory for the table. */
 int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2],
              ptrdiff_t n);
 

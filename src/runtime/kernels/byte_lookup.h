@@ -26,8 +26,7 @@ TF_INLINE struct tf_byte_registers tf_load_bytes(const uint8_t table[256])
     return loaded;
 }
 
-/* Looks up 64 bytes: two permutations of 128 bytes each, and a choice by the index's top
- * bit. */
+/* Looks up 64 bytes: two permutations of 128 bytes each; the index's top bit chooses. */
 TF_INLINE __m512i tf_permute_bytes(struct tf_byte_registers table, __m512i index)
 {
     const __m512i low = _mm512_permutex2var_epi8(table.first, index, table.second);

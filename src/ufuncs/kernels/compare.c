@@ -1,20 +1,18 @@
-/* Comparisons, the greater or the lesser of two, and signs, on items as they lie in
- * memory.
+/* Comparisons, the larger or the smaller of two, and signs, on items as they are in memory.
  *
- * Items of two bytes are put in order as integers, those of a byte by tables of ranks.
- * NaN belongs at one end of the order: above all numbers where it is to be the maximum
- * or is not to be the minimum, else below them.
- */
+ * Items of two bytes are ordered as integers, items of a byte by tables of ranks. NaN is at
+ * one end of the order: above all numbers if it is to be the maximum or must not be the
+ * minimum, else below them. */
 #include "formats/byte_tables.h"
 #include "runtime/kernels/intrinsics.h"
 #include "ufuncs/kernels/decls.h"
 
-/* A function of two chunks' items to results; those of a byte have a table. */
+/* A function of two chunks' items to results. Items of a byte need the table. */
 #define LOOP(name)                                                             \
     static void name(const struct tf_byte_table *table, const void *restrict a, \
                      const void *restrict b, void *restrict out, size_t n)
 
-/* -- the greater or the lesser ---------------------------------------------------- */
+/* -- the larger or the smaller ---------------------------------------------------- */
 
 TF_INLINE int is_greater(enum tf_binary_op op)
 {
@@ -26,7 +24,7 @@ TF_INLINE int has_nan_on_top(enum tf_binary_op op)
     return op == TF_MAXIMUM || op == TF_FMIN;
 }
 
-/* By comparisons of floats, which NaN fails and zeros of both signs pass as equal. */
+/* Compares floats: NaN fails comparisons, and zeros of both signs are equal. */
 TF_INLINE void extreme_of_words(enum tf_binary_op op, const uint32_t *restrict a,
                                 const uint32_t *restrict b, uint32_t *restrict out,
                                 size_t n)
@@ -62,7 +60,7 @@ TF_INLINE void extreme_of_bf16(enum tf_binary_op op, const uint16_t *restrict a,
     }
 }
 
-/* The rank of NaN is the last one: the one after it is the first. */
+/* Uses ranks. The rank of NaN is the last one; adding 1 makes it the first one. */
 TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table,
                                 const uint8_t *a, const uint8_t *b, uint8_t *out,
                                 size_t n)
@@ -108,8 +106,8 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
 
 /* -- comparisons ------------------------------------------------------------------ */
 
-/* Vectors of 16 numbers to as many bools; a compiler takes a detour from the mask that a
- * comparison gives. How many were compared, of n. */
+/* Compares vectors of 16 numbers to 16 bools, as compilers take a detour from the mask of a
+ * comparison. Declares i, the number of comparisons done, of n. */
 #if defined(__AVX512BW__)
 #define COMPARE_VECTORS(load, a, b, out, n, predicate)                         \
     size_t i = 0;                                                              \
@@ -134,7 +132,7 @@ TF_INLINE __m512 load_bf16(const uint16_t *items)
 #define COMPARE_VECTORS(load, a, b, out, n, predicate) size_t i = 0;
 #endif
 
-/* Zeros of both signs have one order; the last one is NaN's. */
+/* Zeros of both signs have the same order. The last order is NaN's. */
 #define COMPARE(name, expression, of_nan, predicate)                           \
     LOOP(name##_words)                                                         \
     {                                                                          \
@@ -189,7 +187,7 @@ const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
 
 /* -- signs ------------------------------------------------------------------------ */
 
-/* a's magnitude; the sign of a, of b, the other one of a, or none. */
+/* Returns a's magnitude with the sign of b, of a, the opposite of a's, or none. */
 TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
                              uint32_t magnitude, uint32_t sign)
 {
@@ -228,8 +226,8 @@ SIGN(positive, TF_POSITIVE)
 SIGN(negative, TF_NEGATIVE)
 SIGN(absolute, TF_ABSOLUTE)
 
-/* The functions of one item of a byte have tables. Where nothing is -0 its code is NaN,
- * which has no sign to give, and no more than zero one to take. */
+/* Copies signs; functions of one operand have tables. If the code of -0 is NaN, that NaN
+ * gives no sign, and neither it nor zero takes a sign. */
 LOOP(copysign_bytes)
 {
     const uint8_t *first = a, *second = b;

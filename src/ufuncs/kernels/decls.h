@@ -1,4 +1,4 @@
-/* What the kernel files of src/ufuncs give to this build's table: see table.c. */
+/* The kernels of src/ufuncs that this build's table contains: see table.c. */
 #ifndef TF32DTYPE_UFUNCS_KERNELS_DECLS_H
 #define TF32DTYPE_UFUNCS_KERNELS_DECLS_H
 

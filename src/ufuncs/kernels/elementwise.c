@@ -1,10 +1,8 @@
-/* Operations on chunks of float32 numbers, in float32 or float64: those of binary_ops.h.
+/* The operations of binary_ops.h on chunks of float32 numbers, in float32 or float64.
  *
- * float32 serves where two 8-bit significands need no more than its 24 bits
- * (Figueroa, "When is double rounding innocuous?", 1995: p' >= 2 p + 2, which
- * has room for the sticky bits of subnormal results too); float64 serves tf32
- * and all other operations.
- */
+ * float32 is wide enough if two 8-bit significands need no more than its 24 bits (Figueroa,
+ * "When is double rounding innocuous?", 1995: p' >= 2 p + 2). This has room for the sticky
+ * bits of subnormal results, too. float64 serves tf32 and all other operations. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +37,7 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT] = {
 #undef ROW
 };
 
-/* -- results that are no numbers of ours --------------------------------------- */
+/* -- results that are not numbers of a format ---------------------------------- */
 
 #define COMPARE(name, expression)                                              \
     static void name(const float *a, const float *b, uint8_t *r, size_t n)     \
@@ -65,7 +63,7 @@ tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
     [TF_GREATER_EQUAL] = greater_equal,
 };
 
-/* In float64, as NumPy does. */
+/* Computes in float64, as NumPy does. */
 void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,
                           uint8_t *r, size_t n)
 {
@@ -91,7 +89,7 @@ unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
         const uint32_t p = tf_bits_of(a[i]) & TF_MAGNITUDE_BITS;
         const uint32_t q = tf_bits_of(b[i]) & TF_MAGNITUDE_BITS;
         const uint32_t greater = p > q ? p : q;
-        /* Not zero: the divisor, where Inf is no pole. */
+        /* If the divisor is not zero, Inf is an overflow, not a pole. */
         const uint32_t divisor = q & may_overflow;
         const uint32_t infinite = magnitude == infinity && greater < infinity;
         invalid |= magnitude > infinity && greater <= infinity;
@@ -112,7 +110,7 @@ void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint
     const int16_t negative_low = (int16_t)(bounds->least[1] | INT16_MIN);
     const int16_t negative_high = (int16_t)(bounds->greatest[1] | INT16_MIN);
     for (size_t i = 0; i < n; i++) {
-        /* Of either sign, codes as integers ascend with their magnitudes. */
+        /* For either sign, codes as integers ascend with their magnitudes. */
         const int16_t code = (int16_t)in[i] & code_mask;
         const int16_t raised = code > low ? code : low;
         const int16_t positive = raised < high ? raised : high;
@@ -154,8 +152,8 @@ unsigned TF_NAME(tf_expand_result)(const struct tf_index_bounds *bounds, const u
 
 /* -- reductions -------------------------------------------------------------------- */
 
-/* Partial sums side by side, enough of them to hide the latency of additions,
- * then pairs of them: an order that depends on n alone. */
+/* Partial sums side by side, enough to hide the latency of additions, and then pairs of
+ * them: an order that depends only on n. */
 enum { SUMS = 64, LANES = 16 };
 
 double TF_NAME(tf_sum)(const float *in, size_t n)
@@ -163,7 +161,7 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     double lanes[SUMS];
     size_t i = 0;
     if (n < SUMS) {
-        double sum = -0.0; /* the sum of nothing that keeps -0 */
+        double sum = -0.0; /* the empty sum that keeps -0 */
         for (; i < n; i++) {
             sum += (double)in[i];
         }
@@ -188,8 +186,8 @@ double TF_NAME(tf_sum)(const float *in, size_t n)
     return lanes[0];
 }
 
-/* As bounds_without_nans (formats/kernels/classify.c), for float32's upper halves, which
- * is what bfloat16 items are. */
+/* As bounds_without_nans (formats/kernels/classify.c), for items of bfloat16, which are the
+ * upper halves of float32. */
 TF_INLINE void bf16_order_bounds(const uint16_t *in, size_t n, uint16_t nans,
                                  int16_t *least, int16_t *greatest)
 {
@@ -217,8 +215,8 @@ void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
     *greatest = tf_total_order((uint32_t)(uint16_t)tf_bf16_order(high) << 16);
 }
 
-/* Running bounds of 64 ranks at a time; `next` is that of ranks and one, among which NaN
- * wraps around to 0. */
+/* Running bounds of 64 ranks at a time; `next` is the largest rank plus one, for which the
+ * last rank, NaN, wraps around to 0. */
 struct byte_bounds {
     uint8_t least[64], greatest[64], next[64];
 };
@@ -258,5 +256,5 @@ void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t
         next = bounds.next[lane] > next ? bounds.next[lane] : next;
     }
     *least = low;
-    *greatest = without_nans ? (uint8_t)(next - 1) : high; /* of NaN alone it is NaN */
+    *greatest = without_nans ? (uint8_t)(next - 1) : high; /* NaN if all are */
 }

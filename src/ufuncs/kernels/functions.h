@@ -1,17 +1,16 @@
 /* Functions in float32, near enough for most results of tf32 and bfloat16, by vectors.
  *
  * A result is less than 3 ulps of float32 from the exact one, as measured over all
- * arguments of the domain that quick_near.c gives: each expression is a few roundings and a
- * polynomial that is off by less than one of them. quick_near.c allows as much for tf32, and
- * finds the results whose rounding that does not tell, which are computed anew; bfloat16 has
- * none. So no bit depends on how these are computed, and a multiplication and an addition
- * may be one operation or two. A result is zero only where the exact one is. The tests
- * compare all arguments.
+ * arguments of the domain that quick_near.c gives. Each expression is a few roundings and a
+ * polynomial whose error is less than one of them. For tf32, quick_near.c allows for this
+ * error and finds the results whose rounding is in doubt, which are computed again;
+ * bfloat16 has none. No bit therefore depends on how these functions compute, and a
+ * multiplication and an addition may be one operation or two. A result is zero only if the
+ * exact one is. The tests compare all arguments.
  *
- * Arguments are a format's numbers, of 11 significant bits: the comments use that.
+ * Arguments are numbers of a format, of 11 significant bits: the comments use this.
  *
- * Polynomials are of least maximum error, found by Lawson's iteration.
- */
+ * Polynomials have the smallest maximum error, found by Lawson's iteration. */
 #ifndef TF32DTYPE_UFUNCS_KERNELS_FUNCTIONS_H
 #define TF32DTYPE_UFUNCS_KERNELS_FUNCTIONS_H
 
@@ -28,7 +27,7 @@ TF_INLINE float multiply_add(float a, float b, float c)
 #endif
 }
 
-/* That has no other sign. */
+/* Returns a magnitude, which must not have a sign, with the sign of x. */
 TF_INLINE float with_sign_of(float magnitude, float x)
 {
     return tf_float_of(tf_bits_of(magnitude) | (tf_bits_of(x) & TF_SIGN_BIT));
@@ -39,7 +38,7 @@ TF_INLINE float magnitude_of(float x)
     return tf_float_of(tf_bits_of(x) & TF_MAGNITUDE_BITS);
 }
 
-/* The nearest integer k to |t| < 2^22: itself, and in the lower bits of another number. */
+/* Returns the nearest integer k to |t| < 2^22, and writes k to the lower bits of *bits. */
 TF_INLINE float nearest(float t, uint32_t *bits)
 {
     const float to_integer = 0x1.8p+23f;
@@ -50,8 +49,8 @@ TF_INLINE float nearest(float t, uint32_t *bits)
 
 /* -- exponentials ------------------------------------------------------------------ */
 
-/* x = k log 2 + r; e^r - 1, and 2^k in the exponent's place. The product of k with the
- * upper part of log 2, of 9 bits, is exact, and so is the difference. */
+/* Returns e^r - 1 for x = k log 2 + r, and writes 2^k in the exponent's position. The
+ * product of k with the upper 9 bits of log 2 is exact, and so is the difference. */
 TF_INLINE float reduced_expm1(float x, uint32_t *power)
 {
     const float k = nearest(x * 0x1.715476p+0f, power);
@@ -66,7 +65,7 @@ TF_INLINE float reduced_expm1(float x, uint32_t *power)
     return multiply_add(sum * r, r, r);
 }
 
-/* For |x| < 88. */
+/* Returns e^x for |x| < 88. */
 TF_INLINE float exp_near(float x)
 {
     uint32_t power;
@@ -74,8 +73,8 @@ TF_INLINE float exp_near(float x)
     return tf_float_of(tf_bits_of(e) + power);
 }
 
-/* For -30 < x < 88: 2^k (e^r - 1) + (2^k - 1), of which the first is never near the
- * second one's opposite. */
+/* Returns e^x - 1 for -30 < x < 88: 2^k (e^r - 1) + (2^k - 1), where the first term is
+ * never near minus the second. */
 TF_INLINE float expm1_within(float x)
 {
     uint32_t power;
@@ -84,7 +83,7 @@ TF_INLINE float expm1_within(float x)
     return multiply_add(scale, e, scale - 1);
 }
 
-/* For |x| < 126. */
+/* Returns 2^x for |x| < 126. */
 TF_INLINE float exp2_near(float x)
 {
     uint32_t power;
@@ -101,11 +100,11 @@ TF_INLINE float exp2_near(float x)
 
 TF_INLINE float expm1_near(float x)
 {
-    const float e = expm1_within(x > -30 ? x : -30); /* -1, in 11 bits, from there on */
+    const float e = expm1_within(x > -30 ? x : -30); /* -1 in 11 bits, below -30 */
     return with_sign_of(e, x);
 }
 
-/* For |x| < 88. */
+/* Returns sinh x for |x| < 88. */
 TF_INLINE float sinh_near(float x)
 {
     const float e = expm1_within(magnitude_of(x));
@@ -113,7 +112,7 @@ TF_INLINE float sinh_near(float x)
     return with_sign_of(0.5f * sum, x);
 }
 
-/* For |x| < 86, where 0.5/e is normal. */
+/* Returns cosh x for |x| < 86, where 0.5/e is normal. */
 TF_INLINE float cosh_near(float x)
 {
     const float e = exp_near(magnitude_of(x));
@@ -123,14 +122,14 @@ TF_INLINE float cosh_near(float x)
 TF_INLINE float tanh_near(float x)
 {
     const float a = magnitude_of(x);
-    const float twice = 2 * a; /* 1, in 11 bits, from 20 on */
+    const float twice = 2 * a; /* 1 in 11 bits, from 20 on */
     const float e = expm1_within(twice < 20 ? twice : 20);
     return with_sign_of(e / (e + 2), x);
 }
 
 /* -- logarithms -------------------------------------------------------------------- */
 
-/* log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2). */
+/* Returns log(1 + f) for sqrt(1/2) <= 1 + f < sqrt(2). */
 TF_INLINE float log1p_within(float f)
 {
     float sum = 0x1.6d45bap-4f;
@@ -144,7 +143,7 @@ TF_INLINE float log1p_within(float f)
     return multiply_add(sum * f, f, f);
 }
 
-/* x = (1 + f) 2^k for a normal number; k, and f, which is exact. */
+/* Returns k and writes f, which is exact, for a normal number x = (1 + f) 2^k. */
 TF_INLINE float split(float x, float *f)
 {
     const uint32_t root = UINT32_C(0x3F3504F3); /* sqrt(1/2) */
@@ -153,7 +152,7 @@ TF_INLINE float split(float x, float *f)
     return (float)((int32_t)shifted >> 23);
 }
 
-/* k log 2 + log(1 + f), where k log 2 is 0 or at least twice the other. */
+/* Returns k log 2 + log(1 + f). The first term is 0 or at least twice the other. */
 TF_INLINE float log_of_parts(float k, float f)
 {
     const float rest = multiply_add(k, -0x1.bd0106p-13f, log1p_within(f));
@@ -182,7 +181,7 @@ TF_INLINE float log10_near(float x)
     return multiply_add(k, 0x1.344136p-2f, rest);
 }
 
-/* 1 + x is exact for the numbers of a format where it is not near 1, nor far above. */
+/* Returns log(1 + x). 1 + x is exact for a format's numbers unless near 1 or far above. */
 TF_INLINE float log1p_near(float x)
 {
     const float y = 1 + x;
@@ -191,7 +190,7 @@ TF_INLINE float log1p_near(float x)
     return with_sign_of(log_of_parts(k, k == 0 ? x : f), x);
 }
 
-/* log(1 + t) with t = x + x^2/(1 + sqrt(1 + x^2)); log(2 x) where x^2 hides 1. */
+/* Returns log(1 + t) with t = x + x^2/(1 + sqrt(1 + x^2)), or log(2 x) if x^2 hides 1. */
 TF_INLINE float arcsinh_near(float x)
 {
     const float a = magnitude_of(x), square = a * a;
@@ -199,7 +198,7 @@ TF_INLINE float arcsinh_near(float x)
     return with_sign_of(log1p_near(a < 4096 ? t : 2 * a - 1), x);
 }
 
-/* log(1 + t + sqrt(t (t + 2))) with t = x - 1; log(2 x) likewise. */
+/* Returns log(1 + t + sqrt(t (t + 2))) with t = x - 1, or log(2 x) if x^2 hides 1. */
 TF_INLINE float arccosh_near(float x)
 {
     const float t = x - 1;
@@ -214,9 +213,9 @@ TF_INLINE float arctanh_near(float x)
 
 /* -- circles ----------------------------------------------------------------------- */
 
-/* x - k pi/2 for |x| < 8192, where k has 13 bits: its products with three parts of pi/2,
- * of 11 bits each, are exact. No number of a format is so near a multiple that the
- * fourth one's end would tell. */
+/* Returns x - k pi/2 for |x| < 8192, where k has 13 bits: its products with three
+ * components of pi/2, of 11 bits each, are exact. No number of a format is so near a
+ * multiple of pi/2 that the end of the fourth component matters. */
 TF_INLINE float reduced_angle(float x, uint32_t *quarters)
 {
     const float k = nearest(x * 0x1.45f306p-1f, quarters);
@@ -226,7 +225,7 @@ TF_INLINE float reduced_angle(float x, uint32_t *quarters)
     return multiply_add(k, -0x1.68c234p-39f, r);
 }
 
-/* sin(x + quarters pi/2). */
+/* Returns sin(x + quarters pi/2). */
 TF_INLINE float sine_near(float x, uint32_t quarters)
 {
     uint32_t k;
@@ -258,7 +257,7 @@ TF_INLINE float tan_near(float x)
     return k & 1 ? -1 / tangent : tangent;
 }
 
-/* For |x| <= 1/2. */
+/* Returns arcsin x for |x| <= 1/2. */
 TF_INLINE float arcsin_within(float x)
 {
     const float square = x * x;
@@ -270,7 +269,7 @@ TF_INLINE float arcsin_within(float x)
     return multiply_add(sum * square, x, x);
 }
 
-/* From 1/2 on by arcsin x = pi/2 - 2 arcsin sqrt((1 - x)/2), where 1 - x is exact. */
+/* Returns arcsin x, from 1/2 on pi/2 - 2 arcsin sqrt((1 - x)/2), where 1 - x is exact. */
 TF_INLINE float arcsin_near(float x)
 {
     const float a = magnitude_of(x);
@@ -288,11 +287,11 @@ TF_INLINE float arccos_near(float x)
     return is_great ? great : 0x1.921fb6p+0f - y;
 }
 
-/* From tan(pi/8) on by pi/4 + arctan((x - 1)/(x + 1)), from tan(3 pi/8) on by
- * pi/2 - arctan(1/x). */
+/* Returns arctan x, from tan(pi/8) on pi/4 + arctan((x - 1)/(x + 1)), and from tan(3 pi/8)
+ * on pi/2 - arctan(1/x). */
 TF_INLINE float arctan_near(float x)
 {
-    const float most = 0x1p40f; /* pi/2, in 11 bits, from there on */
+    const float most = 0x1p40f; /* pi/2 in 11 bits, from this on */
     const float a = magnitude_of(x) > most ? most : magnitude_of(x);
     const int is_great = a > 0x1.3504f4p+1f, is_middle = a > 0x1.a8279ap-2f;
     const float above = is_great ? -1 : is_middle ? a - 1 : a;
@@ -308,14 +307,14 @@ TF_INLINE float arctan_near(float x)
 
 /* -- others ------------------------------------------------------------------------ */
 
-/* x = m 2^(3 q + s) for a normal number, 1 <= m < 2: the inverse y of m's root by a
- * polynomial, off by 2^-14 of it, the root as m y^2, and a step of Newton's, which takes
- * no division. */
+/* Returns the cube root of a normal number x = m 2^(3 q + s), 1 <= m < 2. A polynomial
+ * gives the inverse y of m's root, off by 2^-14 of itself, and m y^2 the root. A step of
+ * Newton's method follows, without a division. */
 TF_INLINE float cbrt_near(float x)
 {
     const float a = magnitude_of(x);
     const uint32_t bits = tf_bits_of(a);
-    const uint32_t exponent = (bits >> 23) + 2; /* 129, three times 43, too great */
+    const uint32_t exponent = (bits >> 23) + 2; /* 129 = 3 * 43 too large */
     const uint32_t q = exponent * 171 >> 9, s = exponent - 3 * q;
     const float m = tf_float_of((bits & TF_FRACTION_BITS) | UINT32_C(0x3F800000));
     float y = 0x1.d46f6ep-6f;
@@ -325,7 +324,7 @@ TF_INLINE float cbrt_near(float x)
     y = multiply_add(y, m, 0x1.ab8590p+0f);
     float root = m * (y * y);
     root = multiply_add(root * multiply_add(-root, y, 1.0f), 0x1.555556p-1f, root);
-    /* The bits of 2^(s/3 - 43), and q in the exponent's place. */
+    /* The bits of 2^(s/3 - 43). q is added in the exponent's position. */
     const uint32_t part = s > 1   ? UINT32_C(0x2A4B2FF5)
                           : s > 0 ? UINT32_C(0x2A214518)
                                   : UINT32_C(0x2A000000);

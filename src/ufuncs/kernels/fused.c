@@ -1,13 +1,12 @@
-/* Sums, differences, products and quotients: the operation, its rounding and what it
- * raises in one pass.
+/* Sums, differences, products and quotients: the operation, its rounding and its flags in
+ * one pass.
  *
- * float32 serves where two significands of p bits need no more than its 24 (Figueroa,
- * "When is double rounding innocuous?", 1995: 24 >= 2 p + 2): p is 11 for tf32, 8 for
- * bfloat16, less for a byte. Where results are below float32's normal range, which those
- * of a byte never are, sums are exact; so are bfloat16's products down to half its least
- * number, and its quotients are 2^-16 away from what they are not. Products and
- * quotients of tf32 there are left to the general path.
- */
+ * float32 is wide enough if its 24 bits are at least 2 p + 2 for two significands of p bits
+ * (Figueroa, "When is double rounding innocuous?", 1995): p is 11 for tf32, 8 for bfloat16,
+ * less for a byte. Below float32's normal range, where results of a byte never are, sums
+ * are exact. Products of bfloat16 are exact there down to half its smallest number, and its
+ * quotients are at least 2^-16 away from each rounding boundary that they do not equal. The
+ * general path computes products and quotients of tf32 below the normal range. */
 #include <math.h>
 
 #include "formats/fast_codec.h"
@@ -18,12 +17,12 @@
 
 /* -- items that are the upper bits of float32 ------------------------------------- */
 
-/* What a chunk of results showed: some may have lost digits below the normal range. */
+/* A summary of a chunk of results: some may have lost digits below the normal range. */
 struct seen {
     uint32_t greatest, tiny;
 };
 
-/* One item's float32 from two others', of which the lower `cut` bits do not count. */
+/* Returns one item's float32 bits from two others', whose lower `cut` bits do not count. */
 TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
                          float *result, struct seen *seen)
 {
@@ -33,14 +32,14 @@ TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
     const uint32_t bits = tf_bits_of(*result);
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
-    const uint32_t is_exact = op == TF_TRUE_DIVIDE && fabsf(y) == INFINITY; /* zero */
+    const uint32_t is_exact = op == TF_TRUE_DIVIDE && fabsf(y) == INFINITY; /* gives 0 */
     seen->tiny |= (uint32_t)(tf_may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
                   (y != 0) & !is_exact;
     return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
 }
 
-/* Whether tiny results of bfloat16, which are exact in float32, are none of its numbers,
- * or have vanished, but for zero over a number and a number over Inf. */
+/* Returns whether tiny results of bfloat16, exact in float32, are not bfloat16 numbers or
+ * became zero, except for zero operands and division by Inf. */
 static unsigned bf16_underflows(const float *r, const uint16_t *a, const uint16_t *b,
                                 size_t n)
 {
@@ -81,7 +80,7 @@ TF_INLINE struct tf_outcome fuse_bf16(enum tf_binary_op op, const uint16_t *rest
             out[i] = m > inf ? quiet : out[i];
         }
         outcome.flags |= invalid ? TF_INVALID : 0;
-        outcome.greatest = TF_INF_BITS; /* which it hides */
+        outcome.greatest = TF_INF_BITS; /* NaN hides Inf */
     }
     return outcome;
 }
@@ -107,14 +106,14 @@ TF_INLINE struct tf_outcome fuse_words(enum tf_binary_op op, const uint32_t *res
             out[i] = m > TF_INF_BITS ? TF_QUIET_NAN_BITS : out[i];
         }
         outcome.flags |= invalid ? TF_INVALID : 0;
-        outcome.greatest = TF_INF_BITS; /* which it hides */
+        outcome.greatest = TF_INF_BITS; /* NaN hides Inf */
     }
     return outcome;
 }
 
 /* -- items of a byte, from their numbers ------------------------------------------ */
 
-/* Numbers of e8m0 are neither zero nor Inf: a zero has vanished, or is a difference. */
+/* Numbers of e8m0 are not zero or Inf: a zero result has vanished, or is a difference. */
 TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restrict a,
                                         const float *restrict b, uint8_t *restrict out,
                                         size_t n)
@@ -136,7 +135,7 @@ TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restr
     return seen;
 }
 
-/* -- one instance an operation ---------------------------------------------------- */
+/* -- one instance per operation --------------------------------------------------- */
 
 #define FUSED(name, op)                                                        \
     static struct tf_outcome name##_words(const void *restrict a,              \

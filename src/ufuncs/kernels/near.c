@@ -1,14 +1,13 @@
 /* Binary functions in float64 that are near enough for most results, by vectors.
  *
- * A result is within 2^-28 of itself from the exact one, or NaN where that is not
- * known; those of hypot round as the exact ones. A rounding to 11 bits or fewer gives
- * what the exact result would, unless a number halfway between two lies that near:
- * TF_NAME(tf_doubtful) finds those, and binary_chunk.c computes them anew. So no bit
- * depends on how these are computed, and a multiplication and an addition may be one
- * operation or two.
+ * A result is within 2^-28 of itself from the exact one, or NaN if that is not known.
+ * Results of hypot round as the exact ones. Rounding to 11 bits or fewer gives the exact
+ * result's rounding, unless a number halfway between two is that near: TF_NAME(tf_doubtful)
+ * finds such results, and binary_chunk.c computes them again. No bit therefore depends on
+ * how these functions compute, and a multiplication and an addition may be one operation or
+ * two.
  *
- * Operands are a format's numbers: 11 significant bits, 2^-136 <= |x| < 2^128.
- */
+ * Operands are numbers of a format: 11 significant bits, 2^-136 <= |x| < 2^128. */
 #include <math.h>
 #include <string.h>
 
@@ -39,9 +38,9 @@ TF_INLINE double double_of(uint64_t bits)
     return x;
 }
 
-/* 1/1 + s/3 + s^2/5 + ... + s^10/21: artanh(z)/z with s = z^2, arctan(z)/z with -z^2
- * (Abramowitz and Stegun 4.6.33, 4.4.42). Every other term apart: one chain of operations
- * would be twice as long, for which a reduction waits at each step. */
+/* Returns 1/1 + s/3 + s^2/5 + ... + s^10/21: artanh(z)/z for s = z^2, arctan(z)/z for
+ * s = -z^2 (Abramowitz and Stegun 4.6.33, 4.4.42). Even and odd terms are apart: one chain
+ * of operations would be twice as long, and a reduction waits for it at each step. */
 TF_INLINE double odd_series(double s)
 {
     const double square = s * s;
@@ -58,9 +57,9 @@ TF_INLINE double odd_series(double s)
     return multiply_add(odd, s, even);
 }
 
-/* log2 x for a positive normal double: x = m 2^k, m from sqrt(1/2) to sqrt(2), and
+/* Returns log2 x for a positive normal double: x = m 2^k, m from sqrt(1/2) to sqrt(2), and
  * log m = 2 artanh z, z = (m - 1)/(m + 1), |z| < 0.1716. The first term left out is
- * z^22/23 < 2^-60, so that roundings are all the error there is: below 2^-50 of log2 x,
+ * z^22/23 < 2^-60, so that all errors come from rounding: they are below 2^-50 of log2 x,
  * as k is 0 or at least twice log2 m. */
 TF_INLINE double log2_of(double x)
 {
@@ -73,8 +72,9 @@ TF_INLINE double log2_of(double x)
     return multiply_add(z * log2_e_twice, odd_series(z * z), (double)(int32_t)k);
 }
 
-/* 2^t for |t| <= 1000: t = k + f, |f| <= 1/2, by the series of e^(f log 2), |f log 2| <
- * 0.3466. The first term left out is below 2^-37, all after it together below that. */
+/* Returns 2^t for |t| <= 1000: t = k + f, |f| <= 1/2, by the series of e^(f log 2),
+ * |f log 2| < 0.3466. The first term left out is below 2^-37, and so are all later ones
+ * together. */
 TF_INLINE double exp2_of(double t)
 {
     const double to_integer = 0x1.8p+52;
@@ -99,8 +99,8 @@ TF_INLINE double within(double t, double bound)
     return t > bound ? bound : t < -bound ? -bound : t;
 }
 
-/* y log2 x is off by 2^-50 of itself. Where the power is within the range, that is at
- * most 2^-42, and the power off by as much; beyond, both are. */
+/* Returns x^y. y log2 x is off by 2^-50 of itself: for a power within the range, by at most
+ * 2^-42, and the power is off by as much. Powers out of range stay out of range. */
 TF_INLINE double power_near(double x, double y)
 {
     const double power = exp2_of(within(y * log2_of(x), 1000));
@@ -108,22 +108,22 @@ TF_INLINE double power_near(double x, double y)
     return known ? power : NAN;
 }
 
-/* In no doubt: it rounds as the exact result does, whatever the operands. Let the greater
- * one be an integer of 11 bits, and h halfway between two such integers. The root can
- * only be near h if the lesser one is above 2^-6 of the greater one, since h^2 is at least
- * 2^10 away from the greater one's square. Then all squares are multiples of 2^-12: their
- * sum is exact, and equals h^2, whose root is exact too, or is at least 2^-36 of it away.
- * Where h lies between two subnormal numbers there are only fewer bits. */
+/* Returns hypot(x, y), which rounds as the exact result does, whatever the operands. Let
+ * the larger one be an integer of 11 bits, and h halfway between two such integers. The
+ * root can be near h only if the smaller operand is above 2^-6 of the larger one, since h^2
+ * is at least 2^10 away from the larger one's square. Then all squares are multiples of
+ * 2^-12: their sum is exact. It equals h^2, whose root is exact too, or is at least 2^-36
+ * of h^2 away. If h is between two subnormal numbers, there are only fewer bits. */
 TF_INLINE double hypot_near(double x, double y)
 {
     const double root = sqrt(x * x + y * y);
     return ((fabs(x) == INFINITY) | (fabs(y) == INFINITY)) ? INFINITY : root;
 }
 
-/* With q = lesser/greater of the magnitudes: arctan q, or from tan(pi/8) on pi/4 +
- * arctan((q - 1)/(q + 1)), so that the argument z is below 0.4143. The first term left
- * out is z^22/23 < 2^-32. The rest of the circle by symmetry, which subtracts at least
- * half as much as there is. */
+/* Returns atan2(y, x). Let q be the smaller magnitude over the larger one. The angle is
+ * arctan q, or from tan(pi/8) on pi/4 + arctan((q - 1)/(q + 1)), so that the argument z is
+ * below 0.4143. The first term left out is z^22/23 < 2^-32. Symmetry gives the rest of the
+ * circle by subtractions, which leave at least half of the minuend. */
 TF_INLINE double arctan2_near(double y, double x)
 {
     const double a = fabs(x), b = fabs(y);
@@ -140,10 +140,10 @@ TF_INLINE double arctan2_near(double y, double x)
     return known ? copysign(angle, y) : NAN;
 }
 
-/* greater + log(1 + u), u = 2^-t: log(1 + u) = 2 artanh z, z = u/(2 + u) <= 1/3. The
- * first term left out is z^22/23 < 2^-39. u is off by 2^-36.5 of it, and so the
- * logarithm, to either base, by less than 2^-36.6. Where the sum cancels more than three
- * bits, and is below 2^-8 besides, it is not known. */
+/* Returns the larger operand + log(1 + u), u = 2^-t: log(1 + u) = 2 artanh z, z = u/(2 + u)
+ * <= 1/3. The first term left out is z^22/23 < 2^-39. u is off by 2^-36.5 of itself, and so
+ * the logarithm, to either base, by less than 2^-36.6. If the sum cancels more than three
+ * bits, and is below 2^-8, it is not known. */
 TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_2)
 {
     const double greater = x > y ? x : y, lesser = x > y ? y : x;
@@ -158,9 +158,9 @@ TF_INLINE double log_add(double x, double y, double log2_of_base, double log_of_
     return known ? sum : NAN;
 }
 
-/* Exact where the quotient is below 2^40: it is then at least 2^-51 of itself from an
- * integer that it is not, so that it is cut to the right one; that times y has 51 bits,
- * and the rest is a multiple of both operands' units, and smaller than y. */
+/* Returns fmod(x, y), exact for a quotient below 2^40. Such a quotient is an integer or at
+ * least 2^-51 of itself away from each, so it truncates to the right one. That times y has
+ * 51 bits; the rest is a multiple of both operands' units, and smaller than y. */
 TF_INLINE double fmod_near(double x, double y)
 {
     const double quotient = x / y;
@@ -168,8 +168,8 @@ TF_INLINE double fmod_near(double x, double y)
     return fabs(quotient) < 0x1p40 ? copysign(rest, x) : NAN;
 }
 
-/* Python's: the sign of the divisor. A sum that does not fit is rounded. One comparison
- * says whether there is a rest, of the other sign: loops with more are not vectors. */
+/* Returns the remainder with the divisor's sign, as in Python; a sum may be rounded. One
+ * comparison finds a rest of the other sign: a loop with more makes no vectors. */
 TF_INLINE double remainder_near(double x, double y)
 {
     const double rest = fmod_near(x, y);
@@ -202,11 +202,11 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
     [TF_LOGADDEXP2] = logaddexp2,
 };
 
-/* -- which of them do not tell ------------------------------------------------------ */
+/* -- results in doubt --------------------------------------------------------------- */
 
-/* Not in doubt: what is 16 times the error from where rounding changes; and what is
- * beyond all doubt too great or too small for a format with float32's exponents, or
- * zero, as results alone are that no rounding gave. */
+/* Lists the results in doubt and returns how many. A result not in doubt is 16 times the
+ * error away from each rounding boundary, or far out of range for float32's exponents, or
+ * zero, which no rounding gave. */
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which)
 {

@@ -10,8 +10,8 @@ void TF_NAME(tf_add_wide)(const float *restrict in, double *restrict values, siz
     }
 }
 
-/* Significands go back to [1, 2) after each step, so that no product leaves float64's
- * range; zero, Inf and NaN stay. Beyond 2^+-1000 every format over- or underflows alike. */
+/* Brings significands back to [1, 2) after each step, so that no product leaves float64's
+ * range; zero, Inf and NaN stay. Out of 2^+-1000 every format over- or underflows alike. */
 void TF_NAME(tf_times_wide)(const float *restrict in, double *restrict values,
                             int64_t *restrict exponents, double *restrict results,
                             size_t n)

@@ -1,12 +1,11 @@
-/* Sums of numbers and of their squares in float64, and products, for moments.c: of a
- * line in lanes, of many lines side by side. A square has 22 bits at most, so that it is
- * exact. */
+/* Sums in float64 of numbers and of their squares, and products, for moments.c: of a line
+ * in lanes, of many lines side by side. A square is exact, as it has at most 22 bits. */
 #include "runtime/sizes.h"
 #include "ufuncs/kernels/decls.h"
 
 enum { LANES = 32, SIGN = INT32_MIN };
 
-/* A number's magnitude as an integer; that of zero is no least one. */
+/* Return magnitudes as integers. nonzero_of subtracts 1: zero becomes the largest. */
 TF_INLINE int32_t magnitude_of(float x) { return (int32_t)tf_bits_of(x) & ~SIGN; }
 TF_INLINE int32_t nonzero_of(int32_t magnitude) { return (magnitude - 1) & ~SIGN; }
 
@@ -31,7 +30,7 @@ TF_INLINE void fold(struct lanes *x, int width, int squares)
     }
 }
 
-/* Of numbers, or of their products with weights. */
+/* Adds a line of numbers, or of their products with weights. */
 TF_INLINE void add_line(const float *in, const float *weights, size_t n,
                         struct tf_moments *moments, int squares)
 {
@@ -39,7 +38,7 @@ TF_INLINE void add_line(const float *in, const float *weights, size_t n,
     if (n >= LANES) {
         struct lanes x;
         for (int lane = 0; lane < LANES; lane++) {
-            x.sums[lane] = -0.0; /* which leaves any number as it is */
+            x.sums[lane] = -0.0; /* which changes no sum */
             x.squares[lane] = 0;
             x.greatest[lane] = 0;
             x.least[lane] = INT32_MAX;
@@ -124,8 +123,8 @@ static void add_side_by_side(const float *restrict in, size_t n,
 
 static void multiply_line(const float *in, size_t n, double *value, int64_t *exponent)
 {
-    /* Magnitudes from 2^-149 to 2^128, so many of them that no product of them and a
-     * significand leaves float64's range. */
+    /* The product of a significand and this many magnitudes from 2^-149 to 2^128 stays
+     * within float64's range. */
     enum { TOGETHER = 6 };
     double values[LANES];
     int64_t exponents[LANES];
@@ -158,9 +157,9 @@ static void multiply_line(const float *in, size_t n, double *value, int64_t *exp
     tf_normalize(value, exponent);
 }
 
-/* -- what does not count ------------------------------------------------------------ */
+/* -- numbers that do not count ------------------------------------------------------ */
 
-/* Has those that do not count be a number that changes no result. */
+/* Replaces numbers that do not count by `nothing`. Returns how many count. */
 TF_INLINE size_t leave_out(float *restrict x, size_t n, const uint8_t *restrict mask,
                            int nans, float nothing, double *restrict counts)
 {

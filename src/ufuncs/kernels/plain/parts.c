@@ -1,18 +1,18 @@
-/* Numbers to their parts and back: modf, frexp, ldexp. */
+/* nextafter, and the operations that split and join numbers: modf, frexp, ldexp. */
 #include <math.h>
 #include <string.h>
 
 #include "ufuncs/kernels/decls.h"
 
-/* Codes as integers in the order of the numbers, both zeros 0: one more or one less is
- * the next number, Inf among them. */
+/* Returns a code as an integer in the order of the numbers, 0 for both zeros: one more or
+ * one less is the next number, or Inf. */
 TF_INLINE int32_t order_of(struct tf_format f, uint32_t code)
 {
     const int32_t magnitude = (int32_t)(code & tf_magnitude_mask(f));
     return code & tf_sign_mask(f) ? -magnitude : magnitude;
 }
 
-/* Finite numbers may end at Inf, which raises overflow. */
+/* Writes the next numbers and returns flags. A finite number may overflow to Inf. */
 TF_INLINE unsigned nextafter_of(struct tf_format f, const void *from, const void *toward,
                                 void *out, size_t n)
 {
@@ -28,7 +28,7 @@ TF_INLINE unsigned nextafter_of(struct tf_format f, const void *from, const void
         const int32_t x = order_of(f, a), y = order_of(f, b);
         const int32_t step = (y > x) - (y < x), next = x + step;
         const uint32_t magnitude = (uint32_t)(next < 0 ? -next : next);
-        /* Of zero the sign of where it was, or where it is stepped to. */
+        /* Zero has the sign of the number before the step. */
         const uint32_t negative = next < 0 || (next == 0 && x < 0) ? sign : 0;
         const uint32_t number = step == 0 ? a : magnitude | negative;
         const int32_t m = x < 0 ? -x : x, k = y < 0 ? -y : y;
@@ -66,8 +66,8 @@ static void modf_(const float *in, float *part, float *whole, size_t n)
     }
 }
 
-/* In double, where all numbers but zero are normal. Those that have no exponent are
- * left as they are, with 0. */
+/* Writes fractions and exponents, in double, where all numbers but zero are normal. Zero,
+ * Inf and NaN stay as they are, with exponent 0. */
 static void frexp_(const float *in, float *part, int32_t *exponent, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static void frexp_(const float *in, float *part, int32_t *exponent, size_t n)
     }
 }
 
-/* Beyond +-600 every format overflows or underflows alike. */
+/* Clamps exponents: out of +-600 every format overflows or underflows alike. */
 #define BOUNDED(name, type)                                                    \
     static void name(const type *in, int32_t *out, size_t n)                   \
     {                                                                          \
@@ -97,7 +97,7 @@ static void frexp_(const float *in, float *part, int32_t *exponent, size_t n)
 BOUNDED(bounded_int32, int32_t)
 BOUNDED(bounded_int64, int64_t)
 
-/* Products in double are exact; then to odd. */
+/* Multiplies by powers of two, exactly in double, and then rounds to odd. */
 static void ldexp_(const float *in, const void *exponents, size_t size, float *out,
                    size_t n)
 {

@@ -1,15 +1,14 @@
 /* Unary functions of bfloat16 and tf32 that float32 computes, in one pass: the result in
  * float32, rounded once more. There are three kinds:
  *
- *  exact   float32's result needs no rounding, and nothing is raised.
- *  single  It is the exact one rounded, and rounding it again is as if rounded once:
- *          float32's 24 bits are two more than twice tf32's 11 (Figueroa, "When is
- *          double rounding innocuous?", 1995), as long as the result is normal.
- *  near    It is some ulps of float32 off: see quick_near.c.
+ *  exact   float32's result needs no rounding, and raises nothing.
+ *  single  float32's result is the exact one rounded. Rounding again is as if rounded once,
+ *          if it is normal: 24 bits are two more than twice tf32's 11 (Figueroa, "When is
+ *          double rounding innocuous?", 1995).
+ *  near    float32's result is a few ulps off: see quick_near.c.
  *
- * What single results raise, and NaN, Inf and results below the normal numbers, takes
- * another pass, of chunks that have any.
- */
+ * Chunks with NaN, Inf or results below the normal numbers take another pass, which also
+ * finds the flags of single results. */
 #include <math.h>
 
 #include "formats/fast_codec.h"
@@ -25,7 +24,7 @@ TF_INLINE float number_at(struct tf_format f, const void *items, size_t i)
     return tf_float_of((uint32_t)((const uint16_t *)items)[i] << 16);
 }
 
-/* What is in the upper bits. */
+/* Stores the item that is in the upper bits. */
 TF_INLINE void put(struct tf_format f, void *results, size_t i, uint32_t bits)
 {
     if (f.itemsize == 4) {
@@ -52,13 +51,13 @@ TF_INLINE unsigned apply_exact(struct tf_format f, float (*of)(float),
 
 /* -- single ------------------------------------------------------------------------ */
 
-/* What results showed. */
+/* A summary of a chunk of results. */
 struct seen {
-    uint32_t greatest; /* magnitude */
-    uint32_t tiny;     /* some came from other numbers than zero, and are not normal */
+    uint32_t greatest; /* largest magnitude */
+    uint32_t tiny;     /* not 0 if the result of a nonzero number is not normal */
 };
 
-/* The code of r, which x gave, in the upper bits: to nearest, ties to even. */
+/* Returns in the upper bits the code of r, the result of x: to nearest, ties to even. */
 TF_INLINE uint32_t upper_code(struct tf_format f, float x, float r, struct seen *seen)
 {
     const int cut = tf_cut(f);
@@ -68,9 +67,9 @@ TF_INLINE uint32_t upper_code(struct tf_format f, float x, float r, struct seen 
     return bits + ((UINT32_C(1) << (cut - 1)) - 1) + (bits >> cut & 1);
 }
 
-/* The results again, where some are NaN, Inf or not normal; what they raised. `scaled`
- * gives 2^128 times those below the normal numbers, so that nothing is subnormal: an
- * addition rounds them, after which the lower bits are their code. */
+/* Computes a chunk again in which results are NaN, Inf or not normal, and returns its
+ * flags. `scaled` gives 2^128 times a result below the normal numbers, so that nothing is
+ * subnormal. An addition rounds that, after which the lower bits are the code. */
 TF_INLINE unsigned redo_with_specials(struct tf_format f, float (*of)(float),
                                       float (*scaled)(float), const void *items,
                                       void *results, size_t n)
@@ -104,8 +103,8 @@ TF_INLINE unsigned redo_with_specials(struct tf_format f, float (*of)(float),
            (under ? TF_UNDER : 0);
 }
 
-/* Returns what is raised. Items of two bytes are taken two to a word: without anything
- * that brings them in order, or back. */
+/* Returns the flags raised. Items of two bytes are processed as halves of a word, which
+ * avoids instructions that reorder items. */
 TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
                                 float (*scaled)(float), const void *items,
                                 void *results, size_t n)
@@ -145,13 +144,13 @@ TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
     TF_INLINE float name(float x) { return expression; }                       \
     INSTANCE(name, tf32, apply, scaled)                                       \
     INSTANCE(name, bfloat16, apply, scaled)
-/* 2^128 times results below 2^-126. A square is exact; 1/x is farther from each number
- * halfway between two of tf32's, and from each of its numbers that it is not, than
- * float32's rounding goes; a root is zero. */
+/* The functions `scaled` return 2^128 times results below 2^-126. A square is exact. 1/x is
+ * farther from each number halfway between two of tf32's, and from each number of tf32 that
+ * it does not equal, than float32's rounding moves it. A root so small is zero. */
 TF_INLINE float scaled_square(float x)
 {
-    /* Below 2^-76 squares are rounded alike: to zero. Processors are slow with subnormal
-     * numbers, and there are none then. */
+    /* Squares of numbers below 2^-76 all round to zero. The bound avoids subnormal numbers,
+     * with which processors are slow. */
     const uint32_t magnitude = tf_bits_of(x) & TF_MAGNITUDE_BITS;
     const uint32_t least = tf_bits_of(0x1p-76f);
     const uint32_t greater = magnitude > least ? magnitude : least;

@@ -1,23 +1,22 @@
 /* Unary functions of bfloat16 and tf32 by float32 numbers that are near the exact results
  * (see functions.h), in one pass. Each function has a domain, in which its results are
- * normal numbers or zero, and raise nothing. What lies outside is left open.
+ * normal numbers or zero, and raise nothing. Results of other arguments are left open.
  *
- *  bfloat16  Rounding gives what the exact result would: 2^16 arguments are few enough
- *            that no exact result lies so near a number halfway between two. The tests
- *            compare them all, on every instruction set.
- *  tf32      So it does unless such a number lies within the margin: these results are
- *            left open too.
- */
+ *  bfloat16  Rounding gives the exact result's rounding: among 2^16 arguments, none has an
+ *            exact result so near a number halfway between two. The tests compare them all,
+ *            on every instruction set.
+ *  tf32      The same holds unless a number halfway between two is within the margin: such
+ *            results are left open, too. */
 #include <math.h>
 
 #include "formats/fast_codec.h"
 #include "ufuncs/kernels/decls.h"
 #include "ufuncs/kernels/functions.h"
 
-enum { MARGIN = 2 }; /* ulps; results are off by less than one more */
-enum { TOGETHER = 256 }; /* results of tf32 that are looked at together */
+enum { MARGIN = 2 }; /* ulps; results are off by less than MARGIN + 1 */
+enum { TOGETHER = 256 }; /* results of tf32 that are checked together */
 
-/* From the least magnitude on, zero besides or not; the least number is -lowest. */
+/* Numbers from -lowest to `greatest` of magnitudes from `least` on, and with `zero` 0. */
 struct domain {
     float least, greatest, lowest;
     int zero;
@@ -25,8 +24,8 @@ struct domain {
 
 /* -- arguments ------------------------------------------------------------------------ */
 
-/* The upper bits of a float32 number that an item is, without unused ones, and how many
- * are cut off. */
+/* Returns the upper bits of float32 that an item is, without unused bits. cut_of returns
+ * how many lower bits are missing. */
 TF_INLINE uint32_t bits_at(int itemsize, const void *items, size_t i)
 {
     const uint32_t code_bits = -(UINT32_C(1) << tf_cut(tf_tf32));
@@ -54,11 +53,11 @@ TF_INLINE int is_outside(struct domain domain, int itemsize, uint32_t bits)
            (magnitude - zero < least - zero);
 }
 
-/* What follows is called once for a chunk, and does not depend on the function: a copy for
- * each would be half of the code. */
+/* Marks functions that are called once per chunk and do not depend on the unary function: a
+ * copy for each would be half of the code. */
 #define ONCE static __attribute__((noinline))
 
-/* Whether no item is, by their bounds. */
+/* Returns whether no item is outside the domain, by bounds of the items. */
 ONCE int are_inside(struct domain domain, int itemsize, const void *items, size_t n)
 {
     const int cut = cut_of(itemsize);
@@ -91,9 +90,9 @@ ONCE int are_inside(struct domain domain, int itemsize, const void *items, size_
     return (most <= (int32_t)greatest) & (under <= lowest) & (magnitudes >= least - zero);
 }
 
-/* Marks those that are outside, of which it returns the number, and keeps the others: the
- * least one takes their place. NaN is not marked. If `most` is 0 it does nothing, and says
- * that all are. */
+/* Marks items outside the domain, except NaN, and returns how many. Keeps the other items,
+ * with the smallest argument in place of those outside. If `most` is 0, does nothing and
+ * returns n. */
 ONCE size_t leave_out(struct domain domain, int itemsize, const void *items, void *kept,
                       uint8_t *open, size_t n, size_t most)
 {
@@ -118,10 +117,10 @@ ONCE size_t leave_out(struct domain domain, int itemsize, const void *items, voi
 
 /* -- results -------------------------------------------------------------------------- */
 
-/* Rounded to bfloat16, in the upper half: no result is halfway between two numbers. */
+/* Rounds to bfloat16 in the upper half: no result is halfway between two numbers. */
 TF_INLINE uint32_t upper_bf16(float r) { return tf_bits_of(r) + 0x7FFF; }
 
-/* Two to a word: without anything that brings them in order, or back. */
+/* Processes two items per word, without instructions that reorder items. */
 TF_INLINE void of_bf16(float (*of)(float), const uint16_t *restrict items,
                        uint16_t *restrict results, size_t n)
 {
@@ -140,17 +139,17 @@ TF_INLINE void of_bf16(float (*of)(float), const uint16_t *restrict items,
     }
 }
 
-/* How far a number halfway between two of tf32's is below the result and the margin: at
- * most twice the margin if it is no farther than that from the result, else at least an
- * ulp of float32 more. */
+/* Returns the distance in ulps of float32 from result plus margin down to the next tie, a
+ * number halfway between two of tf32's. It is at most twice the margin if the tie is within
+ * the margin of the result, else more. */
 TF_INLINE uint32_t distance(uint32_t above)
 {
     return above & ((UINT32_C(1) << tf_cut(tf_tf32)) - 1);
 }
 
-/* Lists the results whose rounding the margin does not tell, and those that `outside`
- * marks, if it is given. All are made before any is looked at: a branch on a result just
- * made would hold up the next ones. */
+/* Lists and counts the results within the margin of a tie, and those that `outside` marks,
+ * if given. All are computed before any is checked: a branch on a result just computed
+ * would delay the next ones. */
 TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
                           uint32_t *restrict results, const uint8_t *outside,
                           uint16_t *which, size_t n)
@@ -187,7 +186,7 @@ TF_INLINE size_t of_words(float (*of)(float), const uint32_t *restrict items,
     return count;
 }
 
-/* NaN where an item is NaN. */
+/* Writes NaN where an item is NaN. */
 ONCE void keep_nans(int itemsize, const void *items, void *results, size_t n)
 {
     const struct tf_format f = itemsize == 4 ? tf_tf32 : tf_bfloat16;
@@ -202,8 +201,8 @@ ONCE void keep_nans(int itemsize, const void *items, void *results, size_t n)
     }
 }
 
-/* Returns how many results are left open, of which `which` lists the indices. `of` stands
- * here once in each branch: it is inlined, and most of this library's code. */
+/* Returns how many results are left open, and lists their indices in `which`. Each branch
+ * has `of` only once: it is inlined, and most of this library's code. */
 TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
                        const void *items, void *results, uint16_t *which, size_t n,
                        size_t most)
@@ -247,8 +246,7 @@ TF_INLINE size_t apply(float (*of)(float), struct domain domain, int itemsize,
         const struct domain domain = {__VA_ARGS__};                            \
         return apply(name, domain, 2, items, results, which, n, most);         \
     }
-/* Squares of smaller arguments than the least ones may be subnormal, which takes a hundred
- * times as long. */
+/* Smaller arguments may have subnormal squares, which take a hundred times as long. */
 FUNCTION(exp_, exp_near(x), 0x1p-50f, 87, 87, 1)
 FUNCTION(exp2_, exp2_near(x), 0x1p-50f, 125, 125, 1)
 FUNCTION(expm1_, expm1_near(x), 0x1p-50f, 87, INFINITY, 1)
