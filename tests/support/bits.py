@@ -1,4 +1,4 @@
-"""What the bit tests share: arrays from codes, flags, and a readable failure."""
+"""Helpers of the bit tests: arrays from codes, flags, and readable failures."""
 
 import warnings
 from collections.abc import Callable
@@ -17,7 +17,7 @@ BYTES = [f for f in ALL if f.count <= 256]
 
 
 def name(f: Format) -> str:
-    """A format's name, for pytest's ids."""
+    """Return a format's name, for pytest's ids."""
     return f.name
 
 
@@ -26,19 +26,19 @@ def dtype(f: Format) -> np.dtype[Any]:
 
 
 def array(f: Format, items: Items) -> np.ndarray[Any, Any]:
-    """The array whose elements have these items, seen without any conversion."""
+    """Return an array with these bit patterns as elements, without any conversion."""
     return np.ascontiguousarray(items).view(dtype(f))
 
 
 def items_of(f: Format, result: Any) -> Items:
-    """An array's raw items; fails if it has another dtype."""
+    """Return the bit patterns of an array, and fail if its dtype is not that of f."""
     result = np.asarray(result)
     assert result.dtype == dtype(f), f"{result.dtype}, not {f.name}"
     return result.copy(order="C").view(item_type(f))
 
 
 def raised(function: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
-    """The function's result, and the floating-point flags NumPy saw (FPE_*)."""
+    """Return the function's result, and the floating-point flags NumPy saw (FPE_*)."""
     seen = [0]
 
     def record(_: str, flags: int) -> None:
@@ -53,7 +53,7 @@ def raised(function: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
 def assert_items(
     f: Format, got: Items, want: Items, what: str, *inputs: np.ndarray[Any, Any]
 ) -> None:
-    """Equal bits; else the first differences with the inputs they came from."""
+    """Fail unless all bits are equal, and show the first differences with inputs."""
     assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
     wrong = np.flatnonzero(got != want)
     if wrong.size == 0:
@@ -75,7 +75,7 @@ def _shown(f: Format, x: np.ndarray[Any, Any], i: int) -> str:
 
 
 def assert_equal(got: Any, want: Any, what: str) -> None:
-    """Equal values and dtypes, bool or integer."""
+    """Fail unless two boolean or integer arrays have equal values and dtypes."""
     got, want = np.asarray(got), np.asarray(want)
     assert got.dtype == want.dtype, f"{what}: {got.dtype}, not {want.dtype}"
     wrong = np.flatnonzero(got.ravel() != want.ravel())

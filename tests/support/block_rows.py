@@ -1,8 +1,8 @@
-"""The block formats as tests know them, from their definitions."""
+"""Parameters of the block formats, copied from their definitions for the tests."""
 
 from __future__ import annotations
 
-#: element, residual, scale format (None: by the tensor), size of a block, rule
+#: element, residual, scale format (None: the tensor chooses it), block size, rule
 ROWS: dict[str, tuple[str, str | None, str | None, int, str]] = {
     "tcfp8": ("float8_e4m3fn", None, None, 32, "mse"),
     "tcfp12": ("float8_e4m3fn", "int4", None, 32, "mse"),

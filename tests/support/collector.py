@@ -1,7 +1,8 @@
-"""A collector in Python, for tests of the report: it sees np.matmul and np.dot by name.
+"""Replace the collector of the report by one in Python, for tests.
 
-`install` puts it in place of the package's; `python -m tests.support.collector ...`
-is the command `tf32dtype ...` with it.
+It wraps np.matmul and np.dot by their names. `install` puts it in place of the
+package's collector. `python -m tests.support.collector ...` runs the command `tf32dtype
+...` with this collector.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from tf32dtype._programs.report.call_sites import (
 )
 
 NAMES = ("matmul", "dot")
-MOST = 3  # samples a call site
+MOST = 3  # samples per call site
 
 
 class Collector:
-    """Wraps the two functions between `start` and `stop`."""
+    """Wrap the two functions from `start` to `stop`."""
 
     def __init__(self, options: Any, argv: tuple[str, ...] = ()) -> None:
         self.options, self.argv = options, argv

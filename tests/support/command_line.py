@@ -1,4 +1,4 @@
-"""Runs the command line: in this process, in a pipe, on a terminal."""
+"""Run the command line in this process, in a pipe and on a terminal."""
 
 import functools
 import json
@@ -11,7 +11,7 @@ from tests.support import forks
 from tf32dtype._cli import main as program
 from tf32dtype._cli.main import main
 
-# The parser is the same in each call, and takes longer to make than most commands take.
+# Each call uses the same parser. To make one takes longer than most commands take.
 program._parser = functools.cache(program._parser)
 
 ALL = [*td.formats, "float16", "float32", "float64"]
@@ -33,7 +33,7 @@ def plain(capsys, *argv, code=0):
 
 
 def complaint(capsys, *argv):
-    """The one line on standard error; exit code 2."""
+    """Check for exit code 2, and return the one line on standard error."""
     try:
         code = main(argv)
     except SystemExit as stop:
@@ -48,7 +48,11 @@ def complaint(capsys, *argv):
 
 
 def on_a_terminal(columns, *argv, cwd=None, errors_too=False):
-    """What a terminal of some width gets; without `errors_too` there are none."""
+    """Return the output of a command on a terminal that is `columns` wide.
+
+    Standard error is part of the output if `errors_too` is true. Otherwise the command
+    must not write to standard error.
+    """
     ours, its = pty.openpty()
     errors, stderr = os.pipe()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}

@@ -1,4 +1,4 @@
-"""C of src/ that no function of Python reaches alone, compiled for the tests."""
+"""Compile C of src/ that no Python function calls by itself, for the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.paths import SRC
 
 Array = np.ndarray[Any, Any]
 
-#: As setup.py has them: no result may depend on the compiler's licenses.
+#: The flags of setup.py: no optimization may change a result.
 FLAGS = [
     "-std=c11", "-O3", "-fPIC", "-shared", "-fno-trapping-math", "-fno-math-errno",
     "-ffp-contract=off",
@@ -36,8 +36,8 @@ void split(const float *in, size_t n, int p, int parts, float *out)
 
 @cache
 def library(text: str, *flags: str) -> ctypes.CDLL:
-    """A library of C that includes headers of src/. Skips where the compiler lacks one
-    of the flags."""
+    """Return a compiled library of C code that includes headers of src/. Skip the test
+    if the compiler does not know one of the flags."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -45,7 +45,7 @@ def library(text: str, *flags: str) -> ctypes.CDLL:
         command = [compiler, flag, "-fsyntax-only", "-x", "c", os.devnull]
         if subprocess.run(command, capture_output=True).returncode:
             pytest.skip(f"{compiler} has no {flag}")
-    # Compilers are not to run with a sanitizer that Python runs with.
+    # A sanitizer that is preloaded into Python must not run in the compiler.
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder, "text.c"), Path(folder, "text.so")
@@ -57,8 +57,11 @@ def library(text: str, *flags: str) -> ctypes.CDLL:
 
 
 def split(x: Array, parts: int, format: str) -> Array:
-    """float32 numbers in parts of bfloat16 or tf32, by the loop that packs operands:
-    compiled for any processor and for this one, with the same bits."""
+    """Split float32 numbers into bfloat16 or tf32 components.
+
+    The loop that packs operands does it, compiled for any processor and for this one.
+    The bits of both must be equal.
+    """
     numbers = np.ascontiguousarray(x, np.float32)
     p = {"bfloat16": 8, "tf32": 11}[format]
     sets: list[tuple[str, ...]] = [()]

@@ -1,4 +1,4 @@
-"""tf32dtype.cuda over the host's memory, or on a GPU: what its tests import it from.
+"""Provide tf32dtype.cuda on the host's memory or on a GPU, for its tests.
 
     from tests.support.cuda import backend, cupy, tfc
 
@@ -21,13 +21,13 @@ from tests.support.simulator import backend as cuda_host
 from tests.support.simulator.backend import HAS_GPU, tfc
 from tf32dtype.cuda._runtime import backend as backends
 
-#: One for all tests: it keeps compiled kernels.
+#: One simulator for all tests, because it keeps compiled kernels.
 HOST = cuda_host.Host()
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def backend(request: Any) -> Iterator[Any]:
-    """Where the test's arrays are computed; the host's counts begin at 0."""
+    """Yield the backend of the test's arrays; the host's counts begin at 0."""
     if request.param == "gpu":
         if not HAS_GPU:
             pytest.skip("no GPU")

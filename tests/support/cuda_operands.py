@@ -1,4 +1,4 @@
-"""Arrays to and from where a backend computes, and numbers of every kind."""
+"""Copy arrays to and from the current backend, and make numbers of every kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tf32dtype.cuda._runtime.storage import STORAGE, is_ours, raw
 
 
 def on_gpu(x: Any) -> Any:
-    """A NumPy array there, of this package's class if its dtype is."""
+    """Copy a NumPy array to the backend, as tfc.ndarray if the dtype is ours."""
     x = np.asarray(x)
     if not is_ours(x.dtype):
         return backends.current().put(x)
@@ -21,7 +21,7 @@ def on_gpu(x: Any) -> Any:
 
 
 def on_host(x: Any) -> Any:
-    """A copy here, C-contiguous."""
+    """Return a C-contiguous NumPy copy of an array of the backend."""
     ours = is_ours(x.dtype)
     plain = raw(x) if ours else x.view(x.dtype, ndarray.cupy.ndarray)
     found = np.ascontiguousarray(backends.current().get(plain)).reshape(x.shape)
@@ -29,13 +29,13 @@ def on_host(x: Any) -> Any:
 
 
 def bits(x: Any) -> Any:
-    """Of a NumPy array's elements."""
+    """Return the bits of a NumPy array's elements as unsigned integers."""
     x = np.ascontiguousarray(x)
     return x.view(f"u{x.dtype.itemsize}")
 
 
 def assert_same(got: Any, want: Any, what: Any = "") -> None:
-    """An array there has the dtype, shape and bits of one that NumPy computed."""
+    """Check that a backend's array has the dtype, shape and bits of NumPy's result."""
     want = np.asarray(want)
     assert got.dtype == want.dtype, (got.dtype, want.dtype, what)
     assert got.shape == want.shape, (got.shape, want.shape, what)
@@ -50,7 +50,7 @@ def assert_same(got: Any, want: Any, what: Any = "") -> None:
 
 
 def numbers(kind: str, shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
-    """`ordinary` ones, `wide`: over many octaves, or `codes`: all that there are."""
+    """Return numbers of a kind: "ordinary", "wide" or "codes" (any bits)."""
     rng = np.random.default_rng([seed, len(kind)])
     dtype = np.dtype(dtype)
     if kind == "codes":

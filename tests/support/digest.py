@@ -1,13 +1,13 @@
-"""SHA-256 of results over fixed data, as JSON: equal on every instruction set.
+"""Print SHA-256 of results over fixed data, as JSON: equal on every instruction set.
 
     python -m tests.support.digest                 all formats
-    python -m tests.support.digest tf32 ...        these
-    python -m tests.support.digest --count 3000    of so many numbers each
+    python -m tests.support.digest tf32 ...        only these formats
+    python -m tests.support.digest --count 3000    arrays of 3,000 numbers
 
-Of NumPy's own formats, what matrix units make of them.
+For NumPy's own formats, the entries are results of matrix units.
 
-Every entry covers the bits of the results and the floating-point flags raised.
-Nothing here knows what is right; the other tests do.
+Every entry covers the bits of the results and the floating-point flags raised. The
+digest does not show whether results are right; the other tests do.
 """
 
 import argparse
@@ -24,14 +24,14 @@ import tf32dtype as td
 
 Array = np.ndarray[Any, Any]
 
-COUNT = 12_000  # of the numbers that a loop gets; the command line may change it
+COUNT = 12_000  # numbers in the array of a loop; the command line may change it
 CASTS = ["?", *np.typecodes["AllInteger"], *"efdgFD", "U32"]
 REDUCTIONS = ("add", "multiply", "maximum", "minimum", "fmax", "logical_or")
 NUMPYS = ("float16", "float32", "float64")
 
 
 class Digest:
-    """Results and flags of one entry."""
+    """Hash the results and flags of one entry."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
@@ -41,7 +41,7 @@ class Digest:
         self.flags |= flags
 
     def add(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Call the function and take in what it returns and raises."""
+        """Call the function and hash its results and the flags that it raises."""
         self.flags = 0
         with np.errstate(all="call", call=self._raised):
             results = function(*args, **kwargs)
@@ -49,7 +49,7 @@ class Digest:
             result = np.asarray(result)
             self.hash.update(f"{result.dtype} {result.shape} {self.flags}".encode())
             if result.dtype.kind in "fc" and result.dtype.itemsize > 8:
-                # The padding of a long double is anybody's.
+                # The padding bytes of a long double have no defined value.
                 result = result.astype("c16" if result.dtype.kind == "c" else "f8")
             self.hash.update(np.ascontiguousarray(result).tobytes())
 
@@ -59,7 +59,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def codes(name: str, rng: np.random.Generator, shape: Any) -> Array:
-    """Random codes, every one of a narrow format among them."""
+    """Return random codes, which include every code of a narrow format."""
     if name in NUMPYS:
         items = rng.integers(0, 1 << 64, size=shape, dtype=np.uint64)
         dtype = dtype_of(name)
@@ -73,7 +73,7 @@ def codes(name: str, rng: np.random.Generator, shape: Any) -> Array:
 
 
 def moderate(name: str, rng: np.random.Generator, shape: Any) -> Array:
-    """Numbers of ordinary size, the same on every machine: np.exp's are not."""
+    """Return numbers of ordinary size, equal on every machine, as np.exp's are not."""
     return rounded(name, drawn(rng, shape))
 
 
@@ -89,13 +89,13 @@ def drawn(rng: np.random.Generator, shape: Any) -> Array:
 
 @functools.cache
 def drawn_once(seed: int, *shape: int) -> Array:
-    """One draw for all formats, where drawing takes longer than what is tested."""
+    """Return random numbers for all formats, as drawing is slower than the test."""
     return drawn(np.random.default_rng(seed), shape)
 
 
 @functools.cache
 def ufuncs() -> list[np.ufunc]:
-    """Element-wise ufuncs that take floats, by NumPy's own table."""
+    """Return the element-wise ufuncs that take floats, by NumPy's own table."""
     found = []
     for name in sorted(dir(np)):
         ufunc = getattr(np, name)
@@ -124,8 +124,8 @@ def elementwise(name: str, digest: Callable[[str], Digest]) -> None:
 
 
 def whole_numbers(kind: str, rng: np.random.Generator) -> Array:
-    """Of every magnitude. None are made from floats: what NumPy makes of one beyond a
-    type's range depends on the processor."""
+    """Return integers of every magnitude, made without floats. NumPy's conversion of a
+    float out of an integer type's range depends on the processor."""
     limits = np.iinfo(kind)
     drawn = rng.integers(limits.min, limits.max, COUNT, kind, endpoint=True)
     return drawn >> rng.integers(0, limits.bits, COUNT).astype(kind)
@@ -194,7 +194,9 @@ def products(name: str, digest: Callable[[str], Digest]) -> None:
         digest("dot").add(np.dot, a[0], b[:, 0])
     special = codes(name, rng, (12, 40))
     entry.add(np.matmul, special, special.T)
-    # Beyond an MC panel of rows and two depths; in one place, what pairs do not stand.
+    # More rows than an MC panel and more k than two KC panels. Then one subnormal
+    # number, which the instruction for pairs of bfloat16 (src/matmul/bf16_dot.h) takes
+    # for zero.
     shapes = (200, 2100), (2100, COUNT // 150)
     a, b = (rounded(name, drawn_once(37, *shape)) for shape in shapes)
     entry.add(np.matmul, a, b)
@@ -203,7 +205,7 @@ def products(name: str, digest: Callable[[str], Digest]) -> None:
 
 
 def tensor_cores(name: str, digest: Callable[[str], Digest]) -> None:
-    """What devices make of a format, in chains of many blocks and a few specials."""
+    """Add products of a format on devices: long chains, and special values."""
     rng = np.random.default_rng(36)
     multiply = td.tensor_core.matmul
     for model in td.tensor_core.MODELS:

@@ -1,4 +1,4 @@
-"""Reads README and docs, and runs the code in them."""
+"""Read README and docs, and run the code in them."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 README, NUMPY = ROOT / "README.md", REFERENCE / "numpy.md"
 GGUF, FORMATS = HOW_TO / "gguf.md", DOCS / "concepts" / "formats.md"
 COMMAND, ML_DTYPES = REFERENCE / "command.md", HOW_TO / "from_ml_dtypes.md"
-#: Each is for one library: tests/docs/test_recipes.py runs them.
+#: Each page needs one library. tests/docs/test_recipes.py runs these pages.
 RECIPES = [
     HOW_TO / f"{name}.md"
     for name in "arrow hdf5 jax onnx safetensors torch zarr".split()
@@ -29,7 +29,7 @@ def blocks_of(text, language):
 
 
 def section(path, title):
-    """The text under a headline of the second level."""
+    """Return the text under a second-level heading of a page."""
     [text] = re.findall(
         rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", path.read_text(), re.M | re.S
     )
@@ -37,7 +37,7 @@ def section(path, title):
 
 
 def table(path, first_header):
-    """The rows of the table whose first column has this header, without backticks."""
+    """Return the rows, without backticks, of the table with this first header."""
     rows, inside = [], False
     for line in path.read_text().splitlines():
         cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -52,7 +52,7 @@ def table(path, first_header):
 
 
 def run(code, names):
-    """Execute code; the value of its last statement if that is an expression."""
+    """Execute code, and return the value of its last statement if it has one."""
     *statements, last = ast.parse(code).body
     exec(compile(ast.Module(statements, []), "<code>", "exec"), names)
     if isinstance(last, ast.Expr):
@@ -61,7 +61,7 @@ def run(code, names):
 
 
 def check_block(block, names):
-    """Run a block; where a line ends in `# -> text`, that is the value's str."""
+    """Run a block, and compare each value with the string after `# ->` on its line."""
     lines = block.splitlines()
     for node in ast.parse(block).body:
         value = run(ast.get_source_segment(block, node), names)
@@ -83,7 +83,7 @@ def check_page(path, names):
 
 
 def outcome(code, names):
-    """The str of a value, or the name of the exception's class."""
+    """Return the str of a value, or the name of the exception's class."""
     try:
         with np.errstate(all="ignore"):
             return str(run(code, names))

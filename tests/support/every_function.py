@@ -1,9 +1,9 @@
-"""Every public function, and how to call it with arrays of a format.
+"""List every public function, with calls that take arrays of a format.
 
-A test of what else is taken for our arrays (ml_dtypes', tensors) goes over `CALLS`: it
-calls each row with `operands(row, form)`, with the same ones as other libraries have
-them, and compares `plain` of both results. `missing` lists what has neither a row nor a
-reason to have none.
+A test of other array types that our functions accept (of ml_dtypes, tensors) iterates
+over `CALLS`. It calls each row with `operands(row, form)` and with the same operands as
+the other library has them, and compares `plain` of both results. `missing` lists the
+names that have neither a row nor a reason to have none.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _TENSOR_CORE = ("tf32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1
 
 
 class Call(NamedTuple):
-    """A call, given arrays of one format."""
+    """Describe a call that takes arrays of one format."""
 
     call: Callable[..., Any]
-    #: one for each array that it takes
+    #: one shape for each array that the call takes
     shapes: tuple[tuple[int, ...], ...] = ((4, 32),)
     formats: tuple[str, ...] = FORMATS
 
 
 def operands(row: Call, form: str) -> list[np.ndarray[Any, Any]]:
-    """Arrays of a row's shapes; of numbers that every format has or rounds to some."""
+    """Return arrays of a row's shapes, rounded to the format from ordinary numbers."""
     rng = np.random.default_rng(7)
     numbers = [rng.uniform(0.3, 1.9, shape) for shape in row.shapes]
     return [np.asarray(x).astype(td.formats[form].dtype) for x in numbers]
 
 
 def plain(result: Any) -> Any:
-    """A result as something that `==` compares: dtype, shape and bits of an array."""
+    """Convert a result for `==`: an array becomes its dtype, shape and bits."""
     if isinstance(result, np.ndarray | np.generic):
         array = np.ascontiguousarray(result)
         return array.dtype.type, np.shape(result), array.tobytes()
@@ -57,7 +57,7 @@ def plain(result: Any) -> Any:
     return result
 
 
-# -- calls of more than a line --------------------------------------------------------
+# -- calls that need several lines ----------------------------------------------------
 
 
 def _saved(x: Any, **options: Any) -> bytes:
@@ -114,7 +114,7 @@ _SQUARE = ((4, 4),)
 _PAIR = ((4, 32), (32, 3))
 _VECTORS = ((8,), (8,))
 
-#: By what a user writes. A method is named after its class.
+#: The key is the name that a user writes. The name of a method begins with its class.
 CALLS: dict[str, list[Call]] = {
     **{f"td.{name}": [Call(getattr(td, name), ((),))] for name in FORMATS},
     "td.as_ml_dtypes": [Call(td.as_ml_dtypes, formats=FORMATS[1:])],
@@ -208,7 +208,7 @@ CALLS: dict[str, list[Call]] = {
     ],
 }
 
-#: What takes no array of a format, and why.
+#: Names that take no array of a format, with the reason.
 NO_ARRAYS: dict[str, str] = {
     "td.Format": "a row of facts",
     "td.arithmetic": "a scope of NumPy's float32",
@@ -254,7 +254,7 @@ NO_ARRAYS: dict[str, str] = {
 
 
 def missing() -> list[str]:
-    """Public names that stand in no table, and rows of what is not there."""
+    """Return the public names without a row, and the rows whose name does not exist."""
     public = set(_public())
     return sorted(public ^ (CALLS.keys() | NO_ARRAYS.keys()))
 
@@ -268,7 +268,7 @@ def _public() -> Iterator[str]:
                 continue
             is_scalar = isinstance(found, type) and issubclass(found, np.generic)
             if is_scalar and found.__name__ != name:
-                continue  # a short name
+                continue  # `found` is listed under its full name
             yield f"{prefix}.{name}"
             if not isinstance(found, type) or is_scalar:
                 continue
@@ -280,6 +280,6 @@ def _public() -> Iterator[str]:
 
 
 def _is_own(kind: type, method: str) -> bool:
-    """Whether a class has the method from a class of this package."""
+    """Return whether a class has the method from a class of this package."""
     home = next(base for base in kind.__mro__ if method in vars(base))
     return home.__module__.startswith("tf32dtype")

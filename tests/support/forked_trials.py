@@ -1,5 +1,5 @@
-"""`python -m tests.support.forked_trials ...` is the command `tf32dtype ...`, but that
-the programs which `tune` starts are forks."""
+"""Run the command `tf32dtype ...` by `python -m tests.support.forked_trials ...`, with
+forks for the programs that `tune` starts."""
 
 from __future__ import annotations
 

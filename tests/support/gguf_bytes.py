@@ -1,4 +1,4 @@
-"""GGUF files byte by byte, sound ones and others."""
+"""Write GGUF files byte by byte, both valid and damaged files."""
 
 import struct
 

@@ -1,7 +1,7 @@
-"""Operands whose exact result lies close to halfway between two numbers.
+"""Make operands whose exact result is close to halfway between two numbers.
 
-There a computation that rounds twice, or a function that is a little wrong,
-shows itself; among random operands one in thousands does.
+Such operands expose a computation that rounds twice, and a function with small errors.
+Among random operands, only one in thousands does.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,8 @@ def _place(
     exponent: Integers,
     sign: int,
 ) -> Pairs:
-    """Significands as numbers whose exponents' sum (or difference) is given."""
+    """Scale significands by powers of two, and return the items of the numbers.
+    `exponent` is the sum of the two exponents, or their difference if sign is -1."""
     low, high = f.least_exponent, f.bias - f.mantissa_bits
     if sign > 0:
         bottom = np.maximum(low, exponent - high)
@@ -61,10 +62,10 @@ def _place(
 
 @cache
 def _hard_products(f: Format) -> Integers:
-    """Columns: two significands, and how many low bits their product loses.
+    """Return columns: two significands, and the low bits that their product loses.
 
-    All significands are tried. A product that loses s bits is near a tie if
-    they are close to 2**(s - 1).
+    All significands are tried. A product that loses s bits is near a tie if the lost
+    bits are close to 2**(s - 1).
     """
     p = f.mantissa_bits + 1
     first, second = _significands(f)
@@ -78,7 +79,7 @@ def _hard_products(f: Format) -> Integers:
 
 
 def products(f: Format, rng: np.random.Generator, count: int) -> Pairs:
-    """Products near ties; most are subnormal."""
+    """Return factors whose products are near ties; most products are subnormal."""
     p = f.mantissa_bits + 1
     table = _hard_products(f)
     a, b, lost = table[:, rng.integers(0, table.shape[1], count)]
@@ -91,10 +92,8 @@ def products(f: Format, rng: np.random.Generator, count: int) -> Pairs:
 
 @cache
 def _hard_quotients(f: Format) -> Integers:
-    """Columns: two significands, and the binary places their quotient keeps.
-
-    Near a tie the remainder is close to half of the divisor.
-    """
+    """Return columns of two significands, and the bits after the point of the quotient.
+    Near a tie the remainder is close to half of the divisor."""
     first, second = _significands(f)
     found = []
     for kept in range(f.mantissa_bits + 2):
@@ -106,7 +105,7 @@ def _hard_quotients(f: Format) -> Integers:
 
 
 def quotients(f: Format, rng: np.random.Generator, count: int) -> Pairs:
-    """Quotients near ties; most are subnormal."""
+    """Return operands whose quotients are near ties; most quotients are subnormal."""
     p = f.mantissa_bits + 1
     table = _hard_quotients(f)
     a, b, kept = table[:, rng.integers(0, table.shape[1], count)]
@@ -118,7 +117,8 @@ def quotients(f: Format, rng: np.random.Generator, count: int) -> Pairs:
 
 
 def sums(f: Format, rng: np.random.Generator, count: int) -> Pairs:
-    """Sums near ties: the smaller one's lost bits are close to half of them."""
+    """Return terms whose sums are near ties. The sum loses low bits of the smaller
+    term. These bits are close to half a unit."""
     p = f.mantissa_bits + 1
     gap = rng.integers(1, p + 3, count)
     first = rng.integers(1 << (p - 1), 1 << p, count)
@@ -143,11 +143,11 @@ ARITHMETIC: dict[str, Callable[[Format, np.random.Generator, int], Pairs]] = {
 }
 
 
-# -- functions: a midpoint and one operand give the other one ------------------
+# -- functions: a midpoint and one operand give the second operand -------------
 
 
 def _above(f: Format, x: Floats, rng: np.random.Generator, reach: int) -> Floats:
-    """A midpoint a few steps above each of the positive numbers x."""
+    """Return a midpoint a few steps above each of the positive numbers x."""
     _, middle = midpoints(f)
     code = np.searchsorted(middle, x) + rng.integers(0, reach, x.size)
     return middle[np.minimum(code, middle.size - 2)]
@@ -158,7 +158,8 @@ def _number(f: Format, x: Floats) -> Floats:
 
 
 def _power(f: Format, rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
-    """Results near one, where a step of the exponent is far less than a unit."""
+    """Return operands of power with results near 1. There a step of the second operand
+    changes the result by much less than one unit."""
     x = _number(f, np.exp(rng.standard_normal(count) * rng.choice([0.1, 3], count)))
     x[x == 1] = 3
     t = _above(f, np.ones(count), rng, 12)
@@ -176,7 +177,7 @@ def _hypot(f: Format, rng: np.random.Generator, count: int) -> tuple[Floats, Flo
 
 
 def _arctan2(f: Format, rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
-    """Angles near a quarter and half turn, and small ones like quotients."""
+    """Return operands with angles near a quarter and half turn, and small angles."""
     y = _number(f, np.ldexp(rng.random(count) + 1, rng.integers(-60, 60, count)))
     _, middle = midpoints(f)
     near = np.searchsorted(middle, rng.choice([np.pi / 2, np.pi], count))
@@ -206,7 +207,7 @@ FUNCTIONS = tuple(_SOLVED)
 
 
 def solved(function: str, f: Format, rng: np.random.Generator, count: int) -> Pairs:
-    """Pairs whose function value lies near a midpoint, and their neighbors."""
+    """Return pairs whose function value is near a midpoint, and their neighbors."""
     with np.errstate(all="ignore"):
         x, y = _SOLVED[function](f, rng, count)
     first, second = encode(f, x)[0], encode(f, y)[0]
@@ -220,15 +221,13 @@ def solved(function: str, f: Format, rng: np.random.Generator, count: int) -> Pa
     )  # type: ignore[return-value]
 
 
-# -- casts: numbers one step beside each midpoint --------------------------------
+# -- casts: numbers one step from each midpoint ---------------------------------
 
 
 @cache
 def codes_around(f: Format) -> tuple[Floats, tuple[Items, Items, Items]]:
-    """Each midpoint, and the codes of what lies below, at and above it.
-
-    At it ties go to even, for e8m0 upward.
-    """
+    """Return each midpoint, and the codes for numbers below, at and above it. A
+    midpoint itself rounds to the even code, and in e8m0 upward."""
     codes, middle = midpoints(f)
     beyond = f.max_code
     if f.infinity is not None:
@@ -241,10 +240,8 @@ def codes_around(f: Format) -> tuple[Floats, tuple[Items, Items, Items]]:
 
 
 def beside_midpoints(f: Format, wide: type[np.floating]) -> tuple[np.ndarray, Items]:
-    """Numbers of a wider type at its neighbors of each midpoint, and their codes.
-
-    Midpoints that the type does not hold are left out.
-    """
+    """Return each midpoint and its two neighbors in a wider type, and their codes.
+    Midpoints that the type cannot represent are left out."""
     middle, (below, even, above) = codes_around(f)
     with np.errstate(over="ignore"):
         exact = middle.astype(wide)
@@ -259,10 +256,8 @@ def beside_midpoints(f: Format, wide: type[np.floating]) -> tuple[np.ndarray, It
 def integers_beside_midpoints(
     f: Format, wide: type[np.integer]
 ) -> tuple[np.ndarray, Items]:
-    """Integers of a type at and one beside the midpoints, and their codes.
-
-    The type has 32 bits or more, so that its limits are not among them.
-    """
+    """Return the integers at each midpoint and one below and above it, and their codes.
+    The type has at least 32 bits. Its limits are therefore not among the integers."""
     limits = np.iinfo(wide)
     middle, codes = codes_around(f)
     held = (middle == np.rint(middle)) & (middle < float(limits.max))
@@ -281,7 +276,7 @@ def integers_beside_midpoints(
 
 
 def negative_items(f: Format, items: Items) -> Items:
-    """The items of the negatives of positive numbers, as a cast gives them."""
+    """Return the items of a cast of negated numbers, from those of positive numbers."""
     if f.powers:
         assert f.nan is not None
         return np.full_like(items, f.nan)

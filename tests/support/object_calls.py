@@ -1,10 +1,10 @@
-"""Calls with what is no number: objects, times, texts and structures.
+"""Call functions with operands that are not numbers: objects, times, strings, records.
 
     python -m tests.support.object_calls ufuncs|functions DTYPE...
 
-Each is announced before it is made, since one that goes wrong may end the process:
-"> DTYPE LABEL", then "= OUTCOME" (an exception's name or "ok"), and "! N" if the other
-operand's dtype has lost N references, which will end it later.
+The program prints each call before it makes the call, since a faulty call may end the
+process: "> DTYPE LABEL", then "= OUTCOME" (an exception's name or "ok"). It prints "!
+N" if the second operand's dtype has lost N references, which later ends the process.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ OTHERS = [
 
 
 def ufuncs() -> dict[str, np.ufunc]:
-    """NumPy's own, and not those of strings, which it calls itself."""
+    """Return NumPy's public ufuncs, without the string ufuncs for internal use."""
     found = vars(umath).items()
     return {n: u for n, u in found if isinstance(u, np.ufunc) and hasattr(np, n)}
 
 
 class Reflected:
-    """An operand that has all operators, on the right."""
+    """Define all operators for use as the right operand."""
 
     def __radd__(self, other: object) -> int:
         return 7
@@ -47,7 +47,7 @@ class Reflected:
 
 
 def ufunc_calls(dtype: np.dtype[Any]) -> Calls:
-    """Every ufunc, with objects as its operands, its out= and its dtype=."""
+    """Yield calls of every ufunc with objects as operands, as out= and as dtype=."""
     one = np.ones(2, dtype)
     scalar = one[0]
     lasts = [
@@ -58,7 +58,7 @@ def ufunc_calls(dtype: np.dtype[Any]) -> Calls:
     ]
     for name, ufunc in ufuncs().items():
         if name in ("gcd", "lcm") and dtype.name == "float8_e8m0fnu":
-            continue  # of objects: Euclid's algorithm ends at 0, which this has not
+            continue  # with objects, Euclid's algorithm ends at 0, which e8m0 lacks
         targets = tuple(np.empty(2, object) for _ in range(ufunc.nout))
         keywords: list[dict[str, Any]] = [{}, {"out": targets}, {"dtype": object}]
         for place, last in enumerate(lasts):
@@ -112,11 +112,11 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def function_calls(dtype: np.dtype[Any]) -> Calls:
-    """Functions of two arrays, in both orders."""
+    """Yield calls of functions of two arrays, in both orders."""
     for other in OTHERS:
         b = np.zeros(2, other)
         for name, function in FUNCTIONS.items():
-            # NumPy 2.4 ends there by itself, with float16 too.
+            # NumPy 2.4 crashes in this call, with float16 too.
             if name == "place" and b.dtype.char == "T" and NUMPY < (2, 5):
                 continue
             for swapped in (False, True):

@@ -1,7 +1,7 @@
-"""Whole arrays summed, multiplied and promoted the slow and certain way.
+"""Sum, multiply and promote whole arrays in slow ways whose correctness is plain.
 
-Everything works on float64 arrays that hold format values exactly, and knows of the
-formats and their rounding what `reference` says.
+All functions take float64 arrays that hold values of a format exactly. Formats and
+their rounding come from `tests.reference`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ROWS = FORMATS | {"float16": FLOAT16, "float32": FLOAT32}
 
 
 def eps(name: str) -> float:
-    """Spacing of the format at 1."""
+    """Return the spacing of the format at 1."""
     return 2.0 ** -ROWS[name].mantissa_bits
 
 
 def round_to(name: str, x: Any) -> np.ndarray:
     """Round float64 values once to format `name`, ties to even."""
     x = np.asarray(x, dtype=np.float64)
-    if name == "float32":  # its table would be too long; IEEE hardware is the truth
+    if name == "float32":  # no table of 2^32 codes; the CPU is right
         with np.errstate(all="ignore"):
             return x.astype(np.float32).astype(np.float64)
     row = ROWS[name]
@@ -35,12 +35,12 @@ def round_to(name: str, x: Any) -> np.ndarray:
 
 
 def ulp(name: str, x: Any) -> np.ndarray:
-    """Distance of the neighbors of x in the format."""
+    """Return the distance of the neighbors of x in the format."""
     return np.ldexp(1.0, spacing_exponents(ROWS[name], np.asarray(x, np.float64)))
 
 
 def exact_sum(x: np.ndarray, axis: Any = None) -> np.ndarray:
-    """Correctly rounded float64 sums over `axis` (an int, a tuple or None)."""
+    """Return correctly rounded float64 sums over `axis` (an int, a tuple or None)."""
     x = np.asarray(x, dtype=np.float64)
     if axis is None:
         axis = tuple(range(x.ndim))
@@ -53,10 +53,10 @@ def exact_sum(x: np.ndarray, axis: Any = None) -> np.ndarray:
 
 
 def add_float32(total: np.ndarray, term: np.ndarray) -> np.ndarray:
-    """float32(total + term), rounded once, for any float64 `term` and `total`.
+    """Return float32(total + term), rounded once, for any float64 `term` and `total`.
 
-    The float64 sum is moved to an odd last bit where it is inexact, so that the
-    second rounding cannot meet a false tie (Boldo and Melquiond, 2008).
+    An inexact float64 sum is moved to an odd last bit. The second rounding then cannot
+    meet a false tie (Boldo and Melquiond, 2008).
     """
     with np.errstate(all="ignore"):
         total, term = np.asarray(total, np.float64), np.asarray(term, np.float64)
@@ -71,11 +71,11 @@ def add_float32(total: np.ndarray, term: np.ndarray) -> np.ndarray:
 
 
 def product_float32(a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarray:
-    """a @ b of 2-d arrays in the promised order, as float32.
+    """Return a @ b of 2-d arrays as float32, in the documented order of sums.
 
-    An FMA chain over each `block` consecutive k from +0; the sums of the blocks
-    are added in k order by float32 adds. Products of two formats of up to 11
-    significant bits are exact in float64.
+    A chain of FMAs over each `block` consecutive k starts from +0. float32 additions in
+    k order add the sums of the blocks. Products of two formats of up to 11 significant
+    bits are exact in float64.
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     whole = a.shape[1] // block * block
@@ -84,7 +84,7 @@ def product_float32(a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarra
         parts.append((a[:, whole:], b[whole:], a.shape[1] - whole))
     chains = []
     with np.errstate(all="ignore"):
-        for rows, columns, length in parts:  # the chains of a part side by side
+        for rows, columns, length in parts:  # computes these chains together
             count = rows.shape[1] // length if length else 1
             x = rows.reshape(rows.shape[0], count, length)
             y = columns.reshape(count, length, columns.shape[1])
@@ -96,7 +96,7 @@ def product_float32(a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarra
 
 
 def same(got: Any, expected: Any) -> np.ndarray:
-    """Equal values, signs of zero included; every NaN equals every NaN."""
+    """Return where values and signs of zero are equal, or both are NaN."""
     got = np.asarray(got).astype(np.float64)
     expected = np.asarray(expected, dtype=np.float64)
     both_nan = np.isnan(got) & np.isnan(expected)
@@ -114,7 +114,7 @@ def _cast(name: str, x: np.ndarray) -> np.ndarray:
 
 @cache
 def holds(wide: str, narrow: str) -> bool:
-    """Whether format `wide` has every value of `narrow`, Inf, NaN and -0 included."""
+    """Return whether `wide` has every value of `narrow`, with Inf, NaN and -0."""
     if narrow in ("float32", "float64"):
         return wide in ("float32", "float64")[narrow == "float64" :]
     every = values(ROWS[narrow], all_items(ROWS[narrow]))
@@ -123,7 +123,7 @@ def holds(wide: str, narrow: str) -> bool:
 
 @cache
 def common(a: str, b: str) -> str:
-    """Name of the dtype that two dtypes (one of them ours) promote to."""
+    """Return the name of the dtype that two dtypes, one of them ours, promote to."""
     if a == b or b == "bool":
         return a
     if a == "bool":

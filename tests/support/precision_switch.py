@@ -1,4 +1,4 @@
-"""What the tests of the switch share: arrays, their products, and NumPy's own names."""
+"""Helpers of tests of `arithmetic`: arrays, their products, and NumPy's functions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ A, B, SQUARE = random(7, 300), random(300, 5), random(6, 6)
 
 
 def typed(a: Array, b: Array, scalar_type: Any = td.bfloat16) -> Array:
-    """The product of operands of a format, in float32."""
+    """Return the float32 product of operands rounded to a format."""
     x, y = a.astype(scalar_type), b.astype(scalar_type)
     return np.asarray(np.matmul(x, y, dtype=np.float32))
 
 
 def same(got: Any, wanted: Any) -> bool:
-    """Equal classes, dtypes, shapes and bits."""
+    """Return whether classes, dtypes, shapes and bits are equal."""
     x, y = np.asarray(got), np.asarray(wanted)
     return (
         type(got) is type(wanted)
@@ -44,7 +44,7 @@ def same(got: Any, wanted: Any) -> bool:
 
 
 def is_own() -> bool:
-    """Whether NumPy is as it was: names, and bits."""
+    """Return whether NumPy has its own functions again, with its own results."""
     modules = [m for n, m in sys.modules.items() if n.partition(".")[0] == "numpy"]
     left = [
         name

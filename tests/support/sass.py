@@ -1,4 +1,4 @@
-"""What the assembler makes of kernels, without a GPU."""
+"""Check the machine instructions of kernels, without a GPU."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ def _counts(file: str, options: tuple[str, ...], arch: str) -> dict[str, int]:
 def check(
     kernel: Kernel, arch: str, needs: tuple[str, ...] = (), but: tuple[str, ...] = ()
 ) -> dict[str, int]:
-    """The machine instructions of a kernel's file, after what holds for all of them.
+    """Return the machine instructions of a kernel's file, after checks of all of them.
 
-    No local memory, no flushing of subnormals, `but` those of which a comment says
-    why they do not matter, and every prefix in `needs` occurs.
+    No instruction uses local memory or flushes subnormals. `but` lists instructions
+    that may flush, for reasons in a comment at the call site. Every prefix in `needs`
+    occurs.
     """
     found = _counts(kernel.file, kernel.options, arch)
     assert found
     local = [name for name in found if name.startswith(("LDL", "STL"))]
     assert not local, f"{kernel} uses local memory on {arch}: {local}"
-    # A step of integers' division, in either kind of registers.
+    # A step of the division of integers, in either kind of registers.
     harmless = ("F2I.FTZ.U32.TRUNC.NTZ", "UF2I.FTZ.U32.TRUNC.NTZ", *but)
     flushing = [x for x in found if ".FTZ" in x and not x.startswith(harmless)]
     assert not flushing, f"{kernel} flushes subnormals on {arch}: {flushing}"
@@ -52,5 +53,5 @@ def check(
 
 
 def remarks(kernel: Kernel, arch: str) -> str:
-    """Of the compiler and the assembler: of instructions made to wait, for example."""
+    """Return the remarks of compiler and assembler, as of instructions made to wait."""
     return _compiled(kernel.file, kernel.options, arch)[1]

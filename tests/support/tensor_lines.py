@@ -1,4 +1,4 @@
-"""The lines of docs/reference/tensors.md, library by library."""
+"""Read and check the lines of docs/reference/tensors.md, one library at a time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support.paths import ROOT
 
 
 def lines(library: str) -> list[list[str]]:
-    """The rows of a library: its name, the lines there and back, what of the memory."""
+    """Return a library's rows: name, line to it, line back, memory, dtypes."""
     rows = table(ROOT / "docs" / "reference" / "tensors.md", "library")
     return [row for row in rows if row[0].split(",")[0] == library]
 
 
 def check(row: list[str], names: dict[str, Any]) -> None:
-    """Fail unless an array comes back as it was, in memory as the row says."""
+    """Fail unless an array comes back unchanged, and shares memory as the row says."""
     _, there, back, memory, _ = row
     aligned = np.zeros(256, np.uint8)
     aligned = aligned[-aligned.ctypes.data % 64 :][:8]

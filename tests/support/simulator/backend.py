@@ -1,5 +1,8 @@
-"""A backend for tf32dtype.cuda without a GPU: CuPy arrays over the host's memory,
-kernels by g++ and simt.h, CuPy's own functions by NumPy's."""
+"""Run tf32dtype.cuda without a GPU.
+
+CuPy arrays are in the host's memory. g++ and simt.h compile the kernels, and NumPy's
+functions replace CuPy's own.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ with pytest.MonkeyPatch.context() as patch:
 
 HERE = Path(__file__).parent
 CACHE = Path(tempfile.gettempdir()) / f"tf32dtype-simt-{os.getuid()}"
-#: What makes threads wait for each other; without these they run one by one.
+#: Calls after which threads wait for each other. A kernel without such calls runs
+#: thread by thread.
 MEETS = re.compile(r"__sync|__shfl|__ballot|__any_|__all_|simt_|mma")
 KERNELS = re.compile(r"__global__\s+void\s+(?:__\w+\(.*?\)\s+)?(\w+)\(")
 FLAGS = (
@@ -56,8 +60,8 @@ FLAGS = (
 
 
 def allocate(size: int) -> Any:
-    """Memory of the host, as CuPy allocates."""
-    # Poisoned, and with some room on both sides, which is never ours to write.
+    """Allocate memory of the host for CuPy."""
+    # The bytes are poisoned. A margin on both sides shows writes out of range.
     buffer = np.full(size + 512, 0xA5, np.uint8)
     start = -buffer.ctypes.data % 256
     memory = cupy.cuda.UnownedMemory(
@@ -79,14 +83,14 @@ class _Memory:
 
 
 def numpy_view(x: Any) -> np.ndarray[Any, Any]:
-    """The memory of a CuPy array that is on the host, as a NumPy array of its dtype."""
+    """Return the memory of a CuPy array on the host as a NumPy array of its dtype."""
     return np.asarray(_Memory(x)).view(x.dtype)
 
 
-#: Where a fault may be put: behind a line of a kernel, or on a line above it. Several
-#: names are separated by semicolons.
+#: A fault can be put where a line has this anchor at its end, or on a line above it.
+#: Semicolons separate several names.
 ANCHOR = re.compile(r"[ \t]*/\* mutant: (.*?) \*/")
-#: Of a change: all of the line that has the anchor.
+#: As the `before` of a fault: the whole line that has the anchor.
 LINE = ""
 
 
@@ -96,7 +100,7 @@ def _names(anchor: re.Match[str]) -> list[str]:
 
 @cache
 def _anchors(*folders: Path) -> dict[str, str]:
-    """The file of each anchor, named from its folder."""
+    """Return the file of each anchor, relative to its folder."""
     found: dict[str, str] = {}
     paths = [(x, path) for x in folders for path in sorted(x.rglob("*"))]
     for folder, path in paths:
@@ -111,7 +115,7 @@ def _anchors(*folders: Path) -> dict[str, str]:
 
 
 class Fault(NamedTuple):
-    """A change of the line that has an anchor, or of what begins there."""
+    """Change the line that has an anchor, or code that begins in this line."""
 
     name: str
     before: str
@@ -125,7 +129,7 @@ class Fault(NamedTuple):
             for anchor in ANCHOR.finditer(line)
             if self.name in _names(anchor)
         )
-        if not ANCHOR.sub("", lines[at]).strip(" \\"):  # it is above the line
+        if not ANCHOR.sub("", lines[at]).strip(" \\"):  # the anchor is on a line above
             at += 1
         end = at + 1 + self.before.count("\n")
         here = ANCHOR.sub("", "\n".join(lines[at:end]))
@@ -138,9 +142,10 @@ class Fault(NamedTuple):
 def library(
     file: str, options: tuple[str, ...], faults: tuple[tuple[str, Fault], ...] = ()
 ) -> Any:
-    """A kernel file and its kernels' launchers, compiled for the CPU.
+    """Return a kernel file and its kernels' launchers, compiled for the CPU.
 
-    `faults` are put before into texts, by name, of the file or of what it includes.
+    `faults` are pairs of a source's name, which is the file or one of its includes, and
+    a fault to put into the source.
     """
     texts = dict(nvrtc.sources(file))
     for name, fault in faults:
@@ -186,7 +191,7 @@ def library(
 
 
 def _check_call(function: str, arguments: Any, keywords: Any) -> None:
-    """Refuse what NumPy's function takes and CuPy's of that name does not."""
+    """Reject arguments that NumPy's function takes and CuPy's of that name does not."""
     found: Any = cupy
     for name in function.split("."):
         found = getattr(found, name, None)
@@ -203,23 +208,23 @@ def _check_call(function: str, arguments: Any, keywords: Any) -> None:
 
 
 class KernelError(Exception):
-    """What simt.h found wrong in a kernel."""
+    """Report a fault that simt.h has found in a kernel."""
 
 
 class Host:
-    """The backend. `counts` has how often it was asked to launch, call, get and put."""
+    """Compute on the host. `counts` has the calls of launch, call, get and put."""
 
     def __init__(self, arch: str = "sm_90a", gemm_device: str = "H100") -> None:
         self.arch = arch
-        self.gemm_device = gemm_device  # whose model gemm is
+        self.gemm_device = gemm_device  # the device whose model gemm uses
         self.counts: Counter[str] = Counter()
         self.faults: list[Fault] = []
         self.descends = False
         self._libraries: dict[Any, Any] = {}
 
     def put_fault(self, name: str, before: str, after: str) -> None:
-        """Change kernels where their sources have this anchor: `after` is in place of
-        `before`, which begins in that line, or of the whole LINE."""
+        """Change kernels whose sources have this anchor. `after` replaces `before`,
+        which begins in that line, or replaces the whole LINE."""
         assert name in self._anchors(), f"no line has the anchor of {name!r}"
         self.faults.append(Fault(name, before, after))
 
@@ -227,7 +232,7 @@ class Host:
         return _anchors(*nvrtc.FOLDERS)
 
     def _faults(self, file: str) -> tuple[tuple[str, Fault], ...]:
-        """Those in the sources of a kernel file, with the source's name."""
+        """Return the faults in the sources of a kernel file, with the source's name."""
         texts = nvrtc.sources(file) if self.faults else {}
         placed = ((self._anchors()[fault.name], fault) for fault in self.faults)
         return tuple((name, fault) for name, fault in placed if name in texts)
@@ -285,11 +290,11 @@ class Host:
         box: tuple[int, ...],
         swizzled: bool,
     ) -> np.ndarray[Any, Any]:
-        """What simt_hopper.h reads; refuses what cuTensorMapEncodeTiled does."""
+        """Return a map for simt_hopper.h, checked as by cuTensorMapEncodeTiled."""
         rank = len(extents)
         assert len(strides) == rank - 1
         assert len(box) == rank
-        assert 3 <= rank <= 4  # of 5
+        assert 3 <= rank <= 4  # of at most 5
         assert data.data.ptr % 16 == 0
         assert all(0 < x <= 1 << 32 for x in extents)
         assert all(x % 16 == 0 and 0 < x < 1 << 40 for x in strides)
@@ -317,7 +322,7 @@ class Host:
         named = {name: self._to_numpy(x) for name, x in keywords.items()}
         with np.errstate(all="ignore"):  # a GPU has no warnings
             result = found(*given, **named)
-        for x in (*arguments, *keywords.values()):  # in place, or out=
+        for x in (*arguments, *keywords.values()):  # a result in place, or in out=
             if isinstance(x, cupy.ndarray) and isinstance(result, np.ndarray):
                 same = numpy_view(x)
                 if (
@@ -357,8 +362,7 @@ class Host:
     def gemm(
         self, a: Any, b: Any, c: Any, kind: str, alpha: float = 1, beta: float = 0
     ) -> None:
-        """As a device's GEMM library that takes all k in one chain of the tensor core;
-        float32 as NumPy."""
+        """Multiply in one tensor-core chain over all k; float32 as NumPy."""
         check_aligned((a, b, c))
         self.counts["gemm"] += 1
         itemsize = {"bfloat16": 2, "float16": 2, "tf32": 4, "float32": 4}[kind]
@@ -374,7 +378,7 @@ class Host:
         assert a.shape[-1] == b.shape[-2]
         with np.errstate(all="ignore"):
             if kind == "float32":
-                # BLAS may sum in another order where a matrix is transposed
+                # BLAS may sum in another order if a matrix is transposed.
                 x, y = (np.ascontiguousarray(z.view(np.float32)) for z in (x, y))
                 sums = np.matmul(x, y)
             else:
@@ -383,13 +387,13 @@ class Host:
                 x, y = x.view(dtype), y.view(dtype)
                 sums = td.tensor_core.matmul(x, y, device=self.gemm_device)
             total = alpha * sums.astype(np.float64)
-            if beta:  # else c is not read, and may hold anything
+            if beta:  # with beta = 0, c is not read and may hold anything
                 total += beta * z.astype(np.float64)
             z[...] = total
 
 
 def _is_close(x: Any, axis: int) -> bool:
-    """Whether a matrix is contiguous along an axis, as BLAS has it."""
+    """Return whether a matrix is contiguous along an axis, as BLAS needs it."""
     other = -3 - axis
     extent, ld = x.shape[axis], x.strides[other]
     return (x.strides[axis] == x.itemsize or extent == 1) and (

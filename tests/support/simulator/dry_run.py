@@ -1,11 +1,11 @@
-"""Runs a program that is for a GPU with the host in the GPU's place: all of it but what
-only a GPU can do.
+"""Run a GPU program on the host, except for work that only a GPU can do.
 
     python -m tests.support.simulator.dry_run PROGRAM ARGUMENTS...
 
-PROGRAM is a file or a module. Kernels run on the CPU (backend.py), tensor cores are
-their models (tests/recorder/made_up_gpu.py), cublasLt multiplies nothing, a clock
-ticks once a call, and sizes are tiny.
+PROGRAM is a file or a module. Kernels run on the CPU (backend.py), and models replace
+tensor cores (tests/recorder/made_up_gpu.py). cublasLt multiplies nothing, the clock
+returns made-up times (1 us for the first function, 2 us for the second, ...), and sizes
+are tiny.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.paths import GPU_BENCHMARKS
 
 
 class Clock:
-    """Calls all of it once; what a call takes is its place among the others'."""
+    """Call each function once, and report its position in us as the time."""
 
     def peak(self) -> float:
         return 1e12
@@ -40,13 +40,13 @@ class Clock:
 
 
 def sizes(cases: Any) -> Any:
-    """Of benchmarks/cuda/gpu_cases.py, as small as they can be."""
+    """Return the sizes of benchmarks/cuda/gpu_cases.py, as small as possible."""
     few = (16,)
     return cases.Sizes(1 << 14, few, (32,), few, few, few, (16, 32), energy=few)
 
 
 def replace_gpu() -> None:
-    """Put the host in the place of all that programs ask of a GPU."""
+    """Replace the interfaces through which programs use a GPU by the host's."""
     import cupy
     import gpu_cases
     import gpu_clock

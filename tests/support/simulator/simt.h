@@ -1,18 +1,19 @@
-/* CUDA's threads on the CPU, as far as the kernels in src/cuda use them.
+/* Run CUDA's threads on the CPU, as far as the kernels in src/cuda use them.
  *
- * A block's threads are fibers of one thread. Each runs until it reaches a barrier (all
- * of the block, or of its warp) or ends; the next one of its warp follows, in ascending
- * order or, if simt_descends, in descending order. A warp goes on until all of it waits for
- * the block or has ended, then the next warp does. So a kernel that lacks a barrier sees in
- * one of the two orders what another thread has not written yet. Shared memory is filled
- * with 0xCB before each block. A barrier that some threads miss is an error.
+ * The threads of a block are fibers of one CPU thread. Each fiber runs until it ends or
+ * reaches a barrier of its block or warp. The next fiber of its warp follows, in ascending
+ * order, or in descending order if `descends` is set. A warp continues until all its
+ * fibers wait for the block or have ended. Then the next warp runs. If a kernel lacks a
+ * barrier, a thread therefore reads, in one of the two orders, memory that another thread
+ * has not written yet. Shared memory is filled with 0xCB before each block. A barrier that
+ * some threads miss is an error.
  *
- * A thread may also wait for something that others do (simt_hopper.h); if all wait, the
- * copies that are under way go on, and if there are none, that is an error.
+ * A thread may also wait for a condition that other threads make true (simt_hopper.h). If
+ * all threads wait, copies that have begun make progress. If there are no copies, the wait
+ * is an error.
  *
- * Not modeled: races within a warp between barriers, the order of atomics.
- * Source of the collectives: CUDA C++ Programming Guide, 10.22 and 10.6.
- */
+ * Not modeled: races within a warp between barriers, and the order of atomics. Source of
+ * the collectives: CUDA C++ Programming Guide, 10.22 and 10.6. */
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +35,7 @@
 #define __grid_constant__
 #define __align__(n) alignas(n)
 #define __shared__ __attribute__((section("simt_shared"))) static
-/* A block's memory whose size the launch says: float, uint32_t, ... */
+/* Declares shared memory of a block whose size is an argument of the launch. */
 #define DYNAMIC_SHARED(type, name) type *name = (type *)simt::dynamic
 
 struct dim3 {
@@ -56,19 +57,20 @@ extern "C" char __stop_simt_shared[] __attribute__((weak));
 namespace simt {
 
 inline dim3 thread_index, block_index, block_extent, grid_extent;
-/* Shared memory has addresses of 18 bits; a kernel's own begins at a multiple of 128. */
+/* Addresses of shared memory have 18 bits. A kernel's own memory begins at a multiple of
+ * 128. */
 constexpr size_t SHARED = 256 << 10;
 inline unsigned char memory[2 * SHARED];
 inline unsigned char *const window = memory + (-(uintptr_t)memory & (SHARED - 1));
 inline unsigned char *const dynamic = window + 128;
 inline unsigned dynamic_size;
-inline uint64_t round; /* how often all warps had their turn */
-inline const char *error; /* what a kernel did wrong */
+inline uint64_t round; /* counts how often all warps had their turn */
+inline const char *error; /* a fault of the kernel, or NULL */
 
 enum Wait { RUNS, BLOCK, WARP, UNTIL, ENDED };
 
-/* What a file of models wants to do at the beginning of a block, when all threads wait
- * (whether something changed), and at the end. */
+/* Functions that simt_hopper.h sets: for the beginning of a block, for the moment when all
+ * threads wait (returns whether anything changed), and for the end of a block. */
 inline std::function<void()> on_begin = [] {}, on_end = [] {};
 inline std::function<bool()> on_standstill = [] { return false; };
 
@@ -77,9 +79,9 @@ struct Fiber {
     jmp_buf at;
     bool begun;
     Wait wait;
-    std::function<bool()> until; /* of UNTIL */
+    std::function<bool()> until; /* the condition that wait == UNTIL waits for */
     dim3 index;
-    uint64_t slot; /* what a collective exchanges */
+    uint64_t slot; /* the value that a collective exchanges */
     std::vector<std::vector<std::tuple<void *, const void *, int>>> copies; /* groups */
     std::vector<std::tuple<void *, const void *, int>> open;
     std::vector<char> stack;
@@ -121,7 +123,7 @@ inline unsigned warp_size()
     return rest < 32 ? (unsigned)rest : 32;
 }
 
-/* What the lane `from` published; all of the warp meet. */
+/* Returns the value that the lane `from` passes. All lanes of the warp meet twice. */
 template <class T> T exchange(T x, unsigned from)
 {
     static_assert(sizeof(T) <= 8, "");
@@ -143,7 +145,7 @@ template <class T> T exchange(T x, unsigned from)
 #define blockDim simt::block_extent
 #define gridDim simt::grid_extent
 
-/* -- barriers and collectives: of whole warps alone ---------------------------------- */
+/* -- barriers and collectives, of whole warps only ----------------------------------- */
 
 inline void __syncthreads() { simt::yield(simt::BLOCK); }
 inline void __syncwarp(unsigned = ~0u) { simt::yield(simt::WARP); }
@@ -242,7 +244,7 @@ inline double __longlong_as_double(long long x)
     memcpy(&y, &x, 8);
     return y;
 }
-inline float one_nan(float x) /* a GPU's additions have no other */
+inline float one_nan(float x) /* the only NaN that a GPU's additions return */
 {
     return x == x ? x : __builtin_bit_cast(float, 0x7FFFFFFF);
 }
@@ -259,7 +261,8 @@ inline int __clzll(long long x)
 {
     return x ? __builtin_clzll((unsigned long long)x) : 64;
 }
-/* CUDA Math API, integer intrinsics: bytes of two words by number, the first's below. */
+/* Selects bytes of two words by number, those of x first: CUDA Math API, integer
+ * intrinsics. */
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which)
 {
     const unsigned long long both = (unsigned long long)y << 32 | x;
@@ -279,7 +282,7 @@ inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
 }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-/* PTX cvt.rzi.s32.f32: toward zero, NaN is 0, what is beyond stops. */
+/* Rounds toward zero, NaN to 0, and saturates out of range: PTX cvt.rzi.s32.f32. */
 inline int __float2int_rz(float x)
 {
     return x != x            ? 0
@@ -287,7 +290,7 @@ inline int __float2int_rz(float x)
            : x < -2147483648.f ? -2147483647 - 1
                                : (int)x;
 }
-/* PTX cvt.rz.f32.f64: NaN is the canonical one, without its sign. */
+/* Rounds toward zero, and every NaN to the canonical one: PTX cvt.rz.f32.f64. */
 inline float __double2float_rz(double x)
 {
     const float y = (float)x;
@@ -302,7 +305,8 @@ inline float __int2float_rz(int x)
     const double exact = x, rounded = y;
     return fabs(rounded) > fabs(exact) ? nextafterf(y, 0) : y;
 }
-/* Two signed halves of a word at a time: CUDA Math API, SIMD and DPX intrinsics. */
+/* Applies a function to two signed halves of a word: CUDA Math API, SIMD and DPX
+ * intrinsics. */
 template <class F> unsigned simt_halves(unsigned x, unsigned y, F function)
 {
     const int low = function((int)(int16_t)x, (int)(int16_t)y);
@@ -325,12 +329,12 @@ template <class T> const T &min(const T &x, const T &y) { return y < x ? y : x; 
 template <class T> const T &max(const T &x, const T &y) { return x < y ? y : x; }
 template <class T> T __ldg(const T *x) { return *x; }
 
-/* -- cp.async: copied at the wait, not before, so that a wait too few is seen --------- */
-/* PTX ISA 9.7.9.25. The kernels name these in async_copy.h, which they include elsewhere. */
+/* -- cp.async: copies at the wait, so that a missing wait shows ------------------------ */
+/* PTX ISA 9.7.9.25. src/cuda/common/async_copy.h calls these functions. */
 
 inline void simt_copy_async(void *to, const void *from, int size, int filled)
 {
-    /* `size` bytes from memory, zeros up to `filled` */
+    /* copies `size` bytes, and writes zeros up to `filled` */
     if (((uintptr_t)to | (uintptr_t)from) % (uintptr_t)filled) {
         simt::error = "cp.async of an address that is not a multiple of its size";
     }
@@ -379,7 +383,7 @@ template <class... P> struct Call {
     }
 };
 
-/* Lets every fiber that may go on do so, up to its next barrier. */
+/* Runs a fiber up to its next barrier or its end. */
 inline void resume(Fiber &fiber, void (*entry)())
 {
     self = &fiber;
@@ -400,8 +404,8 @@ inline void resume(Fiber &fiber, void (*entry)())
     setcontext(&fiber.start);
 }
 
-/* A warp goes on as far as it can without the others: says whether it did at all. Returns
- * false, with an error, if some of its threads miss its barrier. */
+/* Runs a warp as far as it can without other warps, and sets went_on if it moved at all.
+ * Returns false, with an error, if some threads of the warp miss its barrier. */
 inline bool run_warp(void (*entry)(), unsigned first, unsigned last, bool &went_on)
 {
     for (;; went_on = true) {

@@ -1,12 +1,13 @@
-/* For simt.h: barriers in shared memory, copies of boxes of tensors, and wgmma, from the text
- * and figures of PTX ISA 9 and CUTLASS's descriptions of layouts, never from the kernels'
- * headers; the arithmetic is src/tensor_core/mma_model.h with the rows of
+/* Barriers in shared memory, copies of boxes of tensors, and wgmma, for simt.h.
+ *
+ * Sources: PTX ISA 9, its figures, and the layouts that CUTLASS describes, but never the
+ * kernels' headers. The arithmetic is src/tensor_core/mma_model.h with the rows of
  * tf32dtype/tensor_core/models.py.
  *
- * A copy is done at once in descending order, and in ascending order when no thread can go
- * on, the last first. An instruction computes when it is begun, its results come at the wait:
- * registers that are touched, and shared memory that is written, meanwhile are errors.
- */
+ * In descending order, a copy is done at once. In ascending order, copies are done when no
+ * thread can continue, the last copy first. An instruction computes when it begins, and its
+ * results come at the wait. Until then, to touch its registers or to write its shared
+ * memory is an error. */
 #include <map>
 
 namespace simt {
@@ -20,7 +21,7 @@ struct Barrier {
 };
 inline std::map<const void *, Barrier> barriers;
 
-/* What a barrier's 8 bytes hold, which nothing else may write. */
+/* The content of a barrier's 8 bytes, which only the barrier's functions may write. */
 constexpr uint64_t OPAQUE = 0x8AFBA221E55C0DE5;
 
 inline Barrier *barrier_at(const void *x)
@@ -72,14 +73,14 @@ inline void simt_barrier_arrive(void *x, int bytes)
     barrier->bytes += bytes;
     barrier->pending--;
     simt::may_end(barrier);
-    if (!bytes) { /* others go on first */
+    if (!bytes) { /* other threads run first */
         const uint64_t now = simt::round;
         simt::yield_until([=] { return simt::round > now; });
     }
 }
 
-/* "test_wait.parity: waits for the completion of the phase indicated by phaseParity": that of
- * the current phase, or of the one before. */
+/* Waits for the completion of the phase that phaseParity indicates, the current or the
+ * preceding phase: PTX ISA, test_wait.parity. */
 inline void simt_barrier_await(void *x, uint32_t parity)
 {
     simt::barrier_at(x);
@@ -90,7 +91,8 @@ inline void simt_barrier_await(void *x, uint32_t parity)
 
 namespace simt {
 
-/* What tests/support/simulator/backend.py makes of cuTensorMapEncodeTiled's arguments. */
+/* The arguments of cuTensorMapEncodeTiled as tests/support/simulator/backend.py stores
+ * them. */
 struct Map {
     uint64_t address, rank, size, swizzle, extents[4], strides[3], boxes[4], mark;
 };
@@ -122,7 +124,7 @@ inline void do_copy(const Copy &copy)
                         from += place * (int64_t)(i ? map.strides[i - 1] : map.size);
                     }
                     uint64_t offset = (uint64_t)(copy.to - window) + bytes;
-                    if (map.swizzle) { /* 128 bytes: figure "128B swizzle mode" */
+                    if (map.swizzle) { /* figure "128B swizzle mode" */
                         offset ^= offset >> 7 << 4 & 0x70;
                     }
                     if (is_there) {
@@ -135,7 +137,7 @@ inline void do_copy(const Copy &copy)
         }
     }
     Barrier *barrier = barrier_at(copy.barrier);
-    barrier->bytes -= (long)bytes; /* those that are not there count as well */
+    barrier->bytes -= (long)bytes; /* bytes outside the tensor count as well */
     may_end(barrier);
 }
 
@@ -167,7 +169,8 @@ inline void simt_copy_box(void *to, const uint64_t *words, const int *at, int ra
     }
 }
 
-/* cvt.rn.f16x2.e4m3x2 and .e5m2x2, 9.7.9.21: a NaN is 0x7FFF, of either sign. */
+/* Converts two codes of FP8 to float16, and NaN of either sign to 0x7FFF: 9.7.9.21,
+ * cvt.rn.f16x2.e4m3x2 and .e5m2x2. */
 inline uint32_t simt_halves_of(const char *format, uint32_t codes)
 {
     uint32_t found = 0;
@@ -187,15 +190,15 @@ inline uint32_t simt_halves_of(const char *format, uint32_t codes)
 
 namespace simt {
 
-/* CUTLASS, mma_sm90_desc.hpp, union GmmaDescriptor. */
+/* From CUTLASS, mma_sm90_desc.hpp, union GmmaDescriptor. */
 struct Descriptor {
     uint64_t start_address : 14, : 2, leading_byte_offset : 14, : 2;
     uint64_t stride_byte_offset : 14, : 3, base_offset : 3, : 10, layout_type : 2;
 };
 static_assert(sizeof(Descriptor) == 8, "");
 
-/* Byte `byte` of the 32 of a line of a matrix: CUTLASS, mma_traits_sm90_gmma.hpp,
- * make_gmma_desc<Major::K>:
+/* Returns byte `byte` of the 32 bytes of a line of a matrix, by its descriptor. From
+ * CUTLASS, mma_traits_sm90_gmma.hpp, make_gmma_desc<Major::K>:
  *
  *   INTERLEAVE: Swizzle<0,4,3> o ((8,m),(T,2)):((1T,SBO),(1,LBO))
  *   B32       : Swizzle<1,4,3> o ((8,m),(T,2)):((2T,SBO),(1, T ))
@@ -209,13 +212,13 @@ static_assert(sizeof(Descriptor) == 8, "");
  *   B64       : Swizzle<2,4,3> o ((T,4,m),(8,k)):((1,T,LBO),(4T,SBO))
  *   B128      : Swizzle<3,4,3> o ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO))
  *
- * where T are the elements of 16 bytes, and Swizzle<B,4,3> adds B bits from the 7th on to
- * those from the 4th on, without carry. */
+ * T is the number of elements in 16 bytes. Swizzle<B,4,3> adds B bits from the 7th bit on
+ * to the bits from the 4th bit on, without carry. */
 inline const unsigned char *byte_of(uint64_t bits, int line, int byte, bool across)
 {
     Descriptor x;
     memcpy(&x, &bits, 8);
-    const unsigned swizzles = x.layout_type ? 4u - x.layout_type : 0; /* 1: B128, 3: B32 */
+    const unsigned swizzles = x.layout_type ? 4u - x.layout_type : 0; /* 1 is B128 */
     const unsigned leading = x.leading_byte_offset << 4, stride = x.stride_byte_offset << 4;
     unsigned address = x.start_address << 4;
     if (across) {
@@ -234,9 +237,10 @@ inline const unsigned char *byte_of(uint64_t bits, int line, int byte, bool acro
     return window + address % SHARED;
 }
 
-/* An instruction on its way: of a thread, with what its warp reads, or none. */
+/* A thread's part of an instruction that has begun. One thread also keeps what its warp
+ * reads. */
 struct Product {
-    float *d; /* or NULL: another one goes on with its results */
+    float *d; /* or NULL, if a later instruction continues with the results */
     int count, first;
     uint64_t a, b;
     bool across_a, across_b;
@@ -292,7 +296,7 @@ inline const Wgmma *wgmma_of(const char *unit)
     return nullptr;
 }
 
-/* 16 lines of a, and all of b, as they are now. */
+/* Returns the present bytes of 16 lines of a, and of all of b. */
 inline std::vector<unsigned char> read_matrices(const Product &x)
 {
     std::vector<unsigned char> bytes;
@@ -309,7 +313,7 @@ constexpr uint32_t IN_FLIGHT = 0xFFBADBAD;
 
 } // namespace simt
 
-/* Of a warp, what 9.7.15.7.1 demands before instructions after registers were touched. */
+/* Allows a warp's wgmma after registers were touched, as 9.7.15.7.1 demands. */
 inline void simt_wgmma_fence()
 {
     simt::yield(simt::WARP);
@@ -337,7 +341,7 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
     const int first = (int)(warp / 32 % 4) * 16; /* figure: "D fragment of m64nNk16" */
     static std::vector<unsigned char> bytes;     /* the first lane of a warp reads them */
     static std::vector<uint32_t> numbers;
-    static std::vector<bool> zero, finite; /* all of a line, the columns' after the rows' */
+    static std::vector<bool> zero, finite; /* of all of a line; the rows first */
     Product product{d, does->columns / 2, first, a, b, across_a, across_b, {}, {}};
     yield(WARP);
     if (me == warp) {
@@ -369,7 +373,7 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
          group++) {
         const bool last = group == mine.groups.data() + mine.groups.size();
         for (Product &before : last ? mine.open : *group) {
-            if (before.d == d) { /* accumulators that go on from one to the next */
+            if (before.d == d) { /* continues with the accumulators of that instruction */
                 c = std::move(before.results);
                 before.d = nullptr;
             }
@@ -380,7 +384,7 @@ inline void simt_wgmma(const char *unit, float *d, uint64_t a, uint64_t b, int a
         const unsigned column = (unsigned)(i / 4 * 8 + i % 2) + me % 4 * 2;
         const size_t depth = (size_t)does->depth;
         const uint32_t before = adds ? c[(size_t)i] : 0;
-        /* Most of a tile, where a matrix is small: nothing is added to +0. */
+        /* A small matrix leaves most of a tile zero: nothing is added to +0. */
         const bool nothing = !before && ((zero[row] && finite[16 + column]) ||
                                          (zero[16 + column] && finite[row]));
         product.results.push_back(

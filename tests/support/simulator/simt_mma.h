@@ -1,13 +1,12 @@
-/* ldmatrix and mma.sync for simt.h. Which lane has what is taken from the figures of PTX ISA
- * 9, element by element, and never from the kernels' headers; the arithmetic is
- * src/tensor_core/mma_model.h with the rows of tf32dtype/tensor_core/models.py for an architecture.
- */
+/* ldmatrix and mma.sync for simt.h. The elements of each lane follow the figures of PTX ISA
+ * 9, never the kernels' headers. The arithmetic is src/tensor_core/mma_model.h with the rows
+ * of tf32dtype/tensor_core/models.py for an architecture. */
 #include "tensor_core/mma_model.h"
 
-/* 80 for sm_80, 90 for sm_90a, ...: backend.py says which. */
+/* 80 for sm_80, 90 for sm_90a, ...; backend.py sets it. */
 extern "C" {
 int simt_architecture = 90;
-int simt_conflicts; /* of ldmatrix: rows of a matrix that lie in the same banks */
+int simt_conflicts; /* counts matrices of ldmatrix with two rows in the same banks */
 }
 
 namespace simt {
@@ -18,10 +17,11 @@ inline const unsigned char *matrix_rows[1024];
 
 } // namespace simt
 
-/* .x4: "threads 8i to 8i + 7 hold the addresses of the rows of matrix i"; "each thread
- * receives a fragment of a row": figure "ldmatrix fragment layout for one 8x8 matrix with
- * 16-bit elements": thread T has elements 2 (T % 4) and the next one of row T / 4. With
- * .trans "the matrix is loaded in column-major format". */
+/* Loads four 8x8 matrices of 16-bit elements, by ldmatrix .x4. "Threads 8i to 8i + 7 hold the
+ * addresses of the rows of matrix i"; "each thread receives a fragment of a row". By the
+ * figure "ldmatrix fragment layout for one 8x8 matrix with 16-bit elements", thread T has
+ * elements 2 (T % 4) and 2 (T % 4) + 1 of row T / 4. With .trans "the matrix is loaded in
+ * column-major format". */
 inline void simt_load_matrices(uint32_t *r, const void *row, bool transposed)
 {
     using namespace simt;
@@ -31,7 +31,7 @@ inline void simt_load_matrices(uint32_t *r, const void *row, bool transposed)
     const unsigned me = rank(thread_index), first = me / 32 * 32, t = me % 32;
     matrix_rows[me] = (const unsigned char *)row;
     yield(WARP);
-    if (t % 8 == 0) { /* 32 banks of 4 bytes: 8 rows of 16 bytes */
+    if (t % 8 == 0) { /* 32 banks of 4 bytes take 8 rows of 16 bytes */
         unsigned banks = 0;
         for (unsigned i = 0; i < 8; i++) {
             banks |= 1u << (uintptr_t)matrix_rows[me + i] / 16 % 8;
@@ -61,15 +61,16 @@ struct Place {
     int row, column;
 };
 
-/* Element i of a lane. m16n8k8 with .tf32: figures 75 and 76; m16n8k16 with .f16 and .bf16:
- * 79 and 80; m16n8k32 with .e4m3 and .e5m2: 88 to 90. m16n8k8 with .bf16: "row: groupID
- * for a0 and a1, groupID + 8 for a2 and a3; col: threadID_in_group * 2 + (i & 0x1)", and of
- * b "row: (threadID_in_group * 2) + i; col: groupID": the first elements of m16n8k16. */
+/* Returns row and column of element i of A in a lane. Sources: figures 75 and 76 for m16n8k8
+ * with .tf32, 79 and 80 for m16n8k16 with .f16 and .bf16, 88 to 90 for m16n8k32 with .e4m3
+ * and .e5m2. m16n8k8 with .bf16 has the first elements of m16n8k16. Its A is "row: groupID
+ * for a0 and a1, groupID + 8 for a2 and a3; col: threadID_in_group * 2 + (i & 0x1)". Its B
+ * is "row: (threadID_in_group * 2) + i; col: groupID". */
 inline Place place_a(int bits, int lane, int i)
 {
     const int group = lane >> 2, member = lane % 4;
     switch (bits) {
-    case 32: /* row: groupID for a0 and a2; col: threadID_in_group for a0 and a1 */
+    case 32: /* row groupID for a0 and a2, column threadID_in_group for a0 and a1 */
         return {i == 0 || i == 2 ? group : group + 8,
                 i == 0 || i == 1 ? member : member + 4};
     case 16:
@@ -97,7 +98,7 @@ inline Place place_d(int lane, int i)
     return {i < 2 ? group : group + 8, member * 2 + (i & 1)};
 }
 
-/* Where each element of A and of B (by column) is: lane and element. */
+/* Lane and number of each element of A and of B (by column). */
 struct Fragments {
     Place a[16][32], b[8][32];
     Fragments(int bits, int depth)
@@ -115,14 +116,14 @@ struct Fragments {
     }
 };
 
-/* An operand's format: how its bits become those of float32. */
+/* An operand's format, with the conversion of its codes to the bits of float32. */
 struct Operand {
     const char *name;
     int bits, exponent_bits, mantissa_bits, least, has_infinity;
 
     uint32_t number(uint32_t code) const
     {
-        if (bits == 32) { /* the unit does not see the low bits */
+        if (bits == 32) { /* the unit ignores the low bits */
             return code & 0xFFFFE000u;
         }
         const uint32_t fraction = code & ((1u << mantissa_bits) - 1);
@@ -132,7 +133,7 @@ struct Operand {
         if (field == top && has_infinity) {
             return sign | 0x7F800000u | fraction << (23 - mantissa_bits);
         }
-        if (field == top && fraction == (1u << mantissa_bits) - 1) { /* of e4m3 */
+        if (field == top && fraction == (1u << mantissa_bits) - 1) { /* NaN of e4m3 */
             return sign | 0x7FC00000u;
         }
         const double x = ldexp((double)(fraction | (field ? 1u << mantissa_bits : 0)),
@@ -150,13 +151,13 @@ inline const Operand operands[] = {{"tf32", 32, 8, 10, -126, 1},
                                    {"e4m3", 8, 4, 3, -6, 0},
                                    {"e5m2", 8, 5, 2, -14, 1}};
 
-/* An instruction by its name, as an architecture computes it. */
+/* An instruction as an architecture computes it. */
 struct Instruction {
     const Operand *a, *b;
     int depth;
     tf_mma_model model;
     const Fragments *fragments;
-    std::vector<uint32_t> numbers_a, numbers_b; /* of all codes of at most 16 bits */
+    std::vector<uint32_t> numbers_a, numbers_b; /* by code, of up to 16 bits */
 };
 
 inline const Instruction *instruction(const char *unit)
@@ -227,7 +228,7 @@ inline void simt_mma(const char *unit, float *d, const uint32_t *a, const uint32
     const Instruction *does = instruction(unit);
     const unsigned me = rank(thread_index), first = me / 32 * 32;
     const size_t words = does ? (size_t)(does->depth * does->a->bits / 64) : 0;
-    memcpy(fragments_a[me], a, words * 4); /* 4 of a whole step of k */
+    memcpy(fragments_a[me], a, words * 4); /* 4 registers for a whole step of k */
     memcpy(fragments_b[me], b, words * 2);
     yield(WARP);
     if (does) {

@@ -1,4 +1,4 @@
-"""simt.h itself: threads, barriers, collectives, and that it sees faults."""
+"""Tests of simt.h: threads, barriers and collectives, and faults that it reports."""
 
 import shutil
 

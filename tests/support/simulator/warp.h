@@ -1,6 +1,6 @@
-/* A warp on the CPU, or four, to run the kernels' own addressing without a GPU: threads, and
- * in place of mma.sync or wgmma a mixture of the tile's elements, found by tables of PTX ISA
- * 9.7.14.5 and 9.7.15.5. BITS is the width of an element of A and B. */
+/* Runs the addressing of kernels without a GPU, in one warp or four warps on the CPU. Each
+ * lane is a thread. A mixture of the tile's elements replaces mma.sync or wgmma, and tables of
+ * PTX ISA 9.7.14.5 and 9.7.15.5 give their lanes. BITS is the width of an element of A and B. */
 #include <barrier>
 #include <thread>
 #include <vector>
@@ -28,12 +28,12 @@ struct Place {
     int row, column;
 };
 
-/* Element i of A, B and of C and D, as PTX numbers them. */
+/* Returns the position of element i of A in a lane, as PTX numbers elements. */
 static Place place_a(int lane, int i) {
     int group = lane >> 2, member = lane % 4;
     if (ROWS == 8) /* m8n8k4 */
         return {lane < 16 ? lane % 4 : lane % 4 + 4, i};
-    if (BITS == 32) /* .tf32: a1 and a3 are 8 rows below, a2 and a3 in column 4 and after */
+    if (BITS == 32) /* a1 and a3 are 8 rows below, a2 and a3 in column 4 and after */
         return {i % 2 == 0 ? group : group + 8, i < 2 ? member : member + 4};
     if (BITS == 16) /* m16n8k8 has a0 to a3 */
         return {i < 2 || (4 <= i && i < 6) ? group : group + 8,
@@ -69,8 +69,9 @@ static unsigned element(const unsigned *registers, int i, int bits) {
     return registers[i / each] >> i % each * bits & (bits == 32 ? ~0u : (1u << bits) - 1);
 }
 
-/* Canonical layout of a K-major matrix without swizzling, of T = 128 / BITS elements:
- * ((8,m),(T,2)):((1T,SBO),(1,LBO)), here with the strides in bytes. */
+/* Returns an element of a K-major matrix in the canonical layout without swizzling. For T =
+ * 128 / BITS elements the layout is ((8,m),(T,2)):((1T,SBO),(1,LBO)), with strides in
+ * bytes. */
 static unsigned of_shared(const unsigned *words, int row, int k) {
     int each = 128 / BITS, leading = 128, stride = 256;
     int byte = row % 8 * 16 + row / 8 * stride + k / each * leading + k % each * (BITS / 8);
