@@ -1,15 +1,15 @@
-"""The slow truth: formats, rounding and arithmetic from their specifications.
+"""The slow reference: formats, rounding and arithmetic from their specifications.
 
-Plain Python integers decide every bit here. Nothing is imported from the
-package under test, and no table is shared with it, so that an error has to be
-made twice to stay hidden.
+Plain Python integers decide every bit. This package imports nothing from the package
+under test, and shares no table with it. An error must therefore be made twice to stay
+hidden.
 
-formats     the facts of each format, as its specification prints them
-codec       code -> exact value, exact value -> code, with flags
-arithmetic  what integers and square roots settle exactly
-functions   what needs a transcendental function, at rising precision
-operations  name -> result code and flags, for one element
-products    products of matrices in float32, under every precision
-arrays      the same rounding for whole float64 arrays
-ufuncs      name -> result codes and flags, for whole arrays
+    formats      the facts of each format, as its specification prints them
+    codec        code -> exact value, exact value -> code, with flags
+    arithmetic   operations that integers and square roots settle exactly
+    functions    transcendental functions, evaluated at rising precision
+    operations   name -> result code and flags, for one element
+    matmul       float32 matrix products, in every precision
+    codec_arrays the same rounding for whole float64 arrays
+    ufuncs       name -> result codes and flags, for whole arrays
 """

@@ -1,10 +1,10 @@
-"""Exact operations on exact numbers: what integers and integer roots settle.
+"""Exact operations on exact numbers, settled by integers and integer roots.
 
-Each takes and returns `Exact` numbers together with the flags that the exact
-operation raises (divide at a pole, invalid where there is no value); overflow
-and underflow belong to the rounding that follows. Special cases are those of
-IEEE 754-2019 and of C's functions; where NumPy defines more (floor_divide,
-remainder, logical and order functions), NumPy's.
+Each function takes `Exact` numbers. It returns an `Exact` number with the flags that
+the exact operation raises (divide at a pole, invalid where there is no value). Overflow
+and underflow belong to the rounding that follows. Special cases are those of IEEE
+754-2019 and of C's functions. Where NumPy defines more (floor_divide, remainder,
+logical and order functions), they are NumPy's.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def is_integer(x: Exact) -> bool:
 
 
 def aligned(x: Exact, y: Exact) -> tuple[int, int, int]:
-    """Two finite numbers as signed integers in units of 2**exponent."""
+    """Return two finite numbers as signed integers in units of 2**exponent."""
     exponent = min(x.exponent, y.exponent)
     m = x.integer << (x.exponent - exponent)
     n = y.integer << (y.exponent - exponent)
@@ -38,7 +38,7 @@ def aligned(x: Exact, y: Exact) -> tuple[int, int, int]:
 
 
 def order(x: Exact, y: Exact) -> int:
-    """-1, 0 or 1 as x is less than, equal to or greater than y; no NaN."""
+    """Return -1, 0 or 1 if x is less than, equal to or greater than y, without NaNs."""
     if x.special or y.special:
         a = (-1 if x.negative else 1) if x.special else 0
         b = (-1 if y.negative else 1) if y.special else 0
@@ -67,7 +67,7 @@ def add(x: Exact, y: Exact) -> Result:
         return (x if x.special else y), 0
     m, n, exponent = aligned(x, y)
     total = m + n
-    if total == 0:  # -0 only from -0 + -0
+    if total == 0:  # the sum is -0 only for -0 + -0
         return zero(x.negative and y.negative), 0
     return Exact(total < 0, abs(total), exponent), 0
 
@@ -112,7 +112,7 @@ def reciprocal(x: Exact) -> Result:
 
 
 def root(negative: bool, radicand: int, exponent: int) -> Exact:
-    """The square root of radicand * 2**exponent, to at least 64 bits."""
+    """Return the square root of radicand * 2**exponent, to at least 64 bits."""
     shift = 128 + (exponent & 1)
     radicand <<= shift
     result = isqrt(radicand)
@@ -143,7 +143,7 @@ def cbrt(x: Exact) -> Result:
 
 def hypot(x: Exact, y: Exact) -> Result:
     if x.special == "inf" or y.special == "inf":
-        return infinity(), 0  # even beside a NaN: IEEE 754-2019, 9.2.1
+        return infinity(), 0  # even if the other is NaN: IEEE 754-2019, 9.2.1
     if either_nan(x, y):
         return QUIET_NAN
     m, n, exponent = aligned(x, y)
@@ -156,7 +156,7 @@ def hypot(x: Exact, y: Exact) -> Result:
 
 
 def fmod(x: Exact, y: Exact) -> Result:
-    """The remainder of the truncated quotient; its sign is x's."""
+    """Return the remainder of the truncated quotient; it has the sign of x."""
     if either_nan(x, y):
         return QUIET_NAN
     if x.special or is_zero(y):
@@ -168,7 +168,7 @@ def fmod(x: Exact, y: Exact) -> Result:
 
 
 def remainder(x: Exact, y: Exact) -> Result:
-    """The remainder of the floored quotient; its sign is y's."""
+    """Return the remainder of the floored quotient; it has the sign of y."""
     if either_nan(x, y):
         return QUIET_NAN
     if x.special or is_zero(y):
@@ -198,7 +198,7 @@ def floor_divide(x: Exact, y: Exact) -> Result:
 
 
 def _integral(pick: Callable[[int, int], int]) -> Callable[[Exact], Result]:
-    """pick(m, shift) is the wanted integer near m / 2**shift."""
+    """Return an operation that rounds m / 2**shift to the integer pick(m, shift)."""
 
     def operation(x: Exact) -> Result:
         if x.special == "nan":
@@ -224,7 +224,7 @@ rint = _integral(_half_even)
 
 
 def fraction_part(x: Exact) -> Result:
-    """modf's first result; the second is trunc."""
+    """Return the first result of modf. The second result is trunc."""
     if x.special == "nan":
         return QUIET_NAN
     if x.special:
@@ -324,5 +324,5 @@ def not_equal(x: Exact, y: Exact) -> bool:
 
 
 def truth(x: Exact) -> bool:
-    """NaN counts as true, as in Python."""
+    """Return the truth value of x. NaN counts as true, as in Python."""
     return not is_zero(x)

@@ -1,8 +1,8 @@
 """Blocks with a common scale: from float32 to codes and back, in plain Python.
 
-Numbers are Fractions where the definition is exact, and floats that hold float32 where
-it is float32's arithmetic (the search, the remainder of the first level): `single` and
-`fma` are all of that.
+Numbers are Fractions where the definition is exact. Where it is in float32 (the search,
+the remainder of the first level), numbers are floats with float32 values, and `single`
+and `fma` are the only operations.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ from .formats import FORMATS
 FLOAT32_MAX = float(2**128 - 2**104)
 RULES = ("amax", "floor", "even", "nf", "mse", "published")
 
-#: name: (bits, bits of the fraction, least, greatest)
+#: name: (bits, bits of the fraction, smallest, largest)
 INTEGERS = {
     "mxint8": (8, 6, -127, 127),
     "int4": (4, 0, -8, 7),
@@ -34,7 +34,7 @@ SCALES = {"float8_e8m0fnu": 0, "ue4m3": 3, "ue5m3": 3, "ue4m4": 4, "ue3m5": 5}
 
 
 def single(x: Fraction | float) -> float:
-    """The nearest float32, ties to even; beyond the range infinity."""
+    """Round to the nearest float32, ties to even, and to infinity above its range."""
     if isinstance(x, Fraction):
         if x == 0:
             return 0.0
@@ -48,8 +48,8 @@ def single(x: Fraction | float) -> float:
 
 
 def fma(x: float, y: float, z: float) -> float:
-    """x y + z, rounded once to float32."""
-    product = x * y  # of two float32: exact
+    """Return x * y + z, rounded once to float32."""
+    product = x * y  # exact for two float32 factors
     total = product + z
     part = total - product
     if (product - (total - part)) + (z - part) == 0:
@@ -58,7 +58,7 @@ def fma(x: float, y: float, z: float) -> float:
 
 
 def scaled_to_odd(x: float, power: float) -> float:
-    """x times a power of two as float32; of its two neighbors the odd one."""
+    """Return x times a power of two as float32, rounded to odd."""
     exact = abs(Fraction(x) * Fraction(power))
     if Fraction(single(exact)) != exact:  # below the normal numbers
         whole = int(exact / Fraction(2) ** -149)
@@ -75,7 +75,8 @@ def floor_log2(x: float) -> int:
 
 @dataclass(frozen=True)
 class Element:
-    """Magnitudes in order, each at the place that is its code without sign."""
+    """An element format. Places are indices of its magnitudes in ascending order. The
+    place is the code without the sign."""
 
     name: str
 
@@ -116,7 +117,7 @@ class Element:
         )
 
     def top(self, negative: bool, clip: bool = False) -> int:
-        """The place of the greatest magnitude."""
+        """Return the place of the largest magnitude."""
         return (
             len(self.grid)
             - 1
@@ -136,7 +137,7 @@ class Element:
         return code & (sign - 1), bool(code & sign)
 
     def value(self, code: int) -> Fraction | float:
-        """What a code is worth; NaN and Inf as floats."""
+        """Return the value of a code; NaN and Inf are floats."""
         place, negative = self.place(code)
         if self.is_integer:
             size = Fraction(place, 1 << INTEGERS[self.name][1])
@@ -155,11 +156,9 @@ class Element:
         clip: bool = False,
         outward: bool = True,
     ) -> int:
-        """The code that an exact number rounds to, saturated.
-
-        `outward`: greater magnitudes are away from zero, as seen from the whole number
-        that a residual belongs to.
-        """
+        """Return the code that an exact number rounds to, saturated. `outward` says
+        that larger magnitudes are farther from zero. For a residual, the whole number
+        that it belongs to decides this."""
         top = self.top(negative, clip)
         size = abs(x)
         if size >= self.grid[top]:
@@ -182,7 +181,7 @@ class Element:
         return self.code(below + bool(up), negative)
 
     def nearest(self, x: float, clip: bool = False) -> int:
-        """The code nearest to a float, ties to even, saturated."""
+        """Return the code nearest to a float, ties to even, saturated."""
         negative = str(x)[0] == "-"
         top = self.top(negative, clip)
         size = abs(x)
@@ -197,7 +196,7 @@ class Element:
         return -self.floats[place] if negative else self.floats[place]
 
     def following(self, code: int, up: bool) -> int:
-        """The next number's code; the same one at the end."""
+        """Return the code of the next number up or down, or the same at the end."""
         place, negative = self.place(code)
         signed = (-place if negative else place) + (1 if up else -1)
         if abs(signed) > self.top(signed < 0):
@@ -212,7 +211,7 @@ def element(name: str) -> Element:
 
 @cache
 def scale_value(name: str, code: int) -> Fraction:
-    """What a scale's code is worth by itself; e8m0's NaN is not asked for."""
+    """Return the value of a scale's code without the tensor scale; never e8m0's NaN."""
     bits = SCALES[name]
     if name == "float8_e8m0fnu":
         return Fraction(2) ** (code - 127)
@@ -223,7 +222,7 @@ def scale_value(name: str, code: int) -> Fraction:
 
 
 def tensor_scale(scale: str, greatest: float, m: Fraction) -> float:
-    """The tensor scale, from the greatest finite magnitude of the tensor."""
+    """Return the tensor scale for the tensor's largest finite magnitude."""
     if scale == "float8_e8m0fnu" or greatest == 0:
         return 1.0
     if scale == "ue4m3":
@@ -238,7 +237,7 @@ def tensor_scale(scale: str, greatest: float, m: Fraction) -> float:
 
 @dataclass(frozen=True)
 class Layout:
-    """What blocks of an array have in common."""
+    """The parameters that all blocks of an array share."""
 
     hi: Element
     lo: Element | None
@@ -265,7 +264,7 @@ class Layout:
 
     @cached_property
     def scales(self) -> list[float]:
-        """S by code."""
+        """Return S for each code."""
         tensor = Fraction(1 if self.powers else self.tensor)
         return [
             single(tensor * scale_value(self.scale, c)) for c in range(self.top + 1)
@@ -273,7 +272,8 @@ class Layout:
 
     @cached_property
     def residual_scales(self) -> list[float]:
-        """R by code: with a greatest value below 4, or 1/8."""
+        """Return R for each code, shifted below 4 for integers, and below 1/8
+        otherwise."""
         assert self.lo is not None
         values = [scale_value(self.scale, c) for c in range(self.top + 1)]
         shift = Fraction(1)
@@ -321,7 +321,7 @@ def rounded_to(x: float, bits: int) -> Fraction:
 
 
 def scale_code(layout: Layout, x: list[float], a: float) -> int:
-    """By every rule but the search."""
+    """Return the code of S by any rule but the search."""
     m = layout.hi.greatest
     if layout.rule in ("floor", "even"):
         if layout.powers:
@@ -350,7 +350,7 @@ def scale_code(layout: Layout, x: list[float], a: float) -> int:
 
 
 def lanes(errors: list[float]) -> float:
-    """The sum of squares, in 16 lanes."""
+    """Return the sum of squares, in 16 lanes."""
     a = [0.0] * 16
     for i, e in enumerate(errors):
         a[i % 16] = fma(e, e, a[i % 16])
@@ -367,7 +367,7 @@ def within(scale: float, normal: float) -> float:
 def first_level(
     hi: Element, xs: list[float], s: float
 ) -> tuple[list[float], list[int], list[float]]:
-    """Quotients, codes and remainders."""
+    """Return quotients, codes and remainders of the first level."""
     inverse = single(1 / s)
     y = [single(x * inverse) for x in xs]
     codes = [hi.nearest(value) for value in y]
@@ -385,7 +385,7 @@ def search_limit(hi: Element) -> Fraction:
 def search_scales(
     layout: Layout, xs: list[float], a: float, normal: float
 ) -> list[int]:
-    """Two codes, the better one first."""
+    """Return the two codes of S with the smallest error, the better code first."""
     first = layout.least_code(a, search_limit(layout.hi))
     last = min(first + (1 << layout.mantissa), layout.top)
     found = []
@@ -456,7 +456,7 @@ def quantize_block(
     poison: bool = False,
     draws: list[int] | None = None,
 ) -> tuple[int, int, list[int], list[int]]:
-    """Codes of S and R (0 without a residual), of numbers and of their residuals."""
+    """Return the codes of S and R (0 without a residual), numbers and residuals."""
     n = layout.block
     assert len(x) == n
     if poison and not all(map(isfinite, x)):
@@ -535,7 +535,7 @@ def _finite_block(
 
 
 def _residual_code(layout: Layout, lo: Element, most: float, s: float) -> int:
-    """The residuals' scale by a rule: of the greatest remainder, and the block's s."""
+    """Return the code of R by the rule, for the largest remainder `most` and S = s."""
     top = Fraction(lo.number(lo.top(False)))
     if layout.rule == "published":
         return layout.least_residual(max(single(most / s), single(1e-12)), top, 1.0)
@@ -546,7 +546,7 @@ def _residual_code(layout: Layout, lo: Element, most: float, s: float) -> int:
 
 
 def pack(bits: int, codes: list[int]) -> bytes:
-    """Codes one after the other, the first in the lowest bits."""
+    """Pack codes one after the other, the first in the lowest bits."""
     whole = sum(code << (bits * i) for i, code in enumerate(codes))
     return whole.to_bytes(len(codes) * bits // 8, "little")
 
@@ -554,7 +554,7 @@ def pack(bits: int, codes: list[int]) -> bytes:
 def number_of(
     layout: Layout, code: int, residual_code: int, hi: int, lo: int
 ) -> Fraction | float:
-    """What a number is worth, exactly; NaN and Inf as floats."""
+    """Return the exact value of a number; NaN and Inf are floats."""
     if layout.powers and code == 0xFF:
         return float("nan")
     tensor = Fraction(1 if layout.powers else layout.tensor)

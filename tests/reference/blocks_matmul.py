@@ -1,9 +1,9 @@
 """Products of arrays of blocks, one rounding at a time.
 
-What packed codes and scales stand for is written down here in plain integers: block
-formats' elements (OCP Microscaling Formats 1.0, section 5.3, and integers), the scales
-of 8 bits, and residuals. A factor comes as lines along k: rows of the first, columns of
-the second.
+This module decodes packed codes and scales with plain integers: elements of block
+formats (OCP Microscaling Formats 1.0, section 5.3, and integers), scales of 8 bits, and
+residuals. A factor comes as lines along k, which are rows of the first factor and
+columns of the second.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from .codec import NAN, Exact, decode_code, zero
 from .formats import FORMATS
 from .matmul import Line, chain, fma, times
 
-TERMS = ((0, 0), (0, 1), (1, 0), (1, 1))  # levels: 0 the code, 1 its residual
+TERMS = ((0, 0), (0, 1), (1, 0), (1, 1))  # levels of a and b: 0 codes, 1 residuals
 
 
 class Level(NamedTuple):
-    """Numbers of a factor's lines, and a scale for every block of them."""
+    """The numbers of a factor's lines, and the scale of each block of each line."""
 
     lines: Sequence[Line]
     scales: Sequence[Line]
@@ -29,21 +29,21 @@ class Level(NamedTuple):
 
 
 def width_of(element: str) -> int:
-    """Bits of a code."""
+    """Return the bits of a code."""
     if element in INTEGERS:
         return INTEGERS[element][0]
     return FORMATS[element].count.bit_length() - 1
 
 
 def unpack(packed: bytes, width: int) -> list[int]:
-    """All codes, the first in the lowest bits."""
+    """Return all codes, the first from the lowest bits."""
     whole = int.from_bytes(packed, "little")
     count = 8 * len(packed) // width
     return [whole >> (i * width) & ((1 << width) - 1) for i in range(count)]
 
 
 def element(name: str, code: int) -> Exact:
-    """A code's number."""
+    """Return the number of an element's code."""
     if name not in INTEGERS:
         return decode_code(FORMATS[name], code)
     width, fraction, *_ = INTEGERS[name]
@@ -53,7 +53,7 @@ def element(name: str, code: int) -> Exact:
 
 
 def scale(name: str, code: int) -> Exact:
-    """A scale by itself: a power of two, E4M3 without its sign, or a whole number."""
+    """Return a scale's own value: a power of two, unsigned E4M3, or an integer."""
     if name == "float8_e8m0fnu":
         return NAN if code == 255 else Exact(False, 1, code - 127)
     if name == "ue4m3":
@@ -64,13 +64,14 @@ def scale(name: str, code: int) -> Exact:
 
 
 def block_scale(name: str, tensor: Exact, code: int) -> Exact:
-    """S: against the tensor's float32 but for powers of two, rounded to float32."""
+    """Return S: the scale times the tensor's float32 scale, rounded to float32. Powers
+    of two have no tensor scale."""
     value = scale(name, code)
     return value if name == "float8_e8m0fnu" else times(tensor, value)
 
 
 def residual_scale(name: str, residual: str, code: int) -> Exact:
-    """R, relative to S: below 4 for integers, below 1/8 for E4M3."""
+    """Return R, relative to S: below 4 for integers, below 1/8 for E4M3."""
     value = scale(name, code)
     if name == "float8_e8m0fnu":
         return value
@@ -84,7 +85,7 @@ def residual_scale(name: str, residual: str, code: int) -> Exact:
 
 
 def numbers(lines: Sequence[Line], block: int) -> list[Level]:
-    """A factor that is not in blocks: its scales are 1."""
+    """Return the level of a factor that is not in blocks: its scales are 1."""
     blocks = -(-len(lines[0]) // block) if lines else 0
     return [Level(lines, [[ONE] * blocks] * len(lines))]
 
@@ -92,7 +93,7 @@ def numbers(lines: Sequence[Line], block: int) -> list[Level]:
 def dot(
     a: Sequence[Level], i: int, b: Sequence[Level], j: int, block: int, terms: int
 ) -> Exact:
-    """One element: line i of a times line j of b."""
+    """Return one element of a product: line i of a times line j of b."""
     total = zero()
     for number in range(len(a[0].scales[i])):
         stretch = slice(number * block, (number + 1) * block)
@@ -107,6 +108,6 @@ def dot(
 def product(
     a: Sequence[Level], b: Sequence[Level], block: int, terms: int = 4
 ) -> list[list[Exact]]:
-    """The float32 sums of all lines of a times all of b."""
+    """Return the float32 products of all lines of a with all lines of b."""
     rows, columns = range(len(a[0].lines)), range(len(b[0].lines))
     return [[dot(a, i, b, j, block, terms) for j in columns] for i in rows]

@@ -1,9 +1,8 @@
 """Code to exact value, and exact value to code with IEEE 754's flags.
 
-An exact number is an integer times a power of two, and possibly a little
-more: `sticky` says that something strictly between nothing and one unit of
-`integer` was cut off. That is all that a correct rounding needs to know of a
-quotient, a root or a transcendental value.
+An exact number is an integer times a power of two, plus a little if `sticky` is true.
+Then more than 0 and less than one unit of `integer` was truncated. A correct rounding
+needs no more of a quotient, a root or a transcendental value.
 """
 
 import math
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from .formats import Format
 
-# Flags; the values are NumPy's FPE_* constants.
+# Flags, with the values of NumPy's FPE_* constants.
 DIVIDE, OVER, UNDER, INVALID = 1, 2, 4, 8
 
 NEAREST = ("ties_to_even", "ties_to_away")
@@ -29,10 +28,8 @@ OVERFLOWS = ("ieee", "saturate")
 
 
 class Exact(NamedTuple):
-    """(-1)**negative * (integer + s) * 2**exponent; 0 < s < 1 if sticky, else 0.
-
-    `special` is "inf" or "nan", or empty for a finite number.
-    """
+    """(-1)**negative * (integer + s) * 2**exponent, with 0 < s < 1 if sticky, else s =
+    0. `special` is "inf" or "nan", or empty for a finite number."""
 
     negative: bool
     integer: int = 0
@@ -56,11 +53,11 @@ def zero(negative: bool = False) -> Exact:
 
 
 def decode_code(f: Format, code: int) -> Exact:
-    """The value of a right-aligned code."""
+    """Return the value of a right-aligned code."""
     negative = bool(code & f.sign_bit)
     magnitude = code & ~f.sign_bit
     if f.is_nan(code):
-        # The NaN of a format that has one alone carries no sign.
+        # A format that has only one NaN has no sign for it.
         return Exact(negative and f.negative_zero, special="nan")
     if magnitude == f.infinity:
         return infinity(negative)
@@ -80,7 +77,7 @@ def _values(f: Format) -> list[Exact]:
 
 
 def decode(f: Format, item: int) -> Exact:
-    """The value of an item; bits outside the code are ignored."""
+    """Return the value of an item; bits outside the code are ignored."""
     code = (item >> f.shift) & (f.count - 1)
     if f.count <= 1 << 16:
         return _values(f)[code]
@@ -88,7 +85,7 @@ def decode(f: Format, item: int) -> Exact:
 
 
 def to_fraction(x: Exact) -> Fraction:
-    """The value of a finite, exact number; -0 becomes 0."""
+    """Return the value of a finite, exact number; -0 becomes 0."""
     if x.special or x.sticky:
         raise ValueError(f"not an exact finite number: {x}")
     value = Fraction(x.integer) * Fraction(2) ** x.exponent
@@ -96,13 +93,13 @@ def to_fraction(x: Exact) -> Fraction:
 
 
 def to_float(x: Exact) -> float:
-    """As a Python float, which holds every value of our formats."""
+    """Return a Python float, which holds every value of our formats."""
     value = float(x.special) if x.special else math.ldexp(x.integer, x.exponent)
     return -value if x.negative else value
 
 
 def from_ratio(numerator: int, denominator: int, negative: bool = False) -> Exact:
-    """A quotient of positive integers to at least 64 bits."""
+    """Return a quotient of positive integers to at least 64 bits."""
     shift = max(0, 64 + denominator.bit_length() - numerator.bit_length())
     quotient, rest = divmod(numerator << shift, denominator)
     return Exact(negative, quotient, -shift, rest != 0)
@@ -119,8 +116,8 @@ def from_int(value: int) -> Exact:
 
 
 def from_float(value: float) -> Exact:
-    """A Python float, sign of zero and NaN included."""
-    negative = str(value)[0] == "-"  # a NaN's sign is not to be seen here
+    """Convert a Python float, with the sign of a zero, but not of a NaN."""
+    negative = str(value)[0] == "-"  # str of a NaN shows no sign
     if value != value:
         return NAN
     if value in (float("inf"), float("-inf")):
@@ -135,11 +132,9 @@ def from_float(value: float) -> Exact:
 def _rounds_up(
     x: Exact, odd: bool, rest: int, unit: int, rounding: str, draw: int
 ) -> bool:
-    """Whether to step to the next magnitude.
-
-    `odd` tells about the one below; what lies above it is rest (and the sticky
-    bit) of `unit`.
-    """
+    """Return whether to step to the next larger magnitude. `odd` says whether the
+    smaller magnitude is odd. `rest` (and the sticky bit) of `unit` is the distance from
+    the smaller magnitude."""
     if not rest and not x.sticky:
         return False
     if rounding == "ties_to_even":
@@ -162,11 +157,9 @@ def _rounds_up(
 
 
 def _stops(rounding: str, overflow: str, negative: bool) -> bool:
-    """Whether a finite number out of range becomes the largest finite one.
-
-    IEEE 754-2019, section 7.4, for the directed modes; round to odd is a
-    truncation that never leaves the finite numbers.
-    """
+    """Return whether a finite number out of range becomes the largest finite number.
+    IEEE 754-2019, section 7.4, defines the directed modes. Round to odd truncates and
+    never leaves the finite numbers."""
     return (
         overflow == "saturate"
         or rounding in ("toward_zero", "to_odd")
@@ -176,7 +169,7 @@ def _stops(rounding: str, overflow: str, negative: bool) -> bool:
 
 
 def _beyond(f: Format, negative: bool, stop: bool) -> int:
-    """The code for a number out of range: Inf, else NaN, else the maximum."""
+    """Return the code for a number out of range: Inf, else NaN, else the maximum."""
     sign = f.sign_bit if negative else 0
     if stop or (f.infinity is None and f.nan is None):
         return sign | f.max_code
@@ -193,7 +186,7 @@ def _nan(f: Format, negative: bool) -> tuple[int, int]:
 
 
 def _split(f: Format, x: Exact) -> tuple[int, int, int, int]:
-    """The value in units of the spacing there: whole, rest, unit, exponent."""
+    """Return x in units of the format's spacing: whole, rest, unit, exponent."""
     top = x.integer.bit_length() + x.exponent
     spacing = max(top - 1 - f.mantissa_bits, f.least_exponent)
     shift = spacing - x.exponent
@@ -212,11 +205,9 @@ def encode_code(
     overflow: str = "ieee",
     draw: int = 0,
 ) -> tuple[int, int]:
-    """The code that an exact number rounds to, and the flags raised.
-
-    `draw` is the 64-bit random integer of stochastic rounding.
-    """
-    if abs(x.exponent) > 1 << 20:  # exp(1e38): spare the shifts of such lengths
+    """Return the code that an exact number rounds to, and the flags raised. `draw` is
+    the 64-bit random integer of stochastic rounding."""
+    if abs(x.exponent) > 1 << 20:  # exp(1e38): avoid shifts by so many bits
         x = x._replace(exponent=(1 << 14) * (1 if x.exponent > 0 else -1))
     if f.powers:
         return _encode_power(f, x, rounding, overflow, draw)
@@ -247,11 +238,9 @@ def encode_code(
 def _encode_power(
     f: Format, x: Exact, rounding: str, overflow: str, draw: int
 ) -> tuple[int, int]:
-    """e8m0: the nearest power of two, ties upward; what has none is NaN.
-
-    Counted in units of the power below, x lies between 1 and 2: a tie goes to
-    the even one, which is upward, and round to odd stays below.
-    """
+    """Round to e8m0's nearest power of two, ties upward; numbers out of range are NaN.
+    In units of the power of two below, x is between 1 and 2. A tie goes to the even
+    number, which is upward, and round to odd goes downward."""
     assert f.nan is not None
     if x.special == "nan":
         return f.nan, 0
@@ -280,11 +269,11 @@ def encode(
     overflow: str = "ieee",
     draw: int = 0,
 ) -> tuple[int, int]:
-    """`encode_code`, as an item."""
+    """Return `encode_code` as an item."""
     code, flags = encode_code(f, x, rounding, overflow, draw)
     return code << f.shift, flags
 
 
 def clean(f: Format, item: int) -> int:
-    """An item without the bits that belong to no code."""
+    """Return an item without the bits outside the code."""
     return item & ((f.count - 1) << f.shift)

@@ -1,9 +1,9 @@
 """The rounding of `codec`, for whole float64 arrays.
 
-float64 holds every value of our formats and every midpoint between two of
-them, and scaling by a power of two and rounding to an integer are exact there,
-so the steps are the same as with Python integers. tests/formats/test_reference.py
-holds the two against each other.
+float64 holds every value of our formats and every midpoint between two values. Scaling
+by a power of two and rounding to an integer are exact in float64. The steps are
+therefore the same as with Python integers. tests/formats/test_reference.py compares the
+two.
 """
 
 from functools import cache
@@ -26,7 +26,7 @@ def item_type(f: Format) -> np.dtype[Any]:
 
 
 def all_items(f: Format) -> Items:
-    """Every code of the format, as items."""
+    """Return every code of the format, as items."""
     return (np.arange(f.count, dtype=np.uint32) << f.shift).astype(item_type(f))
 
 
@@ -37,7 +37,7 @@ def _table(f: Format) -> Floats:
 
 
 def values(f: Format, items: Items) -> Floats:
-    """The numbers that items stand for; bits outside the code are ignored."""
+    """Return the numbers of items; bits outside the code are ignored."""
     return _table(f)[(items.astype(np.uint32) >> f.shift) & (f.count - 1)]
 
 
@@ -46,17 +46,15 @@ def flag(mask: Mask, value: int) -> Flags:
 
 
 def spacing_exponents(f: Format, x: Floats) -> npt.NDArray[np.int32]:
-    """The exponent of the distance between the neighbors of x."""
+    """Return the exponent of the distance between the neighbors of x."""
     exponents = np.frexp(x)[1].astype(np.int32) - 1 - f.mantissa_bits
     return np.where(x == 0, f.least_exponent, np.maximum(exponents, f.least_exponent))
 
 
 def encode(f: Format, x: Floats, inexact: Mask | bool = False) -> tuple[Items, Flags]:
-    """Items that x rounds to, ties to even, and the flags raised.
-
-    NaNs become the canonical one, as arithmetic's do. Where `inexact`, x is
-    not exactly the number meant, but close enough to round the same.
-    """
+    """Return the items that x rounds to, ties to even, and the flags raised. NaNs
+    become the canonical NaN, as in arithmetic. Where `inexact`, x is not exactly the
+    intended number, but close enough to round to the same item."""
     if f.powers:
         return _encode_powers(f, x)
     infinite, nan, negative = np.isinf(x), np.isnan(x), np.signbit(x)
@@ -79,7 +77,7 @@ def encode(f: Format, x: Floats, inexact: Mask | bool = False) -> tuple[Items, F
         flags |= flag(over, OVER)
     if f.negative_zero:
         code[negative] |= f.sign_bit
-    else:  # neither zero nor the NaN, whose code -0 would have
+    else:  # fnuz: zero and NaN have no sign, as the code of -0 is the NaN
         code[negative & (code != 0)] |= f.sign_bit
     code[nan] = 0 if f.nan is None else f.nan
     if f.nan is None:
@@ -88,7 +86,7 @@ def encode(f: Format, x: Floats, inexact: Mask | bool = False) -> tuple[Items, F
 
 
 def _encode_powers(f: Format, x: Floats) -> tuple[Items, Flags]:
-    """e8m0: to the nearest power, ties upward."""
+    """Round to e8m0's nearest power of two, ties upward."""
     nan = np.isnan(x)
     wrong = (x <= 0) | np.isinf(x)
     fit = np.where(nan | wrong, 1.0, x)
@@ -102,7 +100,7 @@ def _encode_powers(f: Format, x: Floats) -> tuple[Items, Flags]:
 
 
 def near_boundary(f: Format, x: Floats, error: Floats) -> Mask:
-    """Where a number within `error` of x may round to another code."""
+    """Return where a number within `error` of x may round to another code."""
     finite, error = (np.where(np.isfinite(x), y, 0.0) for y in (x, error))
     if f.powers:
         mantissa, exponent = np.frexp(finite)
@@ -114,16 +112,16 @@ def near_boundary(f: Format, x: Floats, error: Floats) -> Mask:
 
 
 def least_normal(f: Format) -> float:
-    """Below it results are inexact at the cost of an underflow flag."""
+    """Return the smallest normal number; inexact results below it raise underflow."""
     return 2.0**f.normal_exponent
 
 
 def midpoints(f: Format) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Codes c >= 0 and the numbers halfway between c and c + 1.
+    """Return the codes c >= 0, and the numbers halfway between c and c + 1.
 
-    The last is where rounding leaves the finite numbers: the number that the
-    next code would have is taken for the one beyond the maximum. For e8m0 the
-    halves are of the way between powers of two.
+    After the maximum comes the number that the next code would have. The last midpoint
+    is therefore where rounding leaves the finite numbers. For e8m0, a midpoint is the
+    mean of two powers of two.
     """
     codes = np.arange(f.max_code + 1, dtype=np.int64)
     low = _table(f)[codes]
@@ -134,6 +132,6 @@ def midpoints(f: Format) -> tuple[npt.NDArray[np.int64], Floats]:
 def random_items(
     f: Format, rng: np.random.Generator, shape: int | tuple[int, ...]
 ) -> Items:
-    """Codes drawn uniformly."""
+    """Return items with codes drawn uniformly."""
     codes = rng.integers(0, f.count, size=shape, dtype=np.uint32)
     return (codes << f.shift).astype(item_type(f))

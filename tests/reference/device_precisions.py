@@ -1,8 +1,8 @@
 """Products of float32 in a precision, as the tensor core of a device computes them.
 
-Operands are rounded, scaled or split as in `products`; what differs is who adds. Parts
-are multiplied as NVIDIA/cutlass example 78 has it: 16 k at a time, from zero, the
-smallest products first; their sum is added to the others outside of the unit.
+Operands are rounded, scaled or split as in `matmul`, but a unit adds. Components are
+multiplied as in NVIDIA/cutlass example 78: 16 k at a time, from zero, the smallest
+products first. A float32 addition outside of the unit adds the sum to the other sums.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ from .matmul import (
 from .tensor_core import SPECIAL, Pair, Unit
 
 NAN = 0x7FFFFFFF
-PROMOTED = 16  # k
+PROMOTED = 16  # k per sum from zero
 
 
 def bits(x: Exact) -> int:
@@ -42,7 +42,7 @@ def unit_dot(unit: Unit, x: Line, y: Line, c: Exact) -> Exact:
 
 
 class ScalingUnit(Unit):
-    """Reads an accumulator as what is a power of two smaller, once it is told to."""
+    """A unit that reads one accumulator as if it were multiplied by 2**scale."""
 
     scale = 0
 
@@ -53,7 +53,8 @@ class ScalingUnit(Unit):
 
 
 def split_chain(unit: Unit, p: Precision, x: Parts, y: Parts) -> Exact:
-    """Between orders the accumulator is divided by 2**p: in float32, or by the unit."""
+    """Return one sum from +0. The accumulator is divided by 2**p between split orders,
+    in float32 or by the unit."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
     for number, pairs in enumerate(split_orders(p)):
@@ -86,7 +87,7 @@ def product(
     special_values: str = "propagate",
     scales_inside: bool = False,
 ) -> list[list[int]]:
-    """`products.product` on a device."""
+    """Return `matmul.product` as the tensor core of a device computes it."""
     p = PRECISIONS[precision]
     unit = ScalingUnit(model) if scales_inside else Unit(model)
     a, b = decoded(rows), decoded(columns)

@@ -1,10 +1,10 @@
 """The facts of each format, as its specification prints them.
 
-Sources: IEEE 754-2019, section 3 (the layout, Inf and NaN); NVIDIA A100 white
-paper (tf32: 8 exponent and 10 mantissa bits in float32's layout); OCP 8-bit
-Floating Point Specification 1.0, table 1 (e5m2, e4m3fn); OCP Microscaling
-Formats 1.0, sections 5.3 and 5.4 (fp6, fp4, e8m0); Noune et al.,
-arXiv:2206.02915 (fnuz); Sun et al., NeurIPS 2019 (e4m3 with bias 11).
+Sources: IEEE 754-2019, section 3 (the layout, Inf and NaN); NVIDIA A100 white paper
+(tf32: 8 exponent and 10 mantissa bits in float32's layout); OCP 8-bit Floating Point
+Specification 1.0, table 1 (e5m2, e4m3fn); OCP Microscaling Formats 1.0, sections 5.3
+and 5.4 (fp6, fp4, e8m0); Noune et al., arXiv:2206.02915 (fnuz); Sun et al., NeurIPS
+2019 (e4m3 with bias 11).
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,8 @@ from functools import cached_property
 
 @dataclass(frozen=True, repr=False)
 class Format:
-    """A format in the words of its specification.
-
-    A code is right-aligned; an *item* is the code as it lies in memory,
-    `shift` bits further left.
-    """
+    """A format, by the parameters of its specification. A code is right-aligned. An
+    *item* is the code as it is in memory, `shift` bits further left."""
 
     name: str
     item_bits: int
@@ -31,7 +28,7 @@ class Format:
     nan: int | None  # code of the canonical quiet NaN
     max_code: int
     max_value: Fraction
-    tiny_value: Fraction  # least positive value
+    tiny_value: Fraction  # smallest positive value
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -49,32 +46,32 @@ class Format:
 
     @cached_property
     def count(self) -> int:
-        """How many codes there are."""
+        """Return the number of codes."""
         return 1 << (self.magnitude_bits + self.signed)
 
     @cached_property
     def powers(self) -> bool:
-        """e8m0: powers of two alone, neither sign nor zero."""
+        """True for e8m0, which has only powers of two, neither sign nor zero."""
         return self.mantissa_bits == 0
 
     @cached_property
     def negative_zero(self) -> bool:
-        """False where the code of -0 is the NaN (fnuz), or there is no sign."""
+        """False if the code of -0 is the NaN (fnuz), or if there is no sign."""
         return self.signed and self.nan != self.sign_bit
 
     @cached_property
     def least_exponent(self) -> int:
-        """Every finite value is an integer times two to this power."""
+        """Every finite value is an integer times 2**least_exponent."""
         assert self.tiny_value.numerator == 1
         return 1 - self.tiny_value.denominator.bit_length()
 
     @cached_property
     def normal_exponent(self) -> int:
-        """The smallest normal number is two to this power."""
+        """The smallest normal number is 2**normal_exponent."""
         return self.least_exponent + self.mantissa_bits
 
     def is_nan(self, code: int) -> bool:
-        """Whether a code is one of the NaNs."""
+        """Return whether a code is a NaN."""
         if self.nan is None:
             return False
         if self.infinity is not None:
@@ -88,7 +85,7 @@ def _power(exponent: int) -> Fraction:
     return Fraction(2) ** exponent
 
 
-#      name  item shift exp man bias sign  Inf  NaN  max code, value, least value
+#      name  item shift exp man bias sign  Inf  NaN  max code, value, smallest value
 _ROWS = (
     ("tf32", 32, 13, 8, 10, 127, True, 0x3FC00, 0x3FE00, 0x3FBFF,
      (2 - _power(-10)) * _power(127), _power(-136)),
@@ -120,14 +117,14 @@ _ROWS = (
 
 FORMATS = {row[0]: Format(*row) for row in _ROWS}
 
-#: Formats with a sign, whose arithmetic is IEEE 754's.
+#: Formats with a sign, for which IEEE 754's arithmetic holds.
 SIGNED = [f for f in FORMATS.values() if f.signed]
-#: Formats whose pairs of codes can all be tried.
+#: Formats small enough to try all pairs of codes.
 NARROW = [f for f in SIGNED if f.count <= 256]
 E8M0 = FORMATS["float8_e8m0fnu"]
 
-#: NumPy's own formats: products are sums in float32, and the reference is held
-#: against NumPy's float16.
+#: NumPy's own formats. Matrix products add in float32, and a test compares this
+#: reference with NumPy's float16.
 FLOAT16 = Format(
     "float16", 16, 0, 5, 10, 15, True, 0x7C00, 0x7E00, 0x7BFF,
     Fraction(65504), _power(-24),

@@ -1,11 +1,11 @@
 """Transcendental functions, rounded correctly by Ziv's strategy.
 
-Evaluate with mpmath, see whether both ends of the error interval round to the
-same code with the same flags, and double the precision until they do. That
-ends because exact results and ties, where it would not, are settled first, by
-the theorems of Lindemann and Gelfond-Schneider: exp, log, the trigonometric
-and hyperbolic functions of a nonzero algebraic number (other than log 1) are
-transcendental, and x**y is irrational unless it can be written down.
+Evaluate with mpmath. If both ends of the error interval do not round to the same code
+with the same flags, double the precision and evaluate again. This would not end for
+exact results and ties, which are therefore settled first. The theorems of Lindemann and
+Gelfond-Schneider say which they are: exp, log, the trigonometric and hyperbolic
+functions of a nonzero algebraic number (other than log 1) are transcendental, and x**y
+is irrational unless it can be written down.
 """
 
 from collections.abc import Callable
@@ -19,23 +19,23 @@ from . import arithmetic
 from .arithmetic import INVALID_NAN, ONE, QUIET_NAN, either_nan, is_integer, is_zero
 from .codec import DIVIDE, Exact, infinity, zero
 
-#: A real number to be had at any precision, in bits.
+#: A function that returns a real number with a precision in bits.
 Approximation = Callable[[int], "mpmath.mpf"]
 Outcome = tuple[Exact | Approximation, int]
 
-#: mpmath's results are good to a few units in the last place.
+#: mpmath's results are off by at most a few units in the last place.
 GUARD_BITS = 12
 
 
 def to_mpf(x: Exact) -> mpmath.mpf:
-    """A finite number, exactly."""
+    """Return a finite number exactly."""
     integer = -x.integer if x.negative else x.integer
     with mp.workprec(max(53, x.integer.bit_length())):
         return mpmath.mpf((integer, x.exponent))
 
 
 def _ends(value: mpmath.mpf, precision: int) -> tuple[Exact, Exact]:
-    """The interval in which the number lies that `value` approximates."""
+    """Return an interval around `value` that contains the exact number."""
     negative, integer, exponent, bits = value._mpf_
     integer = int(integer) << (precision - bits + 2 if bits < precision + 2 else 0)
     exponent = int(exponent) - max(0, precision - bits + 2)
@@ -70,7 +70,8 @@ def _unary(
     x: Exact,
     cancels: bool = False,
 ) -> Outcome:
-    """`cancels`: bits are lost where x is small or close to a zero."""
+    """Return an approximation of function(x). `cancels` says that bits are lost where x
+    is small or close to a zero of the function."""
     lost = abs(x.integer.bit_length() + x.exponent) if cancels else 0
     argument = to_mpf(x)
 
@@ -108,7 +109,7 @@ def expm1(x: Exact) -> Outcome:
     if x.special or is_zero(x):
         return QUIET_NAN if x.special else (x, 0)
     if x.negative and x.integer.bit_length() + x.exponent > 11:
-        # exp(x) < 2**-1024: -1 and a little less
+        # exp(x) < 2**-1024: the result is just above -1
         return Exact(True, (1 << 200) - 1, -200, True), 0
     return _unary(mpmath.expm1, x, cancels=True)
 
@@ -141,7 +142,7 @@ def _whole_log2(x: Exact) -> int | None:
 
 def _whole_log10(x: Exact) -> int | None:
     value = Fraction(x.integer) * Fraction(2) ** x.exponent
-    digits = len(str(value.numerator)) - 1  # 10**-n is no dyadic number
+    digits = len(str(value.numerator)) - 1  # 10**-n is not a binary fraction
     return digits if value == 10**digits else None
 
 
@@ -171,11 +172,9 @@ def _entire(
     at_infinity: Callable[[Exact], Outcome] = lambda x: INVALID_NAN,
     within_one: bool = False,
 ) -> Callable[[Exact], Outcome]:
-    """A function that is transcendental at every finite x but zero.
-
-    Its value at zero is zero itself unless `at_zero` says otherwise.
-    `within_one`: defined for |x| <= 1 alone.
-    """
+    """Return a function that is transcendental at every finite x but zero. Its value at
+    zero is zero itself unless `at_zero` says otherwise. `within_one` says that it is
+    defined only for |x| <= 1."""
 
     def operation(x: Exact) -> Outcome:
         if x.special == "nan":
@@ -204,7 +203,7 @@ def _sign(x: Exact) -> Outcome:
 
 
 def _tanh(t: mpmath.mpf) -> mpmath.mpf:
-    # 1 - 2 exp(-2|t|) is closer to 1 than any precision asked for here
+    # 1 - 2 exp(-2|t|) is closer to 1 than any precision that a caller asks for.
     return mpmath.tanh(t) if abs(t) < 2000 else mpmath.sign(t) * (1 - mpmath.eps)
 
 
@@ -248,29 +247,29 @@ def arctanh(x: Exact) -> Outcome:
 
 
 def _odd(y: Exact) -> bool:
-    """Whether a finite y is an odd integer."""
+    """Return whether a finite y is an odd integer."""
     return is_integer(y) and y.exponent <= 0 and bool(y.integer >> -y.exponent & 1)
 
 
 def _rational_power(x: Exact, y: Exact) -> Exact | None:
-    """|x|**y where that is a binary fraction of at most 64 bits, else None."""
+    """Return |x|**y if it is a binary fraction of at most 64 bits, else None."""
     odd = x.integer // (x.integer & -x.integer)
     two = x.exponent + (x.integer & -x.integer).bit_length() - 1
     times, shift = y.integer, -y.exponent
     while shift < 0 or (shift > 0 and times % 2 == 0):
         times, shift = (times * 2, shift + 1) if shift < 0 else (times // 2, shift - 1)
-    for _ in range(shift):  # one square root for each binary place of y
+    for _ in range(shift):  # one square root for each binary digit of y after the point
         if two % 2 or isqrt(odd) ** 2 != odd:
             return None
         odd, two = isqrt(odd), two // 2
     if odd > 1 and (y.negative or times * (odd.bit_length() - 1) > 64):
-        return None  # no binary fraction, or too many bits
+        return None  # not a binary fraction, or too many bits
     exponent = -two * times if y.negative else two * times
     return Exact(False, odd**times if odd > 1 else 1, exponent)
 
 
 def power(x: Exact, y: Exact) -> Outcome:
-    """C's pow (C17, F.10.4.4)."""
+    """Return x**y, with the special cases of C's pow (C17, F.10.4.4)."""
     if is_zero(y) or x == ONE or (not x.special and arithmetic.equal(x, ONE)):
         return ONE, 0
     if either_nan(x, y):
@@ -291,7 +290,7 @@ def power(x: Exact, y: Exact) -> Outcome:
     if exact is not None:
         return exact._replace(negative=negative), 0
     base, index = to_mpf(x._replace(negative=False)), to_mpf(y)
-    # The product's absolute error is the power's relative one.
+    # The absolute error of y log(x) is the relative error of the power.
     lost = max(0, y.integer.bit_length() + y.exponent) + 8
 
     def evaluate(precision: int) -> mpmath.mpf:
@@ -311,7 +310,7 @@ def arctan2(y: Exact, x: Exact) -> Outcome:
         return zero(y.negative), 0
     sign = -1 if y.negative else 1
     if x.special or y.special or is_zero(x) or is_zero(y):
-        # The axes and diagonals, in eighths of a turn.
+        # On the axes and diagonals, the result is a multiple of 1/8 turn.
         if x.special and y.special:
             eighths = 3 if x.negative else 1
         elif y.special or (is_zero(x) and not is_zero(y)):
@@ -330,7 +329,7 @@ def arctan2(y: Exact, x: Exact) -> Outcome:
 
 
 def _logaddexp(x: Exact, y: Exact, unit: Callable[[], mpmath.mpf]) -> Outcome:
-    """log(b**x + b**y) in base b, where unit() is log(b)."""
+    """Return log(b**x + b**y) in base b, where unit() is log(b)."""
     if either_nan(x, y):
         return QUIET_NAN
     high, low = (x, y) if arithmetic.order(x, y) >= 0 else (y, x)
@@ -339,7 +338,7 @@ def _logaddexp(x: Exact, y: Exact, unit: Callable[[], mpmath.mpf]) -> Outcome:
     m, n, exponent = arithmetic.aligned(high, low)
     gap = Exact(False, m - n, exponent)
     if gap.integer.bit_length() + gap.exponent > 12:
-        # high + a little, less than 2**-2048
+        # high plus less than 2**-2048
         if is_zero(high):
             return Exact(False, 1, -4096), 0
         bits = 200
@@ -352,7 +351,7 @@ def _logaddexp(x: Exact, y: Exact, unit: Callable[[], mpmath.mpf]) -> Outcome:
     a, d = to_mpf(high), to_mpf(gap)
 
     def evaluate(precision: int) -> mpmath.mpf:
-        # Where the sum cancels, |result| is far above 2**-100 for our formats.
+        # If the sum cancels, |result| is far above 2**-100 for our formats.
         with mp.workprec(precision + 300):
             return a + mpmath.log1p(mpmath.exp(-d * unit())) / unit()
 

@@ -1,10 +1,10 @@
 """Products of matrices in float32, one rounding at a time.
 
-A matrix comes as lists of items (the bits of its numbers): the first factor by
-its rows, the second by its columns, so that both keep their lengths where
-there is no k at all. The contract in one sentence: operands are rounded to a
-format, or split into parts of it; a chain of fused multiply-adds starts from
-+0 for each stretch of k; and the sums of the stretches are added in k order.
+A matrix comes as lists of items (the bits of its numbers): the first factor by its
+rows, the second by its columns. Both keep their lengths for k = 0. The contract has
+three steps. Operands are rounded to a format, or split into components of it. A chain
+of fused multiply-adds starts from +0 for each stretch of k. The sums of the stretches
+are added in k order.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,16 +17,16 @@ from .formats import FLOAT16, FLOAT32, FORMATS, Format
 
 Items = Sequence[Sequence[int]]
 Line = Sequence[Exact]  # a row of the first factor or a column of the second
-Parts = Sequence[Line]  # a line's parts, the largest first
+Parts = Sequence[Line]  # components of a line, the largest first
 
 CHAIN = 256  # consecutive k summed by one chain
-SPLIT_CHAIN = 32  # the same, of parts
+SPLIT_CHAIN = 32  # consecutive k per chain of components
 SPLIT_GROUPS = (8, 16)  # 32-sums to a 256-sum, 256-sums to a 4096-sum
 LEAST_SCALE = Exact(False, 1, -126)  # float32's smallest normal number
 
 
 class Precision(NamedTuple):
-    """What operands become before they are multiplied."""
+    """How operands are converted before the multiplication."""
 
     format: Format
     scaled: bool = False
@@ -52,7 +52,8 @@ PRECISIONS = {
 
 
 def nearest(negative: bool, integer: int, exponent: int) -> Exact:
-    """integer * 2**exponent to float32: to nearest, ties to even, Inf beyond."""
+    """Round integer * 2**exponent to float32: to nearest, ties to even, overflow to
+    Inf."""
     shift = max(integer.bit_length() - 24, -149 - exponent)
     if shift > 0:
         odd = (integer >> shift) & 1
@@ -64,8 +65,8 @@ def nearest(negative: bool, integer: int, exponent: int) -> Exact:
 
 
 def fma(x: Exact, y: Exact, z: Exact) -> Exact:
-    """x * y + z, rounded once to float32."""
-    if x.special or y.special or z.special:  # so is the result: nothing to round
+    """Return x * y + z, rounded once to float32."""
+    if x.special or y.special or z.special:  # nothing to round
         return add(multiply(x, y)[0], z)[0]
     scale = x.exponent + y.exponent
     least = min(scale, z.exponent)
@@ -73,18 +74,18 @@ def fma(x: Exact, y: Exact, z: Exact) -> Exact:
     addend = z.integer << (z.exponent - least)
     negative = x.negative != y.negative
     total = (-product if negative else product) + (-addend if z.negative else addend)
-    if total == 0:  # -0 only from -0 + -0
+    if total == 0:  # the sum is -0 only for -0 + -0
         return zero(negative and z.negative)
     return nearest(total < 0, abs(total), least)
 
 
 def times(x: Exact, y: Exact) -> Exact:
-    """x * y in float32; adding -0 changes no number, not even +0."""
+    """Return x * y in float32; the addition of -0 changes no number, not even +0."""
     return fma(x, y, zero(True))
 
 
 def plus(x: Exact, y: Exact) -> Exact:
-    """x + y in float32."""
+    """Return x + y in float32."""
     return fma(ONE, x, y)
 
 
@@ -92,19 +93,19 @@ def plus(x: Exact, y: Exact) -> Exact:
 
 
 def chain(x: Line, y: Line, total: Exact) -> Exact:
-    """total, and every product of x and y fused into it in order."""
+    """Fuse every product of x and y into `total`, in order."""
     for p, q in zip(x, y, strict=True):
         total = fma(p, q, total)
     return total
 
 
 def in_order(sums: Line) -> Exact:
-    """The first, and the others added in float32; +0 if there is none."""
+    """Add the later sums to the first in float32; +0 if there is none."""
     return reduce(plus, sums) if sums else zero()
 
 
 def dot(x: Line, y: Line) -> Exact:
-    """Chains of 256 from +0; their sums added in order."""
+    """Return chains of 256 k from +0, whose sums are added in order."""
     starts = range(0, len(x), CHAIN)
     return in_order([chain(x[s : s + CHAIN], y[s : s + CHAIN], zero()) for s in starts])
 
@@ -113,7 +114,7 @@ def dot(x: Line, y: Line) -> Exact:
 
 
 def decoded(lines: Items, f: Format = FLOAT32) -> list[list[Exact]]:
-    """The numbers of a format's items."""
+    """Return the numbers of a format's items."""
     mask = f.count - 1
     return [[decode_code(f, (i >> f.shift) & mask) for i in line] for line in lines]
 
@@ -121,21 +122,19 @@ def decoded(lines: Items, f: Format = FLOAT32) -> list[list[Exact]]:
 def as_format(
     f: Format, x: Exact, rounding: str = "ties_to_even", overflow: str = "ieee"
 ) -> Exact:
-    """The number of the format that x rounds to."""
+    """Return the number of the format that x rounds to."""
     return decode_code(f, encode_code(f, x, rounding, overflow)[0])
 
 
 def significant_bits(f: Format) -> int:
-    """With the hidden one."""
+    """Return the significant bits, with the hidden bit."""
     return f.mantissa_bits + 1
 
 
 def split(f: Format, x: Exact, parts: int) -> list[Exact]:
-    """x as x0 + 2**-p x1 + 2**-2p x2 of p bits, as far as the parts go.
-
-    What would round to Inf, and Inf, becomes the largest finite number; the
-    next part takes up the rest.
-    """
+    """Return components x0, x1, ... of p bits: x = x0 + 2**-p x1 + 2**-2p x2. Inf, and
+    a number that would round to Inf, becomes the largest finite number. The next
+    component takes the rest."""
     found = []
     for _ in range(parts):
         found.append(as_format(f, x, overflow="saturate"))
@@ -144,13 +143,13 @@ def split(f: Format, x: Exact, parts: int) -> list[Exact]:
 
 
 def split_line(f: Format, line: Line, parts: int) -> Parts:
-    """A line of first parts, one of second parts, ..."""
+    """Return a line of first components, a line of second components, ..."""
     numbers = [split(f, x, parts) for x in line]
     return [[each[i] for each in numbers] for i in range(parts)]
 
 
 def scale_of(f: Format, numbers: Line) -> Exact:
-    """What maps the greatest finite magnitude to the format's largest number."""
+    """Return the scale of numbers: their largest finite magnitude over the format's."""
     greatest = zero()
     for x in numbers:
         magnitude = x._replace(negative=False)
@@ -164,22 +163,22 @@ def scale_of(f: Format, numbers: Line) -> Exact:
 
 
 def scales(f: Format, lines: Sequence[Line], scaling: str) -> list[Exact]:
-    """The scale of each line: its own ("row"), or the matrix's ("tensor")."""
+    """Return the scale of each line: its own ("row"), or the matrix's ("tensor")."""
     if scaling == "row":
         return [scale_of(f, line) for line in lines]
     return [scale_of(f, [x for line in lines for x in line])] * len(lines)
 
 
 def scaled(f: Format, line: Line, s: Exact) -> Line:
-    """x / s in float32, rounded to the format."""
+    """Return x / s in float32, rounded to the format."""
     return [as_format(f, as_format(FLOAT32, divide(x, s)[0])) for x in line]
 
 
-# -- products of parts -----------------------------------------------------------
+# -- products of components ------------------------------------------------------
 
 
 def split_orders(p: Precision) -> list[list[tuple[int, int]]]:
-    """Which parts meet, the smallest products first: a2b2 | a1b2, a2b1 | ..."""
+    """Return pairs of components by split order, smallest first: a2b2 | a1b2, a2b1."""
     return [
         [(i, n - i) for i in range(n + 1) if i < p.parts and n - i < p.parts]
         for n in reversed(range(p.split_orders))
@@ -187,7 +186,7 @@ def split_orders(p: Precision) -> list[list[tuple[int, int]]]:
 
 
 def split_chain(p: Precision, x: Parts, y: Parts) -> Exact:
-    """One sum from +0, divided by 2**p from each order to the next."""
+    """Return one sum from +0, divided by 2**p from each split order to the next."""
     step = Exact(False, 1, -significant_bits(p.format))
     total = zero()
     for number, pairs in enumerate(split_orders(p)):
@@ -199,7 +198,7 @@ def split_chain(p: Precision, x: Parts, y: Parts) -> Exact:
 
 
 def split_dot(p: Precision, x: Parts, y: Parts) -> Exact:
-    """Sums of 32, added to sums of 256, of 4096 and of all."""
+    """Return sums of 32 k, added to sums of 256, of 4096 and of all k."""
     sums = []
     for start in range(0, len(x[0]), SPLIT_CHAIN):
         stretch = slice(start, start + SPLIT_CHAIN)
@@ -219,7 +218,7 @@ Numbers = list[list[Exact]]
 def rounded_product(
     f: Format, rounding: str, a: Sequence[Line], b: Sequence[Line]
 ) -> Numbers:
-    """Operands rounded one by one."""
+    """Multiply operands that are rounded one by one."""
     x, y = ([[as_format(f, e, rounding) for e in line] for line in m] for m in (a, b))
     return [[dot(row, column) for column in y] for row in x]
 
@@ -227,7 +226,7 @@ def rounded_product(
 def scaled_product(
     f: Format, scaling: str, a: Sequence[Line], b: Sequence[Line]
 ) -> Numbers:
-    """The scales come back one after the other, the first factor's first."""
+    """Multiply scaled operands, then by the scale of a, then by that of b."""
     s, t = scales(f, a, scaling), scales(f, b, scaling)
     x = [scaled(f, *each) for each in zip(a, s, strict=True)]
     y = [scaled(f, *each) for each in zip(b, t, strict=True)]
@@ -240,7 +239,8 @@ def scaled_product(
 def split_product(
     p: Precision, special_values: str, a: Sequence[Line], b: Sequence[Line]
 ) -> Numbers:
-    """With "propagate", what meets an Inf or NaN is the float32 product's."""
+    """Multiply split operands. With "propagate", elements that meet an Inf or NaN come
+    from the float32 product."""
     x, y = ([split_line(p.format, line, p.parts) for line in m] for m in (a, b))
     special = [[any(e.special for e in line) for line in m] for m in (a, b)]
 
@@ -253,7 +253,7 @@ def split_product(
 
 
 def encoded(f: Format, numbers: Numbers) -> list[list[int]]:
-    """Each number rounded once to the format, as an item."""
+    """Round each number once to the format, as an item."""
     return [[encode_code(f, x)[0] << f.shift for x in line] for line in numbers]
 
 
@@ -266,7 +266,7 @@ def product(
     scale: str = "tensor",
     special_values: str = "propagate",
 ) -> list[list[int]]:
-    """The float32 product of two float32 matrices under a precision, as items."""
+    """Return the float32 product of two float32 matrices in a precision, as items."""
     p = PRECISIONS[precision]
     a, b = decoded(rows), decoded(columns)
     if p.parts > 1:
@@ -281,7 +281,7 @@ def product(
 def plain_product(
     rows: Items, f: Format, columns: Items, g: Format, into: Format = FLOAT32
 ) -> list[list[int]]:
-    """The product of a matrix of f and one of g, rounded once to `into`."""
+    """Return the product of a matrix of f and one of g, rounded once to `into`."""
     a, b = decoded(rows, f), decoded(columns, g)
     return encoded(into, [[dot(row, column) for column in b] for row in a])
 
@@ -290,7 +290,7 @@ def plain_product(
 
 
 def flags(rows: Items, columns: Items, result: Items) -> int:
-    """What a float32 product raises: an Inf or NaN that no operand brought."""
+    """Return a float32 product's flags, for Inf or NaN that no operand brought."""
 
     def holds(lines: Items, wanted: Callable[[Exact], bool]) -> list[bool]:
         return [any(wanted(x) for x in line) for line in decoded(lines)]

@@ -1,5 +1,5 @@
-"""Products on matrix units, in Python integers: tensor_core.py and rounded.py have what
-their groups compute."""
+"""Products on matrix units, in Python integers. tensor_core.py and rounded.py compute
+the groups of a unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tensor_core import Bits, Unit
 
 
 def unit(model: Any, mutation: Any = None) -> Unit | RoundedUnit:
-    """A unit after a model, or a wrong one."""
+    """Return a unit by its model, or a wrong unit by a mutation."""
     kind = RoundedUnit if hasattr(model, "arithmetic") else Unit
     return kind(model) if mutation is None else kind(model, mutation)
 
@@ -25,7 +25,7 @@ def product(
     promote_every: int | None = None,
     mutation: Any = None,
 ) -> list[list[int]]:
-    """The product of a matrix, by rows, and another, by columns, added to c."""
+    """Return the product of a matrix, by rows, and another, by columns, plus c."""
     dot, n = unit(model, mutation).dot, len(columns)
     return [
         [dot(x, y, z, promote_every) for y, z in zip(columns, start, strict=True)]
@@ -40,5 +40,5 @@ def dots(
     c: Bits,
     mutation: Any = None,
 ) -> list[int]:
-    """Rows of a times rows of b, each sum added to its c."""
+    """Return the products of rows of a with rows of b, each added to its c."""
     return list(map(unit(model, mutation).dot, a, b, c))

@@ -30,7 +30,7 @@ UNARY: dict[str, Callable[..., functions.Outcome]] = {
         )
     },
 }
-#: Names of NumPy that mean the same function.
+#: NumPy's other names of the same functions.
 SYNONYMS = {"rad2deg": "degrees", "deg2rad": "radians"}
 
 BINARY: dict[str, Callable[..., functions.Outcome]] = {
@@ -62,15 +62,13 @@ PREDICATE: dict[str, Callable[[Exact], bool]] = {
     "logical_not": lambda x: not arithmetic.truth(x),
 }
 
-#: Operations on the bits: no rounding, NaN payloads kept.
+#: Operations on the bits: no rounding, and NaN payloads are kept.
 COPIES = ("positive", "conjugate", "negative", "absolute", "fabs")
 
 
 def rounded(f: Format, outcome: functions.Outcome) -> tuple[int, int]:
-    """An operation's outcome as an item of the format, and all its flags.
-
-    An infinite result of finite operands is no overflow where it is a pole's.
-    """
+    """Return an operation's outcome as an item of the format, and all its flags. An
+    infinite result of finite operands is not an overflow if it is at a pole."""
     value, flags = outcome
     item, more = _rounded(f, value)
     return item, flags | (more & ~OVER if flags & DIVIDE else more)
@@ -83,12 +81,12 @@ def _rounded(f: Format, value: Exact | functions.Approximation) -> tuple[int, in
 
 
 def unary(name: str, f: Format, item: int) -> tuple[int, int]:
-    """One of UNARY."""
+    """Return the result and flags of a function in UNARY."""
     return rounded(f, UNARY[SYNONYMS.get(name, name)](decode(f, item)))
 
 
 def binary(name: str, f: Format, x: int, y: int) -> tuple[int, int]:
-    """One of BINARY."""
+    """Return the result and flags of a function in BINARY."""
     return rounded(f, BINARY[name](decode(f, x), decode(f, y)))
 
 
@@ -101,7 +99,8 @@ def _with_sign(f: Format, item: int, negative: bool) -> int:
 
 
 def copies(name: str, f: Format, item: int) -> tuple[int, int]:
-    """One of COPIES. What e8m0 cannot hold, the negative, is NaN and invalid."""
+    """Return the result and flags of a function in COPIES. In e8m0, which has no
+    negative numbers, negation gives NaN and raises invalid."""
     negative = bool(item & f.sign_bit << f.shift)
     if f.powers:
         return (
@@ -124,7 +123,7 @@ def copysign(f: Format, x: int, y: int) -> tuple[int, int]:
 
 
 def nextafter(f: Format, x: int, y: int) -> tuple[int, int]:
-    """Like NumPy's for float16: overflow is flagged, underflow is not."""
+    """Return NumPy's nextafter for float16: overflow is flagged, underflow is not."""
     a, b = decode(f, x), decode(f, y)
     if arithmetic.either_nan(a, b):
         return encode(f, NAN)
@@ -143,7 +142,7 @@ def nextafter(f: Format, x: int, y: int) -> tuple[int, int]:
 
 
 def spacing(f: Format, x: int) -> tuple[int, int]:
-    """The distance to the next number above, as NumPy defines it for float16."""
+    """Return the distance to the next number above, as NumPy defines it for float16."""
     a = decode(f, x)
     if a.special == "nan":
         return encode(f, NAN)
@@ -164,7 +163,7 @@ def _spacing_exponent(f: Format, a: Exact) -> int:
     bits = a.integer.bit_length()
     exponent = bits + a.exponent - 1 - f.mantissa_bits
     if a.negative and a.integer == 1 << (bits - 1):
-        exponent -= 1  # the numbers above a negative power of two lie closer
+        exponent -= 1  # above a negative power of two, numbers are closer
     return max(exponent, f.least_exponent)
 
 

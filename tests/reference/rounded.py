@@ -1,11 +1,11 @@
-"""What units compute that are no tensor cores of NVIDIA's, in Python integers.
+"""Matrix units of AMD, Intel and Arm, in Python integers.
 
 Sources: MMA-Sim, arXiv:2511.10909, for AMD; Intel's Software Developer's Manual,
 VDPBF16PS and TDPBF16PS, and its Instruction Set Extensions reference, TDPFP16PS; Arm's
 Architecture Reference Manual, BFDOT, and its pseudocode BFDotAdd.
 
 A model is any object with the attributes of `tf32dtype.tensor_core.rounded.Rounded`.
-Numbers come as float32's bits: those of operands are exact in their formats.
+Numbers come as float32's bits. The numbers of operands are exact in their formats.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAN = 0x7FFFFFFF
 ONE = 0x3F800000
 #: Exponents of the units of float32 numbers, and of their products.
 NUMBERS, PRODUCTS = -149, -298
-LEAST = -126  # exponent of the least normal number
+LEAST = -126  # exponent of the smallest normal number
 
 DOWN = {"down": toward_negative, "toward zero": toward_zero}
 
@@ -41,39 +41,39 @@ DOWN = {"down": toward_negative, "toward zero": toward_zero}
 class Mutation:
     """How a unit could be wrong, apart from the parameters of its model."""
 
-    #: operands alone, or accumulators alone, are not flushed
+    #: operands are not flushed, or c is not flushed
     keeps_operands: bool = False
     keeps_c: bool = False
-    #: what is flushed becomes +0, or is found before the rounding
+    #: flushed numbers become +0, or the test for them precedes the rounding
     flushes_to_plus: bool = False
     tiny_before: bool = False
     #: an overflow gives the largest number
     saturates: bool = False
-    #: an exact sum of zero is -0 if c is
+    #: an exact sum of zero is -0 if c is -0
     keeps_minus: bool = False
-    #: the order of a group's sums: neighbors, or "halves", or "in turn"
+    #: the order of a group's sums: neighbors first, or "halves", or "in turn"
     tree: str = "neighbors"
     #: c is added before the products' sum is complete
     c_first: bool = False
-    #: lanes are k of one half and of the other
+    #: the lanes are the two halves of k
     halves: bool = False
-    #: in two stages: bits that are kept of products and c, of the sum before and after
-    #: it is normalized
+    #: in two stages: bits kept of products and c, and of the sum before and after its
+    #: normalization
     fraction: int = 24
     sum_fraction: int = 32
     kept: int = 31
-    #: how each is cut
+    #: how each is truncated
     products: str = "toward zero"
     sums: str = "down"
     lane_sums: str = "down"
     c: str = "down"
     last: str = "down"
-    #: the exponents below that of the rest where c is dropped
+    #: how many exponents below that of the sum c may be, else it is dropped
     c_reach: int | None = None
     #: a product counts with the exponent of its leading bit
     renormalise_products: bool = False
     normalise_operands: bool = False
-    #: a product beyond float32 stays what it is
+    #: a product above float32's range does not become Inf
     large_products: bool = False
 
 
@@ -92,14 +92,14 @@ def is_special(bits: int) -> bool:
 
 
 def integer(bits: int) -> int:
-    """A finite number in units of 2**NUMBERS."""
+    """Return a finite number in units of 2**NUMBERS."""
     fraction, exponent = bits & 0x7FFFFF, bits >> 23 & 0xFF
     magnitude = fraction if exponent == 0 else (1 << 23 | fraction) << exponent - 1
     return sign(bits) * magnitude
 
 
 def special(products: Iterable[tuple[int, int]], c: int) -> int | None:
-    """The sum of c and products if Inf or NaN is among them."""
+    """Return the sum of c and products if Inf or NaN is among them, else None."""
     signs: set[int] = set()
     for x, y in ((c, ONE), *products):
         if not is_special(x) and not is_special(y):
@@ -114,7 +114,7 @@ def special(products: Iterable[tuple[int, int]], c: int) -> int | None:
 
 
 def exponent_of(x: int, unit: int) -> int:
-    """Of the leading bit of x * 2**unit."""
+    """Return the exponent of the leading bit of x * 2**unit."""
     return abs(x).bit_length() - 1 + unit
 
 
@@ -122,12 +122,12 @@ def exponent_of(x: int, unit: int) -> int:
 
 
 class RoundedUnit:
-    """A unit after a model, or a wrong one."""
+    """A unit by its model, or a wrong unit by a mutation."""
 
     def __init__(self, model: Any, mutation: Mutation = RIGHT) -> None:
         self.model, self.mutation = model, mutation
         self.a, self.b = format_named(model.a), format_named(model.b)
-        if model.flushed == "zero of their sign":  # they are float32 numbers by then
+        if model.flushed == "zero of their sign":  # converted to float32 numbers before
             self.a = self.b = FLOAT32
         self.nan = NAN
         self.odd = model.rounding == "to_odd"
@@ -137,10 +137,10 @@ class RoundedUnit:
             "two stages": self.two_stages,
         }[model.arithmetic]
 
-    # -- what is read and what is returned
+    # -- numbers that a unit reads and returns
 
     def read(self, name: str, bits: int) -> int:
-        """An operand, or an accumulator, as the unit sees it."""
+        """Return an operand or an accumulator as the unit reads it, with flushing."""
         model, mutation = self.model, self.mutation
         of_c = name == "c"
         f = FLOAT32 if of_c else format_named(name)
@@ -155,14 +155,14 @@ class RoundedUnit:
         return bits
 
     def rounded(self, x: int, unit: int, minus: bool = False) -> int:
-        """The bits of x * 2**unit; -0 if that is zero and `minus`."""
+        """Return the bits of x * 2**unit, or -0 if x is zero and `minus` is true."""
         if x == 0:
             return SIGN if minus else 0
         rule = CUTS["sticky" if self.odd else "ties_to_even"]
         if self.model.flushes_results:
             tiny = exponent_of(x, unit) < LEAST
             if tiny and not self.odd and not self.mutation.tiny_before:
-                # After rounding, to 24 bits, whatever the exponent.
+                # A number is tiny after rounding to 24 bits with any exponent.
                 last = exponent_of(x, unit) - 23
                 tiny = exponent_of(rule(x, unit - last), last) < LEAST
             if tiny:
@@ -176,10 +176,10 @@ class RoundedUnit:
             return infinity(x < 0) - self.mutation.saturates
         return to_bits(number, last)
 
-    # -- the three kinds of a group
+    # -- the three kinds of groups
 
     def fused(self, a: Bits, b: Bits, c: int) -> int:
-        """The exact sum of c and all a * b, rounded once."""
+        """Return the exact sum of c and all a * b, rounded once."""
         products = list(zip(a, b, strict=True))
         found = special(products, c)
         if found is not None:
@@ -193,7 +193,7 @@ class RoundedUnit:
         return self.rounded(total, PRODUCTS, minus)
 
     def multiply(self, x: int, y: int) -> int:
-        return self.fused([x], [y], SIGN)  # x * y + -0 is x * y, also of zeros
+        return self.fused([x], [y], SIGN)  # x * y + -0 is x * y, even if it is zero
 
     def add(self, x: int, y: int) -> int:
         return self.fused([x], [ONE], y)
@@ -205,7 +205,7 @@ class RoundedUnit:
         return self.add(c, self.tree(terms))
 
     def tree(self, terms: list[int]) -> int:
-        """Their sum, of neighbors first."""
+        """Return the sum of terms, neighbors first."""
         if len(terms) == 1 or self.mutation.tree == "in turn":
             return reduce(self.add, terms)
         half = len(terms) // 2
@@ -220,7 +220,7 @@ class RoundedUnit:
         found = special(pairs, c)
         if found is not None:
             return found
-        # 1. The products, of each lane cut below the greatest exponent.
+        # 1. Products of each lane, truncated below the lane's largest exponent.
         lanes, half = self.model.lanes, len(a) // self.model.lanes
         sums = []
         for lane in range(lanes):
@@ -229,14 +229,14 @@ class RoundedUnit:
                 here = slice(lane * half, (lane + 1) * half)
             sums.append(self.cut_products(a[here], b[here]))
         greatest = max(exponent for _, exponent in sums)
-        # 2. Lanes, brought to the greatest.
+        # 2. Lanes, aligned to the largest exponent of all.
         unit = greatest - mutation.fraction
         cut = DOWN[mutation.lane_sums]
         total = 0
         for x, exponent in sums:
             if x:
                 total += cut(x, exponent - greatest)
-        # 3. With the accumulator.
+        # 3. The sum with the accumulator.
         z = integer(c)
         z_exponent = max(exponent_of(z, NUMBERS), LEAST) if z else LEAST
         top = max(greatest, z_exponent)
@@ -247,7 +247,7 @@ class RoundedUnit:
             unit_of_c = top - mutation.fraction
             z = DOWN[mutation.c](z, NUMBERS - unit_of_c)
             total += z << unit_of_c - last
-        # 4. Down, then to nearest.
+        # 4. Truncation by mutation.last, then rounding to nearest.
         if total:
             kept = max(exponent_of(total, last), LEAST) - mutation.kept
             if kept > last:
@@ -255,7 +255,7 @@ class RoundedUnit:
         return self.rounded(total, last)
 
     def within_range(self, x: int, y: int) -> tuple[int, int]:
-        """Factors of a product, which is Inf beyond float32."""
+        """Return factors for the product x * y, Inf and 1 if it overflows float32."""
         if is_special(x) or is_special(y) or self.mutation.large_products:
             return x, y
         product = integer(x) * integer(y)
@@ -263,7 +263,7 @@ class RoundedUnit:
         return (infinity(product < 0), ONE) if large else (x, y)
 
     def cut_products(self, a: Bits, b: Bits) -> tuple[int, int]:
-        """Their sum in units of 2**-fraction times two to an exponent."""
+        """Return a sum in units of 2**(exponent - fraction), and the exponent."""
         products, exponents = [], []
         for x, y in zip(a, b, strict=True):
             product = integer(x) * integer(y)
@@ -280,7 +280,8 @@ class RoundedUnit:
         return sum(cut(x, PRODUCTS - last) for x in products), greatest
 
     def exponent(self, x: int, f: Any) -> int:
-        """Of an operand; a subnormal one has the least normal one's."""
+        """Return an operand's exponent; that of a subnormal number is the smallest
+        normal."""
         own = exponent_of(integer(x), NUMBERS)
         least = own if self.mutation.normalise_operands else f.normal_exponent
         return max(own, least)
@@ -288,11 +289,9 @@ class RoundedUnit:
     # -- chains of groups
 
     def dot(self, a: Bits, b: Bits, c: int, promote_every: int | None = None) -> int:
-        """The bits of c and all a * b, in the order of k; of c where there is no k.
-
-        With `promote_every`, each that many k start from zero, and their sums are
-        added to c to nearest.
-        """
+        """Return the bits of c plus all a * b, in the order of k; c if there is no k.
+        With `promote_every`, each stretch of that many k starts from zero, and the sums
+        of the stretches are added to c, rounded to nearest."""
         x = [self.read(self.model.a, bits) for bits in a]
         y = [self.read(self.model.b, bits) for bits in b]
         if promote_every is None:
@@ -305,7 +304,7 @@ class RoundedUnit:
         return c
 
     def chain(self, a: list[int], b: list[int], c: int) -> int:
-        """Whole instructions, padded with zeros; each takes the result of the last."""
+        """Run whole instructions, padded with zeros, each from the last result."""
         step = self.model.instruction_depth
         padding = [0] * (-len(a) % step)
         a, b = a + padding, b + padding
@@ -321,7 +320,7 @@ class RoundedUnit:
                     for x in (a, b))  # fmt: skip
         if model.arithmetic != "fused" or not model.lanes:
             return self.groups(a, b, c)
-        # Chains side by side, whose sum is added to c.
+        # The sum of independent chains is added to c.
         start = SIGN if str(model.start) == "-0.0" else 0
         lanes, half = model.lanes, len(a) // model.lanes
         sums = []
@@ -346,7 +345,7 @@ class RoundedUnit:
 
 @dataclass(frozen=True)
 class _Ieee:
-    """float32 as IEEE 754 has it."""
+    """float32 arithmetic of IEEE 754."""
 
     a: str = "float32"
     b: str = "float32"

@@ -1,4 +1,4 @@
-"""What a tensor core computes, one block at a time, in Python integers.
+"""NVIDIA's tensor cores, one block at a time, in Python integers.
 
 Sources: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores",
 arXiv:2512.07004; MMA-Sim, arXiv:2511.10909; Fasi, Higham, Mikaitis and Pranesh,
@@ -6,12 +6,13 @@ arXiv:2512.07004; MMA-Sim, arXiv:2511.10909; Fasi, Higham, Mikaitis and Pranesh,
 under mma.sync on sm_90 and sm_100, NVIDIA/cutlass issue 1986.
 
 A model is any object with the attributes of `tf32dtype.tensor_core.models.Model`.
-Numbers come as float32's bits: those of operands and of float16 accumulators are
+Numbers come as float32's bits. The numbers of operands and of float16 accumulators are
 exact in their formats.
 
-Here a number is a pair: a signed significand, in units of the last fraction bit, and
-the exponent that a unit would align it by. Inf is +-1 and NaN is 0, both with an
-exponent beyond all others. So products of pairs need no cases: Inf * 0 is 0 there.
+This module stores a number as a pair: a signed significand, in units of the last
+fraction bit, and the exponent by which a unit aligns it. The significand of Inf is +-1,
+that of NaN is 0, and both have an exponent above all others. Products of pairs
+therefore need no special cases: Inf * 0 is 0, a NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Pair = tuple[int, int]
 Bits = Sequence[int]
 
 SPECIAL = 1 << 20  # the exponent of Inf and NaN
-ZERO = -126  # a zero's exponent, where it counts at all: so in MMA-Sim for all formats
+ZERO = -126  # a zero's exponent, if it counts: as in MMA-Sim for all formats
 SIGN = 1 << 31
 TF32 = 0xFFFFE000
 
@@ -37,7 +38,7 @@ TF32 = 0xFFFFE000
 class Mutation:
     """How a unit could be wrong, apart from the parameters of its model."""
 
-    #: the sum starts from zero; c is added to what it was rounded to
+    #: the sum starts from zero, and c is added to the rounded sum
     c_outside: bool = False
     #: emulated rows: the first block starts from c, and nothing is added later
     c_inside: bool = False
@@ -48,15 +49,15 @@ class Mutation:
     renormalise_products: bool = False
     #: a subnormal operand counts with the exponent of its leading bit
     normalise_operands: bool = False
-    #: how terms are cut; "sticky" has one more bit that says if anything was cut
+    #: how terms are truncated; "sticky" sets the last bit if any bit was lost
     alignment: str = "toward_zero"
-    #: how sums are rounded, or "twice": toward zero to float32, then as is due
+    #: how sums are rounded; "twice" first rounds to float32 toward zero
     rounding: str | None = None
     #: the last block of k comes first
     reversed_blocks: bool = False
     #: emulated rows: which k are in the first block of an instruction
     halves: str = "pairs"
-    #: emulated rows: how the sum of both is added to c
+    #: emulated rows: how the sum of both blocks is added to c
     addition: str = "ties_to_even"
 
 
@@ -67,7 +68,7 @@ RIGHT = Mutation()
 
 
 def toward_zero(x: int, shift: int) -> int:
-    """x * 2**shift without what lies below 1."""
+    """Return x * 2**shift, truncated to an integer."""
     if shift >= 0:
         return x << shift
     return x >> -shift if x > 0 else -(-x >> -shift)
@@ -90,7 +91,7 @@ def ties_to_away(x: int, shift: int) -> int:
 
 
 def sticky(x: int, shift: int) -> int:
-    """The last bit is one if anything was cut."""
+    """Truncate, and set the last bit if any bit was lost."""
     cut = toward_zero(x, shift)
     if cut & 1 or shift >= 0 or not x & ((1 << -shift) - 1):
         return cut
@@ -118,7 +119,7 @@ def format_named(name: str) -> Format:
 
 
 def to_pair(f: Format, bits: int) -> Pair:
-    """The number that float32 bits stand for, as f has it."""
+    """Return the pair of a number in format f, given its float32 bits."""
     x = decode_code(FLOAT32, bits)
     if x.special:
         return (0 if x.special == "nan" else -1 if x.negative else 1), SPECIAL
@@ -138,7 +139,7 @@ def is_subnormal(f: Format, pair: Pair) -> bool:
 
 
 def normalized(f: Format, pair: Pair) -> Pair:
-    """With the exponent of the leading bit."""
+    """Return the pair with the exponent of the leading bit."""
     significand, exponent = pair
     shift = f.mantissa_bits + 1 - abs(significand).bit_length()
     return (significand << shift, exponent - shift) if significand else pair
@@ -151,14 +152,14 @@ def infinity(negative: bool) -> int:
 def nearby(
     total: int, exponent: int, f: Format, kept: int, rounding: str
 ) -> tuple[int, int]:
-    """total * 2**exponent cut to kept bits after the first, fewer where f has fewer."""
+    """Round total * 2**exponent to `kept` bits after the first, or fewer as f has."""
     top = max(abs(total).bit_length() - 1 + exponent, f.normal_exponent)
     last = top - kept
     return CUTS[rounding](total, exponent - last), last
 
 
 def to_bits(integer: int, exponent: int) -> int:
-    """integer * 2**exponent, which float32 holds, in its bits."""
+    """Return the float32 bits of integer * 2**exponent, which float32 holds."""
     sign, integer = (SIGN, -integer) if integer < 0 else (0, integer)
     spacing = max(integer.bit_length() - 1 + exponent, -126) - 23
     return sign | ((spacing + 149) << 23) + toward_zero(integer, exponent - spacing)
@@ -174,7 +175,7 @@ class Operands(dict[int, Pair]):
         self.mutation = mutation
 
     def __missing__(self, bits: int) -> Pair:
-        # The low bits are not looked at, not even to tell NaN from Inf.
+        # The unit ignores the low bits, even when it distinguishes NaN from Inf.
         seen = bits & TF32 if self.given.name == "tf32" else bits
         pair = to_pair(self.format, seen)
         if self.mutation.normalise_operands and is_subnormal(self.format, pair):
@@ -192,7 +193,7 @@ class Operands(dict[int, Pair]):
 
 
 class Unit:
-    """A tensor core after a model, or a wrong one."""
+    """A tensor core by its model, or a wrong tensor core by a mutation."""
 
     def __init__(self, model: Any, mutation: Mutation = RIGHT) -> None:
         self.model, self.mutation = model, mutation
@@ -207,7 +208,7 @@ class Unit:
     # -- one block
 
     def block(self, a: Sequence[Pair], b: Sequence[Pair], c: int) -> int:
-        """The bits of the sum of c and all a * b."""
+        """Return the bits of the sum of c and all a * b."""
         products = [x * y for (x, _), (y, _) in zip(a, b, strict=True)]
         exponents = [x + y for (_, x), (_, y) in zip(a, b, strict=True)]
         accumulator, c_exponent = self.accumulator(c)
@@ -230,7 +231,7 @@ class Unit:
         return pair
 
     def sum(self, products: Bits, exponents: Bits, c: int, c_exponent: int) -> int:
-        """The bits of a sum of finite terms."""
+        """Return the bits of a sum of finite terms."""
         model, cut = self.model, self.cut
         terms = zip(products, exponents, strict=True)
         counted = [e for p, e in terms if p or model.zero_products]
@@ -253,7 +254,7 @@ class Unit:
         return self.rounded(total, last, model.kept, self.rounding)
 
     def rounded(self, total: int, exponent: int, kept: int, rounding: str) -> int:
-        """The bits of total * 2**exponent, rounded to kept bits after the first."""
+        """Return the bits of total * 2**exponent, rounded to 1 + kept bits."""
         if rounding == "twice":
             middle = total, exponent, FLOAT32, FLOAT32.mantissa_bits
             total, exponent = nearby(*middle, "toward_zero")
@@ -269,7 +270,7 @@ class Unit:
         return to_bits(rest, exponent)
 
     def plus(self, x: int, y: int, kept: int, rounding: str = "ties_to_even") -> int:
-        """The bits of x + y, added outside of the unit."""
+        """Return the bits of x + y, added outside of the unit."""
         sum_, _ = arithmetic.add(decode_code(FLOAT32, x), decode_code(FLOAT32, y))
         if sum_.special:
             return self.nan if sum_.special == "nan" else infinity(sum_.negative)
@@ -281,11 +282,9 @@ class Unit:
     # -- chains of blocks
 
     def dot(self, a: Bits, b: Bits, c: int, promote_every: int | None = None) -> int:
-        """The bits of c and all a * b, in the order of k; of c where there is no k.
-
-        With `promote_every`, each that many k start from zero, and their sums are
-        added to c to nearest.
-        """
+        """Return the bits of c plus all a * b, in the order of k; c if there is no k.
+        With `promote_every`, each stretch of that many k starts from zero, and the sums
+        of the stretches are added to c, rounded to nearest."""
         x, y = list(map(self.a.__getitem__, a)), list(map(self.b.__getitem__, b))
         if promote_every is None:
             return self.chain(x, y, c)
@@ -297,7 +296,7 @@ class Unit:
         return c
 
     def chain(self, a: list[Pair], b: list[Pair], c: int) -> int:
-        """Whole instructions, padded with zeros; each takes the result of the last."""
+        """Run whole instructions, padded with zeros, each from the last result."""
         model = self.model
         step = model.instruction_depth if model.emulated else model.depth
         padding = [(0, ZERO)] * (-len(a) % model.instruction_depth)
@@ -309,7 +308,7 @@ class Unit:
         return c
 
     def emulated(self, a: Sequence[Pair], b: Sequence[Pair], c: int) -> int:
-        """An instruction of fp8 as two blocks of float16, and an addition."""
+        """Run an instruction of fp8 as two blocks of float16 and an addition."""
         first = HALVES[self.mutation.halves]
         total = c if self.mutation.c_inside else 0
         for wanted in (True, False):
@@ -318,5 +317,5 @@ class Unit:
         if self.mutation.c_inside:
             return total
         if self.accumulator(c) == (0, ZERO):
-            c &= SIGN  # where c is flushed
+            c &= SIGN  # a flushed c is a zero of its sign
         return self.plus(total, c, self.result.mantissa_bits, self.mutation.addition)

@@ -1,11 +1,11 @@
-"""What a tensor core computes of blocks with scales, in Python integers.
+"""Products of blocks with scales on tensor cores, in Python integers.
 
-Block-scaled instructions are those of microsoft/MMA-Sim 2.1 (arXiv:2511.10909); a model
+Block-scaled instructions are those of microsoft/MMA-Sim 2.1 (arXiv:2511.10909). A model
 is any object with the attributes of `tf32dtype.tensor_core.BlockScaled`. Elements come
-as float32's bits, scales as codes.
+as float32's bits, and scales as codes.
 
-The rest is what a kernel around ordinary instructions does: each block of k from zero,
-then one fused multiply-add in float32.
+`promoted_dot` is a kernel around ordinary instructions: each block of k starts from
+zero, then comes one fused multiply-add in float32.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from .tensor_core import (
 NAN = 0x7FFFFFFF
 
 Codes = Sequence[int]
-Term = tuple[int, int, int | None]  # its value in units, theirs and the one that counts
+# value, exponent of its unit, exponent that counts (None: the term does not count)
+Term = tuple[int, int, int | None]
 
 
 @dataclass(frozen=True)
 class Mutation:
     """How an instruction could be wrong, apart from the parameters of its model."""
 
-    #: how terms are cut
+    #: how terms are truncated
     alignment: str = "toward_zero"
     #: a ue4m3 scale that is subnormal counts with the exponent of its leading bit
     normalise_scales: bool = False
@@ -50,7 +51,7 @@ class Mutation:
     normalise_elements: bool = False
     #: a term counts with the exponent of its own leading bit
     normalise_terms: bool = False
-    #: of each block of k the first scale of the instruction counts
+    #: the first scale of an instruction counts for all its blocks of k
     first_scale: bool = False
     #: a ue4m3 scale with its sign set is a negative one
     signed_scales: bool = False
@@ -64,7 +65,7 @@ RIGHT = Mutation()
 
 
 def scale_pair(name: str, code: int) -> Pair:
-    """Its significand, in eighths, and its exponent; (0, SPECIAL) is NaN."""
+    """Return a scale's significand, in eighths, and exponent; (0, SPECIAL) is NaN."""
     if name == "float8_e8m0fnu":
         return (0, SPECIAL) if code == 0xFF else (8, code - 127)
     field, mantissa = code >> 3 & 15, code & 7
@@ -74,7 +75,7 @@ def scale_pair(name: str, code: int) -> Pair:
 
 
 class Elements(dict[int, Pair]):
-    """By float32's bits a number in units of 2**-UNIT, and the exponent that counts."""
+    """By float32's bits: a number in units of 2**-UNIT and the exponent that counts."""
 
     UNIT = 20
 
@@ -93,14 +94,14 @@ class Elements(dict[int, Pair]):
 
 
 class ScaledUnit:
-    """A tensor core after a model of a block-scaled instruction, or a wrong one."""
+    """A tensor core by the model of a block-scaled instruction, or a wrong one."""
 
     def __init__(self, model: Any, mutation: Mutation = RIGHT) -> None:
         self.model, self.mutation = model, mutation
         self.a, self.b = Elements(model.a), Elements(model.b)
 
     def scale(self, code: int) -> tuple[int, int, int]:
-        """A significand, the exponent of its unit, and the one that counts."""
+        """Return a scale's significand, unit exponent, and the exponent that counts."""
         significand, exponent = scale_pair(self.model.scale, code)
         unit = exponent - 3
         if self.mutation.signed_scales and code >> 7 and self.model.scale == "ue4m3":
@@ -112,14 +113,14 @@ class ScaledUnit:
         return significand, unit, exponent
 
     def element(self, pair: Pair) -> int:
-        """The exponent that counts of an element."""
+        """Return the exponent of an element that counts for the alignment."""
         significand, exponent = pair
         if self.mutation.normalise_elements and significand:
             return abs(significand).bit_length() - 1 - Elements.UNIT
         return exponent
 
     def term(self, a: Sequence[Pair], b: Sequence[Pair], codes: Codes) -> Term:
-        """A group of products as one term."""
+        """Return a group of products as one term."""
         (s, s_unit, s_exponent), (t, t_unit, t_exponent) = map(self.scale, codes)
         products = [x * y for (x, _), (y, _) in zip(a, b, strict=True)]
         total = sum(products) * s * t
@@ -139,7 +140,7 @@ class ScaledUnit:
     def special(
         self, a: Sequence[Pair], b: Sequence[Pair], codes: Codes, c: Pair
     ) -> int | None:
-        """NaN or Inf, if the instruction gives one."""
+        """Return the bits of NaN or Inf if the instruction gives one, else None."""
         signs = {c[0]} if c[1] == SPECIAL else set()
         if any(scale_pair(self.model.scale, code)[1] == SPECIAL for code in codes):
             signs.add(0)
@@ -176,7 +177,7 @@ class ScaledUnit:
         )
 
     def rounded(self, total: int, exponent: int) -> int:
-        """The bits of total * 2**exponent in float32."""
+        """Return the float32 bits of total * 2**exponent, rounded."""
         rest, exponent = nearby(total, exponent, FLOAT32, 23, self.mutation.rounding)
         if rest == 0:
             return SIGN if total < 0 and self.model.negative_zero else 0
@@ -185,7 +186,7 @@ class ScaledUnit:
         return to_bits(rest, exponent)
 
     def dot(self, a: Bits, scales_a: Codes, b: Bits, scales_b: Codes, c: int) -> int:
-        """The bits of c and all a * b, instruction after instruction."""
+        """Return the bits of c plus all a * b, instruction after instruction."""
         step, block = self.model.depth, self.model.block_size
         for first in range(0, len(a), step):
             blocks = slice(first // block, -(-(first + step) // block))
@@ -196,7 +197,7 @@ class ScaledUnit:
 
 # -- blocks that a kernel scales -----------------------------------------------
 
-Level = tuple[Bits, Sequence[Exact]]  # elements, and a scale of each block
+Level = tuple[Bits, Sequence[Exact]]  # elements, and one scale per block
 
 
 def promoted_dot(
@@ -207,7 +208,7 @@ def promoted_dot(
     block: int,
     terms: int = 4,
 ) -> int:
-    """The bits of c and all a * b of the first `terms` pairs of levels."""
+    """Return the bits of c plus all a * b of the first `terms` pairs of levels."""
     unit = Unit(model)
     total = decode_code(FLOAT32, c)
     pairs = [(x, y) for x in a for y in b][:terms]

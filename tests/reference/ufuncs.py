@@ -1,7 +1,7 @@
 """Every float ufunc for whole arrays: result items and flags.
 
-A function is evaluated in float64 and rounded once. Where that could go wrong,
-because the float64 result with its error bound reaches a rounding boundary,
+A function is evaluated in float64 and rounded once. This could go wrong if the
+float64 result with its error bound reaches a rounding boundary. Then
 `operations` decides the element with integers.
 
 Why float64 suffices for + - * / and the operations built on them, for formats
@@ -15,7 +15,7 @@ of precision p <= 11 and exponents within +-136:
 * a quotient x/y that is not a boundary t of p + 1 bits is away from it by
   |x - t y| / y: at least one unit in the last place of integers with at most
   2p + 1 bits, that is 2**-23 of t or more, where float64 errs by 2**-53. The
-  same holds for boundaries with fewer bits, those of subnormal results.
+  same holds for boundaries with fewer bits, as subnormal results have.
 """
 
 from collections.abc import Callable
@@ -37,8 +37,8 @@ from .codec_arrays import (
 )
 from .formats import Format
 
-#: NumPy's float64 functions err by less, relative to the result
-#: (tests/formats/test_reference.py samples it).
+#: An upper bound of the relative errors of NumPy's float64 functions
+#: (tests/formats/test_reference.py samples them).
 RELATIVE_ERROR = 2.0**-44
 
 
@@ -49,9 +49,9 @@ def _remainder(x: Floats, y: Floats) -> Floats:
 
 
 def _floor_divide(x: Floats, y: Floats) -> Floats:
-    # A quotient that is no integer is at least 1/y's integer significand away
-    # from one. Above 2**23 floor cannot move it across a boundary, below it
-    # float64 tells the quotient from the integer.
+    # A quotient that is not an integer differs from the nearest integer by at least
+    # 1/m, where m is the integer significand of y. Above 2**23, floor cannot move it
+    # across a boundary. Below, float64 distinguishes the quotient from the integer.
     result = np.floor(x / y)
     apart = np.isinf(y) & np.isfinite(x) & (x != 0) & (np.signbit(x) != np.signbit(y))
     result = np.where(apart, -1.0, result)
@@ -78,7 +78,7 @@ def _no_nan(
     return lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, pick(x, y)))
 
 
-#: Operations that need no settling: exact in float64, or shown above.
+#: Operations that integers need not decide: exact in float64, or shown above.
 EXACT_BINARY: dict[str, Callable[[Floats, Floats], Floats]] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -94,12 +94,12 @@ EXACT_BINARY: dict[str, Callable[[Floats, Floats], Floats]] = {
     "heaviside": np.heaviside,
 }
 EXACT_UNARY = ("sign", "rint", "floor", "ceil", "trunc", "square", "reciprocal")
-#: Irrational but never close to a boundary, as a quotient is not.
+#: Irrational but never close to a boundary, like a quotient.
 ROOT = ("sqrt",)
 
 
 def _pole(name: str, x: Floats, y: Floats | None) -> Mask:
-    """Where an infinite result is exact although the operands are finite."""
+    """Return where an infinite result is exact although the operands are finite."""
     if name in ("log", "log2", "log10", "reciprocal"):
         return x == 0
     if name == "log1p":
@@ -139,10 +139,8 @@ def _finish(
 
 
 def _unary_inexact(name: str, f: Format, x: Floats, result: Floats) -> Mask | bool:
-    """Where the function's value is not the float64 number.
-
-    It matters for results below the least normal number alone.
-    """
+    """Return where the function's value is not exactly the float64 number. This matters
+    only for results below the smallest normal number."""
     if name in (*EXACT_UNARY, *ROOT):
         return False
     if name == "exp2":
@@ -159,13 +157,13 @@ def _unary_inexact(name: str, f: Format, x: Floats, result: Floats) -> Mask | bo
 
 
 def unary(name: str, f: Format, items: Items) -> tuple[Items, Flags]:
-    """`operations.unary` for arrays."""
+    """Apply `operations.unary` to arrays."""
     name = operations.SYNONYMS.get(name, name)
     x = values(f, items)
     with np.errstate(all="ignore"):
         result = np.asarray(getattr(np, name)(x))
         inexact = _unary_inexact(name, f, x, result)
-        if name == "cbrt":  # on some processors NumPy's is beside an exact root
+        if name == "cbrt":  # on some processors NumPy misses exact roots
             exact = np.isfinite(x) & ~np.asarray(inexact)
             result = np.where(exact, values(f, encode(f, result)[0]), result)
         found, flags = _finish(name, f, result, inexact, x)
@@ -200,7 +198,7 @@ def _binary_inexact(
     name: str, f: Format, x: Floats, y: Floats, result: Floats
 ) -> Mask | bool:
     finite = np.isfinite(x) & np.isfinite(y)
-    if name == "hypot":  # exact where it matters: both operands are small there
+    if name == "hypot":  # if this matters, both operands are small: exact
         rounded = values(f, encode(f, result)[0])
         return finite & (rounded * rounded != x * x + y * y)
     if name == "arctan2":
@@ -213,7 +211,7 @@ def _binary_inexact(
 
 
 def binary(name: str, f: Format, first: Items, second: Items) -> tuple[Items, Flags]:
-    """`operations.binary` for arrays of one shape (1-d)."""
+    """Apply `operations.binary` to arrays of one shape (1-d)."""
     x, y = values(f, first), values(f, second)
     with np.errstate(all="ignore"):
         if name in EXACT_BINARY:
@@ -227,10 +225,10 @@ def binary(name: str, f: Format, first: Items, second: Items) -> tuple[Items, Fl
             error = _log_error(x, y, result)
         close = near_boundary(f, result, error)
         close |= inexact & (np.abs(result) == least_normal(f))
-        if name == "power":  # which of the small results are exact
+        if name == "power":  # decide which small results are exact
             small = np.abs(result) < least_normal(f)
             close |= small & (result != 0) & (values(f, found) == result)
-        if f.powers:  # there, what float64 rounds to zero is no zero
+        if f.powers:  # a result that float64 rounds to zero is nonzero
             close |= inexact & (result == 0)
     for i in np.flatnonzero(close):
         found[i], flags[i] = operations.binary(name, f, int(first[i]), int(second[i]))
@@ -238,7 +236,7 @@ def binary(name: str, f: Format, first: Items, second: Items) -> tuple[Items, Fl
 
 
 def comparison(name: str, f: Format, first: Items, second: Items) -> Mask:
-    """One of `operations.COMPARISON` for arrays."""
+    """Apply one of `operations.COMPARISON` to arrays."""
     with np.errstate(all="ignore"):
         result: Mask = getattr(np, name)(values(f, first), values(f, second))
     return result
