@@ -1,10 +1,10 @@
-/* Rows of bfloat16 numbers, multiplied by Arm's own instructions.
+/* Multiplies rows of bfloat16 numbers by Arm's own instructions.
  *
  *      arm_dots bfdot|bfmmla|bfdot_ebf K < in > out
  *
- * Of each row the input has K numbers of a, K of b and a float32 c, and the output a
+ * Each input row has K numbers of a, K of b and a float32 c. Each output row is one
  * float32. K is a multiple of 2, or of 4 for bfmmla. bfdot_ebf is BFDOT with
- * FPCR.EBF = 1. Ends with 3 where the processor has no FEAT_EBF16. */
+ * FPCR.EBF = 1. Without FEAT_EBF16, the program ends with code 3. */
 #include <arm_neon.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { LONGEST = 256, NO_EBF16 = 3 };
 
-/* Sets FPCR.EBF. Returns whether the processor has it: without, it stays 0. */
+/* Sets FPCR.EBF, and returns whether it is set. It stays 0 without FEAT_EBF16. */
 static int extend(void)
 {
     const uint64_t ebf = (uint64_t)1 << 13;

@@ -1,4 +1,4 @@
-"""Tensor cores through the package: bits to arrays and back, and a readable failure."""
+"""Compute on tensor cores through the package: bits to arrays and back, with checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def dtype(name: str) -> np.dtype[Any]:
 
 
 def operand(name: str, bits: Array) -> Array:
-    """An array of a format from float32's bits; tf32's keep what tf32 does not see."""
+    """Return an array of a format from float32 bits; tf32 keeps its 13 ignored bits."""
     if name in ("tf32", "float32"):
         return np.array(bits, order="C").view(dtype(name))
     with np.errstate(invalid="ignore"):  # a signaling NaN becomes a quiet one
@@ -25,19 +25,20 @@ def operand(name: str, bits: Array) -> Array:
 
 
 def accumulator(name: str, bits: Array) -> Array:
-    """float32 from its bits, or the float16 that has this value."""
+    """Return float32 numbers from their bits, or the float16 numbers of the same
+    values."""
     return operand(name, bits)
 
 
 def bits(result: Any) -> Array:
-    """What `accumulator` makes an array of."""
+    """Return float32 bits; the inverse of `accumulator`."""
     result = np.asarray(result)
     assert result.dtype in (np.float32, np.float16), result.dtype
     return result.astype(np.float32).view(np.uint32)
 
 
 def matmul(model: Any, a: Array, b: Array, c: Array | None, **keywords: Any) -> Array:
-    """The bits of what the package makes of bits."""
+    """Return the bits of the package's product of arrays that are given as bits."""
     result = td.tensor_core.matmul(
         operand(model.a, a),
         operand(model.b, b),
@@ -52,7 +53,7 @@ def matmul(model: Any, a: Array, b: Array, c: Array | None, **keywords: Any) -> 
 
 
 def diagonals(model: Any, cases: Cases, size: int) -> Array:
-    """Each case on the diagonal of a product of `size` rows and columns."""
+    """Compute each case on the diagonal of a product of `size` rows and columns."""
     count, k = cases.a.shape
     a, b, c = cases.take(np.arange(count + -count % size) % count)
     got = matmul(
@@ -65,7 +66,7 @@ def diagonals(model: Any, cases: Cases, size: int) -> Array:
 
 
 def blocks(model: Any, cases: Cases) -> Array:
-    """The same from the C that the package's loops are held against."""
+    """Compute cases by the integer C code, with which tests compare the fast loops."""
     a, b = exact(model.a, cases.a), exact(model.b, cases.b)
     return np.asarray(td._core.mma_accumulate(model, a, b, cases.c))
 
@@ -79,7 +80,7 @@ def floats(items: Array) -> Array:
 
 
 def assert_results(name: str, cases: Cases, got: Array, want: Array) -> None:
-    """Equal bits; else the first cases where they are not."""
+    """Fail unless all bits are equal, and show the first cases that differ."""
     assert got.shape == want.shape
     wrong = np.flatnonzero(got != want)
     lines = [f"{name}: {len(wrong)} of {len(want)} differ"]

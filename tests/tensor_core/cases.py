@@ -1,8 +1,8 @@
-"""Operands for tensor cores: random ones, and those that tell one model from another.
+"""Operands for tensor cores: random ones, and ones that distinguish models.
 
 Everything is drawn or built as float64 numbers that are exact in their formats, and
-handed over as float32's bits. A case is a row of a, a row of b and a c; the same model
-and seed give the same cases.
+returned as float32's bits. A case is a row of a, a row of b and a c. The same model and
+seed give the same cases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 class Cases(NamedTuple):
-    """uint32 a and b of shape (cases, k), and c of shape (cases,)."""
+    """uint32 arrays a and b of shape (cases, k), and c of shape (cases,)."""
 
     a: Array
     b: Array
@@ -43,26 +43,26 @@ class Cases(NamedTuple):
 
 @cache
 def top_exponent(f: Format) -> int:
-    """Of the largest number whose significand is all ones."""
+    """Return the exponent of the largest number whose significand is all ones."""
     largest = float(f.max_value)
     top = int(np.frexp(largest)[1]) - 1
     return top if (2 - 2.0**-f.mantissa_bits) * 2.0**top <= largest else top - 1
 
 
 def spacing(f: Format, values: Array) -> Array:
-    """The distance of a format's numbers at finite values, as far as they are in it."""
+    """Return the distance of a format's numbers at finite values, of any size."""
     return np.ldexp(1.0, spacing_exponents(f, values))
 
 
 def truncated(f: Format, values: Array) -> Array:
-    """Finite numbers, cut to a format."""
+    """Return finite numbers, truncated to a format."""
     values = np.clip(values, -float(f.max_value), float(f.max_value))
     unit = spacing(f, values)
     return np.copysign(np.trunc(values / unit) * unit, values)
 
 
 def is_exact(f: Format, values: Any) -> Any:
-    """Where values are numbers of a format; Inf and NaN only if it has them."""
+    """Return where values are numbers of a format; Inf and NaN only if it has them."""
     values = np.asarray(values, np.float64)
     finite = np.isfinite(values)
     given = np.where(finite, values, 0)
@@ -78,7 +78,7 @@ def to_bits(f: Format, values: Array) -> Array:
 
 
 def drawn(rng: Generator, f: Format, exponents: Array) -> Array:
-    """Numbers of either sign with these exponents, as far as the format has them."""
+    """Return numbers of either sign with these exponents, clipped to the format's."""
     clipped = np.clip(exponents, f.least_exponent, top_exponent(f))
     fractions = rng.integers(0, 1 << 53, clipped.shape) * 2.0**-53
     signs = rng.choice([-1.0, 1.0], clipped.shape)
@@ -90,14 +90,14 @@ def drawn(rng: Generator, f: Format, exponents: Array) -> Array:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What cases depend on."""
+    """The parameters of a model that cases depend on."""
 
     a: Format
     b: Format
     result: Format
     depth: int
     instruction_depth: int
-    #: bits below the greatest exponent, at which most is cut
+    #: bits below the largest exponent, at which most models truncate
     fraction: int
 
     @classmethod
@@ -105,17 +105,17 @@ class Bounds:
         result = FLOAT32 if model.accumulator == "float32" else FLOAT16
         a, b = format_named(model.a), format_named(model.b)
         depths = model.depth, model.instruction_depth
-        # Units that round otherwise cut or round float32 numbers.
+        # The other units truncate or round float32 numbers.
         return cls(a, b, result, *depths, getattr(model, "fraction", 24))
 
     @property
     def length(self) -> int:
-        """k of whole instructions in which all edges have room."""
+        """Return k of whole instructions that have room for all edges."""
         return max(self.instruction_depth, 4)
 
     @property
     def least(self) -> int:
-        """Exponent of the least product."""
+        """Return the exponent of the smallest product."""
         return self.a.least_exponent + self.b.least_exponent
 
     @property
@@ -131,7 +131,7 @@ class Bounds:
 
     @cache  # noqa: B019 (there are few bounds, and all tests ask them again)
     def pair(self, exponent: int, shape: str = "one") -> Pair | None:
-        """Factors of +2**exponent ("one"), or of the same exponents with other
+        """Return factors of +2**exponent ("one"), or of the same exponents with other
         significands; None if the formats have none."""
         low_a, low_b = self.a.normal_exponent, self.b.normal_exponent
         if shape == "one":
@@ -150,7 +150,7 @@ class Bounds:
         return x * 2.0**first, y * 2.0 ** (exponent - first)
 
     def levels(self) -> list[int]:
-        """Exponents of large terms: in the middle, high and low in the range."""
+        """Return exponents of large terms: in the middle, high and low in the range."""
         top = min(self.top, self.result.bias - 3)
         low = max(self.normal, self.result.normal_exponent)
         middle = min(max(0, low), top)
@@ -164,7 +164,7 @@ Kind = Callable[[Bounds, Generator, int, int], Values]
 
 
 def near(m: Bounds, rng: Generator, a: Array, b: Array) -> Array:
-    """An accumulator for each row: zero, anything, or close to the largest product."""
+    """Return a c for each row: zero, any number, or close to the largest product."""
     rows = len(a)
     largest = np.frexp(np.abs(a * b).max(1, initial=2.0**-300))[1] - 1
     exponents = largest + rng.integers(-m.fraction - 3, 6, rows)
@@ -175,10 +175,10 @@ def near(m: Bounds, rng: Generator, a: Array, b: Array) -> Array:
 
 
 def around(low: int, high: int, spread: int) -> Kind:
-    """Products with exponents from a random center, `spread` down from it.
+    """Return a kind: products with exponents up to `spread` below a random center.
 
-    The center lies where both the accumulator and the products reach, low to high
-    counted from its least (negative: from its greatest) exponent.
+    Both the accumulator and the products reach the center. `low` and `high` bound it,
+    counted from the accumulator's smallest exponent or, if negative, from its largest.
     """
 
     def kind(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
@@ -205,7 +205,7 @@ def ordinary(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def spread(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """Exponents uniform over the formats."""
+    """Draw exponents uniform over the formats."""
     a, b = (
         drawn(rng, f, rng.integers(f.least_exponent, top_exponent(f) + 1, (rows, k)))
         for f in (m.a, m.b)
@@ -214,7 +214,7 @@ def spread(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def few_exponents(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """Three exponents in each row."""
+    """Draw three exponents in each row."""
     factors = []
     for f in (m.a, m.b):
         choice = rng.integers(f.least_exponent, top_exponent(f) + 1, (rows, 3))
@@ -224,7 +224,7 @@ def few_exponents(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def canceling(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """Products that meet their negatives somewhere, most of them exactly."""
+    """Draw products and their negatives in random order; most pairs cancel exactly."""
     a, b, _ = spread(m, rng, rows, k)
     half = k // 2
     a[:, half : 2 * half] = -a[:, :half]
@@ -237,7 +237,7 @@ def canceling(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def sparse(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """Zeros of either sign, and few others."""
+    """Draw zeros of either sign, and few other numbers."""
     a, b, c = spread(m, rng, rows, k)
     for x in (a, b):
         keep = rng.random((rows, k)) < 1.5 / max(k, 2)
@@ -246,7 +246,7 @@ def sparse(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def sprinkled(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """An Inf or NaN here and there, where the format has it."""
+    """Draw rows with a few Inf and NaN, if the format has them."""
     a, b, c = few_exponents(m, rng, rows, k)
     rare = 0.7 / max(k, 1)
     for x, f, chance in ((a, m.a, rare), (b, m.b, rare), (c, m.result, 0.2)):
@@ -257,7 +257,7 @@ def sprinkled(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def anything(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """As many Inf and NaN as there are among the codes."""
+    """Draw Inf and NaN as often as in random codes."""
     a, b, c = spread(m, rng, rows, k)
     for x, f in ((a, m.a), (b, m.b), (c, m.result)):
         special = rng.choice([INF, -INF, NAN], x.shape)
@@ -267,7 +267,7 @@ def anything(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
 
 
 def extreme(m: Bounds, rng: Generator, rows: int, k: int) -> Values:
-    """The largest, the least, the least normal, zero and one."""
+    """Draw the largest, smallest and smallest normal number, zero and one."""
 
     def some(f: Format, shape: tuple[int, ...]) -> Array:
         normal = 2.0**f.normal_exponent
@@ -295,7 +295,7 @@ KINDS: dict[str, Kind] = {
 
 
 def payloads(rng: Generator, f: Format, bits: Array) -> Array:
-    """NaNs of either sign, quiet or not, as far as the format has them."""
+    """Replace NaNs by NaNs of either sign, quiet or not, if the format has them."""
     if f.infinity is None:
         return bits
     unit = 23 - f.mantissa_bits
@@ -306,7 +306,7 @@ def payloads(rng: Generator, f: Format, bits: Array) -> Array:
 
 
 def dirty(rng: Generator, f: Format, bits: Array) -> Array:
-    """Bits that tf32 does not see, in half of the rows; Inf then looks like a NaN."""
+    """Set bits that tf32 ignores, in half of the rows; Inf then looks like a NaN."""
     if f.name != "tf32":
         return bits
     low = rng.integers(0, 1 << 13, bits.shape, dtype=np.uint32)
@@ -314,7 +314,7 @@ def dirty(rng: Generator, f: Format, bits: Array) -> Array:
 
 
 def random_cases(model: Any, count: int, k: int, seed: int) -> Cases:
-    """About equally many of each kind."""
+    """Return cases of all kinds, about equally many of each kind."""
     m = Bounds.of(model)
     rng = np.random.default_rng([seed, k])
     parts = []
@@ -327,7 +327,7 @@ def random_cases(model: Any, count: int, k: int, seed: int) -> Cases:
 
 
 def lengths(model: Any) -> list[int]:
-    """k below, at and above what blocks and instructions take."""
+    """Return k below, at and above the depths of blocks and instructions."""
     depth, instruction = model.depth, model.instruction_depth
     ends = {1, depth - 1, depth, depth + 1, instruction - 1, instruction + 1}
     return sorted(ends - {0} | {2 * instruction, 2 * instruction + 3})
@@ -336,18 +336,19 @@ def lengths(model: Any) -> list[int]:
 # -- the tables -----------------------------------------------------------------
 
 
-#: Models whose numbers are all float32's.
+#: Models whose operands, accumulators and results are exact in float32.
 WITH_CASES = [model for model in MODELS if model.accumulator != "float64"]
 
 
 def parameters(model: Any) -> tuple[Any, ...]:
-    """All of a model but its names: those that share them compute the same."""
+    """Return all parameters but the names: models with equal parameters compute the
+    same."""
     names = {"device", "instruction", "verified"}
     return tuple(getattr(model, f.name) for f in fields(model) if f.name not in names)
 
 
 def by_parameters(models: Sequence[Any]) -> list[list[Any]]:
-    """Models that share their parameters, together."""
+    """Return lists of models that share their parameters."""
     found: dict[tuple[Any, ...], list[Any]] = {}
     for model in models:
         found.setdefault(parameters(model), []).append(model)
@@ -355,7 +356,7 @@ def by_parameters(models: Sequence[Any]) -> list[list[Any]]:
 
 
 def named(model: Any) -> str:
-    """What pytest calls models of these parameters."""
+    """Return the name of a model's parameters for pytest's ids."""
     formats = f"{model.a}-{model.b}-{model.accumulator}"
     depths = f"{model.depth}-{model.instruction_depth}"
     if isinstance(model, Rounded):
@@ -364,10 +365,10 @@ def named(model: Any) -> str:
 
 
 def exact(name: str, bits: Array) -> Array:
-    """Without the bits that the format does not have."""
+    """Return float32 bits without the bits that tf32 ignores."""
     return bits & np.uint32(0xFFFFE000) if name == "tf32" else bits
 
 
 def lists(cases: Cases) -> tuple[list[list[int]], list[list[int]], list[int]]:
-    """For the reference, which computes with Python's integers."""
+    """Return cases as lists, as the reference computes with Python's integers."""
     return cases.a.tolist(), cases.b.tolist(), cases.c.tolist()

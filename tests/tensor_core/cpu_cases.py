@@ -12,11 +12,11 @@ from tests.tensor_core.cases import Array, Cases, random_cases
 from tests.tensor_core.edge_cases import edges
 from tf32dtype.tensor_core.look_up import find_model
 
-MOST = 50_000  # rows at a time
+MOST = 50_000  # rows per array
 LENGTHS = 1, 2, 16, 33
 NAN, SIGN, INF, LEAST = map(np.uint32, (0x7FFFFFFF, 1 << 31, 0x7F800000, 1 << 23))
 
-#: Of the same formats: its cases reach all exponents, and have long rows.
+#: GPU models of the same formats. Their cases reach all exponents, and have long rows.
 OTHER = {
     name: find_model("A100", "mma.sync", name, name, "float32")
     for name in ("bfloat16", "float16")
@@ -24,13 +24,13 @@ OTHER = {
 
 
 def canonical(bits: Array) -> Array:
-    """What a NaN carries is not compared."""
+    """Replace every NaN by one NaN, as tests do not compare payloads."""
     return np.where((bits & ~SIGN) > INF, NAN, bits)
 
 
 def numbers(rng: np.random.Generator, exponents: Array) -> Array:
-    """Of bfloat16, of either sign. Exponents are clipped to those of subnormal and of
-    finite numbers."""
+    """Return bfloat16 numbers of either sign. Exponents are clipped to those of
+    subnormal and of finite numbers."""
     fields = np.clip(exponents + 127, 0, 254).astype(np.uint32) << 23
     shape = exponents.shape
     rest = rng.integers(0, 1 << 7, shape, np.uint32) << 16
@@ -39,7 +39,7 @@ def numbers(rng: np.random.Generator, exponents: Array) -> Array:
 
 
 def around(rng: np.random.Generator, rows: int, k: int, low: int, high: int) -> Cases:
-    """Products whose exponents lie about a center between low and high, as c's does."""
+    """Return products, and c, with exponents near a center between low and high."""
     center = rng.integers(low, high + 1, (rows, 1))
     exponents = center + rng.integers(-12, 13, (rows, k))
     of_a = rng.integers(-126, 128, (rows, k))
@@ -56,7 +56,7 @@ def any_bits(rng: np.random.Generator, rows: int, k: int) -> Cases:
 
 
 def specials(rng: np.random.Generator, rows: int, k: int) -> Cases:
-    """Inf, NaN, zeros, the largest and the least, few of them in a row."""
+    """Return rows with few Inf, NaN, zeros, largest and smallest numbers."""
     a, b, c = around(rng, rows, k, -120, 120)
     items = [0, 1, 0x7F, 0x80, 0x7F7F, 0x7F80, 0x7F81, 0x7FC0, 0x3F80]
     codes = np.array(items, np.uint32) << 16
@@ -70,7 +70,7 @@ def specials(rng: np.random.Generator, rows: int, k: int) -> Cases:
 
 
 def canceling(rng: np.random.Generator, rows: int, k: int) -> Cases:
-    """c is the negative of one product, or next to it."""
+    """Return rows whose c is the negative of one product, or next to it."""
     a, b, _ = around(rng, rows, k, -135, 120)
     which = np.arange(rows), rng.integers(0, k, rows)
     with np.errstate(all="ignore"):
@@ -79,7 +79,7 @@ def canceling(rng: np.random.Generator, rows: int, k: int) -> Cases:
 
 
 def least_normal(rng: np.random.Generator, rows: int, k: int) -> Cases:
-    """c is 2^-126 or next to it, and what is added takes it just below, or not."""
+    """Return rows whose c is about 2^-126, and whose sum may be just below 2^-126."""
     a, b, _ = around(rng, rows, k, -156, -140)
     keep = rng.random((rows, k)) < 1.5 / k
     c = LEAST + rng.integers(-2, 3, rows).astype(np.uint32)
@@ -99,7 +99,7 @@ KINDS: tuple[Kind, ...] = (
 
 
 def adversarial(count: int, seed: int) -> Iterator[Cases]:
-    """So many rows at least, of all kinds and some lengths; few of the longest."""
+    """Yield at least `count` rows of all kinds and some lengths; few of the longest."""
     lengths = 1, 2, 3, 8
     each = -(-count // (len(KINDS) * len(lengths)))
     for number, kind in enumerate(KINDS):
@@ -110,7 +110,7 @@ def adversarial(count: int, seed: int) -> Iterator[Cases]:
 
 
 def all_rows(model: Any, count: int, most: int | None = None) -> Iterator[Cases]:
-    """With all edges, or at most so many of each length."""
+    """Yield rows with all edges, or with at most `most` edges of each length."""
     other = OTHER[model.a]
     yield from edges(other, most)
     narrow = model.a == "float16"
@@ -121,7 +121,7 @@ def all_rows(model: Any, count: int, most: int | None = None) -> Iterator[Cases]
 
 
 def many_rows(model: Any, count: int, seed: int) -> Iterator[Cases]:
-    """So many rows at least, without the edges."""
+    """Yield at least `count` rows, without the edges."""
     if model.a == "bfloat16":
         yield from adversarial(count, seed)
         return

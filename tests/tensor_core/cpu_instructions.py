@@ -1,5 +1,8 @@
-"""The dot products of x86-64 CPUs, compiled: the instructions themselves where this CPU
-has them, and their vendor's pseudocode in fused multiply-adds of this CPU."""
+"""Compile the dot products of x86-64 CPUs.
+
+They are the instructions themselves, if this CPU has them, and the vendor's pseudocode
+in fused multiply-adds of this CPU.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ VDPBF16PS = find_model("AVX512_BF16", "vdpbf16ps", "bfloat16", "bfloat16", "floa
 TDPBF16PS = find_model("AMX", "tdpbf16ps", "bfloat16", "bfloat16", "float32")
 TDPFP16PS = find_model("AMX", "tdpfp16ps", "float16", "float16", "float32")
 
-#: d = c + a b of rows, a multiple of 16: words of two bfloat16 numbers, the first k in
-#: the lower half, word after word of all rows.
+#: Computes d = c + a b for a multiple of 16 rows. A word holds two bfloat16 numbers,
+#: with the first k in the lower half. The order is word 0 of all rows, then word 1, and
+#: so on.
 SIGNATURE = """
 #include <immintrin.h>
 #include <stddef.h>
@@ -46,8 +50,8 @@ INSTRUCTION = f"""
 }}
 """
 
-#: Row i of a by column i of b, of 16 rows and columns at a time. Bytes stand for an
-#: instruction that not every assembler knows.
+#: Computes row i of a times column i of b, for 16 rows and columns at a time. Not every
+#: assembler knows the instructions, which are therefore written as bytes.
 TILES = """
 #define _DEFAULT_SOURCE /* syscall */
 #include <errno.h>
@@ -118,10 +122,10 @@ int is_here(void)
     return status == 0;
 }}
 """
-#: A byte of the prefixes.
+#: A byte of the instructions' prefixes.
 OF_TILES = {"tdpbf16ps": "0x6A", "tdpfp16ps": "0x6B"}
 
-#: Scalars with denormals as zeros, results flushed to zero, to nearest.
+#: Uses scalars, with denormals as zeros and results flushed to zero, to nearest.
 PSEUDOCODE = """
 #include <immintrin.h>
 #include <stdint.h>
@@ -177,8 +181,8 @@ CHAINS = {
 
 
 def pairs(model: Any, x: Array, rows: int) -> Array:
-    """Numbers of a model's format of each two k, from float32's bits, with zeros up to
-    whole instructions: (words, rows)."""
+    """Return pairs of k in a word each, of shape (words, rows). The numbers are in the
+    model's format, from float32's bits, with zeros up to whole instructions."""
     k = x.shape[1]
     full = np.zeros((rows, k + -k % model.instruction_depth), "<u2")
     full[: len(x), :k] = operand(model.a, x).view(np.uint16)
@@ -189,7 +193,7 @@ Compute = Callable[[Cases], Array]
 
 
 def computing(made: ctypes.CDLL, model: Any) -> Compute:
-    """Compiled C as a function: the bits of its results."""
+    """Return compiled C as a function that returns the bits of its results."""
 
     def compute(cases: Cases) -> Array:
         rows = -(-len(cases.c) // 16) * 16

@@ -1,11 +1,11 @@
-"""Results of the dot products of CPUs: what was recorded, and how.
+"""Results of the dot products of CPUs: the recordings, and how to record them.
 
     python -m tests.tensor_core.cpu_recordings FOLDER
 
-records, on this CPU, the instructions that it has; tests/data has such folders. The
-file of an instruction holds for each length k: a_k and b_k, the numbers of its format;
-c_k and d_k, float32's bits. d is of the whole sum: an instruction starts from the
-result of the one before it.
+records the instructions that this CPU has. tests/data has such folders. The file of an
+instruction holds arrays for each length k. a_k and b_k are numbers of its format, c_k
+and d_k are float32's bits. d is the whole sum: an instruction starts from the result of
+the preceding instruction.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.tensor_core.cpu_instructions import (
 )
 
 MODELS = VDPBF16PS, TDPBF16PS, TDPFP16PS
-#: By length, how many rows. 34 is longer than any instruction.
+#: The number of rows of each length. 34 is longer than any instruction.
 ROWS = {2: 1050, 8: 1050, 34: 350}
 RECORDED = ROOT / "tests" / "data" / "xeon_6"
 
 
 def cases_of(model: Any, k: int, rows: int) -> Cases:
-    """Some of each kind."""
+    """Return some cases of each kind."""
     if model.a == "float16":
         return random_cases(OTHER[model.a], rows, k, 11)
     rng = np.random.default_rng([11, k])
@@ -64,7 +64,7 @@ def record(folder: Path) -> None:
 
 
 def read(model: Any, k: int) -> tuple[Cases, Array]:
-    """Rows of a length, and what was recorded."""
+    """Return the rows of a length, and the recorded results."""
     with np.load(RECORDED / f"{model.instruction}.npz") as data:
         a, b, c, d = (data[f"{name}_{k}"] for name in "abcd")
     if model.a == "float16":

@@ -1,6 +1,6 @@
-"""Cases at the edges of what a tensor core does, for any model.
+"""Cases at the edges of a tensor core's arithmetic, for any model.
 
-Each family yields a few products and a c; `edges` lays the products out along k.
+Each family yields a few products and a c. `edges` places the products along k.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from tests.tensor_core.cases import INF, NAN, Bounds, Cases, Pair, dirty, is_exact
 
-Products = Sequence[Pair | None]  # None: nothing that the formats have
-Case = tuple[Products, float]  # and c
-Placed = tuple[dict[int, Pair | None], float]  # by their k
+Products = Sequence[Pair | None]  # None: no factors in the formats
+Case = tuple[Products, float]  # products and c
+Placed = tuple[dict[int, Pair | None], float]  # products by their k, and c
 Family = Callable[[Bounds], Iterator[Case]]
 
 SHAPES = ("one", "ones", "odd")
@@ -31,7 +31,7 @@ def times(sign: int, x: Pair | None) -> Pair | None:
 
 
 def full(m: Bounds, exponent: int) -> float:
-    """An accumulator of all ones; zero where there is none of this exponent."""
+    """Return an accumulator of all ones, or zero if none has this exponent."""
     if not m.result.least_exponent <= exponent <= m.result.bias:
         return 0.0
     least = max(exponent, m.result.normal_exponent) - m.result.mantissa_bits
@@ -39,8 +39,9 @@ def full(m: Bounds, exponent: int) -> float:
 
 
 def borders(m: Bounds) -> Iterator[tuple[int, int]]:
-    """Exponents of large terms, and how far small ones lie below: all distances for
-    the first exponent, those at the border for others."""
+    """Yield exponents of large terms, and how far below them small terms are. The
+    distances are all distances for the first exponent, and those at the border for
+    others."""
     first, *others = m.levels()
     yield from ((first, down) for down in range(1, 42))
     yield from product(others, range(m.fraction - 3, m.fraction + 4))
@@ -50,7 +51,7 @@ def borders(m: Bounds) -> Iterator[tuple[int, int]]:
 
 
 def cut(m: Bounds) -> Iterator[Case]:
-    """Large terms that cancel or stay, and one below with bits at the border."""
+    """Yield large terms that cancel or stay, and one below with bits at the border."""
     for (level, down), sign in product(borders(m), (1, -1)):
         h, g = m.pair(level), m.pair(level, "ones")
         for shape in SHAPES:
@@ -65,7 +66,7 @@ def cut(m: Bounds) -> Iterator[Case]:
 
 
 def cut_by_c(m: Bounds) -> Iterator[Case]:
-    """c is the large term, and stays, or a product takes it away."""
+    """Yield cases in which c is the large term. A product may cancel it."""
     for (level, down), sign in product(borders(m), (1, -1)):
         h = m.pair(level)
         for shape in SHAPES:
@@ -75,7 +76,7 @@ def cut_by_c(m: Bounds) -> Iterator[Case]:
                 yield [low], full(m, level)
                 yield [minus(h), low], 2.0**level
                 yield [low, minus(h)], full(m, level)
-    # Narrow formats have no products far enough below: c may lie far above them.
+    # Narrow formats have no products far enough below c. Here c may be far above them.
     for level, sign in product(range(m.least, m.least + 8), (1, -1)):
         for down in range(m.fraction - 4, m.fraction + 4):
             for shape in SHAPES:
@@ -85,7 +86,7 @@ def cut_by_c(m: Bounds) -> Iterator[Case]:
 
 
 def cut_c(m: Bounds) -> Iterator[Case]:
-    """c is the small term."""
+    """Yield cases in which c is the small term."""
     for (level, down), sign in product(borders(m), (1, -1)):
         h, g = m.pair(level), m.pair(level, "ones")
         for c in (full(m, level - down), 2.0 ** (level - down)):
@@ -96,7 +97,8 @@ def cut_c(m: Bounds) -> Iterator[Case]:
 
 
 def subnormal_operands(m: Bounds) -> Iterator[Case]:
-    """Their exponents are the format's least, whatever their leading bit."""
+    """Yield products of subnormal operands, which have the format's smallest exponent,
+    whatever their leading bit."""
     for first in (True, False):
         f, g = (m.a, m.b) if first else (m.b, m.a)
         least, most = 2.0**f.least_exponent, 2.0**f.normal_exponent
@@ -118,7 +120,8 @@ def subnormal_operands(m: Bounds) -> Iterator[Case]:
 
 
 def below_subnormal(m: Bounds, p: Pair, exponent: int) -> Iterator[Case]:
-    """A product p of a subnormal operand, and what its exponent may cut."""
+    """Yield a product p of a subnormal operand, and terms that its exponent may
+    truncate."""
     c = full(m, exponent)
     yield [p], c
     yield [p, minus(p)], c
@@ -130,7 +133,7 @@ def below_subnormal(m: Bounds, p: Pair, exponent: int) -> Iterator[Case]:
 
 
 def carries(m: Bounds) -> Iterator[Case]:
-    """As many bits as there can be."""
+    """Yield sums with as many bits as possible."""
     for level, sign in product(m.levels(), (1, -1)):
         g = times(sign, m.pair(level - 8, "ones") or m.pair(level, "ones"))
         for count in sorted({m.depth, m.length, m.depth - 1}):
@@ -143,7 +146,7 @@ def carries(m: Bounds) -> Iterator[Case]:
 
 
 def cancellation(m: Bounds) -> Iterator[Case]:
-    """To zero, or nearly."""
+    """Yield sums that cancel to zero, or nearly."""
     for level, shape in product(m.levels(), SHAPES):
         h = m.pair(level, shape)
         if h is None:
@@ -160,7 +163,7 @@ def cancellation(m: Bounds) -> Iterator[Case]:
 
 
 def ties(m: Bounds) -> Iterator[Case]:
-    """1, the next number or three of them, and what rounding makes of more bits."""
+    """Yield 1, or one of the next numbers, plus terms that make a tie or miss it."""
     kept = [10, 23] if m.result.bias == 15 else [13, 23]
     levels = sorted({0, *m.levels()})
     for level, bits, sign in product(levels, kept, (1, -1)):
@@ -179,7 +182,7 @@ def ties(m: Bounds) -> Iterator[Case]:
                     if low:
                         yield [half, low], c
                         yield [half, low], -c
-    # The same from products alone.
+    # The same ties from products, without c.
     for level, bits, sign in product(levels, kept, (1, -1)):
         for more in range(1, m.fraction - bits + 4):
             terms = m.pair(level), times(sign, m.pair(level - bits - 1))
@@ -191,7 +194,7 @@ def ties(m: Bounds) -> Iterator[Case]:
 
 
 def nearly_ties(m: Bounds) -> Iterator[Case]:
-    """c, and products that make a tie with it, but for bits far below."""
+    """Yield c and products that make a tie with it, except for bits far below."""
     for level in sorted({0, m.least + m.fraction + 10, m.levels()[-1]}):
         for sign, other in product((1, -1), repeat=2):
             half = times(sign * other, m.pair(level - 24))
@@ -206,8 +209,8 @@ def nearly_ties(m: Bounds) -> Iterator[Case]:
 
 
 def carried_ties(m: Bounds) -> Iterator[Case]:
-    """Sums of many equal terms, which have more bits than each of them; a tie; and less
-    than the last bit of float32."""
+    """Yield sums of many equal terms, which have more bits than each term, with a tie
+    and a number below the last bit of float32."""
     kept = m.result.mantissa_bits
     largest = float(m.a.max_value), float(m.b.max_value)
     copied = [(m.pair(level), m.depth // 2) for level in m.levels()]
@@ -229,7 +232,7 @@ def carried_ties(m: Bounds) -> Iterator[Case]:
 
 
 def small_results(m: Bounds) -> Iterator[Case]:
-    """Below the least normal number, and below the least of all, of either sign."""
+    """Yield results of either sign below the smallest normal and smallest numbers."""
     least = m.result.least_exponent
     for exponent in range(least - 8, least + m.result.mantissa_bits + 4):
         for shape, sign in product(SHAPES, (1, -1)):
@@ -249,8 +252,8 @@ def small_results(m: Bounds) -> Iterator[Case]:
 
 
 def flushed(m: Bounds) -> Iterator[Case]:
-    """Small negative products, sums with c that are small and negative, and what is a
-    little below the least normal number."""
+    """Yield small negative products and sums with c, and sums that are just below the
+    smallest normal number."""
     least = m.result.normal_exponent
     for exponent in (least - 20, least - 4, least - 1):
         low = minus(m.pair(exponent))
@@ -267,7 +270,8 @@ def flushed(m: Bounds) -> Iterator[Case]:
 
 
 def floors(m: Bounds) -> Iterator[Case]:
-    """What a least exponent of the sum, or one that a zero c brings, would cut."""
+    """Yield terms with bits that a floor of the exponent, or that of a zero c,
+    truncates."""
     least = m.result.least_exponent
     for top in (least - 1, least, least + 1, least + 4, least + 15):
         h = m.pair(top)
@@ -285,7 +289,7 @@ def floors(m: Bounds) -> Iterator[Case]:
 
 
 def overflow(m: Bounds) -> Iterator[Case]:
-    """Near the largest number and beyond it, in the sum or on the way."""
+    """Yield sums, or partial sums, near and above the largest number."""
     largest = float(m.result.max_value)
     unit = m.result.bias - m.result.mantissa_bits
     for sign, down, shape in product((1, -1), range(-3, 20), SHAPES):
@@ -333,7 +337,7 @@ def zeros(m: Bounds) -> Iterator[Case]:
 
 
 def specials(m: Bounds) -> list[Pair]:
-    """Products that are Inf or NaN, and some that are neither."""
+    """Return products that are Inf or NaN, and some others."""
     found = [(INF, 1.0), (-INF, 1.0), (1.0, INF), (-1.0, INF), (INF, -INF)]
     found += [(INF, 2.0**m.b.least_exponent), (-(2.0**m.a.least_exponent), INF)]
     found += [(INF, 0.0), (-0.0, INF), (NAN, 1.0), (1.0, NAN), (NAN, 0.0)]
@@ -342,7 +346,7 @@ def specials(m: Bounds) -> list[Pair]:
 
 
 def special(m: Bounds) -> Iterator[Case]:
-    """Inf and NaN as operands or as c, with all that they may meet."""
+    """Yield Inf and NaN as operands or as c, with all terms that they may meet."""
     one, zero, largest = (1.0, 1.0), (0.0, 1.0), specials(m)[-1]
     for p in specials(m):
         for c in (0.0, 1.0, INF, -INF, NAN, float(m.result.max_value)):
@@ -359,7 +363,7 @@ def special(m: Bounds) -> Iterator[Case]:
 
 
 def order(m: Bounds) -> Iterator[Placed]:
-    """Terms that cancel, and small ones, at places that blocks may divide."""
+    """Yield canceling and small terms at such k that the order of blocks matters."""
     k = 2 * m.length
     places = {0, 1, 2, 3, 5, 8, m.depth // 2, m.depth - 1, m.depth, m.depth + 1}
     places |= {m.length - 1, m.length, k - 1}
@@ -392,8 +396,8 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:
-    """Cases from products by their places, each once; those that the formats do not
-    have are left out."""
+    """Return the distinct cases of products at their k, if the formats can represent
+    them."""
     places = [
         (row, place, *p)
         for row, (terms, _) in enumerate(cases)
@@ -415,12 +419,10 @@ def laid_out(m: Bounds, k: int, cases: list[Placed]) -> Cases:
 
 
 def edges(model: Any, most: int | None = None) -> list[Cases]:
-    """One instruction deep, and two where blocks and their order are at stake.
-
-    Products lie side by side: first, or at the end of the first block or instruction.
-    With `most` there are at most so many of each, spread over all families.
-    """
-    # Those of models that bound them equally are the same.
+    """Return the edges of one instruction, and of two for blocks and their order.
+    Products are adjacent: first, or at the end of the first block or instruction. With
+    `most` there are at most `most` cases of each, from all families."""
+    # Models with the same bounds share their cases.
     return list(edges_within(Bounds.of(model), most))
 
 
@@ -448,8 +450,8 @@ def edges_within(m: Bounds, most: int | None) -> tuple[Cases, Cases]:
 
 
 def some(cases: list[Any], most: int | None) -> list[Any]:
-    """Of many more cases than `most` so many that enough are left when those are gone
-    that the formats do not have, or that are there twice."""
+    """Return 3 * `most` random cases, or all if there are fewer. Later, cases that the
+    formats cannot represent and repeated cases are dropped."""
     if most is None or 3 * most >= len(cases):
         return cases
     which = np.random.default_rng(3).permutation(len(cases))[: 3 * most]

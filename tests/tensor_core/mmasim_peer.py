@@ -1,7 +1,7 @@
-"""Instructions as mmasim computes them, the released package of microsoft/MMA-Sim.
+"""Instructions as computed by mmasim, the released package of microsoft/MMA-Sim.
 
-It names them as PTX and the ISA of CDNA do. Here they have this package's names, and
-take and give codes as NumPy arrays.
+mmasim names them as PTX and the ISA of CDNA do. This module gives them the names of
+this package, and passes codes as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 import torch
 
-# When it is imported it compiles a file, by a program on the PATH, into a folder that
-# outlives the process.
+# The import of mmasim compiles a file. It needs ninja on the PATH, and writes to a
+# folder that outlives the process.
 with tempfile.TemporaryDirectory() as _folder, pytest.MonkeyPatch.context() as _patch:
     _patch.setenv("TORCH_EXTENSIONS_DIR", _folder)
     _patch.setenv("PATH", ninja.BIN_DIR, prepend=os.pathsep)
@@ -31,8 +31,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Rows(NamedTuple):
-    """Codes of operands: a and b of shape (rows, k), c of (rows,), and those of scales,
-    if any, of (rows, blocks)."""
+    """Codes: operands a and b (rows, k), c (rows,), and any scales (rows, blocks)."""
 
     a: Array
     b: Array
@@ -41,14 +40,14 @@ class Rows(NamedTuple):
 
 
 def together(groups: Sequence[Rows]) -> Rows:
-    """Rows of several, of one k."""
+    """Join rows of the same k."""
     a, b, c, scales = zip(*groups, strict=True)
     joined = map(np.concatenate, zip(*scales, strict=True))
     return Rows(*map(np.concatenate, (a, b, c)), tuple(joined))
 
 
 class Facts(NamedTuple):
-    """What an instruction and a model of it share."""
+    """The facts that an instruction and its model share."""
 
     device: str
     instruction: str
@@ -92,7 +91,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Instruction:
-    """One that mmasim has."""
+    """An instruction of mmasim."""
 
     name: str
     facts: Facts
@@ -103,7 +102,7 @@ class Instruction:
         return f"{self.facts.device} {self.facts.instruction} {self.name}"
 
     def results(self, rows: Rows) -> Array:
-        """Codes of the accumulators after instruction upon instruction."""
+        """Return the codes of the accumulators after a chain of instructions."""
         facts, op = self.facts, self.operation
         packed = facts.instruction.endswith(("mxf4", "mxf4nvf4"))
         c = _tensor(rows.c, op.c_type)
@@ -125,7 +124,8 @@ def _tensor(codes: Array, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _stored(codes: Array, name: str, packed: bool) -> Array:
-    """FP6 lies in bits 5 to 0, FP4 in 5 to 2, or two in a byte, the first above."""
+    """Return codes as the instruction stores them. FP6 is in bits 5 to 0, FP4 in bits 5
+    to 2. If packed, two FP4 share a byte, the first above."""
     if name != "float4_e2m1fn":
         return codes
     return codes[:, ::2] << 4 | codes[:, 1::2] if packed else codes << 2
@@ -137,7 +137,7 @@ Lists = Mapping[str, list[str]]  # by architecture
 
 
 def instructions() -> Iterator[Instruction]:
-    """One for each k and types: m and n do not matter."""
+    """Yield one instruction for each k and types, as m and n do not matter."""
     nvidia: list[tuple[str, Any, Lists]] = [
         ("mma.sync", nv_ptx.MMA, isa_mma.mma_shape_and_type),
         ("mma.sync", nv_ptx.MMABlockScale, isa_mma.mma_block_scale_shape_and_type),
@@ -162,19 +162,19 @@ def instructions() -> Iterator[Instruction]:
 
 
 def _distinct(left_out: str, names: list[str]) -> list[str]:
-    """The first of those that are equal without what matches a pattern."""
+    """Return the first of the names that are equal without what `left_out` matches."""
     return [*{re.sub(left_out, "", name): name for name in names[::-1]}.values()][::-1]
 
 
 def _of_nvidia(device: str, instruction: str, name: str) -> Facts:
-    """Of m16n8k32[.kind::KIND][.blockSIZE].D.A.B[.C][.SCALE]."""
+    """Return the facts of m16n8k32[.kind::KIND][.blockSIZE].D.A.B[.C][.SCALE]."""
     shape, *parts = name.split(".")
     kind = parts.pop(0).removeprefix("kind::") if "kind::" in name else ""
     scaled = kind.startswith("mx")
     size = int(parts.pop(0).removeprefix("block")) if scaled else 0
     scale = FORMATS[parts.pop()] if scaled else ""
     result, a, b, *rest = (FORMATS[x] for x in parts)
-    if device == "T4" and shape == "m8n8k4":  # that of Volta, beside its own
+    if device == "T4" and shape == "m8n8k4":  # Volta's, which Turing also has
         instruction += ".m8n8k4"
     return Facts(
         device,
@@ -188,7 +188,7 @@ def _of_nvidia(device: str, instruction: str, name: str) -> Facts:
 
 
 def _of_amd(device: str, name: str) -> Facts:
-    """Of D_MxNxKA[_1k], or D_MxNxK[_4b]_A[_B]."""
+    """Return the facts of D_MxNxKA[_1k], or D_MxNxK[_4b]_A[_B]."""
     found = re.fullmatch(
         r"(f\d+)_\d+x\d+x\d+(?:_\d+b)?_?(x?b?fp?\d+)(?:_(b?fp?\d))?(_1k)?", name
     )

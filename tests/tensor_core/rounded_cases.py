@@ -1,6 +1,7 @@
 """Operands for the fast loops of units that round otherwise than aligned sums.
 
-A process of another instruction set computes them too: so this file imports no pytest.
+A process with another instruction set computes them too. This file therefore does not
+import pytest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Case(NamedTuple):
-    """Operands of a product of matrices, and what they are."""
+    """Operands of a matrix product, with their name."""
 
     name: object
     a: Array
@@ -27,7 +28,7 @@ class Case(NamedTuple):
 
 
 SINGLES = [model for model in ROUNDED if model.accumulator == "float32"]
-# Rows that differ in names alone have the same loops.
+# Rows that differ only in names have the same loops.
 UNLIKE = list(
     {
         tuple(value for key, value in vars(m).items()
@@ -45,9 +46,9 @@ def drawn(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Array:
     x = rng.standard_normal(shape)
     if kind == "wide":
         return np.ldexp(x, rng.integers(-40, 41, shape))
-    if kind == "tiny":  # products and sums about float32's least normal number
+    if kind == "tiny":  # products and sums about float32's smallest normal
         return np.ldexp(x, rng.integers(-68, -58, shape))
-    if kind == "least":  # exact powers of two, and what is next to them
+    if kind == "least":  # exact powers of two and neighbors
         return np.ldexp(
             rng.choice([-1, 1, 1.0078125], shape), rng.integers(-70, -55, shape)
         )
@@ -76,7 +77,7 @@ def operand(
         size = 4 if dtype == td.tf32 else dtype.itemsize
         x = rng.integers(0, 2 ** (8 * size), shape, dtype=f"u{size}")
         x[rng.random(shape) < 0.1] = 1 << (8 * size - 1)  # -0
-        if size == 4:  # bits that tf32 does not have
+        if size == 4:  # clear the bits that tf32 ignores
             x &= np.uint32(0xFFFFE000 if dtype == td.tf32 else 0xFFFFFFFF)
         return x.view(dtype)
     with np.errstate(all="ignore"):
@@ -108,7 +109,7 @@ KINDS = ["normal", "wide", "tiny", "least", "large", "sparse", "ties", "cancel",
 
 
 def products(model: Any) -> Iterator[Case]:
-    """Tiles of many rows and columns, with all that sends a block to the integers."""
+    """Yield tiles of many rows and columns, with all reasons to compute by integers."""
     rng = np.random.default_rng(17)
     for number, kind in enumerate(KINDS):
         shapes = [(13, 300, 70), (7, 67, 33), (1, 1, 5), (6, 64, 16)]
@@ -121,7 +122,7 @@ def products(model: Any) -> Iterator[Case]:
 
 
 def canceling(rng: np.random.Generator, a: Array, b: Array) -> Array:
-    """Accumulators that take away a product, or leave the middle of two results."""
+    """Return a c that cancels a product, or makes a sum near a rounding boundary."""
     first = a[:, :1].astype(np.float64) @ b[:1].astype(np.float64)
     away = np.ldexp(rng.integers(-2, 3, first.shape), rng.choice([-24, -23, 0], 1))
     c = (-first * (1 + away)).astype(np.float32)
@@ -130,7 +131,7 @@ def canceling(rng: np.random.Generator, a: Array, b: Array) -> Array:
 
 
 def far_apart(model: Any) -> Iterator[Case]:
-    """Products whose exponents differ much, and accumulators that cancel some."""
+    """Yield products whose exponents differ much, and accumulators that cancel some."""
     rng = np.random.default_rng(18)
     for k in (2, 4, 16, 34):
         a = operand(rng, "normal", (32, k), model.a)
@@ -139,7 +140,7 @@ def far_apart(model: Any) -> Iterator[Case]:
         with np.errstate(all="ignore"):
             x = np.ldexp(a.astype(np.float32), -rng.integers(0, span, a.shape))
             x[:, 0] = np.ldexp(x[:, 0], span)
-            # few bits: products that lie on middles
+            # few bits: products that are at midpoints
             y = np.round(b.astype(np.float32))
             a, b = x.astype(a.dtype), y.astype(b.dtype).T
             yield Case(f"far apart, k = {k}", a, b, canceling(rng, a, b))
@@ -154,8 +155,8 @@ def multiply(model: Any, case: Case) -> Array:
 
 NEAR = 2.0**-12
 A, B = 1 + 2.0**-7, 1 + 2.0**-6
-#: Rows of A, columns of B and accumulators where a bound of a loop decides: a device, a
-#: format, k numbers of each, c, and c + a b.
+#: Rows of A, columns of B and accumulators at bounds of a loop. The values are a
+#: device, a format, k numbers of A and of B, c, and c + a b.
 EDGES = {
     "zero lies between": (
         "MI100", "float16", [NEAR, -NEAR, -1.5 * 2.0**15, 0],
@@ -196,8 +197,9 @@ EDGES = {
     ),
 }  # fmt: skip
 
-#: MI300X, an accumulator nine bits above products, whose greatest ones cancel: the
-#: first rounding leaves 31 fraction bits of the sum. Other products, and c and the sum.
+#: MI300X, with an accumulator nine bits above products whose largest ones cancel. The
+#: first rounding leaves 31 fraction bits of the sum. The values are other products, c,
+#: and the sum.
 BELOW = {
     "the 31st bit": ((2.0**-16, 2.0**-23), 384, 384 + 2.0**-15),
     "the 32nd bit": ((2.0**-16, 2.0**-24), 384, 384),
@@ -226,10 +228,10 @@ EDGES |= {
 
 
 def product_at_edge(name: str, *, special: bool) -> Array:
-    """The product of a full tile: what fills up others goes another way."""
+    """Return the product of a full tile, as the padding of partial ones is separate."""
     device, dtype, row, column, c, _ = EDGES[name]
     a = np.tile(np.float32(row), (6, 1))
-    if special:  # in row 1; the others have nothing that is in doubt
+    if special:  # in row 1; the zeros below are certain
         a[1] = np.nan
         a[2:] = 0
     b = np.tile(np.float32(column), (64, 1)).T
@@ -241,7 +243,7 @@ def product_at_edge(name: str, *, special: bool) -> Array:
 
 
 def digests() -> Iterator[tuple[str, str]]:
-    """What each product is called, and a digest of its bits."""
+    """Yield the name of each product, and a digest of its bits."""
 
     def digest(x: Array) -> str:
         return hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Block-scaled instructions: operands, and what they give by each way to compute."""
+"""Operands of block-scaled instructions, and their results by each implementation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POWERS = "float8_e8m0fnu"
 
 
 class Cases(NamedTuple):
-    """Elements as float32's bits, (n, k); codes of scales, (n, blocks); c as bits."""
+    """float32's bits of elements, (n, k), and of c; codes of scales, (n, blocks)."""
 
     a: Array
     scales_a: Array
@@ -34,7 +34,7 @@ class Cases(NamedTuple):
 
 @dataclass
 class Blocks:
-    """What a product uses of an array of blocks."""
+    """The attributes of an array of blocks that a matrix product uses."""
 
     format: str
     elements: Array
@@ -51,13 +51,13 @@ class Blocks:
 
 
 def words(x: Any) -> Array:
-    """The bits of float32 numbers."""
+    """Return the bits of float32 numbers."""
     with np.errstate(invalid="ignore"):
         return np.ascontiguousarray(np.asarray(x).astype(np.float32)).view(np.uint32)
 
 
 def elements(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Array:
-    """Numbers of a format, as float32's bits."""
+    """Return numbers of a format, as float32's bits."""
     dtype = getattr(td, name)
     count = 1 << td.formats[name].bits
     codes = rng.integers(0, count, shape).astype(np.uint8)
@@ -72,14 +72,14 @@ def elements(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Ar
         least = np.abs(x[x != 0]).min()
         x = np.where(rng.random(shape) < 0.5, np.sign(x) * least, x)
         x *= rng.random(shape) < 0.05
-    if kind == "zeros":  # of many groups of 16 all, or all but few
+    if kind == "zeros":  # groups of 16 are often zero, or nearly
         kept = rng.choice([0, 0.1, 1], (shape[0], -(-shape[1] // 16)))
         x *= rng.random(shape) < np.repeat(kept, 16, 1)[:, : shape[1]]
     return words(x)
 
 
 def scales(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Array:
-    """Codes of scales."""
+    """Return codes of scales."""
     powers = name == POWERS
     nan = 0xFF if powers else 0x7F
     if kind in ("wide", "sparse", "zeros"):
@@ -93,13 +93,13 @@ def scales(rng: Generator, name: str, shape: tuple[int, ...], kind: str) -> Arra
         codes = rng.integers(middle - spread, middle + spread, shape)
     if kind == "special":
         codes = np.where(rng.random(shape) < 0.02, nan, codes)
-    if not powers:  # the sign of a scale is not looked at
+    if not powers:  # instructions ignore the sign of a scale
         codes = codes | np.where(rng.random(shape) < 0.1, 0x80, 0)
     return codes.astype(np.uint8)
 
 
 def accumulators(rng: Generator, n: int, kind: str) -> Array:
-    """Bits of float32 numbers, a third of them zero."""
+    """Return the bits of float32 numbers, a third of them zero."""
     reach = {"wide": 140, "extreme": 140, "canceling": 60}.get(kind, 30)
     x = np.ldexp(rng.standard_normal(n), rng.integers(-reach, min(reach, 126), n))
     with np.errstate(over="ignore"):
@@ -112,7 +112,7 @@ def accumulators(rng: Generator, n: int, kind: str) -> Array:
 
 
 def cases(model: Any, kind: str, n: int, k: int, seed: int) -> Cases:
-    """Cases of a model, the same for the same arguments."""
+    """Return cases of a model, the same for the same arguments."""
     rng = np.random.default_rng([seed, KINDS.index(kind), n, k])
     blocks = -(-k // model.block_size)
     drawn = [
@@ -124,21 +124,22 @@ def cases(model: Any, kind: str, n: int, k: int, seed: int) -> Cases:
     if kind == "least" and model.scale == POWERS:
         return Cases(*_least_sums(model, rng, n, k))
     if kind in ("against", "subnormal"):
-        # c takes the first instruction's greatest term away, or lies near it.
+        # c cancels the first instruction's largest term, or is near its negative.
         terms = _terms(model, a, s, b, t)[:, : max(1, model.depth // model.group)]
         x = -np.take_along_axis(terms, np.abs(terms).argmax(1)[:, np.newaxis], 1)[:, 0]
         if kind == "subnormal":
             x = np.ldexp(x * rng.uniform(0.5, 1, n), rng.integers(-9, 1, n))
         c = words(x)
     if kind == "above":
-        # An accumulator that has the greatest exponent: near the last bits of products.
+        # An accumulator with the largest exponent, near the last bits of the products.
         up = model.fraction - 4 + rng.integers(-12, 6, n)
         mean = s.astype(int).mean(1) + t.astype(int).mean(1) - 2 * 127
         up += np.rint(mean).astype(int) if model.scale == POWERS else 0
         sign = rng.choice([-1, 1], n)
         c = words(np.ldexp(sign * rng.uniform(1, 2, n), np.clip(up, -140, 126)))
     if kind == "canceling":
-        # Of each two products one is the other with its sign changed, but for some.
+        # In each pair, the second product is the negative of the first, with a few
+        # exceptions.
         for x, sign in ((a, 0), (b, 0x80000000)):
             odd = x[:, 1::2]
             kept = rng.random(odd.shape) < rng.choice([0, 0.1], (n, 1))
@@ -147,7 +148,7 @@ def cases(model: Any, kind: str, n: int, k: int, seed: int) -> Cases:
 
 
 def _terms(model: Any, a: Array, s: Array, b: Array, t: Array) -> Array:
-    """The terms of rows, in float64."""
+    """Return the terms of rows, in float64."""
     values = _core.scale_values(model.scale).astype(np.float64)
     mask = 0xFF if model.scale == POWERS else 0x7F
     x, y = (
@@ -163,8 +164,8 @@ def _terms(model: Any, a: Array, s: Array, b: Array, t: Array) -> Array:
 def _least_sums(
     model: Any, rng: Generator, n: int, k: int
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Sums about the least number of float32 less a product near the last bit there is
-    above the floor."""
+    """Return rows whose sum is about float32's smallest number minus a product near the
+    last bit above the floor."""
     blocks = -(-k // model.block_size)
     a, b = np.zeros((2, n, k), np.float32)
     s, t = np.full((2, n, blocks), 127, np.uint8)
@@ -183,7 +184,7 @@ def _least_sums(
         if alone:
             continue
         place, rest = 1, 2.0 ** (-149 - down) * rng.choice([1, 1, 3])
-        if model.group > 1 and blocks > 1:  # in a block with greater scales
+        if model.group > 1 and blocks > 1:  # in a block with larger scales
             place, rest = model.block_size, 1.0
             s[row, 1:], t[row, 1:] = _split(rng, -149)
         while place < k and rest >= ordered[0]:
@@ -197,7 +198,7 @@ def _least_sums(
 
 
 def _split(rng: Generator, exponent: int) -> tuple[int, int]:
-    """Codes of two powers of two with a product."""
+    """Return codes of two powers of two whose product is 2**exponent."""
     first = int(rng.integers(max(0, exponent), min(254, exponent + 254) + 1))
     return first, exponent + 2 * 127 - first
 
@@ -209,7 +210,7 @@ def _positive(name: str) -> Array:
 
 
 def as_blocks(model: Any, which: str, bits: Array, codes: Array) -> Blocks:
-    """Rows of a or columns of b as an array of blocks."""
+    """Return rows of a or columns of b as an array of blocks."""
     name = model.a if which == "a" else model.b
     with np.errstate(invalid="ignore"):
         x = bits.view(np.float32).astype(getattr(td, name))
@@ -233,7 +234,7 @@ DISTINCT = list(
 
 
 def found(device: str, instruction: str, *facts: Any) -> Any:
-    """The model with these elements, scales and block size."""
+    """Return the model with these elements, scales and block size."""
     (model,) = (
         m
         for m in BLOCK_SCALED
@@ -257,7 +258,7 @@ def truth(model: Any, case: Cases, mutation: Any = reference.RIGHT) -> Array:
 
 
 def in_c(model: Any, case: Cases) -> Array:
-    """Each row of a times the same row of b, plus its c."""
+    """Return rows of a times the same rows of b, plus their c, by the integer C."""
     sums = case.c.copy().view(np.float32).reshape(-1, 1, 1)
     lines = zip(
         _codes(case.a, model.a), case.scales_a, _codes(case.b, model.b), case.scales_b,
@@ -280,7 +281,7 @@ def assert_bits(got: Array, want: Array) -> None:
 
 
 def product(model: Any, case: Cases, **keywords: Any) -> Array:
-    """All rows times all columns; c of row i is c[i], in all columns."""
+    """Return all rows times all columns; c of row i is c[i], in all columns."""
     a = as_blocks(model, "a", case.a, case.scales_a)
     b = as_blocks(model, "b", case.b, case.scales_b)
     c = np.repeat(case.c.view(np.float32)[:, np.newaxis], len(case.b), 1)

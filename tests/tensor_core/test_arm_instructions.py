@@ -1,7 +1,6 @@
-"""Arm's BFDOT and BFMMLA themselves: on a processor that has them, or as QEMU has them.
+"""Arm's BFDOT and BFMMLA, on a processor that has them or in QEMU.
 
-With FPCR.EBF = 0, which is the default, and BFDOT with FPCR.EBF = 1. QEMU has that from
-9.0 on.
+FPCR.EBF is 0, its default. BFDOT also runs with FPCR.EBF = 1, which QEMU has since 9.0.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def is_arm() -> bool:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The words that run arm_dots."""
+    """Return the command that runs arm_dots."""
     compiler = shutil.which("cc" if is_arm() else "aarch64-linux-gnu-gcc")
     names = "qemu-aarch64", "qemu-aarch64-static"
     emulator = None if is_arm() else next(filter(None, map(shutil.which, names)), None)
@@ -62,9 +61,12 @@ def run(program: list[str], instruction: str, cases: Cases) -> Array:
 
 
 def drawn(rng: np.random.Generator, count: int, k: int) -> Cases:
-    """Rows whose exponents spread over a range of 2, 12, 60 or all octaves, around 1,
-    around the least products or near the greatest; with zeros, subnormal numbers, Inf
-    and NaN; a c of the size of a product, or any."""
+    """Return rows of bfloat16 numbers, and a c of the size of a product or any size.
+
+    Exponents spread over 2, 12, 60 or all binades. Their center is 1, the smallest
+    products or nearly the largest numbers. Zeros, subnormal numbers, Inf and NaN are
+    among the operands.
+    """
     spread = rng.choice([2, 12, 60, 254], (count, 1))
     center = rng.choice([127, 64, 190, 40], (count, 1))
 

@@ -1,6 +1,6 @@
 """Matrix units: every bit against `reference.matrix_units`, for every model.
 
-Rows that share their parameters share what the reference makes of their cases.
+Models with the same parameters share the reference's results.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tf32dtype.tensor_core.rounded import ROUNDED, Flushed, Rounded
 
 ROWS = by_parameters(WITH_CASES)
 LEAST = 20_000  # cases for each row in the long tier
-SHARE = 300  # in the plain one
+SHARE = 300  # cases for each row in the plain tier
 
 
 each_row = rows.each_row("models", ROWS)
@@ -57,7 +57,8 @@ def test_the_table_has_all_rows():
 
 
 def all_cases(model: Any, seed: int) -> Iterator[Cases]:
-    """At least `LEAST`: all edges, and random ones, a fifth of other lengths."""
+    """Yield at least `LEAST` cases: all edges, and random ones, a fifth of other
+    lengths."""
     found = edges(model)
     yield from found
     rest = max(LEAST - sum(len(x.c) for x in found), LEAST // 2)
@@ -79,8 +80,8 @@ def some_cases(model: Any, seed: int, share: int = SHARE) -> Iterator[Cases]:
 
 
 def check(models: list[Any], groups: Iterator[Cases]) -> int:
-    """Hold the C of all models against the reference of the first: the integer code,
-    and what the package makes of matrices."""
+    """Compare the C of all models with the reference of the first model. Both the
+    integer code and the products of matrices must agree."""
     count = 0
     for cases in groups:
         want = truth(models[0], cases)
@@ -110,8 +111,8 @@ def test_many_cases(models, compared):
 
 @each_row
 def test_sums_of_one_sign(models, compared):
-    """Products near the top of an octave, of which some are small: their sum may need
-    more than 32 bits, whose last ones are lost or not."""
+    """Products are near the top of a binade, and some are small. Their sum may need
+    more than 32 bits, whose last bits are lost or not."""
     m, count = Bounds.of(models[0]), 60
     k = 2 * m.instruction_depth
     rng = np.random.default_rng(5)
@@ -126,7 +127,7 @@ def test_sums_of_one_sign(models, compared):
 
 
 def variations(m: Any) -> Iterator[Any]:
-    """A row with other parameters than the table's, to see that each is heeded."""
+    """Yield rows with other parameters than the table's, to test each parameter."""
     return rounded_variations(m) if isinstance(m, Rounded) else aligned_variations(m)
 
 
@@ -149,7 +150,7 @@ def rounded_variations(m: Rounded) -> Iterator[Rounded]:
 
 
 def aligned_variations(m: Any) -> Iterator[Any]:
-    """Among them are values of what is contested."""
+    """Yield rows with other parameters. Some have values on which sources disagree."""
     exponents = (None, None), (None, -126), (-120, None), (-18, -126)
     for zero_products, negative_zero in product((False, True), repeat=2):
         for floor, zero_c in exponents:
@@ -186,7 +187,7 @@ def check_variations(model: Any, share: int) -> int:
 @pytest.mark.sampled(30)
 @rows.each_row("model", [x[0] for x in ROWS if x[0].a == x[0].b])
 def test_other_parameters(model, compared):
-    """A few cases of many: what is contested may turn out either way."""
+    """A few of the many cases suffice for parameters on which sources disagree."""
     compared(check_variations(model, 6))
 
 
@@ -200,7 +201,7 @@ def test_other_parameters_with_many_cases(models, compared):
 
 
 def drawn(model: Any, shape: tuple[int, int, int], seed: int) -> tuple[Array, ...]:
-    """Bits of a (m, k), b (n, k) and c (m, n)."""
+    """Return the bits of a (m, k), b (n, k) and c (m, n)."""
     m, k, n = shape
     rng = np.random.default_rng(seed)
     cases = random_cases(model, 40, k, seed)
@@ -216,7 +217,7 @@ def expected(model: Any, a: Array, b: Array, c: Array, **keywords: Any) -> Array
 def assert_products(
     model: Any, a: Array, b: Array, c: Array | None, want: Array, **keywords: Any
 ) -> int:
-    """Compare the package's a @ b.T + c, and say how many elements it has."""
+    """Compare the package's a @ b.T + c, and return its number of elements."""
     got = matmul(model, a, np.ascontiguousarray(b.T), c, **keywords)
     assert got.shape == want.shape
     i, j = np.indices(want.shape).reshape(2, -1)
@@ -228,7 +229,7 @@ def assert_products(
 
 
 def shapes(model: Any, longest: int) -> Iterator[tuple[int, int, int]]:
-    """Single rows and columns, and ragged edges, over all lengths."""
+    """Yield single rows and columns, and ragged edges, over all lengths."""
     ends = [(1, 1), (1, 5), (6, 1), (3, 7), (9, 4)]
     for number, k in enumerate([0, *lengths(model)]):
         m, n = ends[number % len(ends)]
@@ -251,7 +252,7 @@ def test_products(models, compared):
 @pytest.mark.exhaustive
 @each_row
 def test_larger_products(models, compared):
-    """Beyond the tiles of a fast loop, with long chains."""
+    """The products are larger than the tiles of a fast loop, with long chains."""
     k = models[0].instruction_depth
     for seed, shape in enumerate([(37, 2 * k + 3, 53), (130, k, 9), (3, 40 * k, 5)]):
         a, b, c = drawn(models[0], shape, seed)
@@ -263,7 +264,7 @@ def test_larger_products(models, compared):
 @pytest.mark.sampled(3)
 @each_row
 def test_promotion(models, compared):
-    """Sums of some instructions, added to c outside of the unit."""
+    """The sums of some instructions are added to c outside of the unit."""
     model = models[0]
     step = model.instruction_depth
     a, b, c = drawn(model, (4, 5 * step + 1, 3), 5)
@@ -281,7 +282,7 @@ def test_promotion(models, compared):
 @pytest.mark.sampled(8)
 @each_row
 def test_stacks(models, compared):
-    """Matrices along other axes, which broadcast, and vectors."""
+    """Matrices along other axes, which broadcast, and vectors have the same bits."""
     model = models[0]
     k = model.instruction_depth + 1
     a, b, _ = drawn(model, (12, k, 10), 7)
@@ -303,7 +304,7 @@ def test_stacks(models, compared):
 
 
 def test_no_k_leaves_c():
-    """Not even its NaNs change."""
+    """Without k, c is the result, with all bits of its NaNs."""
     for model in WITH_CASES:
         items = np.array([0x7FC12000, 0xFFC00000, 0x80000000, 0x3F800000], np.uint32)
         a = np.zeros((2, 0), np.uint32)

@@ -46,7 +46,7 @@ def two_levels(
     shape: tuple[int, int],
     block: int,
 ) -> tuple[Blocks, list[tuple[Array, list[list[Exact]]]]]:
-    """Lines along k as an array of blocks, and as the reference reads them."""
+    """Return lines along k as an array of blocks, and as the reference reads them."""
     lines, k = shape
     blocks = -(-k // block)
     codes = rng.integers(100, 150, (lines, blocks, 2)).astype(np.uint8)
@@ -165,7 +165,7 @@ def test_blocks_with_residuals(unit, terms, compared):
 
 @pytest.mark.parametrize("unit", UNITS, ids=" ".join)
 def test_blocks_of_one_level(unit, compared):
-    # Scales that no block-scaled instruction takes.
+    # No block-scaled instruction takes these scales.
     for block, k in ((32, 64), (64, 150), (128, 128)):
         compared(check_promoted(unit, (None, None), "ue5m3", block, k, None))
 
@@ -181,7 +181,7 @@ def test_short_blocks_where_sums_are_short():
 
 
 def test_promotion_is_seen():
-    """1 + 2^-20 in two blocks: in one chain of e8m13 the second would be lost."""
+    """The blocks hold 1 and 2^-20. One chain of e8m13 would lose the second number."""
     a = np.zeros((1, 64), np.float32)
     a[0, 0], a[0, 32] = 1, 2.0**-9
     x = Blocks("", a.astype(td.float8_e4m3fn), np.full((1, 2), 127, np.uint8), 1, 32,
@@ -405,7 +405,7 @@ def test_blocks_are_not_imported():
     ],
 )
 def test_arrays_of_the_package(name, device, instruction, least):
-    """All of them end up near the float64 product, as far as their formats allow."""
+    """Each product is near the float64 product, as far as its formats allow."""
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((60, 250)), rng.standard_normal((250, 70))
     a, b = td.blocks.quantize(x, name), td.blocks.quantize(y, name, axis=-2)
@@ -423,7 +423,8 @@ def test_arrays_of_the_package(name, device, instruction, least):
 
 @pytest.mark.parametrize("device", ["H100", "B200"])
 def test_three_products_of_eight_bits(device):
-    """What TCFP-16 is for; one product is no better than TCFP-8."""
+    """Three products reach the accuracy of TCFP-16; one product is no better than
+    TCFP-8."""
     rng = np.random.default_rng(5)
     x, y = rng.standard_normal((100, 512)), rng.standard_normal((512, 100))
     want = x @ y

@@ -1,4 +1,4 @@
-"""The models against what CPUs returned: tests/data/xeon_6, on every machine."""
+"""The models against recorded results of CPUs: tests/data/xeon_6, on every machine."""
 
 from __future__ import annotations
 

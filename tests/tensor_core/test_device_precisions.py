@@ -25,7 +25,7 @@ from tf32dtype.tensor_core.look_up import find_model
 
 FORMATS = {name: p.format.name for name, p in matmul.PRECISIONS.items()}
 
-#: Devices and instructions, and what of the precisions each has.
+#: Devices, instructions, and the precisions of each.
 UNITS = [
     ("V100", None, ["f16"]),
     ("A100", None, ["f16", "bf16", "tf32", "bf16x3", "bf16x6", "bf16x9", "tf32x3"]),
@@ -75,7 +75,7 @@ def test_products(case, compared):
 
 
 def test_blocks_and_calls_agree():
-    """The operator, np.dot, float64 and complex64 obey as without a device."""
+    """The operator, np.dot, float64 and complex64 use the mode as without a device."""
     rng = np.random.default_rng(3)
     a = rng.standard_normal((9, 40), dtype=np.float32)
     b = rng.standard_normal((40, 7), dtype=np.float32)
@@ -120,11 +120,9 @@ def test_one_part_is_the_unit_itself():
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", SPLIT)
 def test_where_the_unit_scales_without_rounding(precision, compared):
-    """The other alternative of scale_input_d: right, and rarely other than the first.
-
-    Of sums of one sign that grow over the least exponent of the fast loop the scaled
-    accumulator is below it, and the other one is not.
-    """
+    """With scales_inside (scale_input_d), results are right, and rarely differ. A sum
+    of positive products can grow past the smallest exponent of the fast loop. Then the
+    scaled accumulator is below this exponent, and the unscaled one is not."""
     p = matmul.PRECISIONS[precision]
     name = p.format.name
     model = find_model("B200", None, name, name, "float32")
@@ -183,7 +181,7 @@ def test_what_has_no_device():
 
 # -- how the vendor's library rounds before the unit ---------------------------
 
-#: Ties of tf32, and numbers beside them.
+#: Ties of tf32, and numbers next to them.
 TIES = np.float32([1024.5, 1025.5, -1024.5, 1.0 + 2.0**-11, 1 + 3 * 2.0**-12, 3e38])[
     :, None
 ]
@@ -196,7 +194,7 @@ WITH_TF32 = {
 
 
 def tf32_ways(device: str, **options: str):
-    """Every way to ask for the product of TIES and 1."""
+    """Yield the product of TIES and 1 by every interface."""
     one = np.float32([[1]])
     keywords = {"device": device, **options}
     yield "matmul", td.matmul(TIES, one, precision="tf32", **keywords)

@@ -24,8 +24,8 @@ VERIFICATION = DOCS / "benchmarks" / "verification.md"
 
 
 def pairs(operands: str) -> list[tuple[str, str]]:
-    """What "a, b, any two of them", "a x b, either way" and "a, a x b" stand for; and
-    "a, any two of them, or with b"."""
+    """Return the pairs that a table cell lists. The cell may be "a, b, any two of
+    them", "a x b, either way", "a, a x b" or "a, any two of them, or with b"."""
     operands, _, others = operands.partition(", or with ")
     names = operands.split(", ")
     if others:
@@ -40,12 +40,12 @@ def pairs(operands: str) -> list[tuple[str, str]]:
 
 
 def rows_of(columns: int) -> list[list[str]]:
-    """The rows of a table about devices: each has its own number of columns."""
+    """Return the rows of the table about devices that has this number of columns."""
     return [row for row in table(DEVICES, "device") if len(row) == columns]
 
 
 def test_every_model_is_in_the_table():
-    """The table, read as a reader would, is the table of the code."""
+    """The table in the docs, read as a reader would, is the table of the code."""
     found = []
     for row in rows_of(9):
         device, instruction, operands, accumulator, depth, fraction, *rest = row
@@ -145,7 +145,7 @@ def test_devices_are_shown(text):
 
 
 def numbers_of(line: str) -> list[str]:
-    """How many models an instruction's line counts."""
+    """Return the counts of models in an instruction's line."""
     if not line.startswith("  "):
         return []
     last = line[51:]

@@ -1,4 +1,4 @@
-"""explain: its steps and its last line against the C, its tables against arithmetic."""
+"""explain: its steps and last line against the C, and its tables against arithmetic."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def numbers(bits: Array) -> Any:
 
 
 def last_results(model: Any, cases: Cases, promote: int | None = None) -> Array:
-    """The bits of float32 that the last step of each case has."""
+    """Return the float32 bits of the last step's result in each case."""
     results = []
     a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
     for x, y, c in zip(a, b, numbers(cases.c), strict=True):
@@ -75,7 +75,7 @@ def last_results(model: Any, cases: Cases, promote: int | None = None) -> Array:
 
 
 def check_steps(model: Any, count: int, seed: int, others: Sequence[Any] = ()) -> int:
-    """Hold the steps of a model, or of others that its cases suit, against the C."""
+    """Compare the steps of a model, or of others that its cases suit, with the C."""
     found = 0
     for k in lengths(model):
         cases = random_cases(model, count, k, seed)
@@ -101,7 +101,7 @@ def test_steps_at_length(model, compared):
 @pytest.mark.sampled(30)
 @each_aligned
 def test_steps_where_sources_differ(model, compared):
-    """Other parameters than the table's."""
+    """The rows have other parameters than the table's."""
     others = [
         replace(model, zero_c_exponent=-126, floor=None),
         replace(model, zero_products=True),
@@ -126,8 +126,7 @@ def value(x: Exact) -> Fraction:
 
 
 def assert_group(model: Aligned, group: Group, a: list[int], b: list[int]) -> None:
-    """Hold a group of finite terms against the exponents and exact sums of the
-    reference."""
+    """Compare a group of finite terms with the reference's exponents and exact sums."""
     unit = Unit(model)
     (c,) = np.array([group.accumulator], np.float32).view(np.uint32).tolist()
     significand, exponent = unit.accumulator(c)
@@ -173,13 +172,13 @@ def test_groups_are_those_of_the_reference(model, compared):
                     compared(1)
 
 
-# -- the text ------------------------------------------------------------------
+# -- the output --------------------------------------------------------------------
 
 LAST = re.compile(r"= 0x([0-9A-F]+)  (\S+)")
 
 
 def check_text(text: str, result: Any) -> None:
-    """Lines fit; the last one has the bits and the value."""
+    """Check that lines fit, and that the last line has the bits and the value."""
     lines = text.splitlines()
     assert max(map(len, lines)) <= 88, text
     assert not any(line != line.rstrip() for line in lines)
@@ -193,7 +192,7 @@ def check_text(text: str, result: Any) -> None:
 @pytest.mark.sampled(30)
 @each_row
 def test_the_last_line_is_matmul(model, compared):
-    """Operands that are tf32 come as float32, with what tf32 does not see."""
+    """Operands that are tf32 are passed as float32, with the bits that tf32 ignores."""
     compared(check_last_lines(model, 2))
 
 
@@ -210,11 +209,12 @@ def check_last_lines(model: Any, count: int) -> int:
         "accumulator": np.dtype(model.accumulator),
     }
     every = None if model.accumulator == "float16" else model.instruction_depth
-    float32 = isinstance(model, Aligned)  # AMD's units multiply float32 as it is
+    float32 = isinstance(model, Aligned)  # AMD's units multiply float32
     ks = [*lengths(model), 5 * model.instruction_depth, 9 * model.instruction_depth + 1]
     for number, k in enumerate(ks):
         cases = random_cases(model, 12, k, 14)
-        # Of the twelve kinds of cases those of one k follow those of another.
+        # The rows of one k continue the twelve kinds of cases where the preceding k
+        # ended.
         cases = cases.take((number * count + np.arange(count)) % 12)
         a, b = (
             x.view(np.float32) if name == "tf32" and float32 else operand(name, x)
@@ -244,14 +244,14 @@ def test_of_many_blocks_each_is_a_line():
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """The cells of tables: terms, and the sums below."""
+    """Return the cells of the tables: terms, and the sums below."""
     return [x.split() for x in text.splitlines() if re.match(r" *(\d+|c|sum) ", x)]
 
 
 @pytest.mark.sampled(12)
 @each_aligned
 def test_tables_add_up(model):
-    """What is kept and what is cut make the term; kept terms make the sum."""
+    """The kept and truncated parts add up to the term, and kept parts to the sum."""
     k = 2 * model.instruction_depth
     cases = random_cases(model, 12, k, 15)
     with np.errstate(invalid="ignore"):
@@ -302,7 +302,7 @@ def assert_downward(term: Term, unit: int) -> None:
     ids=lambda m: m.name,
 )  # fmt: skip
 def test_two_stages_add_up(model, compared):
-    """What is kept and what is cut make the term; kept terms make the sum."""
+    """The kept and truncated parts add up to the term, and kept parts to the sum."""
     cases = random_cases(model, 60, 2 * model.instruction_depth, 16)
     a, b = numbers(exact(model.a, cases.a)), numbers(exact(model.b, cases.b))
     for x, y, c in zip(a, b, numbers(cases.c), strict=True):
@@ -334,11 +334,11 @@ def test_two_stages_add_up(model, compared):
             compared(1)
 
 
-# -- what it says --------------------------------------------------------------
+# -- the explanations --------------------------------------------------------------
 
 
 def paragraphs(*arguments: Any, **keywords: Any) -> list[str]:
-    """The model, c, the steps, and the result."""
+    """Return the paragraphs: the model, c, the steps, and the result."""
     return explain(*arguments, **keywords).split("\n\n")
 
 
@@ -497,7 +497,7 @@ def test_promotion():
     assert "sums of 32 k, from 0, are added in float32" in text
     assert text.count("sum is added to the accumulator") == 2
     assert "  16384.0 + 32.0\n" in text
-    # Without it c is so great that nothing of the products is kept.
+    # Without it, c is so large that no bit of the products is kept.
     assert text.endswith("= 0x46808000  16448.0")
     assert explain(x, x, 2.0**14, device="H100").endswith("  16384.0")
 
@@ -544,8 +544,8 @@ def test_nan_of_c_without_k():
 )
 @pytest.mark.parametrize("k", [0, 37, 500])
 def test_side_by_side(form, devices, k):
-    """What is after some k is what matmul makes of these; the first that differ are on
-    top."""
+    """Each row has the results of matmul up to its k. The first k at which results
+    differ is at the top."""
     rng = np.random.default_rng([k, len(devices)])
     a, b = rng.standard_normal((2, k)).astype(dtype(form))
     lines = explain(a, b, 0.5, device=devices).splitlines()
@@ -582,7 +582,7 @@ def test_side_by_side(form, devices, k):
 
 
 def test_side_by_side_operands_as_each_device_reads_them():
-    """float32 is tf32 for the one, and float32 for the other."""
+    """The A100 reads float32 as tf32, and the MI300X as float32."""
     x, y = np.float32([1.00012, 2]), np.float32([1, 0.1])
     text = explain(x, y, device=["A100", "MI300X"])
     tf32, float32 = text.split("(2) MI300X")

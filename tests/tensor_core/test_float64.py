@@ -27,7 +27,7 @@ LEAST, NORMAL, LARGEST = 2.0**-1074, 2.0**-1022, sys.float_info.max
 EDGES = (0.0, LEAST, NORMAL - LEAST, NORMAL, 2.0**-537, 1 - 2.0**-53, 1.0, 1 + 2.0**-52,
          2.0**512, LARGEST, math.inf, math.nan)  # fmt: skip
 
-#: x, y, z and fma(x, y, z), by hand.
+#: x, y, z and fma(x, y, z), computed by hand.
 FACTS = [
     (1 + 2.0**-52, 1 - 2.0**-52, -1.0, -(2.0**-104)),
     (2.0**-537, 2.0**-537, LEAST, 2 * LEAST),
@@ -37,7 +37,7 @@ FACTS = [
     (2.0**-538, 2.0**-537, LEAST, 2 * LEAST),  # a tie, to even
     (2.0**-53, 1.0, 1.0, 1.0),
     (2.0**-53, 1.0, 1 + 2.0**-52, 1 + 2.0**-51),
-    (LARGEST, 2.0, -LARGEST, LARGEST),  # no Inf on the way
+    (LARGEST, 2.0, -LARGEST, LARGEST),  # no intermediate Inf
     (LARGEST, -2.0, math.inf, math.inf),
     (2.0**969, 1.0, LARGEST, LARGEST),
     (2.0**970, 1.0, LARGEST, math.inf),
@@ -54,7 +54,7 @@ def signed(numbers: Any) -> list[float]:
 
 
 def bits(x: Any) -> Array:
-    """Those of float64; of any NaN those of ours."""
+    """Return the bits of float64 numbers, and for every NaN the bits of our NaN."""
     x = np.asarray(x, np.float64)
     return np.where(np.isnan(x), np.uint64(NAN), x.view(np.uint64))
 
@@ -107,7 +107,7 @@ def test_the_reference_against_pythons_fma():
                 want = math.fma(x, y, z)
             except OverflowError:
                 want = math.copysign(math.inf, fma(x, y, z))
-            except ValueError:  # of an invalid operation
+            except ValueError:  # an invalid operation
                 want = math.nan
             assert bits(fma(x, y, z)) == bits(want), (x, y, z)
 
@@ -174,7 +174,7 @@ def test_products(kind, compared):
         a, b, c = (drawn(kind, s, rng) for s in ((m, k), (k, n), (m, n)))
         compared(assert_product(a, b, c))
         compared(assert_product(a, b, np.zeros((m, n))))
-        # What begins with the exact negative of a product.
+        # c is the exact negative of the first product.
         c = -matmul(a[:, :1], b[:1], device="A100")
         compared(assert_product(a, b, c))
 
@@ -226,7 +226,7 @@ def test_layouts_and_stacks(compared):
 
 
 def test_into_any_strides():
-    """The core's own function, which goes on with what is in `out`."""
+    """The function of `_core` adds to the numbers in `out`."""
     rng = np.random.default_rng(9)
     a, b, c = (drawn("wide", s, rng) for s in ((1, 7, 9), (1, 9, 40), (1, 7, 40)))
     want = expected(a[0], b[0], c[0])
@@ -302,7 +302,7 @@ print(hashlib.sha256(td.tensor_core.matmul(x, y, device="A100").tobytes()).hexdi
 
 
 def test_neither_threads_nor_instruction_sets_change_a_bit():
-    each = enumerate(["", *_core.available_isas()], start=1)  # first the best one
+    each = enumerate(["", *_core.available_isas()], start=1)  # the best one first
     found = {
         run("-c", CODE, OMP_NUM_THREADS=str(threads), TF32DTYPE_ISA=isa)
         for threads, isa in each

@@ -1,5 +1,5 @@
-"""The models in src/tensor_core/ are one text for all compilers: mma_model.h and
-scaled_mma_model.h."""
+"""All compilers accept the headers src/tensor_core/mma_model.h and scaled_mma_model.h,
+which hold the models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOST = {
 
 
 def compile_text(command: list[str], source: Path) -> None:
-    # Compilers are not to run with a sanitizer that Python runs with.
+    # A sanitizer that is preloaded into Python must not run in the compiler.
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(
         [*command, f"-I{SRC}", str(source)], capture_output=True, text=True, env=plain
@@ -88,4 +88,4 @@ def test_nvrtc(arch):
     text = ptx.decode() if isinstance(ptx, bytes) else ptx
     assert "chain" in text
     assert "scaled" in text
-    assert ".f32" not in text  # integers alone
+    assert ".f32" not in text  # only integers

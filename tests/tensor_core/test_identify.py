@@ -1,4 +1,4 @@
-"""identify: the right model stays, and those of other parameters go."""
+"""identify: the right model stays, and models with other parameters are excluded."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ pytestmark = pytest.mark.once
 
 identify = td.tensor_core.identify
 
-LENGTH = 67  # two instructions of the deepest, and a rest
+LENGTH = 67  # two of the longest instructions, and a rest
 
 
 def models(*arguments: Any, **keywords: Any) -> list[Any]:
-    """The models that explain results as one chain."""
+    """Return the models that explain results as one chain."""
     found = identify(*arguments, one_chain=True, **keywords)
     assert all(len(h.parts) == 1 and h.compared == h.explains for h in found)
     return [h.model for h in found if h.c_begins == "sum" and not h.rounded_to]
 
 
 def found(model: Any, cases: Cases, results: Array) -> list[Any]:
-    """What `identify` finds for rows of the model's formats."""
+    """Return the models that `identify` finds for rows of the model's formats."""
     return models(
         operand(model.a, cases.a)[:, None, :],
         operand(model.b, cases.b)[:, :, None],
@@ -57,13 +57,13 @@ def found(model: Any, cases: Cases, results: Array) -> list[Any]:
 
 
 def candidates(model: Any) -> list[Any]:
-    """All models of its formats and accumulators."""
+    """Return all models of the same formats and accumulators."""
     formats = model.a, model.b, model.accumulator
     return [m for m in ALIGNED if (m.a, m.b, m.accumulator) == formats]
 
 
 def alike(model: Any) -> list[Any]:
-    """Those that compute the same: an instruction's depth changes nothing."""
+    """Return the models that compute the same; an instruction's depth has no effect."""
 
     def others(m: Any) -> tuple[Any, ...]:
         return m.depth, m.fraction, m.kept, m.emulated, m.floor
@@ -77,10 +77,9 @@ def alike(model: Any) -> list[Any]:
 @pytest.mark.sampled(5)
 @each_recording
 def test_recordings(recording, compared):
-    """Of a sample, those that give its rows; the right ones are among them always.
-
-    Who is wrong in a tenth of all rows is found out by each sample.
-    """
+    """For each sample, `identify` returns exactly the models that give its rows. The
+    right models are always among them. Every sample excludes a model that is wrong in
+    more than a tenth of all rows."""
     cases, recorded = recording.rows()
     model = recording.models[0]
     wrong = {m: blocks(m, cases) != recorded for m in candidates(model)}
@@ -99,7 +98,7 @@ def test_recordings(recording, compared):
 
 @each_recording
 def test_a_bit_of_a_recording(recording):
-    """One bit in one row, and nothing computes that."""
+    """After one bit of one row changes, no model explains the results."""
     cases, recorded = recording.rows()
     some = np.arange(470, 530)
     other = recorded[some]
@@ -116,13 +115,13 @@ def test_those_of_other_parameters_are_excluded(models, compared):
     cases = random_cases(models[0], 100, LENGTH, 21)
     results = blocks(models[0], cases)
     names = found(models[0], cases, results)
-    for model in models:  # which have the same cases
+    for model in models:  # which share their cases
         assert names == alike(model)
         compared(len(results))
 
 
 def test_alike_is_little():
-    """What the test above takes for the same differs in no parameter of a block."""
+    """The models in `alike` have equal parameters of blocks."""
     for model in ALIGNED:
         for other in alike(model):
             same = parameters(model), parameters(other)
@@ -142,7 +141,7 @@ def test_matrices():
     assert models(a, b, c, d.tolist()) == models(a, b, c, d)
     assert models(a[0, 0], b[:, 0], c[0], d[0, 0, 0])
     assert models(a[0, 0], b[:, 0], c[0], float(d[0, 0, 0]))
-    # Read raw, float32 is tf32.
+    # float32 operands are read as tf32.
     wide = rng.standard_normal((20, 70)).astype(np.float32)
     d = td.tensor_core.matmul(wide, b.astype(np.float32), device="H100")
     names = [m.name for m in models(wide, b.astype(np.float32), None, d)]
@@ -153,7 +152,7 @@ def test_matrices():
 
 
 def test_nan_and_zero():
-    """A NaN is any NaN; a zero has its sign."""
+    """Any NaN equals any NaN, and a zero has its sign."""
     x = np.array([np.inf, 1], np.float16)
     y = np.array([0, 1], np.float16)
     everything = [m for m in MODELS if m.name.endswith(" float16 -> float32")]
@@ -194,7 +193,7 @@ def test_errors():
 
 
 def drawn_split(rng: Any, k: int, depth: int) -> Split:
-    """One of those that the documentation names."""
+    """Draw one of the kinds of splits that the documentation names."""
     unit = max(16, depth)
     parts = int(rng.integers(2, min(64, k // unit) + 1))
     tile = unit * int(rng.integers(1, 256 // unit + 1))
@@ -220,7 +219,7 @@ def drawn_split(rng: Any, k: int, depth: int) -> Split:
 
 
 def added(model: Any, split: Split, h: dict[str, Any], a: Array, b: Array, c: Any):
-    """The results of rows, part by part, written down as one would by hand."""
+    """Return the results of rows as a hypothesis adds them, computed step by step."""
 
     def part(k: Any, c: Any) -> Array:
         x, y = a[:, None, k], b[:, k, None]
@@ -272,13 +271,13 @@ CHOSEN = [
     ("MI300X", None, "float16", "float32", "float32"),
     ("AVX512_BF16", None, "bfloat16", "float32", "float32"),
 ]
-#: Results that were rounded, of operands that few models multiply.
+#: Rounded results, of operands that few models multiply.
 QUICK = [
     ("B200", None, "float8_e4m3fn", "float32", "float8_e4m3fn"),
     ("L40S", None, "float8_e5m2", "float32", "float16"),
 ]
 LONG = [(chosen, k, 64) for k in (272, 1000) for chosen in CHOSEN]
-#: Of operands that many models multiply, those that are rounded have most hypotheses.
+#: For operands that many models multiply, rounded results have the most hypotheses.
 SHORT = [
     (chosen, 56, 16)
     for chosen in (*CHOSEN, *QUICK)
@@ -297,10 +296,10 @@ def as_case(case: tuple[tuple[str | None, ...], int, int], *marks: Any) -> Any:
     [*map(as_case, SHORT), *(as_case(case, pytest.mark.exhaustive) for case in LONG)],
 )
 def test_the_true_one_is_never_excluded(chosen, k, rows, compared):
-    """Results that a random hypothesis makes are explained by it."""
+    """The hypothesis that made the results is among those that explain them."""
     device, instruction, form, accumulated, results = chosen
     model = find_model(device, instruction, form, form, accumulated)
-    k = max(k, 3 * model.instruction_depth + 8)  # of less there are not all splits
+    k = max(k, 3 * model.instruction_depth + 8)  # a shorter k has fewer kinds of splits
     rng = np.random.default_rng([k, (*CHOSEN, *QUICK).index(chosen)])
     dtype = td.tf32 if form == "tf32" else find_dtype(form)
     a, b = rng.standard_normal((2, rows, k)).astype(dtype)
@@ -349,7 +348,7 @@ def test_the_true_one_is_never_excluded(chosen, k, rows, compared):
 
 @pytest.mark.parametrize("cuts", [(32, 80, 112), (32, 64, 112), (64, 128)])
 def test_tiles_that_do_not_divide(cuts):
-    """Parts of which others than the first ones have a tile more; in turns of one."""
+    """Only later components have one tile more. They take turns of one tile."""
     rng = np.random.default_rng(23)
     k = 160
     a, b = rng.standard_normal((2, 32, k)).astype(td.tf32)  # which few models multiply
@@ -397,7 +396,7 @@ def test_what_identify_cannot_read():
 
 
 def test_infinities_among_parts():
-    """Inf and NaN in d and in sums of parts exclude nothing, and warn of nothing."""
+    """Inf and NaN in d and in partial sums exclude no model, and cause no warning."""
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((2, 64, 96)).astype(np.float16)
     a[::3, 5], a[::4, 70] = np.inf, -np.inf
@@ -449,7 +448,7 @@ def test_the_table():
 
 
 def test_nothing_at_all():
-    """No k, and no elements."""
+    """There is no k, or there are no elements."""
     x = np.ones((3, 0), np.float16)
     assert len(identify(x, x.T, None, np.zeros((3, 3), np.float32)))
     assert not identify(x, x.T, None, np.ones((3, 3), np.float32))
@@ -464,7 +463,8 @@ def test_example():
 
 
 def test_results_that_tell_nothing():
-    """Sums of one sign, rounded to 8 bits: the search ends, and says what it needs."""
+    """With sums of one sign, rounded to 8 bits, the search ends, and says what it
+    needs."""
     a, b = np.random.default_rng(8).standard_normal((2, 16, 512)).astype(td.bfloat16)
     sums = td.tensor_core.matmul(a, b.T, device="H100")
     found = identify(a, b.T, None, sums.astype(td.float8_e4m3fn))

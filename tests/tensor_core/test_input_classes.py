@@ -1,6 +1,6 @@
-"""Classes of inputs that loops treat apart, on every unit, against the integers.
+"""Classes of inputs that loops treat separately, on every unit, against the integers.
 
-Each class once fell back to one element at a time, which is hundreds of times slower.
+Each class once was computed one element at a time, which is hundreds of times slower.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.tensor_core.test_matmul import DISTINCT, one_by_one
 
 Array = np.ndarray[Any, Any]
 MODELS = [m for m in chain(DISTINCT, UNLIKE) if m.accumulator != "float64"]
-M, K, N = 7, 300, 37  # more than a k-step of the loops, and than a vector
+M, K, N = 7, 300, 37  # more than a loop's k-step, and than a vector
 
 FINITE = {
     "wide": (-60, 60, -60, 60),
@@ -49,7 +49,7 @@ def scaled(rng: np.random.Generator, shape: tuple[int, int], least: int, most: i
 
 
 def operands(model: Any, kind: str) -> Iterator[tuple[Array, Array, Array]]:
-    """The class with nothing else, and beside ordinary numbers; c zero and not."""
+    """Yield operands of only the class, or with others, and c zero or not."""
     rng = np.random.default_rng(sorted([*FINITE, *SPECIAL]).index(kind))
     a, b = scaled(rng, (M, K), -3, 3), scaled(rng, (K, N), -3, 3)
     if kind in FINITE:

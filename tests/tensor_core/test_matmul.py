@@ -29,13 +29,13 @@ RNG = np.random.default_rng(11)
 
 
 def words(x: Any) -> Array:
-    """The bits of float32 numbers of the same values."""
+    """Return the float32 bits of the same values."""
     with np.errstate(invalid="ignore"):
         return np.ascontiguousarray(np.asarray(x).astype(np.float32)).view(np.uint32)
 
 
 def one_by_one(model: Any, a: Array, b: Array, c: Array) -> Array:
-    """The product by the integer function, element after element."""
+    """Return the product by the integer function, element by element."""
     m, n = c.shape
     i, j = np.indices((m, n)).reshape(2, -1)
     columns = np.ascontiguousarray(words(b).T)
@@ -80,7 +80,8 @@ def test_instruction_set_is_the_one_asked_for():
 
 @each_model
 def test_fast_form_equals_slow_one(model, compared):
-    """Tiles of many rows and columns, with all that sends a block to the integers."""
+    """Tiles have many rows and columns, with all reasons to compute a block by
+    integers."""
     shapes = [(7, 150, 70), (7, 300, 33), (33, 64, 1), (1, 33, 130)]
     for number, kind in enumerate(KINDS):
         for m, k, n in shapes[number % 2 :: 2] if number else shapes:
@@ -231,7 +232,7 @@ def test_float32_is_tf32():
 
 
 def test_what_truncation_does():
-    """H100's fp8 keeps 13 bits: with nothing to add it still cuts c (DeepSeek-V3)."""
+    """H100's fp8 keeps 13 bits. Even without products it truncates c (DeepSeek-V3)."""
     zero = np.zeros((1, 32), td.float8_e4m3fn)
     c = np.float32(1 + 2**-13 + 2**-14)
     assert matmul(zero, zero.T, c, device="H100") == 1 + 2**-13
@@ -363,7 +364,7 @@ def test_bad_arguments():
     assert not frozen.any()
 
 
-#: What GEMM libraries use.
+#: The instructions that GEMM libraries use.
 FIRST = {
     "H100": "wgmma",
     "B200": "tcgen05",
@@ -399,7 +400,7 @@ def test_import_is_late():
 @pytest.mark.parametrize("left", ["int8", "uint8", "int4", "uint4"])
 @pytest.mark.parametrize("right", ["int8", "uint8", "int4", "uint4"])
 def test_integers_are_what_the_error_says(left, right):
-    """NumPy's int32 products are exact modulo 2^32, as those of integer units are."""
+    """NumPy's int32 products are exact modulo 2^32, like those of integer units."""
     rng = np.random.default_rng(8)
     dtypes = []
     for name in (left, right):

@@ -1,7 +1,6 @@
-"""Every instruction that mmasim has, too: the bits of thousands of rows, but for what
-a NaN carries.
+"""Every instruction of mmasim: the bits of thousands of rows, except for NaN payloads.
 
-What only one of the two has is listed below, and why.
+Lists below name what only mmasim or only this package has, and why.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ pytestmark = pytest.mark.once
 
 SOME, MANY = 400, 10_000  # rows of each instruction, at least
 
-#: Models of which mmasim has no instruction, by name, and why.
+#: Models without an instruction of mmasim, by name, with the reason.
 NOT_THERE = {
     "H100 mma.sync float8_*": "an assembler makes float16 instructions of it",
     "B200 mma.sync float8_*": "an assembler makes float16 instructions of it",
@@ -51,21 +50,21 @@ NOT_THERE = {
     "AMX *": "a CPU's",
     "Arm BF16 *": "a CPU's",
 }
-#: Instructions of mmasim without a model, and why.
+#: Instructions of mmasim without a model, with the reason.
 NOT_MODELED = {
     "* m8n8k4.f32.f16.f16.f16": "accumulators are float16 and results float32",
 }
 
 
 class Difference(NamedTuple):
-    """Results that are not mmasim's, and why."""
+    """Results that differ from mmasim's, with the reason."""
 
     reason: str
-    #: of ours and of mmasim's
+    #: takes our results and mmasim's
     is_one: Callable[[Array, Array], Array]
 
 
-#: By the names of instructions.
+#: The key is the name of instructions.
 DIFFERENT = {
     "MI100 mfma f32_*16": Difference(
         "a sum of -0 alone is -0, as IEEE 754 has it. mmasim adds to +0 what it has"
@@ -100,7 +99,7 @@ BOTH = [x for x in ALL if x.facts in MODEL_OF]
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """For a thousand rows more of them take longer."""
+    """Use one thread, as more threads are slower for a thousand rows."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -145,8 +144,8 @@ KINDS = ("normal", "few", "tiny", "wide", "sparse", "bits")
 def drawn(
     rng: np.random.Generator, name: str, shape: tuple[int, ...], kind: str
 ) -> Array:
-    """Codes of a format. Of "few" numbers many cancel; "wide" ones are any that are
-    finite, "bits" any at all."""
+    """Return codes of a format. "few" numbers often cancel, "wide" numbers are any
+    finite numbers, and "bits" are any codes."""
     dtype = as_dtype(name)
     if kind in ("wide", "sparse", "bits"):
         bits = 8 * dtype.itemsize if dtype.itemsize > 1 else td.formats[name].bits
@@ -171,7 +170,7 @@ def drawn(
 
 
 def drawn_rows(model: Any, count: int, k: int, seed: int) -> Rows:
-    """About equally many of each kind."""
+    """Return rows of all kinds, about equally many of each kind."""
     rng = np.random.default_rng([seed, k])
     rows = math.ceil(count / len(KINDS))
     found = []
@@ -200,7 +199,8 @@ def of_scaled_cases(model: Any, cases: scaled_cases.Cases) -> Rows:
 
 
 def length(model: Any, instruction: Instruction) -> int:
-    """k of both: where an instruction has less than a group, the model gets zeros."""
+    """Return k for both. An instruction shorter than a group of the model is padded
+    with zeros."""
     if instruction.k % model.depth:
         return instruction.k
     if isinstance(model, BlockScaled):
@@ -219,7 +219,7 @@ def some_rows(model: Any, count: int, k: int, seed: int) -> Rows:
 
 
 def scaled_rows(model: Any, count: int, k: int, seed: int) -> Rows:
-    """Those of scaled_cases.py, and two kinds more."""
+    """Return the rows of scaled_cases.py, and rows of two more kinds."""
     rng = np.random.default_rng([seed, k])
     count = math.ceil(count / (len(scaled_cases.KINDS) + 2))
     by_kind = {
@@ -234,11 +234,11 @@ def scaled_rows(model: Any, count: int, k: int, seed: int) -> Rows:
 
 
 def below_the_accumulators(model: Any, rows: Rows, rng: np.random.Generator) -> Rows:
-    """A few small products, in two bands that are as far apart as what is kept."""
+    """Return few small products, in two bands at a distance of about the kept bits."""
     a = rows.a * (rng.random(rows.a.shape) < 0.1)
     c = drawn(rng, model.accumulator, rows.c.shape, "tiny")
     c *= rng.random(c.shape) < 0.3
-    if model.scale != "float8_e8m0fnu":  # its least scales are not that small
+    if model.scale != "float8_e8m0fnu":  # the smallest scales are larger
         return rows._replace(a=a, c=c)
     shape = rows.scales[0].shape
     exponents = rng.integers(-165, -130, (len(c), 1))
@@ -250,7 +250,8 @@ def below_the_accumulators(model: Any, rows: Rows, rng: np.random.Generator) -> 
 
 
 def with_sums_of_zero(model: Any, rows: Rows, rng: np.random.Generator) -> Rows:
-    """Half of each 16 k are pairs that cancel or, in every other row, zeros."""
+    """Replace half of the groups of 16 k by pairs that cancel or, in every other row,
+    zeros."""
     shape = rows.a.shape
     here = np.repeat(rng.random((shape[0], shape[1] // 16)) < 0.5, 16, axis=1)
     a, b = (np.repeat(x[:, ::2], 2, axis=1) for x in (rows.a, rows.b))
@@ -268,7 +269,7 @@ def edge_rows(model: Any) -> list[Rows]:
 
 
 def results(model: Any, rows: Rows) -> Array:
-    """The package's: row by row of a stack."""
+    """Return the package's results: row by row of a stack."""
     a, b = rows.a.view(as_dtype(model.a)), rows.b.view(as_dtype(model.b))
     left: Any = a[:, np.newaxis]
     right: Any = b[:, :, np.newaxis]
@@ -312,7 +313,7 @@ def assert_equal(instruction: Instruction, rows: Rows) -> int:
 
 
 def check(instruction: Instruction, count: int, seed: int) -> int:
-    """One instruction, and two of them where their groups are the model's."""
+    """Check one instruction, and two instructions if their groups are the model's."""
     model = MODEL_OF[instruction.facts]
     k = length(model, instruction)
     longer = k if k % model.depth else 2 * k

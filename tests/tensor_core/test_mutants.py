@@ -1,7 +1,7 @@
-"""Every wrong neighbor of a matrix unit shows in the cases that the C is held against.
+"""Every wrong neighbor of a matrix unit shows in the cases that test the C.
 
-A neighbor is a row with another parameter, or a unit that does one thing wrong. Where
-one cannot show, `equal_because` says why.
+A neighbor is a row with another parameter, or a unit that does one thing wrong. Where a
+neighbor cannot show, `equal_because` gives the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Neighbor(NamedTuple):
 
 
 def of_parameters(m: Any) -> Iterator[Neighbor]:
-    """Rows with another parameter."""
+    """Yield rows with another parameter."""
     for name, changes in {
         "fraction + 1": {"fraction": m.fraction + 1},
         "fraction - 1": {"fraction": m.fraction - 1},
@@ -67,7 +67,7 @@ def of_parameters(m: Any) -> Iterator[Neighbor]:
 
 
 def of_units(m: Any) -> Iterator[Neighbor]:
-    """Units that do one thing wrong."""
+    """Yield units that do one thing wrong."""
     wrong = {
         "flushed operands": Mutation(flush_operands=True),
         "flushed c": Mutation(flush_c=True),
@@ -94,11 +94,11 @@ def of_units(m: Any) -> Iterator[Neighbor]:
         yield Neighbor(name, m, mutation)
 
 
-# -- units that round otherwise --------------------------------------------------
+# -- units that round otherwise than aligned sums -----------------------------------
 
 
 def of_rounded_parameters(m: Rounded) -> Iterator[Neighbor]:
-    """Rows with another parameter."""
+    """Yield rows with another parameter."""
     if m.depth > 1:
         yield Neighbor("half the depth", replace(m, depth=m.depth // 2))
     length = max(m.instruction_depth, 2 * m.depth)
@@ -131,7 +131,7 @@ def of_rounded_parameters(m: Rounded) -> Iterator[Neighbor]:
 
 
 def of_rounded_units(m: Rounded) -> Iterator[Neighbor]:
-    """Units that do one thing wrong."""
+    """Yield units that do one thing wrong."""
     wrong: dict[str, dict[str, Any]] = {}
     if m.flushed != "kept":
         wrong["kept operands"] = {"keeps_operands": True}
@@ -164,9 +164,9 @@ def of_rounded_units(m: Rounded) -> Iterator[Neighbor]:
 
 
 def rounded_equal_because(m: Rounded, neighbor: str) -> str | None:
-    """Why a neighbor computes the same; None if it does not."""
+    """Return the reason why a neighbor computes the same, or None if it does not."""
     bounds = Bounds.of(m)
-    highest = bounds.top + 2  # no product reaches two to this
+    highest = bounds.top + 2  # all products are below 2**highest
     if neighbor == "large products" and highest <= FLOAT32.bias + 1:
         return "no product is beyond float32"
     if neighbor == "saturates" and highest < FLOAT32.bias - 30:
@@ -188,11 +188,12 @@ def rounded_equal_because(m: Rounded, neighbor: str) -> str | None:
 
 
 def equal_because(m: Any, neighbor: str) -> str | None:
-    """Why a neighbor computes the same; None if it does not."""
+    """Return the reason why a neighbor computes the same, or None if it does not."""
     if isinstance(m, Rounded):
         return rounded_equal_because(m, neighbor)
     bounds = Bounds.of(m)
-    # Products, and so all their sums, are multiples of 2**least; so is c of its own.
+    # Products, and therefore sums of products, are multiples of 2**least. The
+    # accumulator c is a multiple of its own smallest number.
     least = bounds.least
     lowest = least if m.emulated else min(least, bounds.result.least_exponent)
     formats = bounds.a, bounds.b
@@ -206,7 +207,7 @@ def equal_because(m: Any, neighbor: str) -> str | None:
     if neighbor == "zero products count" and lowest >= ZERO + max(tops) - m.fraction:
         return "no term has bits that a zero times the largest number would cut"
     if neighbor == "normalized operands":
-        # Emulated units see float16 numbers, where few or none are subnormal.
+        # Emulated units read float16 numbers, of which few or none are subnormal.
         normal = [
             FLOAT16.normal_exponent if m.emulated else f.normal_exponent
             for f in formats
@@ -229,7 +230,7 @@ ROWS = [models[0] for models in by_parameters(WITH_CASES)]
 
 
 class Truth:
-    """Cases in an order that mixes them, and what is right, computed when needed."""
+    """Cases in random order, with the reference's results, computed when needed."""
 
     def __init__(self, model: Any, groups: list[Cases], most: int | None = None):
         self.dot = unit(model).dot
@@ -285,7 +286,7 @@ def test_neighbors_of_mixed_formats_show(model, compared):
 @pytest.mark.exhaustive
 @each(ROWS)
 def test_equal_neighbors_are_equal(model, compared):
-    """The reasons hold."""
+    """A neighbor with a reason gives equal results in all cases."""
     k = model.instruction_depth
     truth = Truth(model, [*edges(model), random_cases(model, 1000, k, 9)], 800)
     for other in neighbors(model):

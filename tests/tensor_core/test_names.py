@@ -1,4 +1,4 @@
-"""Devices by what people type: what drivers and PyTorch print, and architectures."""
+"""Devices by names that users type: from drivers and PyTorch, and architectures."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Results that were recorded on GPUs: every row, from the reference and the package.
 
-tests/data/matlab_tensor_core has them, and says where they come from.
+tests/data/matlab_tensor_core has the recordings, and names their source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMATS = {
     "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
 }
-#: The device by its name in the package, and what was recorded on it.
+#: The device's name in the package, and the formats that were recorded on it.
 WIDE = "bf16 d_f32, fp16 d_f32, fp16 d_f16, tf32 d_f32"
 FP8 = "e4m3 d_f32, e4m3 d_f16, e5m2 d_f32, e5m2 d_f16"
 RECORDED = {
@@ -39,11 +39,11 @@ RECORDED = {
     "H200": ("H100", f"{WIDE}, {FP8}"),
     "B200": ("B200", f"{WIDE}, {FP8}"),
 }
-ROWS = 1000  # of each
+ROWS = 1000  # of each recording
 
 
 class Recording(NamedTuple):
-    """What was recorded of a device, a format and an accumulator."""
+    """The recording of a device, a format and an accumulator."""
 
     device: str
     format: str
@@ -58,27 +58,28 @@ class Recording(NamedTuple):
 
     @property
     def instruction(self) -> str:
-        """fp8 into float32 is wgmma's on Hopper; all the rest is mma.sync's."""
+        """The recorded instruction: wgmma for fp8 into float32 on Hopper, else
+        mma.sync."""
         hopper = RECORDED[self.device][0] == "H100"
         fp8 = self.format in ("e4m3", "e5m2")
         return "wgmma" if hopper and fp8 and self.result == "d_f32" else "mma.sync"
 
     @property
     def models(self) -> list[Any]:
-        """The instruction's, and those of the device that compute the same."""
+        """The instruction's model, and models of the device that compute the same."""
         name, f = RECORDED[self.device][0], FORMATS[self.format]
         model = find_model(name, self.instruction, f, f, self.accumulator)
         same = parameters(model)
         return [m for m in ALIGNED if m.device == name and parameters(m) == same]
 
     def rows(self) -> tuple[Cases, Array]:
-        """Operands, and the results that were recorded."""
+        """Return operands, and the recorded results."""
         data = recordings()
         a, b, c, d = (
             data["/".join((self.device, self.format, x))]
             for x in ("a", "b", "c", self.result)
         )
-        if self.instruction == "wgmma":  # it ran without c
+        if self.instruction == "wgmma":  # the recorded wgmma had no c
             c = np.zeros_like(c)
         if self.result == "d_f16":
             half = c.view(np.float32).astype(np.float16)
@@ -96,7 +97,7 @@ each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=str)
 
 @cache
 def recordings() -> dict[str, Array]:
-    """All of them as float32's bits."""
+    """Return all recordings as float32's bits."""
     with np.load(
         ROOT / "tests" / "data" / "matlab_tensor_core" / "hardware.npz"
     ) as data:
@@ -104,14 +105,14 @@ def recordings() -> dict[str, Array]:
 
 
 def widened(name: str, codes: Array) -> Array:
-    """What an array of the file holds, by its name."""
+    """Return float32's bits of an array in the file, by its name."""
     _, format, what = name.split("/")
     if what in ("c", "d_f32"):
         return codes
     if format == "tf32" and what in ("a", "b"):
         return codes  # float32's bits as they are
     if format == "bf16" and what in ("a", "b"):
-        return codes.astype(np.uint32) << 16  # float32's upper ones
+        return codes.astype(np.uint32) << 16  # float32's upper 16 bits
     if what == "d_f16" or format == "fp16":
         numbers = codes.view(np.float16).astype(np.float32)
     else:
@@ -136,7 +137,7 @@ def test_reference(recording, compared):
 
 @each_recording
 def test_blocks(recording, compared):
-    """The integer code in C."""
+    """The integer code in C has the recorded bits."""
     cases, recorded = recording.rows()
     assert recording.instruction in {model.instruction for model in recording.models}
     for model in recording.models:
@@ -146,7 +147,7 @@ def test_blocks(recording, compared):
 
 @each_recording
 def test_matmul(recording, compared):
-    """Rows one by one, and on the diagonals of matrices."""
+    """Single rows, and rows on the diagonals of matrices, have the recorded bits."""
     cases, recorded = recording.rows()
     for model in recording.models:
         for size in (1, 50):

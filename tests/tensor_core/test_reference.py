@@ -1,4 +1,4 @@
-"""The slow truth of tensor cores itself: facts of its sources, and exact sums."""
+"""The reference of tensor cores: facts from its sources, and exact sums."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def bits(numbers: Any) -> list[int]:
     return np.array(numbers, np.float32).view(np.uint32).tolist()
 
 
-#: A row; factors; c; the result, by hand from what the sources say.
+#: A row, the factors of a and b, c, and the result, by hand from the sources.
 FACTS = [
-    # Bits below the greatest term: 23 on Volta, 24 on Ampere and Ada, 25 since.
+    # Bits below the largest term: 23 on Volta, 24 on Ampere and Ada, 25 since.
     ("V100 f16 float32", [1, 2**-23, -1], [1, 1, 1], 0, 2**-23),
     ("V100 f16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 0),
     ("A100 f16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 2**-24),
     ("A100 f16 float32", [1, 2**-12, -1], [1, 2**-13, 1], 0, 0),
     ("H100 f16 float32", [1, 2**-12, -1], [1, 2**-13, 1], 0, 2**-25),
     ("H100 f16 float32", [1, 2**-13, -1], [1, 2**-13, 1], 0, 0),
-    # c is one of the terms, cut and cutting like the others.
+    # c is a term like the others: it is truncated, and may truncate others.
     ("A100 f16 float32", [1, -1], [1, 1], 2**-25, 0),
     ("A100 f16 float32", [-1, 2**-12], [1, 2**-12], 1, 2**-24),
-    # Sums are cut toward zero; so are terms, whatever their sign.
+    # Sums are truncated toward zero, and terms, whatever their sign, are too.
     ("A100 bf16 float32", [2**-24], [1], 1, 1),
     ("A100 bf16 float32", [-(2**-24)], [1], 1, 1 - 2**-24),
     ("A100 bf16 float32", [-(2**-25)], [1], 1, 1),
@@ -67,16 +67,16 @@ FACTS = [
     ("A100 f16 float32", [1, -1, *[0] * 6, 2**-24], [1] * 9, 2**-25, 2**-24),
     # Products are not normalized: 1.5 * 1.5 counts with the exponent 0.
     ("A100 f16 float32", [1.5, 2**-24, -1.5], [1.5, 1, 1.5], 0, 2**-24),
-    # Subnormal operands count with the format's least exponent.
+    # Subnormal operands count with the format's smallest exponent.
     ("A100 f16 float32", [2**-24, -(2**-24)], [2**14, 2**14], 2**-24, 2**-24),
     ("A100 f16 float32", [2**-24, -(2**-24)], [2**14, 2**14], 2**-25, 0),
-    # Products beyond the range of the result cancel.
+    # Products out of the result's range cancel.
     ("A100 bf16 float32", [2**127, -(2**127)], [2**127, 2**127], 1, 0),
     ("A100 bf16 float32", [2**127], [2], 0, inf),
-    # fp8 on Ada and in wgmma: 13 bits, even of c alone.
+    # fp8 on Ada and in wgmma: 13 bits, even of c without products.
     ("L40S e4m3 float32", [0], [0], 1 + 2**-13 + 2**-14, 1 + 2**-13),
     ("H100 e4m3 float32", [0], [0], -1 - 2**-13 - 2**-14, -1 - 2**-13),
-    # fp8 under mma.sync on Hopper: c is added last, to nearest.
+    # fp8 in mma.sync on Hopper: c is added last, to nearest.
     ("H100 e5m2 float32 mma.sync", [1], [1], 2**24, 2**24),
     ("H100 e5m2 float32 mma.sync", [1, 2], [1, 1], 2**24, 2**24 + 4),
     ("H100 e5m2 float16 mma.sync", [1, -1, 2**-11], [1, 1, 1], 1, 1),
@@ -86,7 +86,7 @@ FACTS = [
     ("V100 f16 float16", [15.9921875], [1], 65504, 65504),
     ("V100 f16 float16", [16], [1], 65504, inf),
     ("V100 f16 float16", [2**-24], [0.5], 0, 0),
-    # Subnormal results are kept; a negative one that is cut to zero is +0.
+    # Subnormal results are kept. A negative result that is truncated to zero is +0.
     ("A100 bf16 float32", [2**-100], [2**-49], 0, LEAST),
     ("A100 bf16 float32", [-(2.0**-100)], [2**-50], -0.0, 0.0),
     ("V100 f16 float32", [-0.0], [1], -0.0, 0.0),
@@ -101,7 +101,7 @@ FACTS = [
     ("V100 f16 float16", [1], [1], nan, nan),
 ]
 
-#: The same of units that round otherwise.
+#: Such facts of units that round otherwise than aligned sums.
 OTHER_FACTS = [
     # CDNA1: the exact sum of four products, or two, and c, rounded once.
     ("MI100 f16 float32", [2**-12], [2**-12], 1, 1),
@@ -110,10 +110,10 @@ OTHER_FACTS = [
     ("MI100 bf16 float32", [2**-24, 0, 2**-24], [1, 1, 1], 1, 1),
     ("MI100 bf16 float32", [2**127, -(2**127)], [2**127, 2**127], LEAST, LEAST),
     ("MI100 bf16 float32", [-0.0, -0.0], [1, 1], -0.0, -0.0),
-    ("MI100 bf16 float32", [-0.0], [1], -0.0, 0.0),  # beside a zero that fills up
+    ("MI100 bf16 float32", [-0.0], [1], -0.0, 0.0),  # the padding is +0
     ("MI100 bf16 float32", [-(2**-75)], [2**-76], 0, -0.0),
     ("MI100 f32 float32", [1 + 2**-23], [1 + 2**-23], -1, 2**-22 + 2**-46),
-    # CDNA2: in steps, neighbors first; subnormal numbers become zero.
+    # CDNA2: in steps, neighbors first. Subnormal numbers become zero.
     ("MI250X f16 float32", [1, 2**-12, 2**-12], [1, 2**-12, 2**-12], 0, 1),
     ("MI250X f16 float32", [1, 0, 2**-12, 2**-12], [1, 0, 2**-12, 2**-12], 0,
      1 + 2**-23),
@@ -123,7 +123,7 @@ OTHER_FACTS = [
     ("MI250X bf16 float32", [2**-63], [2**-64], 0, 0.0),
     ("MI250X bf16 float32", [2**-127], [2**127], 0, 0.0),
     ("MI250X bf16 float32", [2**127, -(2**127)], [2, 2], 0, nan),
-    # CDNA3: products are cut toward zero, all else goes down. So results drift.
+    # CDNA3: products are truncated toward zero, sums downward. Results therefore drift.
     ("MI300X f16 float32", [1, -(2**-13)], [1, 2**-12], 0, 1),
     ("MI300X f16 float32", [1, -(2**-12)], [1, 2**-12], 0, 1 - 2**-24),
     ("MI300X f16 float32", [1], [1], 2.0**-60, 1),
@@ -133,25 +133,26 @@ OTHER_FACTS = [
     ("MI300X f16 float32", [2**-12, 2**-15], [2**-12, 2**-16], 1, 1 + 2**-23),
     ("MI300X bf16 float32", [2**64, -(2**64)], [2**64, 2**64], 0, nan),
     ("MI300X bf16 float32", [2**64], [2**64], 0, inf),
-    # FP8 there: even and odd k apart; a small c is dropped.
+    # FP8 on CDNA3: even and odd k are added separately, and a small c is dropped.
     ("MI300X e5m2z float32", [1, 0, -(2**-13)], [1, 0, 2**-13], 0, 1),
     ("MI300X e5m2z float32", [1, -(2**-13)], [1, 2**-13], 0, 1 - 2**-24),
     ("MI300X e4m3z float32", [1], [1], -(2.0**-25), 1 - 2**-24),
     ("MI300X e4m3z float32", [1], [1], -(2.0**-26), 1),
-    # AVX-512: of each two k the second one first. AMX: two chains, then c.
+    # AVX-512: the second k of each pair comes first. AMX: two chains, then c.
     ("AVX512_BF16 bf16 float32", [2**-24, 1], [1, 1], -1, 2**-24),
     ("AVX512_BF16 bf16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 0),
     ("AMX bf16 float32", [2**-24, 1], [1, 1], -1, 0),
     ("AMX bf16 float32", [1, 2**-24, -1], [1, 1, 1], 0, 2**-24),
     ("AMX bf16 float32", [1, *[0] * 31, 2**-24], [1] * 33, 2**-24, 1),
-    # Both: zeros of their sign instead of subnormal numbers, found after rounding.
+    # AVX-512 and AMX: subnormal numbers, found after rounding, become zeros of their
+    # sign.
     ("AVX512_BF16 bf16 float32", [-(2**-64)], [2**-64], 0, -0.0),
     ("AVX512_BF16 bf16 float32", [-(2**-76)], [2**-76], 2.0**-126, 2.0**-126),
     ("AVX512_BF16 bf16 float32", [-(2**-75)], [2**-75], 2.0**-126, 0),
     ("AVX512_BF16 bf16 float32", [0, 2**-127], [0, 2**127], 1, 1),
     ("AMX f16 float32", [2**-24], [1], 0, 2**-24),
     ("AMX f16 float32", [0], [0], -LEAST, 0.0),
-    # Arm: each step to odd; in one step where FPCR.EBF is 1.
+    # Arm: each step rounds to odd, and with FPCR.EBF = 1 there is only one step.
     ("Neoverse_V2 bf16 float32", [2**-15], [2**-15], 1, 1 + 2**-23),
     ("Neoverse_V2 bf16 float32", [-(2**-15)], [2**-15], 1, 1 - 2**-24),
     ("Neoverse_V2 bf16 float32", [2**-15], [2**-15], 1 + 2**-23, 1 + 2**-23),
@@ -195,12 +196,12 @@ def test_promotion():
     ones, c = [bits(1)] * 128, bits(2.0**20 + 2.0**-3)
     inside = matrix_units.product(model, [ones], [ones], [[c]])
     outside = matrix_units.product(model, [ones], [ones], [[c]], promote_every=64)
-    assert inside == [[bits(2.0**20)]]  # 32 is below the bits that it keeps
+    assert inside == [[bits(2.0**20)]]  # 32 is below the unit's kept bits
     assert outside == [[bits(2.0**20 + 128 + 2.0**-3)]]
 
 
 def exact_sums(model: Any, cases: Cases) -> Iterator[tuple[Any, Fraction]]:
-    """The cases of finite numbers, and c + the products of each."""
+    """Yield the cases of finite numbers, and the exact c + products of each case."""
     for a, b, c in zip(*lists(cases), strict=True):
         x, y, z = values(model.a, a), values(model.b, b), values("float32", [c])
         if all(map(isfinite, [*x, *y, *z])):
@@ -209,7 +210,7 @@ def exact_sums(model: Any, cases: Cases) -> Iterator[tuple[Any, Fraction]]:
 
 
 def test_fused_sums_are_exact(compared):
-    """Rounded once, as Python's fractions have them."""
+    """Sums are rounded once from the exact sum of Python's fractions."""
     for name in ("MI100 f16 float32", "MI100 bf16 float32", "MI100 f32 float32"):
         model = row(name)
         for (a, b, c), total in exact_sums(
@@ -224,7 +225,7 @@ def test_fused_sums_are_exact(compared):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("accumulator", ["float32", "float16"])
 def test_units_that_cut_nothing_are_exact(accumulator, compared):
-    """With bits enough, a block is the exact sum, rounded once."""
+    """With enough bits, a block is the exact sum, rounded once."""
     f = FLOAT32 if accumulator == "float32" else FLOAT16
     rounding = "toward_zero" if accumulator == "float32" else "ties_to_even"
     for models in by_parameters([m for m in ALIGNED if not m.emulated]):
@@ -237,7 +238,7 @@ def test_units_that_cut_nothing_are_exact(accumulator, compared):
             want, _ = encode_code(f, from_fraction(total), rounding)
             if f is FLOAT16:
                 want = bits(np.uint16(want).view(np.float16))
-            if abs(total) >= 2 ** (f.bias + 1):  # Inf, even where sums are cut
+            if abs(total) >= 2 ** (f.bias + 1):  # Inf, even if sums are truncated
                 want = 0xFF800000 if total < 0 else 0x7F800000
             if want == 0x80000000:
                 want = 0

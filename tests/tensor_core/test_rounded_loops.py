@@ -45,7 +45,7 @@ def test_fast_form_equals_slow_one(model, compared):
 
 @each_model
 def test_sums_that_begin_with_zero(model, compared):
-    """Over several k-steps, some of which have products that are less than 2^-126."""
+    """Sums go over several k-steps, some of which have products below 2^-126."""
     rng = np.random.default_rng(21)
     row, column = np.zeros((6, 540)), np.zeros((540, 16))
     row[:, [0, 2, 300]] = 2.0**-53, 2.0**-64, 2.0**-53
@@ -109,7 +109,7 @@ print(json.dumps([td.isa(), dict(digests())]))
 
 @pytest.fixture(scope="module")
 def digests_here() -> dict[str, str]:
-    """Of results that the tests above hold against the integers."""
+    """Return digests of results that the tests above compare with the integers."""
     return dict(digests())
 
 

@@ -1,4 +1,4 @@
-"""Block-scaled instructions: every bit against `reference.mma_accumulate`."""
+"""Block-scaled instructions: every bit against `reference.tensor_core_scaled`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_is_open_is_a_parameter(model, changes, compared):
 @pytest.mark.sampled(4)
 @each_model
 def test_product_is_all_its_chains(model, compared):
-    """In tiles that are not full, and of k of which a loop packs part at a time."""
+    """Tiles are partial, and k is longer than a loop packs at a time."""
     shapes = (3, 40, 3), (7, 64, 37), (5, 600, 5)
     for number, kind in enumerate(KINDS):
         compared(check_product(model, kind, shapes[number % 3]))
@@ -134,7 +134,7 @@ TOP = 0x7F800000
 
 
 def single(model: Any, terms: list[tuple[float, float, int, int]], c: float) -> float:
-    """c and products, each in a block of its own: elements, and codes of scales."""
+    """Return c plus products, each in its own block, of elements and scale codes."""
     k = len(terms) * model.block_size
     a, b = np.zeros((2, 1, k), np.float32)
     s, t = np.zeros((2, 1, len(terms)), np.uint8)
@@ -150,11 +150,11 @@ def single(model: Any, terms: list[tuple[float, float, int, int]], c: float) -> 
 def test_scales_take_part_in_the_alignment():
     below = 1 - 2.0**-24
     for x, code, want in (
-        (-1, 127 - 25, below),  # one unit of 2^-25
+        (-1, 127 - 25, below),  # truncated
         (-1, 127 - 26, 1.0),  # cut off
         (-256, 127 - 33, below),  # the sum of all exponents counts
         (-256, 127 - 34, 1.0),
-        (1, 127 - 24, 1.0),  # there, and cut by the rounding
+        (1, 127 - 24, 1.0),  # kept as a term, then lost by rounding
         (1, 127 - 23, 1 + 2.0**-23),
     ):
         assert single(MXF8, [(x, 1, code, 127)], 1.0) == want
@@ -164,7 +164,7 @@ def test_scales_take_part_in_the_alignment():
 
 
 def test_of_fp4_only_scales_have_exponents():
-    # 36 has the exponent 0 of its scale, so 2^-35 is there, and 2^-36 is not.
+    # 36 has the exponent 0 of its scale: 2^-35 is kept, and 2^-36 is not.
     for code, want in ((127 - 33, 36 - 2.0**-18), (127 - 34, 36.0)):
         assert single(MXF4, [(6, 6, 127, 127), (-0.5, 0.5, code, 127)], 0.0) == want
 
@@ -183,7 +183,7 @@ def test_ends_of_the_range(model):
     assert single(model, two[:1], 0.0) == np.inf
     assert single(model, two[1:], 0.0) == -np.inf
     assert single(model, [(2, 2, 254, 100)], 0.0) == 2.0**102
-    if model is MXF4:  # both in one sum: c is far below
+    if model is MXF4:  # all in one sum: c is far below
         assert single(model, two, 7.0) == 0.0
     else:  # one after the other
         assert np.isnan(single(model, [*two[:1], (0, 1, 255, 0)], 0.0))
@@ -191,7 +191,7 @@ def test_ends_of_the_range(model):
     assert single(model, [(1, 1, 0, 0)], 0.0) == 0.0  # 2^-254
     assert single(model, [(1, 1, 0, 0)], least) == least
     assert single(model, [(1, 1, 0, 105)], 0.0) == least
-    assert single(model, [(0, 2, 254, 254)], least) == least  # zeros count for nothing
+    assert single(model, [(0, 2, 254, 254)], least) == least  # zero terms do not count
     assert single(model, [(1, 1, 253, 1)], 0.0) == 1.0
 
 
@@ -218,7 +218,7 @@ def test_infinite_elements():
     assert np.isnan(single(MXF8_E5M2, [(np.nan, 0, one, one)], 1.0))
 
 
-# -- what is around an instruction ---------------------------------------------
+# -- matmul around an instruction -------------------------------------------------
 
 
 def test_scales_of_tensors_multiply_the_result(compared):

@@ -1,7 +1,7 @@
 """Every wrong neighbor of a block-scaled instruction shows in the cases of the tests.
 
-A neighbor is a row with another parameter, or a unit that does one thing wrong. Where
-one cannot show, `equal_because` says why.
+A neighbor is a row with another parameter, or a unit that does one thing wrong. Where a
+neighbor cannot show, `equal_because` gives the reason.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def neighbors(m: Any) -> Iterator[Neighbor]:
 
 
 def equal_because(m: Any, neighbor: str) -> str | None:
-    """Why a neighbor computes the same; None if it does not."""
+    """Return the reason why a neighbor computes the same, or None if it does not."""
     powers = m.scale == POWERS
     if neighbor in ("normalized scales", "signed scales") and powers:
         return "powers of two are normal and have no sign"
@@ -89,7 +89,7 @@ def equal_because(m: Any, neighbor: str) -> str | None:
 
 
 class Truth:
-    """Cases of all kinds, and what is right, computed when needed."""
+    """Cases of all kinds, with the reference's results, computed when needed."""
 
     def __init__(self, model: Any, n: int = 60, seeds: int = 4) -> None:
         self.dot = ScaledUnit(model).dot
@@ -127,7 +127,7 @@ def check(model: Any) -> int:
     return len(truth.known)
 
 
-#: One of each kind, whose formats are those of others too.
+#: One model of each kind. Other models have its formats, too.
 SOME = [
     found("B200", "tcgen05.mxf8f6f4", E5M2, "float6_e2m3fn", POWERS, 32), MXF4, NVF4,
 ]  # fmt: skip
@@ -150,7 +150,7 @@ def test_neighbors_of_other_rows_show(model, compared):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("model", DISTINCT, ids=lambda m: m.name)
 def test_equal_neighbors_are_equal(model, compared):
-    """The reasons hold."""
+    """A neighbor with a reason gives equal results in all cases."""
     truth = Truth(model, n=20, seeds=1)
     for other in neighbors(model):
         reason = equal_because(model, other[0])

@@ -1,10 +1,12 @@
-"""The dot products of CPUs: the model against the instruction itself, where this CPU
-has it, and against its vendor's pseudocode in fused multiply-adds of this CPU.
+"""The dot products of CPUs against models, with the instruction or in pseudocode.
 
-What a NaN carries is not compared. Source for AVX512_BF16: Intel's Software Developer's
-Manual, VDPBF16PS: "FP32 FMA with daz in, ftz out and RNE rounding", the odd element
-first, MXCSR not consulted. Bochs has the same order and flushes the same. No document
-was found that says more, nor one of AMD's that differs.
+The instruction runs if this CPU has it. The vendor's pseudocode runs in fused
+multiply-adds of this CPU. NaN payloads are not compared.
+
+Intel's Software Developer's Manual is the source for AVX512_BF16. VDPBF16PS is "FP32
+FMA with daz in, ftz out and RNE rounding", the odd element first, MXCSR not consulted.
+Bochs has the same order and flushes the same. No document was found that says more, and
+none of AMD's that differs.
 
 tools/bochs runs these tests on a processor that Bochs emulates, which has AVX512-BF16,
 AMX-BF16 and AMX-FP16.
@@ -51,16 +53,16 @@ pytestmark = [
 ]
 
 SOME, MANY = 10_000, 10_000_000
-EDGES = 2_000  # of each length, beside `SOME` rows
+EDGES = 2_000  # of each length, besides `SOME` rows
 
 TININESS = "2^-126 against zero: tininess before or after the rounding"
-#: Differences that are no failure of a CPU's instruction, and why.
+#: Differences that are not a fault of a CPU's instruction, with the reason.
 TOLERATED = {
     TININESS: "manuals say that denormal results are flushed; not whether what is below"
     " 2^-126 and rounds to it is one",
 }
 
-#: What an instruction could do instead.
+#: Other behaviors that an instruction could have.
 OTHERWISE = {
     "the even element comes first": {"odd_first": False},
     "subnormal operands are kept": {"flushed": "kept"},
@@ -78,7 +80,7 @@ def modeled(model: Any, cases: Cases) -> Array:
 
 
 def classes(model: Any, cases: Cases, got: Array, want: Array) -> dict[str, int]:
-    """By name, how many of rows that differ are of a class; a row may be of several."""
+    """Count the rows that differ, by class; a row may be in several classes."""
     magnitudes = np.sort([got & ~SIGN, want & ~SIGN], axis=0)
     found = {
         "the sign of a zero": magnitudes[1] == 0,
@@ -102,7 +104,7 @@ def classes(model: Any, cases: Cases, got: Array, want: Array) -> dict[str, int]
 def assert_model(
     model: Any, compute: Compute, groups: Iterable[Cases], tolerated: dict[str, str]
 ) -> int:
-    """Hold the model against what computes. Returns how many rows there were."""
+    """Compare the model with `compute`, and return the number of rows."""
     count, tolerable, differ = 0, 0, 0
     found: Counter[str] = Counter()
     shown: list[str] = []
@@ -166,7 +168,8 @@ def test_the_model_is_the_pseudocode_in_many_rows(model, compared):
 
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_what_differs_is_named(name):
-    """The rows tell what a CPU could do instead, and the message says which it is."""
+    """The rows distinguish the behaviors that a CPU could have, and the message names
+    one."""
     other = replace(VDPBF16PS, **OTHERWISE[name])
     groups = list(adversarial(SOME // 4, 6))
     with pytest.raises(AssertionError) as error:
@@ -176,7 +179,8 @@ def test_what_differs_is_named(name):
 
 
 def test_what_is_tolerated_is_no_pass():
-    """Results that are flushed by what they are before the rounding."""
+    """A result that is flushed by its value before the rounding gives an xfail, not a
+    pass."""
     cases = adversarial(SOME // 4, 6)
 
     def compute(cases: Cases) -> Array:

@@ -1,4 +1,4 @@
-"""Products of arrays of tiles on tensor cores, and who takes arrays with scales."""
+"""Products of tile arrays on tensor cores, and functions that take scaled arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tiles(shape, tile, seed, element=E4M3, scale="float32"):
 
 
 def exact_lines(x):
-    """Bits of lines along k, and the exact scales of their blocks."""
+    """Return the bits of lines along k, and the exact scales of their blocks."""
     bits = words(x.elements.astype(np.float32))
     rows = np.repeat(x.scales.astype(np.float32), x.tile[0], 0)[: x.shape[0]]
     scales = [[decode_code(FLOAT32, int(w)) for w in words(line)] for line in rows]
@@ -96,7 +96,7 @@ def test_stacks_of_tiles():
     )
 
 
-# -- who takes arrays with scales ----------------------------------------------
+# -- functions that take scaled arrays -----------------------------------------
 
 
 def scaled_arrays():
@@ -139,7 +139,7 @@ TAKES = {
 @pytest.mark.parametrize("pair", list(product(ARRAYS, repeat=2)), ids=" ".join)
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_pair_is_multiplied_or_refused(name, pair):
-    """No AttributeError, and none of NumPy's messages about objects."""
+    """No call raises AttributeError or a NumPy message about objects."""
     left, right = pair
     if not {left, right} - {"numbers", "elements"}:
         return
