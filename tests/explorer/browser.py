@@ -1,6 +1,7 @@
-"""The explorer of numbers in a browser: Debian's Chromium, driven by Playwright.
+"""The number format explorer in a browser: Debian's Chromium, driven by Playwright.
 
-`python -m tests.explorer.browser` prints where the browser is, and fails without one.
+`python -m tests.explorer.browser` prints the path of the browser, and fails without
+one.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "explorer"
 PAGE = (FOLDER / "index.html").as_uri()
-#: A view is a file: view_number.js has "number".
+#: Each view has a file: view_number.js has "number".
 VIEWS = sorted(path.stem.removeprefix("view_") for path in FOLDER.glob("view_*.js"))
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def chromium() -> str | None:
-    """Path of a Chromium; None where there is none."""
+    """Return the path of a Chromium, or None if there is none."""
     return next((path for path in map(shutil.which, _NAMES) if path), None)
 
 
 class Explorer:
-    """The page, opened as a file, and what went wrong in it."""
+    """The page, opened as a file, and the problems in it."""
 
     def __init__(self, browser: Any, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
-        #: console errors, uncaught ones, and requests that failed or left the folder
+        #: console errors, uncaught errors, and requests that failed or left the folder
         self.problems: list[str] = []
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -44,7 +45,7 @@ class Explorer:
         return self
 
     def settle(self) -> None:
-        """Wait until drawings, which wait for the layout, are there."""
+        """Wait until drawings exist, which wait for the layout."""
         self.run(
             """async () => {
                 for (let i = 0; i < 4; i++) {
@@ -57,17 +58,17 @@ class Explorer:
         self.context.close()
 
     def run(self, script: str, argument: Any = None) -> Any:
-        """What a function of JavaScript returns."""
+        """Run a function of JavaScript, and return its result."""
         return self.page.evaluate(script, argument)
 
     @property
     def link(self) -> str:
-        """What is chosen, as the address has it."""
+        """The state in the address."""
         return "#" + self.page.url.partition("#")[2]
 
     @property
     def text(self) -> str:
-        """All that the view says."""
+        """The text of the view."""
         self.settle()
         return str(self.page.inner_text("main section:not([hidden])"))
 

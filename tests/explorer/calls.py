@@ -1,4 +1,4 @@
-"""Calls of the explorer's arithmetic, all in one process of node."""
+"""Call the explorer's arithmetic, with one process of node for all calls."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ EXPLORER = ROOT / "docs" / "explorer"
 
 
 class Call(NamedTuple):
-    """`arithmetic.name(*arguments)`, or a member that is no function."""
+    """The call `arithmetic.name(*arguments)`, or a member that is not a function."""
 
     name: str
     arguments: tuple[Any, ...] = ()
-    #: paths of what is wanted of the result: "rounded.value.code", "rows.*.flags"
+    #: paths of the wanted members of the result: "rounded.value.code", "rows.*.flags"
     pick: tuple[str, ...] | None = None
 
 
 def row(table: str, index: int) -> dict[str, Any]:
-    """An argument: a row of one of the tables."""
+    """Return an argument that stands for a row of one of the tables."""
     return {"of": table, "at": index}
 
 
 def big(x: int) -> dict[str, Any]:
-    """An argument: a bigint."""
+    """Return an argument that stands for a bigint."""
     return {"big": str(x)}
 
 
 def steps_of(number: int) -> pytest.MarkDecorator:
-    """For a test that takes one of so many of its cases, or all of them."""
+    """Parametrize a test by a step: each `number`-th case, or all cases."""
     whole = pytest.param(1, id="all", marks=pytest.mark.exhaustive)
     return pytest.mark.parametrize("step", [pytest.param(number, id="some"), whole])
 
@@ -54,14 +54,14 @@ def _number(x: dict[str, Any]) -> Any:
 
 @cache
 def node() -> tuple[subprocess.Popen[str], IO[str]]:
-    """A process of node that answers all calls, and what it writes of its errors."""
+    """Return a process of node that answers all calls, and the file of its errors."""
     path = shutil.which("node") or shutil.which("nodejs")
     if path is None:
         assert "TF32DTYPE_NEED_NODE" not in os.environ, "node is not installed"
         pytest.skip("node is not installed")
-    # At its end node 20 waits for V8's compiler, which may wait for node to collect
-    # garbage: so nothing is compiled beside. It is not to run with a sanitizer that
-    # Python runs with.
+    # At its end, node 20 waits for V8's compiler, which may wait for node to collect
+    # garbage. One thread therefore does everything. A sanitizer that is preloaded into
+    # Python must not run in node.
     script = str(ROOT / "tests" / "explorer" / "run_calls.js")
     command = [path, "--single-threaded", script, str(EXPLORER)]
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
@@ -74,12 +74,12 @@ def node() -> tuple[subprocess.Popen[str], IO[str]]:
         text=True,
         env=plain,
     )
-    atexit.register(process.communicate)  # it ends when nothing more can be asked
+    atexit.register(process.communicate)  # closes its input, which ends it
     return process, errors
 
 
 def run(calls: Iterable[Call]) -> list[Any]:
-    """What they return; codes of float64 are integers."""
+    """Return the results of calls; codes of float64 are integers."""
     process, errors = node()
     assert process.stdin is not None
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""A browser for all tests of a process, and the page for each."""
+"""A browser for all tests of a process, and the page for each test."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,8 +22,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def explorer(browser: Any) -> Iterator[Callable[..., Explorer]]:
-    """Call with options of a browser's context for a page; nothing may go wrong in it
-    but what a test takes out of its list of problems."""
+    """Yield a function that opens a page with options of a browser's context. The page
+    must have no problems, except for those that a test removes from its list."""
     opened = []
 
     def new(**options: Any) -> Explorer:

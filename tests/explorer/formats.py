@@ -1,4 +1,4 @@
-"""The formats of the explorer as tests/reference has them."""
+"""The formats of the explorer, as tests/reference defines them."""
 
 from fractions import Fraction
 
@@ -11,6 +11,6 @@ FLOAT64 = Format(
 
 #: In the explorer's order.
 ALL = (*FORMATS.values(), FLOAT16, FLOAT32, FLOAT64)
-#: Those whose codes can all be tried.
+#: Formats small enough to try all codes.
 SHORT = [f for f in ALL if f.count <= 256]
 LONG = [f for f in ALL if f.count > 256]

@@ -1,11 +1,10 @@
-/* Reads calls of docs/explorer/arithmetic.js as JSON, a list of them on each line, and
- * writes what they return, as a line too.
+/* Reads calls of docs/explorer/arithmetic.js as JSON, with a list of calls on each line,
+ * and writes the list of results on a line.
  *
- * A call is {name, arguments, pick}: pick are paths of what is wanted of the result, "a.b",
- * or null for all of it; "*" stands for every member of a list. Among arguments {"of": name,
- * "at": i} is a row of one of its tables, and {"big": digits} a bigint. A call that throws
- * returns {thrown: message}.
- */
+ * A call is {name, arguments, pick}. `pick` lists paths of the wanted members of the
+ * result, "a.b", or is null for the whole result. "*" stands for every member of a list.
+ * Among the arguments, {"of": name, "at": i} is row i of a table, and {"big": digits} a
+ * bigint. A call that throws returns {thrown: message}. */
 "use strict";
 
 const fs = require("fs");
@@ -44,7 +43,7 @@ function answer({ name, arguments: given, pick }) {
     }
 }
 
-/* JSON has no such numbers. */
+/* Writes bigints, -0, infinities and NaN as objects, as JSON has no such numbers. */
 function replace(key, x) {
     return typeof x === "bigint" || Object.is(x, -0) || (typeof x === "number" && !isFinite(x))
         ? { number: Object.is(x, -0) ? "-0.0" : String(x).replace("Infinity", "inf") } : x;

@@ -22,7 +22,7 @@ KEPT = ("ties_to_even", "ties_to_away", "toward_zero", "toward_positive",
 
 
 def blocks() -> list[Array]:
-    """Random ones, and those at the ends of what blocks can hold."""
+    """Return random blocks, and blocks at the ends of the range."""
     rng = np.random.default_rng(6)
     tiny, huge = 2.0**-149, float(np.finfo(np.float32).max)
     normal = rng.standard_normal(32)
@@ -113,7 +113,7 @@ def compare(cases: list[tuple[Array, str, dict[str, Any]]]) -> int:
 @pytest.mark.exhaustive
 @steps_of(5)
 def test_rules(step, compared):
-    """Every format by every rule."""
+    """Each format by each rule."""
     cases = [
         (x, name, {"scale": rule})
         for name in formats
@@ -126,7 +126,7 @@ def test_rules(step, compared):
 
 @steps_of(4)
 def test_options(step, compared):
-    """Roundings, sizes and formats of scales, some with each other."""
+    """Roundings, sizes and formats of scales, some of them combined."""
     some = blocks()
     rows = [
         {"rounding": rounding, "block_size": size, "scale_format": scale_format}
@@ -144,14 +144,14 @@ def test_options(step, compared):
 @steps_of(7)
 @pytest.mark.parametrize("name", formats)
 def test_outcomes_are_those_of_the_terminal(name, step, capsys, compared):
-    """By each rule, in the same words."""
+    """The outcomes by each rule are the same strings."""
     rules = [rule for rule in RULES if rule != "published" or name.startswith("tcfp")]
     groups = [
         ["0", "1", "-1", "0.3", "0.25", "0.5", "6", "6.5", "7", "7.5", "-7.9", "1e-9"],
         ["127", "127.4", "-127.5", "127.6", "-128", "1", "63.5", "0.5", "0.4", "1/3"],
         ["448", "464", "465", "-479", "511.9", "1e-3", "0.001953125", "0.0009765625"],
     ]
-    if name.startswith("mxfp"):  # others refuse them
+    if name.startswith("mxfp"):  # others reject them
         groups += [["1", "nan"], ["inf", "2", "0"]]
     cases = [(rule, typed) for rule in rules for typed in groups]
     cases = cases[list(formats).index(name) % step :: step]
@@ -185,7 +185,7 @@ def test_special_values(overflow, compared):
 
 
 def test_float64_is_rounded_to_odd(compared):
-    """A little more than a tie is no tie."""
+    """A number slightly above or below a tie rounds to its own side."""
     ties = np.array([6, 0.25 + 2**-40, 0.75 - 2**-40, 2.5 + 2**-50, 5 - 2**-45, 1e-320])
     compared(compare([(ties, name, {}) for name in formats]))
 

@@ -13,24 +13,24 @@ from tf32dtype.blocks.formats import elements, formats
 pytestmark = pytest.mark.once
 
 STATE = "() => Object.fromEntries(new URLSearchParams(location.hash.split('?')[1]))"
-#: The cells of a table, by its caption.
+#: Returns the cells of a table, by its caption.
 CELLS = """(caption) => [...document.querySelectorAll("#view-block table")]
     .filter((table) => table.caption.textContent === caption)
     .flatMap((table) => [...table.tBodies[0].rows].map((row) =>
         [...row.cells].map((cell) => cell.textContent)))"""
-#: Of each block: its first scale's code.
+#: Returns the code of the first scale of each block.
 SCALES = """() => [...document.querySelectorAll(".block-card")].map((card) =>
     card.querySelector("dd .code").textContent.trim())"""
 
 
 def given(one: Any) -> np.ndarray[Any, Any]:
-    """The numbers that are typed."""
+    """Return the numbers in the input field."""
     texts = one.page.get_by_label("Numbers", exact=True).input_value().split(", ")
     return np.array([float.fromhex(t) if "0x" in t else float(t) for t in texts])
 
 
 def codes(name: str, blocks: Any) -> list[int]:
-    """Right-aligned codes of the elements."""
+    """Return right-aligned codes of the elements."""
     of = elements[formats[name].element]
     found = blocks.elements
     bits = found if of.is_integer else td.bits(found)
@@ -38,7 +38,7 @@ def codes(name: str, blocks: Any) -> list[int]:
 
 
 def check(one: Any, name: str, rule: str | None = None) -> int:
-    """Everything shown of the numbers that are typed."""
+    """Check everything that the page shows of the numbers in the input field."""
     x = given(one)
     want = td.blocks.quantize(x, name, scale=rule)
     scales = want.scales.reshape(len(want.scales), -1)[:, 0]
@@ -57,7 +57,7 @@ def check(one: Any, name: str, rule: str | None = None) -> int:
 
 
 def test_drawn_numbers(explorer, compared):
-    """Of every format, with its own rule and another."""
+    """The page is right for every format, with its own rule and another rule."""
     one = explorer().open("#block?count=32")
     for name in formats:
         one.page.get_by_label("Block format").select_option(name)
@@ -69,7 +69,8 @@ def test_drawn_numbers(explorer, compared):
 
 
 def test_rules_beside_each_other(explorer):
-    """A scale, its errors and what saturates, of each rule."""
+    """For each rule the page shows its scale, its errors, and how many numbers
+    saturate."""
     one = explorer().open("#block")
     x = given(one)
     rows = one.run(CELLS, "The rules compared")

@@ -1,4 +1,4 @@
-"""The address holds all that is chosen: links, the back button, tabs."""
+"""The address holds the whole state: links, the back button, tabs."""
 
 import pytest
 
@@ -11,7 +11,7 @@ NUMBER = "#number?format=float8_e5m2&x=3.14159"
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_reload(explorer, name):
-    """A state that is not the first one is there again after it was loaded anew."""
+    """A state other than the initial state survives a reload of the page."""
     one = explorer().open(f"#{name}")
     choice = one.page.locator("main section:not([hidden]) select").first
     options = choice.locator("option").evaluate_all("all => all.map((x) => x.value)")
@@ -99,7 +99,7 @@ def test_a_link_to_what_is_not_there(explorer, link, told):
     [("1", "1"), ("2", "1"), ("0", "5e-324"), ("1", "1.0000000000001")],
 )
 def test_a_stretch_that_cannot_be_drawn(explorer, start, end):
-    """Another one is drawn, and that is said."""
+    """The page draws another stretch, and says so."""
     one = explorer().open(f"#line?from={start}&to={end}")
     assert f"From {start} to {end} there is nothing to draw" in one.text
     assert "Numbers from \N{MINUS SIGN}2 to 2:" in one.text

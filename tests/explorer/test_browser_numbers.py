@@ -1,4 +1,4 @@
-"""The page's numbers are the package's: all codes, casts, products of tensor cores."""
+"""The page's numbers equal the package's: codes, casts, products of tensor cores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numbers of all kinds
 ]
 
-#: NumPy's formats that the page has, by their unsigned integers.
+#: NumPy's formats that the page has, with their unsigned integers.
 BUILTIN = {"float16": np.uint16, "float32": np.uint32, "float64": np.uint64}
 FORMATS = [*td.formats, *BUILTIN]
 CASTS = 1000
@@ -39,7 +39,7 @@ def width(name: str) -> int:
 
 
 def numbers(name: str, codes: Any) -> np.ndarray[Any, Any]:
-    """What right-aligned codes are."""
+    """Return the numbers of right-aligned codes."""
     if name in BUILTIN:
         return np.asarray(codes, BUILTIN[name]).view(name)
     items = np.asarray(codes, np.uint64) << np.uint64(unused(name))
@@ -47,14 +47,14 @@ def numbers(name: str, codes: Any) -> np.ndarray[Any, Any]:
 
 
 def code(name: str, x: Any) -> int:
-    """The right-aligned code of a number of a format."""
+    """Return the right-aligned code of a number of a format."""
     if name in BUILTIN:
         return int(np.asarray(x, name).view(BUILTIN[name])[()])
     return int(td.bits(x)) >> unused(name)
 
 
 def random_codes(rng: np.random.Generator, name: str, count: int) -> list[int]:
-    """All kinds of numbers: half of the codes at random, half of numbers near 1."""
+    """Return all kinds of numbers: half are random codes, half are numbers near 1."""
     some = rng.integers(0, 2 ** width(name), size=count, dtype=np.uint64)
     with np.errstate(all="ignore"):
         near = (rng.normal(size=count) * 2.0 ** rng.integers(-6, 6, count)).astype(
@@ -69,13 +69,13 @@ def random_codes(rng: np.random.Generator, name: str, count: int) -> list[int]:
 def differences(
     cases: list[list[Any]], shown: list[int], expected: list[int]
 ) -> list[list[Any]]:
-    """Cases whose codes are not those that are due, with both codes."""
+    """Return the cases whose codes differ from the expected codes, with both codes."""
     rows = zip(cases, shown, expected, strict=True)
     return [[*case, x, y] for case, x, y in rows if x != y]
 
 
 def test_formats(explorer):
-    """The table of the page is the package's, and NumPy's formats after it."""
+    """The page has the package's table, and then NumPy's formats."""
     page = explorer().open()
     shown = page.run(
         """() => arithmetic.formats.map((f) => [f.name, f.bits, f.exponentBits,
@@ -91,7 +91,7 @@ def test_formats(explorer):
 
 
 def codes_of(name: str) -> list[int]:
-    """All codes; of tf32 some, and those at both ends of every power of two."""
+    """Return all codes; for long formats some, and both ends of every power of two."""
     if width(name) <= 16:
         return list(range(2 ** width(name)))
     form = td.formats[name]
@@ -133,7 +133,8 @@ def test_codes(explorer, compared, name):
 
 
 def test_casts(explorer, compared):
-    """From any format to any that td.quantize rounds to, in all ways."""
+    """Casts from any format to any target of td.quantize, with each rounding and
+    overflow."""
     rng = np.random.default_rng(2)
     cases, expected = [], []
     for _ in range(CASTS):
@@ -165,7 +166,7 @@ def test_casts(explorer, compared):
 
 
 def test_dot_products(explorer, compared):
-    """Of any model, with Inf, NaN, and subnormal numbers among the operands."""
+    """Products of any model, with Inf, NaN and subnormal numbers among the operands."""
     rng = np.random.default_rng(3)
     cases, expected = [], []
     for _ in range(DOTS):

@@ -1,4 +1,4 @@
-"""The Tensor core view shows what td.tensor_core returns, and what is cut off."""
+"""The Tensor core view shows the results of td.tensor_core, and the truncated bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tf32dtype.tensor_core.models import ALIGNED
 
 pytestmark = pytest.mark.once
 
-#: Rows of the last table: device and instruction, result, code, error, verdict.
+#: Returns rows of the last table: device and instruction, result, code, error, verdict.
 ROWS = """() => {
     const tables = document.querySelectorAll("main section:not([hidden]) table");
     return [...tables[tables.length - 1].tBodies[0].rows].map((row) =>
@@ -24,7 +24,7 @@ STATE = "() => Object.fromEntries(new URLSearchParams(location.hash.split('?')[1
 
 
 def numbers(texts: str, name: str) -> np.ndarray[Any, Any]:
-    """Decimals or hexadecimal floats of a format that has them exactly."""
+    """Return numbers of a format, from exact decimals or hexadecimal floats."""
     found = [float.fromhex(t) if "0x" in t else float(t) for t in texts.split(", ")]
     x = np.array(found).astype(dtype(name))
     assert x.astype(float).tolist() == found
@@ -32,13 +32,13 @@ def numbers(texts: str, name: str) -> np.ndarray[Any, Any]:
 
 
 def links(model: str, **more: str) -> str:
-    """The address of a model, with more keys."""
+    """Return the address of a model, with more keys."""
     keys = {"model": model.replace(" ", "+").replace(">", "%3E"), **more}
     return "#tensor?" + "&".join(f"{key}={value}" for key, value in keys.items())
 
 
 def test_promotion(explorer):
-    """The control, its place in the address, and what the package returns."""
+    """The control changes the address, and the page shows the package's result."""
     model = "H100 wgmma float8_e4m3fn -> float32"
     left, right = ", ".join(["1.125"] * 64), ", ".join(["0.0625"] * 64)
     one = explorer().open(links(model, left=left, right=right, c="4096"))
@@ -62,7 +62,7 @@ def test_promotion(explorer):
 
 
 def test_promotion_of_float16_sums(explorer):
-    """Sums in float16 have none, and nothing to choose."""
+    """Sums in float16 cannot be promoted, and the control is hidden."""
     one = explorer().open(links("H100 mma.sync float16 -> float16", promoteEvery="20"))
     assert one.page.get_by_label("Promote every", exact=True).is_hidden()
     assert "multiple of" not in one.text
@@ -73,7 +73,7 @@ def typed(one: Any, label: str) -> str:
 
 
 def check(one: Any, name: str) -> int:
-    """All rows of the comparison, of the model that the page shows."""
+    """Check all rows of the comparison, for the model that the page shows."""
     model = next(m for m in ALIGNED if m.name == name)
     a, b = (numbers(typed(one, label), getattr(model, label)) for label in "ab")
     exact = sum((Fraction(float(x)) * Fraction(float(y))
@@ -99,7 +99,7 @@ def check(one: Any, name: str) -> int:
 
 
 def test_first_example(explorer):
-    """float16 products that an H100 keeps and an A100 cuts off."""
+    """An H100 keeps float16 products that an A100 truncates."""
     one = explorer().open("#tensor")
     headline = one.page.locator("#view-tensor .headline strong")
     assert "2.98023e\u22128" in headline.inner_text()
@@ -147,7 +147,8 @@ def test_drawn_numbers(explorer, compared):
 
 
 def test_what_is_cut_is_what_explain_says(explorer):
-    """Terms with bits below the unit, in the table and hatched in the picture."""
+    """Terms with bits below the unit are marked in the table and hatched in the
+    picture."""
     name = "A100 mma.sync float16 -> float32"
     one = explorer().open(links(name, count="8"))
     one.page.click("text=Canceling")
@@ -159,7 +160,7 @@ def test_what_is_cut_is_what_explain_says(explorer):
         numbers(state["left"], "float16"), numbers(state["right"], "float16"),
         device="A100",
     )  # fmt: skip
-    # Lines of products have a seventh column where something is cut.
+    # Lines of products have a seventh column if bits are truncated.
     cut = [line.split()[0] for line in told.splitlines()
            if line.split() and line.split()[0].isdigit()
            and len(line.split()) == 7]  # fmt: skip
@@ -172,13 +173,13 @@ def test_what_is_cut_is_what_explain_says(explorer):
 
 
 def test_scaled(explorer):
-    """A block-scaled product with a scale for each block."""
+    """The page shows a block-scaled product with a scale for each block."""
     name = "B200 tcgen05.mxf4nvf4 float4_e2m1fn x float4_e2m1fn, ue4m3 of 16 -> float32"
     left, right = [6.0, 0.5] * 16, [1.5, -3.0] * 8 + [4.0, 1.0] * 8
     one = explorer().open(
         links(name, left=",".join(map(str, left)), right=",".join(map(str, right)),
               scalesLeft="0.5,0x40", scalesRight="3"))  # fmt: skip
-    # 0x40 is 2; the one scale of b is that of both blocks.
+    # 0x40 is 2. b has one scale, which both blocks use.
     first = 0.5 * 3 * float(np.dot(left[:16], right[:16]))
     second = 2 * 3 * float(np.dot(left[16:], right[16:]))
     shown = one.page.inner_text("#view-tensor .headline strong")
@@ -187,7 +188,7 @@ def test_scaled(explorer):
 
 
 def test_another_format_keeps_the_numbers(explorer):
-    """A code is another number there: the number stays."""
+    """When a new format gives a code another meaning, the page keeps the number."""
     one = explorer().open(
         links("A100 mma.sync float16 -> float32", left="0x3C00,2", right="1,0x3800")
     )

@@ -6,7 +6,7 @@ from .browser import VIEWS
 
 pytestmark = pytest.mark.once
 
-#: What sticks out of the page, but for what is in a frame that scrolls.
+#: Returns elements that are wider than the page, outside of frames that scroll.
 TOO_WIDE = """() => {
     const scrolls = (x) => x && (x !== document.body && /auto|scroll/.test(
         getComputedStyle(x).overflowX) || scrolls(x.parentElement));
@@ -20,7 +20,7 @@ TOO_WIDE = """() => {
     return root.scrollWidth > root.clientWidth ? ["the page", ...out] : out;
 }"""
 
-#: Texts whose contrast with what is under them is less than 4.5: WCAG 2.2, 1.4.3.
+#: Returns strings whose contrast with their background is below 4.5: WCAG 2.2, 1.4.3.
 TOO_FAINT = """() => {
     const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92
         : ((v + 0.055) / 1.055) ** 2.4;
@@ -48,7 +48,7 @@ TOO_FAINT = """() => {
     return faint;
 }"""
 
-#: Controls that say nothing to who cannot see them, and drawings and tables likewise.
+#: Returns controls, drawings and tables without a name for screen readers.
 WITHOUT_NAMES = """() => [...document.querySelectorAll(
     "main section:not([hidden]) :is(button, a, input, select, svg, table), header *")]
     .filter((x) => x.checkVisibility()).filter((x) =>
@@ -60,12 +60,13 @@ WITHOUT_NAMES = """() => [...document.querySelectorAll(
                     : !(x.textContent.trim() || x.ariaLabel))
     .map((x) => x.outerHTML.slice(0, 100))"""
 
-#: What the Tab key should reach.
+#: Returns the number of elements that the Tab key should reach.
 REACHABLE = """() => [...document.querySelectorAll(
     "a, button, input, select, textarea, [tabindex='0']")].filter((x) =>
     x.checkVisibility() && !x.disabled && x.tabIndex >= 0).length"""
 
-#: "" if the focus is seen, what has it if not, and "end" behind the last control.
+#: Returns "" if the focus is visible, else the element with the focus, or "end" after
+#: the last control.
 FOCUS = """() => {
     const x = document.activeElement;
     if (!x || x === document.body) return "end";
@@ -82,7 +83,8 @@ def test_nothing_is_wider_than_the_page(explorer, name, width):
     assert one.run(TOO_WIDE) == []
 
 
-#: Frames of a narrow screen that scroll sideways: what does not stay in sight there.
+#: Returns elements that do not stay in sight when a frame scrolls sideways on a narrow
+#: screen.
 OUT_OF_SIGHT = """() => [...document.querySelectorAll(
     "main section:not([hidden]) .frame")].filter((frame) => {
         frame.scrollLeft = 1000;
@@ -136,7 +138,7 @@ def test_the_page_has_landmarks_and_one_heading(explorer):
 
 
 def test_bits_by_keys(explorer):
-    """Arrows go along the bits and from number to number; Space flips a bit."""
+    """Arrow keys move along the bits and from number to number; Space flips a bit."""
     one = explorer().open("#number?format=float8_e4m3fn&x=0x38")
     value = one.page.locator(".headline strong")
     assert value.inner_text() == "1"
@@ -170,7 +172,8 @@ def test_codes_by_keys(explorer):
 
 
 def test_sorting(explorer):
-    """By value up and down, while the focus stays; NaN is above all numbers."""
+    """Rows are sorted by value up and down. The focus stays, and NaN is above all
+    numbers."""
     one = explorer().open("#codes?format=float8_e4m3fn&sort=code")
     button = one.page.get_by_role("button", name="Value")
     button.focus()
@@ -196,7 +199,7 @@ def test_what_is_no_number_is_told(explorer):
 
 
 LINE = "#line?format=float8_e4m3fn&other=&x=1&from=-2&to=2"
-#: The ends of what the number line shows, as the address has them.
+#: Returns the ends of the number line, from the address.
 STRETCH = """() => ["from", "to"].map((name) =>
     Number(new URLSearchParams(location.hash.split("?")[1]).get(name)))"""
 
@@ -246,11 +249,11 @@ def test_number_line_by_two_fingers(explorer):
     touch("End")
     one.settle()
     low, high = one.run(STRETCH)
-    assert high - low == pytest.approx(2, rel=0.05)  # twice as near: 4 before
+    assert high - low == pytest.approx(2, rel=0.05)  # half the width: 4 before
 
 
 def test_print(explorer):
-    """On paper: light, without tabs and buttons, and the whole of long tables."""
+    """The print is light, without tabs and buttons, and long tables are complete."""
     one = explorer(color_scheme="dark").open("#codes")
     one.page.emulate_media(media="print")
     assert one.page.locator("nav").is_hidden()

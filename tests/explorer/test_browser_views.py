@@ -1,4 +1,4 @@
-"""What the views of casts, sums and products tell."""
+"""The strings in the views of casts, sums and products."""
 
 import numpy as np
 import pytest

@@ -52,7 +52,7 @@ def check_flags(found: list[str], flags: int, x: Exact, f: Format, code: int) ->
 
 @steps_of(5)
 def test_short_formats(step, compared):
-    """Every code of each to each, also as NumPy casts arrays."""
+    """Every code of each short format is cast to each, as NumPy casts arrays."""
     pairs = [*product(SHORT, SHORT)]
     chosen = [
         range(number % step, f.count, step) for number, (f, _) in enumerate(pairs)
@@ -77,13 +77,14 @@ def test_short_formats(step, compared):
             want, flags = encode_code(to, x)
             got, raised = next(found)
             assert got == want, (f.name, to.name, code)
-            assert f is to or want == ours[code]  # NumPy copies what is of the dtype
+            assert f is to or want == ours[code]  # NumPy copies for the same dtype
             check_flags(raised, flags, x, to, want)
     compared(len(cases))
 
 
 def random_casts(count: int) -> list[tuple[Format, int, Format]]:
-    """Of all formats; half of the numbers are near what the other can hold."""
+    """Return casts between all formats; half of the numbers are near the target's
+    codes."""
     rng = random.Random(2)
     cases = []
     for _ in range(count):
@@ -133,7 +134,7 @@ def test_every_rounding(step, compared):
 
 
 def values(count: int) -> list[Fraction]:
-    """Of all sizes, some of them exact in a format."""
+    """Return numbers of all sizes, some of them exact in a format."""
     rng = random.Random(4)
     found = []
     for i in range(count):
@@ -164,7 +165,7 @@ def test_all_roundings(compared):
 
 
 def exact_of(x: Fraction) -> Exact:
-    """Only for `to_fraction`, which takes what is exact: the number as it is."""
+    """Return the number for `to_fraction`, which requires an exact number."""
     exact = from_fraction(x)
     return exact if not exact.sticky else exact._replace(sticky=False, integer=1 << 200)
 
@@ -184,7 +185,8 @@ def check_errors(row: dict[str, Any], x: Fraction, f: Format) -> None:
 
 
 def check_chance(found: dict[str, Any], x: Fraction, f: Format) -> None:
-    """The probability of rounding up is the part of the last place that is cut off."""
+    """Check the probability of rounding up, which is the fraction above the lower
+    value."""
     down, up = (found[name]["value"]["code"] for name in ("down", "up"))
     if down == up:
         assert found["probability"] == 0
@@ -200,8 +202,8 @@ def check_chance(found: dict[str, Any], x: Fraction, f: Format) -> None:
 
 
 def test_double_rounding(compared):
-    """1.0625 lies halfway between two numbers of E4M3; a little more is nearer to the
-    upper one, which float16 does not see."""
+    """1.0625 is halfway between two numbers of E4M3. A slightly larger number is nearer
+    to the upper one, but becomes the tie in float16."""
     chains = [
         ("1.0625000001", ("float16", "float8_e4m3fn"), 0x38, 0x39),
         ("1.0625", ("float16", "float8_e4m3fn"), 0x38, 0x38),
@@ -230,7 +232,7 @@ def test_double_rounding(compared):
 
 
 def test_outcomes_are_those_of_the_terminal(compared):
-    """Of every format, in the same words."""
+    """The outcomes of every format are the same strings."""
     rng = random.Random(7)
     texts = [
         *("0", "-0", "1", "-2", "0.3", "-1/3", "6.9", "7", "464", "465", "1e-9"),
@@ -261,7 +263,7 @@ def test_sums_and_products(compared):
     for f in ALL:
         for _ in range(60):
             a, b = rng.randrange(f.count), rng.randrange(f.count)
-            if rng.random() < 0.5:  # exponents that are near
+            if rng.random() < 0.5:  # near exponents
                 b = a ^ rng.randrange(1 << f.mantissa_bits + 1)
             what = rng.choice(("add", "multiply"))
             cases.append((f, what, a, b, rng.choice(ROUNDINGS[:-1])))

@@ -1,4 +1,4 @@
-"""docs/explorer/core.js is made of the C and the tables that are here."""
+"""docs/explorer/core.js is built from the C and the tables of this repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_it_is_of_these_sources():
 
 
 def test_sources():
-    """All of the C, and what it includes, are in the digest."""
+    """The digest covers all of the C and its includes."""
     names = {path.relative_to(ROOT).as_posix() for path in build.sources()}
     assert {"src/formats/formats.h", "src/tensor_core/scaled_mma_model.h",
             "src/blocks/scale_search.h", "src/runtime/inline.h",

@@ -26,7 +26,7 @@ ACCUMULATORS = {"float32": FLOAT32, "float16": FLOAT16}
 
 
 def codes(name: str, bits: Array) -> Array:
-    """Codes of a format's numbers from float32's bits."""
+    """Return codes of a format's numbers from float32's bits."""
     if name == "float32":
         return bits
     if name == "tf32":
@@ -36,14 +36,15 @@ def codes(name: str, bits: Array) -> Array:
 
 
 def accumulator_code(name: str, bits: int) -> int:
-    """Of a result's bits; the NaN of the unit is all ones but for the sign."""
+    """Return the code of a result's float32 bits. The unit's NaN has all bits set but
+    the sign."""
     if name == "float16" and bits & 0x7FFFFFFF > 0x7F800000:
         return 0x7FFF
     return int(codes(name, np.array([bits], np.uint32))[0])
 
 
 def drawn(count: int) -> list[tuple[int, Aligned, cases.Cases]]:
-    """Some cases of every model, of several lengths."""
+    """Return some cases of every model, of several lengths."""
     found = []
     for index, model in enumerate(ALIGNED):
         lengths = cases.lengths(model)
@@ -61,7 +62,7 @@ def dot_call(index: int, model: Aligned, case: cases.Cases, i: int, *pick: str) 
 
 @steps_of(3)
 def test_bits(step, compared):
-    """As matmul has them, of every device and instruction."""
+    """Bits are those of matmul, for every device and instruction."""
     groups = drawn(10)
     asked = [
         (index, model, case, i)
@@ -194,7 +195,7 @@ def check_steps(
 @pytest.mark.exhaustive
 @steps_of(5)
 def test_steps(step, compared):
-    """Those that `explain` prints."""
+    """Steps are those that `explain` prints."""
     groups = drawn(9)
     asked = [
         (index, model, case, (index * 4 + n) % len(case.c))
@@ -274,7 +275,7 @@ def test_scaled_bits(step, compared):
 def check_scaled(
     code: int, exact: Any, error: Any, parts: list[dict[str, Any]]
 ) -> None:
-    """What is shown adds up."""
+    """Check that the numbers on the page add up."""
     for group in parts:
         if group["special"]:
             continue

@@ -1,4 +1,4 @@
-"""What the explorer tells of a code: bits, kind, exact value, neighbors."""
+"""The explorer's facts about a code: bits, kind, exact value, neighbors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Case = tuple[Format, int]
 
 
 def ends(f: Format) -> list[int]:
-    """Codes at the borders of what a format has."""
+    """Return codes at the borders between kinds of numbers."""
     normal = 1 << f.mantissa_bits
     borders = {0, 1, normal - 1, normal, f.max_code - 1, f.max_code}
     borders |= {code for code in (f.infinity, f.nan) if code is not None}
@@ -55,7 +55,7 @@ def kind(f: Format, code: int) -> str:
 
 
 def check_exact(found: dict[str, Any], value: Fraction, negative: bool) -> None:
-    """All spellings of an exact number."""
+    """Check all notations of an exact number."""
     assert found["negative"] == negative
     assert Fraction(found["decimal"]) == value
     assert float.fromhex(found["hex"]) == value
@@ -139,7 +139,7 @@ def finite(f: Format, code: int) -> bool:
 
 @cache
 def in_order(f: Format) -> list[Fraction]:
-    """All values, which must be few."""
+    """Return all values of a format that has few values."""
     found = {to_fraction(decode_code(f, c)) for c in range(f.count) if finite(f, c)}
     return sorted(found)
 
@@ -190,7 +190,7 @@ def test_between(low, high, compared):
 
 
 def test_all_finite_numbers_are_counted(compared):
-    """Those of float64 too, which are more than 2^63."""
+    """The count is right for float64 too, where it is above 2^63."""
     found = run(Call("between", (f.name, "-inf", "inf", 0)) for f in ALL)
     for f, numbers in zip(ALL, found, strict=True):
         all_of_them = 2 * f.max_code + 1 if f.signed else f.max_code + 1

@@ -1,4 +1,4 @@
-"""What people type: exact, rounded once, or said to be wrong."""
+"""The explorer's input: exact, rounded once, or rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAWN = ROUNDINGS[:-1]
 
 
 def decimal(x: Fraction) -> str:
-    """All digits of a fraction whose divisor is a power of two."""
+    """Return all digits of a fraction whose divisor is a power of two."""
     places = x.denominator.bit_length() - 1
     digits = str(abs(x.numerator) * 5**places).rjust(places + 1, "0")
     at = len(digits) - places
@@ -32,7 +32,7 @@ def decimal(x: Fraction) -> str:
 
 
 def midpoints(f: Format, count: int) -> list[Fraction]:
-    """Halfway between neighbors, or beyond the last number as far."""
+    """Return midpoints of neighbors, half the smallest number, the overflow bound."""
     rng = random.Random(f.name)
     ties = []
     for _ in range(count):
@@ -44,14 +44,14 @@ def midpoints(f: Format, count: int) -> list[Fraction]:
 
 
 def hostile() -> list[tuple[Format, str, Fraction]]:
-    """Ties, and what is beside them by one in the 800th digit, or beyond."""
+    """Return ties, and numbers next to them by one in the 800th digit or later."""
     cases = []
     for f in ALL:
         for tie in midpoints(f, 4):
             for text in (decimal(tie), "-" + decimal(tie)):
                 more = text + "0" * max(0, 800 - len(text)) + "1"
                 cases += [(f, text, Fraction(text)), (f, more, Fraction(more))]
-                # Digits of a little less, and of as many places.
+                # A slightly smaller number, with more than 800 digits.
                 less = Fraction(text) * (1 - Fraction(10) ** -800)
                 shown = f"{less.numerator}/{less.denominator}"
                 cases.append((f, shown, less))
@@ -94,11 +94,11 @@ def test_spellings(compared):
         assert answer["error"] == "", text
         assert not answer["isCode"]
         shown = answer["exact"]["decimal"]
-        if len(shown) < 4300 and not shown.endswith("..."):  # what Python reads
+        if len(shown) < 4300 and not shown.endswith("..."):  # short enough for Python
             assert Fraction(shown) == value
         code, _ = encode_code(ALL[-1], from_fraction(value))
         assert answer["rounded"]["value"]["code"] == code
-    # What it says may be used in the text's place.
+    # Each number that the page shows parses to the same result.
     again = run(Call("parse", (x["text"], "float64")) for x in found)
     for x, y in zip(found, again, strict=True):
         assert {**x, "text": ""} == {**y, "text": ""}

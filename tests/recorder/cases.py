@@ -1,4 +1,4 @@
-"""Units of all GPUs, and the slow truth of what they return."""
+"""Units of all GPUs, and the results of the slow reference."""
 
 from functools import cache
 
@@ -18,7 +18,7 @@ DISTINCT = list({recordings.set_name(unit): unit for unit in UNITS.values()}.val
 
 
 def truth(model, a, b, c, mutation=tensor_core.RIGHT):
-    """An evaluator of models: the slow reference."""
+    """Return a model's results by the slow reference, as an evaluator of models."""
     found = matrix_units.dots(model, a.tolist(), b.tolist(), c.tolist(), mutation)
     return np.array(found, np.uint32)
 

@@ -1,4 +1,4 @@
-"""A GPU that is made up: its tensor cores return what their models say."""
+"""A simulated GPU whose tensor cores return the results of their models."""
 
 import hashlib
 
@@ -9,25 +9,25 @@ from tools.tensor_core_recorder import bulk_inputs, instructions
 
 
 def distinct(rows):
-    """Each row once, and for all rows which one it is; by a hash, for speed."""
+    """Return each distinct row once, and each row's index; by a hash, for speed."""
     factors = np.random.default_rng(0).integers(1, 1 << 62, rows.shape[1], np.uint64)
     keys = ((rows.astype(np.uint64) + np.uint64(1)) * (factors | np.uint64(1))).sum(1)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return rows[first], which
 
 
-#: Results by what was asked.
+#: Results by unit and operands.
 KEPT = {}
 MOST_KEPT = 60
 
 
 class MadeUp:
-    """A GPU whose units compute as their models say, or as `run` is changed to."""
+    """A GPU whose units compute as their models say, or as a test changes `run`."""
 
     name, capability, architecture = "made up", (9, 0), "sm_90a"
 
     def run(self, unit, a, b, c, scale_d=True):
-        """Tests ask the same: what was computed last is kept."""
+        """Return a unit's results, from a cache, as tests repeat the same operands."""
         key = unit, scale_d, *(hashlib.sha1(x.tobytes()).digest() for x in (a, b, c))
         if key not in KEPT:
             while len(KEPT) >= MOST_KEPT:
@@ -36,7 +36,7 @@ class MadeUp:
         return KEPT[key].copy()
 
     def compute(self, unit, a, b, c, scale_d):
-        """Tiles hold few different dots: each is computed once."""
+        """Compute each distinct dot product once, as tiles hold few different ones."""
         k = a.shape[1] * unit.words
         rows, i = distinct(a.swapaxes(1, 2).reshape(-1, k))
         columns, j = distinct(b.swapaxes(1, 2).reshape(-1, k))
@@ -58,7 +58,7 @@ class MadeUp:
         return digests
 
     def opcodes(self, file, options):
-        """Those that a unit should become; of a conversion nobody asks which."""
+        """Return a unit's opcodes; no test asks for the opcodes of a conversion."""
         known = {x.options: x for x in instructions.units(self.capability)}
         unit = known.get(options)
         return {} if unit is None else dict.fromkeys(unit.opcodes(self.capability), 1)

@@ -1,4 +1,4 @@
-"""The recorder's kernels without a GPU: their addressing, and that they assemble."""
+"""The recorder's kernels without a GPU: addressing and assembly."""
 
 import ctypes
 import shutil
@@ -25,7 +25,7 @@ ALL = {unit.name: unit for c in CAPABILITIES for unit in instructions.units(c)}
 
 
 def shape_of(unit):
-    """Units that are equal in this differ in a word of PTX alone."""
+    """Return a key. Units with the same key differ only in one word of PTX."""
     size = unit.instruction, unit.rows, unit.k, unit.a.storage
     return *size, unit.half, "kind" in unit.ptx
 
@@ -41,7 +41,7 @@ FLAGS = "-std=c++20 -O1 -pthread -fPIC -Wno-unknown-pragmas".split()
 
 
 def built(tmp_path, name, before, after, *options):
-    """A kernel file as a library, between what stands in for CUDA and what calls it."""
+    """Return a kernel file as a library, between replacements for CUDA and a caller."""
     text = tmp_path / "kernel.cpp"
     text.write_text("\n".join([before, compiler.source(name), after]))
     library = tmp_path / "kernel.so"
@@ -64,7 +64,7 @@ def pointers(*arrays):
 
 
 def mixture(a, b, c, half):
-    """What warp.h computes of codes: a (m, k), b (n, k), c (m, n)."""
+    """Return the results of warp.h for codes: a (m, k), b (n, k), c (m, n)."""
     a, b, d = (x.astype(np.uint32) for x in (a, b, c))
     for k in range(a.shape[1]):
         d = (d ^ a[:, None, k]) * np.uint32(2654435761) + b[None, :, k] * np.uint32(
@@ -75,7 +75,7 @@ def mixture(a, b, c, half):
 
 @pytest.fixture(scope="module")
 def headers(tmp_path_factory):
-    """Those of C++ that warp.h includes, compiled once for all units."""
+    """Return the C++ headers that warp.h includes, compiled once for all units."""
     header = tmp_path_factory.mktemp("headers") / "standard.h"
     included = [x for x in WARP.read_text().splitlines() if x.startswith("#include <")]
     header.write_text("\n".join(included))
@@ -84,7 +84,7 @@ def headers(tmp_path_factory):
 
 
 def dots(tmp_path, unit, headers):
-    """A unit's kernel with the threads and the instruction of warp.h."""
+    """Return a unit's kernel with the threads and the instruction of warp.h."""
     options = "-include", str(headers), f"-DBITS={unit.a.storage}", *unit.options
     return built(
         tmp_path,
@@ -155,7 +155,8 @@ extern "C" void digest_all(u64 *out, u32 y) {
 
 
 def conversion_digest(first, y):
-    """What `digest` adds for conversions y of float32 in order from some bits on."""
+    """Return the sum that `digest` adds for conversions y of successive float32 bits.
+    """
     x = np.uint64(first) + np.arange(len(y), dtype=np.uint64)
     z = (x << np.uint64(32) | y) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -165,7 +166,7 @@ def conversion_digest(first, y):
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """The library of the kernels that make operands and digests."""
+    """Return the library of the kernels that make operands and digests."""
     return built(
         tmp_path_factory.mktemp("inputs"), "cuda/recorder/record_inputs.cu", INPUTS,
         LOOPS, "-DCONVERSION",
@@ -200,7 +201,8 @@ def test_random_operands_and_digests_are_numpys(inputs):
 # -- as CuPy would launch them ---------------------------------------------------------
 
 
-#: What calls a kernel in the libraries, and the types that it takes; None is an array.
+#: The function that calls a kernel in the libraries, and the types that the kernel
+#: takes. None is an array.
 CALLS = {
     "run": ("launch", [None, None, None, None, np.int32, np.int32]),
     "fill": ("fill_all", [None, *[np.uint32] * 4, *[np.int32] * 4, None, None]),
@@ -210,14 +212,14 @@ CALLS = {
 
 
 class DeviceArray(np.ndarray):
-    """What a kernel may be given, in the memory of the CPU."""
+    """An argument of a kernel, in the memory of the CPU."""
 
     def get(self):
         return np.array(self)
 
 
 class Module:
-    """A file of kernels that runs on the CPU, by the calls that CuPy has."""
+    """A file of kernels that runs on the CPU, with the interface of CuPy."""
 
     def __init__(self, library):
         self.library = library
@@ -243,7 +245,7 @@ class Module:
 
 
 def made_up_cupy(libraries):
-    """As much of CuPy as the recorder uses."""
+    """Return the parts of CuPy that the recorder uses."""
     runtime = SimpleNamespace(
         CUDARuntimeError=RuntimeError,
         getDeviceCount=lambda: 1,
@@ -334,7 +336,7 @@ def test_a_machine_without_a_gpu(monkeypatch):
 
 @pytest.fixture(scope="module")
 def nvrtc():
-    """The compiler; it needs no GPU."""
+    """Return the compiler, which needs no GPU."""
     pytest.importorskip("cupy")
     try:
         compiler.compile_cuda("cuda/recorder/record_inputs.cu", (), "sm_90a")

@@ -1,4 +1,4 @@
-"""The recorder's inputs: they are what they should be, and show what is wrong."""
+"""The recorder's inputs: they have the right values, and expose faults."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_probes(unit):
     for f, bits in zip((unit.a, unit.b, unit.accumulator), found, strict=False):
         codes = instructions.encode(
             f, bits
-        )  # which raises for what a format does not hold
+        )  # raises for numbers that are not in the format
         same = instructions.decode(f, codes) == bits
         assert (same | (bits & 0x7FFFFFFF > 0x7F800000)).all()  # payloads may be cut
 
@@ -62,7 +62,7 @@ def test_every_group_says_what_it_pins():
 
 
 def value(x):
-    """The exact number of a code, as a float."""
+    """Return the exact number of a code, as a float."""
     size = {"inf": np.inf, "nan": np.nan, "": x.integer * 2.0**x.exponent}[x.special]
     return -size if x.negative else size
 
@@ -88,7 +88,7 @@ def test_codes(f):
             instructions.encode(f, np.array([0x7FC00000], np.uint32))
 
 
-# -- what is wrong shows ---------------------------------------------------------------
+# -- faults show -----------------------------------------------------------------------
 
 WRONG = {
     "c outside": {"c_outside": True},
@@ -120,7 +120,7 @@ def test_wrong_arithmetic_shows(device, unit, compared):
     model, found = unit.model(device), asked(unit)
     right = truth(model, *found[:3])
     compared(len(right))
-    # Most show in few probes; what is left is computed only for others.
+    # Most faults show in few probes. The other probes are computed only when needed.
     order = np.random.default_rng(0).permutation(len(right))
     parts = np.array_split(order, 20)
 

@@ -1,4 +1,4 @@
-"""The recorder without a GPU: what it concludes, and its files."""
+"""The recorder without a GPU: its conclusions and its files."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    """Few bulk results: no true GPU is here, whose results are judged elsewhere."""
+    """Use few bulk results, as there is no real GPU whose results they would test."""
     monkeypatch.setattr(bulk_inputs, "CHUNK", 1 << 12)
     monkeypatch.setattr(bulk_inputs, "JUDGED", 3)
 
@@ -58,7 +58,7 @@ DEFAULTS = {
 
 
 def results(chosen, compute):
-    """What units return that compute as `compute(unit, model)` says."""
+    """Return the results of units that compute as `compute(unit, model)` says."""
     found = []
     for device, unit in chosen:
         unit = UNITS[device, unit]
@@ -71,7 +71,7 @@ def results(chosen, compute):
 
 @cache
 def asked_of_points(unit):
-    """The probes of groups that tell something of a contested point."""
+    """Return the probes of groups that bear on a contested point."""
     groups = {group for point in conclude.POINTS.values() for group in point.groups}
     there = np.isin(asked(unit).group, [*groups])
     return Probes(*(x[there] for x in asked(unit)))
@@ -175,7 +175,8 @@ def test_without_a_model_nothing_is_said():
     assert set(settled([result]).values()) == {conclude.UNDECIDED}
 
 
-# -- files and the command, by a GPU that is made up -----------------------------------
+# -- files and the command, by a simulated GPU
+# ------------------------------------------
 
 
 def test_a_run_is_recorded_and_judged(tmp_path, capsys):
@@ -263,7 +264,8 @@ def test_other_machine_instructions_are_said(tmp_path, capsys):
 
 
 def test_what_was_recorded_before_a_hang_is_kept(tmp_path):
-    """The second unit stops the program."""
+    """A hang in the second unit stops the program. The first unit's results are kept.
+    """
 
     class Hanging(MadeUp):
         def run(self, unit, *arguments, **keywords):
@@ -337,7 +339,7 @@ def test_a_replay_of_nothing(tmp_path, capsys):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("capability", CAPABILITIES, ids=instructions.architecture)
 def test_all_of_it_is_below_a_megabyte(capability, tmp_path):
-    """Results are made up here; they take no less room than true ones."""
+    """The results are random, and need at least as much space as real results."""
     rng = np.random.default_rng(0)
     arrays = {"boundaries": bulk_inputs.boundaries()}
     for unit in instructions.units(capability):

@@ -1,5 +1,6 @@
-"""The models against what an H100 returned: tests/data/h100, by
-tools/tensor_core_recorder, with the versions of all that was involved."""
+"""The models against the results of an H100 in tests/data/h100.
+tools/tensor_core_recorder recorded them, with the versions of all software and
+hardware."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def recorded():
     "judged", [1, pytest.param(bulk_inputs.JUDGED, marks=pytest.mark.exhaustive)]
 )
 def test_all_results_are_the_models(judged, recorded, compared, monkeypatch):
-    """With so many chunks of bulk results of each unit; of one unit the last test
-    judges all chunks."""
+    """`judged` chunks of bulk results of each unit match the models. The last test
+    judges all chunks of one unit."""
     monkeypatch.setattr(bulk_inputs, "JUDGED", judged)
     _, found = recorded
     each, points = recordings.judge(found, "H100")
