@@ -1,4 +1,4 @@
-"""Arrays of blocks for tests, and what their products are, by NumPy's arithmetic."""
+"""Arrays of blocks for tests, and their products by NumPy's arithmetic."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NAMES = tuple(td.blocks.formats)
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """float32 of all kinds of blocks: ordinary, wide, of zeros, nearly constant, and
-    mostly zero."""
+    """Return float32 numbers in all kinds of blocks: ordinary, wide, zero, nearly
+    constant, and mostly zero."""
     x = rng.standard_normal(shape).astype(np.float32)
     kind = rng.integers(0, 12, (*shape[:-1], -(-shape[-1] // 16)))
     kind = np.repeat(kind, 16, axis=-1)[..., : shape[-1]]
@@ -29,7 +29,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 def extreme(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Blocks that are subnormal, or that reach the greatest number."""
+    """Return blocks that are subnormal, or that reach the largest number."""
     x = numbers(rng, shape)
     scale = np.float32(2) ** rng.choice([-149, -130, -120, 0, 100, 125], shape[:-1])
     with np.errstate(all="ignore"):
@@ -39,7 +39,7 @@ def extreme(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
 
 
 def both(x: Any, *arguments: Any, **keywords: Any) -> tuple[Any, Any]:
-    """The same blocks on the CPU and on the backend, each made there."""
+    """Quantize on the CPU and on the backend, and return both arrays of blocks."""
     made = td.blocks.quantize(x, *arguments, **keywords)
     return made, gpu.quantize(on_gpu(x), *arguments, **keywords)
 
@@ -48,7 +48,7 @@ def both(x: Any, *arguments: Any, **keywords: Any) -> tuple[Any, Any]:
 
 
 def fma(x: Any, y: Any, z: Any) -> Any:
-    """float32 x * y + z, rounded once: by a float64 sum that is rounded to odd."""
+    """Return float32 x * y + z, rounded once, by a float64 sum rounded to odd."""
     with np.errstate(all="ignore"):
         product = np.asarray(x, np.float64) * np.asarray(y, np.float64)
         z = np.asarray(z, np.float64)
@@ -63,7 +63,8 @@ def fma(x: Any, y: Any, z: Any) -> Any:
 
 
 def levels_of(x: Any, axis: int) -> list[tuple[Any, Any]]:
-    """Values and scales of each level of an operand, k along the axis: float32."""
+    """Return float32 values and scales of each level of an operand, with k along
+    `axis`."""
     if not isinstance(x, td.blocks.BlockArray):
         values = np.asarray(x).astype(np.float32)
         return [(np.moveaxis(values, axis, -1), None)]
@@ -84,7 +85,7 @@ def levels_of(x: Any, axis: int) -> list[tuple[Any, Any]]:
 
 
 def residual_scales(x: Any, exponent: int) -> Any:
-    """R of every block, which lies below 2^exponent."""
+    """Return R of every block, scaled below 2**exponent."""
     from tf32dtype._core import scale_values
 
     worth = scale_values(x.scale_format)[x.scales[..., 1]]
@@ -98,8 +99,8 @@ def residual_scales(x: Any, exponent: int) -> Any:
 
 
 def product(a: Any, b: Any, terms: int | None = None, chain: Any = None) -> Any:
-    """(m, k) times (k, n) as `blocks.matmul` defines it; `chain(p, q)` is the product
-    of the elements of one block, (m, n)."""
+    """Return (m, k) times (k, n) as `blocks.matmul` defines it. `chain(p, q)` returns
+    the (m, n) product of the elements of one block."""
     left, right = levels_of(a, -1), levels_of(b, -2)
     some = a if isinstance(a, td.blocks.BlockArray) else b
     pairs = [(i, j) for i in range(len(left)) for j in range(len(right))]
@@ -122,7 +123,7 @@ def product(a: Any, b: Any, terms: int | None = None, chain: Any = None) -> Any:
 
 
 def chained(p: Any, q: Any) -> Any:
-    """A chain of fused multiply-adds from +0."""
+    """Return the sums of a chain of fused multiply-adds from +0."""
     sums = np.zeros((len(p), len(q)), np.float32)
     for k in range(p.shape[1]):
         sums = fma(p[:, np.newaxis, k], q[np.newaxis, :, k], sums)

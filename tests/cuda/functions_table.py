@@ -1,11 +1,11 @@
-"""What every public function of NumPy and CuPy does with arrays of tf32dtype.cuda.
+"""The outcome of every public function of NumPy and CuPy for tf32dtype.cuda arrays.
 
 A row is (name, calls, outcome). The calls are those of `surface_table`, in the letters
-of `surface`, or of `CALLS`; f is the function. Outcomes:
+of `surface`, or of `CALLS`. The letter f is the function. Outcomes:
 
 "routed"        dtype and bits of NumPy's function on the CPU
 "error: WORDS"  an exception with these words
-"safe"          CuPy's own code, of which some needs a driver: those bits, or an error
+"safe"          CuPy's own code: the same bits, or an error for lack of a driver
 "wider"         the same, or an array of one of NumPy's dtypes, which CuPy computed
                 after a cast that its caller can see in the result's dtype
 "none"          takes no array of these formats
@@ -20,7 +20,7 @@ from tests.ufuncs.numpy_surface_table import CHAINED, LIKE, MOVES, ROUNDED
 NO_KERNEL = "error: has no GPU kernel for"
 NOT_CUPYS = "error: Unsupported dtype"
 
-#: Where the calls of `surface_table` do not fit, or have none.
+#: Calls for functions that `surface_table` lacks, or whose calls there do not fit.
 CALLS: dict[str, tuple[str, ...]] = {
     "astype": ("f(a, T)", "f(a, np.float32)", "f(a, int)"),
     "concat": ("f((a, b))", "f((m, m), axis=1)"),
@@ -156,7 +156,7 @@ CUPY = {
         unravel_index who zeros fft.fftfreq fft.rfftfreq""",
 }
 
-#: Calls of routed functions that are refused, with words of the error.
+#: Calls of routed functions that are rejected, with words of the error.
 REFUSED = {
     "np.": {
         "average": ("f(a, weights=b)", "weights="),
@@ -185,7 +185,7 @@ def _calls(name: str) -> tuple[str, ...]:
 
 
 def rows(table: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """(name, calls, outcome) of a table."""
+    """Yield (name, calls, outcome) for each name of a table."""
     for outcome, names in table.items():
         for name in names.split():
             yield name, () if outcome == "none" else _calls(name), outcome

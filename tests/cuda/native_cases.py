@@ -1,4 +1,4 @@
-"""Stacks of matrices in memory of any layout, and what a GPU makes of them."""
+"""Stacks of matrices in any memory layout, and their products on a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tf32dtype.cuda._runtime.storage import STORAGE, raw
 
 
 def numbers(rng, shape, dtype, special=False):
-    """Exponents within some octaves; or with Inf, NaN, zeros and subnormal numbers."""
+    """Return numbers within some binades, or with Inf, NaN, zeros and subnormal
+    numbers."""
     x = rng.standard_normal(shape) * 2.0 ** rng.integers(-4, 5, shape)
     if special:
         x = np.where(rng.random(shape) < 0.01, np.copysign(np.inf, x), x)
@@ -24,7 +25,7 @@ def numbers(rng, shape, dtype, special=False):
 
 
 def lay(backend, bits, layout):
-    """A stack of matrices on the backend; how its elements lie there is the layout."""
+    """Put a stack of matrices on the backend, with its elements in a memory layout."""
     *rest, m, n = bits.shape
     if layout == "columns":
         return backend.put(bits.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -47,12 +48,12 @@ def lay(backend, bits, layout):
 
 
 def ours(backend, x, layout):
-    """The same as an array of x's dtype."""
+    """Put x on the backend in a memory layout, as an array of x's dtype."""
     return wrap(lay(backend, x.view(STORAGE[x.dtype.itemsize]), layout), x.dtype)
 
 
 def product(backend, a, b, tile=None, sums=None, c=None):
-    """The bits of a @ b by the kernel; of c and more by `native.Sums`."""
+    """Return the bits of a @ b by the kernel, with c and more as `native.Sums` says."""
     if c is None:
         c = np.full((len(a), a.shape[1], b.shape[2]), np.nan, np.float32)
     out = backend.put(c)
@@ -65,7 +66,7 @@ def product(backend, a, b, tile=None, sums=None, c=None):
 
 
 def model(backend, a, b, sums=None, c=None, instruction="mma.sync"):
-    """Of what `product` gives, by the CPU."""
+    """Return the bits of `product`, computed by the model on the CPU."""
 
     def chains(a, b, **keywords):
         return tensor_core.matmul(

@@ -1,14 +1,14 @@
-"""The first minutes on a GPU: what works, the cheapest and most telling first.
+"""Check a new GPU in the first minutes: the cheapest and most informative checks first.
 
-    python -m tests.cuda.smoke               every check, a line each
-    python -m tests.cuda.smoke --jobs N      N at a time, but for `speed`
-    python -m tests.cuda.smoke NAME...       these
-    python -m tests.cuda.smoke --here NAME   one, in this process
+    python -m tests.cuda.smoke               every check, one line per check
+    python -m tests.cuda.smoke --jobs N      N checks at a time, except `speed`
+    python -m tests.cuda.smoke NAME...       only these checks
+    python -m tests.cuda.smoke --here NAME   one check, in this process
 
-Each check has a process of its own, since an illegal address ends all use of CUDA in
-the process. After a check that fails stands what this means: its docstring. The status
-is the number of checks that failed. Without a GPU, by dry_run.py, all of it runs on
-the host and is small.
+Each check has its own process, since an illegal address ends all use of CUDA in the
+process. After a failed check, the program prints the docstring of the check, which
+names likely causes. The status is the number of failed checks. With dry_run.py,
+everything runs on the host without a GPU, at small sizes.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ sys.path.insert(0, str(BENCHMARKS / "cuda"))
 
 import gpu_clock
 
-#: Set by dry_run.py, for the processes that it starts too.
+#: Set by dry_run.py, and inherited by the processes that it starts.
 DRY = "TF32DTYPE_DRY" in os.environ
-#: Set under tools that make kernels slow: 300 instead of what is greater.
+#: Set under tools that make kernels slow. Sizes are then at most 300.
 SMALL = "TF32DTYPE_SMALL" in os.environ
 
 Check = Callable[[], None]
@@ -49,7 +49,7 @@ CHECKS: dict[str, tuple[Check, int]] = {}
 
 
 def check(seconds: int = 60) -> Callable[[Check], Check]:
-    """A check, and the seconds after which it hangs."""
+    """Register a check, with the seconds after which it counts as hanging."""
 
     def enter(function: Check) -> Check:
         CHECKS[function.__name__] = function, seconds
@@ -58,7 +58,7 @@ def check(seconds: int = 60) -> Callable[[Check], Check]:
     return enter
 
 
-# -- what checks have in common --------------------------------------------------------
+# -- helpers of the checks ------------------------------------------------------------
 
 
 def sized(on_gpu: int, dry: int) -> int:
@@ -68,12 +68,12 @@ def sized(on_gpu: int, dry: int) -> int:
 
 
 def note(*said: object) -> None:
-    """Onto the line of the check."""
+    """Print on the line of the check."""
     print(*said, end=" ")
 
 
 def draw(shape: int | tuple[int, ...], dtype: object, seed: int = 0) -> np.ndarray:
-    """Numbers of seven octaves. An int is the side of a matrix."""
+    """Return numbers of seven binades. An int is the side of a square matrix."""
     shape = (shape, shape) if isinstance(shape, int) else shape
     rng = np.random.default_rng(seed)
     octaves = np.exp2(rng.integers(-3, 4, shape)).astype(np.float32)
@@ -85,7 +85,7 @@ def pair(n: int, first: object, second: object = None) -> tuple[np.ndarray, np.n
 
 
 def put(x: np.ndarray) -> cupy.ndarray:
-    """As the GPU has it: CuPy's array for NumPy's dtypes."""
+    """Put an array on the GPU. NumPy's dtypes become plain CuPy arrays."""
     ours = x.dtype not in (np.float16, np.float32)
     return tfc.asarray(x) if ours else backend.current().put(x)
 
@@ -99,7 +99,7 @@ def bits(x: np.ndarray | cupy.ndarray) -> np.ndarray:
 
 
 def equal(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    """Of all bits, on either machine."""
+    """Fail unless all bits are equal; each array may be on the GPU or on the host."""
     x, y = bits(got), bits(want)
     assert x.shape == y.shape, f"{what}: {x.shape} is not {y.shape}"
     wrong = np.argwhere(x != y)
@@ -112,7 +112,7 @@ def equal(got: np.ndarray, want: np.ndarray, what: str) -> None:
 
 
 def close(got: cupy.ndarray, want: np.ndarray, bound: float, what: str) -> None:
-    """Within a bound of the greatest."""
+    """Fail if an error exceeds `bound` times the largest magnitude, and print it."""
     error = abs(backend.current().get(got) - want).max() / abs(want).max()
     assert error < bound, f"{what}: off by {error:.1e}"
     note(what, f"{error:.1e}")
@@ -123,7 +123,8 @@ def close(got: cupy.ndarray, want: np.ndarray, bound: float, what: str) -> None:
 
 @check()
 def machine() -> None:
-    """No driver, no device, or a CuPy that cannot use it. Nothing else will work."""
+    """No driver, no device, or a CuPy that cannot use the device. No other check can
+    work."""
     here = backend.current()
     note(here.name(), here.architecture(), here.processors(), "processors")
     note("cupy", cupy.__version__, "numpy", np.__version__)
@@ -133,7 +134,7 @@ def machine() -> None:
 
 @check()
 def cast_add() -> None:
-    """Compiling, loading or starting kernels. Nothing else is worth a look."""
+    """Compiling, loading or starting kernels fails. Ignore all other checks."""
     a = draw((100_003,), np.float32)
     g, a = tfc.asarray(a, td.bfloat16), a.astype(td.bfloat16)
     equal(g, a, "cast")
@@ -153,7 +154,7 @@ def chain_small() -> None:
 
 @check()
 def chain_large() -> None:
-    """82 KB of shared memory: asked for by an attribute of the function."""
+    """82 KB of shared memory, which an attribute of the function requests."""
     n = sized(2048, 130)
     a, b = pair(n, td.tf32)
     out = cupy.empty((1, n, n), np.float32)
@@ -162,7 +163,7 @@ def chain_large() -> None:
 
 
 def against_model(n: int, first: object, second: object = None) -> None:
-    """The kernel of mma.sync against its model, both on the device, in all layouts."""
+    """Compare the kernel of mma.sync with its model on the device, in all layouts."""
     a, b = (put(x) for x in pair(n, first, second))
     device = native.device_of(backend.current().architecture())
     layouts = {
@@ -179,46 +180,48 @@ def against_model(n: int, first: object, second: object = None) -> None:
 
 @check(90)
 def mma_bf16() -> None:
-    """Few differ: the model. Whole tiles: addresses. Other ones in another run: a race,
-    look with compute-sanitizer's racecheck."""
+    """Few elements differ: the model. Whole tiles: addresses. Other elements in each
+    run: a race. Use compute-sanitizer's racecheck."""
     against_model(sized(4096, 96), td.bfloat16)
 
 
 @check(90)
 def mma_f16() -> None:
-    """As mma_bf16."""
+    """The causes of mma_bf16."""
     against_model(sized(1000, 40), np.float16)
 
 
 @check(90)
 def mma_ragged() -> None:
-    """mma_bf16 holds and this does not: edges of tiles, copies beyond an operand."""
+    """If mma_bf16 passes: edges of tiles, or copies outside of an operand."""
     for n in (1, 7, 129, 1001):
         against_model(min(n, sized(n, 40)), td.bfloat16)
 
 
 @check(90)
 def mma_tf32() -> None:
-    """The model of tf32 is contested: read golden's lines of tf32 first. Both across k
-    alone: the tile with 48 KB of shared memory."""
+    """The model of tf32 is contested: first read golden's lines of tf32. If only "both
+    across k" differs: the tile with 48 KB of shared memory."""
     against_model(sized(4096, 96), td.tf32)
 
 
 @check(90)
 def mma_e4m3() -> None:
-    """From 9.0 on the assembler makes FP8 of float16: see golden's opcodes."""
+    """From 9.0 on, the assembler makes float16 instructions of FP8: see golden's
+    opcodes."""
     against_model(sized(4096, 96), td.float8_e4m3fn)
 
 
 @check(90)
 def mma_e4m3_e5m2() -> None:
-    """As mma_e4m3."""
+    """The causes of mma_e4m3."""
     against_model(sized(1024, 64), td.float8_e4m3fn, td.float8_e5m2)
 
 
 @check(90)
 def every_tile() -> None:
-    """The stages of the tile that is named; SMALL may serve in its place meanwhile."""
+    """The stages of the named tile. The tile SMALL can replace this tile until the
+    repair."""
     n = sized(1500, 70)
     a, b = (raw(put(x[None])) for x in pair(n, td.bfloat16))
     b = b.swapaxes(1, 2)  # along k, as a is
@@ -243,7 +246,7 @@ def every_tile() -> None:
 
 @check()
 def cublas() -> None:
-    """cuBLAS, or for FP8 cublasLt: the status is in the message."""
+    """cuBLAS, or for FP8 cublasLt. The message has the status."""
     n = sized(512, 48)
     for dtype, bound in (
         (td.bfloat16, 2e-3),
@@ -251,7 +254,7 @@ def cublas() -> None:
         (td.float8_e4m3fn, 1e-2),
     ):
         if DRY and dtype is td.float8_e4m3fn:
-            continue  # there is nothing in its place
+            continue  # the simulator has no FP8 GEMM
         a, b = pair(n, dtype)
         want = a.astype(np.float64) @ b.astype(np.float64)
         got = tfc.matmul(put(a), put(b), mode="native")
@@ -260,8 +263,8 @@ def cublas() -> None:
 
 @check(90)
 def emulation() -> None:
-    """dB: tf32 some 71, bf16x3 107, bf16x6, bf16x9 and tf32x3 135. Low for bf16x9 and
-    bf16x6 alone: the kernel of the leading split order."""
+    """dB: tf32 about 71, bf16x3 107, bf16x6, bf16x9 and tf32x3 135. If only bf16x9 and
+    bf16x6 are low: the kernel of the leading split order."""
     a, b = pair(sized(2048, 64), np.float32)
     want = a[:64].astype(np.float64) @ b.astype(np.float64)
     least = {"tf32": 65, "bf16x3": 100, "bf16x6": 128, "bf16x9": 128, "tf32x3": 120}
@@ -275,7 +278,7 @@ def emulation() -> None:
 
 @check(90)
 def block_formats() -> None:
-    """Quantizing, or products of blocks."""
+    """Quantization, or products of blocks."""
     x, y = pair(sized(512, 64), np.float32)
     for name in ("mxfp8_e4m3", "tcfp16"):
         p, q = td.blocks.quantize(x, name), td.blocks.quantize(y, name, 0)
@@ -291,7 +294,7 @@ def block_formats() -> None:
 
 @check()
 def dlpack() -> None:
-    """Memory shared with PyTorch. Nothing else here depends on it."""
+    """Memory shared with PyTorch. No other check depends on it."""
     if DRY:
         return
     import torch
@@ -321,7 +324,7 @@ def streams() -> None:
 
 
 def without_wgmma(function: Callable[[], cupy.ndarray]) -> Callable[[], cupy.ndarray]:
-    """The same by mma.sync: TF32DTYPE_CUDA_WGMMA=0."""
+    """Return the function with TF32DTYPE_CUDA_WGMMA=0, which uses mma.sync instead."""
 
     def call() -> cupy.ndarray:
         by_wgmma.ENABLED = False
@@ -335,8 +338,9 @@ def without_wgmma(function: Callable[[], cupy.ndarray]) -> Callable[[], cupy.nda
 
 @check(120)
 def wgmma() -> None:
-    """HANGS: its barriers. Whole tiles: maps of tensors, descriptors. Few differ: the
-    model, see golden's lines of wgmma. TF32DTYPE_CUDA_WGMMA=0 does without it."""
+    """HANGS: the barriers of wgmma. Whole tiles: maps of tensors, descriptors. Few
+    elements differ: the model, see golden's lines of wgmma. Set TF32DTYPE_CUDA_WGMMA=0
+    to work without wgmma."""
     if not by_wgmma.is_here():
         return note("another GPU")
     pairs = (
@@ -366,7 +370,7 @@ def wgmma() -> None:
 
 @check(120)
 def speed() -> None:
-    """Nothing fails by being slow: something above is wrong."""
+    """Slow results do not fail. They show a fault in the checks above."""
     n, m, small = sized(8192, 32), sized(4096, 32), 64
     a, b = (put(x) for x in pair(n, td.bfloat16))
     x, y = (put(z) for z in pair(n, np.float32))
@@ -404,18 +408,19 @@ def speed() -> None:
     note(f"\n    a small addition {1e6 * seconds['add']:.0f} us")
 
 
-# -- running them ----------------------------------------------------------------------
+# -- running the checks ----------------------------------------------------------------
 
 
 def in_a_process(name: str) -> tuple[bool, str, float]:
-    """Whether a check holds, what it said, and the seconds that it took."""
+    """Return whether a check passes, its output, and its seconds."""
     started = time.monotonic()
     holds, said = checked_apart(name)
     return holds, said, time.monotonic() - started
 
 
 def run_all(names: list[str], jobs: int) -> Iterator[tuple[bool, str, float]]:
-    """In their order. What measures time waits until the others have ended."""
+    """Yield the results in the order of names. Checks that measure time run alone,
+    after the others."""
     alone = {speed.__name__}
     with ThreadPoolExecutor(jobs) as pool:
         begun = {x: pool.submit(in_a_process, x) for x in names if x not in alone}
@@ -426,7 +431,7 @@ def run_all(names: list[str], jobs: int) -> Iterator[tuple[bool, str, float]]:
 
 
 def checked_apart(name: str) -> tuple[bool, str]:
-    """Whether a check holds, in a process of its own, and what it said."""
+    """Return whether a check passes in its own process, and its output."""
     through = ["-m", "tests.support.simulator.dry_run"] if DRY else ["-m"]
     command = [sys.executable, *through, "tests.cuda.smoke", "--here", name]
     limit = CHECKS[name][1]

@@ -1,5 +1,5 @@
-"""Elements that do not begin at a multiple of their size are refused: a GPU cannot read
-them, and what tries ends all use of CUDA."""
+"""Elements that do not begin at a multiple of their size are rejected. A GPU cannot
+read them, and an attempt ends all use of CUDA."""
 
 # ruff: noqa: F811
 
@@ -16,7 +16,7 @@ from tf32dtype.cuda._runtime.device import Device
 
 
 def misaligned(dtype, shape):
-    """Arrays whose first element, and whose rows, begin at no multiple of the size."""
+    """Yield arrays whose first element or whose rows are not aligned to the size."""
     itemsize = np.dtype(dtype).itemsize
     size = int(np.prod(shape)) * itemsize
     memory = cupy.ndarray((size + itemsize,), np.uint8)
@@ -57,7 +57,7 @@ def test_misaligned(backend, call):
 
 
 def test_misaligned_on_a_stream(backend, monkeypatch):
-    """Where CuPy is asked itself."""
+    """With a stream, or without blocking, the check comes before CuPy's own method."""
 
     class Refused(cupy.ndarray):
         def get(self, *_):
@@ -92,7 +92,7 @@ def test_misaligned_products(backend, precision):
 
 
 def test_the_device_refuses_them(backend, monkeypatch):
-    """Before anything is compiled or started."""
+    """The device rejects such arrays before it compiles or starts anything."""
     for x in misaligned(np.float32, (4, 6)):
         machine = Device()
         monkeypatch.setattr(machine, "_device", lambda: 0)

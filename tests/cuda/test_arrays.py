@@ -1,4 +1,4 @@
-"""Arrays on a GPU: made, read, written, seen otherwise, exchanged."""
+"""Arrays on a GPU: creation, reading, writing, views, exchange."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ any_dtype = pytest.mark.parametrize("d", FLOATS, ids=str)
 
 
 def codes(d: Any, count: int = 24) -> np.ndarray[Any, Any]:
-    """Elements of a dtype from all over its codes."""
+    """Return random elements of a dtype from all its codes."""
     rng = np.random.default_rng(5)
     if d == np.float32:
         return rng.integers(0, 2**32, count, np.uint32).view(np.float32)
@@ -43,14 +43,14 @@ def codes(d: Any, count: int = 24) -> np.ndarray[Any, Any]:
 
 
 def same(x: Any, want: Any) -> None:
-    """An array on the GPU has the dtype, shape and bits of one of NumPy."""
+    """Check that a GPU array has the dtype, shape and bits of a NumPy array."""
     want, got = np.asarray(want), moved(x)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     assert got.tobytes() == want.tobytes(), f"{got}, not {want}"
 
 
 def moved(x: Any) -> Any:
-    """A NumPy array."""
+    """Return a NumPy array of the same elements."""
     return x.get() if isinstance(x, tfc.ndarray) else _plain(x)
 
 
@@ -67,7 +67,7 @@ def put(x: Any) -> Any:
     return backends.current().put(np.asarray(x))
 
 
-# -- made ------------------------------------------------------------------------------
+# -- creation --------------------------------------------------------------------------
 
 
 @any_dtype
@@ -173,14 +173,15 @@ def test_from_ml_dtypes(backend: Any) -> None:  # noqa: F811
         same(tfc.asarray(a), want)
         same(tfc.asarray(a, td.tf32), want.astype(td.tf32))
         same(tfc.asarray([1.5, -0.5, 0], a.dtype), want)
-    # CuPy itself has this one.
+    # CuPy itself has ml_dtypes' bfloat16.
     a = np.array([1.5, -0.5], ml_dtypes.bfloat16)
     there = cupy.ndarray.view(put(a.view(np.uint16)), a.dtype)
     same(tfc.asarray(there), a.astype(td.bfloat16))
 
 
 def test_names(backend: Any) -> None:  # noqa: F811
-    """Mean our formats, whosever they are to NumPy; ml_dtypes' dtypes do too."""
+    """Names mean our formats, even if another library registered them with NumPy.
+    ml_dtypes' dtypes mean our formats too."""
     x = np.array([[1, 0.5], [2, 0.5]], td.bfloat16)
     g = tfc.asarray(x)
     which: list[Any] = ["bfloat16", "BF16", td.formats["bf16"], td.bfloat16]
@@ -248,7 +249,7 @@ def test_dirty_codes(backend: Any) -> None:  # noqa: F811
     same(x == clean, [True] * 3)
     same(np.argsort(x), [2, 0, 1])
     same(np.isinf(x), [False, True, False])
-    # Copies keep what lies in memory.
+    # Copies keep the bits in memory.
     assert x.copy().get().view(np.uint32).tolist() == dirty.tolist()
     with pytest.raises(TypeError, match="codes must be uint32 for tf32; got uint16"):
         tfc.from_bits(put(np.uint16([1])), td.tf32)
@@ -256,7 +257,7 @@ def test_dirty_codes(backend: Any) -> None:  # noqa: F811
         tfc.bits(dirty)
 
 
-# -- copied and cast -------------------------------------------------------------------
+# -- copies and casts ------------------------------------------------------------------
 
 
 @any_dtype
@@ -364,9 +365,9 @@ def test_set(backend: Any) -> None:  # noqa: F811
         x.set(a[0])
 
 
-# -- read and written ------------------------------------------------------------------
+# -- reading and writing ---------------------------------------------------------------
 
-#: Of an array of shape (4, 5, 6), as NumPy and CuPy both read them.
+#: Keys for an array of shape (4, 5, 6), which NumPy and CuPy read alike.
 KEYS = """
 0
 -1
@@ -434,7 +435,7 @@ def test_indexing(backend: Any, text: str, d: Any) -> None:  # noqa: F811
         else:
             host = value
         if isinstance(host, np.ndarray) and want.ndim == 0:
-            host = host.item()  # no more is assigned to one element on the CPU
+            host = host.item()  # on the CPU, one element takes only a scalar
         b, y = a.copy(), x.copy()
         with np.errstate(all="ignore"):
             b[key_for(text, np.asarray)] = host
@@ -443,7 +444,8 @@ def test_indexing(backend: Any, text: str, d: Any) -> None:  # noqa: F811
 
 
 def test_places_named_twice(backend: Any) -> None:  # noqa: F811
-    """All are read; of values assigned to one place CuPy keeps any."""
+    """A repeated index reads its element each time. If several values are assigned to
+    one element, CuPy keeps any of them."""
     a = codes(np.dtype(td.bf16))[:20].reshape(4, 5)
     x = tfc.asarray(a)
     same(x[:, put(np.array([0, 4, 0]))], a[:, [0, 4, 0]])
@@ -485,7 +487,7 @@ def test_assignment_refused(backend: Any) -> None:  # noqa: F811
 
 
 def test_assignment_rounds_once(backend: Any) -> None:  # noqa: F811
-    # Through float32 this would be a tie, and go down to the even code.
+    # Through float32, the value would be a tie, and round down to the even code.
     value = 1 + 2.0**-8 + 2.0**-40
     x = tfc.zeros(2, td.bfloat16)
     x[0] = value
@@ -501,7 +503,7 @@ def test_assignment_rounds_once(backend: Any) -> None:  # noqa: F811
 
 @each
 def test_order(backend: Any, f: Any) -> None:  # noqa: F811
-    """NaN of both signs are last, both zeros equal, equal numbers in their order."""
+    """NaNs of both signs are last, zeros are equal, equal numbers keep their order."""
     d = dtype(f)
     clean = codes(d, 200)
     bits = td.bits(clean)
@@ -534,7 +536,7 @@ def test_fill_values_where_there_is_no_zero(backend: Any) -> None:  # noqa: F811
         same(y, z)
 
 
-# -- seen otherwise --------------------------------------------------------------------
+# -- views and shapes ------------------------------------------------------------------
 
 
 @any_dtype
@@ -691,7 +693,7 @@ def test_products_of_operators(backend: Any) -> None:  # noqa: F811
     same(out, a @ a)
 
 
-# -- exchanged -------------------------------------------------------------------------
+# -- exchange --------------------------------------------------------------------------
 
 
 @any_dtype
@@ -757,7 +759,7 @@ def test_dlpack_export(backend: Any, d: Any, keywords: Any) -> None:  # noqa: F8
 
 
 class Foreign:
-    """Another library's array: one of NumPy's, under a DLPack code of its own."""
+    """Another library's array: a NumPy array with its own DLPack code."""
 
     def __init__(self, x: Any, code: int) -> None:
         self.x, self.code = x, code
@@ -818,11 +820,11 @@ class _NoCupy:
         return self.x.__dlpack_device__()
 
 
-# -- no detours ------------------------------------------------------------------------
+# -- no detours through the host -------------------------------------------------------
 
 
 def test_what_moves_to_the_host(backend: Any) -> None:  # noqa: F811
-    """Nothing does, unless the caller asks for values there."""
+    """No values move to the host unless the caller asks for values on the host."""
     if backend is not HOST:
         pytest.skip("the host backend counts")
     x = tfc.asarray(codes(np.dtype(td.bfloat16)).reshape(4, 6))

@@ -1,4 +1,4 @@
-"""`python benchmarks/cuda/gpu.py` on the host: all of it runs, but for clocks."""
+"""Run `python benchmarks/cuda/gpu.py` on the host, completely except for clocks."""
 
 # ruff: noqa: F811
 
@@ -26,7 +26,7 @@ DEVICE = {"gpu": "the host", "driver": "580.1", "nvrtc": "[13, 5]"}
 
 @pytest.fixture
 def gpu(backend, monkeypatch, tmp_path):
-    """The benchmark's module, its sizes tiny."""
+    """Yield the benchmark's module, with tiny sizes."""
     if backend is not HOST:
         pytest.skip("the benchmark itself runs on a GPU")
     for folder in GPU_BENCHMARKS:
@@ -49,7 +49,7 @@ def gpu(backend, monkeypatch, tmp_path):
 
 @pytest.fixture
 def fp8(monkeypatch):
-    """Products that cublasLt was asked for."""
+    """Return a list of the products that cublasLt was asked for."""
     asked = []
 
     def multiply(x, y, out, formats):
@@ -106,7 +106,7 @@ def test_everything_runs(gpu, fp8, tmp_path, capsys):
 def test_a_row_that_raises_is_an_error_and_the_others_go_on(
     gpu, fp8, monkeypatch, tmp_path, capsys
 ):
-    """What was measured before is in the file when the next row begins."""
+    """When a row begins, the file has the measurements of the preceding rows."""
     path = tmp_path / "gpu.json"
     measuring = importlib.import_module("measuring")
     saved = []
@@ -156,7 +156,7 @@ def test_cells_are_kept_before_performant_is_measured(gpu, monkeypatch, tmp_path
 
 
 def test_it_starts_from_another_folder(tmp_path):
-    """Also where a package of the folder's name is installed."""
+    """The program starts even if a package with the folder's name is installed."""
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__init__.py").write_text("raise SystemExit(9)\n")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
@@ -169,7 +169,7 @@ def test_it_starts_from_another_folder(tmp_path):
 
 
 def test_every_row_is_judged_the_right_way_round(gpu):
-    """Half the speed that a row must have fails, twice its target does not."""
+    """A row with half its minimum fails, and a row with twice its target does not."""
     report = importlib.import_module("report")
     names = [row.name for row in gpu.cases.rows(gpu.cases.QUICK)]
     for factor, status in ((0.5, "below minimum"), (2, "target reached")):
@@ -187,7 +187,8 @@ def test_every_row_is_judged_the_right_way_round(gpu):
 
 
 def test_fp8_lies_along_k(gpu):
-    """As cublasLt takes it: or the library's row would measure a transpose."""
+    """FP8 operands are contiguous along k for cublasLt. Otherwise the library's row
+    would measure a transpose."""
     for name in ("float8_e4m3fn", "bfloat16"):
         a, b = gpu.products.operands(16, name)
         assert (b.strides[0] == b.itemsize) == (name == "float8_e4m3fn")
@@ -206,7 +207,7 @@ def test_cells_are_tabled_by_side_and_depth(gpu):
 
 
 def test_clock(gpu, monkeypatch):
-    """Events of which each costs a millisecond, and each call two."""
+    """Each event costs a millisecond, and each call costs two."""
     now = [0.0]
 
     class Event:
@@ -233,7 +234,8 @@ def test_clock(gpu, monkeypatch):
 
 
 def test_figure(gpu, tmp_path):
-    """Of the crossover's cases, with energy where it was measured; else none."""
+    """The figure has the crossover's cases, and energy if measured. Without cases,
+    there is no figure."""
     pytest.importorskip("matplotlib")
     draw = importlib.import_module("gpu_figure").draw
     cells = [{"mn": 64, "k": 64, "native": 1e-3, "emulated": np.inf}]

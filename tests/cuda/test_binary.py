@@ -19,7 +19,7 @@ BF, TF = sorted(WIDE, key=lambda f: f.count)
 
 
 def same(function, f, first, second):
-    """The device's results are the CPU's; of items."""
+    """Check that the device's results for two arrays of items are the CPU's."""
     x, y = array(f, first), array(f, second)
     ufunc = getattr(np, function)
     found = call(ufunc, (put(x), put(y)))
@@ -29,10 +29,10 @@ def same(function, f, first, second):
 @pytest.mark.parametrize("function", [*BINARY, *FUNCTIONS, "divmod"])
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_random_pairs(backend, f, function):
-    """Any codes, numbers near one another, and all pairs of special values."""
+    """Test random codes, numbers near one another, and all pairs of special values."""
     same(function, f, *moderate_pairs(f, 20_000))
     ends = edges(f)
-    ones = (ends + (1 << f.shift)).astype(ends.dtype)  # beside them
+    ones = (ends + (1 << f.shift)).astype(ends.dtype)  # next to the special values
     ends = np.concatenate([ends, ones])
     same(function, f, np.repeat(ends, ends.size), np.tile(ends, ends.size))
 
@@ -53,7 +53,7 @@ def test_near_ties_of_functions(backend, f, function):
 
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_powers_that_underflow(backend, f):
-    """Near halves of the least number, and exact ones of subnormal size."""
+    """Results are near halves of the smallest number, or exact and subnormal."""
     rng = np.random.default_rng(23)
     least = f.least_exponent
     x = np.exp2(rng.integers(1, 12, 4000) * rng.choice([-1.0, 1.0], 4000))
@@ -72,7 +72,7 @@ def test_unused_bits_are_ignored(backend, f):
     for function in (*BINARY, *FUNCTIONS):
         ufunc = getattr(np, function)
         assert_same(call(ufunc, (put(x), put(y))), on_cpu(ufunc, x, y), function)
-        # One of them given by value.
+        # One operand is a scalar.
         assert_same(call(ufunc, (put(x), y[9])), on_cpu(ufunc, x, y[9]), function)
         assert_same(call(ufunc, (x[9], put(y))), on_cpu(ufunc, x[9], y), function)
 
@@ -91,7 +91,8 @@ def test_a_million_near_ties(backend, f, function):
 
 # -- CUDA's functions are less accurate than the C library's ---------------------------
 
-#: Off by up to two units of the last place, as CUDA's may be, by the result's bits.
+#: Changes results by up to two units in the last place, as CUDA's may err. The result's
+#: bits decide the change.
 LESS_ACCURATE = """
 inline double less_accurate(double r)
 {
@@ -124,7 +125,7 @@ def test_errors_of_cuda_do_not_show(backend, f):
 
 @pytest.mark.parametrize("function", ["power", "hypot"])
 def test_such_errors_would_show(backend, function):
-    """Where exact ties are common."""
+    """The errors show for operands with many exact ties."""
     if backend is not HOST:
         pytest.skip("kernels are changed on the host")
     HOST.put_fault("functions that err", LINE, LESS_ACCURATE)
@@ -175,7 +176,8 @@ def options(f):
 
 
 def cases(formats, plain):
-    """Every architecture; those that are not plain take long together."""
+    """Return all architectures; pairs that are not in `plain` take long and are
+    exhaustive."""
     return [
         pytest.param(
             arch, f, marks=[] if (arch, f) in plain else pytest.mark.exhaustive
@@ -191,7 +193,7 @@ BASIC = [("sm_80", BF), ("sm_90a", TF), ("sm_100a", BF)]
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("arch", "f"), cases(WIDE, BASIC))
 def test_machine_code_of_arithmetic(arch, f):
-    # A float32 division asks whether its operands are NaN or Inf, and adds NaNs.
+    # A float32 division tests its operands for NaN and Inf, and adds NaNs.
     division = ("FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ")
     kernel = Kernel("cuda/ufuncs/binary.cu", "binary", options(f))
     check(kernel, arch, needs=("LDG.E.128", "STG.E.128"), but=division)

@@ -24,7 +24,7 @@ from tf32dtype.cuda.blocks import native, products
 
 @pytest.fixture(autouse=True)
 def mma_sync(monkeypatch):
-    """Products by it; those by wgmma are of test_wgmma.py."""
+    """Use mma.sync for products, as test_wgmma.py tests wgmma."""
     monkeypatch.setattr(wgmma, "ENABLED", False)
 
 
@@ -37,7 +37,7 @@ def quiet():
 
 
 def assert_bits(got, expected, where=""):
-    """All bits, but those of NaN."""
+    """Fail unless all bits are equal, except those of NaN."""
     got = on_host(got) if isinstance(got, cupy.ndarray) else got
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape), where
     item = f"u{got.dtype.itemsize}"
@@ -47,7 +47,7 @@ def assert_bits(got, expected, where=""):
 
 
 def operands(rng, m, k, n, a, b, **options):
-    """Both on the CPU and on the backend; a dtype stands for numbers."""
+    """Return operands on the CPU and on the backend. A dtype requests plain numbers."""
     x, y = cases.numbers(rng, (m, k)), cases.numbers(rng, (n, k)).T
     found = []
     for values, what, axis in ((x, a, 1), (y, b, 0)):
@@ -60,7 +60,7 @@ def operands(rng, m, k, n, a, b, **options):
     return a, b, p, q
 
 
-# -- in the contract's order -----------------------------------------------------------
+# -- in the documented order -----------------------------------------------------------
 
 PAIRS = [
     ("tcfp16", "tcfp16"), ("tcfp12", "tcfp8"), ("mxfp6_e3m2", "mxfp4"),
@@ -83,7 +83,8 @@ def test_pairs(backend, pair):
 
 @pytest.mark.parametrize("tile", [products.LARGE, products.SMALL])
 def test_tiles(backend, tile, monkeypatch):
-    """More than a tile of each kernel, many blocks, in any order of threads."""
+    """Products need more than one tile of each kernel and many blocks, in any thread
+    order."""
     monkeypatch.setattr(products, "LARGE", tile)
     monkeypatch.setattr(products, "SMALL", tile)
     rng = np.random.default_rng(2)
@@ -129,7 +130,8 @@ def test_special(backend):
 
 
 def test_stacks(backend):
-    """Axes before the last two broadcast; vectors; arrays of numbers of any strides."""
+    """Axes before the last two broadcast. Vectors and numbers of any strides are right,
+    too."""
     rng = np.random.default_rng(6)
     x = cases.numbers(rng, (3, 1, 4, 64))
     y = np.ascontiguousarray(cases.numbers(rng, (2, 5, 64)).swapaxes(-1, -2))
@@ -150,7 +152,7 @@ def test_stacks(backend):
 
 
 def u_row(x):
-    """A vector of blocks as a row."""
+    """Return a vector of blocks as a row."""
     return td.blocks.BlockArray._of(
         td.blocks.layout.Layout(
             x._layout.row, (1, *x.shape), 1, x.block_size, x.scale_format,
@@ -161,7 +163,7 @@ def u_row(x):
 
 
 def test_ways(backend):
-    """@, np.matmul and blocks.matmul, with any array of CuPy on either side."""
+    """@, np.matmul and blocks.matmul take any array of CuPy on either side."""
     rng = np.random.default_rng(7)
     a, b, p, q = operands(rng, 6, 64, 5, "tcfp8", "tcfp8")
     wanted = cases.product(a, b)
@@ -242,14 +244,15 @@ def test_errors(backend):
 
 @pytest.mark.parametrize("pair", PAIRS, ids=name)
 def test_of_the_cpu(backend, pair):
-    """The CPU's own products, of stacks and terms too."""
+    """Bits are those of the CPU's own products, also for stacks and each `terms`."""
     a, b, p, q = operands(np.random.default_rng(14), 40, 200, 30, *pair)
     for terms in (1, 3, None):
         wanted = td.blocks.matmul(a, b, terms=terms)
         assert_bits(gpu.matmul(p, q, terms=terms), wanted, terms)
 
 
-# -- by tensor cores -------------------------------------------------------------------
+# -- by tensor cores
+# --------------------------------------------------------------------
 
 
 def on_tensor_cores(backend, a, b, terms=None):
@@ -290,9 +293,7 @@ def test_native(backend, arch, a, b, terms, size):
         wanted = on_tensor_cores(backend, x, y, terms)
         with tfc.matmul_mode("native"):
             assert_bits(gpu.matmul(p, q, terms=terms), wanted, (m, k, n))
-        if (
-            k > 64 and terms == 3
-        ):  # as a tensor core cuts, which the other mode does not
+        if k > 64 and terms == 3:  # the tensor core truncates, the other mode does not
             assert not np.array_equal(on_host(gpu.matmul(p, q, terms=terms)), wanted)
 
 
@@ -316,7 +317,7 @@ def test_native_tiles(backend, tile):
 
 
 def test_native_stacks(backend):
-    """Residuals whose bytes begin anywhere, and matrices that are repeated."""
+    """Bytes of residuals may begin anywhere, and matrices may repeat."""
     rng = np.random.default_rng(11)
     a, p = both(cases.numbers(rng, (3, 5, 64)), "tcfp16", scale="amax")
     b, q = both(cases.numbers(rng, (4, 64)).T, "tcfp16", 0, scale="amax")
@@ -347,7 +348,7 @@ def test_native_errors(backend):
 
 # -- faults ----------------------------------------------------------------------------
 
-#: what is edited of the kernels, each of which `is_right` would see
+#: edits of the kernels, each of which `is_right` should detect
 FAULTS = {
     "terms are in another order": (
         "of_a.fetch(task.a, at, levels & 1",
@@ -505,7 +506,7 @@ def test_sass_of_native(arch):
     turns = tile.slice // 32 * 3
     each = tile.warp_rows // 16 * tile.warp_columns // 8
     assert products in (turns * each, 2 * turns * each)
-    assert found["FFMA"] >= 4 * turns * each  # one a number and term of a block
+    assert found["FFMA"] >= 4 * turns * each  # one for each number and term of a block
 
 
 @pytest.mark.exhaustive
@@ -520,7 +521,8 @@ def test_sass_of_all_native(arch):
 
 
 def test_shared_memory_suffices():
-    """By the CUDA C++ Programming Guide's table of compute capabilities, in KiB."""
+    """Limits come from the CUDA C++ Programming Guide's table of compute capabilities,
+    in KiB."""
     most = {"sm_89": 99, "sm_90a": 227, "sm_100a": 227, "sm_120a": 99}
     for arch, room in most.items():
         for block in (32, 64, 128):

@@ -30,7 +30,7 @@ def quiet():
 
 
 def assert_bits(got, expected, where=""):
-    """All bits, but those of NaN."""
+    """Fail unless all bits are equal, except those of NaN."""
     got = on_host(got) if isinstance(got, cupy.ndarray) else got
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape), where
     item = f"u{got.dtype.itemsize}"
@@ -41,7 +41,7 @@ def assert_bits(got, expected, where=""):
 
 
 def assert_same(mine, cpu, where=""):
-    """Facts and bytes."""
+    """Fail unless the layouts and the bytes are equal."""
     found = mine.get()
     assert found._layout == cpu._layout, where
     for name in ("scales", "codes", "residuals"):
@@ -133,7 +133,7 @@ def test_axes(backend, axis):
     "dtype", [np.float16, np.float64, np.int8, np.int64, np.uint32, bool, td.bfloat16]
 )
 def test_dtypes(backend, dtype):
-    """What float32 does not hold is rounded to odd first."""
+    """A number that is not a float32 value is first rounded to odd."""
     rng = np.random.default_rng(7)
     x = rng.standard_normal((4, 64)) * 100
     if dtype == np.float64:  # a tie of E4M3 but for the last bits
@@ -158,7 +158,7 @@ def test_shapes(backend, shape):
     assert_bits(mine.dequantize(), cpu.dequantize())
 
 
-# -- what is not finite ----------------------------------------------------------------
+# -- numbers that are not finite -------------------------------------------------------
 
 
 def odd_ones(shape=(3, 70)):
@@ -209,7 +209,7 @@ def raised(call, *arguments, **keywords):
     ],
 )
 def test_errors(backend, name, options):
-    """Those of the CPU, word by word."""
+    """Errors are those of the CPU, word by word."""
     x = odd_ones()
     wanted = raised(td.blocks.quantize, x, name, **options)
     assert raised(gpu.quantize, on_gpu(x), name, **options) == wanted
@@ -259,8 +259,7 @@ def test_parts(backend, name):
 
 
 def test_lines(backend):
-    """Parts of an array along other axes than the blocks', and its axes in another
-    order."""
+    """Index along other axes than the blocks', and permute axes."""
     x = cases.numbers(np.random.default_rng(10), (5, 40, 6))
     cpu, mine = both(x, "tcfp16", 1, scale="amax")
     keys = (
@@ -347,7 +346,8 @@ FAULTS = {
 
 
 def beside_a_tie():
-    """Numbers of which float32's nearest are ties of bfloat16, though they are not."""
+    """Return numbers whose nearest float32 is a tie of bfloat16, although they are not
+    ties."""
     tie = 1 + 2.0**-8
     for hi in range(3, 999, 2):
         scale = np.float32(tie / hi)
@@ -366,7 +366,7 @@ def test_one_rounding(backend):
 
 
 def is_right(backend):
-    """Whether all of this finds what the CPU does."""
+    """Return whether all of these results are the CPU's."""
     rng = np.random.default_rng(12)
     x = cases.numbers(rng, (6, 90))
     odd = np.where(rng.random(x.shape) < 0.01, np.nan, x).astype(np.float32)
@@ -448,7 +448,7 @@ def quantizer(name, size, searches):
     return Kernel("cuda/blocks/quantize.cu", "block_quantize", options)
 
 
-#: Of divisions, which have scaled before what these flush.
+#: A division flushes only in these instructions, after it has scaled its operands.
 STEPS = "FSETP.GTU.FTZ", "FSETP.NEU.FTZ", "FADD.FTZ"
 
 
@@ -468,7 +468,7 @@ def test_sass_of_all_quantize(arch, searches, size, name):
 
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp4", "tcfp8", "nvfp4"])
 def test_numbers_beyond_float32(backend, name):
-    """As Inf, or float32's greatest."""
+    """Numbers above float32's range become Inf, or saturate to its largest number."""
     x = np.array([1.0, 0.5, 1e300, -1] * 16)
     limit = np.nextafter(2.0**128 - 2.0**103, 0)
     for values, options in (

@@ -24,7 +24,7 @@ from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.storage import STORAGE, is_ours
 
 FORMATS = [f.dtype for f in td.formats.values()]
-#: One of each kind: IEEE, its upper bits, fn, fnuz, neither Inf nor NaN, powers.
+#: One format of each kind: IEEE, its upper bits, fn, fnuz, neither Inf nor NaN, powers.
 FEW = [
     np.dtype(x)
     for x in (
@@ -48,14 +48,14 @@ MODES = [
 
 
 def put(backend: Any, x: np.ndarray) -> Any:
-    """An array of any dtype on the device."""
+    """Put an array of any dtype on the device."""
     if not is_ours(x.dtype):
         return backend.put(x)
     return ndarray.wrap(backend.put(x.view(STORAGE[x.itemsize])), x.dtype)
 
 
 def get(backend: Any, x: Any) -> np.ndarray:
-    """And back, as it lies there."""
+    """Return a NumPy array with the device array's bits."""
     return backend.get(casts.plain(x)).view(x.dtype)
 
 
@@ -71,7 +71,7 @@ def on_cpu(function: Any, *arguments: Any, **named: Any) -> np.ndarray:
 
 
 def same(got: np.ndarray, want: np.ndarray, x: np.ndarray) -> None:
-    """Equal bits, or the first differences."""
+    """Fail unless all bits are equal, and show the first differences."""
     assert got.dtype == want.dtype
     assert got.shape == want.shape
     wrong = np.flatnonzero(bits(got).ravel() != bits(want).ravel())
@@ -83,7 +83,7 @@ def same(got: np.ndarray, want: np.ndarray, x: np.ndarray) -> None:
 
 
 def canonical(x: np.ndarray) -> np.ndarray:
-    """NaNs without payloads: NumPy's own casts keep them."""
+    """Remove NaN payloads, which NumPy's own casts keep."""
     x = np.array(x)
     if x.dtype.kind == "f" and np.isnan(x).any():
         nan = np.isnan(x)
@@ -96,8 +96,8 @@ def form(dtype: Any) -> Format:
 
 
 def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarray:
-    """What is hard to cast: ties of the target and their neighbors, all that is
-    special, the bounds of the range, and random bits."""
+    """Return numbers that are hard to cast: ties of the target and their neighbors, all
+    special values, the bounds of the range, and random bits."""
     rng = np.random.default_rng(1)
     if is_ours(source):
         items = all_items(form(source))
@@ -135,8 +135,8 @@ def numbers(source: np.dtype, target: np.dtype, count: int = 20000) -> np.ndarra
 
 def reference(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if x.dtype == np.float32 and dtype.kind in "iu":
-        # What NumPy does out of range depends on the machine: here it is as from a
-        # format, whose numbers a wider one holds.
+        # NumPy's result out of range depends on the machine. Here it is the result of a
+        # cast from a format, whose numbers a wider format holds.
         low, high = np.iinfo(dtype).min, float(np.iinfo(dtype).max) + 1
         with np.errstate(invalid="ignore"):
             whole = np.trunc(x.astype(np.float64))
@@ -159,7 +159,8 @@ PLAIN = (
     + [(np.dtype(td.bfloat16), np.dtype(x)) for x in "e?Bd"]
     + [(np.dtype(td.bfloat16), np.dtype(td.float8_e4m3fn))]
 )
-#: Every kind read, and every kind written: what is between them is one text.
+#: Each source dtype and each target dtype occurs in a pair. All pairs share the source
+#: code of the cast between reading and writing.
 KINDS = [*FORMATS, *BUILTINS]
 REST = [
     pair
@@ -198,7 +199,7 @@ def rounded_in_all_modes(backend: Any, source: Any, target: Any) -> None:
 
 MODE_PAIRS = [(np.dtype(np.float32), f) for f in FEW]
 MODE_PAIRS.append((np.dtype(np.float64), np.dtype(td.float8_e4m3fn)))
-#: To NumPy's own: from float64 and int64 there is no way through float32.
+#: Casts to NumPy's own dtypes, which must not go through float32 for float64 and int64.
 OWN_PAIRS = [
     (np.dtype(source), np.dtype(target))
     for source in ("f8", "i8", "f4", "f2", "u8", "i4", td.tf32, td.float8_e8m0fnu)
@@ -275,7 +276,7 @@ def test_layouts(
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 15, 16, 17, 255, 1027, 20011])
 def test_lengths_and_alignments(backend: Any, length: int) -> None:
-    """Heads and tails of vectors; nothing beside the output is written."""
+    """Vectors may have heads and tails. Nothing outside of the output is written."""
     rng = np.random.default_rng(length)
     x = rng.normal(0, 9, length + 8).astype(np.float32)
     for read, written in ((0, 0), (1, 0), (0, 1), (3, 3), (2, 5)):
@@ -303,7 +304,7 @@ def test_into_strided_and_broadcast(backend: Any) -> None:
 
 
 def test_into_itself(backend: Any) -> None:
-    """An input that overlaps the output is read as it was."""
+    """The cast reads an input before the output that overlaps it is written."""
     x = np.random.default_rng(5).normal(0, 9, 1000).astype(np.float32)
     there = put(backend, x)
     tf32 = ndarray.wrap(there.view(np.uint32), td.tf32)
@@ -317,7 +318,7 @@ def test_into_itself(backend: Any) -> None:
 
 @pytest.mark.parametrize("width", [32, 64])
 def test_quotients_by_multiplication(width: int) -> None:
-    """No index is divided wrongly, up to the greatest."""
+    """Division by multiplication is exact for all indices up to the largest."""
     rng = np.random.default_rng(8)
     greatest = 2 ** (width - 1) - 1
     lengths = [2, 3, 5, 7, 2**20, 2**20 + 1, 10**6 + 3]
@@ -333,7 +334,7 @@ def test_quotients_by_multiplication(width: int) -> None:
 
 
 def test_many_axes(backend: Any) -> None:
-    """More axes than a kernel takes are copied first."""
+    """An array with more axes than a kernel supports is copied first."""
     x = np.random.default_rng(6).normal(0, 9, (3,) * 9).astype(np.float32)
     odd = (slice(None, None, 2),) * 9
     got = casts.cast(put(backend, x)[odd].transpose(*range(8, -1, -1)), td.bfloat16)
@@ -406,7 +407,7 @@ NARROW = [
 
 
 def lean(source: Any, target: Any, arch: str) -> None:
-    """16 bytes an access, and no double arithmetic."""
+    """Each access has 16 bytes, and there is no float64 arithmetic."""
     wide = np.dtype(source).itemsize >= np.dtype(target).itemsize
     access = "LDG.E.128" if wide else "STG.E.128"
     found = check(kernel(source, target), arch, needs=(access,))

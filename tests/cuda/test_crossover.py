@@ -1,4 +1,4 @@
-"""When emulation of float32 products is worth it: tables of what was measured."""
+"""Tables of measurements that say when to emulate float32 products."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_table_is_read_as_it_was_written(backend, folder):  # noqa: F811
         (300, 900, 4096, True),
         (128, 512, 4096, True),  # 256 squared
         (127, 512, 4096, False),  # between 64 and 256, and 64 is not
-        (4096, 4096, 65536, True),  # beyond the end
+        (4096, 4096, 65536, True),  # above the table's end
         (256, 256, 4095, False),  # between 64 and 4096
         (2048, 2048, 64, False),  # as fast, not faster
         (64, 64, 4096, False),

@@ -1,7 +1,7 @@
-"""Products by cuBLAS and cublasLt: what is asked of libraries that are not here.
+"""Products by cuBLAS and cublasLt: the calls of libraries that may be absent.
 
-Stand-ins read the operands from where pointers and leading dimensions say, column by
-column as the libraries do, and are strict about what the libraries demand.
+Simulated libraries read the operands by pointers and leading dimensions, column by
+column as the libraries do. They check the preconditions of the libraries.
 """
 
 # ruff: noqa: F811
@@ -32,7 +32,7 @@ TYPES = {
 
 
 def matrix(pointer, type_, rows, columns, leading):
-    """A column-major matrix in memory."""
+    """Return a column-major matrix in memory."""
     assert leading >= max(rows, 1)
     dtype = TYPES[type_]
     size = (leading * (columns - 1) + rows) * dtype.itemsize
@@ -99,7 +99,7 @@ class Library:
 
 @pytest.fixture
 def library(backend, monkeypatch):
-    """A stand-in for cuBLAS, where there is none."""
+    """Yield a simulated cuBLAS on the host, or None on a GPU."""
     if backend is not HOST:
         yield None
         return
@@ -112,7 +112,7 @@ def library(backend, monkeypatch):
 
 
 def integers(rng, shape, dtype):
-    """So small that sums are exact in any order."""
+    """Return integers so small that sums are exact in any order."""
     return rng.integers(-4, 5, shape).astype(dtype)
 
 
@@ -206,7 +206,7 @@ EVERY = [*LAYOUTS, "thinned", "reversed", "repeated"]
 @pytest.mark.parametrize("dtype", [td.tf32, td.bfloat16, np.float16])
 @pytest.mark.parametrize("layout", EVERY)
 def test_product(backend, library, dtype, layout):
-    """`tensor_cores.product` copies what cuBLAS cannot read, and nothing else."""
+    """`tensor_cores.product` copies only arrays that cuBLAS cannot read."""
     rng = np.random.default_rng(1)
     for m, k, n in SHAPES:
         x, y = integers(rng, (3, m, k), dtype), integers(rng, (3, k, n), dtype)
@@ -225,7 +225,7 @@ def test_product(backend, library, dtype, layout):
 
 
 class Lt:
-    """cublasLt: its functions, of which gemm has to use as many as it has."""
+    """A simulated cublasLt, whose functions gemm must call as cublasLt requires."""
 
     def __init__(self, fail=None):
         self.objects, self.next, self.fail = {}, 100, fail or {}
@@ -310,7 +310,7 @@ def install(monkeypatch, made):
     monkeypatch.setattr(cublaslt, "_library", lambda: made)
     monkeypatch.setattr(cublaslt, "_device", lambda: 0)
     monkeypatch.setattr(cublaslt, "_stream", lambda: 5)
-    # Last, so that it goes first, and with it what it made.
+    # The last change is undone first, and with it the objects that it made.
     monkeypatch.setattr(cublaslt, "_plan", new_plans(cublaslt.KEPT))
     cublaslt._handle.cache_clear()
     return made
@@ -344,7 +344,8 @@ def test_fp8(backend, monkeypatch, pair, layout):
 
 
 def test_fp8_without_copies(backend, monkeypatch):
-    """What is as cublasLt wants it is not copied; it is asked once for a shape."""
+    """Operands in the layout of cublasLt are not copied, and the heuristic runs once
+    for each shape."""
     if backend is not HOST:
         pytest.skip("of the stand-in")
     made = install(monkeypatch, Lt())
@@ -362,7 +363,7 @@ def test_fp8_without_copies(backend, monkeypatch):
 
 
 def test_what_plans_made_goes_with_them(backend, monkeypatch):
-    """A plan that is not kept any more: no more objects than plans need."""
+    """Objects are freed with the plan that made them, so that few exist."""
     if backend is not HOST:
         pytest.skip("of the stand-in")
     made = install(monkeypatch, Lt())
@@ -377,7 +378,7 @@ def test_what_plans_made_goes_with_them(backend, monkeypatch):
 
 
 def test_fp8_that_is_aligned_less(backend, monkeypatch):
-    """cublasLt believes in 256 bytes unless it is told, and asked again."""
+    """cublasLt assumes an alignment of 256 bytes unless a call states another."""
     if backend is not HOST:
         pytest.skip("of the stand-in")
     made = install(monkeypatch, Lt())
@@ -430,7 +431,8 @@ def test_cublaslt_that_is_missing(monkeypatch):
 
 
 def test_functions_know_their_arguments(monkeypatch):
-    """All of them, and no other: a pointer would be cut to 32 bits."""
+    """Exactly the functions in use have argument types. Otherwise ctypes would truncate
+    a pointer to 32 bits."""
     made = SimpleNamespace(**{x: SimpleNamespace() for x in cublaslt._FUNCTIONS})
     monkeypatch.setattr(cublaslt, "_loaded", lambda: made)
     assert cublaslt._library.__wrapped__() is made
@@ -441,5 +443,5 @@ def test_functions_know_their_arguments(monkeypatch):
 
 
 def test_sizes():
-    """Of cublasLtMatmulHeuristicResult_t, by cublasLt.h."""
+    """The size of cublasLtMatmulHeuristicResult_t is that of cublasLt.h."""
     assert ctypes.sizeof(cublaslt.Heuristic) == 96

@@ -1,4 +1,4 @@
-"""Where CuPy, or a GPU, differs from NumPy, which stands in for it in other tests."""
+"""Differences of CuPy, or a GPU, from NumPy, which replaces CuPy in other tests."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def same(x: Any, want: Any) -> None:
     assert got.tobytes() == np.ascontiguousarray(want).tobytes()
 
 
-# -- the device's side of the seam, without one ----------------------------------------
+# -- the device's side of the backend interface, without a GPU
+# --------------------------
 
 
 @pytest.fixture
 def device(monkeypatch: Any, backend: Any) -> Any:  # noqa: F811
-    """A Device whose calls of the driver are noted."""
+    """Return a Device that records its calls of the driver."""
     if backend is not HOST:
         pytest.skip("stands in for a GPU")
     made = Device()
@@ -68,7 +69,8 @@ KERNEL = Kernel("cuda/formats/cast.cu", "cast")
 
 
 def test_each_thread_has_a_context(device: Any) -> None:
-    """CuPy's launches see to that; what else needs one makes it."""
+    """CuPy's launches make a thread's context. Other calls of the driver make it
+    themselves."""
 
     def launches(shared: int) -> None:
         for _ in range(2):
@@ -221,7 +223,7 @@ def test_searchsorted_arguments(backend: Any, dtype: Any) -> None:  # noqa: F811
 
 @each
 def test_assignment_from_itself(backend: Any, dtype: Any) -> None:  # noqa: F811
-    """CuPy copies as memory lies, NumPy as if from a copy."""
+    """CuPy copies in the order of memory, and NumPy as if from a copy."""
     for key, source in [
         (slice(1, None), slice(None, -1)),
         (slice(None, -1), slice(1, None)),
@@ -258,7 +260,7 @@ def test_copyto_from_itself(backend: Any, dtype: Any) -> None:  # noqa: F811
 
 
 def test_output_that_repeats(backend: Any) -> None:  # noqa: F811
-    """Else an element may be written before it is read once more."""
+    """Otherwise a kernel may write an element before it reads the element again."""
     x = tfc.asarray(np.array([7, 2], td.float8_e5m2))
     wide = cupy.broadcast_to(x, (5, 2))
     np.arctan(wide, out=wide)

@@ -1,4 +1,4 @@
-"""What is asked of CuPy on a GPU, as far as it shows without one."""
+"""Uses of CuPy on a GPU, checked as far as possible without a GPU."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FILES = [
     *sorted((ROOT / "tf32dtype").rglob("*.py")),
     *sorted((ROOT / "benchmarks" / "cuda").glob("*.py")),
 ]
-#: What calls a function of CuPy by its name
+#: Functions that call a function of CuPy by its name.
 CALLERS = {"call", "partial"}
 
 
 def dotted(node: ast.AST) -> list[str]:
-    """a.b.c as a list; empty if it is not that."""
+    """Return the names of a.b.c as a list, or an empty list for other nodes."""
     if isinstance(node, ast.Name):
         return [node.id]
     before = dotted(node.value) if isinstance(node, ast.Attribute) else []
@@ -32,7 +32,7 @@ def dotted(node: ast.AST) -> list[str]:
 
 
 def called(node: ast.AST) -> list[str]:
-    """The names that `backend.call` and its like are given."""
+    """Return the names that are passed to `backend.call` and similar functions."""
     if not isinstance(node, ast.Call):
         return []
     of = node.func
@@ -42,7 +42,7 @@ def called(node: ast.AST) -> list[str]:
 
 
 def names(path: Path) -> set[str]:
-    """What a file takes from CuPy, without "cupy."."""
+    """Return the names that a file uses from CuPy, without the prefix "cupy."."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         parts = dotted(node)
@@ -102,7 +102,7 @@ def test_arrays_of_another_device(monkeypatch):
         raise InterruptedError
 
     monkeypatch.setattr(device, "cubin", compiled)
-    with pytest.raises(InterruptedError):  # which is as far as it goes here
+    with pytest.raises(InterruptedError):  # the launch ends there without a GPU
         machine.launch(kernel, (1,), (1,), here, on_device(1, 0), None, np.int64(0))
 
 

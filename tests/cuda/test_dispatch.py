@@ -1,4 +1,4 @@
-"""Calls of NumPy's and CuPy's functions reach what computes them, or fail in words."""
+"""Calls of NumPy's and CuPy's functions reach the right code, or report errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tf32dtype.cuda._runtime.storage import is_ours
 
 TYPES = [td.bfloat16, td.tf32, td.float8_e4m3fn]
 each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=lambda t: t.__name__)
-#: What CuPy's own code ends in where there is no driver.
+#: Errors that end CuPy's own code on a machine without a driver.
 MISSING = (cupy.cuda.runtime.CUDARuntimeError, ImportError)
 
 
@@ -26,7 +26,7 @@ MISSING = (cupy.cuda.runtime.CUDARuntimeError, ImportError)
 
 
 def up(x: Any) -> Any:
-    """What NumPy has on the host, on the device."""
+    """Copy a host array to the device, and return other arguments unchanged."""
     if isinstance(x, np.ndarray) and type(x) is np.ndarray and x.dtype.names is None:
         if is_ours(x.dtype) or x.dtype == np.float32:
             return tfc.asarray(x)
@@ -57,8 +57,8 @@ def leaves(x: Any) -> Any:
 
 
 def difference(got: Any, want: Any, bits: bool = True) -> str:
-    """'' for equal dtypes, shapes and bits; without `bits`, for floating-point numbers
-    of NumPy's dtypes that are close."""
+    """Return "" if dtypes, shapes and bits are equal, else the difference. Without
+    `bits`, floating-point numbers of NumPy's dtypes need only be close."""
     mine, true = list(leaves(got)), list(leaves(want))
     if len(mine) != len(true):
         return f"{len(mine)} results, not {len(true)}"
@@ -93,7 +93,7 @@ def on_cpu(name: str, call: str, scalar_type: Any) -> Any:
 
 
 def is_own(name: str, call: str, scalar_type: Any) -> bool:
-    """Whether NumPy's result is no model on the CPU either."""
+    """Return whether NumPy's result on the CPU is exempt from being the model, too."""
     exempt = numpy_surface.exemption(f"np.{name}", call, scalar_type)
     return exempt is not None and exempt.outcome == "own"
 
@@ -112,7 +112,7 @@ CUPY_ROWS = list(rows(CUPY))
 
 
 def public(module: Any) -> set[str]:
-    """Names of functions, of the module's parts too."""
+    """Return the names of a module's functions, with those of linalg and fft."""
     names = set()
     for prefix, where in (
         ("", module),
@@ -129,7 +129,7 @@ def test_every_function_of_numpy_has_a_row() -> None:
     names = {x for x in public(np) if hasattr(found(np, x), "_implementation")}
     listed = [name for name, _, _ in NUMPY_ROWS]
     assert len(set(listed)) == len(listed)
-    # What an older NumPy lacks may have a row.
+    # Functions that only a newer NumPy has may have a row.
     assert not names - set(listed)
 
 
@@ -192,8 +192,8 @@ def test_nothing_is_written_by_a_refused_call(backend: Any) -> None:  # noqa: F8
 
 @pytest.fixture
 def deep(backend: Any, monkeypatch: Any) -> Any:  # noqa: F811
-    """Without a GPU, `cupy.asarray` asks a driver for the device before it gives back
-    the array it was given: what comes after it is reached all the same."""
+    """Make `cupy.asarray` return an array without asking a driver for the device. Tests
+    without a GPU then reach the code after this call."""
     if backend is HOST:
 
         def asarray(x: Any, *args: Any, **keywords: Any) -> Any:
@@ -229,7 +229,7 @@ def test_cupy(deep: Any, row: Any, scalar_type: Any) -> None:
         if outcome == "wider":
             assert not any(is_ours(x.dtype) for x in leaves(got))
         else:
-            # What is not routed, CuPy's kernels compute on a GPU.
+            # On a GPU, CuPy's kernels compute the functions that are not routed.
             bits = deep is HOST or outcome == "routed"
             wrong = difference(got, want, bits)
             assert not wrong or is_own(name, call, scalar_type), call
@@ -245,7 +245,7 @@ UFUNCS = [
 
 @pytest.mark.parametrize("name", UFUNCS)
 def test_ufuncs_of_cupy(backend: Any, name: str) -> None:  # noqa: F811
-    """CuPy's ufuncs reach the same as NumPy's, with the CPU's bits."""
+    """CuPy's ufuncs reach the same kernels as NumPy's, with the CPU's bits."""
     arguments = numpy_surface.UFUNC_ARGUMENTS.get(name)
     ufunc = getattr(np, name)
     call = f"f({arguments or ('a, b' if ufunc.nin == 2 else 'a')})"
@@ -324,7 +324,8 @@ def test_ufunc_methods_without_a_kernel(deep: Any, call: str) -> None:
     ],
 )  # fmt: skip
 def test_float32(backend: Any, call: str) -> None:  # noqa: F811
-    """Arrays of float32 stay of the class, so that their products obey the modes."""
+    """Results in float32 keep the class, for which matrix multiplications use the
+    modes."""
     got = evaluate(None, call, np.float32)
     if isinstance(got, Exception):
         raise got
@@ -338,7 +339,7 @@ def test_float32(backend: Any, call: str) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("name", td.formats)
 def test_round(backend: Any, name: str) -> None:  # noqa: F811
-    """The CPU's bits, NaN of either sign included, where times 10 is too much too."""
+    """Bits are the CPU's, also for NaN of either sign and where times 10 overflows."""
     f = td.formats[name]
     codes = np.arange(0, 1 << f.bits, 1 if f.bits <= 8 else 97, dtype=np.uint32)
     codes <<= 13 if f.itemsize == 4 else 0

@@ -1,4 +1,4 @@
-"""Comparisons and bounds on GPU arrays: the CPU's bits, whatever the numbers."""
+"""Comparisons and bounds on GPU arrays: the CPU's bits for all numbers."""
 
 # ruff: noqa: F811 - the fixture
 
@@ -24,7 +24,7 @@ some = pytest.mark.parametrize("f", SOME, ids=name)
 
 
 def both(ufunc: Any, *operands: Any) -> None:
-    """The device's result of some operands is NumPy's, in either order of two."""
+    """Check that the device's result is NumPy's, for two operands in either order."""
     given = [put(x) if isinstance(x, np.ndarray) else x for x in operands]
     what = f"{ufunc.__name__} {operands[1:]}"
     assert_same(call(ufunc, given), on_cpu(ufunc, *operands), what)

@@ -1,4 +1,4 @@
-"""benchmarks/cuda/gpu_bounds.py: the loop of machine code it finds, and its bounds."""
+"""benchmarks/cuda/gpu_bounds.py: the loop of machine code that it finds, and bounds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What is known of calls on GPU arrays: that it is what they depend on, that it is
-bounded, and that a call takes no more of Python than it did.
+"""Caches of calls on GPU arrays: complete keys, bounded sizes, and few Python steps.
 
-The last is of benchmarks/cuda/gpu_host.py, whose figures are of one machine; how many
-instructions of Python's and calls a call takes is the same on all.
+benchmarks/cuda/gpu_host.py measures the Python steps. Its times depend on the machine,
+but a call's counts of Python instructions and calls do not.
 """
 
 # ruff: noqa: F811
@@ -31,9 +30,9 @@ from tf32dtype.cuda._runtime.device import Device
 
 BF16 = np.dtype(td.bfloat16)
 
-#: What is kept for good: it is of few things, whatever is called.
+#: Caches without a bound, which have few entries for any sequence of calls.
 UNBOUNDED = {
-    "_matmul.cublaslt._handle",  # of devices
+    "_matmul.cublaslt._handle",  # one per device
     "_matmul.crossover.read",
     "_runtime.strides._walk_dtype",
     "_functions.ufuncs.supported",
@@ -42,7 +41,7 @@ UNBOUNDED = {
 
 @pytest.fixture
 def gpu_host(monkeypatch):
-    """The benchmark's module."""
+    """Return the benchmark's module."""
     for folder in GPU_BENCHMARKS:
         monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "common", raising=False)
@@ -50,7 +49,8 @@ def gpu_host(monkeypatch):
     return importlib.import_module("gpu_host")
 
 
-# -- how much --------------------------------------------------------------------------
+# -- Python instructions of a call
+# ------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="needs Python 3.12")
@@ -71,7 +71,7 @@ def test_calls_take_no_more_of_python(gpu_host):
 
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="needs Python 3.12")
 def test_a_call_that_takes_more_is_seen(gpu_host, monkeypatch):
-    """A plan that is made anew each time, for example."""
+    """A call that makes its plan each time has more instructions."""
     from tf32dtype.cuda._runtime import strides
 
     with gpu_host.no_driver():
@@ -101,7 +101,7 @@ def test_what_is_kept_is_bounded():
             asked = getattr(x, "cache_parameters", None)
             if asked is None or x.__module__ != info.name:
                 continue
-            # What takes nothing gives one thing.
+            # A function without arguments has only one result.
             if asked()["maxsize"] is None and inspect.signature(x).parameters:
                 unbounded.add(f"{info.name.removeprefix('tf32dtype.cuda.')}.{name}")
     assert unbounded <= UNBOUNDED
@@ -128,7 +128,7 @@ def test_constants_are_their_bytes():
 
 
 class Function:
-    """What CuPy's functions are called with."""
+    """A replacement of CuPy's functions that records its arguments."""
 
     ptr = 7
 
@@ -141,7 +141,7 @@ class Function:
 
 @pytest.fixture
 def device(monkeypatch):
-    """A device whose kernels are stand-ins; `here` is the current one."""
+    """Return a device with simulated kernels. `here` is the current device."""
     machine = Device()
     machine.here = 0
     machine.loaded = {}
@@ -189,7 +189,8 @@ def test_shared_memory_is_asked_for_once(device, monkeypatch):
     assert asked == [(7, 8, 90 << 10), (7, 8, 99 << 10), (7, 8, 90 << 10)]
 
 
-# -- what is known is of this call -----------------------------------------------------
+# -- cached facts belong to the call
+# ----------------------------------------------------
 
 
 def host_only(backend):
@@ -212,7 +213,7 @@ def test_numbers_that_are_equal_and_not_the_same(backend):
 
 
 def test_layouts_and_dtypes(backend):
-    """Arrays that are alike but for one thing, in turn."""
+    """Arrays that differ only in the layout or only in the dtype are used in turn."""
     whole = np.arange(-32, 32, dtype=np.float32).reshape(8, 8) / 8
     cuts = np.s_[:4, :4], np.s_[::2, ::2], np.s_[4:, :4], np.s_[:4, 3::-1]
     names = "float8_e4m3fn", "float8_e5m2", "bfloat16"
@@ -232,7 +233,7 @@ def test_layouts_and_dtypes(backend):
 
 
 def test_operands_that_overlap(backend):
-    """By chance where others of their layout did not."""
+    """Operands overlap, while earlier operands of the same layout did not."""
     x = np.arange(40, dtype=np.float32).astype(BF16)
     apart, there = on_gpu(x.copy()), on_gpu(x)
     np.add(apart[1:], apart[:-1], out=on_gpu(x)[1:])
@@ -340,7 +341,8 @@ def test_another_architecture_has_other_tiles(backend, monkeypatch):
 
 
 def test_blocks_that_are_alike_but_for_one_thing(backend):
-    """Of one shape: the tensor's scale, formats, terms, modes and layouts, in turn."""
+    """The tensor's scale, formats, terms, modes and layouts change in turn, for one
+    shape."""
     rng = np.random.default_rng(9)
     x, y = (rng.standard_normal((2, 40, 64)).astype(np.float32) for _ in range(2))
     how = {"scale_format": "ue4m3", "scale": "amax"}
@@ -365,7 +367,7 @@ def test_blocks_that_are_alike_but_for_one_thing(backend):
 
 
 def test_matrices_that_are_copied_first(backend):
-    """The kernel of mma.sync gets no arrays, but where it makes some."""
+    """The kernel of mma.sync takes new arrays only if operands must be copied."""
     host_only(backend)
     rng = np.random.default_rng(8)
     a, b = (rng.standard_normal((20, 40)).astype(BF16) for _ in range(2))

@@ -1,5 +1,5 @@
-"""What only a GPU can do in a moment: as many elements, and as many calls, as it takes
-for what is rare to show."""
+"""Tests with so many elements or calls that rare faults show, for which only a GPU is
+fast enough."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gpu(backend):  # noqa: F811
 
 @pytest.mark.parametrize("dtype", [td.bfloat16, td.tf32, td.float8_e4m3fn])
 def test_a_hundred_million_elements(gpu, dtype, compared):
-    """The CPU's bits, of numbers over many octaves too; k ends within a tile."""
+    """Bits are the CPU's, also for numbers over many binades. k ends within a tile."""
     n, k = 10_007, 45
     for seed, kind in enumerate(("ordinary", "wide")):
         a, b = (
@@ -36,7 +36,7 @@ def test_a_hundred_million_elements(gpu, dtype, compared):
 
 
 def test_nothing_leaks(gpu):
-    """Of 10,000 products in every mode, and of what they keep, no memory is left."""
+    """10,000 products in all modes, with their caches, leave no memory allocated."""
     x = np.random.default_rng(1).standard_normal((64, 64), np.float32)
     a, single = tfc.asarray(x, td.bfloat16), cupy.asarray(x)
     ways = (

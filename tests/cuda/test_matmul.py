@@ -1,4 +1,4 @@
-"""Products of GPU arrays: the CPU's bits, however the arrays lie."""
+"""Products of GPU arrays: the CPU's bits for every memory layout."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def compare(first, second, shapes=SHAPES):
         assert_same(sums, td.matmul(a, b, dtype=np.float32), (m, k, n, kind))
 
 
-#: One of each kind: the others are in `test_all_pairs`.
+#: One format of each kind; `test_all_pairs` has the others.
 USUAL = {
     "tf32", "bfloat16", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz",
     "float8_e8m0fnu", "float6_e3m2fn",
@@ -81,7 +81,7 @@ MIXED = [
 @pytest.mark.parametrize("names", MIXED, ids="-".join)
 def test_mixed_formats(backend, names):
     first, second = (np.dtype(getattr(td, x, None) or x) for x in names)
-    compare(first, second, [SHAPES[0], SHAPES[2]])  # neither changes places
+    compare(first, second, [SHAPES[0], SHAPES[2]])  # the operands are not swapped
 
 
 @pytest.mark.exhaustive
@@ -122,8 +122,8 @@ def test_every_tile(backend, tile, descends):
 @pytest.mark.parametrize("kind", [td.bfloat16, td.tf32, td.float8_e4m3fn])
 @pytest.mark.parametrize("tile", [fma.LARGE, fma.SMALL], ids=lambda tile: tile.kernel)
 def test_whole_tiles(backend, tile, kind):
-    """Items in groups of four that lie together, along k or across it; and k that is
-    not aligned, that ends within a tile, whose items lie apart."""
+    """Items are in contiguous groups of four, along k or across it. Other slices of k
+    are not aligned, end within a tile, or are not contiguous."""
     m, k, n = tile.rows + 4, 272, tile.columns + 8
     a, b = numbers("codes", (m, k + 8), kind), numbers("codes", (k + 8, n), kind, 1)
     x, y = on_gpu(a)[None], on_gpu(b)[None]
@@ -197,7 +197,7 @@ def test_nothing(backend, kind):
 
 
 def test_sums_below_the_least_number(backend):
-    """-0 stays one, whatever fills the last tile of k."""
+    """A sum of -0 stays -0, whatever pads the last tile of k."""
     for k in (1, 7, 8, 9, 255, 256, 257, 300):
         a = np.full((3, k), -(2.0**-100), td.bfloat16)
         a[1, 1:] = 0
@@ -208,7 +208,7 @@ def test_sums_below_the_least_number(backend):
 
 
 def test_chains_are_256_long(backend):
-    """What the first chain cannot hold the next ones do."""
+    """Later chains add terms that the first chain is too large to add."""
     a = np.ones((1, 1024), np.float32)
     a[0, 0] = 2.0**24
     a = a.astype(td.tf32)
@@ -468,7 +468,7 @@ def test_einsum(backend, case):
 @pytest.mark.parametrize("wanted", [None, np.float32, td.bfloat16, np.float64])
 @pytest.mark.parametrize("other", [np.float16, np.int8, np.float64])
 def test_einsum_sums_numpys_dtypes(backend, other, wanted):
-    """Letters that one operand alone has are summed first, of whatever dtype it is."""
+    """Letters of only one operand are summed first, in any dtype."""
     a = np.arange(-6, 9).reshape(5, 3).astype(td.tf32)
     b = np.arange(12).reshape(3, 4).astype(other)
     want = td.einsum("ij,jk->i", a, b, dtype=wanted)
@@ -546,7 +546,7 @@ def test_sizes_that_no_kernel_counts_to(backend, monkeypatch):
     ):
         product(2**31, 1)
     assert not tasks
-    product(1, 2**31)  # in parts, side by side
+    product(1, 2**31)  # stretches of k run in parallel
     assert sum(int(task.value["k"]) for task in tasks) == 2**31
 
 
@@ -563,11 +563,12 @@ WAYS = (
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_stacks_whose_axes_do_not_merge(backend, way):
-    """Results' matrices then lie apart in memory, which not all kernels know of."""
+    """The matrices of the result are then not contiguous, which not all kernels
+    support."""
     dtype = np.float32 if "precision" in way else BF16
     x, y = (z.astype(dtype) for z in arrays((5, 1, 9, 24), (1, 2, 24, 7)))
     if way.get("precision") == "bf16x9":
-        x[3, 0, 4, 0] = np.inf  # what is patched, in its place
+        x[3, 0, 4, 0] = np.inf  # an element that is patched
     whole = matmul(on_gpu(x), on_gpu(y), **way)
     got = on_host(whole)
     for i, j in np.ndindex(5, 2):
@@ -580,7 +581,7 @@ def test_stacks_whose_axes_do_not_merge(backend, way):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Stand-ins for this GPU's own products, and what they were asked for."""
+    """Replace this GPU's own products, and yield a list of the calls."""
     calls = []
 
     def native(a, b, out, instruction):
@@ -703,7 +704,7 @@ def test_modes_nest(backend):
 
 
 def test_modes_of_coroutines(backend):
-    """The mode holds in the coroutine's body, also while others run between."""
+    """The mode holds in the coroutine's body, also while other coroutines run."""
     block = matmul_mode("model", device="A100")
 
     @block
@@ -766,11 +767,11 @@ def chain_cases():
 
 
 def chains_differ():
-    """Whether some product is not the CPU's, in one of the orders of threads."""
+    """Return whether a product differs from the CPU's, in either order of threads."""
     for descends in (False, True):
         HOST.descends = descends
         for a, b in chain_cases():
-            # With 0xA5 around: what is written beyond the end is seen.
+            # A margin around the output shows writes out of range.
             room = cupy.empty((a.shape[0] + 2, b.shape[1] + 70), np.float32)
             numpy_view(room)[...] = 7
             out = room[1:-1, :-70]

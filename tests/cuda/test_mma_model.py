@@ -27,8 +27,8 @@ from tf32dtype.tensor_core.models import ALIGNED
 
 #: Models that compute different things.
 DIFFERENT = [group[0] for group in by_parameters(ALIGNED)]
-#: One of each way through the kernel: what fits and what may wrap, cut results, two
-#: accumulators, two formats, emulated instructions.
+#: One model for each path through the kernel: terms that fit or may wrap, truncated
+#: results, two accumulators, two formats, emulated instructions.
 USUAL = {
     "float16-float16-float16-4-4-23",
     "bfloat16-bfloat16-float32-8-16-24",
@@ -49,7 +49,7 @@ def quiet():
 
 
 def product(model, a, b, c=None, **keywords):
-    """By the kernel, and by the CPU."""
+    """Return the product by the kernel, and by the CPU."""
     dtype = np.dtype(model.accumulator)
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     start = np.zeros(shape, dtype) if c is None else np.broadcast_to(c, shape)
@@ -63,7 +63,7 @@ def product(model, a, b, c=None, **keywords):
 
 
 def square(model, cases, limit):
-    """Cases as rows and columns of stacked products: each meets all of its matrix."""
+    """Return cases as stacked matrices: each row meets all columns of its matrix."""
     order = np.random.default_rng(0).permutation(len(cases.a))
     count = min(limit, len(order)) // SIDE * SIDE
     cases = cases.take(order[:count])
@@ -76,8 +76,8 @@ def square(model, cases, limit):
 
 @cache
 def all_cases(model):
-    """Edges of the arithmetic, and random ones: ordinary, over many octaves, special,
-    subnormal, canceling."""
+    """Return edges of the arithmetic, and random cases: ordinary, over many binades,
+    special, subnormal, canceling."""
     longest = lengths(model)[-1]
     return [
         *edges(model),
@@ -120,7 +120,7 @@ def test_every_row(backend, row):
     "model", [m for m in DIFFERENT if named(m) in USUAL], ids=named
 )
 def test_integers(backend, model):
-    """What is done by the integer function alone has the same bits."""
+    """If only the integer function computes, the bits are the same."""
     for cases in (random_cases(model, 2 * SIDE, 70, 2), edges(model)[0]):
         given = square(model, cases, 2 * SIDE)
         got, want = product(model, *given, exactly=True)
@@ -132,7 +132,7 @@ H100 = find_model("H100", "mma.sync", "float8_e4m3fn", "float8_e4m3fn", "float32
 
 
 def test_more_than_a_grid(backend, monkeypatch):
-    """Matrices, and columns, are shared among launches."""
+    """Several launches share the matrices and columns."""
     monkeypatch.setattr(models, "MOST", 2)
     a, b = (
         numbers("ordinary", shape, td.bfloat16, 1)
@@ -171,7 +171,7 @@ def test_sums_begin_with_c(backend):
         assert_same(got, want, c)
 
 
-# -- as matmul has it ------------------------------------------------------------------
+# -- through matmul --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def fault_cases():
 
 
 def models_differ():
-    """Whether some product is not the CPU's, in one of the orders of threads."""
+    """Return whether a product differs from the CPU's, in either order of threads."""
     for descends in (False, True):
         HOST.descends = descends
         for given in fault_cases():
@@ -299,7 +299,7 @@ def kernel_of(model):
 
 def check_code(model, arch):
     found = check(kernel_of(model), arch, ("F2I.TRUNC", "FMUL"))
-    # Of 16 elements: four products, of a loop over a block's, and the accumulator.
+    # For 16 elements: four products in a loop over a block's products, and c.
     conversions = sum(n for x, n in found.items() if x.startswith("F2I"))
     assert conversions >= 16 * 4 + 16
 

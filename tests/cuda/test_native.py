@@ -1,4 +1,4 @@
-"""Products by mma.sync: the bits of its kernel are the model's."""
+"""Products by mma.sync: the kernel has the bits of its model."""
 
 # ruff: noqa: F811
 
@@ -43,7 +43,7 @@ def test_formats(backend, pair, special):
         np.testing.assert_array_equal(got, model(backend, a, b))
 
 
-BOTH = pytest.mark.exhaustive  # each of them is in another test
+BOTH = pytest.mark.exhaustive  # other tests have each of them
 
 
 @pytest.mark.parametrize("dtype", [td.tf32, td.bfloat16])
@@ -58,7 +58,7 @@ BOTH = pytest.mark.exhaustive  # each of them is in another test
 )
 def test_layouts(backend, dtype, of_a, of_b):
     rng = np.random.default_rng(2)
-    # All of these are read where they are: lines are whole chunks.
+    # The kernel reads all of these in place, as lines are whole chunks.
     for m, k, n in ((72, 136, 80), (64, 64, 128), (8, 24, 16)):
         a, b = numbers(rng, (2, m, k), dtype), numbers(rng, (2, k, n), dtype)
         x, y = ours(backend, a, of_a), ours(backend, b, of_b)
@@ -91,7 +91,7 @@ def test_strides(backend, dtype, layout):
             product(backend, other, ours(backend, b, layout)), want
         )
     if backend is HOST:
-        # Reading a result is this test's; nothing else waits for the device.
+        # Only this test's reading of the result waits for the device.
         assert HOST.counts["get"] == 4
 
 
@@ -113,7 +113,7 @@ TILES = {
 
 @pytest.mark.parametrize("name", TILES)
 def test_tiles(backend, name):
-    """All of them give the same bits; raster groups cover all of the result."""
+    """All tiles give the same bits, and raster groups cover the whole result."""
     rng = np.random.default_rng(5)
     for m, k, n in ((130, 72, 258), (8, 330, 8)):
         a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
@@ -123,7 +123,8 @@ def test_tiles(backend, name):
 
 
 def test_raster_groups(backend):
-    """More rows of tiles than a raster group has, and a last one of fewer."""
+    """There are more rows of tiles than in a raster group, and the last group is
+    smaller."""
     rng = np.random.default_rng(6)
     a, b = numbers(rng, (2, 2200, 8), td.tf32), numbers(rng, (2, 8, 72), td.tf32)
     x, y = ours(backend, a, "rows"), ours(backend, b, "columns")
@@ -162,7 +163,7 @@ def summed(backend, a, b, sums, tile=None, layouts=("rows", "columns"), c=None):
 
 
 def chains(dtype):
-    """k of chains that a format has."""
+    """Return the k of the chains that a format has."""
     whole = 32 // np.dtype(dtype).itemsize
     return [whole, 2 * whole, *[8] * (whole == 16)]
 
@@ -178,7 +179,7 @@ def chains(dtype):
 )
 @pytest.mark.parametrize("special", [False, True])
 def test_sums(backend, dtype, special):
-    """Of ragged shapes, and where k is no multiple of chains or stretches."""
+    """Shapes are ragged, and k need not be a multiple of chains or stretches."""
     if not has(backend, (dtype, dtype)):
         pytest.skip("not on this GPU")
     rng = np.random.default_rng(11)
@@ -272,7 +273,7 @@ def test_devices():
 
 
 def test_choice():
-    """Wide tiles where they fill the GPU, small ones where few are there to share."""
+    """Wide tiles are chosen if they fill the GPU, and small tiles otherwise."""
 
     def chosen(s: int, m: int, n: int, *how: int) -> native.Tile:
         return native.choose_tile(HOST.arch, 132, (s, m, n), *how)
@@ -329,7 +330,7 @@ def test_sass(arch):
     compiled(arch, pair, True, along, samples(arch, pair, True, along)[0])
 
 
-#: those that `emulation` takes, and what it takes where sums are short
+#: pairs that `emulation` takes, with the chains for short sums
 SUMMED = [
     (arch, pair, promote)
     for arch in ARCHITECTURES
@@ -340,8 +341,8 @@ SUMMED = [
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("arch", "pair", "promote"), SUMMED)
 def test_sass_of_sums(arch, pair, promote):
-    """All results of an instruction are added, and nothing is moved for it: what begins
-    a chain adds to the register that is zero."""
+    """Each result of an instruction needs one addition and no move. The first
+    instruction of a chain adds to a zero register."""
     size = np.dtype(pair[0]).itemsize
     for tile in native.tiles(arch, size, True, True, promote):
         found = compiled(arch, pair, True, True, tile, promote)
@@ -360,8 +361,8 @@ def test_sass_of_all(arch, pair, a, b):
 
 
 def test_shared_memory_suffices():
-    """By the CUDA C++ Programming Guide's table of compute capabilities, in KiB of a
-    multiprocessor, of which a block takes one for itself."""
+    """Limits come from the CUDA C++ Programming Guide's table of compute capabilities,
+    in KiB per multiprocessor. Each block reserves one KiB."""
     most = {80: 164, 86: 100, 89: 100, 90: 228, 100: 228, 120: 100}
     taken = {(arch, tile) for arch, *x in WIDEST for tile in samples(arch, *x)}
     for arch, pair, promote in SUMMED:

@@ -1,6 +1,6 @@
-"""Faults in src/cuda/matmul/native.cu, each of which its tests would see.
+"""Faults in src/cuda/matmul/native.cu, each of which its tests should detect.
 
-Lines of it are changed: fragments, permutations, barriers, waits, edges, addresses.
+Each fault changes a line: fragments, permutations, barriers, waits, edges, addresses.
 """
 
 # ruff: noqa: F811
@@ -18,7 +18,7 @@ from tests.support.cuda import HOST, backend  # noqa: F401
 from tests.support.simulator.backend import LINE, KernelError
 from tf32dtype.cuda._matmul import native
 
-#: what becomes of the line with this anchor, and whether operands lie across k
+#: the change of the line with this anchor, and whether operands are across k
 FAULTS = {
     "fragments of b swapped": ("[j % 2 * 2 +", "[2 - j % 2 * 2 +", False),
     "ldmatrix has its second and third matrix swapped": (
@@ -93,12 +93,12 @@ FAULTS = {
 
 
 def chain(backend, across):
-    """Whether the kernel is right for more slices than stages, in any order."""
+    """Return whether the kernel is right for more slices than stages, in any order."""
     rng = np.random.default_rng(8)
     right = True
     for m, k, n in ((64, 330, 64), (50, 70, 60)):
         a, b = (numbers(rng, x, td.bfloat16) for x in ((1, m, k), (1, k, n)))
-        # Chunks that are partly beyond the edge are followed by other numbers.
+        # Other numbers follow chunks that are partly out of range.
         x, y = (numbers(rng, (1, 400, 400), td.bfloat16) for _ in range(2))
         x[:, :m, :k], y[:, :n, :k] = a, b.swapaxes(-1, -2)
         if across:
@@ -126,7 +126,7 @@ def test_faults(backend, fault):
     assert not chain(backend, across)
 
 
-#: of sums of chains
+#: faults of sums of chains
 FAULTS_OF_SUMS = {
     "the last chain forgotten": (
         "(unit + 1) % CHAIN == 0; r++",
@@ -158,7 +158,7 @@ FAULTS_OF_SUMS = {
     "results cut": ("__fadd_rn(sums[i][j][r], d[i][j][r])", "d[i][j][r]"),
 }
 
-#: of totals in shared memory
+#: faults of totals in shared memory
 FAULTS_OF_TOTALS = {
     "what is there not fetched": ("if (TOTALS && beta != 0) {", "if (false) {"),
     "totals of other threads": (
@@ -175,7 +175,7 @@ FAULTS_OF_TOTALS = {
 
 
 def summed(backend, tile=native.SMALL):
-    """Whether sums of chains are right: whole tiles and others."""
+    """Return whether sums of chains are right, for whole and partial tiles."""
     rng = np.random.default_rng(9)
     right = True
     for m, k, n in ((64, 330, 64), (50, 70, 63)):
@@ -234,7 +234,7 @@ def test_errors_of_the_kernel(backend, fault, before, after, message):
 @pytest.mark.parametrize("tile", [native.SMALL, native.SQUARE])
 @pytest.mark.parametrize("across", [False, True])
 def test_banks(backend, tile, across):
-    """What ldmatrix reads at a time lies in different banks, thanks to `swizzle`."""
+    """By `swizzle`, the chunks that ldmatrix reads together are in different banks."""
     if backend is not HOST:
         pytest.skip("counted on the host")
     zeros = np.zeros((1, 128, 128), td.bfloat16)
@@ -246,8 +246,8 @@ def test_banks(backend, tile, across):
         (key,) = set(HOST._libraries) - before
         return ctypes.c_int.in_dll(HOST._libraries[key], "simt_conflicts").value
 
-    HOST._libraries.clear()  # and what other tests counted is in another library
-    HOST.put_fault("chunks not permuted", "line % 8", "(line % 8)")  # none
+    HOST._libraries.clear()  # excludes the counts of other tests
+    HOST.put_fault("chunks not permuted", "line % 8", "(line % 8)")  # changes nothing
     assert conflicts() == 0
     HOST.faults.clear()
     HOST.put_fault("chunks not permuted", "line % 8", "0")

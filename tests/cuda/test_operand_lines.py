@@ -1,4 +1,4 @@
-"""Lines that lie side by side, as lines of bytes: src/cuda/matmul/transpose.cu."""
+"""src/cuda/matmul/transpose.cu: operands across k, copied to lines along k."""
 
 # ruff: noqa: F811
 
@@ -28,10 +28,10 @@ SHAPES = [
 
 
 def operands(shape, dtype):
-    """Matrices whose lines are close in memory, in several ways."""
+    """Yield matrices whose elements of one k are adjacent, in several layouts."""
     s, rows, k = shape
     x = np.random.default_rng(1).integers(1, 256, (s, k, rows + 5), dtype)
-    yield on_gpu(x[..., :rows].copy()).swapaxes(1, 2)  # as a row-major b has them
+    yield on_gpu(x[..., :rows].copy()).swapaxes(1, 2)  # the layout of a row-major b
     yield on_gpu(x)[..., 1 : rows + 1].swapaxes(1, 2)  # at an odd address
     yield on_gpu(x)[:, ::-1, rows:0:-1].swapaxes(1, 2)
     wide = np.random.default_rng(2).integers(1, 256, (s, k, 2 * rows), dtype)
@@ -58,7 +58,7 @@ def test_lines(backend, shape, wanted, dtype):
 
 
 def test_one_launch(backend):
-    """A row-major b takes the kernel, and what lies along k CuPy's copy."""
+    """A row-major b needs one kernel, and an operand along k needs CuPy's copy."""
     x = on_gpu(np.zeros((1, 40, 30), np.uint8))
     if backend is HOST:
         backend.counts.clear()
@@ -101,6 +101,6 @@ def test_faults(backend, monkeypatch, fault):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sass(arch):
-    """Four lines at a time, turned by permutations of bytes, and words."""
+    """The kernel turns four lines at a time, by permutations of bytes, or words."""
     found = check(TRANSPOSE, arch, ("PRMT", "STS", "LDS", "STG.E"))
     assert any(x.startswith("LDG.E") and "U8" not in x for x in found)

@@ -1,4 +1,4 @@
-"""Reductions on a GPU: the CPU's bits, sums as if exact, in an order that is fixed."""
+"""Reductions on a GPU: the CPU's bits, sums as if exact, in a fixed order."""
 
 # ruff: noqa: F811 -- a fixture is imported, and then a parameter
 
@@ -26,7 +26,7 @@ from tf32dtype.cuda._runtime.backend import Kernel
 FEW = [np.dtype(x) for x in (td.bfloat16, td.tf32, td.float8_e4m3fn)]
 each_few = pytest.mark.parametrize("dtype", FEW, ids=lambda d: d.name)
 SIGNED = [f.dtype for f in td.formats.values() if f.signed]
-#: What has a function of the same name in NumPy.
+#: Reductions with a function of the same name in NumPy.
 NAMES = [
     "sum", "prod", "max", "min", "argmax", "argmin", "any", "all", "count_nonzero",
     "mean", "var", "std", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar",
@@ -41,7 +41,7 @@ def on_cpu(name: str, x: np.ndarray, **named: Any) -> np.ndarray:
 
 
 def compare(backend: Any, name: str, x: np.ndarray, **named: Any) -> None:
-    """The same bits as NumPy's."""
+    """Check that the bits are NumPy's."""
     there = {
         key: put(backend, value) if isinstance(value, np.ndarray) else value
         for key, value in named.items()
@@ -51,13 +51,14 @@ def compare(backend: Any, name: str, x: np.ndarray, **named: Any) -> None:
     assert got.dtype == want.dtype, (name, named)
     assert got.shape == want.shape, (name, named)
     if name in reductions.QUOTIENTS and np.isnan(want).any():
-        # The sign of NumPy's own 0 / 0 is the machine's; here it is positive.
+        # The sign of NumPy's own 0 / 0 depends on the machine; here it is positive.
         want = np.copysign(want, np.where(np.isnan(want), 1, want)).astype(want.dtype)
     assert np.array_equal(bits(got), bits(want)), (name, named, got, want)
 
 
 def mixed(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers, many of them equal, both zeros, and what the format has beyond them."""
+    """Return numbers, many of them equal, with both zeros and, if possible, Inf and
+    NaN."""
     rng = np.random.default_rng(7)
     x = rng.integers(-6, 7, shape).astype(np.float64) / 2
     flat = x.reshape(-1)
@@ -88,7 +89,7 @@ def test_every_name(backend: Any, name: str) -> None:
 @pytest.mark.parametrize("name", ["sum", "max", "min", "argmax"])
 @each_few
 def test_whole_vectors(backend: Any, dtype: Any, name: str) -> None:
-    """Aligned, along and across, with NaN of either sign in some lines."""
+    """Vectors are aligned, along and across, with NaN of either sign in some lines."""
     x = mixed(dtype, (18, 160))
     with np.errstate(all="ignore"):
         x[3, 5], x[7, 131] = np.nan, -x.dtype.type(np.nan)
@@ -109,7 +110,7 @@ def test_every_name_of_every_format(backend: Any, dtype: Any) -> None:
 
 
 def test_powers_of_two(backend: Any) -> None:
-    """No zero: the sum of nothing is NaN, and no sum begins with it."""
+    """Without a zero, an empty sum is NaN, but no other sum begins with NaN."""
     powers = np.array([[2, 4, 2], [1, 1, 0.5]], td.float8_e8m0fnu)
     for axis in (None, 0, 1):
         for name in ("sum", "mean"):
@@ -122,7 +123,7 @@ def test_powers_of_two(backend: Any) -> None:
         for axis in (None, 0, 1):
             compare(backend, "sum", numbers, axis=axis, where=where)
     compare(backend, "sum", powers, where=np.zeros(3, bool), axis=0)
-    # Products far below its least number, which they become, as there is no zero.
+    # The product is far below the smallest number, which replaces zero in this format.
     compare(backend, "prod", np.exp2(np.full(40, -127)).astype(powers.dtype))
     with_nan = np.array([1, np.nan, 2, np.nan, 1], powers.dtype)
     got = get(backend, reductions.reduce("nansum", put(backend, with_nan)))
@@ -145,7 +146,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("view", VIEWS)
 @each_few
 def test_sums_are_exact(backend: Any, dtype: Any, view: str) -> None:
-    """Rounded once: not only within the contract's 0.52."""
+    """A sum is rounded once, although the documentation allows 0.52 units of error."""
     for shape in ((9, 7, 40), (1, 300, 3), (3, 1, 700)):
         x = random(dtype.type, shape)
         there, here = VIEWS[view](put(backend, x)), VIEWS[view](x)
@@ -158,7 +159,7 @@ def test_sums_are_exact(backend: Any, dtype: Any, view: str) -> None:
 
 @each_few
 def test_sums_of_a_wide_range(backend: Any, dtype: Any) -> None:
-    """40 octaves and both signs, in several chunks, along any axis."""
+    """Numbers span 40 binades and both signs, in several chunks, along any axis."""
     rng = np.random.default_rng(3)
     octaves = rng.integers(-20, 20, (3000, 40)) if dtype.itemsize > 1 else 0
     with np.errstate(all="ignore"):
@@ -228,7 +229,7 @@ def test_of_nothing(backend: Any, name: str) -> None:
 
 
 def test_unrounded(backend: Any) -> None:
-    """dtype=float32 and float64 give the sum as it was before the last rounding."""
+    """dtype=float32 and float64 return the sum before the last rounding."""
     x = random(td.bfloat16, (300, 5), 10)
     exact = oracle.exact_sum(x, 0)
     for wide in (np.float32, np.float64):
@@ -312,8 +313,8 @@ def test_order_is_of_shapes_alone(
     backend: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """float64 sums that any other order would change keep their bits on a larger GPU,
-    at another alignment, and with threads in another order."""
+    """The order of float64 sums shows in their bits. It does not depend on the size of
+    the GPU, the alignment, or the order of threads."""
     rng = np.random.default_rng(13)
     x = rng.normal(0, 1, (300, 301)) * 2.0 ** rng.integers(-60, 60, (300, 301))
     x = x.astype(td.bfloat16)
@@ -322,7 +323,7 @@ def test_order_is_of_shapes_alone(
     first = {}
     for axis in (None, 0, 1):
         for there in (put(backend, x), put(backend, padded)[:, 3:304]):
-            # A layout is part of what decides: both are summed row by row.
+            # The order depends on the layout. Both arrays are summed row by row.
             if axis is None:
                 there = there.T
             total = reductions.reduce("sum", there, axis, np.float64)
@@ -359,7 +360,7 @@ def test_nothing_is_read_back(backend: Any) -> None:
     many = put(backend, np.zeros(1 << 15, td.bfloat16))
     backend.counts.clear()
     reductions.reduce("sum", x, 0)
-    assert backend.counts == {"launch": 1}  # as it is of one chunk
+    assert backend.counts == {"launch": 1}  # one chunk
     reductions.reduce("sum", many)
     assert backend.counts == {"launch": 3}
     reductions.reduce("std", x)
@@ -429,7 +430,7 @@ def test_missing_barriers_are_seen(backend: Any, which: str) -> None:
 
 
 def gatherings(op: str, dtype: Any, squares: bool = False) -> list[Kernel]:
-    """First passes: along and across, with vectors and without."""
+    """Return kernels of first passes: along and across, with and without vectors."""
     vector = reductions.longest_vector(op, dtype.itemsize, squares)
     return [
         Kernel(
@@ -475,8 +476,8 @@ def kernels(dtype: Any) -> list[Kernel]:
 
 @pytest.mark.parametrize("special", [False, True])
 def test_vectors_of_bytes_down_columns(special: bool, backend: Any) -> None:
-    """A thread reads every 32nd of the rows: as many as fill what it reads at a time,
-    fewer, and more."""
+    """A thread reads every 32nd row. Their number fills its reads exactly, or is
+    smaller or larger."""
     rng = np.random.default_rng(11)
     for rows in (100, 128, 200, 224, 256, 288, 384, 1000):
         x = rng.standard_normal((rows, 256)).astype(td.float8_e4m3fn)

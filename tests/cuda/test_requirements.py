@@ -1,4 +1,4 @@
-"""What is missing is said in one line, with or without CuPy, a driver and a GPU."""
+"""One line reports a missing requirement, with or without CuPy, a driver and a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support import forks
 from tests.support.paths import ROOT
 
-#: CuPy as far as the check looks at it. The names in capitals are filled in.
+#: The parts of CuPy that the check uses. The test replaces the names in capitals.
 CUPY = """
 class CUDARuntimeError(RuntimeError):
     pass
@@ -110,7 +110,7 @@ def test_another_program_sees_the_error(tmp_path: Path) -> None:
 
 
 def test_the_real_cupy(tmp_path: Path) -> None:
-    """Whatever is missing on this machine is named, or nothing is."""
+    """The message names this machine's missing requirement, or nothing is missing."""
     code = "import tf32dtype.cuda as tfc; print(tfc.asarray([1.5], 'bf16').get())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           cwd=ROOT)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The first minutes on a GPU: which checks there are, and that each has a process."""
+"""The first minutes on a GPU: the list of checks, each in its own process."""
 
 from __future__ import annotations
 

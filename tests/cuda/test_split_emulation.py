@@ -47,7 +47,7 @@ each_split = pytest.mark.parametrize("precision", SPLIT)
 
 
 def multiply(machine: Any, a: Any, b: Any, **keywords: Any) -> Array:
-    """Of two matrices, or of stacks; NumPy's, or those of a GPU."""
+    """Return the product of two matrices, or of stacks, from NumPy or a GPU."""
     x, y = (machine.put(z) if isinstance(z, np.ndarray) else z for z in (a, b))
     flat = x.ndim == 2
     if flat:
@@ -57,7 +57,7 @@ def multiply(machine: Any, a: Any, b: Any, **keywords: Any) -> Array:
     split_emulation.product(x, y, out, **keywords)
     if before is not None:
         assert machine.counts["get"] == before["get"]
-        made = machine.counts["call"] - before["call"]  # by NumPy, put there after
+        made = machine.counts["call"] - before["call"]  # NumPy's results, put back
         assert machine.counts["put"] <= before["put"] + made
         assert (
             not made
@@ -75,11 +75,11 @@ def snr(result: Array, a: Array, b: Array) -> float:
     return float(20 * np.log10(np.linalg.norm(exact) / noise))
 
 
-# -- parts -----------------------------------------------------------------------------
+# -- split components ------------------------------------------------------------------
 
 
 def numbers() -> Array:
-    """Every kind of float32, and what is around each change of exponent."""
+    """Return every kind of float32, and numbers around each change of exponent."""
     rng = np.random.default_rng(1)
     exponents = np.arange(0, 256, dtype=np.int64) << 23
     near = (exponents[:, None] + [-65537, -256, -2, -1, 0, 1, 2, 255, 0x8000]).ravel()
@@ -93,7 +93,8 @@ def numbers() -> Array:
 def split(
     machine: Any, x: Array, format: str, parts: int, reversed: bool, saturates: bool
 ):
-    """(parts, lines, k) numbers, by the kernel; the zeros after each part are none."""
+    """Return (parts, lines, k) numbers by the kernel, without its padding of each
+    component."""
     lines, k = x.shape
     padded = -(-k // 8) * 8
     row = next(y for y in PRECISIONS if (y.format, y.components) == (format, parts))
@@ -137,7 +138,8 @@ def test_three_parts_are_the_number(backend):  # noqa: F811
 
 @each_split
 def test_steps_are_all_products_of_parts(precision):
-    """Each k of each pair of parts once, times what its split order counts."""
+    """Each k of each pair of components occurs once, times the factor of its split
+    order."""
     mode = find_precision(precision)
     p = 8 if mode.format == "bfloat16" else 11
     for depth in (8, 64, 72, 200):
@@ -169,7 +171,7 @@ def test_steps_are_all_products_of_parts(precision):
 @each_split
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, "sm_75", "sm_999a"])
 def test_chunks(precision, arch):
-    """They are what the kernel can do; unknown devices are taken for those that cut
+    """Chunks suit the kernel. Unknown devices get the chunks of devices that truncate
     most."""
     size = 2 if precision.startswith("bf16") else 4
     for k in (1, 2, 8, 9, 64, 128, 129, 1000, 16384, 10**6):
@@ -184,13 +186,13 @@ def test_chunks(precision, arch):
 
 
 def test_launches(backend, monkeypatch):  # noqa: F811
-    """A pass over the results for each split order, and nothing for their sums."""
+    """Each split order has one pass over the results, and their sum has none."""
     if backend is not HOST:
         pytest.skip("counted on the host")
     rng = np.random.default_rng(6)
     for k in (256, 4096):
         a, b = rng.random((2, k), np.float32), rng.random((k, 2), np.float32)
-        # the split, and the patches; between them one product, or all
+        # The split and the patches. Between them, one product, or all.
         for arch, gemms, launches in (("sm_80", 4, 3), ("sm_90a", 0, 3)):
             monkeypatch.setattr(HOST, "arch", arch)
             before = Counter(backend.counts)
@@ -214,15 +216,16 @@ FILLS = {
     ),
 }
 LENGTHS = [64, 256, 1024, 4096, pytest.param(16384, marks=pytest.mark.exhaustive)]
-#: sums of numbers that differ by many octaves
+#: sums of numbers that differ by many binades
 WIDE = ("exp(3 normal)", "40 octaves")
 
 
 def judged(
     machine: Any, kind: str, k: int, size: int, draws: int, **keywords: Any
 ) -> Array:
-    """The ratio in dB and the mean error over |A| |B|, ours and a float32 chain's."""
-    rng = np.random.default_rng((k, 9))  # others than those that chose the chunks
+    """Return the ratio in dB and the mean error over |A| |B|, ours and a float32
+    chain's."""
+    rng = np.random.default_rng((k, 9))  # not those that chose the chunks
     found = []
     for _ in range(draws):
         a, b = (
@@ -240,7 +243,8 @@ def judged(
 @pytest.mark.parametrize("kind", FILLS)
 @pytest.mark.parametrize("device", ["A100", "H100"])
 def test_nine_products_are_as_good_as_float32(backend, kind, k, device, monkeypatch):  # noqa: F811
-    """Of wide numbers a few make up the power of the errors: there it is their mean."""
+    """For wide numbers, few errors make up the power. The test compares mean errors
+    there."""
     if backend is HOST:
         monkeypatch.setattr(HOST, "gemm_device", device)
         monkeypatch.setattr(HOST, "arch", {"A100": "sm_80", "H100": "sm_90a"}[device])
@@ -249,13 +253,13 @@ def test_nine_products_are_as_good_as_float32(backend, kind, k, device, monkeypa
     )
     print(kind, k, device, ratio, float32s, error / its_error)
     if device == "A100" and kind in WIDE and k < 256:
-        return  # a block of the tensor core cuts more than so short a sum rounds
+        return  # a tensor-core block truncates more than so short a sum rounds
     assert error <= its_error
     assert ratio >= float32s or kind in WIDE
 
 
-#: docs/benchmarks/accuracy.md, "Long products"; of numbers of one sign the tensor
-#: core's cutting shows, so that these are NumPy's.
+#: From docs/benchmarks/accuracy.md, "Long products". For numbers of one sign, the
+#: truncation of the tensor core shows. These figures are therefore NumPy's.
 FIGURES = {"bf16x6": 138, "tf32x3": 133, "bf16x3": 106.5}
 
 
@@ -284,7 +288,7 @@ def test_the_accuracy_of_rounded_operands(backend, keywords, figure):  # noqa: F
 
 @pytest.mark.parametrize("keywords", ROUNDED, ids=named)
 def test_rounded_operands_are_the_devices(backend, keywords):  # noqa: F811
-    """cuBLAS may sum in another order than the model, of which the host is one."""
+    """cuBLAS may sum in another order than the model, whose order the host uses."""
     if backend is not HOST:
         pytest.skip("whose order of sums is not known")
     for i, kind in enumerate(KINDS):
@@ -297,7 +301,8 @@ def test_rounded_operands_are_the_devices(backend, keywords):  # noqa: F811
 
 @pytest.mark.parametrize("keywords", SCALED, ids=named)
 def test_scales(backend, keywords):  # noqa: F811
-    """One product has no order of sums; the scales are those of all k."""
+    """The scales are those of all k. Only one product is nonzero, so that order is
+    irrelevant."""
     for i, kind in enumerate([*KINDS, "sprinkled"]):
         a, b = drawn(kind, (7, 40, 9), i)
         keep = np.zeros((7, 40), bool)
@@ -324,8 +329,8 @@ def test_no_k_and_nothing(backend, keywords):  # noqa: F811
 
 @each
 def test_layouts_and_stacks(backend, keywords):  # noqa: F811
-    """Equal numbers wherever they lie; a matrix that a stack repeats is read once. How
-    cuBLAS adds depends on how they lie, so that sums may be others on a GPU."""
+    """Products are equal for any layout, and a repeated matrix is read once. cuBLAS's
+    order of sums depends on the layout. On a GPU, sums may therefore differ."""
     rng = np.random.default_rng(3)
     a = rng.standard_normal((3, 35, 41)).astype(np.float32)
     b = rng.standard_normal((3, 41, 34)).astype(np.float32)
@@ -364,7 +369,8 @@ def test_layouts_and_stacks(backend, keywords):  # noqa: F811
 
 @each_split
 def test_what_cublas_is_given(backend, precision, monkeypatch):  # noqa: F811
-    """Contiguous along k, each row at a multiple of 16 bytes; C is not copied."""
+    """Operands are contiguous along k, with rows at multiples of 16 bytes. C is not
+    copied."""
     if backend is not HOST:
         pytest.skip("which looks into the backend")
     monkeypatch.setattr(HOST, "arch", "sm_80")
@@ -411,7 +417,7 @@ def test_infinities_and_nans_are_those_of_float32(backend, precision):  # noqa: 
 
 
 def test_classes_are_numpys(backend):  # noqa: F811
-    """All pairs of what is special, beside a number."""
+    """All pairs of special values, with another number."""
     values = np.float32([0, -0.0, 1, -2, np.inf, -np.inf, np.nan, 1e38, 1e-45])
     a = np.stack(np.meshgrid(values, values), -1).reshape(-1, 2)
     with np.errstate(all="ignore"):
@@ -438,7 +444,7 @@ def test_saturation(backend, precision):  # noqa: F811
 
 @each_split
 def test_the_top_of_the_range(backend, precision):  # noqa: F811
-    """Where parts, or their split orders, are beyond it and the product is not."""
+    """Components, or split orders, may overflow although the product does not."""
     rng = np.random.default_rng(4)
     last = floats(0x7F7F0000 + np.r_[0, 1, 255, 65535, rng.integers(0, 65536, 40)])
     factors = np.float32(
@@ -475,15 +481,15 @@ def test_the_top_of_the_range(backend, precision):  # noqa: F811
 
 @each_split
 def test_subnormal_numbers(backend, precision):  # noqa: F811
-    """Of operands: as good as others, as far as the split has their bits. Of results:
-    within some units of the last place, which is all that float32 has."""
+    """Subnormal operands are as accurate as others, if the split has their bits.
+    Subnormal results are within some units of float32's last place."""
     rng = np.random.default_rng(5)
     a = floats(rng.integers(1, 1 << 23, (17, 60)) | rng.integers(0, 2, (17, 60)) << 31)
     b = np.ldexp(rng.standard_normal((60, 18)), 100).astype(np.float32)
     least = {"bf16x9": 128, "bf16x6": 80, "bf16x3": 80, "tf32x3": 90}[precision]
     assert snr(multiply(backend, a, b, precision=precision), a, b) > least
     c = np.ldexp(rng.standard_normal((60, 18)), 2).astype(np.float32)
-    if precision == "bf16x9":  # the others lack products of parts that matter here
+    if precision == "bf16x9":  # the others lack products that matter in this case
         exact = a.astype(np.float64) @ c.astype(np.float64)
         found = multiply(backend, a, c, precision=precision)
         assert (abs(found - exact) <= 32 * 2.0**-149).all()
@@ -493,7 +499,7 @@ def test_subnormal_numbers(backend, precision):  # noqa: F811
         assert_bits(found, bits(tiny[:, :1]))
 
 
-# -- what is refused -------------------------------------------------------------------
+# -- rejected arguments ----------------------------------------------------------------
 
 
 def test_what_is_unknown_is_refused_before_anything(backend):  # noqa: F811
@@ -530,7 +536,7 @@ SHIPPED = [
 
 
 def each_kernel() -> Iterator[Any]:
-    """On every architecture; what is slow to compile in the plain tier on one."""
+    """Yield kernels on each architecture; slow ones in the plain tier on only one."""
     for kernel in SHIPPED:
         name = " ".join((kernel.file, *kernel.options))
         for arch in ARCHITECTURES:
@@ -547,7 +553,7 @@ def test_sass(kernel, arch):
         "cuda/matmul/split_operands.cu": ("FMUL",),
         "cuda/matmul/round_operands.cu": ("LDS",),
     }
-    # Division of float64 looks at the upper halves of its operands as at float32.
+    # Division of float64 compares the upper halves of its operands as float32.
     halves = (
         ("FADD.FTZ", "FSETP.") if kernel.file == "cuda/matmul/round_operands.cu" else ()
     )

@@ -1,4 +1,4 @@
-"""Structs that Python fills, or reads, as bytes lie there as kernels have them."""
+"""Structs that Python fills, or reads, as bytes have the layout of the kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tf32dtype.cuda.blocks import kernels, products, wgmma
 
 pytestmark = pytest.mark.once
 
-#: file, struct, and the dtype that is to be the same
+#: file, struct, and the dtype that must have the same layout
 STRUCTS: list[tuple[str, str, Any]] = [
     ("cuda/common/map.h", "tf_constants", ufuncs.CONSTANTS),
     ("cuda/common/strides.h", "tf_walk<1>", strides._walk_dtype(1)),
@@ -33,7 +33,7 @@ STRUCTS: list[tuple[str, str, Any]] = [
 
 
 def asserted(file: str, struct: str) -> tuple[int, dict[str, int]]:
-    """Size and offsets that a file's static assertions give a struct."""
+    """Return the size and the offsets that a file's static assertions give a struct."""
     text = (SRC / file).read_text()
     name = re.escape(struct)
     (size,) = re.findall(rf"sizeof\({name}\) == (\d+)", text)

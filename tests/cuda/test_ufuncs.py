@@ -24,7 +24,7 @@ NAMES = [
 
 
 def put(x: Any) -> Any:
-    """A NumPy array on the device."""
+    """Put a NumPy array on the device."""
     if not is_ours(x.dtype):
         return backends.current().put(x)
     storage = np.ascontiguousarray(x).view(STORAGE[x.dtype.itemsize]).reshape(x.shape)
@@ -32,7 +32,7 @@ def put(x: Any) -> Any:
 
 
 def get(x: Any) -> Any:
-    """The array on the device as NumPy's."""
+    """Return an array on the device as a NumPy array."""
     assert isinstance(x, cupy.ndarray)
     if not is_ours(x.dtype):
         return backends.current().get(x.view(cupy.ndarray))
@@ -40,7 +40,7 @@ def get(x: Any) -> Any:
 
 
 def loops(ufunc: Any, kind: Any) -> Any:
-    """The dtypes of the loop that serves a format; None if there is none."""
+    """Return the dtypes of the loop that serves a format, or None if there is none."""
     given = (kind, np.dtype(np.int64)) if ufunc is np.ldexp else (kind,) * ufunc.nin
     try:
         loop = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
@@ -60,7 +60,7 @@ def on_cpu(function: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 def assert_same(found: Any, want: Any, what: Any = "") -> None:
-    """Arrays on the device have the dtype, shape and bits of NumPy's."""
+    """Check that device arrays have the dtype, shape and bits of NumPy's."""
     if isinstance(want, tuple):
         assert isinstance(found, tuple)
         assert len(found) == len(want)
@@ -79,7 +79,7 @@ def assert_same(found: Any, want: Any, what: Any = "") -> None:
 
 
 def sample(f: Any, shape: Any, seed: int = 0) -> Any:
-    """Random items, whose unused bits are set where a format has such."""
+    """Return random items, with unused bits set if the format has unused bits."""
     rng = np.random.default_rng(seed)
     items = random_items(f, rng, shape)
     if f.shift or f.count < 256:
@@ -99,7 +99,7 @@ TF = next(f for f in ALL if f.name == "tf32")
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_functions_of_one_array(backend, f):
-    """All codes, and bits beyond the code."""
+    """All codes, and items with bits outside the code."""
     items = all_items(f)
     x = np.concatenate([items.view(dtype(f)), sample(f, 1000)])
     given = put(x)
@@ -108,7 +108,8 @@ def test_functions_of_one_array(backend, f):
         assert_same(call(ufunc, (given,)), on_cpu(ufunc, x), f"{function} {f.name}")
 
 
-#: Kernels are compiled for each: the rest takes long.
+#: Each format compiles its own kernels. The other formats are exhaustive, as they take
+#: long.
 PLAIN = ["float8_e4m3fn", "float8_e8m0fnu", "float6_e3m2fn", "bfloat16", "tf32"]
 SOME = [
     pytest.param(f, marks=[] if f.name in PLAIN else pytest.mark.exhaustive, id=f.name)
@@ -118,7 +119,7 @@ SOME = [
 
 @pytest.mark.parametrize("f", [x for x in SOME if x.values[0] in BYTES])
 def test_functions_of_two_arrays_of_bytes(backend, f):
-    """All pairs of bytes, those beyond the codes among them."""
+    """All pairs of bytes, with bytes that are not codes."""
     x = np.arange(256, dtype=np.uint8).view(dtype(f))
     first, second = np.repeat(x, 256), np.tile(x, 256)
     a, b = put(first), put(second)
@@ -195,7 +196,7 @@ def test_broadcasting(backend, f):
 @pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 257, 5000])
 @pytest.mark.parametrize("f", [F8, BF, TF], ids=name)
 def test_sizes_and_alignment(backend, f, size):
-    """Vectors of 16 bytes, what is left of them, and what does not begin at one."""
+    """Sizes have whole vectors of 16 bytes and a rest, and may begin inside of one."""
     x, y = sample(f, size + 1), sample(f, size + 1, 1)
     a, b = put(x), put(y)
     for i, j in ((0, 0), (1, 1), (0, 1)):
@@ -217,7 +218,7 @@ def test_sizes_and_alignment(backend, f, size):
 def test_scalars_are_weak(backend, f):
     x = sample(f, 200)
     a = put(x)
-    # 3.3 is no number of any format: it is rounded to one first.
+    # 3.3 is not a number of any format, and is rounded to one first.
     for scalar in (3.3, 2, True, 1e30, x[7], np.float16(1.5), np.float32(3.3)):
         for ufunc in (np.add, np.divide, np.less_equal):
             for given, host in (((a, scalar), (x, scalar)), ((scalar, a), (scalar, x))):
@@ -229,7 +230,7 @@ def test_scalars_are_weak(backend, f):
 
 
 def test_mixed_dtypes(backend):
-    """Cast to what NumPy promotes them to."""
+    """Operands are cast to the dtype that NumPy promotes them to."""
     x, y, z = sample(F8, 500), sample(BF, 500, 1), sample(TF, 500, 2)
     integers = np.arange(-250, 250).astype(np.int8)
     half = np.linspace(-3, 3, 500).astype(np.float16)
@@ -248,7 +249,7 @@ def test_mixed_dtypes(backend):
 
 
 def test_float32_of_our_class(backend):
-    """CuPy's functions, and the result is of our class again."""
+    """CuPy's functions compute, and the result is of our class again."""
     x = np.linspace(0.5, 3, 50, dtype=np.float32)
     a = wrap(put(x), np.float32)
     found = call(np.add, (a, a))
@@ -301,7 +302,7 @@ def test_out(backend, f):
         out = make()
         assert call(np.add, (1, 2.5), out=out) is out
         assert_same(out, on_cpu(np.add, 1, 2.5, out=np.zeros((20, 30), x.dtype)))
-    # Of other dtypes
+    # out= of other dtypes
     for kind in (np.float32, np.float64, td.tf32, td.bfloat16, td.float8_e5m2):
         out = put(np.zeros((20, 30), kind))
         assert call(np.add, (put(x), put(y)), out=out) is out
@@ -355,7 +356,7 @@ def test_where(backend, f):
     out = put(z)
     call(np.add, (put(x), 1), out=out, where=False)
     assert_same(out, z)
-    # The mask takes part in the broadcast.
+    # The mask broadcasts with the operands.
     assert call(np.add, (put(x[0, 0]), 1), where=put(mask)).shape == (30, 40)
 
 
@@ -379,7 +380,7 @@ def test_layout_is_kept(backend):
 
 
 def same_error(function: Any, on_device: Any) -> None:
-    """NumPy's own error, in its words."""
+    """Check that the device raises NumPy's own error, with its message."""
     with pytest.raises(TypeError) as want:
         function()
     with pytest.raises(type(want.value)) as found:

@@ -1,4 +1,4 @@
-"""Products by wgmma: the bits of the kernels are the model's; and descriptors."""
+"""Products by wgmma: the kernels have the bits of the model. Descriptors are right."""
 
 # ruff: noqa: F811
 
@@ -49,7 +49,7 @@ def quiet(monkeypatch):
 
 @pytest.fixture
 def hopper(backend):
-    """A backend that has the instruction."""
+    """Return a backend that has the instruction."""
     if backend is not HOST and backend.architecture() != wgmma.ARCHITECTURE:
         pytest.skip("another GPU")
     return backend
@@ -57,7 +57,7 @@ def hopper(backend):
 
 # -- bits ------------------------------------------------------------------------------
 
-#: More slices of k than stages, edges of tiles, and little.
+#: More slices of k than stages, edges of tiles, and small shapes.
 SHAPES = (70, 450, 130), (3, 40, 129), (1, 1, 1)
 PAIRS = [
     (td.bfloat16, td.bfloat16),
@@ -78,7 +78,8 @@ def test_chains(hopper, first, second):
             assert_right(hopper, a, b)
 
 
-#: Split orders of all, of some, of two parts; and no parts, but stretches.
+#: All split orders, some orders, orders of two components; and stretches of one
+#: component.
 PARTS = [
     (td.bfloat16, wgmma.Parts(3, 5, 2.0**-8, 2)),
     (td.bfloat16, wgmma.Parts(3, 3, 2.0**-8, 1 << 20)),
@@ -94,7 +95,8 @@ KINDS = np.isfinite, np.isinf, np.isnan
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("dtype", "parts"), PARTS)
 def test_parts(hopper, dtype, parts):
-    """In pieces, more slices than stages, edges of tiles, stacks, and little."""
+    """Sums are in pieces, with more slices than stages, edges of tiles, stacks, small
+    shapes."""
     rng = np.random.default_rng(2)
     for s, m, k, n, count, special in (
         (1, 70, 460, 300, 2, False), (2, 130, 200, 258, 1, False),
@@ -116,8 +118,8 @@ def test_parts(hopper, dtype, parts):
 @pytest.mark.parametrize("layouts", list(product_of(("rows", "columns"), repeat=2)))
 @pytest.mark.parametrize("tile", wgmma.CHAINS)
 def test_layouts(hopper, tile, layouts, monkeypatch):
-    """Along k and across it, 2-byte elements where they lie; more lines than a box has,
-    and a box of none."""
+    """Operands are along k and across it. Elements of 2 bytes are read in place. There
+    are more lines than in a box, and a box without lines."""
     monkeypatch.setattr(wgmma, "CHAINS", (tile,))
     wgmma._planned.cache_clear()
     rng = np.random.default_rng(15)
@@ -146,7 +148,8 @@ def test_strides(hopper, layout):
 
 
 def test_strides_without_a_map(hopper):
-    """Stacks whose lines are no part of the way from one to the next."""
+    """The distance between matrices of a stack is not a multiple of the distance of
+    lines."""
     rng = np.random.default_rng(4)
     a = numbers(rng, (6, 2, 16), td.bfloat16)
     b = numbers(rng, (2, 16, 5), td.bfloat16)
@@ -163,7 +166,7 @@ def test_strides_without_a_map(hopper):
 
 
 def test_raster_groups(hopper):
-    """More rows of tiles than a raster group has, stacks, and paired columns."""
+    """There are more rows of tiles than in a raster group, stacks, paired columns."""
     rng = np.random.default_rng(5)
     a = numbers(rng, (2, 17 * 128 + 1, 8), td.bfloat16)
     b = numbers(rng, (2, 8, 132), td.bfloat16)
@@ -174,7 +177,7 @@ def test_raster_groups(hopper):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [td.bfloat16, td.tf32])
 def test_as_mma_sync(hopper, dtype):
-    """What a user may compare: of all formats but FP8 both have one model."""
+    """Users can compare wgmma and mma.sync: their models are equal, except for FP8."""
     rng = np.random.default_rng(6)
     x, y = (on_gpu(numbers(rng, shape, dtype)) for shape in ((40, 300), (300, 50)))
     first, second = (
@@ -184,7 +187,7 @@ def test_as_mma_sync(hopper, dtype):
     np.testing.assert_array_equal(first.view(np.uint32), second.view(np.uint32))
 
 
-# -- ways to it ------------------------------------------------------------------------
+# -- callers of wgmma ------------------------------------------------------------------
 
 
 def test_instruction(hopper):
@@ -222,8 +225,8 @@ def test_other_architectures(backend, arch, monkeypatch):
 
 @pytest.mark.parametrize("precision", ["bf16x9", "bf16x6", "bf16x3", "tf32x3"])
 def test_split_products(hopper, precision, monkeypatch):
-    """Three launches; sums of eight pieces each, then of these; and by cuBLAS where
-    that is asked for, or there are no maps."""
+    """There are three launches. Sums of eight pieces are added, then their sums. cuBLAS
+    computes on request, or if there are no tensor maps."""
     rng = np.random.default_rng(8)
     m, k, n = 30, 700, 20
     x, y = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n)))
@@ -280,8 +283,8 @@ def test_split_products(hopper, precision, monkeypatch):
 
 
 def test_pieces():
-    """As many as there are processors for, where a product has few tiles; and one where
-    it has enough, or nothing to cut."""
+    """A product of few tiles has a piece for each processor. A product of enough tiles,
+    or of little k, has one piece."""
     nine = wgmma.Parts(3, 5, 2.0**-8, 8)
     assert wgmma.choose_pieces((1, 1024, 1024), 16, nine) == 4
     assert wgmma.choose_pieces((1, 512, 512), 8, nine) == 8
@@ -305,7 +308,7 @@ def test_long_products_are_left_to_cublas():
 
 
 def test_too_long(hopper):
-    """As the coordinates of copies have 32 bits."""
+    """The coordinates of copies have 32 bits."""
     x = View(
         np.dtype(np.uint8), hopper.put(np.zeros(16)).data, (1, 1, 1 << 31), (0, 0, 1)
     )
@@ -314,7 +317,8 @@ def test_too_long(hopper):
 
 
 def test_when_it_leads(backend, monkeypatch):
-    """Where it is there, is not refused, and has tiles for half of the device."""
+    """wgmma is the default if it exists, is enabled, and has tiles for half of the
+    device."""
     if backend is not HOST:
         pytest.skip("of the host's processors")
     monkeypatch.setattr(HOST, "processors", lambda: 132)
@@ -327,13 +331,13 @@ def test_when_it_leads(backend, monkeypatch):
 
 
 def test_tile_of_chains():
-    """Wide ones, unless these leave the device idle."""
+    """Wide tiles are chosen unless they leave the device idle."""
     assert wgmma.choose_tile((1, 4096, 4096), 132) == wgmma.WIDE
     assert wgmma.choose_tile((1, 1024, 1024), 132) == wgmma.SQUARE
 
 
 def test_no_driver(monkeypatch):
-    """Without one, or with an old one, what is wrong is said."""
+    """Without a driver, or with an old driver, an error says what is wrong."""
 
     def library(_):
         raise OSError("libcuda.so.1: cannot open shared object file")
@@ -348,7 +352,7 @@ def test_no_driver(monkeypatch):
 
 
 def test_driver_is_told(monkeypatch):
-    """All arguments of cuTensorMapEncodeTiled, in their order and widths."""
+    """cuTensorMapEncodeTiled gets all arguments in their order and widths."""
     seen = []
 
     def encode(*given):
@@ -410,7 +414,7 @@ def no_map(*_, **__):
     ],
 )  # fmt: skip
 def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
-    """By float16 instructions, where that is said; of all codes, NaN too."""
+    """Blocks use float16 instructions on request, for all codes and NaN."""
     monkeypatch.setattr(wgmma, "ENABLED", True)
     monkeypatch.setattr(hopper, "processors", lambda: 2)  # a tile is enough
     monkeypatch.setattr(of_blocks.native, "product", no_map)
@@ -418,7 +422,7 @@ def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
 
 
 def test_blocks_without_maps(hopper, monkeypatch):
-    """By mma.sync; and not at all where wgmma is asked for."""
+    """Blocks use mma.sync, or raise an error if the caller asks for wgmma."""
     monkeypatch.setattr(wgmma, "ENABLED", True)
     monkeypatch.setattr(hopper, "tensor_map", no_map)
     x = gpu.quantize(on_gpu(np.ones((4, 64), np.float32)), "tcfp8")
@@ -433,7 +437,7 @@ def test_blocks_without_maps(hopper, monkeypatch):
 
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp8_e5m2"])
 def test_all_codes_as_halves(hopper, name, monkeypatch):
-    """Each by one, whose product no rounding touches."""
+    """Each code is multiplied by 1, so that no rounding changes the product."""
     monkeypatch.setattr(wgmma, "ENABLED", True)
     codes = np.zeros((256, 32), np.uint8)
     for i in range(32):
@@ -448,8 +452,7 @@ def test_all_codes_as_halves(hopper, name, monkeypatch):
 
 
 def test_stacks_of_blocks(hopper):
-    """Residuals whose bytes begin anywhere, and matrices that are repeated or lie
-    backwards."""
+    """Bytes of residuals may begin anywhere, and matrices may repeat or be reversed."""
     rng = np.random.default_rng(10)
     a, p = cases.both(cases.numbers(rng, (3, 5, 64)), "tcfp16", scale="amax")
     b, q = cases.both(cases.numbers(rng, (4, 64)).T, "tcfp16", 0, scale="amax")
@@ -477,7 +480,7 @@ def test_blocks_elsewhere(backend):
 
 
 def made_well(kernel, needs, instructions, waits):
-    """No instruction waits for the one before unasked, nothing is in local memory."""
+    """Check that no instruction waits unnecessarily, and none uses local memory."""
     said = remarks(kernel, wgmma.ARCHITECTURE)
     assert "C75" not in said, said
     needs = (*needs, "UTMALDG.3D", "USETMAXREG.TRY_ALLOC", "SYNCS.PHASECHK")
@@ -490,8 +493,8 @@ def made_well(kernel, needs, instructions, waits):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("precision", ["bf16x9", "bf16x6", "bf16x3", "tf32x3"])
 def test_sass_of_parts(precision):
-    """The four instructions of a slice's chains at a time; of the greatest parts four
-    for each, apart, and an addition a result."""
+    """The four instructions of a slice's chain run together. The largest components
+    have four separate instructions each, and one addition per result."""
     row = find_precision(precision)
     size, unit = (2, "16.F32.BF16") if row.format == "bfloat16" else (4, "8.F32.TF32")
     kernel = wgmma.kernel(
@@ -521,7 +524,7 @@ def test_sass_of_parts(precision):
     ],
 )
 def test_sass_of_chains(first, second, unit, tile):
-    """The four instructions of a slice go on at a time."""
+    """The four instructions of a slice run together."""
     size = {"bfloat16": 2, "float16": 2, "tf32": 4}.get(first, 1)
     kernel = wgmma.kernel((first, second), size, tile)
     found = made_well(kernel, (unit.format(tile.columns),), 4, 2)
@@ -532,7 +535,7 @@ def test_sass_of_chains(first, second, unit, tile):
 @pytest.mark.parametrize("a_along_k", [False, True])
 @pytest.mark.parametrize("b_along_k", [False, True])
 def test_sass_across(a_along_k, b_along_k):
-    """Copies of 64 lines; and a slice's instructions as ever."""
+    """Copies have 64 lines, and a slice has the same instructions."""
     names = ("bfloat16",) * 2
     kernel = wgmma.kernel(names, 2, wgmma.WIDE, a_along_k, b_along_k)
     found = made_well(kernel, (), 4, 2)

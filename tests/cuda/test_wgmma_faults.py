@@ -1,6 +1,6 @@
-"""Faults in the kernels of wgmma, each of which tests would see; and how operands lie.
+"""Faults in the kernels of wgmma, each of which tests should detect, and layouts.
 
-Lines of the kernels are changed: barriers, waits, fences, descriptors, coordinates.
+Each fault changes a line: barriers, waits, fences, descriptors, coordinates.
 """
 
 # ruff: noqa: F811
@@ -33,7 +33,7 @@ from tf32dtype.cuda._runtime.backend import Kernel
 
 @pytest.fixture(autouse=True)
 def one_processor(monkeypatch):
-    """Which has all tiles, one after the other."""
+    """Use one processor, which computes all tiles one after the other."""
     monkeypatch.setattr(HOST, "processors", lambda: 1)
     with np.errstate(all="ignore"):
         yield
@@ -63,18 +63,20 @@ extern "C" __global__ void probe(const TensorMap map, uint64_t *out, uint8_t *by
 
 
 def swizzle(bits, address):
-    """CuTe's Swizzle<bits, 4, 3>: swizzle.hpp."""
+    """Return CuTe's Swizzle<bits, 4, 3> of an address: swizzle.hpp."""
     return address ^ (address >> 3 & ((1 << bits) - 1) << 4)
 
 
 def of_atom(row, byte):
-    """CUTLASS's GMMA::Layout_K_SW128_Atom_Bits, mma_traits_sm90_gmma.hpp:
-    Swizzle<3,4,3> of ((8, 1024):(1024, 1)) in bits; the next 8 rows are behind."""
+    """Return a byte's address by CUTLASS's GMMA::Layout_K_SW128_Atom_Bits. In
+    mma_traits_sm90_gmma.hpp, it is Swizzle<3,4,3> of ((8, 1024):(1024, 1)) in bits. The
+    next 8 rows follow."""
     return swizzle(3, row // 8 * 1024 + row % 8 * 128 + byte)
 
 
 def of_descriptor(bits, row, byte):
-    """What a descriptor says of K-major B128, there: Swizzle<3,4,3> o smem_ptr o
+    """Return a byte's address by a descriptor of K-major B128. In
+    mma_traits_sm90_gmma.hpp, it is Swizzle<3,4,3> o smem_ptr o
     ((8,m),(T,2)):((8T,SBO),(1,T)), with T elements of 16 bytes."""
     start, stride = (bits & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4
     assert bits >> 62 == 1  # LayoutType::B128
@@ -84,13 +86,15 @@ def of_descriptor(bits, row, byte):
 
 
 def of_atom_across(line, k):
-    """CUTLASS's GMMA::Layout_MN_SW128_Atom_Bits, of 2-byte elements: Swizzle<3,4,3> of
-    ((1024, 8):(1, 1024)) in bits; a box has 64 k, the next 64 lines are behind."""
+    """Return an element's address by CUTLASS's GMMA::Layout_MN_SW128_Atom_Bits. For
+    2-byte elements, it is Swizzle<3,4,3> of ((1024, 8):(1, 1024)) in bits. A box has 64
+    k, and the next 64 lines follow."""
     return swizzle(3, line // 64 * 8192 + k * 128 + line % 64 * 2)
 
 
 def of_descriptor_across(bits, line, k):
-    """What a descriptor says of MN-major B128, there: Swizzle<3,4,3> o smem_ptr o
+    """Return an element's address by a descriptor of MN-major B128. In
+    mma_traits_sm90_gmma.hpp, it is Swizzle<3,4,3> o smem_ptr o
     ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO)), with T = 8 elements of 2 bytes."""
     start, leading, stride = ((bits >> i & 0x3FFF) << 4 for i in (0, 16, 32))
     assert bits >> 62 == 1  # LayoutType::B128
@@ -100,8 +104,8 @@ def of_descriptor_across(bits, line, k):
 
 
 def test_layouts(backend, tmp_path, monkeypatch):
-    """A box of a copy lies as CUTLASS lays it, and descriptors read it so, for all
-    steps of k and both halves of the rows; it is zero beyond the tensor."""
+    """The box of a copy has CUTLASS's layout, and is zero outside of the tensor.
+    Descriptors read this layout, for all steps of k and both halves of the rows."""
     if backend is not HOST:
         pytest.skip("of the host")
     (tmp_path / "probe.cu").write_text(PROBE)
@@ -143,7 +147,7 @@ def test_layouts(backend, tmp_path, monkeypatch):
 
 # -- faults ----------------------------------------------------------------------------
 
-#: what is edited, each of which `is_right` would see
+#: edits, each of which `is_right` should detect
 FAULTS = {
     "a stage released unread": (
         "await_products<0>();",
@@ -198,8 +202,8 @@ FAULTS = {
 
 
 def is_right(backend):
-    """Whether sums of parts are right, in either order of threads: of two pieces, whose
-    slices are more than stages, of two tiles."""
+    """Return whether sums of components are right in either order of threads. There are
+    two pieces, more slices than stages, and two tiles."""
     rng = np.random.default_rng(12)
     parts = wgmma.Parts(2, 2, 2.0**-8, 2)
     a, b = (numbers(rng, (2, 1, x, 460), td.bfloat16) for x in (70, 300))
@@ -212,7 +216,7 @@ def is_right(backend):
 
 
 def is_caught(right, *arguments):
-    """Whether a fault shows: in bits, or in what the simulator says of it."""
+    """Return whether a fault shows, in bits or in an error of the simulator."""
     try:
         return not right(*arguments)
     except KernelError:
@@ -334,7 +338,7 @@ def halves_are_right(backend):
     rng = np.random.default_rng(14)
     a, p = cases.both(cases.numbers(rng, (2, 40, 70)), "tcfp16", scale="amax")
     b, q = cases.both(cases.numbers(rng, (5, 70)).T, "tcfp16", 0, scale="amax")
-    for x in (p, q):  # beyond k, which nobody reads
+    for x in (p, q):  # outside of k, which is never read
         numpy_view(x.codes)[..., -1, 70 % 32 :] = 0x3C
     with tfc.matmul_mode("native"):
         got = on_host(p @ q)

@@ -1,4 +1,4 @@
-"""Products by wgmma on a backend, and what they are by the model."""
+"""Products by wgmma on a backend, and by its model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ E4M3, E5M2 = td.float8_e4m3fn, td.float8_e5m2
 
 
 def orders(backend):
-    """Of threads, in which the host runs a kernel."""
+    """Set each order of threads in which the host runs a kernel, and yield it."""
     for descends in (False, True) if backend is HOST else (False,):
         HOST.descends = descends
         yield descends
@@ -25,7 +25,7 @@ def orders(backend):
 
 
 def product(backend, a, b, layouts=("rows", "columns")):
-    """The bits of a chain of all k."""
+    """Return the bits of a product in one chain of all k."""
     shape = len(a), a.shape[1], b.shape[2]
     out = backend.put(np.full(shape, np.nan, np.float32))
     x, y = (ours(backend, z, how) for z, how in zip((a, b), layouts, strict=True))
@@ -39,11 +39,11 @@ def assert_right(backend, a, b, **keywords):
         np.testing.assert_array_equal(product(backend, a, b, **keywords), want)
 
 
-# -- products of parts -----------------------------------------------------------------
+# -- products of components ------------------------------------------------------------
 
 
 def padded(x):
-    """Zeros after k, up to whole slices."""
+    """Return x with zeros after k, up to whole slices."""
     return np.pad(x, [*[(0, 0)] * (x.ndim - 1), (0, -x.shape[-1] % in_slice(x.dtype))])
 
 
@@ -52,7 +52,8 @@ def in_slice(dtype):
 
 
 def sums_of_parts(backend, a, b, parts, count):
-    """The bits, (count * s, m, n), of a (parts, s, m, k) and b (parts, s, n, k)."""
+    """Return the bits of the pieces' sums, (count * s, m, n), by the kernel. a is
+    (parts, s, m, k), and b is (parts, s, n, k)."""
     (_, s, m, _), n = a.shape, b.shape[2]
     out = backend.put(np.full((count * s, m, n), np.nan, np.float32))
     a, b = (np.concatenate([*map(padded, x)], -1) for x in (a, b[::-1]))
@@ -62,7 +63,7 @@ def sums_of_parts(backend, a, b, parts, count):
 
 
 def sums_by_model(a, b, parts, count):
-    """The same, as `wgmma.Parts` says."""
+    """Return the bits of `sums_of_parts` by the model, as `wgmma.Parts` says."""
     a, b = padded(a), padded(b).swapaxes(2, 3)
     deep, step = in_slice(a.dtype), wgmma.STEP // a.dtype.itemsize
 
@@ -102,7 +103,7 @@ def sums_by_model(a, b, parts, count):
 
 
 def with_one_nan(bits):
-    """Additions' NaN as that of the instruction."""
+    """Replace the NaN of additions by the NaN of the instruction."""
     return np.where((bits & 0x7FFFFFFF) > 0x7F800000, np.uint32(0x7FFFFFFF), bits)
 
 
@@ -131,7 +132,8 @@ def block_operands(rng, m, k, n, first, second, size):
 def blocks_are_right(
     backend, first, second, terms, size, model="wgmma", instruction="wgmma"
 ):
-    """More slices than stages, more than a tile of columns, and little."""
+    """Return whether products have the model's bits: for more slices than stages and
+    more than a tile of columns, and for a small shape."""
     rng = np.random.default_rng(9)
     right = True
     for m, k, n in ((65, 460, 130), (3, 33, 5)):
