@@ -58,7 +58,7 @@ def check(seconds: int = 60) -> Callable[[Check], Check]:
     return enter
 
 
-# -- helpers of the checks ------------------------------------------------------------
+# -- helpers of the checks -------------------------------------------------------------
 
 
 def sized(on_gpu: int, dry: int) -> int:

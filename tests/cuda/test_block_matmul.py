@@ -251,8 +251,7 @@ def test_of_the_cpu(backend, pair):
         assert_bits(gpu.matmul(p, q, terms=terms), wanted, terms)
 
 
-# -- by tensor cores
-# --------------------------------------------------------------------
+# -- by tensor cores -------------------------------------------------------------------
 
 
 def on_tensor_cores(backend, a, b, terms=None):

@@ -32,8 +32,7 @@ def same(x: Any, want: Any) -> None:
     assert got.tobytes() == np.ascontiguousarray(want).tobytes()
 
 
-# -- the device's side of the backend interface, without a GPU
-# --------------------------
+# -- the device's side of the backend interface, without a GPU -------------------------
 
 
 @pytest.fixture

@@ -49,8 +49,7 @@ def gpu_host(monkeypatch):
     return importlib.import_module("gpu_host")
 
 
-# -- Python instructions of a call
-# ------------------------------------------------------
+# -- Python instructions of a call -----------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="needs Python 3.12")
@@ -189,8 +188,7 @@ def test_shared_memory_is_asked_for_once(device, monkeypatch):
     assert asked == [(7, 8, 90 << 10), (7, 8, 99 << 10), (7, 8, 90 << 10)]
 
 
-# -- cached facts belong to the call
-# ----------------------------------------------------
+# -- cached facts belong to the call ---------------------------------------------------
 
 
 def host_only(backend):

@@ -155,8 +155,7 @@ extern "C" void digest_all(u64 *out, u32 y) {
 
 
 def conversion_digest(first, y):
-    """Return the sum that `digest` adds for conversions y of successive float32 bits.
-    """
+    """Return the sum that `digest` adds for conversions y of successive floats."""
     x = np.uint64(first) + np.arange(len(y), dtype=np.uint64)
     z = (x << np.uint64(32) | y) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)

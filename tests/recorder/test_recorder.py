@@ -175,8 +175,7 @@ def test_without_a_model_nothing_is_said():
     assert set(settled([result]).values()) == {conclude.UNDECIDED}
 
 
-# -- files and the command, by a simulated GPU
-# ------------------------------------------
+# -- files and the command, by a simulated GPU -----------------------------------------
 
 
 def test_a_run_is_recorded_and_judged(tmp_path, capsys):
@@ -264,8 +263,7 @@ def test_other_machine_instructions_are_said(tmp_path, capsys):
 
 
 def test_what_was_recorded_before_a_hang_is_kept(tmp_path):
-    """A hang in the second unit stops the program. The first unit's results are kept.
-    """
+    """A hang in the second unit stops the program; the first unit's results stay."""
 
     class Hanging(MadeUp):
         def run(self, unit, *arguments, **keywords):

@@ -174,7 +174,7 @@ def scaled(f: Format, line: Line, s: Exact) -> Line:
     return [as_format(f, as_format(FLOAT32, divide(x, s)[0])) for x in line]
 
 
-# -- products of components ------------------------------------------------------
+# -- products of components ----------------------------------------------------
 
 
 def split_orders(p: Precision) -> list[list[tuple[int, int]]]:

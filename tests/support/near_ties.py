@@ -221,7 +221,7 @@ def solved(function: str, f: Format, rng: np.random.Generator, count: int) -> Pa
     )  # type: ignore[return-value]
 
 
-# -- casts: numbers one step from each midpoint ---------------------------------
+# -- casts: numbers one step from each midpoint --------------------------------
 
 
 @cache

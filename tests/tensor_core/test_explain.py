@@ -172,7 +172,7 @@ def test_groups_are_those_of_the_reference(model, compared):
                     compared(1)
 
 
-# -- the output --------------------------------------------------------------------
+# -- the output ----------------------------------------------------------------
 
 LAST = re.compile(r"= 0x([0-9A-F]+)  (\S+)")
 
@@ -334,7 +334,7 @@ def test_two_stages_add_up(model, compared):
             compared(1)
 
 
-# -- the explanations --------------------------------------------------------------
+# -- the explanations ----------------------------------------------------------
 
 
 def paragraphs(*arguments: Any, **keywords: Any) -> list[str]:

@@ -94,7 +94,7 @@ def of_units(m: Any) -> Iterator[Neighbor]:
         yield Neighbor(name, m, mutation)
 
 
-# -- units that round otherwise than aligned sums -----------------------------------
+# -- units that round otherwise than aligned sums --------------------------------
 
 
 def of_rounded_parameters(m: Rounded) -> Iterator[Neighbor]:

@@ -218,7 +218,7 @@ def test_infinite_elements():
     assert np.isnan(single(MXF8_E5M2, [(np.nan, 0, one, one)], 1.0))
 
 
-# -- matmul around an instruction -------------------------------------------------
+# -- matmul around an instruction ----------------------------------------------
 
 
 def test_scales_of_tensors_multiply_the_result(compared):
