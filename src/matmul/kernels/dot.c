@@ -1,16 +1,36 @@
-/* Chains of fused multiply-adds side by side, for products of vectors.
+/* Kernels for products of vectors: they advance many chains of fused multiply-adds at once.
  *
- * A chain has to wait for each of its sums, and 16 of them, along lines of memory, fill
- * a vector. Pieces of 32 bytes of 16 lines become, in four rounds of exchange, eight
- * vectors with a word of each line; words become numbers when they are multiplied. Two
- * groups of 16 lines take turns, since one alone would wait for its sums. Behind the end
- * of lines stand -0 and 0, whose product changes no sum: items of a byte have 0 alone,
- * since no product of theirs is below the range, and no sum -0.
- */
+ * A chain waits for each of its sums. Therefore the chains of 16 lines of memory fill a
+ * vector. Four rounds of exchange turn pieces of 32 bytes of 16 lines into eight vectors
+ * with a word of each line. Words are converted to numbers when they are multiplied. Two
+ * groups of 16 lines take turns, because a single group would wait for its sums. The last
+ * piece of a line is filled up with -0 in one operand and 0 in the other, whose product
+ * changes no sum. Both operands of bytes have code 0 instead, because no sum is -0:
+ * products of formats with a sign do not underflow, and float8_e8m0fnu, where code 0 is
+ * 2^-127, has no negative products.
+ *
+ * Preconditions of bytes, bf16 and singles:
+ *
+ * - in->a, in->b: 32 pointers (TF_DOT_LINES) to lines of `depth` adjoining items, of any
+ *   alignment. Pointers after the first `count` are valid, too: callers repeat the first.
+ * - in->a == in->b: the lines times themselves.
+ * - in->numbers, if not NULL: `depth` floats, then -0 up to a multiple of 64
+ *   (TF_DOT_WHOLE). b is not read, but is not NULL.
+ * - in->table: the table of the format, for bytes.
+ * - in->used: the bits that count, for singles.
+ * - depth: any. Callers pass at most 256 (TF_KC), by contract.
+ * - count: 1 to 32.
+ * - sums: room for 32 floats. More than `count` sums may be written.
+ * - Exception flags of the processor may be cleared: callers save them (tf_fp_begin). */
 #include "matmul/kernels/words.h"
 
 enum { CHAINS = TF_DOT_CHAINS };
 
+/* Preconditions:
+ *
+ * - a, b: aligned floats, 16 for each k: those of the 16 chains (TF_DOT_CHAINS) adjoin.
+ * - depth: any.
+ * - sums: room for 16 floats, which do not overlap a or b. */
 static void lanes(const float *restrict a, const float *restrict b, size_t depth,
                   float *restrict sums)
 {
@@ -23,7 +43,7 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
     memcpy(sums, chains, sizeof chains);
 }
 
-/* A kernel of a width, for one group of lines or for all. */
+/* Defines the kernel of a width: for one group of lines if `count` allows, or for all. */
 #define INSTANCE(name, width, lines)                                                \
     static void name(const struct tf_dot_operands *in, size_t depth, size_t count,  \
                      float *sums)                                                   \
@@ -37,12 +57,12 @@ static void lanes(const float *restrict a, const float *restrict b, size_t depth
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
-/* Of a line, half of what is read at a time. */
+/* Bytes and words of a piece of a line, and the number of groups of lines. */
 enum { PIECE = 32, WORDS = 8, GROUPS = TF_DOT_LINES / TF_DOT_CHAINS };
 
 /* -- words of lines side by side --------------------------------------------------- */
 
-/* A piece of two lines. */
+/* Loads a piece of line i and one of line i + 4. */
 TF_INLINE __m512i load_two(const char *const lines[CHAINS], int i, size_t at)
 {
     const __m256i *first = (const void *)(lines[i] + at);
@@ -51,9 +71,9 @@ TF_INLINE __m512i load_two(const char *const lines[CHAINS], int i, size_t at)
                               _mm256_loadu_si256(second), 1);
 }
 
-/* A piece of 16 lines, two a vector, or of their products with others, which are float32
- * and of which the bits in `used` count. This first round of exchange is loads, which
- * leave the port of shuffles alone. */
+/* Loads vector i of a piece of 16 lines, with two lines in each vector. If b is not NULL,
+ * returns the products with its lines: both are float32, of which the bits in `used` count.
+ * This first round of exchange uses loads, which do not need the port of shuffles. */
 TF_INLINE __m512i read_two(const char *const a[CHAINS], const char *const *b,
                            __m512i used, int i, size_t at)
 {
@@ -68,7 +88,8 @@ TF_INLINE __m512i read_two(const char *const a[CHAINS], const char *const *b,
                       _mm512_castsi512_ps(_mm512_and_si512(other, used))));
 }
 
-/* Vectors with a word of each line, of pieces of two lines each. */
+/* Exchanges the words of vectors with a piece of two lines each: every vector of `out` has
+ * a word of each line. */
 TF_INLINE void exchange(const __m512i pieces[WORDS], __m512i out[WORDS])
 {
     __m512i x[WORDS], y[WORDS];
@@ -88,7 +109,8 @@ TF_INLINE void exchange(const __m512i pieces[WORDS], __m512i out[WORDS])
     }
 }
 
-/* Copies of what is left of lines, with `filler` behind; where they begin. */
+/* Copies the last `size` bytes of lines, from byte `at` on, and fills the copies up with
+ * `filler`. Writes the addresses of the copies to `places`. */
 static void copy_rest(const char *const lines[CHAINS], size_t at, size_t size,
                       int32_t filler, char copies[CHAINS][PIECE],
                       const char *places[CHAINS])
@@ -104,18 +126,20 @@ static void copy_rest(const char *const lines[CHAINS], size_t at, size_t size,
 
 /* -- chains ------------------------------------------------------------------------ */
 
-/* What lines are multiplied with. Products of float32, which must be exact, are taken
- * before they are exchanged: half as much has to be. */
+/* The second operand. PRODUCTS are lines of float32 that are multiplied before the
+ * exchange, which halves the exchanges; these products must be exact. */
 enum other { NUMBERS, THEMSELVES, LINES, PRODUCTS };
 
-/* What products raise that have left the range, in MXCSR: also inexact. */
+/* The flags in MXCSR of products out of range. A product that underflows is inexact,
+ * too. */
 enum { OVERFLOW = 1 << 3, UNDERFLOW = 1 << 4 };
 
 TF_INLINE int has_left_range(void) { return _mm_getcsr() & (OVERFLOW | UNDERFLOW); }
 
-/* Pieces of some groups of lines, one behind the other; `numbers` are those of their k.
- * What is read of a line stands together: lines that lie a power of two apart share few
- * sets of the first cache, and what it lets go in between would be fetched twice. */
+/* Advances the chains of some groups of lines by `pieces` pieces, which follow each other;
+ * `numbers` are for the k of these pieces. All pieces of a line are read in a row: lines
+ * whose distance is a power of two share few sets of L1, and a cache line that L1 drops in
+ * between would be fetched twice. */
 TF_INLINE void multiply_pieces(enum width width, enum other other, int pieces, int groups,
                                const struct reading *reading, const char *const *a,
                                const char *const *b, size_t at, const float *numbers,
@@ -170,6 +194,8 @@ TF_INLINE void multiply_pieces(enum width width, enum other other, int pieces, i
     }
 }
 
+/* Computes the chains of some groups of lines. PRODUCTS may stop after the first pieces,
+ * and write no sums, if a product has left the range. */
 TF_INLINE void chain(enum width width, enum other other, int groups,
                      const struct tf_dot_operands *in, size_t depth, float *sums)
 {
@@ -184,7 +210,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     const size_t itemsize = (size_t)size_of(width), size = depth * itemsize;
     const float *numbers = in->numbers;
     size_t at = 0;
-    /* Lines of float32 are long: those of a group are done with before the next. */
+    /* Lines of float32 are long: one group reads its pieces before the next group does. */
     for (; width == SINGLES && at + 2 * PIECE <= size; at += 2 * PIECE) {
         UNROLLED for (int g = 0; g < groups; g++) {
             multiply_pieces(width, other, 2, 1, &reading, in->a + g * CHAINS,
@@ -192,10 +218,11 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
                             numbers ? numbers + at / itemsize : NULL, &chains[g]);
         }
         if (other == PRODUCTS && at == 0 && has_left_range()) {
-            return; /* a processor takes long for such products */
+            return; /* products that overflow or underflow are slow */
         }
     }
-    /* What is left at the end of lines takes the same loop, as copies with room behind. */
+    /* The last bytes of lines, shorter than a piece, take the same loop as filled
+     * copies. */
     char copies[2][TF_DOT_LINES][PIECE];
     const char *places[2][TF_DOT_LINES];
     const char *const *a = in->a, *const *b = in->b;
@@ -219,19 +246,19 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     }
 }
 
-/* Chains of exact products of up to 12 significant bits, unless one of these has left
- * the range: 0 then. */
+/* Computes chains of products of numbers with up to 12 significant bits, which are exact.
+ * Returns 0, and sums that do not count, if a product has left the range. */
 TF_INLINE int add_products(int groups, const struct tf_dot_operands *in, size_t depth,
                            float *sums)
 {
     _mm_setcsr(_mm_getcsr() & ~(unsigned)(OVERFLOW | UNDERFLOW));
-    __asm__ volatile("" ::: "memory"); /* nothing is read before */
+    __asm__ volatile("" ::: "memory"); /* the compiler reads nothing before it */
     chain(SINGLES, PRODUCTS, groups, in, depth, sums);
-    __asm__ volatile("" ::: "memory"); /* all is added */
+    __asm__ volatile("" ::: "memory"); /* all sums are stored before the flags are read */
     return !has_left_range();
 }
 
-/* -- one instance a width ---------------------------------------------------------- */
+/* -- one instance for each width --------------------------------------------------- */
 
 TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
                          size_t depth, float *sums)

@@ -1,4 +1,5 @@
-/* Chains along lines of memory in vectors of eight: the loops of dot.c without AVX-512.
+/* Chains along lines of memory in vectors of eight: the loops of dot.c without AVX-512. The
+ * preconditions are those that dot.c lists.
  *
  * The first step reads BLOCK bytes of each line and transposes them: the buffer then has
  * words of the same k next to each other. The second step advances all chains by these k.
@@ -18,12 +19,12 @@ enum {
     AHEAD = 2 * BLOCK, /* distance of prefetches */
 };
 
-/* Words of a block: of each line the first, the second, ... */
+/* The words of a block: the first words of all lines, then the second words, and so on. */
 typedef __m256i buffer[WORDS][GROUPS];
 
 /* -- words of lines side by side ----------------------------------------------------- */
 
-/* A word of each of eight lines, for the words of a piece. */
+/* Transposes a piece of eight lines: writes a vector for each of its 8 words. */
 TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
                           __m256i (*out)[GROUPS])
 {
@@ -50,7 +51,8 @@ TF_INLINE void load_piece(const char *const lines[LANES], size_t at,
     }
 }
 
-/* A block of some groups of lines, or what is left of them, with `filler` behind. */
+/* Transposes `size` bytes of some groups of lines, at most BLOCK. If `size` ends within a
+ * piece, `filler` fills the piece up. */
 static void fill(const char *const *lines, size_t groups, size_t at, size_t size,
                  uint16_t filler, buffer out)
 {
@@ -83,11 +85,11 @@ static void fill(const char *const *lines, size_t groups, size_t at, size_t size
 
 /* -- chains ---------------------------------------------------------------------------- */
 
-/* The other operand: the same numbers for all lines, or lines. */
+/* The second operand: the same numbers for all lines, the lines of a, or those of b. */
 enum other { NUMBERS, THEMSELVES, LINES };
 
-/* Advance the chains by `count` numbers of a block. Return 1, and leave the sums as they
- * are, if the block has NaN or Inf and is not read with `all`. */
+/* Advances the chains by `count` numbers of a block. Returns 1, and leaves the sums as they
+ * are, if items of a byte have NaN or Inf and `all` is 0. */
 TF_INLINE int advance(enum width width, enum other other, int all, int groups,
                       const struct tf_dot_operands *in, const struct reading *reading,
                       buffer a, buffer b, const float *numbers, size_t count,
@@ -130,10 +132,10 @@ TF_INLINE int advance(enum width width, enum other other, int all, int groups,
     return 0;
 }
 
-/* Compute the chains of some groups of lines. The last word of a line may extend beyond
- * `depth`. There, one operand has -0 and the other 0, since adding -0 changes no sum, while
- * +0 would change a sum of -0. Products of bytes do not underflow, so that no sum of theirs
- * is -0: both have 0. */
+/* Computes the chains of some groups of lines. The last word of a line may have items after
+ * `depth`: -0 in one operand and 0 in the other. Adding -0 changes no sum, while +0 would
+ * change a sum of -0. Bytes have no such sums (see dot.c), and both operands have code
+ * 0. */
 TF_INLINE void chain(enum width width, enum other other, int groups,
                      const struct tf_dot_operands *in, size_t depth, float *sums)
 {
@@ -164,7 +166,7 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     }
 }
 
-/* -- one instance a width ---------------------------------------------------------------- */
+/* -- one instance for each width ----------------------------------------------------- */
 
 TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
                          size_t depth, float *sums)

@@ -1,15 +1,26 @@
-/* The inside of one row times a matrix: at the speed at which the matrix is read.
+/* Kernels of GEMV, one row times a matrix, as fast as the matrix can be read from memory.
  *
- * The matrix is read in the order of its memory, many whole rows at a time; lines along
- * k are for dot.c. Exceptions and NaN are left to the caller.
- */
+ * The matrix has a row for each k. Kernels read it in the order of memory, 8 rows at a
+ * time; dot.c is for matrices whose lines run along k. The caller handles exceptions and
+ * NaN.
+ *
+ * Preconditions of all kernels in this file:
+ *
+ * - in->x: `depth` adjoining floats.
+ * - in->rows: row k begins at rows + k * step, in bytes; `step` has any sign. `columns`
+ *   items of a row adjoin. No alignment, except multiples of 4 bytes for `rows` and `step`
+ *   of float32.
+ * - depth: >= 1. Callers pass at most 256 (TF_KC), by contract.
+ * - columns: a multiple of TF_GEMV_COLUMNS (64), or of 16 for float32.
+ * - sums: `columns` floats, which are overwritten, also with intermediate values, and which
+ *   do not overlap the operands. */
 #include "matmul/kernels/words.h"
 
 enum { TOGETHER = 8 }; /* rows read at the same time */
 
 /* -- float32 ----------------------------------------------------------------------- */
 
-/* The bits of x that are in `mask`. */
+/* Returns the bits of x that are set in `mask`. */
 TF_INLINE vector used_of(vector x, vector mask)
 {
 #if defined(__AVX512F__)
@@ -24,7 +35,8 @@ TF_INLINE vector used_of(vector x, vector mask)
 #endif
 }
 
-/* Some rows times some numbers of x: `depth` is known where there is no end to mind. */
+/* Adds `depth` rows, each times its number of x, to the sums, which start with zero if
+ * `is_first`. `depth` is a constant except at the end. */
 TF_INLINE void across_some(const float *x, const char *rows, ptrdiff_t step,
                            vector mask, size_t depth, size_t columns, float *sums,
                            int is_first)
@@ -40,6 +52,7 @@ TF_INLINE void across_some(const float *x, const char *rows, ptrdiff_t step,
     }
 }
 
+/* Also needs in->used: UINT32_MAX for float32, the bits of the format for tf32. */
 static void across_singles(const struct tf_gemv_operands *in, size_t depth,
                            size_t columns, float *sums)
 {
@@ -59,7 +72,7 @@ static void across_singles(const struct tf_gemv_operands *in, size_t depth,
 
 #if defined(__AVX2__) && defined(__FMA__) /* also with AVX-512 */
 
-/* Two vectors, an element of either in turn. */
+/* Interleaves the elements of two vectors. */
 #if defined(__AVX512F__)
 TF_INLINE void interleave(__m512 even, __m512 odd, __m512 out[2])
 {
@@ -78,7 +91,7 @@ TF_INLINE void interleave(__m256 even, __m256 odd, __m256 out[2])
 }
 #endif
 
-/* Sums of the first numbers of words, the second, ..., in the order of columns. */
+/* Stores sums in the order of columns. sums[i] has those of item i of each word. */
 TF_INLINE void store_in_order(enum width width, const vector *sums, float *out)
 {
     vector x[MOST], y[MOST];
@@ -99,7 +112,9 @@ TF_INLINE void store_in_order(enum width width, const vector *sums, float *out)
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
-/* Some rows times some numbers of x: `depth` is known where there is no end to mind. */
+/* Adds `depth` rows, each times its number of x, to the sums, which start with zero if
+ * `is_first`. Until `is_last`, sums are in the order of store_in_order's input. `depth` is
+ * a constant except at the end. */
 TF_INLINE void across_rows(enum width width, const struct reading *reading,
                            const float *x, const char *rows, ptrdiff_t step,
                            size_t depth, size_t columns, float *sums, int is_first,
@@ -155,6 +170,7 @@ static void across_bf16(const struct tf_gemv_operands *in, size_t depth,
 }
 
 #if defined(__AVX512VBMI__)
+/* Also needs in->table, that of the format. */
 static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
                          size_t columns, float *sums)
 {
@@ -168,10 +184,10 @@ static void across_bytes(const struct tf_gemv_operands *in, size_t depth,
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
-enum { STEP = 32, LANES = 8 }; /* bytes of a row at a time */
+enum { STEP = 32, LANES = 8 }; /* bytes of a row, and sums, in a vector */
 
-/* Add `depth` rows of a step, each times its number of x, to the sums. Return 1, and
- * leave the sums as they are, if the rows have NaN or Inf and are not read with `all`. */
+/* Adds STEP bytes of `depth` rows, each times its number of x, to the sums. Returns 1, and
+ * leaves the sums as they are, if items of a byte have NaN or Inf and `all` is 0. */
 TF_INLINE int across_step(enum width width, int all,
                           const struct tf_gemv_operands *in, const struct reading *reading,
                           size_t k, const char *rows, size_t depth, float *sums,
@@ -240,6 +256,7 @@ static void across_bf16(const struct tf_gemv_operands *in, size_t depth, size_t 
     across(BF16, in, depth, columns, sums);
 }
 
+/* Also needs in->table, that of the format. */
 static void across_bytes(const struct tf_gemv_operands *in, size_t depth, size_t columns,
                          float *sums)
 {

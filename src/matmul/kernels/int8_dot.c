@@ -1,14 +1,22 @@
-/* Products of small integers, exact: a micro-tile from panels of packed words.
+/* Kernels for exact products of small integers: a micro-tile, its packing, and dot
+ * products.
  *
  * The numbers of some formats are integers of a byte, times a power of two. A word holds
- * four of consecutive k, and VPDPBUSD adds their four products to an int32. It takes one
- * side without a sign: that is A's, to each of whose integers 128 is added. So a chain
- * of B's words begins with what has to be taken off again, 128 times the sums of its
- * columns; A's chain has a word there that nothing reads.
+ * four integers of consecutive k, and VPDPBUSD adds their four products to an int32. The
+ * instruction reads one operand as unsigned: A, where 128 is added to each integer. To
+ * compensate, the first word of each chain of B is minus 128 times the sum of the chain's
+ * integers in the column. The first word of A's chain is not read.
  *
- * At most 256 products of 127 * 127 units are added, less than 2^24 of them: the sums of
- * float32's chain, which is the contract's, are exact, and so are the same ones.
- */
+ * A chain adds at most 256 products of at most 127 * 127, whose sum is below 2^24.
+ * Therefore the contract's chain in float32 is exact, too, and has the same sum.
+ *
+ * Preconditions of all kernels in this file:
+ *
+ * - No alignment, except that of float (4 bytes) for words and sums.
+ * - Items are codes of a format whose table has_integers, with any unused bits.
+ * - Inputs and outputs do not overlap.
+ * - A line, or a column of a panel, has tf_quad_words(depth) words: for each 256 k a first
+ *   word and up to 64 words of four items. */
 #include <string.h>
 
 #include "formats/byte_tables.h"
@@ -21,7 +29,7 @@ enum { OFFSET = 128, BYTES = 64, LONGEST = TF_KC / TF_QUAD };
 
 /* -- codes to words ---------------------------------------------------------------- */
 
-/* Numbers by code, of six bits: what else is in an item is not looked at. */
+/* Loads the integers by code. The lookup ignores all but the lowest six bits of an item. */
 TF_INLINE __m512i load_table(const int8_t integers[64], int unsigned_side)
 {
     const __m512i table = _mm512_loadu_si512(integers);
@@ -29,18 +37,24 @@ TF_INLINE __m512i load_table(const int8_t integers[64], int unsigned_side)
     return _mm512_add_epi8(table, offset);
 }
 
-/* The first n of 64 bytes. */
+/* Returns a mask of the first n of 64 bytes. */
 TF_INLINE __mmask64 first_bytes(size_t n)
 {
     return n >= BYTES ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* Words of a chain that begins with k. */
+/* Returns the index of the word that holds k in a line of chains. */
 TF_INLINE size_t words_before(size_t k)
 {
     return k / TF_KC * (LONGEST + 1) + k % TF_KC / TF_QUAD + 1;
 }
 
+/* Preconditions:
+ *
+ * - lines: line i begins at lines + i * step, in bytes of any sign; its items adjoin.
+ * - out: line i begins at out + i * ld; ld >= tf_quad_words(depth), in words. First words
+ *   of chains are not written, and the last word is filled up with integers of code 0.
+ * - depth: >= 1; count: any. */
 static void lay_lines(const int8_t integers[64], int unsigned_side, const char *lines,
                       ptrdiff_t step, size_t count, size_t depth, float *out, size_t ld)
 {
@@ -62,8 +76,8 @@ static void lay_lines(const int8_t integers[64], int unsigned_side, const char *
     }
 }
 
-/* The integers of up to 64 items, in the order in which they are interleaved: within
- * lanes of 16 bytes. Item 16 i + 4 j and those after it come to place 16 j + 4 i. */
+/* Loads the integers of up to 64 items, in the order that interleaving within lanes of 16
+ * bytes needs: the items 16 i + 4 j to 16 i + 4 j + 3 move to 16 j + 4 i. */
 TF_INLINE __m512i load_integers(const char *items, size_t n, __m512i table)
 {
     const __m512i order =
@@ -74,7 +88,7 @@ TF_INLINE __m512i load_integers(const char *items, size_t n, __m512i table)
     return _mm512_permutexvar_epi8(_mm512_permutexvar_epi32(order, codes), table);
 }
 
-/* Four rows of up to 64 items to words of 64 columns. */
+/* Interleaves up to four rows of up to 64 items: writes a word for each of 64 columns. */
 TF_INLINE void interleave(const char *rows, ptrdiff_t step, size_t depth,
                           size_t columns, __m512i table, __m512i words[4])
 {
@@ -93,6 +107,15 @@ TF_INLINE void interleave(const char *rows, ptrdiff_t step, size_t depth,
     }
 }
 
+/* Preconditions:
+ *
+ * - rows: row k begins at rows + k * step, in bytes of any sign; `columns` items adjoin.
+ * - depth, columns: >= 1.
+ * - width: a multiple of 16.
+ * - out: panel p begins at out + p * width * words, with `words` = tf_quad_words(depth).
+ *   First words of chains are not written. Columns from `columns` up to the next multiple
+ *   of 64 in the panel become integers of code 0, and columns after these are not
+ *   written. */
 static void lay_rows(const int8_t integers[64], int unsigned_side, const char *rows,
                      ptrdiff_t step, size_t depth, size_t columns, size_t width,
                      size_t words, float *out)
@@ -107,7 +130,7 @@ static void lay_rows(const int8_t integers[64], int unsigned_side, const char *r
                 for (int row = 4; row < 8; row++) {
                     __builtin_prefetch(place + (ptrdiff_t)row * step);
                 }
-                if (k + TF_QUAD <= depth && j + i + BYTES <= columns) { /* as mostly */
+                if (k + TF_QUAD <= depth && j + i + BYTES <= columns) { /* the usual case */
                     interleave(place, step, TF_QUAD, BYTES, table, found);
                 } else {
                     interleave(place, step, depth - k, columns - j - i, table, found);
@@ -120,6 +143,11 @@ static void lay_rows(const int8_t integers[64], int unsigned_side, const char *r
     }
 }
 
+/* Writes the first word of each chain: minus 128 times the sum of its integers.
+ * Preconditions:
+ *
+ * - panels: written by lay_rows, or by lay_lines and transpose, and without gaps.
+ * - width: a multiple of 16. */
 static void begin_chains(float *panels, size_t columns, size_t width, size_t words)
 {
     const __m512i offset = _mm512_set1_epi8((char)OFFSET);
@@ -149,7 +177,8 @@ TF_INLINE __m512i broadcast_word(const float *word)
     return _mm512_set1_epi32(bytes);
 }
 
-/* In place: gcc moves what the intrinsic returns through memory. */
+/* Adds products to `sums` in place: gcc moves the result of the intrinsic through
+ * memory. */
 TF_INLINE void add_products(__m512i *sums, __m512i x, __m512i y)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*sums) : "v"(x), "v"(y));
@@ -184,6 +213,11 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
     }
 }
 
+/* As the micro-kernels of multiply_rows (micro_kernel.c), with these differences:
+ *
+ * - terms: one, with distances of 0 and the value of a product of 1 and 1 as the scale.
+ * - depth: 1 to 65 words, the first word of the chain included.
+ * - adds: TF_SUMS_WRITE or TF_SUMS_ADD. */
 static void multiply_quads(const float *a, size_t lda, const float *b, size_t depth,
                            const struct tf_split_product *terms, size_t count, size_t rows,
                            float *c, size_t ldc, int adds)
@@ -201,7 +235,8 @@ static void multiply_quads(const float *a, size_t lda, const float *b, size_t de
 
 /* -- products of lines ------------------------------------------------------------- */
 
-/* Up to 64 items of two lines; and what has to be taken off again. */
+/* Adds the products of up to 64 items of two lines, those of a offset by 128, to
+ * `products`, and 128 times the items of b to `offsets`, which the caller subtracts. */
 TF_INLINE void add_items(const char *a, const char *b, size_t n, __m512i biased,
                          __m512i table, __m512i *products, __m512i *offsets)
 {
@@ -214,8 +249,13 @@ TF_INLINE void add_items(const char *a, const char *b, size_t n, __m512i biased,
     add_products(offsets, _mm512_set1_epi8((char)OFFSET), factors);
 }
 
-/* A chain is exact, so that its products may be added in any order: along lines as they
- * lie in memory. */
+/* A chain is exact. Therefore its products may be added in any order: along the lines.
+ * Preconditions:
+ *
+ * - in->a, in->b: `count` pointers to lines of `depth` adjoining items; numbers is not
+ *   read.
+ * - in->table: that of the format; in->unit: the value of a product of 1 and 1.
+ * - depth: 0 to 256. sums: room for `count` floats. */
 static void dot(const struct tf_dot_operands *in, size_t depth, size_t count,
                 float *sums)
 {
@@ -225,7 +265,7 @@ static void dot(const struct tf_dot_operands *in, size_t depth, size_t count,
         const char *a = in->a[i], *b = in->b[i];
         __m512i products = _mm512_setzero_si512(), offsets = _mm512_setzero_si512();
         size_t k = 0;
-        for (; k + BYTES <= depth; k += BYTES) { /* known, it costs less */
+        for (; k + BYTES <= depth; k += BYTES) { /* a constant size is faster */
             add_items(a + k, b + k, BYTES, biased, table, &products, &offsets);
         }
         if (k < depth) {

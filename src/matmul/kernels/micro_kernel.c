@@ -1,8 +1,14 @@
-/* The inside of matrix products: a micro-tile of C from panels of packed words.
+/* Micro-kernels, which compute micro-tiles of C from packed words, and kernels that pack.
  *
  * A packed word is 32 bits: one float32, or two bfloat16 numbers of consecutive k, the
- * earlier one in the upper half, or four int8 (int8_dot.c). Rows of A lie one after the other; columns of B
- * side by side in panels as wide as the kernel's micro-tile.
+ * earlier number in the upper half, or four int8 (int8_dot.c). Rows of packed A follow each
+ * other. Columns of packed B are in panels as wide as the kernel's micro-tile.
+ *
+ * Preconditions of all kernels in this file, besides those above each function:
+ *
+ * - Pointers have the alignment of their type: 4 bytes for float, 2 for uint16_t.
+ * - Inputs and outputs do not overlap.
+ * - Elements adjoin (stride 1) if no distance is given. Distances are in elements.
  */
 #include <string.h>
 
@@ -14,7 +20,8 @@
 #include "runtime/asserts.h"
 #include "runtime/sizes.h"
 
-/* Accumulators are in registers: so many rows of vectors, beside what is loaded. */
+/* The tall micro-tile: as many rows of accumulators as registers hold, next to the vectors
+ * that are loaded. */
 enum {
 #if defined(__AVX512F__)
     TALL_ROWS = TF_TALL_MR,
@@ -36,7 +43,8 @@ TF_INLINE vector step(int pairs, vector x, vector y, vector sums)
     return FMA(x, y, sums);
 }
 
-/* A micro-tile; the last three arguments are constants where it is inlined. */
+/* Computes a micro-tile. `rows`, `across` and `pairs` are constants in each inlined
+ * copy. */
 TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth,
                         const struct tf_split_product *terms, size_t count, float *c, size_t ldc,
                         int what, int rows, int across, int pairs)
@@ -75,7 +83,19 @@ TF_INLINE void multiply(const float *a, size_t lda, const float *b, size_t depth
     }
 }
 
-/* What is left of a matrix's rows costs about as much as it is. */
+/* Computes a micro-tile with all its rows, about two thirds or about a third of them, so
+ * that the last rows of a matrix take time in proportion. Preconditions of the three
+ * kernels below:
+ *
+ * - a: `depth` words of a row adjoin; rows are `lda` >= depth words apart.
+ * - b: the NR words of one k adjoin, and those of the next k follow.
+ * - terms: count >= 1; a term's `a` and `b` are added to the two pointers.
+ * - depth: >= 1, in words. Callers pass at most 256 k (TF_KC), by contract.
+ * - rows: >= 1; a number above MR means MR. The kernel reads and writes 2, 4 or 6 rows
+ *   (tall with AVX-512: 4, 8 or 14), at least `rows` of them. A and C have memory for all.
+ * - c: NR elements of a row adjoin; rows are `ldc` >= NR floats apart. It is read unless
+ *   `what` is TF_SUMS_WRITE.
+ * - pairs: exact only if no operand, product or sum is subnormal (bf16_dot.h). */
 TF_INLINE void multiply_rows(const float *a, size_t lda, const float *b, size_t depth,
                              const struct tf_split_product *terms, size_t count, size_t rows,
                              float *c, size_t ldc, int what, int all, int across,
@@ -108,7 +128,7 @@ static void multiply_tall(const float *a, size_t lda, const float *b, size_t dep
                   TALL_ACROSS, 0);
 }
 
-/* Some chains at the same time: one alone waits for each of its sums. */
+/* Computes n chains, at most 8, at the same time: a single chain waits for each sum. */
 TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
                                const struct tf_split_product *terms, size_t count, size_t n,
                                float *sums)
@@ -131,6 +151,10 @@ TF_INLINE void chains_together(const float *a, const float *b, size_t depth,
     memcpy(sums, chain, n * sizeof *sums);
 }
 
+/* Preconditions:
+ * - a, b: n lines of `depth` adjoining floats, and no gap between lines.
+ * - terms: as in multiply_rows, with distances in floats.
+ * - depth, n: any number, also 0; a chain of no products is +0. */
 static void chains(const float *a, const float *b, size_t depth,
                    const struct tf_split_product *terms, size_t count, size_t n, float *sums)
 {
@@ -154,7 +178,7 @@ static void multiply_pairs(const float *a, size_t lda, const float *b, size_t de
     multiply_rows(a, lda, b, depth, terms, count, rows, c, ldc, what, ROWS, ACROSS, 1);
 }
 
-/* Up to 32 bfloat16 numbers; zeros behind them. */
+/* Loads n bfloat16 numbers, at most 32, and zeros behind them. */
 TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
 {
     if (n == 32) {
@@ -163,6 +187,8 @@ TF_INLINE __m512i load_some(const uint16_t *in, size_t n)
     return _mm512_maskz_loadu_epi16((UINT32_C(1) << n) - 1, in);
 }
 
+/* Lowers the smallest magnitudes of `range` to those of n numbers; the largest magnitudes
+ * are not noted. Preconditions: range is not NULL; n may be 0. */
 static void note_least(const uint16_t *in, size_t n, struct tf_magnitude_range *range)
 {
     __m512i least = _mm512_loadu_si512(range->min_minus_1);
@@ -173,7 +199,7 @@ static void note_least(const uint16_t *in, size_t n, struct tf_magnitude_range *
     _mm512_storeu_si512(range->min_minus_1, least);
 }
 
-/* Words of n pairs of neighbors. */
+/* Writes n words of two neighbors each. Precondition: `in` has 2 n numbers; n may be 0. */
 static void pair_neighbors(const uint16_t *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -181,7 +207,7 @@ static void pair_neighbors(const uint16_t *in, float *out, size_t n)
     }
 }
 
-/* Words of two rows, up to 32 of each. */
+/* Stores n words, at most 32, of two rows: the numbers of `first` in the upper halves. */
 TF_INLINE void store_words(__m512i first, __m512i second, float *out, size_t n)
 {
     const __m512i low =
@@ -201,6 +227,8 @@ TF_INLINE void store_words(__m512i first, __m512i second, float *out, size_t n)
     _mm512_mask_storeu_epi32(out + 16, (__mmask16)(there >> 16), words[1]);
 }
 
+/* Writes n words, with numbers of `first` in the upper halves. Precondition: both rows have
+ * n numbers; n may be 0. */
 static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
                       size_t n)
 {
@@ -211,6 +239,15 @@ static void pair_rows(const uint16_t *first, const uint16_t *second, float *out,
     }
 }
 
+/* Pairs the rows 2 i and 2 i + 1 of a matrix, and a last row without a partner with zeros.
+ * Notes the smallest magnitudes. Preconditions:
+ *
+ * - rows: a row for each of `depth` k; rows are `step` bytes apart, an even number of any
+ *   sign. `columns` numbers of a row adjoin.
+ * - width: a multiple of 32, or at least `columns`.
+ * - out: panel p begins at out + p * width * words, with 2 * words >= depth. The caller
+ *   writes zeros to the columns after the last one.
+ * - range: not NULL. */
 static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
                         size_t columns, size_t width, size_t words, float *out,
                         struct tf_magnitude_range *range)
@@ -227,7 +264,7 @@ static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
                 __builtin_prefetch((const char *)place + 8 * step);
                 __builtin_prefetch((const char *)place + 9 * step);
                 __m512i first, second = _mm512_setzero_si512();
-                if (count == 32 && k + 1 < depth) { /* known, it costs less */
+                if (count == 32 && k + 1 < depth) { /* a constant count is faster */
                     first = load_some(place, 32);
                     second = load_some(next, 32);
                     store_words(first, second, panel + i - j, 32);
@@ -244,6 +281,7 @@ static void pair_matrix(const uint16_t *rows, ptrdiff_t step, size_t depth,
 }
 #endif
 
+/* Extends `range` by the magnitudes of n numbers, number i in lane i % TF_LANES. */
 static void note_range(const float *restrict in, size_t n,
                        struct tf_magnitude_range *restrict range)
 {
@@ -261,13 +299,14 @@ static void note_range(const float *restrict in, size_t n,
     }
 }
 
-/* Magnitudes are ordered as their bits are; what is not finite counts for nothing. */
+/* Returns the bits of a magnitude, which are ordered as magnitudes; 0 for Inf and NaN. */
 TF_INLINE uint32_t finite_magnitude(float x)
 {
     const uint32_t magnitude = tf_bits_of(x) & TF_MAGNITUDE_BITS;
     return magnitude < TF_INF_BITS ? magnitude : 0;
 }
 
+/* Returns the largest finite magnitude of n numbers, or 0 if there is none; n may be 0. */
 static float greatest_of_all(const float *in, size_t n)
 {
     uint32_t greatest = 0;
@@ -278,6 +317,8 @@ static float greatest_of_all(const float *in, size_t n)
     return tf_float_of(greatest);
 }
 
+/* Raises `greatest[i]` to the finite magnitude of in[i]. Precondition: it is not
+ * negative. */
 static void greatest_of_each(const float *restrict in, size_t n,
                              float *restrict greatest)
 {
@@ -287,7 +328,12 @@ static void greatest_of_each(const float *restrict in, size_t n,
     }
 }
 
-/* Rows to panels of B, `distance` apart. */
+/* Copies rows to panels of B. Preconditions:
+ *
+ * - in: `rows` rows of n floats, without gaps; n >= 1.
+ * - out: panel p begins at out + p * distance; distance >= rows * width, in floats. The
+ *   caller writes zeros to the columns after the last one.
+ * - width: >= 1. A multiple of 16 is faster. */
 static void lay_out(const float *restrict in, size_t rows, size_t n,
                     float *restrict out, size_t width, size_t distance)
 {
@@ -295,7 +341,7 @@ static void lay_out(const float *restrict in, size_t rows, size_t n,
         float *place = out;
         for (size_t j = 0; j < n; j += width, place += distance) {
             const size_t count = tf_min_size(n - j, width);
-            if (count % 16 == 0) { /* known, it costs less */
+            if (count % 16 == 0) { /* a constant size is faster */
                 for (size_t i = 0; i < count; i += 16) {
                     memcpy(place + i, in + j + i, 16 * sizeof *place);
                 }
@@ -306,6 +352,7 @@ static void lay_out(const float *restrict in, size_t rows, size_t n,
     }
 }
 
+/* Writes the bounds of all lanes to lane 0. Precondition: all lanes are initialized. */
 static void reduce_range(struct tf_magnitude_range *range)
 {
     uint16_t least = UINT16_MAX, greatest = 0;
@@ -318,6 +365,9 @@ static void reduce_range(struct tf_magnitude_range *range)
     range->greatest[0] = greatest;
 }
 
+/* Splits n numbers as tf_split_singles does, and extends `range` by the magnitudes of `in`.
+ * Preconditions: distance >= n (in floats), p is 8 or 11, `parts` is 2 or 3, and range is
+ * not NULL. */
 static void split_singles(const float *in, size_t n, int p, int parts, float *out,
                           size_t distance, struct tf_magnitude_range *range)
 {
@@ -340,6 +390,10 @@ TF_INLINE void split_bf16_of(const float *restrict in, size_t n, int parts,
     }
 }
 
+/* Splits n numbers into bfloat16 components without scales, and extends `range` by the
+ * magnitudes of `in`. Preconditions: distance >= n (in elements of 2 bytes), `parts` is 2
+ * or 3, and range is not NULL. Exact for numbers that tf_bf16_split_dot_is_exact
+ * accepts. */
 static void split_bf16(const float *in, size_t n, int parts, uint16_t *out,
                        size_t distance, struct tf_magnitude_range *range)
 {
@@ -375,6 +429,8 @@ static void transpose_square(const float *in, size_t ld_in, float *out, size_t l
 }
 #endif
 
+/* Writes in[i * ld_in + j] to out[j * ld_out + i]. Preconditions: ld_in >= columns and
+ * ld_out >= rows, in words; rows and columns are any numbers, also 0. */
 static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns,
                       float *out, size_t ld_out)
 {
@@ -395,6 +451,7 @@ static void transpose(const float *in, size_t ld_in, size_t rows, size_t columns
     }
 }
 
+/* to[i] += from[i]. Precondition: from and to do not overlap; n may be 0. */
 static void add(const float *from, float *to, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* What a micro-tile, MR x NR of C, is made of in this build: vectors, and how many of
- * them. */
+/* The vectors of a micro-tile, MR x NR of C, in this build: WIDTH floats in a vector,
+ * ACROSS vectors in a row, and ROWS rows. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_MICRO_TILE_H
 #define TF32DTYPE_MATMUL_KERNELS_MICRO_TILE_H
 

@@ -1,4 +1,4 @@
-/* bfloat16 numbers in vectors, where there are products of pairs. */
+/* Vectors of bfloat16 numbers, for instruction sets that multiply pairs of them. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_SIMD_BF16_H
 #define TF32DTYPE_MATMUL_KERNELS_SIMD_BF16_H
 
@@ -8,15 +8,15 @@
 
 #if defined(__AVX512BF16__)
 
-/* First the products of the upper halves, then those of the lower ones, each exact and
- * each sum rounded once: two fused multiply-adds, but for subnormal numbers, which it
- * takes and gives for zero. */
+/* Returns sums + the products of the upper halves + those of the lower halves. Products are
+ * exact and each sum is rounded once, as by two fused multiply-adds, except that subnormal
+ * operands and results count as zero. */
 TF_INLINE __m512 tf_dot(__m512 x, __m512 y, __m512 sums)
 {
     return _mm512_dpbf16_ps(sums, (__m512bh)x, (__m512bh)y);
 }
 
-/* The least magnitudes so far, less one, and those of some more numbers. */
+/* Returns the smaller of `least` and the magnitudes minus 1 of some numbers. */
 TF_INLINE __m512i tf_lesser(__m512i least, __m512i bf16)
 {
     const __m512i mask = _mm512_set1_epi16(TF_BF16_MAGNITUDE_BITS);

@@ -1,4 +1,4 @@
-/* Float32 numbers in parts: operand_split.h over an array. */
+/* Splits an array of float32 numbers into components: operand_split.h for each number. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_SPLIT_SINGLES_H
 #define TF32DTYPE_MATMUL_KERNELS_SPLIT_SINGLES_H
 
@@ -25,7 +25,8 @@ TF_INLINE void tf_split_singles_of(const float *restrict in, size_t n, int p, in
     }
 }
 
-/* n numbers; their parts i, of p significant bits each, begin at out + i distance. */
+/* Splits n numbers. The components i, of p significant bits each, begin at
+ * out + i * distance. The usual p and number of components are constants in a copy each. */
 static void tf_split_singles(const float *in, size_t n, int p, int parts, float *out,
                              size_t distance)
 {

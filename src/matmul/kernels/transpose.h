@@ -1,12 +1,11 @@
-/* Squares of words, transposed in registers. */
+/* Transposes squares of words in registers. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_TRANSPOSE_H
 #define TF32DTYPE_MATMUL_KERNELS_TRANSPOSE_H
 
 #include "matmul/kernels/micro_tile.h"
 
 #if defined(__AVX512F__)
-/* 16 x 16 words in registers: four rounds of interleaving, of 32, 64, 128 and 256
- * bits. */
+/* Transposes 16 x 16 words in four rounds, which interleave 32, 64, 128 and 256 bits. */
 TF_INLINE void tf_transpose_registers(__m512i x[16])
 {
     __m512i y[16];
@@ -20,7 +19,7 @@ TF_INLINE void tf_transpose_registers(__m512i x[16])
         x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
         x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
     }
-    /* x[4 r + c] holds, in lane l, column 4 l + c of rows 4 r to 4 r + 3. */
+    /* Lane l of x[4 r + c] holds column 4 l + c of the rows 4 r to 4 r + 3. */
     UNROLLED for (int c = 0; c < 4; c++) {
         const __m512i even_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0x88);
         const __m512i odd_low = _mm512_shuffle_i32x4(x[c], x[4 + c], 0xDD);
@@ -33,7 +32,7 @@ TF_INLINE void tf_transpose_registers(__m512i x[16])
     }
 }
 #elif defined(__AVX2__)
-/* 8 x 8 words in registers: three rounds of interleaving, of 32, 64 and 128 bits. */
+/* Transposes 8 x 8 words in three rounds, which interleave 32, 64 and 128 bits. */
 TF_INLINE void tf_transpose_registers(__m256i x[8])
 {
     __m256i y[8], z[8];

@@ -1,4 +1,4 @@
-/* Items as they lie in memory, in vectors of words: their numbers as float32. */
+/* Converts vectors of words, which hold items as they are in memory, to float32. */
 #ifndef TF32DTYPE_MATMUL_KERNELS_WORDS_H
 #define TF32DTYPE_MATMUL_KERNELS_WORDS_H
 
@@ -10,17 +10,17 @@
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
-/* What words hold: numbers of a byte, by their tables or, with the sign, by half of
- * these; bfloat16; float32. */
+/* The items of a word. BYTES are looked up in whole tables; HALVED are bytes that are
+ * looked up in half a table and then get their sign. */
 enum width { BYTES, HALVED, BF16, SINGLES };
-enum { MOST = 4 }; /* numbers of a word */
+enum { MOST = 4 }; /* items of a word */
 
 TF_INLINE int size_of(enum width width)
 {
     return width == SINGLES ? 4 : width == BF16 ? 2 : 1;
 }
 
-/* What it takes to read them. */
+/* Tables and masks that convert items, loaded once before a loop. */
 struct reading {
 #if defined(__AVX512VBMI__)
     struct tf_byte_registers high, low;
@@ -40,6 +40,8 @@ TF_INLINE __m512 lower_half(__m512i x)
     return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
 }
 
+/* Precondition: `table` is that of the format if items have one byte; else it is not
+ * read. */
 TF_INLINE struct reading begin_reading(enum width width,
                                        const struct tf_byte_table *table, uint32_t used)
 {
@@ -57,7 +59,8 @@ TF_INLINE struct reading begin_reading(enum width width,
     return reading;
 }
 
-/* The numbers that words hold: the first of each, the second, ... */
+/* Writes the numbers of 16 words: the first of each word to out[0], the second to out[1]
+ * and so on. */
 TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
                                 __m512i x, __m512 out[MOST])
 {
@@ -95,16 +98,16 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
 #elif defined(__AVX2__) && defined(__FMA__)
 
 enum width { BYTES, BF16, SINGLES };
-enum { MOST = 4 }; /* numbers of a word */
+enum { MOST = 4 }; /* items of a word */
 
 TF_INLINE int size_of(enum width width)
 {
     return width == SINGLES ? 4 : width == BF16 ? 2 : 1;
 }
 
-/* Constants for reading words. Those of bytes follow struct tf_byte_as_bf16. */
+/* Constants that convert words. The constants for bytes follow struct tf_byte_as_bf16. */
 struct reading {
-    int is_possible; /* of bytes; else they are looked up */
+    int is_possible; /* to convert bytes by these constants; else a table converts them */
     __m256i used;
     __m128i up;
     __m256i magnitude, even, odd, offset, special, infinity, nan;
@@ -161,8 +164,7 @@ TF_INLINE __m256 upper_half(__m256i x)
         _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
 }
 
-/* A number by its magnitude as struct tf_byte_as_bf16 has it, and the first bit of
- * `sign`. */
+/* Returns numbers from x (see struct tf_byte_as_bf16) and the highest bits of `sign`. */
 TF_INLINE __m256 with_sign(const struct reading *reading, __m256 x, __m256i sign)
 {
     const __m256 first = _mm256_set1_ps(-0.0f);
@@ -171,8 +173,8 @@ TF_INLINE __m256 with_sign(const struct reading *reading, __m256 x, __m256i sign
                         _mm256_and_ps(_mm256_castsi256_ps(sign), first));
 }
 
-/* The numbers that words hold: the first of each, the second, ... The results for NaN and
- * Inf of a byte are wrong: `saw_specials` reports these. */
+/* Writes the numbers of 8 words: the first of each word to out[0], the second to out[1] and
+ * so on. The results for NaN and Inf of a byte are wrong: `saw_specials` reports them. */
 TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
                                 __m256i x, struct seen *seen, __m256 out[MOST])
 {
@@ -197,8 +199,9 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
     }
 }
 
-/* The same of bytes, NaN and Inf included, in half again as many operations; by their
- * table if there are no facts. NaN of a format without -0 has a sign here. */
+/* Does so for bytes, NaN and Inf included, in half again as many operations. A table
+ * converts the bytes of a format without constants. The NaN of a format without -0 becomes
+ * negative. */
 TF_INLINE void all_numbers_of_words(const struct reading *reading,
                                     const struct tf_byte_table *table, __m256i x,
                                     __m256 out[MOST])
@@ -221,7 +224,7 @@ TF_INLINE void all_numbers_of_words(const struct reading *reading,
     const __m256i special = _mm256_or_si256(_mm256_cmpeq_epi8(most, magnitudes),
                                             _mm256_cmpeq_epi8(codes, reading->nan));
     UNROLLED for (int i = 0; i < MOST; i++) {
-        /* The highest bit of each 32 is that of byte i. */
+        /* The highest bit of each word is now that of its byte i. */
         const __m256 is_infinite =
             _mm256_castsi256_ps(_mm256_slli_epi32(infinite, 24 - 8 * i));
         const __m256 is_special =
