@@ -1,4 +1,4 @@
-/* Where the instruction for pairs of bfloat16 is exact, and where it pays. */
+/* Decides where the instruction for pairs of bfloat16 is exact, and where it pays. */
 #include "matmul/bf16_dot.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "runtime/cpu_dispatch.h"
 #include "runtime/sizes.h"
 
-/* Every number that a product of pairs meets is a multiple of 2^g for the sum g of
- * what its operands are multiples of, so that from -126 on none is subnormal. */
+/* If the operands are multiples of 2^e and of 2^f, all products and sums are multiples of
+ * 2^(e + f). None of them is subnormal if e + f is at least -126. */
 enum { LEAST_NORMAL_EXPONENT = -126 };
 
 struct tf_magnitude_range tf_no_range(void)
@@ -39,11 +39,11 @@ int tf_bf16_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
     return a.least - 7 + b.least - 7 >= LEAST_NORMAL_EXPONENT;
 }
 
-/* Parts, and their products and sums, are multiples of 2^-23 times the leading bit of
- * the numbers that were split; of these no more is known than their upper halves, which
- * may count for the next power of two: 2^-24. Parts are not scaled, as the slow way has
- * them: no sum of theirs may come near Inf, either, when it is. At most 9 * 32 products
- * are added, none of more than 2^2 times the leading bits. */
+/* Components are multiples of 2^-23 times the leading bit of the number that was split, and
+ * products and sums are multiples of the product of both. Only the upper half of the number
+ * is known, which may count as the next power of two: 2^-24. The components of pairs are not
+ * scaled, while those of singles are: no sum of pairs may come near Inf. A sum has at most
+ * 9 * 32 products, each at most 2^2 times the leading bits. */
 int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
 {
     enum { LAST = -24, GREATEST = 127 - 9 - 2 };
@@ -53,7 +53,7 @@ int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
            a.greatest + b.greatest < GREATEST;
 }
 
-/* Whether this processor's instruction is what simd_bf16.h says: tried once. */
+/* Whether this processor's instruction is as simd_bf16.h says: checked once. */
 static int pairs_are_chains;
 
 void tf_probe_bf16_dot(void)
@@ -66,7 +66,7 @@ void tf_probe_bf16_dot(void)
     if (!kernel.multiply) {
         return;
     }
-    /* Two numbers of any sign between 2^-24 and 2^24 in each word. */
+    /* Each word has two numbers with magnitudes from 2^-24 to 2^24 and random signs. */
     uint32_t state = 1;
     for (size_t i = 0; i < SAMPLES + WORDS * width; i++) {
         uint32_t word = 0;
@@ -78,7 +78,7 @@ void tf_probe_bf16_dot(void)
         }
         memcpy(i < SAMPLES ? a + i : b + i - SAMPLES, &word, sizeof word);
     }
-    /* In two steps, of which the second one continues. */
+    /* Multiplies in two steps: the second step continues the sums of the first. */
     kernel.multiply(a, TF_KC / 2, b, 1, &term, 1, kernel.rows, c, width, TF_SUMS_WRITE);
     kernel.multiply(a + 1, TF_KC / 2, b + width, WORDS - 1, &term, 1, kernel.rows, c, width,
                     TF_SUMS_CONTINUE);

@@ -1,4 +1,4 @@
-/* Products of complex matrices by four real ones. */
+/* Computes products of complex matrices as four real products. */
 #include "matmul/complex.h"
 
 #include <fenv.h>
@@ -8,18 +8,19 @@
 #include "runtime/fp_environment.h"
 #include "runtime/reserve.h"
 
-/* The real numbers of a complex matrix, or its imaginary ones. */
+/* Returns the matrix of the real or the imaginary components of a complex matrix. */
 static struct tf_matrix real_or_imaginary(struct tf_matrix x, int imaginary)
 {
     x.data += imaginary ? tf_kind_size(x.kind) : 0;
     return x;
 }
 
-/* How far an index goes that moves by a stride: 1 step where all its elements are one. */
+/* Returns the number of distinct elements along an index: 1 if its stride is 0. */
 static ptrdiff_t steps(ptrdiff_t stride, ptrdiff_t length) { return stride ? length : 1; }
 
-/* Points `x` at minus its numbers, in memory to be freed. Units that do not round alike
- * up and down give other sums for them than minus the sums. NULL if memory is short. */
+/* Points `x` at a copy with the sign of all numbers changed, since tensor cores may round
+ * up and down in different ways: then minus the sums are other numbers. Returns the copy,
+ * which the caller frees, or NULL if memory is short. */
 static char *negate(struct tf_matrix *x, ptrdiff_t rows, ptrdiff_t columns,
                     ptrdiff_t count)
 {
@@ -57,8 +58,9 @@ static char *negate(struct tf_matrix *x, ptrdiff_t rows, ptrdiff_t columns,
     return copy;
 }
 
-/* Writes x + y; what this raises is as the contract has it for sums. In float64 a sum of
- * float32 numbers is so exact that rounding it again changes nothing. */
+/* Writes x + y, and adds its flags by the contract's rules for sums. A sum of float32
+ * numbers in float64 is precise enough that rounding it again to float32 changes
+ * nothing. */
 static void join(double x, double y, int kind, char *out, unsigned *flags)
 {
     double sum = kind == TF_FLOAT32 ? (float)(x + y) : x + y;
@@ -75,7 +77,7 @@ static void join(double x, double y, int kind, char *out, unsigned *flags)
     }
 }
 
-/* Room for four products; NULL if there is none. */
+/* Returns memory for four products, which the caller frees; NULL if memory is short. */
 static float *make_parts(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
 {
     const size_t most = PTRDIFF_MAX / (4 * sizeof(float));
@@ -86,7 +88,7 @@ static float *make_parts(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
     return tf_room(4 * rows * columns * (size_t)count * sizeof(float));
 }
 
-/* The real numbers of an operand, and the imaginary ones. */
+/* The real and the imaginary components of an operand. */
 struct parts {
     struct tf_matrix of[2];
     char *negated; /* to be freed */
@@ -124,7 +126,7 @@ static void join_products(const float *part, ptrdiff_t size, struct tf_matrix c,
     tf_fp_end(saved, silent ? 0 : flags);
 }
 
-/* In this order: ar br, ai bi, ar bi, ai br. */
+/* Computes the four products, in the order ar br, ai bi, ar bi, ai br. */
 static int multiply_parts(const struct tf_precision *precision, const struct parts *a,
                           const struct parts *b, float *products, ptrdiff_t m,
                           ptrdiff_t n, ptrdiff_t k, ptrdiff_t count,
@@ -161,7 +163,7 @@ int tf_matmul_complex(const struct tf_precision *precision,
         return 0;
     }
     struct parts x = {.negated = NULL}, y = {.negated = NULL};
-    fexcept_t raised_before; /* what a failure goes back to */
+    fexcept_t raised_before; /* restored after a failure */
     fegetexceptflag(&raised_before, FE_ALL_EXCEPT);
     float *products = make_parts(m, n, count);
     const int failed = !products ||

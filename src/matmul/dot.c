@@ -1,4 +1,4 @@
-/* Products of vectors where they lie in memory: many short ones, or a long one. */
+/* Multiplies vectors where they are in memory: many short ones, or a long one. */
 #include "matmul/dot.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@
 #include "matmul/specials.h"
 #include "matmul/epilogue.h"
 
-/* A vector has one chain, and a tile of the product of matrices would take as long as the
- * whole of it: so the chains of some vectors stand side by side. */
+/* A short vector has only one chain, and preparing a tile would take as long as the whole
+ * product. Therefore the chains of several vectors are computed TOGETHER. */
 enum { TOGETHER = TF_DOT_LINES, CHAINS = TF_DOT_CHAINS, LOOKS = 64 };
 
 /* -- lines ------------------------------------------------------------------------- */
@@ -56,8 +56,8 @@ static struct tf_dot_operands operands_of(struct tf_operand x)
     return operands;
 }
 
-/* Where lines begin, or copies of them without gaps. Places that no line has are the
- * first one's. */
+/* Writes where lines begin, or copies of them without gaps. Entries from `count` on are
+ * those of the first line. */
 static void find_lines(struct tf_operand x, size_t count, size_t depth, char *room,
                        const char *places[TF_DOT_LINES])
 {
@@ -100,8 +100,8 @@ void tf_dot_vector(tf_dot_fn *kernel, struct tf_operand a, const float *numbers,
     kernel(&in, depth, count, sums);
 }
 
-/* One line in pieces of TF_KC; the last is copied if it is shorter, with -0 behind
- * it, or 0. */
+/* Writes where the pieces of TF_KC numbers of a line begin. The last piece is copied if it
+ * is shorter, and filled up with `filler`. */
 static void find_depths(struct tf_operand x, size_t n, int32_t filler, char *room,
                         const char *places[TF_DOT_LINES])
 {
@@ -155,17 +155,17 @@ size_t tf_dot_depths(tf_dot_fn *kernel, struct tf_operand a, struct tf_operand b
 struct batch {
     struct tf_operand a, b;
     size_t k, count;
-    tf_dot_fn *kernel; /* that multiplies them where they lie, or NULL */
+    tf_dot_fn *kernel; /* multiplies vectors where they are in memory; or NULL */
 };
 
-/* The length of a chain that begins at k0. */
+/* Returns the length of the chain that begins at k0. */
 static size_t depth_from(const struct batch *batch, size_t k0)
 {
     return batch->k - k0 < TF_KC ? batch->k - k0 : TF_KC;
 }
 
-/* So many numbers of `count` vectors from one on, and zeros where there are fewer than
- * TF_DOT_CHAINS. */
+/* Writes `depth` numbers of `count` vectors from `first` on, and zeros up to TF_DOT_CHAINS
+ * vectors. */
 static void load_vectors(struct tf_operand x, size_t first, size_t count, size_t k0,
                          size_t depth, float *lines)
 {
@@ -179,7 +179,7 @@ static size_t count_from(const struct batch *batch, size_t first)
     return batch->count - first < CHAINS ? batch->count - first : CHAINS;
 }
 
-/* Where numbers of TF_DOT_CHAINS vectors stand, and their transposes. */
+/* Numbers of TF_DOT_CHAINS vectors of both operands, and their transposes. */
 struct numbers {
     float x[CHAINS * TF_KC], y[CHAINS * TF_KC];
     float p[CHAINS * TF_KC], q[CHAINS * TF_KC];
@@ -190,7 +190,7 @@ union room {
     struct numbers numbers;
 };
 
-/* The chains over up to TF_KC of them; returns how many. */
+/* Computes the chains that begin at k0, and returns their length. */
 static size_t multiply_depth(const struct batch *batch, size_t k0, union room *room,
                              float *sums)
 {
@@ -222,7 +222,8 @@ static void sum_batch(const struct batch *batch, union room *room, float *sums)
     }
 }
 
-/* What sums that are not finite raise, up to the flags that are wanted. */
+/* Returns the flags that Inf and NaN among the sums raise. Stops when all flags in `wanted`
+ * are raised. */
 static unsigned flags_of_sums(const struct batch *batch, const float *sums,
                               unsigned overflow, unsigned wanted)
 {

@@ -1,4 +1,4 @@
-/* The product of two lines, of parts too: a tile of one element. */
+/* Computes tiles of one element: the product of two lines, which may be split. */
 #include "matmul/dot_tile.h"
 
 #include "matmul/dot.h"
@@ -15,7 +15,7 @@ static float add_up(const float *sums, size_t n)
     return total;
 }
 
-/* The product of two lines for which there is a kernel. */
+/* Returns the product of two lines that have a kernel. */
 static float multiply_in_place(struct tf_workspace *work, const struct tf_tile *tile,
                                ptrdiff_t k)
 {
@@ -33,12 +33,12 @@ static float multiply_in_place(struct tf_workspace *work, const struct tf_tile *
     return total;
 }
 
-/* The product of two lines of any kind, which are converted first. */
+/* Returns the product of two lines of any kind, which are converted first. */
 static float multiply_copies(struct tf_workspace *work, const struct tf_tile *tile,
                              ptrdiff_t k)
 {
     const struct tf_split_schedule *terms = tile->singles.schedule;
-    const size_t in_total = TF_KC / terms->depth; /* chains of a total over 256 */
+    const size_t in_total = TF_KC / terms->depth; /* chains in a sum over 256 k */
     float sums[TF_SPLIT_SUM / TF_SPLIT_KC];
     float total = 0;
     for (ptrdiff_t k0 = 0; k0 < k && !tf_stops(work); k0 += TF_SPLIT_SUM) {

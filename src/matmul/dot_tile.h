@@ -1,4 +1,5 @@
-/* Tiles of one element: the product of two lines where they lie, or of copies. */
+/* Tiles of one element: the product of two lines in memory, or of their converted
+ * copies. */
 #ifndef TF32DTYPE_MATMUL_DOT_TILE_H
 #define TF32DTYPE_MATMUL_DOT_TILE_H
 

@@ -1,4 +1,5 @@
-/* What happens to sums on their way to C: scales, alpha, beta, and one rounding. */
+/* The epilogue of sums before they are stored in C: scales, alpha, beta, and one
+ * rounding. */
 #include "matmul/epilogue.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
 
-/* Whether some NaN is negative, as x86 makes them: rounding keeps a sign. */
+/* Returns whether some NaN is negative, as x86 generates NaN: rounding keeps the sign. */
 static int has_negative_nan(const float *sums, size_t n)
 {
     const int32_t infinity = tf_total_order(TF_NEGATIVE_INF_BITS);
@@ -46,11 +47,11 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
     return special;
 }
 
-/* What a product does with its sums before they are rounded. */
+/* The operations on sums before they are rounded. */
 struct tf_epilogue {
     float alpha, beta;
-    const float *row_scales, *column_scales; /* of a tile; NULL: none */
-    int columns_first;                       /* of the scales */
+    const float *row_scales, *column_scales; /* of a tile; or NULL */
+    int columns_first;                       /* column scales are multiplied first */
 };
 
 static void times(float *sums, size_t n, float factor)
@@ -60,7 +61,7 @@ static void times(float *sums, size_t n, float factor)
     }
 }
 
-/* Row i of a tile, of n numbers; what is added to it lies at c. */
+/* Applies the epilogue to row i of a tile, of n sums. `c` is the row of C that is added. */
 static void apply_epilogue(const struct tf_epilogue *update, float *sums, size_t i,
                            size_t n, int kind, const char *c, ptrdiff_t stride)
 {

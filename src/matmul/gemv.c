@@ -1,4 +1,4 @@
-/* One row times a matrix, which is read once, in the order of its memory. */
+/* Multiplies one row by a matrix, which is read once, in the order of memory. */
 #include "formats/byte_tables.h"
 #include "formats/casts.h"
 #include "matmul/dot.h"
@@ -9,10 +9,10 @@
 
 /* -- columns side by side ---------------------------------------------------------- */
 
-enum { VECTOR = 16 };
+enum { VECTOR = 16 }; /* across_singles takes a multiple of so many columns */
 
-/* What multiplies rows of a matrix as they lie in memory, or NULL, and how many columns
- * at a time. */
+/* Returns the kernel for rows of a matrix where they are in memory, or NULL. Writes how many
+ * columns it takes at a time. */
 static tf_gemv_fn *kernel_of(struct tf_operand b, size_t *columns)
 {
     const struct tf_gemv_kernels *gemv = tf_isa->gemv;
@@ -30,7 +30,8 @@ static tf_gemv_fn *kernel_of(struct tf_operand b, size_t *columns)
                                           : NULL;
 }
 
-/* The sums of some columns over one k-step. */
+/* Computes the sums of all columns over one k-step. Columns that the kernel does not take
+ * are packed, 64 at a time. */
 static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
                         size_t depth, float *sums, int adds)
 {
@@ -71,8 +72,9 @@ static void gemv_across(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* -- columns along k --------------------------------------------------------------- */
 
-/* Some of them side by side, over as many k as the row has room for. Integers are
- * multiplied by the row as it lies in memory, others by its numbers. */
+/* Computes `count` columns at the same time, over as many k as the row has room for.
+ * Integers are multiplied by the row in memory (`numbers` is NULL), others by its
+ * `numbers`. */
 static void multiply_columns(struct tf_workspace *work, tf_dot_fn *kernel,
                              struct tf_operand b, struct tf_operand row,
                              const float *numbers, size_t count, size_t k, float *sums,

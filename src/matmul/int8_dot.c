@@ -1,4 +1,4 @@
-/* Packing of narrow formats as small integers, for the int8 dot product. */
+/* Packs numbers of narrow formats as small integers, for the int8 dot product. */
 #include "matmul/int8_dot.h"
 
 #include <math.h>

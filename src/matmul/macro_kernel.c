@@ -1,5 +1,5 @@
-/* Tiles of any size: A and B are packed, and the micro-kernel goes over what is packed.
- * The loops have BLIS's numbers; loop 5 is over tiles of NC columns (tiles.c). */
+/* Computes tiles of any size: packs A and B, and runs the micro-kernel on the packed words.
+ * The loops have the numbers of BLIS; loop 5 is over tiles of NC columns (tiles.c). */
 #include "matmul/macro_kernel.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* -- one k-step -------------------------------------------------------------------- */
 
-/* Packed rows of A, `lda` words apart, and what multiplies them. */
+/* Packed rows of A, `lda` words apart, with the micro-kernel and the terms for them. */
 struct mc_panel {
     struct tf_kernel kernel;
     size_t rows, lda;
@@ -20,7 +20,7 @@ struct mc_panel {
     size_t depth; /* words of a chain */
 };
 
-/* Cache lines of what is ahead of a tile. */
+/* Returns the most cache lines of an entry of tile->ahead. */
 static size_t cache_lines_ahead(const struct tf_tile *tile)
 {
     size_t most = 0;
@@ -30,7 +30,7 @@ static size_t cache_lines_ahead(const struct tf_tile *tile)
     return most;
 }
 
-/* A share of them. */
+/* Prefetches `count` of the cache lines in tile->ahead, from number `first` on. */
 static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t count)
 {
     for (int i = 0; i < 3; i++) {
@@ -42,10 +42,10 @@ static void prefetch_packed(const struct tf_tile *tile, size_t first, size_t cou
     }
 }
 
-/* Loops 2 and 1: NR columns of the packed B, and MR rows of the packed A, around the
- * micro-kernel. A chain of all rows comes before the next chain, so that its words of a
- * panel of B stay in the first cache if they fit, and the panel's micro-tiles in the
- * second. Of parts, the sums of chains are summed before they are added. */
+/* Loops 2 and 1, around the micro-kernel: NR columns of packed B, and MR rows of packed A.
+ * Each chain is computed for all rows before the next chain. So its words of a panel of B
+ * stay in L1 if they fit, and the panel's micro-tiles of C stay in L2. If operands are
+ * split, the sums of chains of 32 k are added up before they are added to C. */
 static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *tile,
                           struct mc_panel panel, size_t words, float *sums, int adds)
 {
@@ -55,7 +55,7 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
     TF_ASSERT(panel.rows > 0 && panel.rows <= TF_MC && words <= TF_PACKED_WORDS);
     TF_ASSERT(tf_round_up(tile->columns, width) <= work->ld);
     const int apart = tile->a.parts > 1 && words > panel.depth && adds;
-    /* Of a stack of small matrices, in as many steps as there are. */
+    /* Spreads the prefetches over the calls of the micro-kernel. */
     const size_t steps = tf_ceil_div(tile->rows, height) *
                          tf_ceil_div(tile->columns, width) *
                          tf_ceil_div(words, panel.depth);
@@ -84,7 +84,7 @@ static void macro_kernel_rows(struct tf_workspace *work, const struct tf_tile *t
 
 static const struct tf_exponents no_exponents = {0, 0};
 
-/* Some rows of A for the kernels; their exponents, if they are `noted`. */
+/* Packs up to MC rows of A, from row i on. Writes their exponents if they are `noted`. */
 static struct mc_panel pack_mc_panel(struct tf_workspace *work,
                                      const struct tf_tile *tile, size_t i, size_t depth,
                                      struct tf_packed_way way, int noted,
@@ -105,8 +105,9 @@ static struct mc_panel pack_mc_panel(struct tf_workspace *work,
     return panel;
 }
 
-/* Loop 3: MC rows of A, over one k-step, in this way, but for those that are `done`
- * already, a bit each. Returns which are then; as pairs, only those that are exact. */
+/* Loop 3, over one k-step: packs B, then packs and multiplies MC rows of A at a time. Bit i
+ * of `done` is set if MC panel i has been computed. Returns `done` with the panels of this
+ * call, which as pairs are only those that are exact. */
 static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_tile *tile,
                                    size_t depth, struct tf_packed_way way, unsigned done,
                                    float *sums, int adds)
@@ -138,7 +139,7 @@ static unsigned multiply_mc_panels(struct tf_workspace *work, const struct tf_ti
     return done;
 }
 
-/* Loop 4: k, as many words as there is room for in packed lines. */
+/* Loop 4, over k: as many k at a time as packed lines have room for. */
 void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
                    ptrdiff_t k, float *sums, int adds)
 {
@@ -155,7 +156,7 @@ void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
             done = multiply_mc_panels(work, &k_step, (size_t)(end - k0),
                                       tile->fastest, 0, sums, adds || k0);
         }
-        /* What is not exact as pairs: of as many singles as there is room for. */
+        /* MC panels that are not exact as pairs are computed as singles. */
         for (ptrdiff_t k1 = k0; done != all && k1 < end; k1 += singles) {
             const struct tf_tile k_step = tf_tile_from(*tile, k1);
             multiply_mc_panels(work, &k_step, tf_min_size(singles, end - k1),

@@ -4,11 +4,11 @@
 
 #include "matmul/tile_path.h"
 
-/* For tiles of every shape; and for products without any k, whose sums are +0. */
+/* The paths for tiles of every shape, and for products with k = 0, whose sums are +0. */
 extern const struct tf_tile_path tf_macro_kernel_path, tf_zero_path;
 
-/* Adds the products of k, in order, to `sums`, or writes them there if not `adds`. Of
- * parts only where `adds` is 0 and k at most TF_SPLIT_SUM. */
+/* Adds the sum of k products to each of `sums`, or writes it if not `adds`. Split operands
+ * require `adds` to be 0 and k to be at most TF_SPLIT_SUM. */
 void tf_sum_over_k(struct tf_workspace *work, const struct tf_tile *tile,
                    ptrdiff_t k, float *sums, int adds);
 

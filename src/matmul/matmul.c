@@ -1,4 +1,4 @@
-/* Matrix products: each is planned, and then computed in the way of its plan. */
+/* Plans matrix products, and computes each in the way of its plan. */
 #include "matmul/matmul.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ void tf_matmul_prepare(void)
     tf_workers_prepare(sizeof(struct tf_workspace));
 }
 
-/* Finds the scales of one operand's lines, or copies those of the first matrix of a stack
- * that repeats it. */
+/* Finds the scales of the lines of an operand in matrix `number` of a stack. Copies those
+ * of the first matrix if the stack repeats it. */
 static void scale_operand(const struct tf_product *product, struct tf_operand x,
                           ptrdiff_t step, ptrdiff_t lines, float greatest,
                           ptrdiff_t number, float *scales, struct tf_watch *watch)
@@ -35,8 +35,9 @@ static void scale_operand(const struct tf_product *product, struct tf_operand x,
     tf_find_scales(x, lines, product->k, own, greatest, scales, watch);
 }
 
-/* A scale for each row of A and column of B, of one matrix after the other: less memory
- * than the operands have, by a factor of k. */
+/* Finds a scale for each row of A and column of B, matrix by matrix, in plan->scales. This
+ * memory is smaller than the operands by a factor of k. Returns -1 if memory is short or
+ * the call was stopped. */
 static int scale_operands(struct tf_plan_of_product *plan)
 {
     const struct tf_product *product = &plan->product;

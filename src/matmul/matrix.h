@@ -1,4 +1,4 @@
-/* A matrix, or a stack of them, as it lies in memory; and its transpose. */
+/* A matrix in memory, or a stack of matrices, and its transpose. */
 #ifndef TF32DTYPE_MATMUL_MATRIX_H
 #define TF32DTYPE_MATMUL_MATRIX_H
 
@@ -8,8 +8,8 @@
 #include "matmul/kernels.h"
 #include "runtime/sizes.h"
 
-/* Element (i, j) of matrix number l lies at
- * data + l * step + i * strides[0] + j * strides[1] (bytes). */
+/* Element (i, j) of matrix number l is at data + l * step + i * strides[0] + j *
+ * strides[1], in bytes. */
 struct tf_matrix {
     char *data;
     ptrdiff_t strides[2];
@@ -23,8 +23,8 @@ static inline struct tf_matrix tf_transposed(struct tf_matrix x)
     return t;
 }
 
-/* Returns whether to compute the transpose of an m x n matrix C instead: tiles of C are
- * wide, and stored row by row. */
+/* Returns whether to compute the transpose of an m x n matrix C instead, since tiles of C
+ * are wide and are stored row by row. */
 static inline int tf_should_transpose(struct tf_matrix c, ptrdiff_t m, ptrdiff_t n)
 {
     const int columns_are_close = tf_distance(c.strides[0]) < tf_distance(c.strides[1]);

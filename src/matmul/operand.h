@@ -1,4 +1,4 @@
-/* A matrix as lines of numbers, and what these become before they are multiplied. */
+/* An operand: a matrix as lines of numbers, and their conversion before the product. */
 #ifndef TF32DTYPE_MATMUL_OPERAND_H
 #define TF32DTYPE_MATMUL_OPERAND_H
 
@@ -6,19 +6,20 @@
 
 #include "formats/number_kinds.h"
 
-/* A matrix seen as lines, each with numbers along k: rows of A, columns of B. */
+/* A matrix as lines, each with numbers along k: rows of A, columns of B. */
 struct tf_operand {
     const char *data;
-    ptrdiff_t stride;    /* from line to line */
-    ptrdiff_t along;     /* from k to k */
-    int kind;            /* of the numbers stored */
-    int format;          /* what they are rounded to if it is another kind */
-    int rounding;        /* how, if that is tf32 */
-    int parts;           /* that each number is split into; 1 if it is not */
-    int p;               /* significant bits of a part */
-    const float *scales; /* of each line: numbers are divided by it; or NULL */
+    ptrdiff_t stride;    /* bytes from line to line */
+    ptrdiff_t along;     /* bytes from k to k */
+    int kind;            /* of the numbers in memory */
+    int format;          /* numbers are rounded to it, if it is not their kind */
+    int rounding;        /* the rounding, if the format is tf32 */
+    int parts;           /* components of a number; 1 if it is not split */
+    int p;               /* significant bits of a component */
+    const float *scales; /* divisors of the numbers, one for each line; or NULL */
 };
 
+/* Returns the operand that begins with another line and another k. */
 static inline struct tf_operand tf_operand_from(struct tf_operand x, ptrdiff_t line,
                                             ptrdiff_t k)
 {

@@ -4,7 +4,7 @@
 #include "formats/scalar_ops.h"
 #include "matmul/pack.h"
 
-/* The greatest finite magnitude of each line. */
+/* As a tf_visit_fn: raises the largest finite magnitude of each line by these numbers. */
 static void find_greatest(const float *numbers, size_t n, size_t line, size_t step,
                           void *context)
 {

@@ -1,12 +1,13 @@
-/* One float32 in parts of fewer bits: x = x0 + 2^-p x1 + 2^-2p x2, each part with p
- * significant bits (8: bfloat16; 11: tf32) and float32's range of exponents.
+/* Splits a float32 into components of fewer bits: x = x0 + 2^-p x1 + 2^-2p x2. Each
+ * component has p significant bits (8 for bfloat16, 11 for tf32) and float32's range of
+ * exponents.
  *
- * "Exceeding the Numerical and Performance Characteristics of IEEE-754 SGEMM with
- * BFloat16 Tensor Cores" (arXiv 2605.16617), section 4, equation 4. Every part is
- * rounded to nearest, ties to even, with saturation, so that three parts of 8 bits
- * recompose every finite float32: above 0x7F7F0000 the later parts make up for
- * what the first cannot reach, below 2^-126 they are scaled into reach. Inf has the
- * parts of the largest float32; the parts of NaN are NaN.
+ * "Exceeding the Numerical and Performance Characteristics of IEEE-754 SGEMM with BFloat16
+ * Tensor Cores" (arXiv 2605.16617), section 4, equation 4. Every component is rounded to
+ * nearest, ties to even, with saturation. Therefore three components of 8 bits recompose
+ * every finite float32. Above 0x7F7F0000, the largest bfloat16, the later components hold
+ * the rest, and below 2^-126 the scales make the later components large enough. Inf has the
+ * components of the largest float32; the components of NaN are NaN.
  */
 #ifndef TF32DTYPE_MATMUL_OPERAND_SPLIT_H
 #define TF32DTYPE_MATMUL_OPERAND_SPLIT_H
@@ -17,7 +18,7 @@
 
 enum { TF_PARTS = 3 };
 
-/* float32 bits with the fraction's last 24 - p bits zero.
+/* Returns float32 bits rounded to p significant bits: the last 24 - p bits are zero.
  *
  *     s eeeeeeee fffffff|ffffffffffffffff      p = 8
  */
@@ -34,7 +35,8 @@ static inline uint32_t tf_split_round(uint32_t bits, int p)
     return rounded | (bits & TF_SIGN_BIT);
 }
 
-/* The next part is that of what is left, times 2^p; both steps are exact. */
+/* Returns the rest of x after a component, times 2^p: the next component is the rest
+ * rounded. The subtraction and the multiplication are exact. */
 static inline float tf_split_rest(float x, float part, int p)
 {
     return (x - part) * (float)(1 << p);

@@ -1,4 +1,4 @@
-/* Operands of products to packed words, in panels for the kernels. */
+/* Packs operands of products as words, in panels for the micro-kernels. */
 #include "matmul/pack.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ size_t tf_packed_words(size_t depth, int packing)
                               : depth;
 }
 
-/* -- numbers as they are multiplied ------------------------------------------------ */
+/* -- conversion of numbers --------------------------------------------------------- */
 
 const float *tf_load_floats(int kind, const char *data, ptrdiff_t stride, size_t n,
                             float *buffer)
@@ -57,7 +57,8 @@ void tf_load_lines(struct tf_operand x, size_t k, size_t count, float *out)
     }
 }
 
-/* float32 to tf32 items, which keep what toward_zero cuts off: it is not read. */
+/* Rounds float32 numbers to tf32, to ties_to_away or toward_zero. The unused bits of the
+ * items keep the rest, because they are not read. */
 static void round_to_tf32(const float *in, uint32_t *out, size_t n, int rounding)
 {
     const uint32_t half = rounding == TF_TIES_TO_AWAY ? UINT32_C(1) << 12 : 0;
@@ -69,8 +70,8 @@ static void round_to_tf32(const float *in, uint32_t *out, size_t n, int rounding
     }
 }
 
-/* A line's numbers rounded to their format: its items. `scales` are one for all
- * numbers (step 0) or one for each (1). */
+/* Returns n numbers as items of their format, in the buffer or where they are in memory.
+ * x.scales has one scale for all numbers (step 0) or one for each (step 1). */
 static const void *load_items(struct tf_operand x, ptrdiff_t stride, size_t n,
                               ptrdiff_t step, void *buffer)
 {
@@ -95,7 +96,7 @@ static const void *load_items(struct tf_operand x, ptrdiff_t stride, size_t n,
     return buffer;
 }
 
-/* The same as float32, in every part: the parts lie `distance` apart. */
+/* Writes these numbers as float32, in components that are `distance` apart. */
 static void load_singles(struct tf_operand x, ptrdiff_t stride, size_t n, ptrdiff_t step,
                          float *out, size_t distance, struct tf_magnitude_range *range)
 {
@@ -125,10 +126,10 @@ int tf_load_line(struct tf_operand x, size_t n, float *out, size_t distance)
 void tf_visit_lines(struct tf_operand x, size_t count, ptrdiff_t k, tf_visit_fn *visit,
                     void *context, struct tf_watch *watch, int asks)
 {
-    enum { PIECES = 64 }; /* after which it is worth a look */
+    enum { PIECES = 64 }; /* chunks between questions whether the call is stopped */
     unsigned visited = 0;
     float buffer[TF_CHUNK];
-    /* The stride of one line, which may be zero, says nothing. */
+    /* The stride of a single line is arbitrary and may be 0. */
     const int along = count == 1 || tf_runs_along(x);
     const ptrdiff_t lines = along ? (ptrdiff_t)count : k;
     const ptrdiff_t length = along ? k : (ptrdiff_t)count;
@@ -169,9 +170,9 @@ const uint16_t *tf_load_bf16(struct tf_operand x, ptrdiff_t stride, size_t n,
     return bf16;
 }
 
-/* -- numbers as words -------------------------------------------------------------- */
+/* -- packing ----------------------------------------------------------------------- */
 
-/* With zeros behind, from n up to `whole`. */
+/* Returns n numbers with zeros from n up to `whole`, in the buffer if n < whole. */
 static const uint16_t *fill(const uint16_t *bf16, size_t n, size_t whole,
                             uint16_t *buffer)
 {
@@ -189,7 +190,7 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
 {
     const size_t words = tf_packed_words(depth, pairs);
     uint16_t *buffer = work->bf16[0][0];
-    /* Short lines without gaps are taken as long ones. */
+    /* Several short lines without gaps are converted as one line. */
     const int joined = x.stride == (ptrdiff_t)depth * x.along && !x.scales &&
                        ld == words && depth == (pairs + 1) * words &&
                        2 * depth <= TF_CHUNK;
@@ -215,8 +216,8 @@ void tf_pack_along(struct tf_workspace *work, struct tf_operand x, size_t count,
     }
 }
 
-/* Pairs of numbers that are not split: as many rows at a time as are converted at once,
- * or all if they are bfloat16 already. */
+/* Packs pairs of numbers that are not split, with lines side by side. bfloat16 numbers are
+ * paired where they are in memory; others are converted first, some rows at a time. */
 static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                         size_t depth, float *out, size_t width, struct tf_magnitude_range *range)
 {
@@ -251,7 +252,8 @@ static void pair_across(struct tf_workspace *work, struct tf_operand x, size_t c
     }
 }
 
-/* Numbers as float32: as many rows at a time as are converted at once. */
+/* Packs numbers as float32, with lines side by side. Converts as many rows at a time as fit
+ * in a chunk, if rows adjoin and are short. */
 static void lay_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                        size_t depth, float *out, size_t distance, size_t width,
                        struct tf_magnitude_range *range)
@@ -274,8 +276,7 @@ static void lay_across(struct tf_workspace *work, struct tf_operand x, size_t co
     }
 }
 
-/* Lines of x that do not run along k, side by side in panels of `width`, each with
- * `words` from k to k. */
+/* Packs lines of x that do not run along k, side by side in panels of `width`. */
 static void pack_across(struct tf_workspace *work, struct tf_operand x, size_t count,
                         size_t depth, int pairs, float *out, size_t distance,
                         size_t width, struct tf_magnitude_range *range)

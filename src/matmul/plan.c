@@ -34,9 +34,9 @@ static enum tf_packing packing_of(struct tf_operand a, struct tf_operand b)
                                 : TF_SINGLES;
 }
 
-/* Singles in tall micro-tiles where pairs pay: a panel of theirs is half as long in the
- * first cache (10 % faster on Zen 5, 4 % slower on Emerald Rapids); and where the tall
- * kernel's panels leave fewer columns empty. */
+/* Singles use the tall micro-tile if pairs pay, since its panels are half as large in L1
+ * (10 % faster on Zen 5, 4 % slower on Emerald Rapids). They also use it if its panels have
+ * at least an eighth fewer columns, because fewer of these are empty. */
 struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns)
 {
     const struct tf_matmul_kernels *product = tf_isa->matmul;
@@ -48,10 +48,10 @@ struct tf_kernel tf_kernel_of(enum tf_packing packing, size_t columns)
     return tf_pairs_pay || narrow ? product->tall : product->singles;
 }
 
-/* -- ways -------------------------------------------------------------------------- */
+/* -- the ways of a product --------------------------------------------------------- */
 
-/* How much longer products take without a way, on a Zen 3 with AVX2, one thread, tf32 to
- * FP8:
+/* How much longer products take without a way: factors on a Zen 3 with AVX2, in one thread,
+ * for formats from tf32 to FP8.
  *
  *     TF_SHORT_DOTS       1 x 256: 1.3 to 2 times; 1000 of 100 numbers: 15 to 21
  *     TF_SMALL_MATRICES   4 x 4 to 64 x 64: 1.2 to 1.6; 256 of 64 x 64: 1.2 to 1.4
@@ -115,17 +115,17 @@ enum tf_way tf_way_of_tile(const struct tf_plan_of_product *plan, size_t rows,
     return TF_MACRO_KERNEL;
 }
 
-/* Returns whether no tile is worth its preparation: numbers of formats, whose sums are
- * stored as they are, of one dot product (up to 256 numbers) or of a batch of them (up to
- * as many chains as one kernel has side by side). */
+/* Returns whether products of formats are so short that tiles are not worth their cost.
+ * These are dot products of up to 256 numbers, or at least FEW dot products of fewer than
+ * 4096 numbers, which are as many chains as a kernel advances at once. */
 static int are_short_dots(const struct tf_product *p)
 {
     enum { FEW = 4, SHORT = 256, LONG = TF_DOT_CHAINS * TF_KC };
     return p->m == 1 && p->n == 1 && (p->k <= SHORT || (p->k < LONG && p->count >= FEW));
 }
 
-/* Returns whether all words of a packing have room on the stack: of rows filled up to a
- * kernel's, and of columns filled up to panels. */
+/* Returns whether all words of a packing have room on the stack, with rows rounded up to
+ * whole micro-tiles and columns to whole panels. */
 static int fits_stack(enum tf_packing packing, size_t m, size_t n, size_t k)
 {
     const struct tf_kernel kernel = tf_kernel_of(packing, n);
@@ -135,8 +135,8 @@ static int fits_stack(enum tf_packing packing, size_t m, size_t n, size_t k)
            wide * tf_packed_words(k, packing) <= TF_SMALL_NUMBERS;
 }
 
-/* Chooses the words of small matrices. Returns 0 if a product is not for them: one with
- * work for two threads, or so many multiply-adds that pairs, which only tiles have, pay. */
+/* Chooses the packing of small matrices. Returns 0 if a product is too large: if it has
+ * work for two threads, or so many multiply-adds that pairs pay, which only tiles use. */
 static int fit_small(struct tf_plan_of_product *plan)
 {
     enum { PAIRED = TF_SMALL_SIDE * TF_SMALL_SIDE * TF_SMALL_SIDE / 8 };
@@ -160,8 +160,8 @@ static int fit_small(struct tf_plan_of_product *plan)
 
 /* -- the plan ---------------------------------------------------------------------- */
 
-/* Writes a matrix as lines along k: its rows (axis 0), or its columns (1). Member by
- * member: a copy of the whole would wait for its members, 12 ns. */
+/* Writes a matrix as lines along k: its rows (axis 0), or its columns (axis 1). Members are
+ * written one by one: a copy of a whole struct would wait for its members, for 12 ns. */
 static void read_lines(struct tf_operand *lines, const struct tf_precision *precision,
                        const struct tf_matrix *x, int axis)
 {
@@ -178,7 +178,7 @@ static void read_lines(struct tf_operand *lines, const struct tf_precision *prec
     lines->scales = NULL;
 }
 
-/* Chooses the words, and in which order their products are added. */
+/* Chooses the packed words, and the order in which their products are added. */
 static void choose_words(struct tf_plan_of_product *plan)
 {
     const struct tf_precision *precision = plan->product.precision;
@@ -198,8 +198,8 @@ static void choose_words(struct tf_plan_of_product *plan)
     }
 }
 
-/* Parts, and what is promoted, need room for two sets of sums. A tile of GEMV has as many
- * columns as there are sums in the first cache. */
+/* Cuts C into tiles. Split operands and promoted accumulators need room for two sets of
+ * sums. A tile of GEMV has up to TF_GEMV_N columns, whose sums are for L1. */
 static void choose_tiles(struct tf_plan_of_product *plan)
 {
     const struct tf_product *p = &plan->product;

@@ -1,4 +1,4 @@
-/* The table of precisions, and how they are found. */
+/* The table of precisions, and the search for a name. */
 #define _POSIX_C_SOURCE 200809L /* strcasecmp */
 
 #include "matmul/precisions.h"

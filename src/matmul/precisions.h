@@ -1,23 +1,24 @@
-/* How a product takes float32 numbers, and the ways to do so by their names. */
+/* Precisions: how a product converts its float32 and float64 operands, and their names. */
 #ifndef TF32DTYPE_MATMUL_PRECISIONS_H
 #define TF32DTYPE_MATMUL_PRECISIONS_H
 
-/* Which scale divides numbers before they are rounded: their largest finite magnitude
- * over the format's, for each matrix or for each row of A and column of B. */
+/* The scales that divide numbers before they are rounded: none, one for each matrix, or one
+ * for each row of A and column of B. A scale is the largest finite magnitude of these
+ * numbers divided by that of the format. */
 enum tf_scaling { TF_UNSCALED, TF_SCALED_MATRIX, TF_SCALED_LINES };
 
-/* How NumPy's float32 and float64 numbers are converted before they are multiplied.
- * Numbers of our formats and float16 are multiplied as they are. If parts > 1, every
- * operand is split, whatever its dtype. */
+/* How NumPy's float32 and float64 numbers are converted before they are multiplied. Numbers
+ * of our formats and float16 are not converted. If parts > 1, operands of every dtype are
+ * split into components. */
 struct tf_precision {
-    int format;    /* what they are rounded to: a format, TF_FLOAT16 or TF_FLOAT32 */
-    int rounding;  /* enum tf_rounding: tf32 also to ties_to_away and toward_zero */
+    int format;    /* numbers are rounded to it: a format, TF_FLOAT16 or TF_FLOAT32 */
+    int rounding;  /* enum tf_rounding; tf32 also has ties_to_away and toward_zero */
     int scaling;   /* enum tf_scaling */
-    int parts;     /* 1; or 2 or 3, of bfloat16 or tf32: operand_split.h */
-    int split_orders; /* of 2 or 3 parts: which products, 2 (of 3), 3 (6) or 5 (9) */
-    int saturates; /* Inf counts as the largest number, in a split */
-    /* Computes the tiles of C instead of this CPU's float32: a tensor core
-     * (tensor_core/mma_matmul.h); or NULL. The members below are 0 then. */
+    int parts;     /* components of a number: 1, 2 or 3 (operand_split.h) */
+    int split_orders; /* if parts > 1: 2 (3 products), 3 (6 products) or 5 (9 products) */
+    int saturates; /* in operands that are split, Inf counts as the largest number */
+    /* Computes the tiles of C as a tensor core does (tensor_core/mma_matmul.h). If it is
+     * NULL, this CPU's float32 arithmetic computes them, and the members below are 0. */
     const struct tf_tile_path *path;
     int promote;   /* k after which accumulators are added to others; 0: never */
     int continues; /* the accumulators begin with C, not with zero */
@@ -27,15 +28,16 @@ struct tf_precision {
 /* docs/reference/precision.md, "The precisions". */
 struct tf_precision_row {
     const char *preset, *name; /* the long name (JAX's), the short one */
-    int format;       /* what operands are rounded to: a format, TF_FLOAT16, TF_FLOAT32 */
-    int parts;        /* how many of its numbers stand for an operand's */
-    int split_orders; /* how many orders of magnitude of products are summed */
+    int format;       /* operands are rounded to it: a format, TF_FLOAT16 or TF_FLOAT32 */
+    int parts;        /* components of a number of an operand */
+    int split_orders; /* split orders that are summed: split_schedule.h */
 };
 
-/* The last has no names. */
+/* All precisions. The last row has no names. */
 extern const struct tf_precision_row tf_precisions[];
 
-/* Returns the row of a name, long or short, in any case; NULL if there is none. */
+/* Returns the row of a long or short name, in upper or lower case; NULL if there is
+ * none. */
 const struct tf_precision_row *tf_find_precision(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* A product of matrices, and the plan for it: what plan.c decides and other files do. */
+/* A product of matrices and its plan, which plan.c makes and other files carry out. */
 #ifndef TF32DTYPE_MATMUL_PRODUCT_H
 #define TF32DTYPE_MATMUL_PRODUCT_H
 
@@ -11,14 +11,14 @@ struct tf_product {
     struct tf_matrix a, b, c;
     ptrdiff_t m, n, k, count;
     float alpha, beta;
-    float greatest[2]; /* of the matrices that A and B are parts of, or 0 */
+    float greatest[2]; /* largest magnitudes if A and B belong to larger matrices, or 0 */
 };
 
 enum tf_way {
     TF_NOTHING,
     TF_SHORT_DOTS,
     TF_SMALL_MATRICES,
-    /* The others are ways to compute a tile. */
+    /* The ways below compute tiles. */
     TF_OWN_PATH,
     TF_ZEROS,
     TF_DOT,
@@ -29,18 +29,19 @@ enum tf_way {
 };
 
 struct tf_plan_of_product {
-    /* As it is computed: transposed if `swapped`, since tiles of C are stored row by row. */
+    /* Transposed if `swapped`, since tiles of C are stored row by row. */
     struct tf_product product;
     int swapped;
-    enum tf_way way; /* of whole tiles, if there are tiles */
+    enum tf_way way; /* of the whole product, or of whole tiles */
     /* Rows of A and columns of B of the first matrices. */
     struct tf_operand a, b;
-    /* The fastest way for the operands, and the one that is exact for all numbers. */
+    /* The fastest packing for the operands, and the packing that is exact for all
+     * numbers. */
     struct tf_packed_way fastest, singles;
-    struct tf_split_schedule schedules[2]; /* to which they point, if it is not one term */
-    /* Only if there are tiles: */
+    struct tf_split_schedule schedules[2]; /* for packings that do not use tf_one_term */
+    /* The members below are set only if there are tiles. */
     struct tf_tiles tiles;
-    float *scales; /* of rows of A and columns of B, matrix after matrix; or NULL */
+    float *scales; /* of rows of A and columns of B, matrix by matrix; or NULL */
 };
 
 #endif

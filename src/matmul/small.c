@@ -1,4 +1,4 @@
-/* Products of small matrices on the stack, without threads or tiles. */
+/* Computes products of small matrices on the stack, without threads or tiles. */
 #include "matmul/small.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "runtime/sizes.h"
 #include "runtime/thread_pool.h"
 
-/* The numbers of n lines in the order of memory: of a line side by side (1), or of a k
- * (0). */
+/* Writes the numbers of n lines in the order of memory. Returns 1 if the numbers of a line
+ * adjoin in `out`, or 0 if those of a k do. */
 static int load(struct tf_operand x, size_t n, size_t k, float *out)
 {
     const int along = tf_runs_along(x);
@@ -28,7 +28,8 @@ static int load(struct tf_operand x, size_t n, size_t k, float *out)
     return along;
 }
 
-/* Rows of A, one after the other, and rows of zeros that the kernel may read. */
+/* Packs rows of A, without gaps, and rows of zeros up to a multiple of `whole`, which the
+ * kernel may read. */
 static void pack_rows(struct tf_operand a, size_t rows, size_t depth, size_t whole,
                       float *buffer, float *out)
 {
@@ -40,7 +41,7 @@ static void pack_rows(struct tf_operand a, size_t rows, size_t depth, size_t who
     }
 }
 
-/* Panels of B, filled up with zeros. */
+/* Packs B in panels, and fills the last one up with zeros. */
 static void pack_panels(struct tf_operand b, size_t columns, size_t depth,
                         struct tf_kernel kernel, float *buffer, float *more, float *out)
 {
@@ -60,8 +61,8 @@ static void pack_panels(struct tf_operand b, size_t columns, size_t depth,
     }
 }
 
-/* Rows of sums to C, as many together as adjoin there; whether one is Inf or NaN. Moves
- * those that do to each other: *ld. */
+/* Stores sums in C, and returns whether one is Inf or NaN. If rows of C adjoin, moves the
+ * rows of sums together, sets *ld to n, and stores many rows at once. */
 static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld,
                  unsigned *flags)
 {
@@ -84,7 +85,7 @@ static int store(struct tf_matrix c, size_t m, size_t n, float *sums, size_t *ld
     return special;
 }
 
-/* What sums that are not finite raise. */
+/* Returns the flags of sums that are Inf or NaN: see tf_flags_of_specials. */
 static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, size_t n,
                          size_t k, const float *sums, size_t ld, unsigned overflow,
                          unsigned wanted)
@@ -102,7 +103,8 @@ static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, siz
     return tf_flags_of_specials(&product);
 }
 
-/* Rows of quads are no more than TF_SMALL_SIDE: a panel is as wide. */
+/* Computes a product, and returns `flags` with those that it raises. As quads, A has at most
+ * TF_SMALL_SIDE rows: C, padded to whole panels, has at least TF_SMALL_SIDE columns. */
 static unsigned multiply_matrix(const struct tf_plan_of_product *plan,
                                 struct tf_operand x, struct tf_operand y,
                                 struct tf_matrix c, unsigned flags)

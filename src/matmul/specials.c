@@ -1,4 +1,4 @@
-/* Marks of Inf and NaN in operands, and the flags that products raise by them. */
+/* Marks Inf and NaN in operands, and finds the flags that products raise. */
 #include "matmul/specials.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@
 
 /* -- marks ------------------------------------------------------------------------- */
 
-/* By the least and the greatest number: NaN is beyond Inf, on either side. */
+/* Returns the mark of n numbers, by the first and the last in the total order, where NaN
+ * comes before -Inf and after Inf. */
 static uint8_t mark_of(const float *numbers, size_t n)
 {
     const int32_t last = tf_total_order(TF_INF_BITS);
@@ -25,7 +26,7 @@ static uint8_t mark_of(const float *numbers, size_t n)
 uint8_t tf_mark_of_line(struct tf_operand x, ptrdiff_t k, struct tf_watch *watch,
                         int asks)
 {
-    enum { FIRST = 64, PIECES = 64 }; /* numbers; pieces after which to look */
+    enum { FIRST = 64, PIECES = 64 }; /* numbers of the first piece; pieces per check */
     float buffer[TF_CHUNK];
     uint8_t mark = 0;
     unsigned visited = 0;
@@ -84,8 +85,8 @@ static unsigned flags_of_row(uint8_t in_row, const uint8_t *in_column,
     return (invalid ? TF_INVALID : 0) | (over ? overflow : 0);
 }
 
-/* Whether a row's sums may raise something: they do not where a NaN of A explains all
- * that is not finite. */
+/* Returns whether a row's sums may raise a flag. They do not if all are finite, or if the
+ * row of A has a NaN, which explains all sums that are not finite. */
 static int may_raise(uint8_t in_row, const float *sums, size_t columns)
 {
     return !(in_row & TF_HAS_NAN) && mark_of(sums, columns) != 0;
@@ -104,10 +105,10 @@ unsigned tf_matmul_fp_flags(const uint8_t *in_row, const uint8_t *in_column,
     return flags;
 }
 
-enum { UNKNOWN = 4 }; /* a mark that nobody has asked for */
+enum { UNKNOWN = 4 }; /* the mark of a column that has not been read */
 
-/* Marks the columns of a row's sums that are not finite, one by one, until all flags that
- * are wanted are known; which are raised. */
+/* Marks the columns in which a row has sums that are not finite, until all wanted flags are
+ * raised. Returns the flags of these sums. */
 static unsigned mark_columns(const struct tf_doubtful_sums *product, size_t row)
 {
     const float *sums = product->sums + row * product->ld;
@@ -124,8 +125,9 @@ static unsigned mark_columns(const struct tf_doubtful_sums *product, size_t row)
     return flags;
 }
 
-/* Lines along k are looked at when a sum asks for them: a few are often enough, since
- * the first NaN of one settles it, and the first sum that raises something all sums. */
+/* Lines along k are read only when a sum needs them. Often a few are enough: the first NaN
+ * determines the mark of a line, and the first sum that raises a flag determines the
+ * flag. */
 unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product)
 {
     const int by_row = product->rows == 1 || tf_runs_along(product->a);

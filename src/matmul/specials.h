@@ -1,5 +1,5 @@
-/* What products raise whose sums are not finite: Inf from finite operands is an
- * overflow; a NaN that no operand had is an invalid operation. */
+/* The flags of products whose sums are Inf or NaN: Inf from finite operands is an overflow,
+ * and a NaN that no operand had is an invalid operation. */
 #ifndef TF32DTYPE_MATMUL_SPECIALS_H
 #define TF32DTYPE_MATMUL_SPECIALS_H
 
@@ -7,19 +7,19 @@
 #include "matmul/operand.h"
 #include "runtime/stops.h"
 
-/* What a line holds, as it is stored. Beside NaN, Inf may go unmarked: it does not
- * count. */
+/* Marks of a line's numbers in memory. If a line has a NaN, Inf may be unmarked: it does
+ * not matter. */
 enum { TF_HAS_INFINITY = 1, TF_HAS_NAN = 2 };
 
-/* The mark of one line of k numbers, which are read up to the first NaN. */
+/* Returns the mark of a line of k numbers, which it reads up to the first NaN. */
 uint8_t tf_mark_of_line(struct tf_operand x, ptrdiff_t k, struct tf_watch *watch,
                         int asks);
 
-/* Those of `count` lines. */
+/* Writes the marks of `count` lines. */
 void tf_flag_specials_rows(struct tf_operand x, size_t count, ptrdiff_t k, uint8_t *marks,
                    struct tf_watch *watch, int asks);
 
-/* As a tf_visit_fn, with marks that are zero at first. */
+/* As a tf_visit_fn: adds to the marks of lines, which the caller has set to zero. */
 void tf_flag_specials(const float *numbers, size_t n, size_t line, size_t step, void *marks);
 
 /* Returns the flag of an Inf that finite numbers made, in C of this kind. */
@@ -28,7 +28,8 @@ static inline unsigned tf_overflow_of_sums(int kind)
     return kind < TF_FORMAT_COUNT ? tf_overflow_flag(*tf_format_rows[kind]) : TF_OVER;
 }
 
-/* What sums raise whose operands have these marks; rows of them are `ld` apart. */
+/* Returns the flags of sums whose operands have these marks; rows of sums are `ld`
+ * apart. */
 unsigned tf_matmul_fp_flags(const uint8_t *in_row, const uint8_t *in_column,
                            size_t rows, size_t columns, const float *sums, size_t ld,
                            unsigned overflow);
@@ -47,12 +48,12 @@ struct tf_doubtful_sums {
     int asks;
 };
 
-/* Those of the wanted flags that are raised, and maybe others that are. */
+/* Returns the wanted flags that are raised, and perhaps other flags that are raised. */
 unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product);
 
-/* Returns whether products of such numbers may raise overflow or invalid: NaN in C without
- * an overflow comes only of NaN or Inf in operands, so that where the format has neither,
- * and no sum is beyond float32, the operands need not be looked at. */
+/* Returns whether products with numbers of this kind may raise overflow or invalid: only if
+ * the kind has Inf, or exponents with which a sum can leave float32. If neither operand has
+ * them, a NaN in C comes from a NaN in operands or an overflow: operands need not be read. */
 int tf_products_may_raise(struct tf_operand x);
 
 #endif

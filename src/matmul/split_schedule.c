@@ -1,4 +1,4 @@
-/* Which products of parts are summed, and in which order. */
+/* Which products of components are summed, and in which order. */
 #include "matmul/split_schedule.h"
 
 #include "matmul/int8_dot.h"

@@ -1,5 +1,5 @@
-/* A tile of C, the task of a thread: its operands, what computes it, and what Inf and NaN
- * make of numbers in parts. */
+/* A tile of C, the task of a thread: its operands, its way, and sums of split operands with
+ * Inf and NaN. */
 #include "matmul/tile.h"
 
 #include "formats/casts.h"
@@ -9,8 +9,8 @@
 #include "matmul/specials.h"
 #include "runtime/sizes.h"
 
-/* What parts make of Inf and NaN is not what the numbers do: where a row or a column
- * holds one, the product of the whole numbers counts. */
+/* Replaces sums whose row of A or column of B has an Inf or NaN by those of the numbers
+ * that were split: the components of Inf and NaN have other sums. */
 static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
                           ptrdiff_t k)
 {
@@ -32,8 +32,8 @@ static void mend_specials(struct tf_workspace *work, const struct tf_tile *tile,
     }
 }
 
-/* Computes a tile by its path. Inf in what is split counts as the largest number if it
- * `saturates`, else as itself. */
+/* Computes a tile by its path. In split operands, Inf counts as the largest number if the
+ * precision `saturates`, else as Inf. */
 static void compute_tile(struct tf_workspace *work, const struct tf_tile *tile,
                          const struct tf_tile_path *path, ptrdiff_t k)
 {
@@ -49,8 +49,9 @@ static void compute_tile(struct tf_workspace *work, const struct tf_tile *tile,
 
 /* -- the task of a thread ---------------------------------------------------------- */
 
-/* Prefetches the next of small matrices that do not fit in the second cache: processors
- * foresee no next matrix. */
+/* Sets the memory to prefetch for a stack of small matrices (up to 16 KiB each, 1 MiB or
+ * more in all, which L2 may not hold): this C, and the next A and B, which processors do
+ * not predict. */
 static void prefetch_next(const struct tf_product *product, struct tf_tile *tile,
                           struct tf_matrix a, struct tf_matrix b, struct tf_matrix c)
 {

@@ -1,4 +1,4 @@
-/* Tiles of C, and the ways to compute one. */
+/* Tiles of C, and the functions that compute and store one. */
 #ifndef TF32DTYPE_MATMUL_TILE_PATH_H
 #define TF32DTYPE_MATMUL_TILE_PATH_H
 
@@ -8,7 +8,7 @@
 #include "matmul/split_schedule.h"
 #include "matmul/workspace.h"
 
-/* The words that operands are packed as, the kernel for them, and the order of sums. */
+/* The words into which operands are packed, their micro-kernel, and the order of sums. */
 struct tf_packed_way {
     enum tf_packing packing;
     struct tf_kernel kernel;
@@ -19,19 +19,21 @@ struct tf_packed_way {
 struct tf_tile {
     struct tf_operand a, b;
     size_t rows, columns;
-    struct tf_packed_way fastest, singles; /* of its plan */
-    /* Memory that is read or written next: prefetched while this tile is multiplied. */
+    struct tf_packed_way fastest, singles; /* of the plan */
+    /* Memory that is read or written soon, and is prefetched while the tile is
+     * multiplied. */
     struct {
         const char *data;
         size_t cache_lines;
     } ahead[3];
-    /* For paths of other files: the call's precision; whether A and B are swapped; and
-     * where the accumulators begin, or NULL for zero. */
+    /* For paths of other subjects: the precision, whether A and B are swapped, and the
+     * initial values of accumulators, or NULL for zeros. */
     const struct tf_precision *precision;
     int swapped;
     const struct tf_matrix *accumulators;
 };
 
+/* Returns the tile with operands that begin with another k. */
 static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
 {
     tile.a = tf_operand_from(tile.a, 0, k);
@@ -39,12 +41,12 @@ static inline struct tf_tile tf_tile_from(struct tf_tile tile, ptrdiff_t k)
     return tile;
 }
 
-/* One way to compute a tile, and to bring its sums to C. */
+/* The functions that compute a tile in one way, and store its sums in C. */
 struct tf_tile_path {
-    /* Writes the sums of a tile over all of k to work->sums, rows work->ld apart. */
+    /* Writes the sums of a tile over all k to work->sums, with rows work->ld apart. */
     void (*compute)(struct tf_workspace *work, const struct tf_tile *tile, ptrdiff_t k);
-    /* Writes n sums, TF_CHUNK at most, to C, rounded to its kind: see tf_store_sums. No
-     * flags are wanted if `flags` is NULL. */
+    /* Writes n sums, at most TF_CHUNK, to C, rounded to its kind: see tf_store_sums. Finds
+     * no flags if `flags` is NULL. */
     int (*store)(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
                  unsigned *flags);
 };

@@ -1,4 +1,4 @@
-/* How C is cut into tiles, and the threads that compute them. */
+/* Cuts C into tiles, and has threads compute them. */
 #include "matmul/tiles.h"
 
 #include "runtime/asserts.h"
@@ -9,7 +9,8 @@ static ptrdiff_t pieces_of(ptrdiff_t length, ptrdiff_t most)
     return length > most ? tf_ceil_div(length, most) : 1;
 }
 
-/* The side of a tile, and how many are needed, one at least. */
+/* Returns the side of a tile, at least 1, if a length is cut into about *pieces tiles.
+ * Updates *pieces. */
 static ptrdiff_t side_of(ptrdiff_t length, ptrdiff_t *pieces, struct tf_tile_side limits)
 {
     if (*pieces == 1) {
@@ -21,8 +22,9 @@ static ptrdiff_t side_of(ptrdiff_t length, ptrdiff_t *pieces, struct tf_tile_sid
     return side;
 }
 
-/* A strip of columns for each thread, where they divide so: all have the same work, and
- * none of the columns, which are longer than the rows, is packed twice. */
+/* Returns whether each thread can have a strip of as many columns. Then all threads have
+ * the same work, and no column is packed twice; n is at least m, so that columns are the
+ * larger part of packing. */
 static int has_strips(const struct tf_tiles *t, struct tf_tile_side rows,
                       struct tf_tile_side columns)
 {
@@ -47,7 +49,7 @@ struct tf_tiles tf_cut_into_tiles(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
     if (t.threads > 1 && has_strips(&t, rows, columns)) {
         t.across = least_tiles = t.threads;
     }
-    /* Two tiles or more for each thread, if sides are long enough. */
+    /* Cuts until each thread has two tiles or more, if sides are long enough. */
     while (t.vertical * t.across * count < least_tiles) {
         const ptrdiff_t height = m / t.vertical, width = n / t.across;
         const int tall = height > rows.least, wide = width > columns.least;
@@ -71,7 +73,7 @@ struct tiled_product {
     const void *product;
 };
 
-/* As a tf_task_fn. */
+/* As a tf_task_fn, for a struct tiled_product: computes tile number `task`. */
 static unsigned compute_tile(const void *context, ptrdiff_t task,
                              struct tf_worker *worker)
 {
