@@ -41,9 +41,9 @@ int tf_bf16_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
 
 /* Components are multiples of 2^-23 times the leading bit of the number that was split, and
  * products and sums are multiples of the product of both. Only the upper half of the number
- * is known, which may count as the next power of two: 2^-24. The components of pairs are not
- * scaled, while those of singles are: no sum of pairs may come near Inf. A sum has at most
- * 9 * 32 products, each at most 2^2 times the leading bits. */
+ * is known, which may count as the next power of two: 2^-24. The components of pairs are
+ * not scaled, while those of singles are: no sum of pairs may come near Inf. A sum has at
+ * most 9 * 32 products, each at most 2^2 times the leading bits. */
 int tf_bf16_split_dot_is_exact(struct tf_exponents a, struct tf_exponents b)
 {
     enum { LAST = -24, GREATEST = 127 - 9 - 2 };

@@ -11,8 +11,8 @@
 
 enum { VECTOR = 16 }; /* across_singles takes a multiple of so many columns */
 
-/* Returns the kernel for rows of a matrix where they are in memory, or NULL. Writes how many
- * columns it takes at a time. */
+/* Returns the kernel for rows of a matrix where they are in memory, or NULL. Writes how
+ * many columns it takes at a time. */
 static tf_gemv_fn *kernel_of(struct tf_operand b, size_t *columns)
 {
     const struct tf_gemv_kernels *gemv = tf_isa->gemv;

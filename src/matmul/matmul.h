@@ -12,17 +12,18 @@
  *
  *   1. Products are exact.
  *   2. A chain of float32 fused multiply-adds, from +0, sums the products of each 256
- *      consecutive k. Chains of components have 32 k: they start with the smallest products,
- *      their sums are scaled between split orders, and are added in k order within 256.
+ *      consecutive k. Chains of components have 32 k: they start with the smallest
+ *      products, and scale their sums between split orders. The sums of 32 k are added in
+ *      k order within 256.
  *   3. The 256-sums are added in k order in float32, those of components within 4096 k.
  *   4. The 4096-sums of components are added in k order.
  *   5. The sum is rounded once to the kind of C.
  *
- * If the precision has a path (a tensor core), the path defines the order. If it `continues`
- * and k is 0, C stays as it was.
+ * If the precision has a path (a tensor core), the path defines the order. If it
+ * `continues` and k is 0, C stays as it was.
  *
  * The number of threads, at most what OpenMP offers, changes no bit. Returns -1, with C
- * untouched, if memory is short; or, with C undefined, if the call was stopped (stops.h). */
+ * untouched, if memory is short; or, with C undefined, if it was stopped (stops.h). */
 int tf_matmul(const struct tf_precision *precision, struct tf_matrix a,
               struct tf_matrix b, struct tf_matrix c, ptrdiff_t m, ptrdiff_t n,
               ptrdiff_t k, ptrdiff_t count);

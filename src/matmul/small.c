@@ -103,8 +103,9 @@ static unsigned flags_of(struct tf_operand a, struct tf_operand b, size_t m, siz
     return tf_flags_of_specials(&product);
 }
 
-/* Computes a product, and returns `flags` with those that it raises. As quads, A has at most
- * TF_SMALL_SIDE rows: C, padded to whole panels, has at least TF_SMALL_SIDE columns. */
+/* Computes a product, and returns `flags` with those that it raises. As quads, A has at
+ * most TF_SMALL_SIDE rows: C, padded to whole panels, has at least TF_SMALL_SIDE
+ * columns. */
 static unsigned multiply_matrix(const struct tf_plan_of_product *plan,
                                 struct tf_operand x, struct tf_operand y,
                                 struct tf_matrix c, unsigned flags)

@@ -53,7 +53,8 @@ unsigned tf_flags_of_specials(const struct tf_doubtful_sums *product);
 
 /* Returns whether products with numbers of this kind may raise overflow or invalid: only if
  * the kind has Inf, or exponents with which a sum can leave float32. If neither operand has
- * them, a NaN in C comes from a NaN in operands or an overflow: operands need not be read. */
+ * them, a NaN in C comes from a NaN in operands or an overflow: operands need not be
+ * read. */
 int tf_products_may_raise(struct tf_operand x);
 
 #endif

@@ -19,9 +19,9 @@ struct tf_split_schedule {
     size_t depth; /* k of a chain */
 };
 
-/* Returns the order of the products of components with p significant bits. Products with the
- * largest split order i + j (component i of A times component j of B) come first: these are
- * the smallest ones. Within an order, i increases, or j if A and B were `swapped`: so
+/* Returns the order of the products of components with p significant bits. Products with
+ * the largest split order i + j (component i of A times component j of B) come first: these
+ * are the smallest ones. Within an order, i increases, or j if A and B were `swapped`: so
  * transposing a product changes no bit. `pairs`: the components are packed pairs of
  * bfloat16, and the sums are not scaled between split orders. */
 struct tf_split_schedule tf_split_schedule_of(const struct tf_precision *precision, int p,
