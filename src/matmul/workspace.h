@@ -114,7 +114,7 @@ static inline void tf_add_row(const float *from, float *to, size_t n, int adds)
     }
 }
 
-/* Returns the second set of sums, which tiles of split operands have. */
+/* Returns the second set of sums, for split operands and promoted accumulators. */
 static inline float *tf_more_sums(struct tf_workspace *work)
 {
     return work->sums + TF_TILE_M / 2 * TF_LDC;
