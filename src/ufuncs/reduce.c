@@ -141,7 +141,8 @@ static int is_constant(const char *data, ptrdiff_t stride, size_t itemsize, ptrd
 /* Returns whether a call that overwrites its first operand is an in-place operation. If
  * NumPy did not ask for an initial value, a reduction's first row can only be the caller's
  * `initial`, the same in all elements, or (with initial=None) the array's first row. Short
- * rows are always kept in slots, which is right for both. */
+ * rows are always kept in slots, which is right for both. The first step of a long reduction
+ * with initial=None looks like an in-place operation; `tf_reduce` refuses the second step. */
 static int is_in_place(struct tf_partials *partials, int format,
                        char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
@@ -149,6 +150,7 @@ static int is_in_place(struct tf_partials *partials, int format,
     if (!partials->origin && !partials->is_reduction && strides[0] != 0 && n > SHORT) {
         partials->is_elementwise =
             !is_constant(data[0], strides[0], tf_summand_size(format), n);
+        partials->origin = partials->is_elementwise ? data[0] : NULL;
     }
     return partials->is_elementwise;
 }
@@ -203,6 +205,9 @@ int tf_reduce(int format, enum tf_reduction op, struct tf_partials *partials,
               char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const enum tf_binary_op elementwise = op == TF_SUM ? TF_ADD : TF_MULTIPLY;
+    if (partials && partials->is_elementwise && partials->origin == data[0]) {
+        return TF_ROUNDED_BEFORE;
+    }
     switch (numpy_call_of(partials, format, data, strides, n)) {
     case REDUCTION: return reduce(format, op, partials, data, strides, n);
     case ACCUMULATION: {

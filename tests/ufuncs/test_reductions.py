@@ -149,6 +149,22 @@ def test_initial_none(scalar_type: Any) -> None:
         np.add.reduce(x[:0], 0, initial=None)
 
 
+def test_initial_none_of_long_rows() -> None:
+    """NumPy's first step looks like an in-place addition, which would be rounded."""
+    x = random(td.bfloat16, (3, 70_000), 8)
+    for reduce in (np.add.reduce, np.multiply.reduce):
+        with pytest.raises(ValueError, match="initial must be a number"):
+            reduce(x, 0, initial=None)
+        with pytest.raises(ValueError, match="initial must be a number"):
+            reduce(x[:, ::-1], 0, initial=None)
+    assert oracle.same(np.add.reduce(x[:2], 0, initial=None), x[0] + x[1]).all()
+    assert oracle.same(np.add.reduce(x, 0), np.add.reduce(x[:, ::-1], 0)[::-1]).all()
+    total = x[0].copy()
+    total += x[1]
+    total += x[1]
+    assert oracle.same(total, (x[0] + x[1]) + x[1]).all()
+
+
 @each_type
 def test_zeros_and_nothing(scalar_type: Any) -> None:
     nothing = np.empty((0, 3), scalar_type)

@@ -32,6 +32,13 @@ cdef int out_of_memory() noexcept with gil:
     return -1
 
 
+cdef int no_initial_value() noexcept with gil:
+    """Set a ValueError for a reduction whose first step has been rounded."""
+    PyErr_SetString(ValueError, "initial must be a number if a reduction has rows of more"
+                    " than 65536 elements; got None. Omit initial")
+    return -1
+
+
 cdef int raise_failure() except -1:
     """Raise MemoryError, or the exception of a stopped call, while holding the GIL."""
     return out_of_memory()
@@ -96,10 +103,11 @@ cdef int sum_loop(PyArrayMethod_Context *context, items_t data,
         loop.partials = tf_partials_new(loop.is_reduction)
         if loop.partials == NULL:
             return out_of_memory()
-    if tf_reduce(loop.format, <tf_reduction>loop.op, loop.partials, data, strides,
-                 dimensions[0]) < 0:
-        return out_of_memory()
-    return 0
+    cdef int failed = tf_reduce(loop.format, <tf_reduction>loop.op, loop.partials, data,
+                                strides, dimensions[0])
+    if failed == TF_ROUNDED_BEFORE:
+        return no_initial_value()
+    return out_of_memory() if failed < 0 else 0
 
 
 cdef int compare_loop(PyArrayMethod_Context *context, items_t data,
