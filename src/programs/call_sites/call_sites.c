@@ -1,4 +1,4 @@
-/* Tables that are found by a key: open addressing, and entries that stay. */
+/* Hash tables with open addressing, whose entries never move. */
 #include "programs/call_sites/call_sites.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 enum { PROBES = 64 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct tf_site_table *tables; /* all that have memory */
+static struct tf_site_table *tables; /* a list of all tables that have memory */
 
 static void note_child(void)
 {
@@ -23,7 +23,8 @@ static void note_child(void)
     }
 }
 
-/* Returns a table's entries, which are never freed, or NULL. Under the mutex. */
+/* Returns a table's entries, which are never freed, or NULL if memory is short. The caller
+ * holds the mutex. */
 static char *sites_of(struct tf_site_table *table)
 {
     char *sites = atomic_load(&table->sites);
@@ -118,7 +119,7 @@ int tf_sites_clear(struct tf_site_table *table, void (*drop)(struct tf_site *sit
     char *sites = sites_of(table);
     for (size_t i = 0; sites && i < table->count; i++) {
         struct tf_site *site = tf_site_in(table, sites, i);
-        if (atomic_load(&site->key)) { /* pages that were never written stay so */
+        if (atomic_load(&site->key)) { /* so that untouched pages take no memory */
             if (drop) {
                 drop(site);
             }

@@ -1,4 +1,4 @@
-/* The hooks of this process, and libraries that come later. */
+/* Keeps the hooks of this process, and hooks libraries that are loaded later. */
 #include "programs/hooks/hooks.h"
 
 #include <pthread.h>
@@ -8,10 +8,10 @@
 
 static struct tf_hook *hooks;
 static int hook_count, room;
-static int is_short; /* memory, for one of them */
+static int is_short; /* memory was short for a hook */
 static const struct tf_hook_user *user;
 static atomic_int users;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these, and of the slots */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards hooks and slots */
 
 void tf_hooks_lock(void) { pthread_mutex_lock(&lock); }
 void tf_hooks_unlock(void) { pthread_mutex_unlock(&lock); }
@@ -54,18 +54,20 @@ void *tf_hook_new(void *original, tf_handler_fn *handler, void *facts, int alway
     return address;
 }
 
-/* -- libraries that come later ------------------------------------------------------ */
+/* -- libraries that are loaded later ------------------------------------------------ */
 
-/* Returns -1 if another thread looks, or memory is short. */
+/* Redirects the slots of new objects. Returns -1 if another thread has the lock, or if
+ * memory is short. */
 static int look_again(void);
 
-/* How many calls of dlsym are still to look for a library that dlopen may have brought. */
+/* The number of further calls of dlsym that look for libraries that dlopen has loaded. */
 static atomic_int to_look;
 enum { LOOKS = 1000 };
 
-/* A path is opened here, and its objects are looked at. A bare name is left to the linker,
- * which asks who its caller is, by a jump: then they are looked at before anybody asks
- * them for a function; not once, since the linker may be at work yet. */
+/* Opens a library that is named by a path, and redirects the slots of the new objects.
+ * A bare name is left to the original dlopen, by a jump, because the linker searches by the
+ * address of its caller. The next LOOKS calls of dlsym then look for new objects: more than
+ * one call, because the linker may not have finished by the first. */
 static int handle_dlopen(struct tf_stub *stub, struct tf_call *call)
 {
     const char *name = (const char *)(uintptr_t)call->integers[0];
@@ -126,7 +128,7 @@ static int look(void)
 static int look_again(void)
 {
     if (pthread_mutex_trylock(&lock)) {
-        return -1; /* another thread is at it, which may wait for a lock that this holds */
+        return -1; /* the holder may wait for the linker, whose lock this thread may hold */
     }
     const int status = look();
     pthread_mutex_unlock(&lock);

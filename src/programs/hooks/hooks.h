@@ -1,4 +1,4 @@
-/* Hooks: stubs in the slots of this process's libraries, and the handler of each.
+/* Hooks: stubs in the slots of this process's libraries, and the handler of each stub.
  *
  * This folder writes into the code and data of other libraries: it makes functions (stubs),
  * redirects pointers (slots), and overwrites first instructions (jumps). It does not know
@@ -19,8 +19,8 @@
  * the lock: the thread that holds it may itself wait for the dynamic linker, whose lock the
  * calling thread may hold. The handler of dlopen only tries it.
  *
- * A fork takes our lock first and gives it back in parent and child, so that the child finds
- * hooks that are complete. They stay on there if they were on. */
+ * A fork takes our lock first and releases it in parent and child, so that the hooks of the
+ * child are complete. Hooks that are on stay on in the child. */
 #ifndef TF32DTYPE_PROGRAMS_HOOKS_HOOKS_H
 #define TF32DTYPE_PROGRAMS_HOOKS_HOOKS_H
 
@@ -29,41 +29,46 @@
 
 struct tf_hook {
     struct tf_stub *stub;
-    tf_handler_fn *handler; /* what the stub has while hooks are on */
-    int always;             /* and while they are off, too */
+    tf_handler_fn *handler; /* the stub's handler while hooks are on */
+    int always;             /* the stub keeps its handler while hooks are off */
 };
 
-/* Who wants which functions. Both are called with the lock. */
+/* The user of the hooks, who chooses the functions. All members are called with the
+ * lock. */
 struct tf_hook_user {
     tf_wanted_fn *wanted;
-    /* Returns what a slot is to lead to, or NULL to leave it. */
+    /* Returns the new function of a slot, or NULL to leave the slot as it is. */
     void *(*stub_for)(const struct tf_slot *slot);
-    /* Called when all new objects were looked at. */
+    /* Is called after all new objects were visited. */
     void (*looked)(void);
 };
 
 void tf_hooks_lock(void);
 void tf_hooks_unlock(void);
 
-/* Returns a hook's function: the one that was made before for the same arguments, or a new
- * one; NULL if there are no more stubs, or memory is short. With the lock. */
+/* Returns the stub of a hook: the one of an earlier call with the same original, handler
+ * and facts, or a new one. Returns NULL if no stub is left, or if memory is short. The
+ * caller holds the lock. */
 void *tf_hook_new(void *original, tf_handler_fn *handler, void *facts, int always);
 
-/* Returns one hook after the other, from 0 on; NULL at the end. With the lock. */
+/* Returns the hook of a number, from 0 on; NULL after the last. The caller holds the
+ * lock. */
 const struct tf_hook *tf_hook(int number);
 
-/* Has the look at objects fail, and be repeated later: memory was short. With the lock. */
+/* Reports from stub_for that memory was short: the visit of objects then fails, and a later
+ * visit repeats it. The caller holds the lock. */
 void tf_hooks_are_short(void);
 
-/* Switches hooks on until as many calls of tf_hooks_end, and looks at the objects that came
- * since. Returns -1 if memory is short; then hooks are as before. `user` is the same in all
- * calls. With the lock. */
+/* Switches hooks on until as many calls of tf_hooks_end, and redirects the slots of objects
+ * that were loaded since. Returns -1 if memory is short; hooks then are on or off as
+ * before. `user` is the same in all calls. The caller holds the lock. */
 int tf_hooks_begin(const struct tf_hook_user *user);
 
-/* Ends what one tf_hooks_begin began. Returns whether hooks are off now. With the lock. */
+/* Ends the use that one tf_hooks_begin began. Returns whether hooks are off now. The caller
+ * holds the lock. */
 int tf_hooks_end(void);
 
-/* Whether hooks are on. Without the lock: for handlers. */
+/* Returns whether hooks are on. Needs no lock, so that handlers can call it. */
 int tf_hooks_are_on(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Jumps written over functions' first instructions. */
+/* Writes jumps over the first instructions of functions. */
 #define _POSIX_C_SOURCE 200112L /* mprotect, sysconf */
 
 #include "programs/hooks/jumps.h"

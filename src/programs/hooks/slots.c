@@ -1,5 +1,5 @@
-/* Walks the relocations of ELF objects. "dl_iterate_phdr(3)" has how objects are found,
- * "elf(5)" the tables. */
+/* Walks the relocations of ELF objects. The manual page dl_iterate_phdr(3) describes how
+ * objects are found, elf(5) describes their tables. */
 #define _GNU_SOURCE /* dl_iterate_phdr, dladdr */
 
 #include "programs/hooks/slots.h"
@@ -34,14 +34,14 @@ static int holds(struct range range, const void *address)
     return (uintptr_t)address >= range.begin && (uintptr_t)address < range.end;
 }
 
-/* An object, as dl_iterate_phdr tells of it. */
+/* An object, as dl_iterate_phdr describes it. */
 struct object {
     uintptr_t base;
     const char *name;
-    uint64_t name_hash; /* the name itself goes with the object */
-    void **redirected;  /* one of its slots that were; or NULL */
+    uint64_t name_hash; /* the name itself is freed with the object */
+    void **redirected;  /* a slot that was redirected, or NULL */
     const ElfW(Dyn) *dynamic;
-    struct range loaded, read_only; /* the second: after relocation (RELRO) */
+    struct range loaded, read_only; /* read_only after relocation (RELRO) */
 };
 
 struct objects {
@@ -53,7 +53,7 @@ struct objects {
 
 static struct objects known;
 
-/* FNV-1a. */
+/* Returns the FNV-1a hash of a string. */
 static uint64_t hash_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -118,8 +118,10 @@ int tf_objects_changed(void)
     return now.added != known.added || now.removed != known.removed;
 }
 
-/* What was done with an object before. If any has gone meanwhile it may have come again,
- * to the same place, with slots that the linker has filled anew. */
+/* Returns whether an object was redirected before, and copies its `redirected`. If
+ * any object was unloaded since, this one may have been loaded again at the same
+ * address, with slots that the linker has filled again: then its redirected slot must
+ * still hold a stub. */
 static int is_done(struct object *object, int any_has_gone)
 {
     for (size_t i = 0; i < known.count; i++) {
@@ -135,8 +137,9 @@ static int is_done(struct object *object, int any_has_gone)
     return 0;
 }
 
-/* Not the executable, whose name is empty; not what lies on no disk, as the kernel's;
- * not the dynamic linker; not this library. */
+/* Returns whether an object keeps its slots: this library, the dynamic linker, and objects
+ * that are not files, such as the kernel's (names without a slash). The executable, whose
+ * name is empty, does not keep them. */
 static int is_left_alone(const struct object *object)
 {
     return !object->dynamic || holds(object->loaded, &known) ||
@@ -159,7 +162,7 @@ static struct tables tables_of(const struct object *object)
     struct tables tables = {0};
     for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
         uintptr_t address = entry->d_un.d_ptr;
-        address += address < object->base ? object->base : 0; /* musl: an offset */
+        address += address < object->base ? object->base : 0; /* in musl, an offset */
         switch (entry->d_tag) {
         case DT_SYMTAB: tables.symbols = (const ElfW(Sym) *)address; break;
         case DT_STRTAB: tables.strings = (const char *)address; break;
@@ -177,8 +180,8 @@ static struct tables tables_of(const struct object *object)
     return tables;
 }
 
-/* What a slot leads to. One that is bound at the first call leads into its own object
- * until then: the name is looked up as the linker would. */
+/* Returns the function that a slot leads to. A slot that the linker binds at the first call
+ * points into its own object until then: its symbol is looked up as the linker would. */
 static void *original_of(const struct object *object, void *handle, const char *symbol,
                          void *const *slot)
 {
@@ -194,7 +197,7 @@ static int store(const struct object *object, void **slot, void *value)
 {
     const uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *page = (void *)((uintptr_t)slot & ~(size - 1));
-    /* The linker protects whole pages. */
+    /* The linker makes only whole pages read-only. */
     const struct range protected = {object->read_only.begin & ~(size - 1),
                                     object->read_only.end & ~(size - 1)};
     const int is_protected = holds(protected, slot);
@@ -236,7 +239,7 @@ static int redirect_object(struct object *object, tf_wanted_fn *wanted,
                 const char *name = *object->name ? object->name : NULL;
                 found.handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
                 if (!found.handle) {
-                    return 0; /* it has gone meanwhile */
+                    return 0; /* the object has been unloaded meanwhile */
                 }
             }
             found.symbol = symbol;
@@ -257,7 +260,7 @@ static int redirect_object(struct object *object, tf_wanted_fn *wanted,
 
 int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect)
 {
-    /* First a list, then the work: dl_iterate_phdr holds a lock that dlopen needs. */
+    /* List the objects before the work: dl_iterate_phdr holds a lock that dlopen needs. */
     struct objects now = {0};
     dl_iterate_phdr(collect, &now);
     const int any_has_gone = now.removed != known.removed;
@@ -290,7 +293,7 @@ int tf_defines(const struct tf_slot *slot, const char *symbol)
         dlinfo(slot->handle, RTLD_DI_LINKMAP, &map)) {
         return 0;
     }
-    /* dlsym looks at what the object depends on, too. */
+    /* dlsym also searches the libraries that the object depends on. */
     Dl_info own;
     return dladdr(map->l_ld, &own) && own.dli_fbase == found.dli_fbase;
 }

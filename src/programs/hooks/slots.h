@@ -1,38 +1,40 @@
-/* The slots through which the objects of a process (its executable, its libraries) call
- * functions of each other: found by the functions' names, and redirected.
+/* Finds and redirects the slots through which the objects of a process (its executable, its
+ * libraries) call functions of each other. Slots are found by the names of the functions.
  *
  * A slot is a pointer that the dynamic linker filled, in the global offset table or in
- * data. To redirect it reaches what the object calls, whatever names others export. */
+ * data. Redirecting it changes the calls of that object, whatever names others export. */
 #ifndef TF32DTYPE_PROGRAMS_HOOKS_SLOTS_H
 #define TF32DTYPE_PROGRAMS_HOOKS_SLOTS_H
 
 struct tf_slot {
     const char *symbol; /* the name that the object imports */
-    const char *object; /* the object's file; "" of the executable */
-    void *handle;       /* the object's, for tf_defines */
-    void *original;     /* what the slot leads to */
+    const char *object; /* the object's file; "" for the executable */
+    void *handle;       /* the object's handle, for tf_defines */
+    void *original;     /* the function that the slot leads to */
     int own;            /* the object defines the name itself */
 };
 
-/* Writes what is to stand in a slot, or NULL to leave it. Returns -1 if memory is short. */
+/* Writes the new content of a slot to `value`, or NULL to leave the slot as it is. Returns
+ * -1 if memory is short. */
 typedef int tf_redirect_fn(const struct tf_slot *slot, void **value);
 
-/* Returns whether a name is of interest at all. To be quick: asked for every import. */
+/* Returns whether slots of a symbol are wanted. Must be quick: it is called for every
+ * import of every object. */
 typedef int tf_wanted_fn(const char *symbol);
 
-/* Looks at the objects that no call has looked at before. Slots of our own, of the
- * dynamic linker, of the kernel's object, and those that hold a stub already, stay. To be
- * called by one thread at a time. Returns -1 if memory is short: the next call looks at the
- * same objects again. */
+/* Redirects slots of the objects that no call has visited before. The slots of this
+ * library, of the dynamic linker and of the kernel's object are not changed, nor are slots
+ * that hold a stub already. Only one thread may call it at a time. Returns -1 if memory is
+ * short; the next call then visits the same objects again. */
 int tf_redirect_slots(tf_wanted_fn *wanted, tf_redirect_fn *redirect);
 
-/* Whether objects have come or gone since. */
+/* Returns whether objects were loaded or unloaded since the last tf_redirect_slots. */
 int tf_objects_changed(void);
 
-/* Whether two functions belong to the same object. */
+/* Returns whether two functions belong to the same object. */
 int tf_are_of_one_object(const void *a, const void *b);
 
-/* Whether an object itself defines a name. */
+/* Returns whether the object of a slot itself defines a symbol. */
 int tf_defines(const struct tf_slot *slot, const char *symbol);
 
 #endif

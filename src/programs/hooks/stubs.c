@@ -1,4 +1,4 @@
-/* Stubs: a pool of them in assembler, since C has no jump that keeps all registers. */
+/* A pool of stubs in assembler, since C has no jump that keeps all registers. */
 #include "programs/hooks/stubs.h"
 
 #include <stdatomic.h>
@@ -16,9 +16,10 @@ _Static_assert(sizeof(struct tf_stub) == 64, "a stub finds its record by a shift
 _Static_assert(offsetof(struct tf_stub, original) == 0, "as the assembler has it");
 _Static_assert(offsetof(struct tf_stub, handler) == 8, "as the assembler has it");
 
-/* A stub puts its address or number into a register that calls may change, and goes to the
- * common part. That finds the record, and jumps to the original if there is no handler. Else it
- * saves the registers of arguments as a struct tf_call, and calls the handler. */
+/* A stub puts its address or number into a register that calls may change, and jumps to
+ * tf_stub_common. tf_stub_common finds the record, and jumps to the original if the record
+ * has no handler. Otherwise it saves the argument registers as a struct tf_call, and calls
+ * the handler. */
 #if defined(__x86_64__)
 
 _Static_assert(offsetof(struct tf_call, result) == 48, "as the assembler has it");

@@ -1,4 +1,4 @@
-/* Functions made at run time: each stands before an original, and asks a handler first.
+/* Stubs: functions that are called instead of an original, and that call a handler first.
  *
  * A stub keeps all registers, so that it fits any function. Without a handler it jumps
  * to the original, which costs about a nanosecond.
@@ -20,42 +20,44 @@ enum { TF_INTEGER_REGISTERS = 8 };
 enum { TF_INTEGER_REGISTERS = 6 };
 #endif
 
-/* What a call brought. A handler that does the call itself puts the result where the
- * ABI has it: `result`, or floating[0] and floating[1]. */
+/* The arguments of a call. A handler that does the call itself puts the result where the
+ * ABI returns it: into `result`, or into floating[0] and floating[1]. */
 struct tf_call {
     int64_t integers[TF_INTEGER_REGISTERS]; /* and pointers */
     int64_t result;
     struct tf_stub *stub;
-    double floating[8][2]; /* 16 bytes a register */
-    const int64_t *stack;  /* integers beyond those in registers */
-    int64_t kept;          /* of the stub itself */
+    double floating[8][2]; /* 16 bytes per register */
+    const int64_t *stack;  /* integers after those in registers */
+    int64_t kept;          /* for the stub itself */
 };
 
-/* Returns nonzero if it has done the call; 0: the original is to do it. */
+/* Returns nonzero if the handler has done the call; 0 if the stub is to call the
+ * original. */
 typedef int tf_handler_fn(struct tf_stub *stub, struct tf_call *call);
 
 struct tf_stub {
     void *original;
-    tf_handler_fn *handler; /* NULL: none */
-    void *facts;            /* the handler's */
-    char padding[40];       /* to 64 bytes: the stub finds it by its number */
+    tf_handler_fn *handler; /* or NULL */
+    void *facts;            /* data for the handler */
+    char padding[40];       /* to 64 bytes: a stub finds its record by a shift */
 };
 
-/* Returns a new function before `original`, without a handler, and its record; NULL if
- * there are no more (8192), or none on this platform. */
+/* Returns a new stub before `original`, without a handler, and writes its record to `stub`.
+ * Returns NULL after 8192 stubs, or if this platform has no stubs. */
 void *tf_stub_new(void *original, struct tf_stub **stub);
 
-/* The function of a record. */
+/* Returns the function of a record. */
 void *tf_stub_address(const struct tf_stub *stub);
 
-/* Calls the original with what the call brought, 32 words of the stack included, and
- * puts what it returns into `call`. */
+/* Calls the original with the arguments in `call`, including 32 words of the stack, and
+ * writes the returned values to `call`. */
 void tf_stub_call(struct tf_call *call);
 
-/* Whether an address is a stub's. */
+/* Returns whether an address is that of a stub. */
 int tf_is_stub(const void *address);
 
-/* Sets a handler, or with NULL takes it away, while other threads may call. */
+/* Sets the handler of a stub, or removes it if `handler` is NULL. Other threads may call
+ * the stub meanwhile. */
 void tf_stub_set(struct tf_stub *stub, tf_handler_fn *handler);
 
 #endif
