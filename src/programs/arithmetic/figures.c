@@ -1,4 +1,4 @@
-/* The grid of a format, and sums of figures. */
+/* Makes the grid of a format, and adds figures. */
 #include "programs/arithmetic/figures.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct tf_grid tf_grid_of(int format)
     const struct tf_grid grid = {
         .mantissa_bits = f.mantissa_bits,
         .least_normal = ldexp(1, 1 - f.bias),
-        /* float32's own bound is no float32. */
+        /* float32's bound, half an ulp above its largest number, is not a float32. */
         .beyond = format == TF_FLOAT32 ? 0x1.ffffffp127 : (double)tf_float_of(tf_beyond(f)),
     };
     return grid;

@@ -1,4 +1,5 @@
-/* A few arrays at a time, the oldest forgotten first, and a table of sums. */
+/* Follows at most ARRAYS arrays at a time, of which it forgets the oldest first, and keeps
+ * a table of their sums. */
 #include "programs/arithmetic/followed.h"
 
 #include <math.h>
@@ -10,52 +11,54 @@
 
 enum { ARRAYS = 32, MARKS = 32, FIRST_MARKS = 16, TERMS = 4, SQUARES = 4096 };
 
-/* Calls looked at since the last product, after which all arrays are forgotten: each takes
- * time, and most results are used soon or never. */
+/* The number of calls of loops after a product, after which all arrays are forgotten: each
+ * call that is examined takes time, and most results are used soon or never. */
 enum { LAST_CALL = 256 };
 
-/* NumPy calls a loop for each row of a broadcast or strided array, and a row takes longer to
- * look at than to compute. The first ones are looked at, then one where the rows passed
- * over are 1/GAP of those before; it stands for them too. */
+/* NumPy calls a loop for each row of a broadcast or strided array, and a row takes
+ * longer to examine than to compute. The first rows are all examined. Later, an
+ * examined row also represents the rows skipped before it, which are 1/GAP as many as
+ * all rows before them. */
 enum { GAP = 8 };
 
-/* A number of an array, by which its contents are known again. */
+/* The address and the bits of an element, by which an array is recognized later. */
 struct mark {
     uintptr_t at;
     uint64_t bits;
 };
 
-/* A product whose results are part of an array. */
+/* A matrix product whose results are a summand of the elements of an array. */
 struct term {
-    const void *product; /* NULL: none, nor are later ones */
-    double ratio;        /* of root mean squares: of the product's part to the array */
-    /* For a sum that is being written, call by call: where it is, and the part's squares. */
+    const void *product; /* NULL: neither this term nor a later one is used */
+    double ratio;        /* of root mean squares: of the product's summand to the array */
+    /* For a sum that calls are still writing: its entry, and the sum of the squares of the
+     * product's summand. */
     struct tf_followed_sum *sum;
     double part;
 };
 
 struct array {
-    uintptr_t start, end; /* 0, 0: none */
+    uintptr_t start, end; /* 0, 0: the array is unused */
     char type;
-    int is_known; /* a mark was found as it was left */
+    int is_known; /* a mark was found with the same bits again */
     int mark_count, next_mark;
     struct mark marks[MARKS];
     struct term terms[TERMS];
-    double whole;               /* of a sum that is being written: its squares */
-    uintptr_t last;             /* where the last call wrote */
+    double whole;               /* sum of squares of a sum that calls are still writing */
+    uintptr_t last;             /* the start of the results of the last call */
     const struct tf_loop *loop; /* of the last call */
 };
 
-/* Calls of one loop, each a step further in memory than the one before. */
+/* Calls of one loop for the rows of arrays, whose addresses advance by fixed steps. */
 struct rows {
-    const struct tf_loop *loop; /* NULL: none */
+    const struct tf_loop *loop; /* NULL: no rows */
     ptrdiff_t n, steps[TF_LOOP_OPERANDS];
-    uintptr_t at[TF_LOOP_OPERANDS];      /* of the last call */
-    uintptr_t advance[TF_LOOP_OPERANDS]; /* of the second one, and all later ones */
-    ptrdiff_t count, last, next; /* the last one looked at, and the next */
-    double weight;               /* of the last: how many it stands for */
-    int is_followed;                 /* the rows looked at were */
-    uintptr_t unseen_start, unseen_end; /* what rows not looked at wrote since the last */
+    uintptr_t at[TF_LOOP_OPERANDS];      /* the addresses of the last call */
+    uintptr_t advance[TF_LOOP_OPERANDS]; /* steps between addresses of successive calls */
+    ptrdiff_t count, last, next; /* rows so far; the last examined row, and the next */
+    double weight;               /* the number of rows that the last one represents */
+    int is_followed;                 /* the examined rows were followed */
+    uintptr_t unseen_start, unseen_end; /* written by rows since the last one */
 };
 
 static struct rows rows;
@@ -65,12 +68,12 @@ static _Atomic uintptr_t lowest, highest; /* no array begins below, or ends abov
 static unsigned calls;
 static struct tf_stub *const *stubs; /* with a handler while `highest` is not 0 */
 static size_t stub_count;
-static atomic_flag is_busy = ATOMIC_FLAG_INIT; /* who finds it set does without */
+static atomic_flag is_busy = ATOMIC_FLAG_INIT; /* if set, other threads do nothing */
 static struct tf_site_table table = {
     .count = 1 << 12, .size = sizeof(struct tf_followed_sum), .has_counts = 1};
 static const struct tf_source_finder *finder;
 static atomic_int is_on;
-static atomic_uint begun; /* how often: a call may end when others are followed */
+static atomic_uint begun; /* number of tf_followed_begin, one of which a call may outlast */
 
 static size_t size_of(char type) { return type == 'f' ? sizeof(float) : sizeof(double); }
 
@@ -87,13 +90,13 @@ static void add_mark(struct array *array, uintptr_t at)
     int slot = count;
     if (count < MARKS) {
         array->mark_count++;
-    } else { /* the first ones stay */
+    } else { /* keep the first FIRST_MARKS marks */
         slot = FIRST_MARKS + array->next_mark++ % (MARKS - FIRST_MARKS);
     }
     array->marks[slot] = (struct mark){at, bits_at(at, array->type)};
 }
 
-/* Takes a sum into the table. */
+/* Adds a finished sum of an array to the table. */
 static void end_sum(struct array *array)
 {
     if (!array->terms[0].sum) {
@@ -136,7 +139,8 @@ static void drop_overlaps(uintptr_t start, uintptr_t end)
 
 /* -- rows ------------------------------------------------------------------------------ */
 
-/* Takes in the results of rows that were not looked at. */
+/* Accounts for the results of skipped rows: extends the array that the rows belong to by
+ * their memory and removes its marks there, or drops the arrays that they overwrote. */
 static void settle_rows(void)
 {
     const uintptr_t start = rows.unseen_start, end = rows.unseen_end;
@@ -173,7 +177,7 @@ static void end_rows(void)
     rows.loop = NULL;
 }
 
-/* Whether a call is another row, and need not be looked at. */
+/* Returns whether a call is the next row, and is not to be examined. */
 static int is_passed_over(const struct tf_loop *loop, char *const *args,
                           const ptrdiff_t *steps, ptrdiff_t n)
 {
@@ -202,7 +206,7 @@ static int is_passed_over(const struct tf_loop *loop, char *const *args,
         rows.at[i] = (uintptr_t)args[i];
     }
     rows.count++;
-    if (is_sum && rows.count > 2) { /* the end of following: the rest need no look */
+    if (is_sum && rows.count > 2) { /* a reduction ends following: skip its other rows */
         if (rows.count == 3) {
             drop_overlaps(start, start + length);
         }
@@ -222,7 +226,7 @@ static int is_passed_over(const struct tf_loop *loop, char *const *args,
     return 1;
 }
 
-/* After the first call that was looked at: others may be its next rows. */
+/* Notes an examined call as the first row of a new series, unless it continues one. */
 static void note_row(const struct tf_loop *loop, char *const *args, const ptrdiff_t *steps,
                      ptrdiff_t n, int is_followed)
 {
@@ -239,7 +243,8 @@ static void note_row(const struct tf_loop *loop, char *const *args, const ptrdif
 
 static int handle(struct tf_stub *stub, struct tf_call *call);
 
-/* A stub with a handler takes longer, also if the handler returns at once. */
+/* Sets or removes the handler of all stubs: even a handler that returns at once takes
+ * time. */
 static void set_handlers(tf_handler_fn *handler)
 {
     for (size_t i = 0; i < stub_count; i++) {
@@ -296,7 +301,7 @@ void tf_follow_result(const void *site, const struct tf_blas_product *product)
     for (ptrdiff_t i = 0; i < MARKS; i++) {
         const ptrdiff_t row = i * (m - 1) / (MARKS - 1);
         ptrdiff_t column = i * (n - 1) / (MARKS - 1);
-        if (!product->triangle) { /* not only on the diagonal */
+        if (!product->triangle) { /* spread the marks beyond the diagonal */
             column = (column + i * 7) % n;
         }
         add_mark(array, data + (uintptr_t)(row * strides[0] + column * strides[1]));
@@ -311,14 +316,15 @@ struct span {
     uintptr_t start, end;
 };
 
-/* The memory of an operand's n numbers. */
+/* Returns the memory of the n elements of an operand. */
 static struct span span_of(const char *data, ptrdiff_t step, ptrdiff_t n, size_t size)
 {
     const uintptr_t first = (uintptr_t)data, last = first + (uintptr_t)(step * (n - 1));
     return step < 0 ? (struct span){last, first + size} : (struct span){first, last + size};
 }
 
-/* Finds an operand's array; NULL if there is none, or it may hold other numbers by now. */
+/* Returns the array of an operand; NULL if none is followed, or if its memory may hold
+ * other elements by now. */
 static struct array *find(struct span span, struct span out, const struct tf_loop *loop)
 {
     const char type = loop->type;
@@ -341,15 +347,16 @@ static struct array *find(struct span span, struct span out, const struct tf_loo
         }
         const int is_in_place = array->start <= out.start && out.end <= array->end;
         if (!is_in_place || array->loop != loop || out.start <= array->last) {
-            end_sum(array); /* it is not the next row of a sum in place */
+            end_sum(array); /* the call is not the next row of a sum in place */
         }
         return array->is_known ? array : NULL;
     }
     return NULL;
 }
 
-/* Returns the sum of n squares: of many, one of each `apart` is taken and stands for the
- * others, at places that are in no step with the columns of a matrix. */
+/* Returns the sum of n squares, an estimate if n >= SQUARES: then one random element of
+ * each `apart` represents the others, so that its position does not follow the columns of a
+ * matrix. */
 static double squares(const char *data, ptrdiff_t step, ptrdiff_t n, char type)
 {
     const ptrdiff_t apart = 1 + n / SQUARES, last = n - n % apart;
@@ -401,7 +408,8 @@ static struct tf_followed_sum *sum_here(const void *product, const char *functio
                                                 &asked);
 }
 
-/* Adds an operand's terms to those of the result. */
+/* Adds the terms of an operand, whose sum of squares is `squared`, to those of the
+ * result. */
 static void add_terms(struct term *result, const struct array *operand, double squared)
 {
     for (int i = 0; i < TERMS && operand->terms[i].product; i++) {
@@ -412,14 +420,14 @@ static void add_terms(struct term *result, const struct array *operand, double s
             }
             result[j].product = term->product;
             result[j].ratio = fmax(result[j].ratio, term->ratio);
-            /* The errors may have the same signs, as in x + x. */
+            /* Add root mean squares, as the errors may have the same signs, as in x + x. */
             result[j].part = pow(sqrt(result[j].part) + term->ratio * sqrt(squared), 2);
             break;
         }
     }
 }
 
-/* Finds what is known of a call's operands before it; no term if they are not followed. */
+/* Writes the terms of a call's operands before the call; none if no operand is followed. */
 static void look_at_operands(const struct tf_loop *loop, char *const *args,
                              const ptrdiff_t *steps, ptrdiff_t n, struct term *terms)
 {
@@ -451,8 +459,8 @@ static void begin_sum(struct array *array, const struct tf_loop *loop,
     }
 }
 
-/* The array that results are written to: the operand's own, or more of one that the call
- * before wrote, as NumPy makes a call for each row; else a new one. */
+/* Returns the array for the results of a call: an operand's array, if the call writes in
+ * place; an array that the call before wrote, extended by this row; or a new array. */
 static struct array *array_of(const struct tf_loop *loop, const struct term *terms,
                               uintptr_t start, uintptr_t end)
 {
@@ -505,7 +513,7 @@ static void follow(const struct tf_loop *loop, const struct term *terms, const c
     add_mark(array, end - (uintptr_t)size);
 }
 
-/* Whether an operand begins in an array. */
+/* Returns whether an operand begins in an array. */
 static int is_on_an_array(char *const *args, int operands)
 {
     int is_on = 0;
@@ -518,7 +526,8 @@ static int is_on_an_array(char *const *args, int operands)
     return is_on;
 }
 
-/* Whether a call reduces numbers to one: that one is not followed. */
+/* Returns whether a call reduces elements to one. Drops the arrays at that result, which is
+ * not followed. */
 static int is_reduction(const struct tf_loop *loop, char *const *args,
                         const ptrdiff_t *steps)
 {
@@ -605,7 +614,7 @@ static int handle(struct tf_stub *stub, struct tf_call *call)
 static void wait_to_enter(void)
 {
     for (int tries = 0; !enter() && tries < 1 << 20; tries++) {
-        /* In a forked child a thread that is not there may have it. */
+        /* Give up at last: in a forked child, a thread of the parent may hold the flag. */
     }
 }
 
@@ -627,7 +636,7 @@ int tf_followed_begin(const struct tf_source_finder *with, struct tf_stub *const
     finder = with;
     atomic_fetch_add(&begun, 1);
     wait_to_enter();
-    stub_count = 0; /* the former ones may be others' by now */
+    stub_count = 0; /* others may use the former stubs by now */
     drop_all();
     stubs = all;
     stub_count = count;

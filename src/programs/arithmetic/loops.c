@@ -1,4 +1,4 @@
-/* One call of an inner loop: in chunks, one result after the other, or as a reduction. */
+/* Computes one call of an inner loop: in chunks, element by element, or as a reduction. */
 #include "programs/arithmetic/loops.h"
 
 #include <math.h>
@@ -15,7 +15,8 @@
 
 enum { CHUNK = TF_ROUNDED_AT_ONCE };
 
-/* One of the few there are: a call has what was in force when it began, all of it. */
+/* Settings are constant, one for each combination: a call uses the ones of its
+ * beginning. */
 struct settings {
     int format, watches;
     struct tf_grid grid;
@@ -23,13 +24,13 @@ struct settings {
 
 static struct settings all_settings[TF_FLOAT32 + 1][2];
 static const struct settings *_Atomic current;
-static const void *_Atomic plan; /* asked instead of `current`; or NULL */
+static const void *_Atomic plan; /* if not NULL, replaces `current` */
 static const void *(*find_in_plan)(const void *plan);
 
 const void *tf_arithmetic_settings(int format, int watches)
 {
     struct settings *chosen = &all_settings[format][watches != 0];
-    if (chosen->grid.beyond == 0) { /* else a thread may be reading it */
+    if (chosen->grid.beyond == 0) { /* otherwise a thread may be reading it */
         *chosen = (struct settings){format, watches != 0, tf_grid_of(format)};
     }
     return chosen;
@@ -38,7 +39,7 @@ const void *tf_arithmetic_settings(int format, int watches)
 void tf_arithmetic_set(const void *settings)
 {
     atomic_store(&current, settings);
-    atomic_store(&plan, NULL); /* calls that are under way have had theirs */
+    atomic_store(&plan, NULL); /* calls under way have read their settings before */
 }
 
 void tf_arithmetic_set_plan(const void *wanted, const void *(*find)(const void *plan))
@@ -47,7 +48,8 @@ void tf_arithmetic_set_plan(const void *wanted, const void *(*find)(const void *
     atomic_store(&plan, wanted);
 }
 
-/* Returns the settings of a call from this thread's call site; NULL: it does not round. */
+/* Returns the settings of a call from this thread's call site; NULL if it does not
+ * round. */
 static const struct settings *settings_here(void)
 {
     const void *asked = atomic_load(&plan);
@@ -91,7 +93,7 @@ typedef union {
     double doubles[CHUNK];
 } numbers;
 
-/* The original sees the floating-point environment of the caller. */
+/* Calls the original loop in the floating-point environment of the caller. */
 static void call_original(struct run *run, char **args, ptrdiff_t n, const ptrdiff_t *steps)
 {
     tf_fp_end(run->saved, run->flags);
@@ -99,7 +101,7 @@ static void call_original(struct run *run, char **args, ptrdiff_t n, const ptrdi
     run->saved = tf_fp_begin();
 }
 
-/* Rounds n items of an operand. */
+/* Rounds n elements of an operand to `out`. */
 static void round_operand(struct run *run, const char *items, ptrdiff_t step, size_t n,
                           numbers *out)
 {
@@ -113,7 +115,7 @@ static void round_operand(struct run *run, const char *items, ptrdiff_t step, si
     }
 }
 
-/* As float64: `buffer`, or the numbers themselves. */
+/* Returns n elements as float64: `in` itself, or converted in `buffer`. */
 static const double *widened(char type, const numbers *in, size_t n, numbers *buffer)
 {
     if (type == 'd') {
@@ -123,7 +125,7 @@ static const double *widened(char type, const numbers *in, size_t n, numbers *bu
     return buffer->doubles;
 }
 
-/* -- results that know nothing of each other ------------------------------------------ */
+/* -- elementwise results -------------------------------------------------------------- */
 
 struct chunk {
     size_t at, n;
@@ -131,13 +133,14 @@ struct chunk {
     numbers out[TF_LOOP_OUTPUTS];
 };
 
-/* What an operand that is no number of the type is for the chunk. */
+/* Returns the address of the chunk's first element in the caller's operand i. */
 static char *other_operand(const struct run *run, const struct chunk *chunk, int i)
 {
     return run->args[i] + (ptrdiff_t)chunk->at * run->steps[i];
 }
 
-/* The chunk in float64; `truth` of float64's own operands is there already. */
+/* Computes the reference results of a chunk, unless the type is float64, whose results
+ * before rounding are in `truth` already; adds the figures of the chunk. */
 static void watch_chunk(struct run *run, const struct chunk *chunk, numbers *truth)
 {
     const struct tf_loop *loop = run->loop;
@@ -190,7 +193,7 @@ static void compute_chunk(struct run *run, struct chunk *chunk)
             args[i] = (char *)&chunk->out[i - loop->inputs];
             steps[i] = (ptrdiff_t)run->size;
         } else if (loop->is_float[i]) {
-            /* An operand that stays, NumPy's loops know by its step, is rounded once. */
+            /* Round a scalar operand (of step 0) only once, in the first chunk. */
             if (steps[i] != 0 || chunk->at == 0) {
                 round_operand(run, args[i], steps[i], steps[i] ? chunk->n : 1,
                               &chunk->in[i]);
@@ -217,7 +220,8 @@ static void round_results(struct run *run, struct chunk *chunk)
     }
 }
 
-/* Apart from the function below, which needs no room for float64. */
+/* Rounds the results of a chunk, and adds its figures. It is not inlined, so that do_all
+ * does not need stack for `truth`. */
 static __attribute__((noinline)) void round_and_watch(struct run *run, struct chunk *chunk)
 {
     numbers truth[TF_LOOP_OUTPUTS];
@@ -230,8 +234,9 @@ static __attribute__((noinline)) void round_and_watch(struct run *run, struct ch
     watch_chunk(run, chunk, truth);
 }
 
-/* `most` results at a time: one of an accumulation, where each is an operand of the next.
- * Operands are read before results are written, so that these may lie where those were. */
+/* Computes n results, `most` at a time: 1 for an accumulation, in which each result
+ * is an operand of the next. Reads operands before it writes results, which may
+ * overwrite them. */
 static void do_all(struct run *run, size_t n, size_t most)
 {
     struct chunk chunk;
@@ -246,9 +251,10 @@ static void do_all(struct run *run, size_t n, size_t most)
     }
 }
 
-/* -- reductions ------------------------------------------------------------------------- */
+/* -- reductions
+ * ------------------------------------------------------------------------- */
 
-/* A number of either type, as loops read and write it. */
+/* An element of either type, as loops read and write it. */
 typedef union {
     float single;
     double wide;
@@ -270,10 +276,10 @@ static number number_of(char type, double x)
     return made;
 }
 
-/* What is known of a reduction in float64. */
+/* The float64 values that a watched reduction keeps. */
 struct shadow {
-    double truth;    /* of float32 */
-    double greatest; /* magnitude among the operands; NaN if one is */
+    double truth;    /* the reference result of a float32 reduction */
+    double greatest; /* the largest magnitude of the operands; NaN if one is NaN */
 };
 
 static void watch_operands(struct run *run, const numbers *operands, size_t n,
@@ -308,8 +314,8 @@ static void reduce_chunk(struct run *run, size_t at, size_t n, number *sum,
     }
 }
 
-/* The sum of n operands, added in the pairs that NumPy adds them in within one call: it
- * halves them, at a multiple of 8, down to fewer than a chunk. */
+/* Returns the sum of n operands, added in pairs as NumPy adds them within one call: halves
+ * them, at a multiple of 8, until at most a chunk is left. */
 static double pairwise_sum(struct run *run, size_t at, size_t n, struct shadow *shadow)
 {
     const char type = run->loop->type;
@@ -353,7 +359,8 @@ static void reduce(struct run *run, size_t n)
     }
 }
 
-/* -- without a loop --------------------------------------------------------------------- */
+/* -- without a loop
+ * --------------------------------------------------------------------- */
 
 unsigned tf_arithmetic_round_all(char type, void *numbers, size_t n)
 {
@@ -398,7 +405,8 @@ void tf_arithmetic_watch(const struct tf_loop *loop, const double *results,
     tf_ufunc_sites_add(loop, &figures);
 }
 
-/* -- calls ------------------------------------------------------------------------------ */
+/* -- calls
+ * ------------------------------------------------------------------------------ */
 
 static int float_outputs(const struct tf_loop *loop)
 {

@@ -1,4 +1,4 @@
-/* Rounding to a format and back, by the kernels of casts. */
+/* Rounds float32 and float64 to a format and converts back, by the kernels of casts. */
 #include "programs/arithmetic/rounding.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "formats/kernels.h"
 #include "runtime/asserts.h"
 
-/* float32 numbers; those that came from float64 are rounded to odd. */
+/* Rounds float32 values; values that came from float64 were rounded to odd before. */
 static unsigned round_singles(int format, const float *in, float *out, size_t n)
 {
     _Alignas(64) uint32_t items[TF_ROUNDED_AT_ONCE];

@@ -1,4 +1,4 @@
-/* A table of call sites, and the figures of each. */
+/* Keeps a table of call sites with the figures of each. */
 #include "programs/arithmetic/ufunc_sites.h"
 
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ static void fill(struct tf_site *entry, const void *context)
     const struct told *told = context;
     site->what = told->what;
     site->source = *told->source;
-    memset(&site->figures, 0, sizeof site->figures); /* a late call may have added */
+    memset(&site->figures, 0, sizeof site->figures); /* a late call may have changed them */
     if (site->source.key) {
         finder->fill(&site->source);
     }

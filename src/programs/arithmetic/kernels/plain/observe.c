@@ -1,5 +1,5 @@
-/* Figures of a chunk. The loops have no branch, which would be taken at random, and numbers
- * of 64 bits alone, so that they are vectors. */
+/* Computes the figures of a chunk. To become vector code, the loops have no branches, which
+ * would be taken at random, and use only 64-bit values. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { AT_ONCE = 256 };
 
-/* The exponent as float64 holds it: greater by 1023, and 0 below its normal numbers. */
+/* Returns the biased exponent of a float64: larger by 1023, and 0 for subnormal numbers. */
 TF_INLINE int64_t field_of(double x)
 {
     int64_t bits;
@@ -17,8 +17,8 @@ TF_INLINE int64_t field_of(double x)
     return bits >> 52 & 0x7FF;
 }
 
-/* 1 / ulp at a number of the format's, or one that rounds to it: 2^(mantissa bits -
- * exponent), where numbers below the normal ones have their exponent. */
+/* Returns 1 / ulp of the format at a magnitude: 2^(mantissa bits - exponent), where
+ * subnormal numbers have the exponent of the smallest normal number. */
 TF_INLINE double ulps_of(const struct tf_grid *grid, double size)
 {
     const double top = size > grid->least_normal ? size : grid->least_normal;
@@ -30,7 +30,8 @@ TF_INLINE double ulps_of(const struct tf_grid *grid, double size)
     return ulps;
 }
 
-/* Of one operand, whether it is not in the format, and then beyond it or below. */
+/* Numbers of operands that are not in the format, and of those that overflow or
+ * underflow. */
 struct foreign {
     int64_t all, overflows, underflows;
 };
@@ -68,7 +69,7 @@ static void observe_operands(const struct tf_grid *grid, char type, const void *
     figures->operand_underflows += (uint64_t)found.underflows;
 }
 
-/* Of each result the greatest magnitude among its operands; NaN if one is NaN. */
+/* Writes, for each result, the largest magnitude of its operands; NaN if one is NaN. */
 static void find_greatest(const struct tf_observed *seen, size_t at, size_t n,
                           double *greatest)
 {
@@ -83,7 +84,8 @@ static void find_greatest(const struct tf_observed *seen, size_t at, size_t n,
     }
 }
 
-/* Counts results of two operands that are the larger one, where the exact sum is not. */
+/* Counts results that equal the larger of two operands in magnitude, and differ from the
+ * exact sum. */
 static void observe_absorbed(const double *result, const double *truth,
                              const double *greatest, size_t n, struct tf_figures *figures)
 {
@@ -138,7 +140,7 @@ static void observe_errors(const struct tf_grid *grid, const double *result,
         underflows += differs & (int64_t)(size < grid->least_normal);
         nans += makes_nan & ((is_finite & is_beyond) ^ 1);
         measured += counts;
-        /* Any, of what is not finite. */
+        /* The value is arbitrary if the reference or the result is not finite. */
         const double ulps = fabs(result[i] - truth[i]) * ulps_of(grid, size);
         errors[i] = counts ? ulps : 0;
     }
