@@ -1,4 +1,5 @@
-/* What the arguments of each routine mean: its products, or that BLAS refuses them. */
+/* Reads the arguments of each routine: makes its products, or finds that BLAS refuses
+ * it. */
 #include <string.h>
 
 #include "programs/blas/blas_call_reader.h"
@@ -27,7 +28,7 @@ static void multiply(struct tf_blas_product *product, struct tf_blas_matrix a,
     product->k = a.columns;
 }
 
-/* The result's memory. */
+/* Sets the memory of the result. */
 static void into(struct tf_blas_product *product, struct tf_blas_matrix c)
 {
     product->c = (char *)c.data;
@@ -37,7 +38,7 @@ static void into(struct tf_blas_product *product, struct tf_blas_matrix c)
 
 static int is_number(const double x[2], double real) { return x[0] == real && x[1] == 0; }
 
-/* Whether C stays as it is, or has no element. */
+/* Returns whether C does not change, or has no elements. */
 static int does_nothing(const struct tf_blas_product *p)
 {
     const int is_vector_product =
@@ -47,8 +48,8 @@ static int does_nothing(const struct tf_blas_product *p)
            (!tf_blas_is_dot(p->routine) && (p->k == 0 || is_number(p->alpha, 0)) && is_number(p->beta, 1));
 }
 
-/* The arguments of one product, from the order of rows on, or from where it ends; says by
- * reader->wrong that BLAS refuses them. */
+/* Reads the arguments of one product after the order of rows, and returns the product. Sets
+ * reader->wrong if BLAS refuses them. */
 typedef struct tf_blas_product take_fn(struct tf_blas_reader *reader);
 
 static struct tf_blas_product take_gemm(struct tf_blas_reader *reader)
@@ -75,7 +76,7 @@ static struct tf_blas_product take_gemm(struct tf_blas_reader *reader)
     return p;
 }
 
-/* symm, hemm. */
+/* Reads symm and hemm. */
 static struct tf_blas_product take_symm(struct tf_blas_reader *reader)
 {
     struct tf_blas_product p = product_of(reader);
@@ -119,7 +120,8 @@ static struct tf_blas_product take_trmm(struct tf_blas_reader *reader)
     return p;
 }
 
-/* syrk, herk, syr2k, her2k: A op(A), or op(A) A; B for the second A if there is one. */
+/* Reads syrk and herk, which compute A op(A) or op(A) A, and syr2k and her2k, in which B
+ * replaces the second A. */
 static struct tf_blas_product take_syrk(struct tf_blas_reader *reader)
 {
     struct tf_blas_product p = product_of(reader);
@@ -146,7 +148,7 @@ static struct tf_blas_product take_syrk(struct tf_blas_reader *reader)
     return p;
 }
 
-/* gemv, symv, hemv, trmv: alpha A x + beta y. */
+/* Reads gemv: alpha op(A) x + beta y. */
 static struct tf_blas_product take_gemv(struct tf_blas_reader *reader)
 {
     struct tf_blas_product p = product_of(reader);
@@ -202,7 +204,7 @@ static struct tf_blas_product take_trmv(struct tf_blas_reader *reader)
     return p;
 }
 
-/* Of n <= 0 elements the value is 0, which is a product too. */
+/* Reads the dots. With n <= 0 the result is 0, a product with k = 0. */
 static struct tf_blas_product take_dot(struct tf_blas_reader *reader)
 {
     struct tf_blas_product p = product_of(reader);
@@ -233,7 +235,7 @@ static take_fn *const takers[TF_BLAS_ROUTINES] = {
 
 /* -- batches ----------------------------------------------------------------------- */
 
-/* gemm_batch_strided: one product, and how far the next ones lie. */
+/* Reads gemm_batch_strided: one product, and the distances of matrices to the next ones. */
 static int take_strided(struct tf_blas_reader *reader, tf_blas_each_fn *each,
                         void *context)
 {
@@ -270,7 +272,7 @@ static int take_strided(struct tf_blas_reader *reader, tf_blas_each_fn *each,
     return result;
 }
 
-/* gemm_batch: groups of products that have all but their matrices in common. */
+/* The arguments of gemm_batch: groups of products that differ only in their matrices. */
 struct groups {
     const void *transa, *transb, *m, *n, *k, *alpha;
     const void *a, *lda, *b, *ldb, *beta, *c, *ldc;
@@ -319,7 +321,7 @@ static int take_groups(struct tf_blas_reader *reader, tf_blas_each_fn *each,
     groups.sizes = tf_blas_read_pointer(reader);
     reader->wrong |= groups.count < 0;
     int result = 0;
-    /* All are looked at before the first is computed. */
+    /* Check all products before the first is computed. */
     for (int computes = 0; computes < 2 && !reader->wrong; computes++) {
         ptrdiff_t number = 0;
         for (ptrdiff_t group = 0; group < groups.count && !result; group++) {

@@ -1,4 +1,4 @@
-/* A call of BLAS, taken apart: which routine a symbol names, what its arguments mean. */
+/* Interprets a call of BLAS: the routine that a symbol names, and the arguments. */
 #ifndef TF32DTYPE_PROGRAMS_BLAS_BLAS_CALL_H
 #define TF32DTYPE_PROGRAMS_BLAS_BLAS_CALL_H
 
@@ -7,7 +7,7 @@
 
 #include "matmul/matmul.h"
 
-/* Those whose products can obey a precision. */
+/* The routines whose products can run in a precision. */
 enum tf_blas_routine {
     TF_BLAS_GEMM, /* gemm3m too */
     TF_BLAS_GEMM_BATCH,
@@ -29,64 +29,63 @@ enum tf_blas_routine {
     TF_BLAS_ROUTINES
 };
 
-/* What a symbol says of the function that it names. */
+/* The properties of a function of BLAS that its symbol names. */
 struct tf_blas_name {
     int routine; /* enum tf_blas_routine */
-    char type;   /* 's', 'd', 'c', 'z': of the numbers */
-    int cblas;   /* arguments by value, with an order of rows; else Fortran's, all by
-                    reference */
+    char type;   /* 's', 'd', 'c' or 'z', the type of the elements */
+    int cblas;   /* C's interface: arguments by value, with an order of rows; otherwise
+                    Fortran's, with all arguments by reference */
     int wide;    /* integers have 64 bits */
-    int sub;     /* of dots: the result goes to the last argument */
-    int wider;   /* of dots: 1 dsdot (type 's', result float64), 2 sdsdot */
+    int sub;     /* a dot that writes its result to the last argument */
+    int wider;   /* a dot: 1 is dsdot (type 's', result float64), 2 is sdsdot */
 };
 
 static inline int tf_blas_is_complex(char type) { return type == 'c' || type == 'z'; }
 
-/* Whether a routine sums products of two vectors into one number. */
+/* Returns whether a routine is a dot product of two vectors. */
 static inline int tf_blas_is_dot(int routine)
 {
     return routine == TF_BLAS_DOT || routine == TF_BLAS_DOTC;
 }
 
 /* Reads a symbol: cblas_ROUTINE with no suffix, "64_" or "_64"; ROUTINE of Fortran's
- * interface with "_", "_64_", none or "_64"; each of them, but for those with "_64" and
- * Fortran's without suffix, after "scipy_" too; or ROUTINE in capitals, Fortran's.
- * Returns 0, or -1 if it names none of these. */
+ * interface with "_", "_64_", no suffix or "_64"; or ROUTINE in capitals, of Fortran's
+ * interface. "scipy_" may precede each form except those with "_64", Fortran's without a
+ * suffix, and capitals. Returns 0, or -1 if the symbol has none of these forms. */
 int tf_blas_read_name(const char *symbol, struct tf_blas_name *name);
 
-/* A routine's name without its type ("gemm"). */
+/* Returns a routine's name without its type ("gemm"). */
 const char *tf_blas_routine_name(int routine);
 
-/* The arguments of a call as the ABI passes them. System V's for x86-64 and AAPCS64
- * number integers and pointers apart from floating-point numbers, so that this needs no
- * prototype. */
+/* The arguments of a call as the ABI passes them. The System V ABI for x86-64 and AAPCS64
+ * number integers and pointers separately from floating-point values, so that reading them
+ * needs no prototype. */
 struct tf_blas_arguments {
     const int64_t *registers; /* the first integers and pointers */
     int in_registers;         /* how many: 6 or 8 */
-    const int64_t *stack;     /* those that follow, 8 bytes each */
-    const double *floating;   /* the first two; a float lies in the low 4 bytes */
-    char *returned;           /* where the value of a function goes: dots without _sub;
-                                 of complex ones both numbers, one after the other */
+    const int64_t *stack;     /* the integers and pointers after these, 8 bytes each */
+    const double *floating;   /* the first two; a float is in the low 4 bytes */
+    char *returned;           /* memory for the value of a dot without _sub; a complex
+                                 value is a real part followed by an imaginary part */
 };
 
-/* One matrix operand, m x k or k x n, as a product reads it. A triangular, symmetric or
- * Hermitian one has elements that are not stored, or not read. */
+/* The shapes of a matrix operand, m x k or k x n. Some elements of a triangular, symmetric
+ * or Hermitian operand are not stored, or not read. */
 enum tf_blas_shape { TF_FULL, TF_SYMMETRIC, TF_HERMITIAN, TF_TRIANGULAR };
 
 struct tf_blas_matrix {
     const char *data;
-    ptrdiff_t strides[2]; /* bytes; those of the operand, a transpose taken in */
+    ptrdiff_t strides[2]; /* bytes, of the operand after transposition */
     ptrdiff_t rows, columns;
     int shape;     /* enum tf_blas_shape */
-    int upper;     /* which triangle is read, seen in the operand as it is here: so a
-                      transpose turns it round */
-    int unit;      /* of a triangular one: its diagonal is 1, and not read */
-    int conjugate; /* of complex numbers */
-    ptrdiff_t first; /* of a part of a triangular one: the row of A, the column of B, that it
-                        begins with */
+    int upper;     /* the upper triangle is read, else the lower one: of the operand
+                      after transposition */
+    int unit;      /* the diagonal of a triangular operand is 1, and is not read */
+    int conjugate; /* complex elements count as conjugated */
+    ptrdiff_t first; /* a block of a triangle begins with this row (A) or column (B) */
 };
 
-/* C = alpha A B + beta C, of one product of a call; C may be a triangle. */
+/* One product of a call: C = alpha A B + beta C; C may be a triangle. */
 struct tf_blas_product {
     char type;              /* as in tf_blas_name */
     int routine;
@@ -94,42 +93,43 @@ struct tf_blas_product {
     struct tf_blas_matrix a, b;
     char *c;
     ptrdiff_t c_strides[2]; /* bytes */
-    int triangle;           /* 0 all of C; 'U' or 'L': what is written of it */
+    int triangle;           /* 0 writes all of C, 'U' or 'L' only this triangle */
     int hermitian;          /* the diagonal of a triangle becomes real (herk, her2k) */
-    int twice;              /* syr2k, her2k: + alpha' B^T A^T, of her2k conjugated */
+    int twice;              /* syr2k, her2k: adds alpha' B^T A^T, conjugated for her2k */
     double alpha[2], beta[2];
-    int wider;              /* as in tf_blas_name: 1, C is a float64; 2, beta is added to
-                               the sum, which is rounded once */
+    int wider;              /* as in tf_blas_name: with 1, C is a float64; with 2, beta is
+                               added to the sum, and the result is rounded once */
 };
 
-/* The multiply-adds of a product, of complex numbers four times as many; of a triangle
- * (C's, or a triangular operand's) those that count; none where alpha is 0. */
+/* Returns the number of multiply-adds of a product: four times as many for complex
+ * elements; only those within a triangle, of C or of an operand; 0 if alpha is 0. */
 double tf_blas_multiply_adds(const struct tf_blas_product *product);
 
-/* Takes a call apart: its products, one after the other, to `each` (with `context`),
- * until that returns nonzero, which is returned. Returns -2, before any, for arguments
- * that BLAS would refuse: the library itself is to say so. Where C stays as it is (m or n
- * is 0; of a matrix times a vector also k; alpha or k is 0, and beta 1) there is no
- * product. Dots always have one, with k = 0 if there is nothing to sum. */
+/* Calls `each` (with `context`) for each product of a call until it returns nonzero, and
+ * returns that result, or 0. Returns -2, before any product, for arguments that BLAS would
+ * refuse, so that the library itself reports them. There is no product where C does not
+ * change: if m or n is 0 (for a matrix times a vector also k), or if alpha or k is 0 and
+ * beta is 1. A dot always is one product, with k = 0 if there is nothing to sum. */
 typedef int tf_blas_each_fn(void *context, const struct tf_blas_product *product);
 int tf_blas_take_apart(const struct tf_blas_name *name,
                        const struct tf_blas_arguments *arguments, tf_blas_each_fn *each,
                        void *context);
 
-/* Computes a product. The sums A B are tf_matmul's bits, of float64 and complex operands
- * as docs/reference/precision.md has it; then alpha times them, and beta C, in C's own type:
- * blas_update.h has each rounding. Operands count as read before C is written, also where
- * C overlaps them, as of trmm it does; of a triangular operand blas_multiply.h says what
- * the zeros beside the triangle do not do. Flags are raised as tf_matmul raises them. It
- * is stopped only as interrupts.h says. Returns 0; TF_STOPPED, with C undefined; or -1, with C
- * as it was, if memory is short: where there is a reserve, only if k is so great that one row
- * and one column do not fit into it, or C overlaps an operand that does not. */
+/* Computes a product. The sums A B have tf_matmul's bits; docs/reference/precision.md
+ * describes float64 and complex operands. alpha times the sums plus beta C are computed in
+ * C's own type, with the roundings in blas_update.h. The result is as if operands were read
+ * before C is written, also where C overlaps an operand, as in trmm. blas_triangle.h
+ * describes the zeros of a triangular operand. Flags are raised as tf_matmul raises them. A
+ * signal stops the product only as interrupts.h says. Returns 0; TF_STOPPED, with C
+ * undefined; or -1, with C unchanged, if memory is short. With a reserve, memory is short
+ * only if k is so large that one row and one column do not fit into it, or if C overlaps an
+ * operand that does not fit. */
 enum { TF_STOPPED = 1 };
 int tf_blas_compute(const struct tf_precision *precision,
                     const struct tf_blas_product *product);
 
-/* Writes line `index` of an operand in full, along k, as float64: row of A (axis 0) or
- * column of B (axis 1); of complex numbers the real ones to `out`, the imaginary ones to
+/* Writes line `index` of an operand along k, with all its elements, as float64: a row of A
+ * (axis 0) or a column of B (axis 1). The imaginary components of complex elements go to
  * `imaginary`. */
 void tf_blas_line(const struct tf_blas_matrix *x, char type, int axis, ptrdiff_t index,
                   double *out, double *imaginary);

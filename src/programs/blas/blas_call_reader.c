@@ -1,10 +1,10 @@
-/* Reads arguments: by reference or by value, 32 or 64 bits wide. */
+/* Reads arguments that are passed by reference or by value, 32 or 64 bits wide. */
 #include "programs/blas/blas_call_reader.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* ConjNoTrans is no letter of Fortran's BLAS. */
+/* Fortran's BLAS has no letter for ConjNoTrans ('R'). */
 const struct tf_blas_option tf_blas_trans = {111, "NTCR", "NTC"};
 const struct tf_blas_option tf_blas_uplo = {121, "UL", "UL"};
 const struct tf_blas_option tf_blas_diag = {131, "NU", "NU"};
@@ -35,7 +35,7 @@ ptrdiff_t tf_blas_read_integer(struct tf_blas_reader *reader)
     if (!reader->name->cblas) {
         return tf_blas_integer_at(reader, tf_blas_read_pointer(reader), 0);
     }
-    /* The upper half of a register that holds 32 bits is anything. */
+    /* The upper half of a register with a 32-bit integer is arbitrary. */
     const int64_t word = next_word(reader);
     return reader->name->wide ? (ptrdiff_t)word : (int32_t)word;
 }
@@ -86,7 +86,7 @@ struct tf_blas_stored tf_blas_read_stored(struct tf_blas_reader *reader)
 
 static double number_at(char type, const void *array, ptrdiff_t index)
 {
-    float single; /* it may lie in a register that was stored as a double */
+    float single; /* its address may be that of a register stored as a double */
     if (type == 's' || type == 'c') {
         memcpy(&single, (const float *)array + index, sizeof single);
         return single;

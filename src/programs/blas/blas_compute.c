@@ -1,5 +1,5 @@
-/* Computes a product of a call: straight into C where that holds the sums as they are,
- * else by way of scratch. */
+/* Computes a product of a call: straight into C if C holds exactly the sums, otherwise in
+ * temporary memory. */
 #include <fenv.h>
 #include <math.h>
 
@@ -28,7 +28,7 @@ static struct range range_of(const char *data, const ptrdiff_t strides[2], ptrdi
     return range;
 }
 
-/* Whether C lies where an operand is read. */
+/* Returns whether the memory of C overlaps that of an operand. */
 static int overlaps(const struct tf_blas_product *p, const struct tf_blas_matrix *x)
 {
     const ptrdiff_t size = tf_blas_item_size(p->type);
@@ -38,8 +38,9 @@ static int overlaps(const struct tf_blas_product *p, const struct tf_blas_matrix
     return c.first < r.end && r.first < c.end;
 }
 
-/* Takes `count` lines of an operand, rows of A (axis 0) or columns of B (1), from `first`
- * on; by a copy where they are not stored in full. */
+/* Reduces an operand to `count` lines from `first` on: rows of A (axis 0) or columns of B
+ * (axis 1). Makes a copy if the operand is not stored in full. Returns -1 if memory is
+ * short. */
 static int take_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t first,
                       ptrdiff_t count, char **copy)
 {
@@ -74,7 +75,7 @@ static struct tf_matrix c_of(const struct tf_blas_product *p)
                               single ? TF_FLOAT32 : TF_FLOAT64};
 }
 
-/* Of float32 numbers. */
+/* Returns whether a C of float32 elements is finite. */
 static int c_is_finite(const struct tf_blas_product *p)
 {
     const int across = tf_blas_by_columns(p);
@@ -91,8 +92,9 @@ static int c_is_finite(const struct tf_blas_product *p)
     return greatest < TF_INF_BITS;
 }
 
-/* Whether C holds nothing but the sums, or what tf_gemm_strided makes of them: that would
- * take Inf and NaN of alpha, beta and C for its own, and raise flags. */
+/* Returns whether the product can be written straight into C, by tf_blas_multiply or
+ * tf_gemm_strided. tf_gemm_strided would raise flags for Inf and NaN of alpha, beta and C
+ * as if they were its own results, so that these must be finite. */
 static int goes_straight(const struct tf_blas_product *p, const struct tf_blas_pair *x)
 {
     if (p->triangle || x->a.shape != TF_FULL || x->b.shape != TF_FULL ||
@@ -117,14 +119,15 @@ static int compute_straight(const struct tf_precision *precision,
                            (float)p->beta[0]);
 }
 
-/* A block of C; its triangle, if the diagonal of C is that of the block. */
+/* A block of C. `triangle` is that of C if the diagonals of the block and of C coincide. */
 struct block {
     ptrdiff_t row, rows, column, columns;
     char triangle;
 };
 
-/* The sums of a triangle, by blocks of rows, each up to the diagonal, or from it on: about
- * half of them. A scale that matrices have is not that of parts of them. */
+/* Computes the sums of a triangle by blocks of rows, each up to the diagonal or from it on:
+ * about half of all sums. If matrices are scaled and their largest magnitudes are not
+ * given, uses one block, because a block would have another scale. */
 static int sum_triangle(const struct tf_precision *precision, struct tf_blas_pair x,
                         char triangle, struct tf_matrix sums)
 {
@@ -149,7 +152,7 @@ static int sum_triangle(const struct tf_precision *precision, struct tf_blas_pai
     return 0;
 }
 
-/* The sums of a block, in the order of C's memory, for tf_room_free. */
+/* Returns the sums of a block in the order of C's memory, for tf_room_free; or NULL. */
 static char *make_sums(const struct tf_precision *precision, struct tf_blas_pair x,
                        const struct block *block, int by_columns)
 {
@@ -179,7 +182,7 @@ static char *make_sums(const struct tf_precision *precision, struct tf_blas_pair
     return failed ? NULL : sums;
 }
 
-/* The result of a dot in another type than its operands'. */
+/* Stores the result of dsdot (wider 1) or sdsdot (wider 2). */
 static void store_wider(const struct tf_blas_product *p, const char *sums)
 {
     const double sum = *(const float *)sums;
@@ -190,7 +193,7 @@ static void store_wider(const struct tf_blas_product *p, const char *sums)
     }
 }
 
-/* Computes a block of C. All of the operands is read before any of C is written. */
+/* Computes a block of C. Reads all operands before it writes C. Returns -1 on failure. */
 static int compute_block(const struct tf_precision *precision,
                          const struct tf_blas_product *p, struct tf_blas_pair x,
                          const struct block *block)
@@ -227,8 +230,8 @@ static int compute_block(const struct tf_precision *precision,
 
 /* -- with the reserve -------------------------------------------------------------- */
 
-/* Computes a block, or the blocks that it consists of: of these the first needs most
- * memory, so that it is the first that fails, before any is written. */
+/* Computes a block, or by recursion its halves. The first half needs most memory. If memory
+ * is short, the first half therefore fails, before any element is written. */
 static int compute_in_blocks(const struct tf_precision *precision,
                              const struct tf_blas_product *p, struct tf_blas_pair x,
                              struct block block)
@@ -264,7 +267,7 @@ static int compute_in_blocks(const struct tf_precision *precision,
     return corner.rows ? compute_in_blocks(precision, p, x, corner) : 0;
 }
 
-/* Copies the lines of an operand that a block of C needs, since C lies over them. */
+/* Copies `count` lines of an operand from `first` on, because C overlaps the operand. */
 static char *copy_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t first,
                         ptrdiff_t count)
 {
@@ -273,7 +276,7 @@ static char *copy_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t
     const struct tf_blas_matrix lines = axis ? tf_blas_transposed(*x) : *x;
     copy = tf_blas_copy_rows(&lines, type, first, count);
     if (copy) {
-        /* What lies before the first line is never read. */
+        /* The memory before the first line is never read. */
         x->data = copy - first * lines.columns * size;
         x->strides[axis] = lines.columns * size;
         x->strides[1 - axis] = size;
@@ -281,8 +284,8 @@ static char *copy_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t
     return copy;
 }
 
-/* Where C lies over operand 0 (A) or 1 (B), as of trmm: the part of C that `count` lines of
- * the operand make. */
+/* Computes the elements of C that `count` lines of operand 0 (A) or 1 (B) make, where C is
+ * stored over this operand, as in trmm. Returns -1 on failure. */
 static int compute_over(const struct tf_precision *precision,
                         const struct tf_blas_product *p, struct tf_blas_pair x, int axis,
                         ptrdiff_t first, ptrdiff_t count)
@@ -307,7 +310,7 @@ static int compute_over(const struct tf_precision *precision,
     return compute_over(precision, p, x, axis, first + half, count - half);
 }
 
-/* Whether C is where a full operand is, element by element. */
+/* Returns whether C and a full operand have the same memory, element by element. */
 static int is_in_place(const struct tf_blas_product *p, const struct tf_blas_matrix *x)
 {
     return x->shape == TF_FULL && x->data == p->c && x->rows == p->m &&
@@ -335,7 +338,7 @@ static int find_greatest(const struct tf_blas_matrix *x, char type, float greate
     return 0;
 }
 
-/* Computes a product in memory that was set aside. */
+/* Computes a product in the memory of the reserve (runtime/reserve.h). */
 static int compute_in_reserve(const struct tf_precision *precision,
                               const struct tf_blas_product *p, struct tf_blas_pair x)
 {
@@ -378,7 +381,7 @@ int tf_blas_compute(const struct tf_precision *precision,
     }
     const struct tf_blas_pair x = {p->type, p->a, p->b, NULL};
     const struct block all = {0, p->m, 0, p->n, (char)p->triangle};
-    fexcept_t raised_before; /* what a failure goes back to */
+    fexcept_t raised_before; /* flags that a failure restores */
     fegetexceptflag(&raised_before, FE_ALL_EXCEPT);
     int failed = goes_straight(p, &x) ? compute_straight(precision, p, x)
                                       : compute_block(precision, p, x, &all);

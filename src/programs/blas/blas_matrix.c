@@ -1,4 +1,5 @@
-/* Rows of operands in full: runs of what is stored, of its mirror image, of constants. */
+/* Makes full rows of operands from runs of stored elements, mirrored elements and
+ * constants. */
 #include "programs/blas/blas_matrix.h"
 
 #include <string.h>
@@ -33,18 +34,18 @@ void *tf_blas_room(ptrdiff_t rows, ptrdiff_t columns, size_t size)
 
 /* -- a row, run by run ------------------------------------------------------------- */
 
-/* Elements of a row, one after the other, of one origin. */
+/* Consecutive elements of a row that have the same origin. */
 struct run {
-    const char *data; /* NULL: they are all `constant` */
+    const char *data; /* NULL: all elements are `constant` */
     ptrdiff_t stride, count;
     double constant;
-    int mirrored; /* they stand on the other side of the diagonal, */
-    int real;     /* or on it: of a Hermitian matrix, without their imaginary part */
+    int mirrored; /* elements are read from the other side of the diagonal */
+    int real;     /* diagonal of a Hermitian matrix: imaginary components count as 0 */
 };
 
 enum { RUNS = 3 };
 
-/* What lies before the diagonal, on it, behind it. */
+/* Writes the runs of row i: before the diagonal, on it, after it. */
 static void find_runs(const struct tf_blas_matrix *x, ptrdiff_t i, struct run runs[RUNS])
 {
     const char *row = x->data + i * x->strides[0];
@@ -90,7 +91,7 @@ static double number_at(const char *place, int wide)
     return wide ? *(const double *)place : *(const float *)place;
 }
 
-/* A run of complex numbers of a Hermitian matrix. */
+/* Conjugates the copied elements of a run of a Hermitian matrix, or makes them real. */
 static void conjugate_run(const struct run *run, int wide, char *out)
 {
     const ptrdiff_t size = wide ? sizeof(double) : sizeof(float);
@@ -137,7 +138,7 @@ char *tf_blas_copy_rows(const struct tf_blas_matrix *x, char type, ptrdiff_t fir
     return copy;
 }
 
-/* -- a line for those who measure --------------------------------------------------- */
+/* -- a line as float64 --------------------------------------------------------------- */
 
 void tf_blas_line(const struct tf_blas_matrix *x, char type, int axis, ptrdiff_t index,
                   double *out, double *imaginary)

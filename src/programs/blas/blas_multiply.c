@@ -1,4 +1,4 @@
-/* Sums of products, and what zeros of a triangular operand must not do to them. */
+/* Computes the sums of products whose operands are stored in full. */
 #include "programs/blas/blas_multiply.h"
 
 #include <math.h>
@@ -57,7 +57,6 @@ struct tf_blas_pair tf_blas_part_of(struct tf_blas_pair x, ptrdiff_t row, ptrdif
 
 int tf_blas_numbers_of(char type) { return tf_blas_is_complex(type) ? 2 : 1; }
 
-/* As operands count: as float32. */
 float tf_blas_number_at(const char *place, char type)
 {
     return is_single(type) ? *(const float *)place : (float)*(const double *)place;

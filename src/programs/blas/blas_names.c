@@ -1,11 +1,10 @@
-/* Names of BLAS's functions, read by their parts: prefix, interface, type, routine,
- * suffix. */
+/* Reads names of BLAS's functions: prefix, interface, type, routine, suffix. */
 #include <ctype.h>
 #include <string.h>
 
 #include "programs/blas/blas_call.h"
 
-/* A routine as its name goes on after the letter of the type. */
+/* A routine, by its name after the letter of the type, and the interfaces that have it. */
 struct routine {
     const char *name, *types;
     int routine; /* enum tf_blas_routine */
@@ -40,7 +39,7 @@ static const struct routine routines[] = {
     {"dotc_sub", "cz", TF_BLAS_DOTC, 1, 0, 1, 0},
 };
 
-/* What follows a routine: which interface has it, alone or after "scipy_" too. */
+/* A suffix of a routine, its interface, and whether "scipy_" may precede such a name. */
 static const struct suffix {
     const char *text;
     int cblas, with_scipy, wide;
@@ -70,7 +69,7 @@ static const struct suffix *suffix_of(const char *text, int cblas, int scipy)
     return NULL;
 }
 
-/* A name in small letters, from its type on. */
+/* Reads a name in small letters, from its type on. Returns 0, or -1 if it is not known. */
 static int read_routine(const char *text, int cblas, int scipy, struct tf_blas_name *name)
 {
     for (size_t i = 0; text[0] && i < sizeof routines / sizeof routines[0]; i++) {
@@ -96,7 +95,7 @@ static int read_routine(const char *text, int cblas, int scipy, struct tf_blas_n
     return -1;
 }
 
-/* MKL's: capitals alone, and nothing beside the routine. */
+/* Reads a name of MKL's in capitals, without prefix or suffix. Returns 0 or -1. */
 static int read_capitals(const char *symbol, struct tf_blas_name *name)
 {
     char small[8] = ""; /* SGEMMTR */

@@ -1,4 +1,5 @@
-/* The sizes of a call's product, without the rest of it: most calls are only counted. */
+/* Reads only the sizes of a call's product, which is enough for most calls: they are only
+ * counted. */
 #ifndef TF32DTYPE_PROGRAMS_BLAS_BLAS_SIZES_H
 #define TF32DTYPE_PROGRAMS_BLAS_BLAS_SIZES_H
 
@@ -9,14 +10,14 @@ struct tf_blas_sizes {
     double multiply_adds;
 };
 
-/* Reads them of gemm, gemv and dots; returns 0. Returns -1 for the other routines, and
- * where a size is not positive: tf_blas_take_apart knows. Other arguments are not looked
- * at, so that the library may refuse the call yet. */
+/* Reads the sizes of gemm, gemv and dots, and returns 0. Returns -1 for other routines, and
+ * if a size is not positive: the caller then needs tf_blas_take_apart. Does not check the
+ * other arguments, for which the library may still refuse the call. */
 static inline int tf_blas_read_sizes(const struct tf_blas_name *name,
                                      const struct tf_blas_arguments *arguments,
                                      struct tf_blas_sizes *sizes)
 {
-    /* Where the first size is, in Fortran's interface; and how many there are. */
+    /* The position of the first size in Fortran's interface, and the number of sizes. */
     const int first = name->routine == TF_BLAS_GEMM   ? 2
                       : name->routine == TF_BLAS_GEMV ? 1
                                                       : 0;
@@ -24,7 +25,7 @@ static inline int tf_blas_read_sizes(const struct tf_blas_name *name,
                       : name->routine == TF_BLAS_GEMV ? 2
                                                       : 1;
     const int is_dot = tf_blas_is_dot(name->routine);
-    const int shift = name->cblas && !is_dot; /* C's has the order before them */
+    const int shift = name->cblas && !is_dot; /* C's interface begins with the order */
     const int64_t *words = arguments->registers; /* the first six */
     ptrdiff_t read[3] = {1, 1, 1};
     if (name->routine != TF_BLAS_GEMM && name->routine != TF_BLAS_GEMV && !is_dot) {

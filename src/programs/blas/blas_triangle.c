@@ -1,5 +1,5 @@
-/* Computes sums again that zeros of a triangular operand have made NaN, since they met Inf
- * or NaN. */
+/* Computes sums again that became NaN because zeros of a triangular operand were multiplied
+ * by Inf or NaN. */
 #include "programs/blas/blas_triangle.h"
 
 #include <fenv.h>
@@ -10,25 +10,25 @@
 #include "formats/codec.h"
 #include "runtime/reserve.h"
 
-enum { MOST_LINES = 64 }; /* of a block */
+enum { MOST_LINES = 64 }; /* the most lines of a block */
 
-/* A product in which one operand is triangular, seen along it: line l is row l of C if that
- * is A (axis 0), column l if it is B (1). Position p of a line of the triangle meets
- * position p of each line of the other operand, whose number is q. */
+/* A product in which one operand is triangular. Line l is row l of C if A is triangular
+ * (axis 0), and column l if B is (axis 1). Position p of a line of the triangle is
+ * multiplied by position p of each line of the other operand, whose number is q. */
 struct triangle_product {
     const struct tf_precision *precision;
-    struct tf_blas_pair of; /* the other operand is a copy, in which numbers become 0 */
+    struct tf_blas_pair of; /* the other operand is a copy, in which elements become 0 */
     struct tf_matrix c;
     ptrdiff_t lines, others, k;
-    ptrdiff_t cleared; /* where positions that have become 0 end, or begin */
-    ptrdiff_t first; /* what line 0 is of the whole triangle */
+    ptrdiff_t cleared; /* the positions before it (or from it on) have become 0 */
+    ptrdiff_t first; /* the number of line 0 in the whole triangle */
     int axis, ends_with_zeros;
     struct tf_blas_matrix *triangle, *other;
-    ptrdiff_t *nan;  /* of each q: the first position of a NaN that lines meet */
-    char *line_nans; /* of each line of the triangle: whether it holds one */
-    uint64_t *bits;  /* of `words` words: see enum map */
+    ptrdiff_t *nan;  /* for each q, the position of the NaN that most lines meet */
+    char *line_nans; /* for each line of the triangle, whether it has a NaN */
+    uint64_t *bits;  /* maps of `words` words each: see enum map */
     ptrdiff_t words;
-    ptrdiff_t *doubtful; /* as find_doubtful has it */
+    ptrdiff_t *doubtful; /* the list of find_doubtful */
     char *copy, *gathered, *sums;
 };
 
@@ -85,8 +85,8 @@ static void find_nans(struct triangle_product *t)
     }
 }
 
-/* Of each line of either operand, a bit for each position; of complex numbers one map for
- * the real ones, and one for the imaginary ones. */
+/* The maps, which have a bit for each position of each line of an operand. Complex elements
+ * have a map for the real components, and one for the imaginary components. */
 enum map { LINE_NEGATIVE, LINE_ZERO, PLUS_INFINITY, MINUS_INFINITY, MAPS };
 
 static uint64_t *map_of(const struct triangle_product *t, enum map map, int part,
@@ -129,8 +129,8 @@ static void fill_maps(struct triangle_product *t)
     }
 }
 
-/* Whether real or imaginary numbers of line l and of q have products that are Inf, of both
- * signs, or 0 times Inf. Rounding changes no sign, and makes of Inf at most NaN. */
+/* Returns whether component `left` of line l times component `right` of q gives Inf of both
+ * signs, or 0 times Inf. Rounding keeps every sign, and changes Inf at most to NaN. */
 static int is_mixed(const struct triangle_product *t, int left, ptrdiff_t l, int right,
                     ptrdiff_t q)
 {
@@ -156,7 +156,8 @@ static int is_mixed(const struct triangle_product *t, int left, ptrdiff_t l, int
     return 0;
 }
 
-/* Whether numbers that are met make a sum NaN, of complex numbers both parts of it. */
+/* Returns whether elements within the triangle make a sum NaN; both components of a complex
+ * sum. */
 static int is_surely_nan(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t q)
 {
     if (t->precision->saturates) {
@@ -169,7 +170,8 @@ static int is_surely_nan(const struct triangle_product *t, ptrdiff_t l, ptrdiff_
            (is_mixed(t, 0, l, 1, q) || is_mixed(t, 1, l, 0, q));
 }
 
-/* Whether a sum is NaN without a NaN among the numbers that it is the sum of. */
+/* Returns whether a sum is NaN although none of its operands' elements within the triangle
+ * is NaN. */
 static int is_nan_of_numbers(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t q)
 {
     const int meets_nan =
@@ -183,8 +185,9 @@ static int is_doubtful(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t 
     return is_nan_of_numbers(t, l, q) && !is_surely_nan(t, l, q);
 }
 
-/* Makes 0 of what only zeros meet from here on: positions before `end`, or from it on. What
- * is scaled stays finite, so that finite numbers need not, and keeps its scale. */
+/* Sets the other operand to 0 at positions that only zeros of the lines from here on meet:
+ * before `end`, or from `end` on. In scaled operands, only Inf and NaN become 0: finite
+ * elements stay finite when they are scaled, and keep the scale. */
 static void clear_to(struct triangle_product *t, ptrdiff_t end)
 {
     const char type = t->of.type;
@@ -205,7 +208,8 @@ static void clear_to(struct triangle_product *t, ptrdiff_t end)
     t->cleared = end;
 }
 
-/* Lists each q with a doubtful sum in lines l to end; returns their number. */
+/* Lists each q with a doubtful sum in lines l to end - 1; returns the length of the
+ * list. */
 static ptrdiff_t find_doubtful(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t end)
 {
     ptrdiff_t count = 0;
@@ -220,7 +224,7 @@ static ptrdiff_t find_doubtful(const struct triangle_product *t, ptrdiff_t l, pt
     return count;
 }
 
-/* The other operand's lines that are listed, one beside the other. */
+/* Returns the listed lines of the other operand, copied next to each other. */
 static struct tf_blas_matrix gather(const struct triangle_product *t, ptrdiff_t count)
 {
     const ptrdiff_t item = tf_blas_item_size(t->of.type);
@@ -237,7 +241,8 @@ static struct tf_blas_matrix gather(const struct triangle_product *t, ptrdiff_t 
     return few;
 }
 
-/* Computes the sums of some lines with each q that is listed; the doubtful ones count. */
+/* Computes the sums of `lines` lines with each listed q, and stores the doubtful sums.
+ * Returns -1 on failure. */
 static int sum_again(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t lines,
                      ptrdiff_t count)
 {
@@ -248,7 +253,7 @@ static int sum_again(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t li
     part = t->axis ? tf_blas_part_of(part, 0, count, l, lines)
                    : tf_blas_part_of(part, l, lines, 0, count);
     struct tf_matrix sums = {t->sums, {item, item}, 0, t->c.kind};
-    sums.strides[t->axis] = count * item; /* a line's, one after the other */
+    sums.strides[t->axis] = count * item; /* the sums of a line are contiguous */
     if (tf_blas_multiply_full(t->precision, part, sums) < 0) {
         return -1;
     }
@@ -263,9 +268,9 @@ static int sum_again(const struct triangle_product *t, ptrdiff_t l, ptrdiff_t li
     return 0;
 }
 
-/* Lines l to end, and what stays doubtful of them by smaller and smaller blocks: of these
- * fewer zeros meet numbers. The lines that meet most come first, so that numbers that have
- * become 0 are never needed again. */
+/* Computes the doubtful sums of lines l to end - 1 again, by smaller and smaller blocks, in
+ * which fewer zeros are multiplied by elements. The lines with most elements come first, so
+ * that elements that have become 0 are never needed again. Returns -1 on failure. */
 static int sum_block(struct triangle_product *t, ptrdiff_t l, ptrdiff_t end)
 {
     const ptrdiff_t lines = end - l, count = find_doubtful(t, l, end);
@@ -320,7 +325,7 @@ static struct triangle_product product_of(const struct tf_precision *precision,
     return t;
 }
 
-/* Takes all memory that mend needs, but for that of products. */
+/* Allocates the memory to compute sums again, except that of products. Returns 0 or -1. */
 static int take_rooms(struct triangle_product *t)
 {
     const ptrdiff_t item = tf_blas_item_size(t->of.type);
@@ -346,8 +351,8 @@ static void free_rooms(const struct triangle_product *t)
     tf_room_free(t->bits);
 }
 
-/* Computes doubtful sums again. Returns -1 if memory is short or it was stopped; else whether
- * a NaN is left that comes from no NaN, so that it raises FE_INVALID. */
+/* Computes doubtful sums again. Returns -1 if memory is short or a signal stopped it;
+ * otherwise whether a NaN is left that no NaN caused, which raises FE_INVALID. */
 static int mend(struct triangle_product *t)
 {
     const ptrdiff_t item = tf_blas_item_size(t->of.type);
@@ -391,14 +396,14 @@ int tf_blas_multiply(const struct tf_precision *precision, struct tf_blas_pair x
     fexcept_t before;
     fegetexceptflag(&before, FE_INVALID);
     const int was_invalid = fetestexcept(FE_INVALID);
-    /* In the reserve, the memory for what NaN would need is taken without a NaN too: where
-     * a block has fitted, all blocks fit, whatever their numbers are. */
+    /* In the reserve, allocate the memory of repeated sums even if no sum is NaN: if one
+     * block fits, all blocks then fit, whatever their elements are. */
     const int early = tf_in_reserve();
     int failed = (early && take_rooms(&t) < 0) || tf_blas_multiply_full(precision, x, c) < 0;
     if (!failed && holds_nan(x, c)) {
         const int status = !early && take_rooms(&t) < 0 ? -1 : mend(&t);
         failed = status < 0;
-        feclearexcept(FE_INVALID); /* what zeros have raised does not count */
+        feclearexcept(FE_INVALID); /* zeros of the triangle may have raised it */
         if (was_invalid) {
             fesetexceptflag(&before, FE_INVALID);
         } else if (status > 0 && !precision->silent) {

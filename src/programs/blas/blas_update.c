@@ -1,4 +1,4 @@
-/* alpha times sums plus beta C, in C's own type. */
+/* Computes alpha times sums plus beta C, in C's own type. */
 #include "programs/blas/blas_update.h"
 
 #include <math.h>
@@ -22,11 +22,12 @@ int tf_blas_by_columns(const struct tf_blas_product *product)
     return tf_distance(product->c_strides[0]) < tf_distance(product->c_strides[1]);
 }
 
-/* Numbers are float64 here. Of a `single` type each result is rounded to float32, which
- * gives float32's bits: two roundings of a sum or a product are as one. */
+/* Returns x, rounded to float32 if the type is `single`. Values are float64 in this file.
+ * Rounding each sum or product of float32 values to float64 and then to float32 gives the
+ * same bits as rounding it once to float32. */
 TF_INLINE double rounded(int single, double x) { return single ? (float)x : x; }
 
-/* x y + z */
+/* Returns x y + z, rounded once. */
 TF_INLINE double fused(int single, double x, double y, double z)
 {
     if (x == 1) {
@@ -62,15 +63,15 @@ TF_INLINE struct number plus(int single, struct number x, struct number y)
                            rounded(single, x.imaginary + y.imaginary)};
 }
 
-/* What C's elements are made of besides C. */
+/* The factors of an update, and which sums it has. */
 struct update {
-    double alpha[2], second[2], beta[2]; /* the second product's alpha */
+    double alpha[2], second[2], beta[2]; /* `second` is the alpha of the second product */
     int has_sums, has_more, hermitian;
 };
 
 /* -- flags ------------------------------------------------------------------------- */
 
-/* Inf and NaN among what a result is made of. */
+/* Whether there is Inf or NaN among the operands of a result. */
 struct specials {
     int nan, infinite;
 };
@@ -105,7 +106,8 @@ static unsigned flags_of(const struct update *u, struct number sum, struct numbe
 
 /* -- elements ---------------------------------------------------------------------- */
 
-/* A NaN is the sum's where that is one, as some devices have their own in float32. */
+/* Writes a component. A float32 NaN keeps the bits of a sum that is NaN, as some devices
+ * have a NaN of their own. */
 TF_INLINE void write_number(char *place, int single, double x, double sum)
 {
     if (isnan(x)) {
@@ -163,7 +165,8 @@ TF_INLINE void update_element(const struct update *u, int single, int complex,
     }
 }
 
-/* n elements of a row or a column; number `diagonal` is real if C is Hermitian. */
+/* Updates n elements of a row or a column, of which element `diagonal` is real if C is
+ * Hermitian. Returns the floating-point flags to raise. */
 TF_INLINE unsigned update_line(const struct update *u, int single, int complex,
                                const char *sums, const char *more, char *c,
                                ptrdiff_t stride, ptrdiff_t n, ptrdiff_t diagonal)

@@ -1,4 +1,4 @@
-/* Which functions of BLAS and LAPACK are hooked, and what each hook leads to. */
+/* Hooks functions of BLAS and LAPACK: chooses the slots, and makes the stub of each. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static int are_same(const struct tf_blas_name *a, const struct tf_blas_name *b)
            a->wide == b->wide && a->sub == b->sub && a->wider == b->wider;
 }
 
-/* A library that is closed and opened again, as often as one likes, finds the stubs that
- * it had. */
+/* Returns the stub of an earlier hook with the same facts, or NULL, so that a library that
+ * is closed and opened again, any number of times, gets the same stubs. */
 static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_name *name,
                             int inner)
 {
@@ -38,7 +38,8 @@ static void *stub_of_before(const struct tf_slot *slot, const struct tf_blas_nam
 
 /* -- objects and their slots -------------------------------------------------------- */
 
-/* The slots of one object come one after the other. NULL if memory is short. */
+/* Returns the caller for an object's file; NULL if memory is short. It remembers only the
+ * last one, because the slots of an object follow each other. */
 static struct tf_blas_caller *caller_of(const char *file)
 {
     static struct tf_blas_caller *last;
@@ -56,7 +57,7 @@ static struct tf_blas_caller *caller_of(const char *file)
     return last = caller;
 }
 
-/* What a stub for calls from an object leads to; NULL if memory is short. */
+/* Returns the facts of a stub for calls from an object; NULL if memory is short. */
 static struct tf_blas_target *target_of(const struct tf_blas_name *name, int inner,
                                         const char *file)
 {
@@ -79,14 +80,14 @@ static int is_wanted(const char *symbol)
            tf_lapack_read_name(symbol, plain, sizeof plain) >= 0;
 }
 
-/* Whether an object has an MKL inside, as PyTorch's has. MKL does not call itself by
- * BLAS's names: those that stand in the object's slots are its other code's. */
+/* Returns whether an object contains MKL, as PyTorch's does. MKL does not call itself by
+ * the names of BLAS: slots with these names are of the object's other code. */
 static int has_mkl(const struct tf_slot *slot)
 {
     return tf_defines(slot, "mkl_serv_get_version");
 }
 
-/* Whether an object is a LAPACK, so that its products are LAPACK's inner ones. */
+/* Returns whether an object is a LAPACK, so that its calls of BLAS are LAPACK's own. */
 static int is_lapack(const struct tf_slot *slot)
 {
     static const char *const names[] = {"dgetrf_", "dgetrf_64_", "scipy_dgetrf_",
@@ -104,7 +105,7 @@ static int is_lapack(const struct tf_slot *slot)
 
 /* -- LAPACK's own calls ------------------------------------------------------------ */
 
-/* A function of each library that callers have called. */
+/* One function of each library whose functions are hooked. */
 enum { LIBRARIES = 64 };
 static void *libraries[LIBRARIES];
 static int library_count, wants_lapack, refused;
@@ -132,7 +133,8 @@ static int is_entry(const void *function)
     return 0;
 }
 
-/* What its library calls by a slot needs no entry. */
+/* Makes a function jump to a stub (entries.h), unless its library calls it by a slot, which
+ * is hooked already. Sets `refused` on failure. */
 static void redirect_entry(const struct tf_entry *entry, const char *library)
 {
     const struct tf_hook *hook;
@@ -185,9 +187,9 @@ int tf_blas_enter_lapack(void)
     return status;
 }
 
-/* -- all of it ---------------------------------------------------------------------- */
+/* -- the user of hooks --------------------------------------------------------------- */
 
-/* Returns NULL where there is no memory for the facts. */
+/* Returns the stub of a hook; NULL if memory was short for its facts. */
 static void *hook_with(void *original, tf_handler_fn *handler, void *facts)
 {
     return facts ? tf_hook_new(original, handler, facts, 0) : NULL;
@@ -200,7 +202,7 @@ static void *stub_for(const struct tf_slot *slot)
     const int inner = is_lapack(slot), own = slot->own && !has_mkl(slot);
     if (tf_blas_read_name(slot->symbol, &name) == 0) {
         if (own && !inner) {
-            return NULL; /* one form of BLAS that calls the other */
+            return NULL; /* one interface of a BLAS that calls the other */
         }
         void *stub = stub_of_before(slot, &name, inner);
         if (stub) {

@@ -1,4 +1,4 @@
-/* A block of counts a thread, so that counting needs no lock. */
+/* Keeps one block of counts per thread, so that counting needs no lock. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, F_ADD_SEALS */
 
 #include "programs/blas/counts.h"
@@ -33,8 +33,8 @@ enum { F_ADD_SEALS = 1033, F_GET_SEALS, F_SEAL_SEAL = 1, F_SEAL_SHRINK, F_SEAL_G
 
 enum { BLOCKS = 256, NAMES = 512, SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW };
 
-/* All of it lies in shared memory, which is taken from the machine when it is touched. A
- * block belongs to a process, by its number; 0: it was never used. */
+/* The shared memory, of which untouched pages take no physical memory. The owner of a block
+ * is the number of a process; 0 if the block is free. */
 struct shared {
     atomic_int names_taken;
     atomic_int owners[BLOCKS];
@@ -42,13 +42,15 @@ struct shared {
     struct tf_named_count names[NAMES];
 };
 
-static struct shared *_Atomic shared; /* once there is one, for ever */
+static struct shared *_Atomic shared; /* never changes after it has been set */
 static int of_a_file;
 static pthread_key_t key;
-/* Found without a call, as this library is no plug-in of many. */
+/* The initial-exec model finds this variable without a call. Its static space in the
+ * process is small, and is enough for this library. */
 static _Thread_local struct tf_blas_counts *own __attribute__((tls_model("initial-exec")));
 
-/* When a thread ends: its counts stay, its block may be another's. */
+/* Frees the block of a thread that ends. Its counts stay; another thread may go on
+ * with it. */
 static void give_back(void *block)
 {
     const ptrdiff_t number = (struct tf_blas_counts *)block - shared->blocks;
@@ -57,15 +59,15 @@ static void give_back(void *block)
 
 static void forget_block(void)
 {
-    own = NULL; /* it is the parent's */
+    own = NULL; /* the block belongs to the parent */
     pthread_setspecific(key, NULL);
 }
 
 int tf_counts_are_shared(void) { return of_a_file; }
 
-/* Returns a file in memory of a size that nobody can change, or -1. No folder has it, so
- * that it ends with the last process that has it open or mapped. Its number is high:
- * programs close or replace low ones. */
+/* Returns a memory file with a copy of the counts, whose size is sealed, or -1. No folder
+ * contains the file, so that it ends with the last process that has it open or mapped. Its
+ * descriptor is at least 512 if possible: programs close or replace low ones. */
 static int new_file(void)
 {
 #ifdef SYS_memfd_create
@@ -91,22 +93,22 @@ int tf_counts_share(char *path, size_t size)
     if (file < 0) {
         return -1;
     }
-    /* In the place of what there is: threads have addresses in it. */
+    /* Map the file at the same address, because threads have pointers into it. */
     if (mmap(shared, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
              0) == MAP_FAILED) {
         close(file);
         return -1;
     }
-    /* The file stays open for those who open this path. */
+    /* The file stays open for processes that open this path. */
     snprintf(path, size, "/proc/%ld/fd/%d", (long)getpid(), file);
     return 0;
 }
 
-/* Returns whether `new_file` of any process has made a file. */
+/* Returns whether a file is one that `new_file` of any process made. */
 static int is_of_counts(int file)
 {
     struct stat found;
-    const int seals = fcntl(file, F_GET_SEALS); /* some systems add theirs */
+    const int seals = fcntl(file, F_GET_SEALS); /* some systems add other seals */
     return seals >= 0 && (seals & SEALS) == SEALS && fstat(file, &found) == 0 &&
            (size_t)found.st_size == sizeof(struct shared);
 }
@@ -141,7 +143,7 @@ int tf_counts_prepare(void)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     if (!shared) {
-        prepare(); /* again, if memory was short before */
+        prepare(); /* tries again if memory was short before */
     }
     pthread_mutex_unlock(&lock);
     return shared ? 0 : -1;
@@ -152,7 +154,8 @@ static struct tf_blas_counts *take_block(void)
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < BLOCKS; i++) {
             int owner = atomic_load(&shared->owners[i]);
-            /* Processes that have ended may not have given theirs back. */
+            /* In the second pass, take blocks of processes that ended without freeing
+             * them. */
             const int is_free = owner == 0 || (pass && kill(owner, 0) && errno == ESRCH);
             if (is_free &&
                 atomic_compare_exchange_strong(&shared->owners[i], &owner, getpid())) {
@@ -166,7 +169,8 @@ static struct tf_blas_counts *take_block(void)
     return own;
 }
 
-/* Of a block, which is one thread's: cheaper than a sum of many. */
+/* Adds to a count that only this thread writes, which is cheaper than an atomic
+ * addition. */
 static void add_to(_Atomic uint64_t *sum, uint64_t more)
 {
     const uint64_t before = atomic_load_explicit(sum, memory_order_relaxed);
@@ -202,8 +206,8 @@ void tf_blas_total(struct tf_blas_counts *total)
     }
 }
 
-/* Without a lock, which a process that is killed would keep: two threads may give a name
- * two counts, which readers add. */
+/* Takes no lock, because a process that is killed would keep it. Two threads may therefore
+ * make two counts of one name; readers add them. */
 struct tf_named_count *tf_named_count(int kind, const char *name)
 {
     const int taken = atomic_load(&shared->names_taken);

@@ -1,4 +1,4 @@
-/* What becomes of a caught call: whether it obeys, and who is told. */
+/* Decides whether a caught call runs in a precision, computes it, and calls the watcher. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 
 #include "programs/blas/engine.h"
@@ -15,7 +15,7 @@ static _Atomic uint64_t lost;
 
 uint64_t tf_blas_lost(void) { return atomic_load(&lost); }
 
-/* This thread is on its way to an entry by a slot: the call was judged there. */
+/* This thread's call of an entry came by a slot, whose handler has judged the call. */
 static _Thread_local int was_judged __attribute__((tls_model("initial-exec")));
 
 static _Atomic(tf_blas_mode_fn *) mode_finder;
@@ -89,7 +89,7 @@ enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **in_force,
 
 /* -- products ---------------------------------------------------------------------- */
 
-/* Calls of BLAS that this thread has made. */
+/* The number of calls of BLAS that this thread has made. */
 static _Thread_local unsigned caught __attribute__((tls_model("initial-exec")));
 
 static double seconds_now(void)
@@ -99,9 +99,10 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* What a call comes to. A batch obeys as a whole, or not at all. */
+/* The decision about a call: either all products of a batch run in the precision, or
+ * none. */
 struct verdict {
-    const struct tf_blas_mode *mode; /* of the place, once the first product has obeyed */
+    const struct tf_blas_mode *mode; /* that of the call site after the first TF_OBEYED */
     const void *_Atomic *last_place;
     enum tf_blas_fate fate;
     struct tf_blas_sizes sizes; /* of the first product; multiply_adds of all */
@@ -124,7 +125,7 @@ static int judge(void *context, const struct tf_blas_product *product)
     return 0;
 }
 
-/* Returns -1 if there is nothing to do, or if BLAS refuses the call. */
+/* Fills in the verdict. Returns -1 if there is no product, or if BLAS refuses the call. */
 static int judge_call(const struct tf_blas_target *target,
                       const struct tf_blas_arguments *arguments, struct verdict *verdict)
 {
@@ -147,27 +148,28 @@ static int compute(void *context, const struct tf_blas_product *product)
     return tf_blas_compute(context, product);
 }
 
-/* Returns 0 if all of a call's products were computed; TF_STOPPED if they need not be; -1 if
- * there was no memory, -2 if BLAS refuses the call. */
+/* Computes the products of a call in its precision. Returns 0; TF_STOPPED if a signal
+ * stopped them; -1 if memory was short; -2 if BLAS refuses the call. */
 static int obey(const struct tf_blas_target *target,
                 const struct tf_blas_arguments *arguments, const struct verdict *verdict)
 {
     const struct tf_precision *precision = &verdict->mode->device.precision;
-    /* LAPACK goes on with what it gets, and may do so for long. */
+    /* Do not stop calls of LAPACK, which would continue with undefined results, maybe
+     * long. */
     tf_blas_begin_stops(!target->inner);
     const int status =
         tf_blas_take_apart(&target->name, arguments, compute, (void *)precision);
     tf_blas_end_stops();
     if (status == -1 && verdict->count > 1) {
-        /* Some of the results lie over what they were computed from. */
+        /* Some results may have overwritten their operands. */
         fputs("tf32dtype: no memory for a batch of products\n", stderr);
         abort();
     }
     return status;
 }
 
-/* Puts a value where the ABI has it: each part of a complex number in a register of its
- * own, but for a complex64 on x86-64. */
+/* Puts a value where the ABI returns it: each component of a complex value in a register of
+ * its own, except that complex64 on x86-64 is in one register. */
 static void put_value(struct tf_call *call, char type, const char *value)
 {
 #if defined(__aarch64__)
@@ -189,7 +191,7 @@ static void make_call(const struct tf_blas_target *target, struct tf_call *call)
     tf_stub_call(call);
 }
 
-/* Does what is to be done with a call: returns whether it has been made. */
+/* Handles a call of BLAS: returns whether it has been done. */
 static int do_product(struct tf_blas_target *target, struct tf_call *call)
 {
     const struct tf_blas_watcher *watch =
@@ -257,9 +259,9 @@ int tf_handle_entry(struct tf_stub *stub, struct tf_call *call)
     return 1;
 }
 
-/* -- what is only counted ---------------------------------------------------------- */
+/* -- calls that are only counted --------------------------------------------------- */
 
-/* Makes the call. */
+/* Makes a call and counts it, unless BLAS ran in it and `counts_blas` is 0. */
 static void count_named(struct tf_stub *stub, struct tf_call *call, int counts_blas)
 {
     struct tf_named_count *count = stub->facts;

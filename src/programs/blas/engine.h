@@ -1,5 +1,5 @@
-/* Every call of BLAS in the process: caught where it is made, counted, and computed in a
- * precision where one is set. */
+/* Catches every call of BLAS in the process, counts it, and computes it in a precision if
+ * one is set. */
 #ifndef TF32DTYPE_PROGRAMS_BLAS_ENGINE_H
 #define TF32DTYPE_PROGRAMS_BLAS_ENGINE_H
 
@@ -11,47 +11,50 @@
 #include "programs/hooks/hooks.h"
 #include "tensor_core/mma_matmul.h"
 
-/* What is to become of products. Never changed, never freed, once it has been given. */
+/* The settings of products. A mode is never changed or freed after it was given to the
+ * functions here. */
 struct tf_blas_mode {
-    struct tf_device device; /* the precision; without a device its first field alone */
-    int float64, complex64;  /* which obey besides float32; both: complex128 too */
-    int dots;                /* products with one number as their result obey */
-    int lapack;              /* those that LAPACK makes obey */
-    ptrdiff_t min_size;      /* those with a smaller k do not */
-    const void *plan;        /* what the place function looks the place up in; or NULL */
-    int outer;               /* it is meant for tf_blas_set_outer_mode */
+    struct tf_device device; /* the precision; without a device only its first field */
+    int float64, complex64;  /* types besides float32; complex128 needs both */
+    int dots;                /* products with one element as their result run in it too */
+    int lapack;              /* products that LAPACK makes run in it too */
+    ptrdiff_t min_size;      /* products with a smaller k are unchanged */
+    const void *plan;        /* the plan in which a tf_blas_place_fn looks; or NULL */
+    int outer;               /* the mode is meant for tf_blas_set_outer_mode */
 };
 
-/* Whether this platform has what it takes. */
+/* Returns whether this platform has stubs, without which no call is caught. */
 int tf_blas_is_available(void);
 
-/* Catches calls, as often as it was begun and not yet ended; libraries that are opened
- * later too. Returns -1 if memory is short. */
+/* tf_blas_begin catches calls until as many calls of tf_blas_end, also calls of libraries
+ * that are opened later. Returns -1 if memory is short. */
 int tf_blas_begin(void);
 void tf_blas_end(void);
 
-/* Products of this process that should have been in a precision, and were left to the
- * library since memory was short: no result of theirs is what was asked for. */
+/* Returns the number of calls of this process that the library computed instead, without
+ * the precision, because memory was short. */
 uint64_t tf_blas_lost(void);
 
-/* Has the products caught that a LAPACK makes inside its own library, without a slot:
- * before any thread calls it. Returns -1 if the system does not allow it. */
+/* Catches the products that a LAPACK makes inside its own library, without a slot. No
+ * thread may call the library before. Returns -1 if the system does not allow it. */
 int tf_blas_enter_lapack(void);
 
-/* Who knows the mode in force where a call is made (NULL: none). Asked in each call. */
+/* Sets the function that returns the mode in force for this thread (NULL: none). It is
+ * called in each call of BLAS. */
 typedef const struct tf_blas_mode *tf_blas_mode_fn(void);
 void tf_blas_set_mode_finder(tf_blas_mode_fn *find);
 
-/* The mode that a program was started with from outside, or NULL: what obeys others counts
- * as TF_OBEYED_OTHER, and places have no say in others but plans. */
+/* Sets the mode that a program was started with from outside, or NULL. Products in other
+ * modes count as TF_OBEYED_OTHER. A tf_blas_place_fn is not called for other modes, except
+ * for those with a plan. */
 void tf_blas_set_outer_mode(const struct tf_blas_mode *mode);
 int tf_blas_is_outer(const struct tf_blas_mode *mode);
 enum tf_blas_fate tf_blas_fate_of_obeying(const struct tf_blas_mode *mode);
 
-/* The mode at this thread's place in the source where another is in force (NULL: none):
- * see --only, --except and --plan. `last` is a word of whoever calls, for threads that
- * have no place, or NULL. Without `seen` it is that of any operand that has one. Without a
- * function the one in force holds everywhere. */
+/* Returns the mode at this thread's call site (NULL: none) if `mode` is in force: see
+ * --only, --except and --plan. `last` is a variable of the caller, for threads that have no
+ * call site, or NULL. Without `seen`, it is the mode of any operand that has one. If no
+ * such function is set, tf_blas_mode_here returns `mode`. */
 typedef const struct tf_blas_mode *tf_blas_place_fn(const struct tf_blas_mode *mode,
                                                     const void *_Atomic *last,
                                                     const struct tf_operands_seen *seen);
@@ -60,22 +63,22 @@ const struct tf_blas_mode *tf_blas_mode_here(const struct tf_blas_mode *mode,
                                              const void *_Atomic *last,
                                              const struct tf_operands_seen *seen);
 
-/* Why a product does not obey a mode, or that it does: then the mode becomes that of the
- * place. */
+/* Returns TF_OBEYED if a product runs in a mode, and replaces `mode` by that of the call
+ * site; otherwise returns the reason why it does not. */
 enum tf_blas_fate tf_blas_fate_of(const struct tf_blas_mode **mode,
                                   const void *_Atomic *last,
                                   const struct tf_operands_seen *seen, char type,
                                   ptrdiff_t m, ptrdiff_t n, ptrdiff_t k);
 
-/* An object that calls BLAS: its file, and two words of those who tell places, for threads
- * that have none. */
+/* An object that calls BLAS: its file, and the last call site in it, for threads that have
+ * no call site. */
 struct tf_blas_caller {
     const char *file;
-    void *_Atomic last;             /* the watcher's */
-    const void *_Atomic last_place; /* the place function's */
+    void *_Atomic last;             /* for the watcher */
+    const void *_Atomic last_place; /* for the tf_blas_place_fn */
 };
 
-/* A call that is watched: by whom it was made, and what of. */
+/* A watched call: its function, its arguments, its caller, and its sizes. */
 struct tf_blas_watched {
     const struct tf_blas_name *name;
     const struct tf_blas_arguments *arguments;
@@ -83,11 +86,11 @@ struct tf_blas_watched {
     struct tf_blas_sizes sizes; /* of the first product; multiply_adds of all */
 };
 
-/* Who watches products (NULL: nobody). */
+/* A watcher of products; tf_blas_set_watcher(NULL) removes it. */
 struct tf_blas_watcher {
-    int lapack; /* products that LAPACK makes are watched too */
-    /* Returns what `after` is to be given, with the time that the call takes; NULL if that
-     * is of no interest. */
+    int lapack; /* watches products that LAPACK makes too */
+    /* Returns the context for `after`, which also gets the time of the call; NULL if
+     * `after` is not to be called. */
     void *(*before)(const struct tf_blas_watched *call);
     void (*after)(void *context, const struct tf_blas_watched *call, double seconds);
 };
@@ -99,23 +102,23 @@ struct tf_blas_target {
     struct tf_blas_name name;
     int inner;          /* the caller is LAPACK */
     struct tf_blas_caller *caller;
-    struct tf_entry *entry; /* of a function that is called without a slot; or NULL */
-    int leads_to_entry;     /* the original is such a function */
+    struct tf_entry *entry; /* the function, if it is called without a slot; or NULL */
+    int leads_to_entry;     /* the original is a function that has an entry */
 };
 
-/* The handlers of products, with a struct tf_blas_target as facts. A stub of an entry always has its handler,
- * also while no calls are caught. */
+/* The handlers of products, with a struct tf_blas_target as facts. A stub of an entry
+ * always has its handler, also while no calls are caught. */
 int tf_handle_product(struct tf_stub *stub, struct tf_call *call);
 int tf_handle_entry(struct tf_stub *stub, struct tf_call *call);
 
-/* The handlers of calls that are only counted, with a struct tf_named_count as facts. The
- * second leaves out calls in which BLAS makes a product. */
+/* The handlers of calls that are only counted, with a struct tf_named_count as facts.
+ * tf_handle_without_blas leaves out calls in which BLAS makes a product. */
 int tf_handle_named(struct tf_stub *stub, struct tf_call *call);
 int tf_handle_without_blas(struct tf_stub *stub, struct tf_call *call);
 
-/* Returns a function that stands before another, and counts its calls and their time
- * under a name while calls are caught, those that call BLAS too or not; NULL if there is
- * none. */
+/* Returns a stub before a function, which counts its calls and their time under a name
+ * while calls are caught. `with_blas` includes calls that call BLAS. Returns NULL if no
+ * stub or count is left, or if memory is short. */
 void *tf_blas_counting(void *original, int kind, const char *name, int with_blas);
 
 #endif

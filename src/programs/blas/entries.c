@@ -1,4 +1,5 @@
-/* Jumps over functions' first instructions, and the C interface in their place. */
+/* Finds the functions of a library that need a jump, and calls C's interface in their
+ * stead. */
 #define _GNU_SOURCE /* dladdr1 */
 
 #include "programs/blas/entries.h"
@@ -13,11 +14,11 @@
 
 #include "programs/hooks/jumps.h"
 
-/* -- which -------------------------------------------------------------------------- */
+/* -- entries ------------------------------------------------------------------------ */
 
 /* The arguments of a routine in Fortran's order: T, U, D, S are options (transpose, upper,
- * diagonal, side), I an integer, A a scalar of the routine's type, R a real one, P a
- * pointer. C's have an order of rows before them, but for dots. */
+ * diagonal, side), I an integer, A a scalar of the routine's type, R a real scalar, P a
+ * pointer. C's interface has an order of rows before them, except for dots. */
 static const struct routine {
     const char *name, *types, *arguments;
 } routines[] = {
@@ -40,8 +41,8 @@ static const struct form {
     {"%c%s_64_", "cblas_%c%s64_"},
 };
 
-/* A function that the library defines itself; NULL if there is none, or if it is too
- * short for a jump. */
+/* Returns a function that the library defines itself; NULL if it does not, or if the
+ * function has fewer than `least` bytes, which a jump needs. */
 static void *function_in(void *handle, const void *base, const char *name, size_t least)
 {
     Dl_info info;
@@ -64,7 +65,7 @@ void tf_find_entries(const void *function,
     }
     void *handle = dlopen(library.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
     if (!handle) {
-        return; /* the executable, which no name opens */
+        return; /* the executable, which dlopen cannot open by its name */
     }
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
         snprintf(fortran, sizeof fortran, forms[f].fortran, 'd', "getrf");
@@ -104,7 +105,7 @@ static const char *arguments_of(const struct tf_blas_name *name)
     const char *plain = tf_blas_routine_name(name->routine);
     for (size_t r = 0; r < sizeof routines / sizeof *routines; r++) {
         if (strcmp(routines[r].name, plain) == 0) {
-            return routines[r].arguments; /* gemm3m's are gemm's, gemmtr's are gemmt's */
+            return routines[r].arguments; /* also for gemm3m, gemmtr */
         }
     }
     return "";

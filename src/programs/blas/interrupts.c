@@ -1,4 +1,4 @@
-/* A handler before the one that there is, and what it counts. */
+/* Installs a handler before the present one, and counts its signals. */
 #define _POSIX_C_SOURCE 200809L /* sigaction */
 
 #include "programs/blas/interrupts.h"
@@ -7,9 +7,9 @@
 
 #include "runtime/stops.h"
 
-static _Thread_local int begun; /* the count then; of this thread */
+static _Thread_local int begun; /* the count at tf_blas_begin_stops */
 static _Thread_local int can_be_stopped;
-static _Thread_local int handled; /* the count when no signal was waiting */
+static _Thread_local int handled; /* the count at the last call of ask_whether_waiting */
 static int (*ask_whether_waiting)(void);
 
 #if defined(_WIN32)
@@ -27,7 +27,7 @@ static int is_main_thread(void) { return 0; }
 
 static struct sigaction before;
 static atomic_int count;
-static int counts, is_installed; /* the latter until it was taken away here */
+static int counts, is_installed; /* is_installed until the handler is removed here */
 static pthread_t main_thread;
 
 static void on_signal(int number, siginfo_t *information, void *context)
@@ -65,7 +65,8 @@ void tf_interrupts_count(int (*is_waiting)(void))
     }
     main_thread = pthread_self();
     counts = 1;
-    /* A handler that came after ours may call ours, which must not call it in turn. */
+    /* A handler installed after ours may call ours, which must not call that handler
+     * again. */
     if (is_ours(&found) || (is_installed && !are_same(&found, &before))) {
         return;
     }

@@ -1,11 +1,12 @@
-/* Which symbols are LAPACK's drivers and factorizations, or solve by a triangle. */
+/* Recognizes the symbols of LAPACK's drivers and factorizations, and of triangular
+ * solves. */
 #include "programs/blas/lapack_names.h"
 
 #include <string.h>
 
 #include "programs/blas/counts.h"
 
-/* Without the letter of the type. */
+/* Names without the letter of the type. */
 static const char *const lapack[] = {
     /* linear equations */
     "gesv", "gesvx", "posv", "sysv", "hesv", "gbsv", "getrf", "getrs", "getri", "potrf",

@@ -1,4 +1,4 @@
-/* Digests of operands from sampled elements. */
+/* Computes digests of operands from sampled elements. */
 #include "programs/blas/operand.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ static uint64_t number_at(const char *item, char type)
     return tf_blas_is_complex(type) ? bits + 3 * bits_at(item + (wide ? 8 : 4), wide) : bits;
 }
 
-/* The elements are spread over rows and over columns. Those of a square are taken in pairs
- * (i, j) and (j, i). */
+/* Samples elements that are spread over rows and over columns; in a square matrix, pairs of
+ * elements (i, j) and (j, i). */
 uint64_t tf_operand_digest(const struct tf_blas_matrix *x, char type)
 {
     if (x->shape != TF_FULL || x->rows < 2 || x->columns < 2) {

@@ -1,4 +1,4 @@
-/* A table of call sites, and the watcher that fills it. */
+/* Keeps a table of call sites, and the watcher that fills it. */
 #include "programs/blas/product_sites.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static const struct tf_source_finder *finder;
 static struct tf_product_sites_wanted wanted_now;
 static _Atomic size_t bytes_left;
 static _Atomic uint64_t left_out, without_site;
-static int session; /* how often it was begun */
+static int session; /* the number of calls of tf_product_sites_begin */
 
 struct told {
     const struct tf_blas_watched *call;
@@ -77,7 +77,7 @@ static double greatest_of(const double *x, const double *imaginary, ptrdiff_t n)
 
 enum { BLOCK = 1024 };
 
-/* The bits of a finite magnitude, which have its order; 0 of others. */
+/* Return the bits of a finite magnitude, which compare as integers; 0 for Inf and NaN. */
 static inline int64_t wide_magnitude(int64_t bits)
 {
     const int64_t magnitude = bits & INT64_MAX;
@@ -106,7 +106,8 @@ static inline int32_t magnitude(int32_t bits)
 GREATEST_ACROSS(greatest_across, int32_t, magnitude)
 GREATEST_ACROSS(greatest_across_wide, int64_t, wide_magnitude)
 
-/* Writes the same of lines whose elements follow each other. */
+/* Defines a function that writes the largest magnitudes of `count` lines whose elements are
+ * contiguous. */
 #define GREATEST_ALONG(name, type, magnitude)                                         \
     static void name(const char *data, ptrdiff_t step, ptrdiff_t k, ptrdiff_t count,    \
                      type *restrict out)                                                 \
@@ -124,8 +125,8 @@ GREATEST_ACROSS(greatest_across_wide, int64_t, wide_magnitude)
 GREATEST_ALONG(greatest_along, int32_t, magnitude)
 GREATEST_ALONG(greatest_along_wide, int64_t, wide_magnitude)
 
-/* Returns the line with the largest number of a real operand that is stored in full, in the
- * order of its memory; -1 of others. */
+/* Returns the line with the largest magnitude of a real operand that is stored in full and
+ * contiguous along one axis; -1 for other operands. */
 static ptrdiff_t greatest_stored(const struct tf_blas_matrix *x, char type, int axis,
                                  ptrdiff_t count, ptrdiff_t k)
 {
@@ -180,8 +181,8 @@ static ptrdiff_t greatest_line(const struct tf_blas_matrix *x, char type, int ax
     return at;
 }
 
-/* Writes `wanted` of the lines of an operand: first the one with the largest number, then
- * others evenly spread. */
+/* Writes `wanted` lines of an operand: first the line with the largest magnitude, then
+ * others evenly spread; or all lines in order if `wanted` is `count`. */
 static void sample_lines(const struct tf_blas_matrix *x, char type, int axis,
                          ptrdiff_t count, ptrdiff_t k, ptrdiff_t wanted, double *out,
                          double *imaginary)
@@ -250,7 +251,7 @@ static struct tf_sample *sample_of(const struct tf_blas_product *product,
     return sample;
 }
 
-/* -- what is counted ---------------------------------------------------------------- */
+/* -- counts ------------------------------------------------------------------------- */
 
 static void count_shape(struct tf_shape *shapes, int count, const struct tf_blas_sizes *p)
 {
@@ -269,7 +270,7 @@ static void count_shape(struct tf_shape *shapes, int count, const struct tf_blas
     }
 }
 
-/* The operands of a call, which are told apart on the sides that have an entry. */
+/* The operands of a call. A side without an entry does not distinguish its operands. */
 struct call_operands {
     struct tf_product_site *site;
     uint64_t digests[2];
@@ -287,7 +288,7 @@ static int take_sample(void *context, const struct tf_blas_product *product)
         call->site->samples = sample;
         tf_site_unlock(&call->site->site);
     }
-    return !wanted_now.whole; /* of a batch the first will do */
+    return !wanted_now.whole; /* the first product of a batch is enough */
 }
 
 /* -- operands ---------------------------------------------------------------------- */
@@ -334,7 +335,7 @@ static int tell_operands(void *context, const struct tf_blas_product *product)
             call->entries[side] = NULL;
         }
     }
-    return 1; /* of a batch the first */
+    return 1; /* only the first product of a batch */
 }
 
 static void find_operands(struct call_operands *call, const struct tf_blas_watched *watched)
@@ -343,7 +344,7 @@ static void find_operands(struct call_operands *call, const struct tf_blas_watch
     _Atomic int *const is_many = call->site->is_many;
     if (atomic_load_explicit(&is_many[0], memory_order_relaxed) &&
         atomic_load_explicit(&is_many[1], memory_order_relaxed)) {
-        return; /* by line only, or nothing to tell apart any more */
+        return; /* operands are not wanted, or have been too many on both sides */
     }
     if (routine == TF_BLAS_GEMM || routine == TF_BLAS_GEMV) {
         tf_blas_take_apart(watched->name, watched->arguments, tell_operands, call);
@@ -355,8 +356,8 @@ static void find_operands(struct call_operands *call, const struct tf_blas_watch
     }
 }
 
-/* With a known name the first use is worth a sample, else the second one; then every 16th
- * power. */
+/* Returns whether this call of an operand is sampled: the first if the operand has a name,
+ * otherwise the second; and that number times each power of 16. */
 static int is_sampled(const struct tf_product_operand *operand)
 {
     uint64_t calls = operand->calls;
@@ -407,8 +408,8 @@ void tf_product_name(const struct tf_blas_matrix *matrix, char type, const char 
 
 /* -- the watcher ------------------------------------------------------------------- */
 
-/* A thread without frames, as OpenMP's, works for the last that had some and called
- * from the same object. */
+/* Returns the call site of a call. A thread without frames, such as one of OpenMP's, gets
+ * the source of the last thread with frames that called from the same object. */
 static struct tf_product_site *site_of_thread(const struct tf_blas_watched *call)
 {
     struct tf_source source;
@@ -430,17 +431,17 @@ static struct tf_product_site *site_of_thread(const struct tf_blas_watched *call
     return site_of(call, last && last->session == session ? &last->source : &source, 1);
 }
 
-/* Whether the operands of this thread's call were sampled. */
+/* Operands of this thread's last watched call were sampled. */
 static _Thread_local int sampled;
 
 static int tell_made(void *site, const struct tf_blas_product *product)
 {
     wanted_now.made(site, product);
-    return 1; /* of a batch the first will do */
+    return 1; /* the first product of a batch is enough */
 }
 
-/* Reading the clock, and coming back, takes longer than the smallest products: of many
- * calls one in TIMED is measured. */
+/* Reading the clock and calling `after` take longer than the smallest products: after the
+ * first ALL_TIMED calls of a call site, only one in TIMED is timed. */
 enum { ALL_TIMED = 64, TIMED = 16 };
 
 static void *before(const struct tf_blas_watched *call)

@@ -1,8 +1,8 @@
-/* The library that LD_PRELOAD puts into a program, Python or not: catches its products of
- * BLAS, and tells at its end what they came to.
+/* The library that LD_PRELOAD loads into a program, Python or not. It catches the program's
+ * calls of BLAS, and at its end prints how many ran in the precision.
  *
- * TF32DTYPE_MATMUL_PRECISION names the precision, TF32DTYPE_BLAS what goes with it:
- * options of docs/reference/configuration.md with commas between. */
+ * TF32DTYPE_MATMUL_PRECISION names the precision. TF32DTYPE_BLAS lists options of
+ * docs/reference/configuration.md, separated by commas. */
 #define _GNU_SOURCE /* program_invocation_short_name */
 
 #include <errno.h>
@@ -24,12 +24,12 @@ static char complaint[160];
 static const char *precision_name;
 static int is_quiet, is_scaled, is_split, is_tf32;
 static pid_t began_in;
-/* Who counts from some moment on: tf32dtype, in a program that imports it. */
+/* Set once tf32dtype, in a program that imports it, catches and counts calls instead. */
 static tf32dtype_total_fn *other_total;
 
 /* -- settings ---------------------------------------------------------------------- */
 
-/* As tf32dtype/_formats/aliases.py names block formats. */
+/* Returns whether a name begins as block formats in tf32dtype/_formats/aliases.py do. */
 static int is_block_format(const char *name)
 {
     const char *const beginnings[] = {"mxfp", "mxint", "nvfp", "tcfp", "int"};
@@ -119,7 +119,7 @@ static void read_settings(void)
         is_wrong |= *word && set_word(word);
     }
     if (is_wrong) {
-        precision_name = NULL; /* not half of what was asked for */
+        precision_name = NULL; /* do not use settings of which a part is wrong */
     }
     free(copy);
 }
@@ -136,7 +136,8 @@ static void prepare(void)
     tf_matmul_prepare();
 }
 
-/* Most processes make no product: tables are made for those that do. */
+/* Returns the mode of all calls, or NULL. Fills the tables at the first call, because most
+ * processes never call BLAS. */
 static const struct tf_blas_mode *find_mode(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -162,7 +163,7 @@ void tf32dtype_preload_end(tf32dtype_total_fn *total)
 {
     if (!other_total) {
         other_total = total;
-        complaint[0] = '\0'; /* it complains itself */
+        complaint[0] = '\0'; /* tf32dtype prints its own complaint */
         tf_blas_end();
     }
 }
@@ -213,13 +214,13 @@ __attribute__((destructor)) static void tell(void)
     struct sum fates[TF_FATES] = {{0, 0}}, all = {0, 0};
     const unsigned long long lapack = lapack_calls();
     if (is_quiet || getpid() != began_in || tf_counts_are_shared()) {
-        return; /* a forked child, or one that another process counts and tells of */
+        return; /* a forked child, or a process whose counts another process prints */
     }
     add_all(fates, &all, tf_blas_total);
     if (other_total) {
         add_all(fates, &all, other_total);
     }
-    /* NumPy tries a dot of two numbers when it is imported. */
+    /* NumPy computes a dot of two elements when it is imported. */
     const int is_numpys =
         all.calls == 1 && all.multiply_adds == 2 && fates[TF_IS_DOT].calls == 1;
     if ((all.calls == 0 || is_numpys) && lapack == 0) {
