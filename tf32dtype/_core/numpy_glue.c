@@ -1,4 +1,4 @@
-/* What of NumPy's C interface takes C to use: see numpy_glue.h. */
+/* Uses the components of NumPy's C interface that only C can use: see numpy_glue.h. */
 #include "numpy_glue.h"
 
 #define PY_ARRAY_UNIQUE_SYMBOL tf32dtype_numpy_glue_ARRAY_API
@@ -74,7 +74,7 @@ int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *meth
     if (PyType_Ready(type) < 0) {
         return -1;
     }
-    /* Any but np.dtype's, which NumPy refuses in a class that owns no number. */
+    /* Any methods but np.dtype's, which NumPy refuses in a class without a type number. */
     type->tp_repr = PyBaseObject_Type.tp_repr;
     type->tp_str = PyBaseObject_Type.tp_str;
     return 0;
@@ -89,7 +89,7 @@ int tf_exact_dtype_ready(reprfunc repr)
     return PyType_Ready(type);
 }
 
-/* Items are float32's, so that a descriptor of float32 has the sizes. */
+/* Makes the descriptor from that of float32, because its items have the size of float32. */
 int tf_exact_dtype_make_descr(void)
 {
     PyArray_Descr *descr = PyArray_DescrNewFromType(NPY_FLOAT);
@@ -101,7 +101,7 @@ int tf_exact_dtype_make_descr(void)
     descr->kind = 'V';
     descr->byteorder = '|';
     descr->type_num = -1;
-    /* The scalar type has no room for an item: elements are Python floats. */
+    /* The scalar type cannot hold an item: elements become Python floats. */
     descr->flags = NPY_USE_GETITEM | NPY_USE_SETITEM;
     tf_exact_dtype.singleton = descr;
     Py_INCREF(&tf_exact_dtype);
@@ -122,7 +122,8 @@ static int set_item(PyObject *value, void *data, void *array)
     return PyArray_Pack(PyArray_DESCR((PyArrayObject *)array), data, value);
 }
 
-/* Raw bytes, cut or filled with zeros: what every NumPy number becomes in `V4`. */
+/* Casts to void: copies raw bytes, truncated or filled with zeros, as NumPy casts its
+ * numbers to `V4`. */
 static void to_void(void *from, void *to, npy_intp n, void *from_array, void *to_array)
 {
     const npy_intp in_size = PyArray_ITEMSIZE((PyArrayObject *)from_array);
@@ -151,8 +152,8 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     functions_->copyswapn = tf_legacy[format].copyswapn;
     functions_->nonzero = tf_legacy[format].nonzero;
 
-    /* Registered for a class that NumPy makes and nobody sees: it must claim no
-     * scalar type, so it gets `object`. Kind 'V', since 'f' would make NumPy
+    /* The prototype is for a class that NumPy makes and no user sees. It must not claim a
+     * scalar type, and therefore gets `object`. Its kind is 'V', since 'f' would make NumPy
      * write and read files as if these were IEEE types of the same size. */
     Py_SET_REFCNT((PyObject *)prototype, 1);
     Py_SET_TYPE((PyObject *)prototype, &PyArrayDescr_Type);
@@ -176,30 +177,31 @@ int tf_dtype_make_hybrid(int format, PyTypeObject *scalar)
     /* The class's own number, which is not the descriptor's, decides how NumPy promotes it
      * with a Python float:
      *
-     *   a user's number   by what the class and float16 have in common, which would round
+     *   a user's number   by the common dtype of the class and float16, which would round
      *                     the Python float to float32 first
      *   a builtin's       by asking us, unless NumPy's own table has a common dtype
-     *   NPY_DATETIME      the one builtin, no float and no text, for which that table has
-     *                     none: timedelta64 has datetime64, bytes have their casts */
+     *   NPY_DATETIME      the only builtin that is neither a float nor a string and has no
+     *                     common dtype there: timedelta64 and bytes have one */
     class_->type_num = NPY_DATETIME;
     class_->singleton = descr;
     class_->flags |= 1; /* NPY_DT_LEGACY, which has no public name */
     ((PyTypeObject *)class_)->tp_repr = PyArrayDescr_Type.tp_repr;
     ((PyTypeObject *)class_)->tp_str = PyArrayDescr_Type.tp_str;
-    /* The descriptor leaves the class that NumPy made, for ours. */
+    /* Replace the descriptor's class, which NumPy made, by ours. */
     Py_INCREF(class_);
     Py_SET_TYPE((PyObject *)descr, (PyTypeObject *)class_);
     Py_INCREF(scalar);
     descr->typeobj = scalar;
-    /* What np.lexsort sorts by; a slot has but the sort that is not stable. */
+    /* np.lexsort uses this stable sort, for which the new interface has no slot. */
     PyDataType_GetArrFuncs(descr)->argsort[NPY_STABLESORT] = tf_legacy[format].argsort;
     return PyArray_RegisterCastFunc(descr, NPY_VOID, to_void);
 }
 
-/* -- legacy functions -------------------------------------------------------------------- */
+/* -- legacy functions
+ * -------------------------------------------------------------------- */
 
-/* Without `in` the items lie in `out` already. Our dtypes have one byte order, the
- * native, so that NumPy asks to swap for `byteswap()` alone. */
+/* Copies n items, unless `in` is NULL and `out` has them already, and swaps their bytes if
+ * `swap`. NumPy asks to swap only for `byteswap()`, as our dtypes are always native. */
 static void copy_items(size_t size, char *out, npy_intp out_stride, const char *in,
                        npy_intp in_stride, npy_intp n, int swap)
 {
@@ -239,11 +241,11 @@ static void dot(int format, void *a, npy_intp a_stride, void *b, npy_intp b_stri
     const struct tf_precision as_they_are = {.parts = 1, .split_orders = 1};
     struct tf_watch watch = {0};
     if (tf_is_stopped(&watch, 1)) {
-        return; /* NumPy goes on with the rest of a product that was stopped */
+        return; /* NumPy continues with the other elements after a stop */
     }
     if (tf_matmul(&as_they_are, row, column, result, 1, 1, n, 1) < 0) {
         const PyGILState_STATE state = PyGILState_Ensure();
-        if (!PyErr_Occurred()) { /* it was not stopped */
+        if (!PyErr_Occurred()) { /* memory was short, and no signal stopped it */
             PyErr_NoMemory();
         }
         PyGILState_Release(state);
@@ -264,7 +266,8 @@ TF_INLINE int compare(struct tf_format f, int format, const void *a, const void 
     return (x > y) - (x < y);
 }
 
-/* NumPy calls these without saying for which dtype (`array` may be NULL). */
+/* Defines the legacy functions of each format: NumPy does not pass the dtype, as `array`
+ * may be NULL. */
 #define ROW(name, itemsize, ...)                                                        \
     static void copyswap_##name(void *out, void *in, int swap, void *NPY_UNUSED(array)) \
     {                                                                                   \
@@ -319,7 +322,8 @@ const struct tf_legacy tf_legacy[TF_FORMAT_COUNT] = {
 #undef ROW
 };
 
-/* -- reductions ---------------------------------------------------------------------------- */
+/* -- reductions
+ * ---------------------------------------------------------------------------- */
 
 static _Thread_local const void *reducing;
 

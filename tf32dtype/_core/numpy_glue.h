@@ -11,16 +11,17 @@
 
 #include "formats/formats.h"
 
-/* One class a format, and the abstract class that all derive from. */
+/* One class per format, and the abstract class that all derive from. */
 extern PyArray_DTypeMeta tf_dtypes[TF_FORMAT_COUNT];
 extern PyArray_DTypeMeta tf_dtype_base;
 
-/* A class without instances. NumPy takes casts with a new class alone, and does not
- * ask whether they are from or to it: this one carries those between our dtypes and
- * another package's, which may be imported after ours were registered. */
+/* A class without instances. NumPy accepts casts only together with a new class, and
+ * does not check that they are from or to this class. The carrier registers casts
+ * between our dtypes and those of another package, which may be imported after our
+ * classes were made. */
 extern PyArray_DTypeMeta tf_dtype_carrier;
 
-/* The format of a DType class, or -1. */
+/* Returns the format of a DType class, or -1. */
 static inline int tf_format_of_dtype(const PyArray_DTypeMeta *dtype)
 {
     const ptrdiff_t index = dtype - tf_dtypes;
@@ -32,20 +33,20 @@ static inline int tf_format_of_descr(const PyArray_Descr *descr)
     return tf_format_of_dtype((const PyArray_DTypeMeta *)Py_TYPE(descr));
 }
 
-/* Prepares the class objects; `spec->slots` and `spec->casts` are the caller's,
- * to which PyArrayInitDTypeMeta_FromSpec then applies. */
+/* Prepare the class objects. The caller then calls PyArrayInitDTypeMeta_FromSpec with its
+ * own slots and casts. */
 int tf_dtype_base_ready(void);
 int tf_dtype_carrier_ready(reprfunc repr);
 int tf_dtype_ready(int format, const char *name, newfunc new_, PyMethodDef *methods,
                    PyGetSetDef *getset);
 
-/* The class of exact numbers (see exact_compare.h). It has no type number: no array of a user's
- * holds them. */
+/* The class of exact numbers (src/ufuncs/exact_compare.h). It has no type number, because
+ * no array of a user contains such numbers. */
 extern PyArray_DTypeMeta tf_exact_dtype;
 int tf_exact_dtype_ready(reprfunc repr);
 int tf_exact_dtype_make_descr(void);
 
-/* Makes the class own a type number. Call once, after its initialization. */
+/* Gives a class a type number of its own. Call once, after its initialization. */
 int tf_dtype_make_hybrid(int format, PyTypeObject *scalar);
 
 /* Legacy functions of each format, for the DType's slots. */
@@ -74,8 +75,10 @@ static inline void tf_scalar_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* NumPy asks for a reduction's initial value just before it asks for the
- * loop, with the same context, in the same thread. */
+/* tf_reduction_begins notes the context of a reduction when NumPy asks for the initial
+ * value. tf_reduction_began returns whether a context is that of the reduction, and forgets
+ * it: NumPy asks for the loop just after the value, with the same context, in the same
+ * thread. */
 void tf_reduction_begins(const void *context);
 int tf_reduction_began(const void *context);
 

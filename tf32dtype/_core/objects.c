@@ -1,4 +1,4 @@
-/* Items from and to the commonest Python objects: see objects.h. */
+/* Converts items from and to the commonest Python objects: see objects.h. */
 #include "objects.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ int tf_objects_ready(tf_set_other *other)
     return _import_umath();
 }
 
-/* Whether the innermost frame is one of this package, whose line tells a user nothing. */
+/* Returns whether the innermost frame is in this package, whose lines users do not know. */
 static int is_in_package(void)
 {
     PyObject *globals = PyEval_GetGlobals();
@@ -35,7 +35,8 @@ static PyObject *attribute(const char *of_module, const char *name)
     return found;
 }
 
-/* Has tf32dtype/_base/caller.py call tf_warn, and warn at the line that called the package. */
+/* Calls tf_warn by tf32dtype/_base/caller.py, to warn at the line that called the
+ * package. */
 static int warn_at_caller(unsigned flags, const char *where)
 {
     PyObject *report = attribute("tf32dtype._base.caller", "report");
@@ -58,7 +59,7 @@ int tf_warn(unsigned flags, const char *where)
     return errors ? PyUFunc_GiveFloatingpointErrors(where, errors) : 0;
 }
 
-/* The format of a scalar's type, no subclass of it; or -1. */
+/* Returns the format of a scalar's type, or -1 for other types and for subclasses. */
 static int format_of_scalar(const PyTypeObject *type)
 {
     for (int format = 0; format < TF_FORMAT_COUNT; format++) {
@@ -74,7 +75,8 @@ static const char *item_of_scalar(const PyObject *scalar)
     return ((const struct tf_scalar *)scalar)->item;
 }
 
-/* A float, an int that float64 holds, one of our scalars: 1, or 0 if it is none. */
+/* Writes the value of an int of at most 2^53 in magnitude, or of one of our scalars, to
+ * `x`. Returns whether the value is one of these. */
 static int number_of(PyObject *value, double *x)
 {
     const PyTypeObject *type = Py_TYPE(value);
@@ -99,7 +101,7 @@ TF_INLINE int set_item(struct tf_format f, int format, PyObject *value, char *it
     double x;
     if (Py_TYPE(value) == tf_dtypes[format].scalar_type) {
         code = tf_load_code(f, item_of_scalar(value));
-        if (tf_is_nan(f, code)) { /* whose payload goes, and whose sign stays */
+        if (tf_is_nan(f, code)) { /* keeps its sign, but not its payload */
             code = tf_nan_code(f) | (code & tf_sign_mask(f));
         }
         tf_store_code(f, item, code);

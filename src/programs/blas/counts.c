@@ -49,8 +49,7 @@ static pthread_key_t key;
  * process is small, and is enough for this library. */
 static _Thread_local struct tf_blas_counts *own __attribute__((tls_model("initial-exec")));
 
-/* Frees the block of a thread that ends. Its counts stay; another thread may go on
- * with it. */
+/* Frees the block of a thread that ends. Its counts stay; another thread may use it. */
 static void give_back(void *block)
 {
     const ptrdiff_t number = (struct tf_blas_counts *)block - shared->blocks;

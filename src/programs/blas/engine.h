@@ -35,8 +35,8 @@ void tf_blas_end(void);
  * the precision, because memory was short. */
 uint64_t tf_blas_lost(void);
 
-/* Catches the products that a LAPACK makes inside its own library, without a slot. No
- * thread may call the library before. Returns -1 if the system does not allow it. */
+/* Catches the products that a LAPACK makes inside its own library, without a slot. Must be
+ * called before any thread uses the library. Returns -1 if the system does not allow it. */
 int tf_blas_enter_lapack(void);
 
 /* Sets the function that returns the mode in force for this thread (NULL: none). It is

@@ -1,4 +1,4 @@
-/* A word for each thread: the mode of the context that it was seen in last. */
+/* Keeps for each thread the mode of its Python context. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,8 +17,8 @@ const struct tf_blas_mode tf_no_mode;
 static tf_read_mode_fn *read_mode;
 static _Atomic(const struct tf_blas_mode *) of_process, of_workers;
 static atomic_int scopes;
-/* Of this thread, as it was read last: the mode (NULL: no scope), and how often the
- * thread had changed its context by then. */
+/* The mode of this thread (NULL: no scope), and the version of its context, which Python
+ * increases with each change of context, at the last reading. */
 static _Thread_local struct {
     const struct tf_blas_mode *mode;
     uint64_t version;
@@ -29,7 +29,7 @@ struct kept {
     struct kept *next;
 };
 
-/* Looks from one on, up to another. */
+/* Returns an equal mode in the list from `from` on, before `to`; or NULL. */
 static const struct tf_blas_mode *look_for(const struct tf_blas_mode *mode,
                                            const struct kept *from, const struct kept *to)
 {
@@ -56,7 +56,7 @@ const struct tf_blas_mode *tf_mode_kept(const struct tf_blas_mode *mode)
         if (atomic_compare_exchange_weak(&all, &head, fresh)) {
             return &fresh->mode;
         }
-        found = look_for(mode, head, fresh->next); /* what others have added meanwhile */
+        found = look_for(mode, head, fresh->next); /* in additions of other threads */
     } while (!found);
     free(fresh);
     return found;
@@ -71,7 +71,7 @@ static const struct tf_blas_mode *in_force(const struct tf_blas_mode *scoped)
 
 static void refresh(void)
 {
-    PyObject *type, *value, *trace; /* BLAS may be called while an error is on its way */
+    PyObject *type, *value, *trace; /* BLAS may be called while an error is set */
     PyErr_Fetch(&type, &value, &trace);
     own.mode = read_mode();
     own.version = PyThreadState_Get()->context_ver;
@@ -83,13 +83,13 @@ static const struct tf_blas_mode *find(void)
     if (atomic_load_explicit(&scopes, memory_order_relaxed) == 0) {
         return atomic_load_explicit(&of_process, memory_order_acquire);
     }
-    /* The thread is in a call: what its own state says, holds. */
+    /* The thread's own state cannot change, because the thread is in this call. */
     const PyThreadState *state = PyGILState_GetThisThreadState();
     if (!state || !tf_frames_has_any(state)) {
         return atomic_load_explicit(&of_workers, memory_order_acquire);
     }
-    /* Python counts the contexts that a thread enters and leaves, as tasks do. Only where
-     * another is entered now, a thread that runs Python code takes the GIL. */
+    /* Python counts the contexts that a thread enters and leaves, as asyncio's tasks do.
+     * Only if that count has changed does a thread that runs Python code take the GIL. */
     if (own.version != state->context_ver) {
         const PyGILState_STATE gil = PyGILState_Ensure();
         refresh();

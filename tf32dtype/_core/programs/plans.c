@@ -10,34 +10,34 @@
 
 #include "programs/where_am_i.h"
 
-/* What a call site was found to stand for. */
+/* The line of a plan that belongs to a call site. */
 struct found {
     struct tf_site site;
     struct line *line;
 };
 
-/* What holds at a place; and of which plan that is true. */
+/* The settings at a call site, and the plan that gave them. */
 struct tf_answer {
     const struct tf_plan *plan;
     const void *what;
 };
 
-/* The places with the same lines, and the operands that were seen there. */
+/* The entries of a plan (`places`) for one line, and the operands that were seen there. */
 struct line {
-    const struct tf_planned *place;  /* the first one; NULL: all other lines */
-    const struct tf_answer *answer;  /* of operands that the plan does not name */
-    size_t *operands;                /* places that name one */
+    const struct tf_planned *place;  /* the first entry; NULL for all other lines */
+    const struct tf_answer *answer;  /* for operands that the plan does not name */
+    size_t *operands;                /* entries that name an operand */
     size_t count;
-    atomic_int is_known; /* one was found by its digest */
-    uint64_t most[2];    /* the largest number on each side */
-    _Atomic uint64_t *seen[2]; /* so many digests, in the order of first use; 0: none yet */
+    atomic_int is_known; /* an operand was found by its digest */
+    uint64_t most[2];    /* the largest number of an operand on each side */
+    _Atomic uint64_t *seen[2]; /* digests in the order of first use; 0: none yet */
 };
 
 struct tf_plan {
     struct tf_planned *places;
-    struct tf_answer *answers; /* of each place; the last is of all others */
+    struct tf_answer *answers; /* for each entry, and last for all other call sites */
     size_t count;
-    struct line *lines; /* as many at most, and that of all others */
+    struct line *lines; /* at most `count`, and last the line for all others */
     size_t line_count;
     struct tf_site_table found;
 };
@@ -50,7 +50,8 @@ static int is_line(const char *real, int line, const struct tf_planned *place, i
            strcmp(real, place->file[which]) == 0;
 }
 
-/* The line of a plan: what names both lines goes before what names one. */
+/* Returns the line of a plan for a source. A line that names both files of the source takes
+ * precedence over a line that names one. */
 static struct line *look_up(const struct tf_plan *plan, const struct tf_source *source)
 {
     struct line *one = &plan->lines[plan->line_count];
@@ -108,8 +109,8 @@ static struct line *line_of(struct tf_plan *plan, struct tf_source *source)
 
 /* -- operands ----------------------------------------------------------------------- */
 
-/* Returns the number of an operand in the order of first use; 0 if it is beyond all that the
- * plan names. */
+/* Returns the number of an operand in the order of first use, from 1 on; 0 if the number is
+ * larger than all numbers that the plan names. */
 static uint64_t number_of(struct line *line, int side, uint64_t digest)
 {
     for (uint64_t i = 0; i < line->most[side]; i++) {
@@ -181,8 +182,9 @@ static const struct tf_answer *answer_for(const struct tf_plan *plan, struct lin
     return place ? &plan->answers[place - plan->places] : line->answer;
 }
 
-/* A thread without frames, as OpenMP's, works for the last that had some and made the same
- * call from the same object; before there was one it has what holds at no place. */
+/* Returns the settings at this thread's call site. A thread without frames, such as one of
+ * OpenMP's, gets those of the last thread with frames that made the same call from the same
+ * object; before such a call, those of all other call sites. */
 static const void *planned(struct tf_plan *plan, const void *_Atomic *last,
                            const struct tf_operands_seen *seen)
 {
@@ -198,7 +200,7 @@ static const void *planned(struct tf_plan *plan, const void *_Atomic *last,
     return before && before->plan == plan ? before->what : plan->answers[plan->count].what;
 }
 
-/* As a tf_blas_place_fn. */
+/* Returns the mode at this thread's call site, as a tf_blas_place_fn. */
 static const struct tf_blas_mode *mode_here(const struct tf_blas_mode *mode,
                                             const void *_Atomic *last,
                                             const struct tf_operands_seen *seen)
@@ -226,7 +228,7 @@ static int is_same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Returns the line of a place, a new one if there is none. `lines` has room. */
+/* Returns the line of an entry, and makes it if necessary. `lines` has room. */
 static struct line *line_with(struct tf_plan *plan, const struct tf_planned *place)
 {
     size_t i = 0;
@@ -244,7 +246,7 @@ static struct line *line_with(struct tf_plan *plan, const struct tf_planned *pla
     return &plan->lines[i];
 }
 
-/* Returns -1 if memory is short. */
+/* Adds an entry to its line. Returns -1 if memory is short. */
 static int add_to_lines(struct tf_plan *plan, size_t number)
 {
     const struct tf_planned *place = &plan->places[number];
