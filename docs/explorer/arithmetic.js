@@ -1,17 +1,17 @@
-/* The arithmetic of the page: calls of the C that core.js carries, compiled to
- * WebAssembly. JavaScript hands over codes and texts and reads back JSON; it computes
- * nothing. arithmetic_types.js says what the types are.
+/* The arithmetic of the page: calls of the C code that core.js contains, compiled to
+ * WebAssembly. JavaScript passes codes and strings and reads JSON back; it computes
+ * nothing. arithmetic_types.js describes the types.
  *
- * `arithmetic.ready` is a promise; all else may be called when it is fulfilled.
- * Functions throw an Error for what no caller should ask (an unknown format, a code of
- * too many bits); `parse` and `quantize`, which take what people type, return `error`.
+ * `arithmetic.ready` is a promise. Call the other functions only after it is fulfilled.
+ * Functions throw an Error for arguments that are faults of the caller (an unknown format,
+ * a code of too many bits). `parse` and `quantize`, which take typed input, return `error`.
  */
 "use strict";
 
 const arithmetic = (() => {
     /** @type {any} exports of the module */
     let c;
-    /** @type {any} tables of the package, and words of C's structs */
+    /** @type {any} tables of the package, and members of C's structs */
     const data = core.data;
 
     // -- memory ----------------------------------------------------------------------
@@ -29,11 +29,12 @@ const arithmetic = (() => {
         return bytes.length;
     }
 
-    /** Texts, a line each. @param {readonly string[]} texts */
+    /** Put strings into the input, one per line. @param {readonly string[]} texts */
     const putLines = (texts) =>
         put(texts.map((text) => text.replaceAll("\n", " ")).join("\n"));
 
-    /** What the module has written. @param {number} length @returns {any} */
+    /** Read the answer that the module has written.
+     * @param {number} length @returns {any} */
     function take(length) {
         const bytes = new Uint8Array(c.memory.buffer, c.output(), length);
         const text = decoder.decode(bytes);
@@ -44,7 +45,7 @@ const arithmetic = (() => {
         return answer;
     }
 
-    /** JSON has no bigint, NaN, or Inf: codes of float64 and such a `number` are texts. */
+    /** JSON has no bigint, NaN or Inf: codes of float64 and such a `number` are strings. */
     const TEXTS = /"(code|number)":"/;
 
     /** @param {string} key @param {any} x */
@@ -82,7 +83,7 @@ const arithmetic = (() => {
 
     // -- lists of codes --------------------------------------------------------------
 
-    /** Codes, one after the other, in the module's list `which`.
+    /** Write codes into the module's list `which`, and return their number.
      * @param {number} which @param {readonly Code[]} codes */
     function list(which, codes) {
         if (codes.length > c.list_room()) {
@@ -93,13 +94,13 @@ const arithmetic = (() => {
         return codes.length;
     }
 
-    /** Words of a struct of C, in which null is an exponent that nothing has.
+    /** Write the members of a C struct into list 2, with no_exponent() for null.
      * @param {readonly (number | null)[]} words @param {Code} last */
     const putWords = (words, last) =>
         list(2, [...words.map((word) => word ?? c.no_exponent()), last]);
 
     const self = {
-        /** Fulfilled when everything below may be used; rejected where WebAssembly is
+        /** Fulfilled when the members below can be used; rejected if WebAssembly is
          * missing. @type {Promise<void>} */
         ready: Promise.resolve(),
 
@@ -113,7 +114,7 @@ const arithmetic = (() => {
         formats: [],
         /** @type {BlockFormat[]} */
         blockFormats: [],
-        /** @type {string[]} of blocks: what `quantize` may be told */
+        /** @type {string[]} formats of the scales of blocks, for `quantize` */
         scaleFormats: data.scaleFormats,
         /** @type {Device[]} */
         devices: data.devices,
@@ -126,13 +127,13 @@ const arithmetic = (() => {
         /** @type {Overflow[]} */
         overflows: data.overflows,
 
-        /** Facts of a format by its name, short name, or alias, in any case.
+        /** Find a format by its name, short name, or alias, in any case.
          * @param {string} name @returns {Format} @throws {Error} for an unknown one */
         format(name) {
             return self.formatNamed(name) ?? self.formats[formatIndex(name)];
         },
 
-        /** The same, undefined for an unknown one. @param {string} name */
+        /** Find a format as `format`; undefined if it is unknown. @param {string} name */
         formatNamed(name) {
             const small = name.toLowerCase();
             return self.formats.find(
@@ -141,13 +142,13 @@ const arithmetic = (() => {
 
         // -- numbers -----------------------------------------------------------------
 
-        /** Read what a person typed: a decimal of up to 4,000 characters, a fraction, a
-         * hexadecimal float, inf, nan (with a sign or without, in any case), or a code:
-         * "0x7E", the item as it lies in memory (of tf32: 32 bits, the low 13 of which
-         * do not count), or "0b1111110", up to `bits` bits of a code, the first of them
-         * may be missing. Underscores between digits of a code are ignored.
+        /** Read typed input: a decimal of up to 4,000 characters, a fraction, a hexadecimal
+         * float, inf, nan (with or without a sign, in any case), or a code. A code is
+         * "0x7E", the item as it is stored in memory (for tf32, 32 bits, of which the low
+         * 13 do not count), or "0b1111110", up to `bits` bits of a code, in which leading
+         * bits may be missing. Underscores between digits of a code are ignored.
          * @param {string} text
-         * @param {string} format  what it is rounded to, or what the code is of
+         * @param {string} format  that the number is rounded to, or that the code is of
          * @param {Rounding} [rounding] @param {Overflow} [overflow]
          * @returns {Parsed} */
         parse(text, format, rounding = "ties_to_even", overflow = "ieee") {
@@ -155,13 +156,13 @@ const arithmetic = (() => {
                 overflowIndex(overflow), put(text)));
         },
 
-        /** The number that a code is.
+        /** Return the number of a code.
          * @param {string} format @param {Code} code @returns {Value} */
         describe(format, code) {
             return take(c.describe(formatIndex(format), BigInt(code)));
         },
 
-        /** All numbers of a format of up to 8 bits, by code.
+        /** Return all numbers of a format of up to 8 bits, by code.
          * @param {string} format @returns {Value[]} */
         values(format) {
             const { bits, codes } = self.format(format);
@@ -176,14 +177,14 @@ const arithmetic = (() => {
             return take(c.neighbors(formatIndex(format), BigInt(code)));
         },
 
-        /** Numbers of a format in an interval, if they are no more than `most` (2000 at
-         * most). @param {string} format @param {string} low @param {string} high
+        /** Return the numbers of a format in an interval, if there are at most `most` (at
+         * most 2000). @param {string} format @param {string} low @param {string} high
          * @param {number} [most] @returns {Between} */
         between(format, low, high, most = 2000) {
             return take(c.between(formatIndex(format), most, putLines([low, high])));
         },
 
-        /** How many numbers a format has in each power of two.
+        /** Return the number of values that a format has in each binade.
          * @param {string} format @returns {Binade[]} ascending */
         binades(format) {
             return take(c.binades(formatIndex(format)));
@@ -191,8 +192,8 @@ const arithmetic = (() => {
 
         // -- rounding ----------------------------------------------------------------
 
-        /** A value rounded once.
-         * @param {string} text  as `parse` takes it, but no code
+        /** Round a value once.
+         * @param {string} text  a value as `parse` takes it, not a code
          * @param {string} format @param {Rounding} [rounding] @param {Overflow} [overflow]
          * @param {bigint} [draw]  of "stochastic": uniform in [0, 2^64)
          * @returns {Rounded} */
@@ -201,7 +202,7 @@ const arithmetic = (() => {
                 overflowIndex(overflow), draw, put(text)));
         },
 
-        /** A value rounded in all seven ways.
+        /** Round a value by all seven roundings.
          * @param {string} text @param {string} format @param {Overflow} [overflow]
          * @returns {Roundings} */
         allRoundings(text, format, overflow = "ieee") {
@@ -213,7 +214,7 @@ const arithmetic = (() => {
             return found;
         },
 
-        /** A number of one format as one of another, and back again by the same rounding.
+        /** Cast a number to another format, and back by the same rounding.
          * @param {string} from @param {Code} code @param {string} to
          * @param {Rounding} [rounding] @param {Overflow} [overflow] @param {bigint} [draw]
          * @returns {RoundTrip} */
@@ -222,14 +223,14 @@ const arithmetic = (() => {
                 roundingIndex(rounding), overflowIndex(overflow), draw));
         },
 
-        /** The same to every format, in their order.
-         * @param {string} from @param {Code} code
-         * @param {Rounding} [rounding] @param {Overflow} [overflow] @returns {RoundTrip[]} */
+        /** Cast a number to every format and back, in the order of `formats`.
+         * @param {string} from @param {Code} code @param {Rounding} [rounding]
+         * @param {Overflow} [overflow] @returns {RoundTrip[]} */
         casts(from, code, rounding = "ties_to_even", overflow = "ieee") {
             return names.map((to) => self.cast(from, code, to, rounding, overflow));
         },
 
-        /** A value through several formats, one after the other, and to the last at once.
+        /** Cast a value through several formats, and directly to the last of them.
          * @param {string} text @param {readonly string[]} formats  1 to 16
          * @param {Rounding} [rounding]  not "stochastic" @param {Overflow} [overflow]
          * @returns {Chain} */
@@ -239,7 +240,7 @@ const arithmetic = (() => {
                 put(text)));
         },
 
-        /** Two numbers of a format added, or multiplied, and rounded once.
+        /** Add or multiply two numbers of a format, and round once.
          * @param {"add" | "multiply"} what @param {string} format
          * @param {Code} a @param {Code} b
          * @param {Rounding} [rounding]  not "stochastic" @param {Overflow} [overflow]
@@ -250,8 +251,9 @@ const arithmetic = (() => {
                 roundingIndex(rounding), overflowIndex(overflow)));
         },
 
-        /** A float64 of JavaScript (a draw, a place on the screen) as the text of its
-         * exact value. @param {number} x @returns {string} */
+        /** Return the exact value of a JavaScript number (a random number, a position on
+         * the screen) as a string.
+         * @param {number} x @returns {string} */
         textOf(x) {
             const bits = new DataView(new ArrayBuffer(8));
             bits.setFloat64(0, x);
@@ -261,7 +263,7 @@ const arithmetic = (() => {
 
         // -- tensor cores ------------------------------------------------------------
 
-        /** The model of an instruction, or undefined.
+        /** Find the model of an instruction, or undefined.
          * @param {string} device @param {string} instruction @param {string} a
          * @param {string} b @param {string} accumulator */
         model(device, instruction, a, b, accumulator = "float32") {
@@ -269,12 +271,12 @@ const arithmetic = (() => {
                 m.instruction === instruction && m.accumulator === accumulator);
         },
 
-        /** c + the products of two vectors as an instruction computes it, step by step.
+        /** Compute c + the dot product of two vectors as an instruction does, step by step.
          * @param {Model} model  one of `models`
-         * @param {readonly Code[]} a  of model.a; 1024 at most
-         * @param {readonly Code[]} b  of model.b, as many
-         * @param {Code} [accumulator]  of model.accumulator
-         * @param {number} [promoteEvery]  as td.tensor_core.matmul has it; 0: never
+         * @param {readonly Code[]} a  codes of model.a, at most 1024
+         * @param {readonly Code[]} b  codes of model.b, as many as a
+         * @param {Code} [accumulator]  c, a code of model.accumulator
+         * @param {number} [promoteEvery]  as in td.tensor_core.matmul; 0: never
          * @returns {Dot} */
         dot(model, a, b, accumulator = 0, promoteEvery = 0) {
             if (a.length !== b.length) {
@@ -287,11 +289,12 @@ const arithmetic = (() => {
                 promoteEvery));
         },
 
-        /** The same of a block-scaled instruction.
+        /** Compute c + a dot product as a block-scaled instruction does.
          * @param {ScaledModel} model  one of `scaledModels`
          * @param {readonly Code[]} a @param {readonly Code[]} b
          * @param {readonly Code[]} scalesA  codes of model.scale, one for each
-         *   model.blockSize numbers or what is left of them @param {readonly Code[]} scalesB
+         *   model.blockSize numbers; the last block may be shorter
+         * @param {readonly Code[]} scalesB
          * @param {Code} [accumulator]  a float32's @returns {Dot} */
         scaledDot(model, a, b, scalesA, scalesB, accumulator = 0) {
             const blocks = Math.ceil(a.length / model.blockSize);
@@ -311,12 +314,12 @@ const arithmetic = (() => {
 
         // -- blocks ------------------------------------------------------------------
 
-        /** Values to blocks: scales, codes, what they are worth, errors.
-         * @param {readonly string[]} values  1 to 1024 texts of values, as for `round`
+        /** Quantize values to blocks: scales, codes, their values, errors.
+         * @param {readonly string[]} values  1 to 1024 values, as for `round`
          * @param {string} format  a name of `blockFormats`
          * @param {{rule?: string, scaleFormat?: string, blockSize?: number,
-         *   rounding?: Rounding, overflow?: "raise" | "saturate"}} [options]  what is left
-         *   out is the format's own; rounding may not be "stochastic"
+         *   rounding?: Rounding, overflow?: "raise" | "saturate"}} [options]  missing ones
+         *   are the format's own; rounding must not be "stochastic"
          * @returns {Quantized} */
         quantize(values, format, options = {}) {
             const index = indexOf(blockNames, format, "block format");

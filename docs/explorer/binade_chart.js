@@ -1,4 +1,5 @@
-/* How many numbers a format has in each power of two, as bars; of a second one, mirrored. */
+/* Draw the count of a format's numbers in each binade as bars; a second format's
+ * mirrored. */
 "use strict";
 
 explorer.binadeChart = (() => {
@@ -8,7 +9,7 @@ explorer.binadeChart = (() => {
     const TOP = 26;
     const AXIS = 26;  // for the powers, between the bars
 
-    /** A bar grows by one step with each doubling, and one number has a step.
+    /** Return a bar's height in steps: 1 for one number, and 1 more for each doubling.
      * @param {Binade} binade */
     const steps = ({ numbers }) => Math.log2(Number(numbers)) + 1;
 

@@ -1,4 +1,4 @@
-/* The bits of a number in colored fields: sign, exponent, mantissa. */
+/* Show the bits of a number in colored fields: sign, exponent, mantissa. */
 "use strict";
 
 explorer.bits = (() => {
@@ -6,7 +6,7 @@ explorer.bits = (() => {
     /** @type {("sign" | "exponent" | "mantissa")[]} */
     const FIELDS = ["sign", "exponent", "mantissa"];
 
-    /** Fields that have bits, with the place of their first one in the code.
+    /** Return the fields that have bits, with the position of their first bit in the code.
      * @param {Value} value @returns {{name: string, bits: string, first: number}[]} */
     function fields(value) {
         let first = 0;
@@ -17,18 +17,17 @@ explorer.bits = (() => {
         }).filter(({ bits }) => bits);
     }
 
-    /** Bits to read, in a line of text. @param {Value} value @returns {HTMLElement} */
+    /** Make bits to read, in a line of text. @param {Value} value @returns {HTMLElement} */
     function line(value) {
         return h("span", { class: "bits" }, fields(value).map(({ name, bits }) =>
             h("span", { class: `field ${name}` }, bits)));
     }
 
-    /** Bits to press, the fields named. The arrow keys left and right go from bit to bit,
-     * those up and down to the next number.
+    /** Make bits to press, with names of their fields. The arrow keys left and right go
+     * from bit to bit, up and down go to the next number.
      * @param {Value} value
-     * @param {(binary: string) => void} flipped  all bits with one changed
-     * @param {(up: boolean) => void} stepped
-     * @returns {HTMLElement} */
+     * @param {(binary: string) => void} flipped  gets all bits, with one changed
+     * @param {(up: boolean) => void} stepped @returns {HTMLElement} */
     function keys(value, flipped, stepped) {
         const { binary } = value;
         const flip = (/** @type {number} */ at) =>
@@ -64,7 +63,7 @@ explorer.bits = (() => {
         return row;
     }
 
-    /** Put the focus on a bit, where Tab finds it again.
+    /** Set the focus on a bit, to which Tab then returns.
      * @param {HTMLElement} row @param {number} at */
     function reach(row, at) {
         /** @type {HTMLElement[]} */

@@ -1,20 +1,20 @@
-/* A block as a picture: each number as it was given and as it is held, and below, on a
- * scale of their own, the errors as bars. */
+/* Draw a block: each number as it was given and as it is stored; below, the errors as bars,
+ * on their own scale. */
 "use strict";
 
 explorer.blockChart = (() => {
     const { s } = explorer.dom;
     const { brief, short } = explorer.wording;
 
-    const LEFT = 74;  // for the values at the axes
+    const LEFT = 74;  // pixels for the values at the axes
     const TOP = 26;
-    const TALL = 130;  // pixels of each part
+    const TALL = 130;  // height of each chart
     const GAP = 44;
     const BELOW = 22;
     const WIDEST = 72;
 
-    /** Numbers beyond the picture's range of heights are at its edge.
-     * @param {number} x @param {number} greatest @returns {number} -1 to 1 */
+    /** Return the height of a number, from -1 to 1, which is the edge of the picture.
+     * @type {(x: number, largest: number) => number} */
     const share = (x, greatest) => Math.max(-1, Math.min(1, greatest === 0 ? 0 : x / greatest));
 
     /** @param {BlockElement} e */
@@ -28,7 +28,7 @@ explorer.blockChart = (() => {
             : "none saturated"}. The table has each.`;
     }
 
-    /** @param {Block} block @param {number} first  place of its first number
+    /** @param {Block} block @param {number} first  index of its first number
      * @param {number} width */
     function draw(block, first, width) {
         const { elements } = block;

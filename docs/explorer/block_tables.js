@@ -1,11 +1,12 @@
-/* Of the Block view: the rules beside each other, and the numbers of a block. */
+/* Tables of the Block view: a comparison of the rules, and the numbers of a block. */
 "use strict";
 
 explorer.blockTables = (() => {
     const { h } = explorer.dom;
     const { minus, short, brief, valueText } = explorer.wording;
 
-    /** How a rule finds the scale from A, the greatest magnitude. @type {Object<string, string>} */
+    /** How a rule finds the scale from A, the largest magnitude.
+     * @type {Object<string, string>} */
     const RULES = {
         amax: "The smallest scale with which A does not saturate.",
         floor: "2 to the exponent of A minus that of the element's maximum, or the scale "
@@ -27,8 +28,8 @@ explorer.blockTables = (() => {
     const saturatedIn = ({ blocks }) => blocks.reduce((count, { elements }) =>
         count + elements.filter(({ outcome }) => outcome === "saturated").length, 0);
 
-    /** @param {Quantized[]} all  by rule @param {string} chosen
-     * @param {(rule: string) => string} link  that chooses a rule */
+    /** @param {Quantized[]} all  one for each rule @param {string} chosen
+     * @param {(rule: string) => string} link  returns the address that chooses a rule */
     function rules(all, chosen, link) {
         const MOST = 4;
         const scales = (/** @type {Quantized} */ { blocks }) => [
@@ -47,7 +48,7 @@ explorer.blockTables = (() => {
         ], all, { stacks: true, className: ({ rule }) => (rule === chosen ? "this" : "") });
     }
 
-    /** Bits of an element, colored where it is a number of one of the formats.
+    /** Show the bits of an element, colored if its format is one of `arithmetic.formats`.
      * @param {string} element @param {number} code @param {string} binary */
     function bits(element, code, binary) {
         const format = arithmetic.formats.find(({ name }) => name === element);
@@ -55,7 +56,7 @@ explorer.blockTables = (() => {
             : h("span", { class: "code" }, binary);
     }
 
-    /** @param {Block} block @param {BlockFormat} format @param {number} first  place of its
+    /** @param {Block} block @param {BlockFormat} format @param {number} first  index of its
      *   first number @param {string} caption */
     function elements(block, format, first, caption) {
         /** @type {Column[]} */

@@ -1,4 +1,4 @@
-/* Controls with their labels: pickers, inputs, buttons, choices. */
+/* Make controls with their labels: pickers, inputs, buttons, choices. */
 "use strict";
 
 explorer.controls = (() => {
@@ -6,9 +6,10 @@ explorer.controls = (() => {
     let count = 0;
     const newId = () => `control-${++count}`;
 
-    /** One of several, from a list.
-     * @param {string} label @param {readonly {value: string, text: string, group?: string}[]}
-     *   options @param {(value: string) => void} chosen
+    /** Make a picker of one value from a list.
+     * @param {string} label
+     * @param {readonly {value: string, text: string, group?: string}[]} options
+     * @param {(value: string) => void} chosen
      * @returns {{element: HTMLElement, show: (value: string) => void}} */
     function picker(label, options, chosen) {
         const id = newId();
@@ -23,16 +24,16 @@ explorer.controls = (() => {
         return { element, show: (value) => (select.value = value) };
     }
 
-    /** One of the values of an argument, by the names that Python and the terminal have.
-     * @param {string} label @param {Object<string, string>} meanings  of each
+    /** Make a picker of an argument's value, by the names that Python and the terminal use.
+     * @param {string} label @param {Object<string, string>} meanings  of each value
      * @param {(value: string) => void} chosen */
     const argumentPicker = (label, meanings, chosen) => picker(label, Object.entries(meanings)
         .map(([value, meaning]) => ({ value, text: `${value}: ${meaning}` })), chosen);
 
-    /** A format of numbers.
+    /** Make a picker of a format of numbers.
      * @param {string} label @param {(name: string) => void} chosen
-     * @param {(format: Format) => boolean} [wanted]  which are offered
-     * @param {string} [none]  text of an entry for none, whose value is "" */
+     * @param {(format: Format) => boolean} [wanted]  returns whether to offer a format
+     * @param {string} [none]  label of an entry for no format, whose value is "" */
     function formatPicker(label, chosen, wanted = () => true, none = "") {
         const options = arithmetic.formats.filter(wanted).map((format) => ({
             value: format.name,
@@ -43,21 +44,22 @@ explorer.controls = (() => {
         return picker(label, [...empty, ...options], chosen);
     }
 
-    /** What `allowed` of a format's key is. @param {(format: Format) => boolean} [wanted] */
+    /** Make the `allowed` of a format's key.
+     * @param {(format: Format) => boolean} [wanted] */
     function isFormat(wanted = () => true) {
         return (/** @type {string} */ name) =>
             arithmetic.formats.some((format) => format.name === name && wanted(format));
     }
 
-    /** A format's name, of its short one or an alias; what else there is stays.
+    /** Return a format's name for its short name or an alias, or another string unchanged.
      * @param {string} name */
     const fullName = (name) => arithmetic.formatNamed(name)?.name ?? name;
 
-    /** A line of text, with room for a message under it.
+    /** Make an input of one line, with a message under it.
      * @param {string} label @param {(text: string) => void} typed @param {string} [hint]
      * @returns {{element: HTMLElement,
      *   show: (text: string, error?: string, wrong?: string) => void}}
-     *   `error` says why the text, or what is `wrong` in it, cannot be used */
+     *   `error` is the reason why the string, or its component `wrong`, cannot be used */
     function input(label, typed, hint = "") {
         const id = newId();
         const message = h("p", { id: `${id}-hint`, class: "hint" }, hint);
@@ -83,7 +85,7 @@ explorer.controls = (() => {
     const button = (text, pressed, more = {}) =>
         h("button", { type: "button", onclick: pressed, ...more }, text);
 
-    /** Several buttons under one name. @param {string} label @param {any[]} buttons */
+    /** Group buttons under one name. @param {string} label @param {any[]} buttons */
     const group = (label, buttons) =>
         h("div", { class: "group", role: "group", "aria-label": label }, buttons);
 

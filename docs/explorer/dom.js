@@ -1,14 +1,14 @@
-/* The page's one namespace, and how its elements are made. */
+/* The only namespace of the page, and functions that make elements. */
 "use strict";
 
-/** What the files of the page share; each adds its part. */
+/** The namespace that the files of the page share. Each file adds members. */
 const explorer = {};
 
 explorer.dom = (() => {
     const SVG = "http://www.w3.org/2000/svg";
 
     /** @typedef {Node | string | number | null | undefined | false | readonly any[]} Child
-     *    what is none (null, undefined, false, "") is left out */
+     *    null, undefined, false and "" are left out */
 
     /** @param {Element} element @param {Object<string, any>} properties */
     function give(element, properties) {
@@ -31,7 +31,7 @@ explorer.dom = (() => {
                     : child === 0 || child ? [String(child)] : []);
     }
 
-    /** An element of HTML.
+    /** Make an element of HTML.
      * @param {string} tag @param {Object<string, any>} [properties]  attributes, and
      *   handlers named onclick, oninput...
      * @param {...Child} children @returns {any} */
@@ -42,7 +42,7 @@ explorer.dom = (() => {
         return element;
     }
 
-    /** An element of SVG.
+    /** Make an element of SVG.
      * @param {string} tag @param {Object<string, any>} [properties]
      * @param {...Child} children @returns {any} */
     function s(tag, properties = {}, ...children) {
@@ -52,8 +52,8 @@ explorer.dom = (() => {
         return element;
     }
 
-    /** New children in place of the old ones. The focus goes from an element with a
-     * data-key to the new one that has the same.
+    /** Replace the children of an element. If an old child with a data-key has the focus,
+     * the new child with the same data-key gets it.
      * @param {Element} parent @param {...Child} children */
     function fill(parent, ...children) {
         const focused = document.activeElement;

@@ -1,8 +1,8 @@
-/* Drawings as wide as their place, whose texts keep their size. */
+/* Drawings that are as wide as their container, and whose text keeps its size. */
 "use strict";
 
-/** What draws into a place, again whenever its width changes. Widths are in sixteenths of
- * the page's font size, so that drawings grow with the page on wide screens.
+/** Return a function that draws into a container, and again whenever its width changes.
+ * Widths are in sixteenths of the page's font size, so that drawings grow with the page.
  * @param {HTMLElement} place
  * @returns {(draw: (width: number) => Element) => void} */
 explorer.drawing = (place) => {
@@ -15,7 +15,7 @@ explorer.drawing = (place) => {
         const now = Math.floor(entry.contentRect.width / unit);
         if (now !== width) {
             width = now;
-            // Not at once: what changes the layout in here is reported as an error.
+            // Draw later: browsers report a change of the layout in here as an error.
             requestAnimationFrame(paint);
         }
     }).observe(place);

@@ -1,17 +1,18 @@
-/* Random numbers, as texts of what they are in a format, and the buttons that draw them. */
+/* Random numbers as strings of a format's numbers, and the buttons that draw them. */
 "use strict";
 
 explorer.drawnNumbers = (() => {
     const COUNTS = ["4", "8", "16", "32", "64"];
 
-    /** Of mean 0 and deviation 1 (Box and Muller). */
+    /** Return a normal number of mean 0 and deviation 1, by Box and Muller. */
     const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random()))
         * Math.cos(2 * Math.PI * Math.random());
 
-    /** @param {number} low @param {number} high  both can come */
+    /** @param {number} low @param {number} high  the largest result */
     const integer = (low, high) => low + Math.floor(Math.random() * (high - low + 1));
 
-    /** With exponents from all over half of a format's, so that products stay inside.
+    /** Return a normal number times a random power of two from half of the format's range
+     * of exponents, so that products stay in range.
      * @param {Format} format */
     const wide = (format) => normal() * 2 ** integer(
         Math.ceil((format.smallestNormal.power ?? 0) / 2), Math.floor((format.max.power ?? 0) / 2));
@@ -29,11 +30,12 @@ explorer.drawnNumbers = (() => {
     /** @param {number} count @param {() => any} draw */
     const times = (count, draw) => Array.from({ length: count }, draw);
 
-    /** @param {number} x @param {string} format @returns {string} of the nearest number */
+    /** @param {number} x @param {string} format
+     * @returns {string} the nearest number of it */
     const textIn = (x, format) => explorer.wording.exactText(
         arithmetic.round(arithmetic.textOf(x), format, "ties_to_even", "saturate").value);
 
-    /** Pairs (a, b) of which most cancel, and what is left is small.
+    /** Return pairs (a, b) whose products cancel, except for a small rest.
      * @param {number} count @param {Format} a @param {Format} b @returns {number[][]} */
     function canceling(count, a, b) {
         const couples = times(Math.floor((count - 1) / 2), () => [wide(a), wide(b)]);
@@ -41,16 +43,17 @@ explorer.drawnNumbers = (() => {
         return shuffled([...couples, ...couples.map(([x, y]) => [-x, y]), ...rest]);
     }
 
-    /** Normal ones, and one far greater. @param {number} count @returns {number[]} */
+    /** Return normal numbers, one of them far larger.
+     * @param {number} count @returns {number[]} */
     const withOutlier = (count) => shuffled([...times(count - 1, normal),
         (Math.random() < 0.5 ? -1 : 1) * (15 + 10 * Math.random())]);
 
-    /** What a view puts into its keys. */
+    /** Return the keys of a view with such controls. */
     const keys = () => ({
         count: { initial: "16", allowed: (/** @type {string} */ n) => COUNTS.includes(n) },
     });
 
-    /** How many, and buttons that draw.
+    /** Make a picker of the count, and buttons that draw numbers.
      * @param {string} label @param {[string, () => void][]} buttons
      * @returns {{element: HTMLElement, show: (count: string) => void}} */
     function controls(label, buttons) {

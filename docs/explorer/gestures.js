@@ -1,12 +1,13 @@
-/* Zooming and moving a drawing: wheel, drag, two fingers, keys. */
+/* Zoom and move a drawing: wheel, drag, two fingers, keys. */
 "use strict";
 
 /** @param {HTMLElement} place
  * @param {{zoom: (factor: number, at: number) => void, pan: (part: number) => void,
  *   pick: (at: number) => void, step: (up: boolean) => void, all: () => void}} to
- *   `at` and `part` are parts of the width, 0 at the left; factors below 1 zoom in */
+ *   `at` and `part` are fractions of the width, 0 at the left; factors below 1 zoom in */
 explorer.gestures = (place, to) => {
-    /** Fingers, or the mouse, that are down. @type {Map<number, number>} */
+    /** Positions of the fingers, or of the mouse, that are down.
+     * @type {Map<number, number>} */
     const down = new Map();
     let moved = false;
 

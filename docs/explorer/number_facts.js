@@ -1,13 +1,14 @@
-/* Of the Number view: how a number's fields make its value, its facts, its neighbors. */
+/* Contents of the Number view: a number's formula from its fields, its facts, its
+ * neighbors. */
 "use strict";
 
 explorer.numberFacts = (() => {
     const { h, s } = explorer.dom;
     const { KINDS, minus, short, valueText, powerOfTwo } = explorer.wording;
 
-    /** What was typed, and is a number. @typedef {Parsed & {rounded: Rounded}} Read */
+    /** Typed input that is a number. @typedef {Parsed & {rounded: Rounded}} Read */
 
-    /** What the codes without a power of two are. @type {Object<string, string>} */
+    /** Descriptions of the codes without a power of two. @type {Object<string, string>} */
     const WITHOUT_POWER = {
         zero: "All bits of exponent and mantissa are 0: zero.",
         inf: "This code stands for infinity.",
@@ -53,10 +54,11 @@ explorer.numberFacts = (() => {
         return explorer.tables.factList(rows);
     }
 
-    const SIDE = 72;  // pixels beside the neighbors
+    const SIDE = 72;  // pixels outside the neighbors
     const AXIS = 62;
 
-    /** Where the exact value lies: -1 at the neighbor below, 0 at the number, 1 above.
+    /** Return the position of the exact value: -1 at the neighbor below, 0 at the number, 1
+     * at the neighbor above; null if the value is exact or a neighbor is missing.
      * @param {Rounded} rounded @param {Neighbors} neighbors @returns {number | null} */
     function placeOf({ error }, { gapBelow, gapAbove }) {
         const gap = error && (error.negative ? gapAbove : gapBelow);
@@ -67,17 +69,17 @@ explorer.numberFacts = (() => {
         return error.negative ? part : -part;
     }
 
-    /** What there is room for. @param {Value} value */
+    /** Return a short string of a value, for which there is room. @param {Value} value */
     const nearly = (value) => (value.exact && value.text.length > 12 ? short(value.exact)
         : valueText(value));
 
-    /** The number between its neighbors, and where the typed one lies.
+    /** Draw a number between its neighbors, and the position of the typed number.
      * @param {Read} parsed @param {Neighbors} neighbors @param {number} width
      * @returns {SVGElement} */
     function between(parsed, neighbors, width) {
         const { value } = parsed.rounded;
         const middle = width / 2;
-        const lower = width < 420 ? 44 : 0;  // where texts would touch each other
+        const lower = width < 420 ? 44 : 0;  // so that labels do not touch each other
         const right = width - SIDE;
         const tick = (/** @type {number} */ x, /** @type {Value | null} */ at,
             /** @type {string} */ kind, down = 0) => at && s("g", { class: kind },
@@ -99,7 +101,7 @@ explorer.numberFacts = (() => {
                 s("text", { x: typed, y: AXIS - 28 }, "typed")));
     }
 
-    /** Buttons that go to the neighbors.
+    /** Make buttons that go to the neighbors.
      * @param {Neighbors} neighbors @param {(value: Value) => void} chosen
      * @returns {HTMLElement} */
     function steps(neighbors, chosen) {

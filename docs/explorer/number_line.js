@@ -1,23 +1,24 @@
-/* A stretch of the number line with the numbers of one format, or of two.
+/* Draw an interval of the number line with the numbers of one format, or of two formats.
  *
- * Where the numbers of a power of two lie far enough apart each is a tick; where not, all
- * of them are a band, the darker the denser. Coordinates are float64; what numbers there
- * are, the arithmetic tells.
+ * Each number of a binade is a tick if its numbers are far enough apart; otherwise the
+ * binade is a band, which is darker if it is denser. Coordinates are float64; the numbers
+ * come from arithmetic.js.
  */
 "use strict";
 
 explorer.numberLine = (() => {
     const { s } = explorer.dom;
     const { brief, minus } = explorer.wording;
-    const APART = 4;  // pixels between numbers that are ticks
-    const LETTER = 7.2;  // pixels, about
+    const APART = 4;  // the least pixels between numbers that are ticks
+    const LETTER = 7.2;  // the approximate width of a letter in pixels
     const AXIS = 104;  // the upper format's line
     const GAP = 40;  // between the lines, for the decimal axis
     const HEIGHT = { one: 158, two: 250 };
 
     /** @typedef {{from: number, to: number}} Stretch */
 
-    /** Where a number is, in pixels. By halves, as the widest stretch overflows.
+    /** Return functions from numbers and lengths to pixels. They compute with halves,
+     * because the width of the widest interval overflows.
      * @param {Stretch} stretch @param {number} width */
     function scale({ from, to }, width) {
         const half = to / 2 - from / 2;
@@ -28,17 +29,17 @@ explorer.numberLine = (() => {
         };
     }
 
-    /** The powers of two of formats, once for each. @type {Map<string, Binade[]>} */
+    /** Binades of formats, computed once for each. @type {Map<string, Binade[]>} */
     const binades = new Map();
 
-    /** @param {Format} format @returns {any[]} greatest first */
+    /** @param {Format} format @returns {any[]} largest first */
     function binadesOf(format) {
         const known = binades.get(format.name) ?? arithmetic.binades(format.name).reverse();
         binades.set(format.name, known);
         return known;
     }
 
-    /** The magnitude from which on numbers are drawn one by one.
+    /** Return the magnitude from which on numbers are drawn one by one.
      * @param {Format} format @param {(x: number) => number} length  in pixels */
     function singleFrom(format, length) {
         let least = Infinity;
@@ -48,12 +49,13 @@ explorer.numberLine = (() => {
             }
             least = subnormal ? 0 : 2 ** power;
         }
-        // Without subnormals, nothing lies under the least power.
+        // Without subnormal numbers, no number is below the smallest power.
         return least <= format.smallest.number ? 0 : least;
     }
 
-    /** Numbers to draw one by one. @param {Format} format @param {Stretch} stretch
-     * @param {number} least  the magnitude they begin with @returns {any[]} */
+    /** Return the numbers to draw one by one.
+     * @param {Format} format @param {Stretch} stretch
+     * @param {number} least  the smallest magnitude @returns {any[]} */
     function singles(format, { from, to }, least) {
         const numbers = (/** @type {number} */ low, /** @type {number} */ high) =>
             (low <= high ? arithmetic.between(format.name, arithmetic.textOf(low),
@@ -65,7 +67,7 @@ explorer.numberLine = (() => {
             : [...numbers(from, Math.min(to, -least)), ...numbers(Math.max(from, least), to)];
     }
 
-    /** Bands in place of numbers that lie close. @param {Format} format @param {number} least
+    /** Draw bands instead of close numbers. @param {Format} format @param {number} least
      * @param {any} scales @param {number} width @param {number} top @returns {Element[]} */
     function bands(format, least, { place, length }, width, top) {
         const signs = format.signed ? [1, -1] : [1];
@@ -78,7 +80,7 @@ explorer.numberLine = (() => {
             if (low >= least) {
                 continue;
             }
-            const rest = length(high) < 1;  // all that is left is one line
+            const rest = length(high) < 1;  // the other binades fill less than one pixel
             const dark = Math.max(0.25, Math.min(0.9, 1 - length(ulp.number) / APART));
             for (const sign of signs) {
                 const ends = [place(sign * (rest ? 0 : low)), place(sign * high)];
@@ -96,7 +98,7 @@ explorer.numberLine = (() => {
         return drawn;
     }
 
-    /** Whether there is room for every tick's number.
+    /** Return whether there is room for every tick's number.
      * @param {{x: number, number: number}[]} ticks  ascending */
     const haveRoom = (ticks) => ticks.every(({ x, number }, i) => i === 0
         || x - ticks[i - 1].x > LETTER * 0.5
@@ -105,8 +107,9 @@ explorer.numberLine = (() => {
     /** @param {number} x */
     const isPower = (x) => Number.isInteger(Math.log2(Math.abs(x)));
 
-    /** What lies beyond the range. @param {Format} format @param {any} scales
-     * @param {number} width @param {number} top @returns {Element[]} */
+    /** Draw the regions out of the format's range.
+     * @param {Format} format @param {any} scales @param {number} width
+     * @param {number} top @returns {Element[]} */
     function beyond(format, { place }, width, top) {
         const region = (/** @type {number} */ left, /** @type {number} */ right,
             /** @type {string} */ text) => right - left > 0.5 && s("g", { class: "beyond" },
@@ -124,8 +127,9 @@ explorer.numberLine = (() => {
         ].filter(Boolean);
     }
 
-    /** One format's line. @param {Format} format @param {Stretch} stretch @param {number} width
-     * @param {boolean} upper  ticks go up; else down @param {Value | undefined} held  the marked number */
+    /** Draw one format's line. @param {Format} format @param {Stretch} stretch
+     * @param {number} width @param {boolean} upper  ticks go up, otherwise down
+     * @param {Value | undefined} held  the marked number, rounded to the format */
     function track(format, stretch, width, upper, held) {
         const scales = scale(stretch, width);
         const line = upper ? AXIS : AXIS + GAP;
@@ -158,7 +162,8 @@ explorer.numberLine = (() => {
 
     const inside = (/** @type {number} */ x, /** @type {number} */ width) => x >= 0 && x <= width;
 
-    /** The decimal axis. @param {Stretch} stretch @param {number} width @param {boolean} two */
+    /** Draw the decimal axis. @param {Stretch} stretch @param {number} width
+     * @param {boolean} two  there are two formats */
     function axis(stretch, width, two) {
         const { place } = scale(stretch, width);
         const room = Math.max(2, Math.floor(width / 110));
@@ -180,9 +185,9 @@ explorer.numberLine = (() => {
             two && s("line", { x1: 0, x2: width, y1: AXIS + GAP, y2: AXIS + GAP }), marks);
     }
 
-    /** @param {Format[]} formats  one or two @param {Stretch} stretch @param {Value[]} held  what the marked
-     *   number is in each @param {number | null} mark  the marked number itself
-     * @param {string} text  the same in words
+    /** @param {Format[]} formats  one or two @param {Stretch} stretch
+     * @param {Value[]} held  the marked number, rounded to each format
+     * @param {number | null} mark  the marked number @param {string} text  a description
      * @param {number} width @returns {SVGElement} */
     function draw(formats, stretch, held, mark, text, width) {
         const two = formats.length > 1;

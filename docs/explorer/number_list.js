@@ -1,18 +1,18 @@
-/* Lists of numbers in one line of text: "1, 0x1p-12, 0x3C00". */
+/* Lists of numbers in one string: "1, 0x1p-12, 0x3C00". */
 "use strict";
 
 explorer.numberList = (() => {
-    /** More numbers than that are not seen at a glance. */
+    /** The most numbers of a list, because more cannot be read at a glance. */
     const MOST = 64;
 
     /** @typedef {Object} NumberList
-     * @property {Parsed[]} numbers  none if there is an error
-     * @property {string} error  "" if all are numbers
-     * @property {string} wrong  what the error is about
+     * @property {Parsed[]} numbers  empty if there is an error
+     * @property {string} error  "" if all entries are numbers
+     * @property {string} wrong  the entry that the error is about
      */
 
     /** @param {string} text  numbers or codes between spaces, commas, semicolons
-     * @param {string} format  what codes are of, and numbers are rounded to
+     * @param {string} format  that codes are of, and that numbers are rounded to
      * @returns {NumberList} */
     function read(text, format) {
         const texts = text.split(/[\s,;]+/).filter(Boolean);
@@ -29,14 +29,14 @@ explorer.numberList = (() => {
     /** @param {readonly string[]} texts */
     const write = (texts) => texts.join(", ");
 
-    /** The same numbers without codes, which are others in another format.
-     * @param {NumberList} list @param {string} text  that it was read from */
+    /** Write numbers instead of codes, which have other values in another format.
+     * @param {NumberList} list @param {string} text  that the list was read from */
     const withoutCodes = ({ numbers }, text) => (numbers.some(({ isCode }) => isCode)
         ? write(numbers.map(({ rounded, text: number }) =>
             (rounded ? explorer.wording.exactText(rounded.value) : number)))
         : text);
 
-    /** What each is in the format. @param {NumberList} list */
+    /** Return the numbers, rounded to the format. @param {NumberList} list */
     const values = ({ numbers }) => numbers.flatMap(({ rounded }) =>
         (rounded ? [rounded.value] : []));
 

@@ -1,11 +1,11 @@
-/* Of the Number view: the seven roundings, and the number in every other format. */
+/* Tables of the Number view: the seven roundings, and the number in every format. */
 "use strict";
 
 explorer.numberTables = (() => {
     const { h } = explorer.dom;
     const { ROUNDINGS, valueText, outcome } = explorer.wording;
 
-    /** A value, its code, and where the Number view shows it.
+    /** Show a value with its code and a link to the Number view.
      * @param {Value} value */
     function shown(value) {
         return [h("a", { href: explorer.shell.link("number", { format: value.format, x: value.hex }) },
@@ -14,11 +14,11 @@ explorer.numberTables = (() => {
 
     const SAME = "the same";
 
-    /** A rounded value, and under it what was lost. @param {Rounded} rounded */
+    /** Show a rounded value, and its outcome below. @param {Rounded} rounded */
     const withLoss = (rounded) => [shown(rounded.value), h("br"),
         h("span", { class: "hint" }, outcome(rounded))];
 
-    /** All roundings of what was typed, beside each other, by both overflow rules.
+    /** Make a table of all roundings of the typed value, by both overflow rules.
      * @param {string} text  of a value @param {Format} format @returns {HTMLElement} */
     function roundings(text, format) {
         const ieee = arithmetic.allRoundings(text, format.name, "ieee");
@@ -40,7 +40,7 @@ explorer.numberTables = (() => {
         ], rows, { stacks: true });
     }
 
-    /** Both outcomes of a rounding at random, with their chances.
+    /** Show both outcomes of the stochastic rounding, with their probabilities.
      * @param {Roundings["stochastic"]} stochastic */
     function random({ down, up, probability }) {
         const percent = (/** @type {number} */ part) => `${Number((100 * part).toPrecision(3))} %: `;
@@ -48,8 +48,10 @@ explorer.numberTables = (() => {
             : [percent(1 - probability), shown(down.value), h("br"), percent(probability), shown(up.value)];
     }
 
-    /** What was typed in every format; and the number of this one cast to it and back.
-     * @param {Parsed & {rounded: Rounded}} parsed @param {Format} format @returns {HTMLElement} */
+    /** Make a table of the typed value rounded to every format, and of its number in
+     * `format` cast to each format and back.
+     * @param {Parsed & {rounded: Rounded}} parsed @param {Format} format
+     * @returns {HTMLElement} */
     function everywhere(parsed, format) {
         const { value } = parsed.rounded;
         const rows = arithmetic.casts(format.name, value.code).map((cast) => ({ cast,

@@ -4,12 +4,12 @@
 explorer.roundingControls = (() => {
     const { argumentPicker } = explorer.controls;
     const { ROUNDINGS } = explorer.wording;
-    /** Those whose outcome is one number. */
+    /** The roundings that are not random. */
     const { stochastic: _, ...FIXED } = ROUNDINGS;
     /** @type {Object<string, string>} */
     const OVERFLOWS = { ieee: "as IEEE 754 has it", saturate: "to the largest finite number" };
 
-    /** What a view puts into its keys. */
+    /** Return the keys of a view with these pickers. */
     const keys = () => ({
         rounding: { initial: "ties_to_even",
             allowed: (/** @type {string} */ name) => name in FIXED },
@@ -17,7 +17,7 @@ explorer.roundingControls = (() => {
             allowed: (/** @type {string} */ name) => name in OVERFLOWS },
     });
 
-    /** That of rounding alone. */
+    /** Make the picker of the rounding. */
     const roundingPicker = () => argumentPicker("Rounding", FIXED,
         (value) => explorer.shell.choose({ rounding: value }));
 

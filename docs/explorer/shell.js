@@ -5,28 +5,28 @@
  *     explorer.shell.register({
  *         name: "codes",                  // in the address: #codes?format=float8_e5m2
  *         title: "Codes",                 // of the tab, and the heading
- *         summary: "All numbers of ...",  // a line under the heading: what to do here
- *         keys: {                         // what can be chosen, as texts, and what is at first
+ *         summary: "All numbers of ...",  // a line under the heading: what the view is for
+ *         keys: {                         // the choices, as strings, with initial values
  *             format: {
  *                 initial: "float8_e4m3fn",
- *                 allowed: (name) => ...,      // may be left out: any text is allowed
+ *                 allowed: (name) => ...,      // if left out, any string is allowed
  *             },
  *         },
- *         build(root) {                   // called once, when the view is first seen:
- *             ...                         // put controls and empty places into root,
- *             return (state) => { ... };  // and return what draws a state, {format: "..."}
+ *         build(root) {                   // called once, when the view is first shown:
+ *             ...                         // put controls and empty elements into root,
+ *             return (state) => { ... };  // and return a function that draws a state
  *         },
  *     });
  *
- * Every key is in the address. A key that another view has too (format, x) keeps its value
- * from one to the next. A control does not draw: it calls
- * `explorer.shell.choose({format: "tf32"})`, which changes the address, which draws. With
- * `{step: true}`, for typing and dragging, the back button does not stop there.
- * `explorer.shell.link("number", {x: "0x7E"})` is the address of another view, for an <a>, and
- * `explorer.shell.say(text)` tells screen readers a result. An error thrown anywhere is shown.
+ * Every key is in the address. A key that several views have (format, x) keeps its value
+ * when the view changes. A control does not draw: it calls `explorer.shell.choose({format:
+ * "tf32"})`, which changes the address, which draws. With `{step: true}`, for typing and
+ * dragging, the change makes no entry in the history. `explorer.shell.link("number", {x:
+ * "0x7E"})` is the address of another view, for an <a>, and `explorer.shell.say(text)`
+ * tells screen readers a result. An error thrown anywhere is shown.
  *
- * Parts to build of: dom.js (elements), controls.js (pickers, inputs, buttons), bits.js
- * (colored bits), tables.js (tables that sort), wording.js (values as texts).
+ * Views are built from dom.js (elements), controls.js (pickers, inputs, buttons), bits.js
+ * (colored bits), tables.js (tables that sort), and wording.js (values as strings).
  */
 "use strict";
 
@@ -44,7 +44,7 @@ explorer.shell = (() => {
 
     /** @type {View[]} */
     const views = [];
-    /** Those that were seen: where they are, and what draws them.
+    /** The views that were shown: their elements, and the functions that draw them.
      * @type {Map<string, {root: HTMLElement, draw: (state: any) => void}>} */
     const built = new Map();
     /** @type {{view: View, state: Object<string, string>} | null} */
@@ -82,7 +82,7 @@ explorer.shell = (() => {
         follow();
     };
 
-    /** Draw what the address says. */
+    /** Draw the view and the state that the address names. */
     function follow() {
         const { view: name, given } = explorer.state.read(location.hash);
         const view = views.find((known) => known.name === name) ?? views[0];
@@ -131,9 +131,9 @@ explorer.shell = (() => {
         }
     }
 
-    // -- what is told --------------------------------------------------------------------
+    // -- messages ------------------------------------------------------------------------
 
-    /** @param {string} text  of an error or a warning; "" takes it away */
+    /** @param {string} text  of an error or a warning; "" removes it */
     function tell(text) {
         fill(place("errors"), text && h("p", { class: "error" }, text));
     }
@@ -149,7 +149,7 @@ explorer.shell = (() => {
     }
 
     let waiting = 0;
-    /** Tell screen readers a result, once it stays.
+    /** Report a result to screen readers, once it has not changed for 400 ms.
      * @param {string} text */
     const say = (text) => {
         clearTimeout(waiting);
@@ -176,8 +176,8 @@ explorer.shell = (() => {
 
     const dark = matchMedia("(prefers-color-scheme: dark)");
 
-    /** The theme chosen here before; "" is the system's. Where a browser keeps nothing
-     * for a file, it is chosen again. */
+    /** Return the theme chosen before; "" for the system's theme, also in a browser that
+     * stores nothing for a local file. */
     function kept() {
         try {
             return localStorage.getItem("theme") ?? "";
@@ -200,7 +200,7 @@ explorer.shell = (() => {
         try {
             localStorage.setItem("theme", theme);
         } catch {
-            // It lasts as long as the page.
+            // Without storage, the theme lasts only until the page is closed.
         }
         useTheme(theme);
     }

@@ -1,17 +1,18 @@
-/* What is chosen on the page, and its writing in the address: #number?format=tf32&x=0.1
+/* The choices on the page, and their form in the address: #number?format=tf32&x=0.1
  *
- * A view has keys, and a key of one name means the same in every view: a format chosen in
- * one is that of the next, where it is allowed there. Values are texts.
+ * A view has keys, and a key of one name means the same in every view: the next view takes
+ * over a format that was chosen in another view, if it allows the format. Values are
+ * strings.
  */
 "use strict";
 
 explorer.state = (() => {
-    /** `full` writes out what a link may have short: "bf16" is "bfloat16".
+    /** `full` returns the full name of a short name in a link: "bfloat16" for "bf16".
      * @typedef {{initial: string, allowed?: (value: string) => boolean,
      *   full?: (value: string) => string}} Key */
     /** @typedef {Object<string, string>} Values */
 
-    /** What was chosen last, in any view. @type {Values} */
+    /** The last choices, in any view. @type {Values} */
     const chosen = {};
 
     /** @param {Key} key @param {string} value */
@@ -20,9 +21,9 @@ explorer.state = (() => {
     /** @param {Key} key @param {string} value */
     const allows = (key, value) => !key.allowed || key.allowed(inFull(key, value));
 
-    /** The values of a view's keys: those given, else those chosen last, else the first.
-     * @param {Object<string, Key>} keys @param {Values} [given]
-     * @returns {Values} */
+    /** Return the value of each key of a view: the given value if it is allowed, otherwise
+     * the value chosen last, otherwise the initial value.
+     * @param {Object<string, Key>} keys @param {Values} [given] @returns {Values} */
     function values(keys, given = {}) {
         return Object.fromEntries(Object.entries(keys).map(([name, key]) => {
             const candidates = [given[name], chosen[name]];
@@ -47,7 +48,7 @@ explorer.state = (() => {
         return { view, given: Object.fromEntries(new URLSearchParams(query)) };
     }
 
-    /** What an address asks for that cannot be had: "format=tf33".
+    /** Return the values of an address that are not possible: "format=tf33".
      * @param {Object<string, Key>} keys @param {Values} given @returns {string[]} */
     function refused(keys, given) {
         return Object.entries(given)

@@ -1,6 +1,7 @@
-/* Lists of facts; and tables, with a caption and headers, in a frame. On a narrow screen those of
- * texts stack: each row is a block, each cell under its title. Those of figures scroll, the key of
- * the row in sight; those that sort, as many rows may be there, scroll down, too. */
+/* Make lists of facts, and tables with a caption and headers in a frame. On a narrow
+ * screen, tables of text stack: each row is a block, with each cell under its title. Tables
+ * of figures scroll sideways, and keep the row header in sight. Tables that sort, which may
+ * have many rows, also scroll down. */
 "use strict";
 
 /** @typedef {Object} Column
@@ -16,8 +17,8 @@ explorer.tables = (() => {
 
     /** @typedef {Object} TableOptions
      * @property {(row: any) => string} [className]  of a row
-     * @property {{by: string, chosen: (by: string) => void}} [sort]  "value", or "-value" for
-     *   the greatest first
+     * @property {{by: string, chosen: (by: string) => void}} [sort]  by "value", or by
+     *   "-value" for descending order
      * @property {boolean} [stacks]  on a narrow screen
      */
 
@@ -55,8 +56,8 @@ explorer.tables = (() => {
                             column.cell(row)))))))));
     }
 
-    /** Facts beneath each other, but for those that are none.
-     * @param {any[][]} rows  a name and a fact each @returns {HTMLElement} */
+    /** Make a list of facts, without the empty ones.
+     * @param {any[][]} rows  pairs of a name and a fact @returns {HTMLElement} */
     const factList = (rows) => h("dl", { class: "facts" }, rows.filter(([, fact]) => fact)
         .map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact))));
 

@@ -1,10 +1,11 @@
-/* Instructions of tensor cores: which is picked, which are like it, what one computes. */
+/* Models of tensor core instructions: choose one, find similar ones, compute with one. */
 "use strict";
 
 explorer.tensorModels = (() => {
     /** @typedef {Model | ScaledModel} AnyModel */
-    /** What comes in, all but the scales of the models' formats.
-     * @typedef {{a: Value[], b: Value[], c: Value, scalesA: Value[], scalesB: Value[]}} Operands */
+    /** Operands in the model's formats, and codes of scales in scaleFormat.
+     * @typedef {{a: Value[], b: Value[], c: Value, scalesA: Value[], scalesB: Value[]}}
+     *   Operands */
 
     /** @returns {AnyModel[]} */
     const all = () => [...arithmetic.models, ...arithmetic.scaledModels];
@@ -15,13 +16,13 @@ explorer.tensorModels = (() => {
     /** @param {string} name @returns {AnyModel | undefined} */
     const named = (name) => all().find((model) => model.name === name);
 
-    /** Formats of what comes in, as a text. @param {AnyModel} model */
+    /** Return the formats of the operands as a string. @param {AnyModel} model */
     function formats(model) {
         const pair = model.a === model.b ? model.a : `${model.a} \u00d7 ${model.b}`;
         return isScaled(model) ? `${pair}, scales ${model.scale} of ${model.blockSize}` : pair;
     }
 
-    /** What is picked one after the other: the picker's label, and what a model has there.
+    /** The pickers, one after the other: the label, and the value of a model.
      * @type {{label: string, of: (model: AnyModel) => string}[]} */
     const LEVELS = [
         { label: "Device", of: ({ device }) => device },
@@ -30,7 +31,7 @@ explorer.tensorModels = (() => {
         { label: "Format of c and the sum", of: ({ accumulator }) => accumulator },
     ];
 
-    /** What can be picked at a level, if those before it stay.
+    /** Return the choices at a level for the model's choices at the levels before it.
      * @param {AnyModel} model @param {number} level @returns {string[]} */
     function choices(model, level) {
         const open = all().filter((other) =>
@@ -38,8 +39,8 @@ explorer.tensorModels = (() => {
         return [...new Set(open.map(LEVELS[level].of))];
     }
 
-    /** The model that has another choice at a level, and is else as near as there is one:
-     * in those before it, then in formats, accumulator, instruction.
+    /** Return the model with another choice at a level that is otherwise most similar:
+     * first at the levels before, then in formats, accumulator, instruction.
      * @param {AnyModel} model @param {number} level @param {string} choice */
     function changed(model, level, choice) {
         const weight = (/** @type {number} */ i) => (i < level ? 100 : [0, 1, 4, 2][i]);
@@ -49,27 +50,28 @@ explorer.tensorModels = (() => {
             .sort((x, y) => nearness(y) - nearness(x))[0];
     }
 
-    /** Those that take and return the same formats, this one among them.
+    /** Return all models with the same formats of operands and results, including this one.
      * @param {AnyModel} model */
     const alike = (model) => all().filter((other) => formats(other) === formats(model)
         && other.accumulator === model.accumulator);
 
-    /** The format that codes of a model's scales are typed in: ue4m3 is e4m3fn without the
-     * sign. @param {ScaledModel} model */
+    /** Return the format for codes of a model's scales: ue4m3 is e4m3fn without a sign.
+     * @param {ScaledModel} model */
     const scaleFormat = ({ scale }) => (scale === "ue4m3" ? "float8_e4m3fn" : scale);
 
-    /** How many scales each operand needs. @param {ScaledModel} model @param {number} length */
+    /** Return the number of scales of an operand. @param {ScaledModel} model
+     * @param {number} length */
     const scaleCount = ({ blockSize }, length) => Math.ceil(length / blockSize);
 
     /** @param {Value[]} values */
     const codes = (values) => values.map(({ code }) => code);
 
-    /** Whether sums can be promoted: added in float32 after some k each, as code around the
-     * instruction does. @param {AnyModel} model @returns {model is Model} */
+    /** Return whether sums can be promoted: added in float32 after some k each, by the code
+     * around the instruction. @param {AnyModel} model @returns {model is Model} */
     const canPromote = (model) => !isScaled(model) && model.accumulator === "float32";
 
-    /** Why a model cannot promote after so many k, "" for never; "" if it can.
-     * @param {AnyModel} model @param {string} every */
+    /** Return why a model cannot promote after every `every` k, or "" if it can.
+     * @param {AnyModel} model @param {string} every  a number, or "" for never */
     function promotionError(model, every) {
         if (!canPromote(model) || every.trim() === "") {
             return "";
@@ -80,7 +82,7 @@ explorer.tensorModels = (() => {
     }
 
     /** @param {AnyModel} model @param {Operands} operands
-     * @param {string} promoteEvery  so many k; "": never @returns {Dot} */
+     * @param {string} promoteEvery  a number of k, or "" for never @returns {Dot} */
     function compute(model, { a, b, c, scalesA, scalesB }, promoteEvery) {
         return isScaled(model)
             ? arithmetic.scaledDot(model, codes(a), codes(b), codes(scalesA), codes(scalesB), c.code)

@@ -1,22 +1,23 @@
-/* A sum of a tensor core as a picture: each term's bits on one axis of powers of two, and
- * what lies below the last bit that is kept. */
+/* Draw a sum of a tensor core: each term's bits on one axis of powers of two, and the bits
+ * below the last bit that is kept. */
 "use strict";
 
 explorer.tensorPicture = (() => {
     const { s } = explorer.dom;
     const { minus, raisedText } = explorer.wording;
 
-    const LEFT = 62;  // for the names of rows
+    const LEFT = 62;  // pixels for the names of rows
     const TOP = 42;  // for the two marks
     const ROW = 22;
     const BELOW = 26;  // for the powers
-    const WIDEST = 30;  // of a bit
-    const LEGIBLE = 11;  // width from which a bit has its digit
-    /** Places below the last one kept that are drawn; terms further down are named. */
+    const WIDEST = 30;  // the largest width of a bit
+    const LEGIBLE = 11;  // the smallest width of a bit with a digit
+    /** The number of bits drawn below the last one kept; lower terms are only named. */
     const DEEP = 16;
 
-    /** A row: name, sign, bits, and the power of the last one; no bits: zero.
-     * @typedef {{name: string, negative: boolean, bits: string, low: number, kind: string}} Row */
+    /** A row: name, sign, bits, and the power of the last bit; zero has no bits.
+     * @typedef {{name: string, negative: boolean, bits: string, low: number,
+     *   kind: string}} Row */
 
     /** "k 3", "k 0–15", "k 0–1, 4–5". @param {readonly number[]} ks */
     function kText(ks) {
@@ -28,7 +29,8 @@ explorer.tensorPicture = (() => {
         return `k ${runs.join(", ")}`;
     }
 
-    /** Of a term: that without products is the accumulator. @param {readonly number[]} ks */
+    /** Return the name of a term; without products, the accumulator.
+     * @param {readonly number[]} ks */
     const termName = (ks) => (ks.length === 0 ? "c" : kText(ks));
 
     /** @param {string} name @param {Exact} exact @param {string} [kind] @returns {Row} */
@@ -48,7 +50,7 @@ explorer.tensorPicture = (() => {
         ...result.exact ? [row("result", result.exact, "total")] : [],
     ];
 
-    /** What the picture shows, in words. @param {Group} group */
+    /** Describe the picture in words. @param {Group} group */
     function inWords({ terms, greatest, unit }) {
         const cut = terms.filter((term) => term.cut).map(({ ks }) => termName(ks));
         return `The largest exponent is ${greatest}; bits below 2^${unit} are truncated: ${
@@ -57,7 +59,7 @@ explorer.tensorPicture = (() => {
 
     let count = 0;
 
-    /** @param {Group} group  that has terms that are not all zero @param {number} width */
+    /** @param {Group} group  with a term that is not zero @param {number} width */
     function draw(group, width) {
         const unit = group.unit ?? 0;
         const greatest = group.greatest ?? 0;

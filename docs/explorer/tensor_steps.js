@@ -1,4 +1,4 @@
-/* Of the Tensor core view: each MMA group as a picture and a table, and what follows it. */
+/* Steps of the Tensor core view: each MMA group as a picture and a table, and additions. */
 "use strict";
 
 explorer.tensorSteps = (() => {
@@ -10,7 +10,8 @@ explorer.tensorSteps = (() => {
     const title = ({ ks }, number) =>
         `Group ${number}: ${ks.length ? kText(ks) : "no products, for none are left"}`;
 
-    /** A power of two where it is one, as its factor else. @param {Exact} exact */
+    /** Show a value as an integer times a power of two, otherwise as a decimal.
+     * @param {Exact} exact */
     const exactly = (exact) => (exact.power ? powerOfTwo(exact.power) : minus(exact.decimal));
 
     /** @param {SumRounding} rounding @param {string} format */
@@ -26,7 +27,7 @@ explorer.tensorSteps = (() => {
         h("strong", {}, valueText(value)), " ", h("span", { class: "code" }, value.hex), " ",
         explorer.bits.line(value));
 
-    /** What goes into a group, what is kept of it.
+    /** Make a table of the terms of a group: exact values and kept bits.
      * @param {Group} group @param {Value[]} a @param {Value[]} b @param {number} number */
     function table({ terms, unit, totalUnits, total, accumulator }, a, b, number) {
         /** @type {{term: Term | null}[]} */
@@ -89,7 +90,7 @@ explorer.tensorSteps = (() => {
             outcome("Result", result));
     }
 
-    /** All steps of a dot product, in their order.
+    /** Make the steps of a dot product, in their order.
      * @param {Dot} dot @param {Value[]} a @param {Value[]} b @returns {HTMLElement[]} */
     function steps(dot, a, b) {
         let number = 0;

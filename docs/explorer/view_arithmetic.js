@@ -1,4 +1,5 @@
-/* The Add and multiply view: two numbers of a format, aligned, added or multiplied, rounded. */
+/* The Add and multiply view: two numbers of a format, aligned, added or multiplied,
+ * rounded. */
 "use strict";
 
 (() => {
@@ -10,9 +11,9 @@
         multiply: { text: "Multiply", sign: "\u00d7" },
     };
 
-    /** Spans of the exact result: what the format keeps, the guard bit, the round bit, and
-     * those whose presence alone counts.
-     * @param {string} bits @param {number} lost  how many are not kept
+    /** Divide the bits of the exact result: the bits that the format keeps, the guard bit,
+     * the round bit, and the sticky bits.
+     * @param {string} bits @param {number} lost  the number of bits that are not kept
      * @returns {{part: string, bits: string}[]} */
     function parts(bits, lost) {
         const at = bits.length - lost;
@@ -24,11 +25,12 @@
         ].filter((group) => group.bits);
     }
 
-    /** All decimals of a value, if they are few. @param {Exact} exact */
+    /** Return all digits of a value if they are few. @param {Exact} exact */
     const digitsOf = (exact) => (exact.decimal.length <= 20 ? minus(exact.decimal) : short(exact));
 
-    /** A row of the drawing: a sign, digits, what they are.
-     * @param {string} sign @param {any} digits @param {any} meaning @param {string} [name] */
+    /** Make a row of the drawing: a sign, digits, their meaning.
+     * @param {string} sign @param {any} digits @param {any} meaning
+     * @param {string} [name] */
     const row = (sign, digits, meaning, name = "") => h("tr", { class: name },
         h("th", { scope: "row" }, sign), h("td", { class: "code digits" }, digits),
         h("td", {}, meaning));
@@ -61,7 +63,7 @@
                 [digitsOf(result.exact), h("span", { class: "hint" }, " before rounding")], "total"))));
     }
 
-    /** What decides the rounding, in words. @param {Operation} operation
+    /** Explain the rounding in words. @param {Operation} operation
      * @param {string} rounding @returns {any[]} */
     function reasons(operation, rounding) {
         const { rounding: how, last } = operation;

@@ -1,4 +1,4 @@
-/* The Block view: numbers with a common scale, by each rule that finds one. */
+/* The Block view: numbers with a common scale, which each rule finds in another way. */
 "use strict";
 
 (() => {
@@ -11,7 +11,7 @@
     const OUTLIER = "0.4, -1.2, 0.9, 0.1, -0.3, 2.1, -0.7, 0.05, 1.6, -2.4, 0.6, -0.15, 14.5, -0.9, "
         + "0.25, 1.1";
     const SIZES = ["16", "32", "64", "128"];
-    /** What becomes of NaN and Inf. @type {Object<string, string>} */
+    /** The treatment of NaN and Inf. @type {Object<string, string>} */
     const SPECIAL = { raise: "refused, or the block is NaN", saturate: "Inf saturates" };
 
     /** @param {readonly string[]} names */
@@ -42,7 +42,8 @@
             ["NaN and Inf", format.poisons ? "make their block NaN" : "are refused"],
         ]));
 
-    /** RMS: the root of the mean squared error. @param {Quantized} found */
+    /** Show the result. RMS is the root of the mean squared error.
+     * @param {Quantized} found */
     const outcome = (found) => h("section", { class: "card" },
         h("h2", {}, `By the rule \u201c${found.rule}\u201d`),
         h("p", { class: "headline" }, "RMS error ",

@@ -1,4 +1,4 @@
-/* The Cast chain view: a value through several formats, and to the last one at once. */
+/* The Cast chain view: a value through several formats, and directly to the last one. */
 "use strict";
 
 (() => {
@@ -17,9 +17,10 @@
             && names.every(explorer.controls.isFormat());
     }
 
-    /** A value that one cast rounds up from 1 and the chain rounds down to it: just above
-     * the tie between 1 and the next number of the last format, and nearer to the tie than
-     * a number of the format before. "" if these formats have none.
+    /** Return a value that one cast rounds up from 1 and the chain rounds down to 1: just
+     * above the tie between 1 and the next number of the last format, and nearer to the
+     * tie than to any other number of a format before. Return "" if these formats have no
+     * such value.
      * @param {string[]} names @param {Object<string, string>} state @returns {string} */
     function doubleRounding(names, { rounding, overflow }) {
         const code = (/** @type {Exact} */ exact, /** @type {string} */ part) => {
@@ -43,7 +44,7 @@
         return "";
     }
 
-    /** A format's step: its bits, the value, what was lost.
+    /** Show the step to a format: the value, its bits, its outcome.
      * @param {Rounded} rounded @param {string} [note] @returns {HTMLElement[]} */
     function step({ value, ...rest }, note = "") {
         const link = explorer.shell.link("number", { format: value.format, x: value.hex });
@@ -56,12 +57,13 @@
         ].filter(Boolean);
     }
 
-    /** Whether a value lies in the middle of two numbers of a format.
+    /** Return whether a value is in the middle of two numbers of a format.
      * @param {string} text @param {string} format */
     const isTie = (text, format) =>
         arithmetic.allRoundings(text, format).stochastic.chance === "0.5";
 
-    /** Notes of each step: which were ties. @param {string} text @param {Chain} chain */
+    /** Return a note for each step that was a tie.
+     * @param {string} text @param {Chain} chain */
     function notes(text, chain) {
         const before = [text, ...chain.steps.map(({ value }) => explorer.wording.exactText(value))];
         return chain.steps.map(({ value }, i) => (isTie(before[i], value.format)
@@ -77,7 +79,7 @@
         if (!chain.differs) {
             return h("p", { class: "verdict" }, `One cast gives the same: ${once}.`);
         }
-        // Where the last cast keeps what it gets, an earlier one alone is to blame.
+        // If the last cast changes nothing, only an earlier cast causes the difference.
         const again = chain.steps[chain.steps.length - 2].value.text !== last.value.text;
         return h("p", { class: "verdict differs" },
             h("strong", {}, again ? "Double rounding. " : "Rounded before. "),
@@ -92,7 +94,7 @@
         keys: {
             chain: { initial: "float64,float16,float8_e4m3fn", allowed,
                 full: (text) => namesOf(text).map(explorer.controls.fullName).join(",") },
-            // Above the tie between 1 and 1.125, and nearer to it than a float16.
+            // Above the tie between 1 and 1.125, and nearer to it than to the next float16.
             x: { initial: "1.062744140625" },
             ...explorer.roundingControls.keys(),
         },

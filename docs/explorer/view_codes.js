@@ -8,7 +8,7 @@
     /** @param {Format} format */
     const small = (format) => format.bits <= 8;
 
-    /** Values in ascending order, NaN at the end as NumPy sorts, codes where they are equal.
+    /** Order values ascending, with NaN at the end as in NumPy, and equal values by code.
      * @param {Value} a @param {Value} b */
     const byValue = (a, b) => Number(Number.isNaN(a.number)) - Number(Number.isNaN(b.number))
         || (a.number === b.number || Number.isNaN(a.number) ? byCode(a, b)
@@ -22,7 +22,7 @@
     /** @param {Value} value */
     const number = (value) => explorer.shell.link("number", { format: value.format, x: value.hex });
 
-    /** Of values. @type {Column[]} */
+    /** Columns of a table of values. @type {Column[]} */
     const COLUMNS = [
         { title: "Code", name: "code", order: byCode, kind: "code",
             cell: (/** @type {Value} */ value) => h("a", { href: number(value) }, value.hex) },
@@ -37,13 +37,14 @@
     ];
     const SORTS = COLUMNS.flatMap(({ name }) => (name ? [name, `-${name}`] : []));
 
-    /** What a cell of the grid has room for. @param {Value} value */
+    /** Return a short value for a cell of the grid. @param {Value} value */
     function short(value) {
         return value.mantissa === "" && value.power !== null ? twoTo(value.power)
             : brief(value.number, 3);
     }
 
-    /** All codes, 16 in a row: the first hexadecimal digit by rows, the last by columns.
+    /** Make the grid of all codes, 16 per row: rows by the first hexadecimal digit, columns
+     * by the last.
      * @param {Format} format @param {Value[]} values @returns {HTMLElement} */
     function grid(format, values) {
         const digits = [..."0123456789ABCDEF"];
@@ -67,7 +68,7 @@
         return h("div", { class: "frame" }, table);
     }
 
-    /** Arrow keys go from code to code. @param {HTMLElement} table
+    /** Move from code to code by arrow keys. @param {HTMLElement} table
      * @param {KeyboardEvent} event */
     function walk(table, event) {
         /** @type {HTMLElement[]} */

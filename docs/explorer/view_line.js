@@ -1,4 +1,4 @@
-/* The Number line view: where the numbers of a format lie, above those of another. */
+/* The Number line view: the numbers of a format, above those of another format. */
 "use strict";
 
 explorer.shell.register({
@@ -21,7 +21,8 @@ explorer.shell.register({
         const { button, group } = explorer.controls;
         const { brief, exactText, grouped, valueText, minus } = explorer.wording;
         const LIMIT = Number.MAX_VALUE;
-        /** What is drawn. @type {{format: Format, parsed: Parsed, from: number, to: number}} */
+        /** The drawn state.
+         * @type {{format: Format, parsed: Parsed, from: number, to: number}} */
         let now;
 
         const choose = (/** @type {Object<string, string>} */ changes) =>
@@ -34,9 +35,10 @@ explorer.shell.register({
         const input = explorer.controls.input("Marked number", (x) => choose({ x }),
             "a decimal, a fraction, or a code of the format");
 
-        // -- the stretch: places on the screen, so that float64 serves ---------------
+        // -- the interval: positions on the screen, for which float64 is enough ------
 
-        /** Whether float64 can draw it: not what is narrower, or turned round.
+        /** Return whether float64 can draw an interval, which must be wide enough and
+         * ascending.
          * @param {number} low @param {number} high */
         function drawable(low, high) {
             const least = Math.max(1e-300, Math.max(Math.abs(low), Math.abs(high)) * 2 ** -40);
@@ -51,7 +53,8 @@ explorer.shell.register({
             }
         }
 
-        /** Digits enough for the narrowest stretch, which do not round beyond float64.
+        /** Return x with enough digits for the narrowest interval, unless they round to
+         * Inf.
          * @param {number} x */
         function rounded(x) {
             const short = Number(x.toPrecision(15));
@@ -98,7 +101,7 @@ explorer.shell.register({
             }
         }
 
-        /** Stretches that have a name. @type {[string, () => void][]} */
+        /** Intervals that have a name. @type {[string, () => void][]} */
         const stretches = [
             ["All", gestures.all],
             [minus("-2 to 2"), () => look(-2, 2, false)],
@@ -141,8 +144,8 @@ explorer.shell.register({
                     + "higher. Subnormal numbers, which share one spacing, are one bar."),
                 chart, counts));
 
-        /** The marked number in each format. @param {string} shown @param {Format[]} formats
-         * @param {Value[]} held */
+        /** Show the marked number in each format.
+         * @param {string} shown @param {Format[]} formats @param {Value[]} held */
         const inWords = (shown, formats, held) => formats.flatMap((one, i) => [i ? ", and " : "",
             h("a", { href: explorer.shell.link("number", { format: one.name, x: shown }) },
                 valueText(held[i])), ` in ${one.name}`]);

@@ -1,4 +1,4 @@
-/* The Number view: one number of one format, all there is to see of it. */
+/* The Number view: everything about one number of one format. */
 "use strict";
 
 explorer.shell.register({
@@ -16,10 +16,10 @@ explorer.shell.register({
         const { formula, facts, between, steps } = explorer.numberFacts;
         const { roundings, everywhere } = explorer.numberTables;
 
-        /** What is shown. @type {Parsed | null} */
+        /** The number that is shown. @type {Parsed | null} */
         let parsed = null;
         const picker = explorer.controls.formatPicker("Format", (format) =>
-            // A code means another number there: the number stays, not the code.
+            // Keep the number, not the code, which is another number in another format.
             explorer.shell.choose({ format, ...parsed?.isCode && parsed.rounded && { x: exactText(parsed.rounded.value) } }));
         const input = explorer.controls.input("Number or code",
             (x) => explorer.shell.choose({ x }, { step: true }),
@@ -45,7 +45,7 @@ explorer.shell.register({
         const show = (/** @type {Value} */ value, step = false) =>
             explorer.shell.choose({ x: value.hex }, { step });
 
-        /** Buttons of the numbers that a format is known by. @param {Format} format */
+        /** Make buttons of the special numbers of a format. @param {Format} format */
         function special(format) {
             /** @type {[string, string | false][]} */
             const names = [
@@ -64,7 +64,7 @@ explorer.shell.register({
                     () => explorer.shell.choose({ x: /** @type {string} */ (x) }))));
         }
 
-        /** The number after 1, as a text. @param {Format} format */
+        /** Return the number after 1 as a string. @param {Format} format */
         function afterOne(format) {
             const one = arithmetic.round("1", format.name).value;
             const { above } = arithmetic.neighbors(format.name, one.code);

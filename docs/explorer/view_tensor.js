@@ -1,4 +1,5 @@
-/* The Tensor core view: a dot product as an instruction computes it, and as others do. */
+/* The Tensor core view: a dot product as an instruction and as other instructions compute
+ * it. */
 "use strict";
 
 (() => {
@@ -12,10 +13,11 @@
     /** @typedef {Model | ScaledModel} AnyModel */
 
     const MODEL = "H100 wgmma float16 -> float32";
-    /** Three products that show what is kept below the greatest exponent. */
+    /** Three products that show how many bits are kept below the largest exponent. */
     const EXAMPLE = { left: "1, 0x1p-12, -1", right: "1, 0x1p-13, 1", c: "0" };
 
-    /** What was typed, read. @param {AnyModel} model @param {Object<string, string>} state */
+    /** Read the typed operands.
+     * @param {AnyModel} model @param {Object<string, string>} state */
     function read(model, state) {
         const scales = (/** @type {string} */ text) => (isScaled(model)
             ? explorer.numberList.read(text, scaleFormat(model))
@@ -29,12 +31,12 @@
         };
     }
 
-    /** As many scales as are needed: the last one stands for those after it.
+    /** Return `count` scales: the last given scale is repeated.
      * @param {Value[]} scales @param {number} count */
     const filledUp = (scales, count) => Array.from({ length: count }, (_, i) =>
         scales[Math.min(i, scales.length - 1)]);
 
-    /** Numbers in place of codes, where another model has other formats.
+    /** Replace codes by numbers if another model has other formats.
      * @param {AnyModel} from @param {AnyModel} to @param {Object<string, string>} state */
     function carried(from, to, state) {
         const { left, right, c } = read(from, state);
@@ -65,10 +67,10 @@
         ];
     }
 
-    /** All digits if they are few. @param {Exact} exact */
+    /** Return all digits if they are few. @param {Exact} exact */
     const digits = (exact) => (exact.decimal.length <= 24 ? minus(exact.decimal) : short(exact));
 
-    /** As short as it is read at a glance; the code beside it is exact. @param {Value} value */
+    /** Return a short value; the code next to it is exact. @param {Value} value */
     const glance = (value) => (value.exact ? short(value.exact) : valueText(value));
 
     /** @param {Exact | null} error */

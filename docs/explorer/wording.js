@@ -1,4 +1,4 @@
-/* Values and outcomes as texts. */
+/* Values and outcomes as strings. */
 "use strict";
 
 explorer.wording = (() => {
@@ -21,30 +21,30 @@ explorer.wording = (() => {
     /** @type {Object<string, string>} */
     const SIGNS = { "inf": "Inf", "-inf": "-Inf", "nan": "NaN", "-nan": "-NaN" };
 
-    /** A minus as long as a plus. @param {string} text */
+    /** Replace hyphens by minus signs, which are as wide as a plus. @param {string} text */
     const minus = (text) => text.replace(/-/g, "\u2212");
 
     /** @param {{text: string}} value */
     const valueText = (value) => minus(SIGNS[value.text] ?? value.text);
 
-    /** A value as a text that all of arithmetic takes: decimals if they are few.
+    /** Return a value as a string for functions of arithmetic: a decimal if it is short.
      * @param {Value} value */
     function exactText({ exact, text }) {
         return exact === null ? text : exact.decimal.length <= 24 ? exact.decimal : exact.text;
     }
 
-    /** At most six digits of an exact value. @param {Exact} exact */
+    /** Return at most six digits of an exact value. @param {Exact} exact */
     const short = (exact) => minus(exact.short).replace("~", "\u2248 ");
 
     const RAISED = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
-    /** "2^-6" in a text that can have no markup. @param {number} exponent */
+    /** Return "2^-6" with a raised exponent, without markup. @param {number} exponent */
     const raisedText = (exponent) => `2${String(exponent)
         .replace("-", "\u207b").replace(/\d/g, (digit) => RAISED[Number(digit)])}`;
 
-    /** A count with its thousands apart: "522,239". @param {string} count */
+    /** Separate the thousands of a count: "522,239". @param {string} count */
     const grouped = (count) => count.replace(/\B(?=(\d{3})+$)/g, ",");
 
-    /** "-3 * 2^-5" with a raised exponent.
+    /** Show "-3 * 2^-5" with a raised exponent.
      * @param {string} power  of an exact value */
     function powerOfTwo(power) {
         const [, factor, exponent] = /^(-?\d+) \* 2\^(-?\d+)$/.exec(power) ?? [];
@@ -55,8 +55,8 @@ explorer.wording = (() => {
     /** @param {number} exponent */
     const twoTo = (exponent) => ["2", h("sup", {}, minus(String(exponent)))];
 
-    /** As short as fits a cell or a tick of an axis; exact texts stand elsewhere.
-     * @param {number} x @param {number} [digits]  of what is no short integer */
+    /** Return a number short enough for a cell or a tick of an axis; it may be inexact.
+     * @param {number} x @param {number} [digits]  unless x is an integer */
     function brief(x, digits = 6) {
         if (Number.isNaN(x)) {
             return "NaN";
@@ -74,8 +74,9 @@ explorer.wording = (() => {
         return minus(text);
     }
 
-    /** What became of a number, and what was lost: "exact", "rounded, subnormal: 0.0016
-     * (0.2 ulp)", "overflow to NaN". @param {Rounded} rounded */
+    /** Return the outcome of a rounding with its error: "exact", "rounded, subnormal:
+     * 0.0016 (0.2 ulp)", "overflow to NaN".
+     * @param {Rounded} rounded */
     const outcome = ({ outcome: words, error, ulps }) => (error === null || error.power === "0"
         ? words : `${words}: ${short(error)} (${ulps} ulp)`);
 

@@ -78,7 +78,7 @@ int any_last_place(int index, struct tf_value x)
     return unit < least ? least : unit;
 }
 
-/* tf_encode for float64, whose codes do not fit its word; it has Inf, NaN and -0. */
+/* Returns the float64 code of x as tf_encode, whose codes have at most 32 bits. */
 static uint64_t encode_float64(struct tf_value x, enum tf_rounding rounding,
                                enum tf_overflow overflow, uint64_t draw, unsigned *flags)
 {
@@ -94,7 +94,7 @@ static uint64_t encode_float64(struct tf_value x, enum tf_rounding rounding,
     if (x.exponent + 63 < 1 - float64.bias && (cut.fraction != 0 || cut.more)) {
         *flags |= TF_UNDER;
     }
-    /* Beyond 2^1024 the exponent's field would not hold it. */
+    /* Limit the exponent's field, into which exponents of 1024 and above do not fit. */
     const uint64_t field = (uint64_t)(unit - least) < 0x7FF ? (uint64_t)(unit - least) : 0x7FF;
     const uint64_t magnitude =
         (field << float64.mantissa_bits) + cut.kept +

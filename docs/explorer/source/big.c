@@ -101,7 +101,7 @@ uint32_t big_shrink(struct big *x, uint32_t divisor)
 
 void big_times_power(struct big *x, uint32_t base, int32_t exponent)
 {
-    while (exponent > 0) { /* as many factors at once as a limb takes */
+    while (exponent > 0) { /* multiply by as many factors at once as fit a limb */
         uint64_t factor = base;
         exponent--;
         while (exponent > 0 && factor * base <= UINT32_MAX) {
@@ -195,7 +195,7 @@ void big_multiply(struct big *product, const struct big *x, const struct big *y)
     trim(product);
 }
 
-/* rest -= digit * y, both shifted; returns whether it was too much. */
+/* Subtracts digit * y from rest; returns whether the result is negative. */
 static int take_multiple(uint32_t *rest, const struct big *y, uint64_t digit)
 {
     uint64_t carry = 0;
@@ -220,7 +220,7 @@ static void give_back(uint32_t *rest, const struct big *y)
     }
 }
 
-/* Knuth, The Art of Computer Programming, 4.3.1, algorithm D. */
+/* Divides by algorithm D of Knuth, The Art of Computer Programming, 4.3.1. */
 void big_divide(struct big *quotient, struct big *rest, const struct big *x,
                 const struct big *y)
 {

@@ -1,4 +1,4 @@
-/* Values to blocks with a common scale, by src/blocks/. */
+/* Quantizes values to blocks with a common scale, by src/blocks/. */
 #include "blocks/dequantize.h"
 #include "blocks/plain_search_cost.h"
 #include "input.h"
@@ -7,29 +7,29 @@
 
 enum { MOST_VALUES = 1024 };
 
-/* A call: what is asked for, then what of it is found. */
+/* A call: its arguments, then the tensor scale and the values. */
 struct request {
-    int element, residual; /* of tf_elements; -1: none */
-    int scale;             /* of tf_scales; -1: the finest that fits */
+    int element, residual; /* indices in tf_elements; -1: no residual */
+    int scale;             /* index in tf_scales; -1: the finest that fits */
     int block, rule, rounding;
     int poisons;  /* a block with NaN or Inf is NaN */
-    int saturate; /* Inf becomes the greatest number */
+    int saturate; /* Inf becomes the largest number */
     int32_t n;
     float tensor_scale;
-    float x[MOST_VALUES + TF_BLOCK_MOST]; /* zeros behind the last */
+    float x[MOST_VALUES + TF_BLOCK_MOST]; /* n values, then zeros */
 };
 
 static struct request request;
-static struct exact given; /* the value that is read */
+static struct exact given; /* the value that was read last */
 static struct tf_block_plan plan;
 static struct tf_block block;
 
-/* -- what comes in ------------------------------------------------------------------- */
+/* -- input --------------------------------------------------------------------------- */
 
 static int is_special(float x) { return (tf_bits_of(x) & TF_MAGNITUDE_BITS) >= TF_INF_BITS; }
 
-/* As float32: to odd, so that there is one rounding; beyond its range Inf, or the
- * greatest number. */
+/* Returns x as float32, rounded to odd, so that the rounding to an element is the only one.
+ * Above the range of float32, returns Inf, or with `saturate` the largest number. */
 static float to_single(const struct exact *x, int saturate)
 {
     unsigned flags;
@@ -60,7 +60,7 @@ static int32_t refuse(int32_t at, const char *what, const char *why)
     return json_end();
 }
 
-/* Reads the values, one a line; 0, or the length of an answer that says what is wrong. */
+/* Reads the values, one per line. Returns 0, or the length of an answer with an error. */
 static int32_t read_values(int32_t n)
 {
     const char *at = input_text;
@@ -92,7 +92,7 @@ static int32_t read_values(int32_t n)
     return 0;
 }
 
-/* The greatest finite magnitude of some values. */
+/* Returns the largest finite magnitude of n values. */
 static float greatest_of(const float *x, int32_t n)
 {
     float greatest = 0;
@@ -121,7 +121,7 @@ static void find_tensor_scale(void)
     }
 }
 
-/* -- what goes out ------------------------------------------------------------------- */
+/* -- output -------------------------------------------------------------------------- */
 
 static void double_exact(struct exact *exact, double x)
 {
@@ -137,7 +137,7 @@ static void write_single_of(const char *name, float x)
     write_exact_of(name, &exact);
 }
 
-/* Six digits of a double; of Inf none. */
+/* Writes six digits of a double, or "" for Inf. */
 static void write_double_of(const char *name, double x)
 {
     struct exact exact;
@@ -202,13 +202,14 @@ static void write_code(struct tf_element e, uint32_t code)
     json_end_text();
 }
 
-/* What errors of numbers come to. */
+/* Sums of the errors of elements: their squares, the largest magnitude, and their
+ * number. */
 struct errors {
     double squares, worst;
     int32_t count;
 };
 
-/* The error of a value that stands for the given one. */
+/* Writes the error of `value` against the given value, and adds it to `errors`. */
 static void write_error(float value, struct errors *errors)
 {
     struct exact error;
@@ -237,9 +238,9 @@ static void write_errors(const struct errors *errors)
     write_double_of("worst", errors->worst);
 }
 
-/* Whether the given value lies past what its last level `e` can hold, by half a spacing or
- * more: what is left of it where `first` of the level before is taken off, the code's value,
- * and what 1 of it counts for. */
+/* Returns whether the given value is out of range of its last level `e`, by half a spacing
+ * or more. `first` is the value of the level before, `held` that of the level's code, and
+ * `unit` the scale of the level. */
 static int is_beyond(struct tf_element e, const struct exact *first, float held, double unit)
 {
     const float greatest = tf_element_greatest(e), size = tf_magnitude_of(held);
@@ -265,8 +266,8 @@ static int is_subnormal(struct tf_element e, uint32_t code)
     return e.format >= 0 && field == 0 && tf_element_value(e, code) != 0;
 }
 
-/* What became of the given value: hi is an element times `scale`, and there is either no
- * more, or a residual that counts for `unit` each. */
+/* Writes the outcome of the given value: `hi` is the value of the element, which `scale`
+ * multiplies; `residual` is NULL or the value of the residual, which `unit` multiplies. */
 static void write_what_became(uint32_t code, float scale, float hi, const float *residual,
                               double unit, float value)
 {
@@ -284,12 +285,12 @@ static void write_what_became(uint32_t code, float scale, float hi, const float 
         exact_set(&first, 0, 0, 0);
         beyond = is_beyond(e, &first, hi, scale);
     }
-    /* Of two levels the first may be subnormal, and nothing is lost. */
+    /* With two levels, a subnormal element loses no bits, because the residual has them. */
     write_outcome(&given, &result, !residual && is_subnormal(e, code), beyond,
                   scaled ? 0 : "its scale");
 }
 
-/* Number i of the block, which is number `at` of all. */
+/* Writes element i of the block, which is value `at` of all. */
 static void write_element(int32_t i, int32_t at, float scale, float residual_scale,
                           struct errors *errors)
 {
@@ -323,7 +324,8 @@ static void write_element(int32_t i, int32_t at, float scale, float residual_sca
     json_close('}');
 }
 
-/* The values of the block are read once more, from *at on, where n characters are left. */
+/* Writes the block from value `first` on. Reads the values of the block again, from *at on,
+ * where *n characters are left. */
 static void write_block(int32_t first, const char **at, int32_t *n, struct errors *all)
 {
     const struct tf_scale s = tf_scales[request.scale];
@@ -391,7 +393,8 @@ static const char *wrong_request(void)
 
 EXPORTED(quantize) int32_t page_quantize(int32_t count, int32_t n);
 
-/* What list 2 says, in the order of read_request; values stand in the text, a line each. */
+/* Quantizes `count` values, one per line of the input. List 2 has the members of the
+ * request in the order of read_request. */
 int32_t page_quantize(int32_t count, int32_t n)
 {
     read_request(count);

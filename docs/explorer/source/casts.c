@@ -1,8 +1,8 @@
-/* A value rounded to a format: once, in all ways, and through several formats. */
+/* Rounds a value to a format: once, by all roundings, and through several formats. */
 #include "input.h"
 #include "write_value.h"
 
-/* Its whole text; says in *why what is wrong. */
+/* Reads a value from the whole input. Returns why it is not one, or 0. */
 static const char *whole_text(int32_t n, struct exact *x)
 {
     const char *at = input_text;
@@ -33,8 +33,8 @@ enum { CHANCE_DIGITS = 40, LONGEST_CHAIN = 16 };
 
 /* -- all roundings ------------------------------------------------------------------- */
 
-/* The probability of a number that rounds to two codes: what is left of it, in units of
- * the last place, beside the whole ones. */
+/* Writes the probability that a number rounds away from zero: the fraction of its magnitude
+ * in units in the last place. */
 static void exact_chance(struct exact *chance, int format, const struct exact *x)
 {
     const struct tf_value value = exact_to_value(x);

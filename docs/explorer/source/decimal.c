@@ -2,7 +2,7 @@
 
 enum { DIGITS_WITHOUT_END = 40 };
 
-/* Digits of an integer, which it destroys; none of zero. */
+/* Writes the digits of an integer, none for zero, and overwrites the integer. */
 static void write_integer(struct decimal *d, struct big *x)
 {
     int32_t at = DECIMAL_ROOM;
@@ -29,10 +29,10 @@ static void drop_zeros(struct decimal *d)
     }
 }
 
-/* How many fives divide x, if these are all that do; else -1. */
+/* Returns f if x is 5^f, otherwise -1. */
 static int32_t fives_of(const struct big *x)
 {
-    enum { AT_ONCE = 13 }; /* 5^13 fits a limb */
+    enum { AT_ONCE = 13 }; /* 5^13 fits into a limb */
     const uint32_t power = 1220703125;
     struct big rest, before;
     int32_t fives = 0;
@@ -51,7 +51,8 @@ static int32_t fives_of(const struct big *x)
     return fives;
 }
 
-/* x = n / (2^t 5^f) is n 2^(s - t) 5^(s - f) / 10^s, s the greater of the two. */
+/* Writes the digits of x = n / (2^t 5^f), which is n 2^(s - t) 5^(s - f) / 10^s, where s is
+ * the larger of t and f. */
 static void write_ending(struct decimal *d, const struct exact *x, int32_t fives)
 {
     struct big number;
@@ -67,7 +68,7 @@ static void write_ending(struct decimal *d, const struct exact *x, int32_t fives
 
 static void write_without_end(struct decimal *d, const struct exact *x)
 {
-    /* 30103 / 100000 is the logarithm of 2, a little more. */
+    /* 30103 / 100000 is slightly above the decimal logarithm of 2. */
     const int32_t place = exact_top(x) * 30103 / 100000;
     const int32_t tens = DIGITS_WITHOUT_END + 2 - place;
     struct big number, divisor, quotient, rest;

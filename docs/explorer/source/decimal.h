@@ -6,17 +6,17 @@
 
 enum { DECIMAL_ROOM = 10 * BIG_LIMBS };
 
-/* 0.d d d ... * 10^point; of zero no digits. */
+/* The value 0.ddd... * 10^point; zero has no digits. */
 struct decimal {
     int32_t count, point;
-    int more; /* than these digits */
+    int more; /* the value has more digits than these */
     char digits[DECIMAL_ROOM];
 };
 
-/* All digits of a finite magnitude; of those that do not end, 40. */
+/* Writes all digits of a finite magnitude, or 40 if they do not end. */
 void decimal_of(struct decimal *d, const struct exact *x);
 
-/* The first digits, to nearest, ties to even. */
+/* Rounds to at most `digits` digits, to nearest with ties to even. */
 void decimal_round(struct decimal *d, int32_t digits);
 
 #endif

@@ -1,10 +1,10 @@
-/* A product of two vectors as the instructions of src/tensor_core/mma_model.h chain it. */
+/* A dot product as the chained instructions of src/tensor_core/mma_model.h compute it. */
 #include "dot_operands.h"
 #include "mma_steps.h"
 
 static struct tf_mma_model model;
 
-/* The struct's members in their order, then the accumulator. */
+/* Reads the members of the model from list 2, in their order; returns the accumulator. */
 static uint64_t read_model(void)
 {
     const uint64_t *words = input_list[2];

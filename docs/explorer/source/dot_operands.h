@@ -1,5 +1,5 @@
-/* The vectors of a dot product: as lists of codes they come in, as float32's bits they
- * are multiplied. */
+/* The vectors of a dot product: given as lists of codes, and multiplied as bits of
+ * float32. */
 #ifndef EXPLORER_DOT_OPERANDS_H
 #define EXPLORER_DOT_OPERANDS_H
 
@@ -13,17 +13,17 @@ struct dot_operands {
 
 extern struct dot_operands operands;
 
-/* Reads lists 0 and 1, codes of two formats; returns what is wrong, or 0. */
+/* Reads lists 0 and 1, codes of formats a and b; returns an error, or 0. */
 const char *read_operands(int a, int b, int32_t n);
 
-/* The bits of the float32 that a code is. */
+/* Returns the bits of the float32 with the value of a code. */
 uint32_t operand_bits(int format, uint64_t code);
 
-/* sum += a[k] b[k] factor, unless the sum is not finite; NaN if one of these is not. */
+/* Adds a[k] b[k] factor to a finite sum; the sum becomes NaN if one of the three is not
+ * finite. */
 void add_product(struct exact *sum, int32_t k, const struct exact *factor);
 
-/* The members "exact", which is the sum without any rounding, and "error": how far the
- * result is from it. */
+/* Writes the members "exact", the sum without any rounding, and "error", result - sum. */
 void write_dot_error(const struct exact *sum, int format, uint64_t result);
 
 #endif

@@ -25,7 +25,7 @@ void exact_copy(struct exact *to, const struct exact *from)
     big_copy(&to->divisor, &from->divisor);
 }
 
-/* Powers of two go to the exponent. Returns how many there were. */
+/* Divides x by its largest power of two, and returns the exponent of that power. */
 static int32_t make_odd(struct big *x)
 {
     const int32_t zeros = big_trailing_zeros(x);
@@ -85,7 +85,7 @@ int exact_compare(const struct exact *x, const struct exact *y)
     return rest.number.count == 0 ? 0 : rest.negative ? -1 : 1;
 }
 
-/* sum = x + y, or x - y. */
+/* Sets sum = x + y, or x - y. */
 static void combine(struct exact *sum, const struct exact *x, const struct exact *y,
                     int subtract)
 {
@@ -153,7 +153,8 @@ void exact_divide(struct exact *quotient, const struct exact *x, const struct ex
 
 int32_t exact_top(const struct exact *x)
 {
-    /* The quotient is in (2^(d - 1), 2^(d + 1)), d the difference of bits. */
+    /* The quotient is in (2^(d - 1), 2^(d + 1)), where d is the difference of bit
+     * lengths. */
     const int32_t d = big_bits(&x->number) - big_bits(&x->divisor);
     struct big scaled;
     int order;
@@ -174,7 +175,7 @@ struct tf_value exact_to_value(const struct exact *x)
     if (!exact_is_finite(x)) {
         return tf_value_special(x->negative, x->value_class);
     }
-    /* A quotient of 65 bits or 66, and what is left of it. */
+    /* Make a quotient of at least 66 bits, and a remainder. */
     struct big number, quotient, rest;
     const int32_t shift = 66 - (big_bits(&x->number) - big_bits(&x->divisor));
     int sticky = 0;

@@ -1,10 +1,11 @@
-/* The functions of a C library that compilers and headers of src/ call: there is none. */
+/* The functions of a C library that compilers and headers of src/ call, since the module
+ * has no C library. */
 #include <stdint.h>
 #include <string.h>
 
 #include "blocks/dequantize.h"
 
-/* Compilers call these by themselves. */
+/* Compilers insert calls of memcpy and memset. */
 #undef memcpy
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
@@ -46,8 +47,9 @@ int strcmp(const char *a, const char *b)
     return (uint8_t)*a - (uint8_t)*b;
 }
 
-/* x y + z, rounded once. The product is exact in double; the sum is rounded to odd there,
- * which a later rounding to float takes for the sum itself. */
+/* Returns x y + z, rounded once. The product is exact in double. The sum is rounded
+ * to odd in double, so that its rounding to float gives the same result as that of
+ * the exact sum. */
 float fmaf(float x, float y, float z);
 
 float fmaf(float x, float y, float z)

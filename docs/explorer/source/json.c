@@ -4,13 +4,14 @@ enum { ROOM = 16 << 20 };
 
 static char written[ROOM];
 static int32_t length;
-static int comma; /* whether one is due before what comes next */
+static int comma; /* whether the next value needs a comma before it */
 
 EXPORTED(output) char *page_output(void);
 
 char *page_output(void) { return written; }
 
-/* More than the room ends the module: page_* functions bound their answers. */
+/* Appends a character. A full buffer ends the module: page_* functions limit their
+ * answers. */
 static void put(char character)
 {
     if (length == ROOM) {

@@ -21,7 +21,7 @@ uint64_t accumulator_code(int half, uint32_t bits)
 
 uint32_t accumulator_bits(int half, uint64_t code)
 {
-    if (half && (code & 0x7FFF) > 0x7C00) { /* NaN: what fraction bits it has */
+    if (half && (code & 0x7FFF) > 0x7C00) { /* NaN: keep its fraction bits */
         return (uint32_t)((code & 0x8000) << 16 | TF_INF_BITS | (code & 0x3FF) << 13);
     }
     return operand_bits(accumulator_format(half), code);
@@ -73,7 +73,7 @@ static void told_exact(struct exact *x, const struct tf_told *row)
     exact_set(x, (int)row->negative, (uint64_t)row->significand, (int32_t)row->unit);
 }
 
-/* How the exact sum became the result, whose last bit is 2^last. */
+/* Writes how the exact sum was rounded to the result, whose last bit is 2^last. */
 static void write_sum_rounding(int nearest, const struct exact *total,
                                int64_t bits, int32_t last)
 {
@@ -112,7 +112,7 @@ enum { ROOM = 8192 }; /* rows of a chain of INPUT_LIST_ROOM k */
 static struct tf_told rows[ROOM];
 struct tf_mma_trace trace = {rows, ROOM, 0, 0};
 
-/* The rows of one step, up to `end`, and the k of a group. */
+/* The rows of one step from `begin` to `end`, and the k of a group. */
 static struct step {
     const struct tf_told *begin, *end;
     int32_t ks[TF_DEEPEST], count;
@@ -126,7 +126,7 @@ static const struct tf_told *find(int what, const struct tf_told *from)
     return from < step.end ? from : 0;
 }
 
-/* How many k the term has whose first one is the group's `first`. */
+/* Returns the number of k in the term that begins with the group's k number `first`. */
 static int32_t term_count(const struct chain *chain, int32_t first)
 {
     return step.count - first < chain->group ? step.count - first : chain->group;
@@ -186,7 +186,7 @@ static void write_term(const struct chain *chain, const struct tf_told *term, in
     json_close('}');
 }
 
-/* A group of finite numbers, after its reasons for Inf or NaN. */
+/* Writes the terms, the sum and the rounding of a group of finite numbers. */
 static void write_terms(const struct chain *chain, const struct tf_told *sum)
 {
     const struct tf_told *rounded = find(TF_TOLD_ROUNDED, step.begin);
@@ -221,7 +221,8 @@ static void write_no_terms(void)
     json_null_of("rounding");
 }
 
-/* A group without k, which fills up an instruction, is a step where it changes something. */
+/* Writes a group. A group without k, which only completes an instruction, is written only
+ * if it changes the accumulator, or if the instruction is emulated. */
 static void write_group(const struct chain *chain)
 {
     const struct tf_told *sum = find(TF_TOLD_SUM, step.begin), *group = step.end;
@@ -273,7 +274,7 @@ static void write_addition(const struct chain *chain, int32_t first, int32_t end
 void write_trace(const struct chain *chain)
 {
     const int32_t first = (int32_t)trace.first;
-    int32_t summed = first, end = first; /* k whose sum is not added yet */
+    int32_t summed = first, end = first; /* the sum of k from summed on is not added yet */
     step.begin = rows;
     step.count = 0;
     for (step.end = rows; step.end < rows + trace.count; step.end++) {

@@ -1,4 +1,4 @@
-/* One number: the table of formats, what a text or a code is, what stands beside it. */
+/* Describes the formats, parses typed input, and describes codes and their neighbors. */
 #include "input.h"
 #include "read_number.h"
 #include "write_value.h"
@@ -46,9 +46,9 @@ int32_t page_formats(void)
     return json_end();
 }
 
-/* -- what was typed ------------------------------------------------------------------ */
+/* -- typed input --------------------------------------------------------------------- */
 
-/* The code that a text names, in *code; or why it is none of this format. */
+/* Writes a typed code to *code. Returns 0, or why it is not a code of this format. */
 static const char *code_of_typed(int format, struct typed typed, uint64_t *code)
 {
     const struct tf_format f = any_format(format);
@@ -56,7 +56,7 @@ static const char *code_of_typed(int format, struct typed typed, uint64_t *code)
     if (typed.binary) {
         return typed.digits > f.width ? "it has more bits than a code of the format" : 0;
     }
-    /* As it lies in memory; bits that do not count are ignored. */
+    /* The item as it is stored in memory; unused low bits are ignored. */
     const int width = f.width + f.shift;
     if (width < 64 && typed.code >> width) {
         return "it has more bits than an item of the format";
@@ -111,7 +111,7 @@ int32_t page_parse(int format, int rounding, int overflow, int32_t n)
     return json_end();
 }
 
-/* -- what a code is ------------------------------------------------------------------ */
+/* -- codes --------------------------------------------------------------------------- */
 
 static const char not_a_code[] = "the code has more bits than the format";
 
@@ -127,7 +127,8 @@ int32_t page_describe(int format, uint64_t code)
     return json_end();
 }
 
-/* The place of the next number, upward or downward; of a finite one. */
+/* Advances the position of a finite number by `step`, 1 or -1 (see any_at_place). Returns
+ * whether the next number exists. */
 static int next_place(int format, int64_t *place, int step)
 {
     const int64_t greatest = (int64_t)any_maximum(format);

@@ -1,7 +1,8 @@
-/* Two numbers of a format added or multiplied, step by step. */
+/* Adds or multiplies two numbers of a format, step by step. */
 #include "write_value.h"
 
-/* Why there is nothing to align, or 0; then the sum or product is in *result. */
+/* Returns why Inf or NaN leaves nothing to align, and sets *result to the sum or product;
+ * or returns 0. */
 static const char *special_of(int multiplies, const struct exact *a, const struct exact *b,
                               struct exact *result)
 {
@@ -27,7 +28,7 @@ static const char *special_of(int multiplies, const struct exact *a, const struc
 
 /* -- digits -------------------------------------------------------------------------- */
 
-/* The magnitude of x in units of 2^unit, of which it is a multiple. */
+/* Writes the magnitude of x, a multiple of 2^unit, in units of 2^unit. */
 static void units_of(struct big *units, const struct exact *x, int32_t unit)
 {
     big_copy(units, &x->number);
@@ -43,7 +44,8 @@ static void put_bits(const struct big *units, int32_t from, int32_t to) /* highe
     }
 }
 
-/* At least `width` digits, zeros before them. */
+/* Writes the digits of x in units of 2^unit, with zeros before them up to `width`
+ * digits. */
 static void write_digits(const char *name, const struct exact *x, int32_t unit, int32_t width)
 {
     struct big units;
@@ -67,7 +69,7 @@ static int32_t bits_in(const struct exact *x, int32_t unit)
 
 static int32_t longest(int32_t a, int32_t b) { return a > b ? a : b; }
 
-/* The unit that a significand counts, subnormal or not: where a code's last bit is. */
+/* Returns the exponent of the last mantissa bit of a code, normal or subnormal. */
 static int32_t unit_of(int format, uint64_t code)
 {
     const struct tf_format f = any_format(format);
@@ -92,7 +94,8 @@ static void write_cut(const char *name, const struct big *units, int32_t from)
     json_end_text();
 }
 
-/* What of the exact result the format keeps, up to its last place; `code` is the result. */
+/* Writes the digits of the exact result that the format keeps, down to 2^last, the guard,
+ * round and sticky bits, and whether the kept digits grew. `code` is the rounded result. */
 static void write_rounding(int format, const struct exact *exact, int32_t unit, int32_t last,
                            uint64_t code)
 {
@@ -117,7 +120,7 @@ static void write_rounding(int format, const struct exact *exact, int32_t unit, 
     write_bit("round", round);
     write_bit("sticky", sticky);
     write_cut("rest", &below, places - 1);
-    /* Grown in magnitude, against what was kept. */
+    /* Compare the magnitude of the rounded result with that of the kept digits. */
     any_exact(&rounded, format, code);
     exact_copy(&cut, exact);
     big_copy(&cut.number, &kept);
@@ -181,7 +184,7 @@ int32_t page_operate(int multiplies, int format, uint64_t a_code, uint64_t b_cod
         exact_multiply(&exact, &a, &b);
     } else if (!special) {
         exact_add(&exact, &a, &b);
-        /* IEEE 754, 6.3: what cancels is -0 only where rounding goes down. */
+        /* IEEE 754, 6.3: a sum that cancels is -0 only when rounding toward -Inf. */
         if (exact_is_zero(&exact) && a.negative != b.negative) {
             exact.negative = rounding == TF_TOWARD_NEGATIVE;
         }

@@ -1,11 +1,11 @@
-/* Many numbers of a format in ascending order. */
+/* Lists numbers of a format in ascending order. */
 #include "input.h"
 #include "write_value.h"
 
 enum { MOST_VALUES = 2000 };
 
-/* The place of the first number from x on, upward or downward; a place beyond the last,
- * where there is none. */
+/* Returns the position (see any_at_place) of the first number from x on, upward or
+ * downward; a position outside the format's range if no such number exists. */
 static int64_t place_from(int format, const struct exact *x, int upward)
 {
     const int64_t greatest = (int64_t)any_maximum(format);
@@ -22,7 +22,8 @@ static int64_t place_from(int format, const struct exact *x, int upward)
     if (exact_compare(x, &last) < 0) {
         return upward ? least : least - 1;
     }
-    /* Only e8m0 has no zero to round to: its least number is above all that is left. */
+    /* Only e8m0 has no zero to round to, and values below its smallest number returned
+     * above. */
     unsigned flags;
     const uint64_t code = any_encode(format, x, upward ? TF_TOWARD_POSITIVE : TF_TOWARD_NEGATIVE,
                                      TF_OVERFLOW_IEEE, 0, &flags);

@@ -1,8 +1,8 @@
-/* Texts are read from left to right, with a cursor. */
+/* Reads strings from left to right, with a cursor. */
 #include "read_number.h"
 
-/* The text that write_value.c makes of a number within these is within them too.
- * Exponents are those of the leading digit. */
+/* Limits of typed numbers. The string that write_value.c makes of a number within these
+ * limits is within them too. Exponents are those of the leading digit. */
 enum {
     MOST_CHARACTERS = 4000,
     MOST_HEX_DIGITS = 3900,
@@ -15,14 +15,14 @@ enum {
 
 struct cursor {
     const char *at, *end;
-    int32_t significant; /* digits taken, from the first that is not 0 on */
+    int32_t significant; /* number of digits taken, from the first that is not 0 on */
 };
 
 static int is_space(char x) { return x == ' ' || (x >= '\t' && x <= '\r'); }
 
 static char small(char x) { return x >= 'A' && x <= 'Z' ? (char)(x + 32) : x; }
 
-/* The value of a digit, or 36. */
+/* Returns the value of a digit up to z (35), or 36. */
 static int digit_of(char x)
 {
     x = small(x);
@@ -31,7 +31,7 @@ static int digit_of(char x)
 
 static char next(const struct cursor *c) { return c->at < c->end ? small(*c->at) : 0; }
 
-/* Takes a word, in small letters, if it stands there. */
+/* Takes `word`, given in small letters, if it is next. Returns whether it was. */
 static int take(struct cursor *c, const char *word)
 {
     const char *at = c->at;
@@ -46,14 +46,15 @@ static int take(struct cursor *c, const char *word)
 
 static int take_sign(struct cursor *c)
 {
-    if (take(c, "-") || take(c, "\xE2\x88\x92")) { /* U+2212, as texts have it */
+    if (take(c, "-") || take(c, "\xE2\x88\x92")) { /* U+2212, a minus sign */
         return 1;
     }
     take(c, "+");
     return 0;
 }
 
-/* Appends digits to x; an underscore may stand between two. Returns how many. */
+/* Appends digits to x, and returns their number. An underscore may be between two
+ * digits. */
 static int32_t take_digits(struct cursor *c, int base, struct big *x)
 {
     int32_t count = 0;
@@ -76,7 +77,8 @@ static int is_far(int32_t exponent, int32_t most)
     return exponent > most || exponent < -most;
 }
 
-/* An exponent with its sign; of one that is far too great, some that is so too. */
+/* Takes an exponent with its sign; returns whether it has digits. Limits an exponent that
+ * is far too large to a smaller one that is too large as well. */
 static int take_exponent(struct cursor *c, int32_t *exponent)
 {
     enum { ENOUGH = 1000000 };
@@ -97,9 +99,9 @@ static struct typed failed(const char *error)
 
 static const struct typed number = {0, 0, 0, 0, 0};
 
-/* -- kinds of texts ------------------------------------------------------------------ */
+/* -- kinds of numbers ---------------------------------------------------------------- */
 
-/* What follows 0x: a code, or a hexadecimal float. */
+/* Reads a code or a hexadecimal float after 0x. */
 static struct typed read_hexadecimal(struct cursor *c, int has_sign, struct exact *x)
 {
     big_set(&x->number, 0);
@@ -161,7 +163,7 @@ static struct typed read_binary(struct cursor *c)
     return code;
 }
 
-/* A decimal, or a fraction of two integers. */
+/* Reads a decimal, or a fraction of two integers. */
 static struct typed read_decimal(struct cursor *c, struct exact *x)
 {
     big_set(&x->number, 0);

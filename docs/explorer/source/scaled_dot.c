@@ -1,11 +1,12 @@
-/* The same of block-scaled instructions: src/tensor_core/scaled_mma_model.h. */
+/* A dot product as the block-scaled instructions of src/tensor_core/scaled_mma_model.h
+ * compute it. */
 #include "dot_operands.h"
 #include "mma_steps.h"
 
 static struct tf_scaled_model model;
-static uint8_t scales_a[INPUT_LIST_ROOM], scales_b[INPUT_LIST_ROOM]; /* of blocks: codes */
+static uint8_t scales_a[INPUT_LIST_ROOM], scales_b[INPUT_LIST_ROOM]; /* of blocks */
 
-/* The struct's members in their order, then the accumulator. */
+/* Reads the members of the model from list 2, in their order; returns the accumulator. */
 static uint64_t read_model(void)
 {
     const uint64_t *words = input_list[2];
@@ -65,7 +66,7 @@ static void exact_scale(struct exact *x, uint32_t code)
     }
 }
 
-/* The sum of everything, without any rounding. */
+/* Computes the scaled dot product and the accumulator, without any rounding. */
 static void exact_sum(struct exact *sum, uint64_t start)
 {
     struct exact factor, scale;

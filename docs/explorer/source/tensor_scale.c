@@ -1,6 +1,6 @@
 #include "tensor_scale.h"
 
-static double power_of_two(int exponent) /* of double's normal numbers */
+static double power_of_two(int exponent) /* a normal double */
 {
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double power;
@@ -15,7 +15,7 @@ static int exponent_of(double x)
     return (int)(bits >> 52 & 0x7FF) - 1023;
 }
 
-static const double tiny = 0x1p-149; /* float32's least number */
+static const double tiny = 0x1p-149; /* the smallest float32 */
 
 float tensor_scale_of(int format, float most, float greatest)
 {
@@ -27,8 +27,8 @@ float tensor_scale_of(int format, float most, float greatest)
         const float quotient = greatest / (448 * most);
         return quotient > (float)tiny ? quotient : (float)tiny;
     }
-    /* The least power of two with which the greatest number has a scale one octave below
-     * the top; all of this is exact in double. */
+    /* Find the smallest power of two with which the largest value has a scale in the binade
+     * below the top one. The computation is exact in double. */
     const int m = s.mantissa_bits;
     const double top = (double)((1 << (m + 1)) - 1) * power_of_two((1 << (8 - m)) - 3);
     const double limit = (double)most * top, a = (double)greatest;

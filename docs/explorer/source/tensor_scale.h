@@ -1,21 +1,22 @@
-/* What tf32dtype/blocks/quantization.py finds for a whole tensor before its blocks are
- * quantized: the format of scales, and the float32 that multiplies all of them. */
+/* Finds the format of scales and the tensor scale, a float32 that multiplies all scales, as
+ * tf32dtype/blocks/quantization.py does before it quantizes blocks. */
 #ifndef EXPLORER_TENSOR_SCALE_H
 #define EXPLORER_TENSOR_SCALE_H
 
 #include "blocks/block_formats.h"
 
 struct tensor_scale {
-    int format; /* of tf_scales */
+    int format; /* index in tf_scales */
     float scale;
 };
 
-/* With scales of a given format; `greatest` is the tensor's greatest magnitude and
- * `most` the element's. */
+/* Returns the tensor scale for a given format of scales. The second argument, `most`, is
+ * the largest element, and the third is the largest magnitude of the tensor. */
 float tensor_scale_of(int format, float most, float greatest);
 
-/* With the finest that has a normal scale for the least block, whose greatest magnitude
- * is given too. */
+/* Returns the finest format with a normal scale for every block, or float8_e8m0fnu, with
+ * its tensor scale. `least` is the smallest of the largest magnitudes of the blocks that
+ * are not zero. */
 struct tensor_scale finest_tensor_scale(float most, float greatest, float least);
 
 #endif

@@ -4,11 +4,11 @@
 
 #include "decimal.h"
 
-static struct decimal shown; /* too large for a stack that is not */
+static struct decimal shown; /* static, because it is large for the stack */
 
 /* -- digits -------------------------------------------------------------------------- */
 
-/* As JavaScript writes numbers: 0.000001, 1e-7, 123, 1e+21 (here 1e21). */
+/* Writes a decimal as JavaScript does: 0.000001, 1e-7, 123, but 1e21 for 1e+21. */
 static void put_decimal(int negative, const struct decimal *d)
 {
     enum { LEAST_POINT = -6, GREATEST_POINT = 21 };
@@ -75,9 +75,9 @@ static void put_integer(const struct big *x)
     }
 }
 
-/* -- texts of an exact value --------------------------------------------------------- */
+/* -- strings of an exact value ------------------------------------------------------- */
 
-/* 0x1.8p-4, of a dyadic number. */
+/* Writes a dyadic number as a hexadecimal float: 0x1.8p-4. */
 static void put_hex_float(const struct exact *x)
 {
     json_put(x->negative ? "-0x" : "0x");
@@ -102,7 +102,7 @@ static void put_hex_float(const struct exact *x)
     json_put_integer(exponent);
 }
 
-/* 3 * 2^-5 */
+/* Writes a dyadic number as an integer times a power of two: 3 * 2^-5. */
 static void put_power(const struct exact *x)
 {
     if (x->negative) {
@@ -115,7 +115,7 @@ static void put_power(const struct exact *x)
     }
 }
 
-/* n/d, of what has neither decimals that end nor a power of two for its divisor. */
+/* Writes a fraction n/d, for a value whose decimals do not end. */
 static void put_fraction(const struct exact *x)
 {
     struct big number, divisor;
@@ -131,7 +131,7 @@ static void put_fraction(const struct exact *x)
     put_integer(&divisor);
 }
 
-/* What read_number reads as x again; `all` are its decimals, if it is finite. */
+/* Writes a string that read_number reads as x; `all` has the digits of a finite x. */
 static void put_text(const struct exact *x, const struct decimal *all)
 {
     if (!exact_is_finite(x)) {
@@ -139,7 +139,7 @@ static void put_text(const struct exact *x, const struct decimal *all)
     } else if (exact_is_zero(x)) {
         json_put(x->negative ? "-0" : "0");
     } else if (exact_is_dyadic(x) && big_bits(&x->number) / 4 <= all->count) {
-        put_hex_float(x); /* the shorter one: 1e10000 has many bits */
+        put_hex_float(x); /* only if it is shorter: 1e10000 has many bits */
     } else if (all->more) {
         put_fraction(x);
     } else {
@@ -251,7 +251,7 @@ static const char *kind_of(const struct tf_format *f, const struct exact *x, uin
 static void write_code(const struct tf_format *f, uint64_t code)
 {
     json_key("code");
-    if (f->width == 64) { /* no number of JSON that JavaScript would keep */
+    if (f->width == 64) { /* JavaScript would round a JSON number of 64 bits */
         json_begin_text();
         json_put("0x");
         json_put_hex(code, 1);
@@ -266,7 +266,7 @@ static void write_code(const struct tf_format *f, uint64_t code)
     json_end_text();
 }
 
-/* What counts of a finite number: its exponent, its significand, the spacing there. */
+/* Writes the exponent, the significand, the value and the ulp of a finite number. */
 static void write_parts(const struct tf_format *f, const struct exact *x, uint64_t field)
 {
     const int only = f->specials == TF_EXPONENT_ONLY, zero = exact_is_zero(x);
@@ -336,7 +336,7 @@ void write_value_of(const char *name, int format, uint64_t code)
     write_value(format, code);
 }
 
-/* -- what rounding did --------------------------------------------------------------- */
+/* -- outcomes of rounding ------------------------------------------------------------ */
 
 static void write_flags(unsigned flags)
 {
@@ -415,7 +415,7 @@ static void write_outcome_in(int format, uint64_t code, unsigned flags,
                                                  : 0);
 }
 
-/* The error in spacings of the format at x. */
+/* Writes the magnitude of the error in units in the last place of the format at x. */
 static void write_ulps(int format, const struct exact *x, const struct exact *error)
 {
     struct exact ulps;

@@ -1,4 +1,4 @@
-/* Walks this thread's frames, and keeps what it read of their code objects. */
+/* Walks this thread's frames, and keeps facts about their code objects. */
 #define Py_BUILD_CORE 1
 #define PY_SSIZE_T_CLEAN
 #include <Python.h> /* which asks for realpath too */
@@ -17,12 +17,12 @@ int tf_frames_are_known(void) { return TF_FRAMES_ARE_KNOWN; }
  * from the lists below, and are written again when a list changes, while others read. */
 struct code {
     char *file, *function; /* UTF-8; the function's qualified name */
-    atomic_int is_users;   /* its file is none of a library */
-    atomic_int is_own;     /* it is one of this package's */
+    atomic_int is_users;   /* its file is not in a library */
+    atomic_int is_own;     /* its file is in this package */
     atomic_int region;     /* of tf_frames_set_regions: 0 none, 1 only, 2 except */
 };
 
-/* -- lists of text ------------------------------------------------------------------ */
+/* -- lists of strings --------------------------------------------------------------- */
 
 static char **_Atomic libraries, **_Atomic users, **_Atomic own;
 static char *(*_Atomic only)[2], *(*_Atomic except)[2];
@@ -71,8 +71,8 @@ static int is_under(const char *file, char *const *folders)
     return 0;
 }
 
-/* Whether a file's name is that of generated code, which libraries make: "<string>". Cells of
- * IPython on a terminal have such names too. */
+/* Returns whether a file's name, such as "<string>", is that of code that a library
+ * generated. Cells of IPython on a terminal have such names too, but are the user's. */
 static int is_generated(const char *file)
 {
     const char cell[] = "<ipython-input-";
@@ -84,7 +84,7 @@ int tf_frames_is_users(const char *file)
     return !is_generated(file) && (is_under(file, users) || !is_under(file, libraries));
 }
 
-/* Whether a qualified name is a function's, or of one inside it. */
+/* Returns whether a qualified name is that of a function, or of a function inside it. */
 static int is_function(const char *qualified, const char *function)
 {
     for (const char *at = qualified; at; at = strchr(at, '.') ? strchr(at, '.') + 1 : NULL) {
@@ -109,7 +109,8 @@ static int is_in(const char *file, const char *function, char *(*regions)[2])
 
 /* -- code objects ------------------------------------------------------------------- */
 
-/* A code object may go, and another come to its address: these tell them apart. */
+/* The facts of a code object. The members before `code` distinguish it from a later code
+ * object at the same address. */
 struct seen {
     struct tf_site site;
     const PyCodeObject *address;
@@ -121,7 +122,7 @@ struct seen {
 static struct tf_site_table seen = {.count = 1 << 16, .size = sizeof(struct seen)};
 static struct code unknown = {"<unknown>", "<unknown>", 0, 0, 0};
 
-/* A str in UTF-8, without Python's help. */
+/* Returns a copy of a str in UTF-8, without calls of Python's functions. */
 static char *text_of(PyObject *text)
 {
     if (!PyUnicode_Check(text) || !PyUnicode_IS_COMPACT(text)) {
@@ -150,7 +151,7 @@ static char *text_of(PyObject *text)
     return out;
 }
 
-/* Folders and regions are named without links. */
+/* Finds the members that depend on the file, whose links are resolved as in all lists. */
 static void classify(struct code *code)
 {
     char *real = realpath(code->file, NULL);
@@ -199,7 +200,7 @@ static const struct code *code_of(const PyCodeObject *code)
                         one->lines == code->co_linetable &&
                         one->function == code->co_qualname &&
                         one->first_line == code->co_firstlineno;
-    return is_same ? &one->code : &unknown; /* too many: they have no call site */
+    return is_same ? &one->code : &unknown; /* unknown if the table is full */
 }
 
 static void classify_again(struct tf_site *site) { classify(&((struct seen *)site)->code); }
@@ -208,7 +209,7 @@ static void classify_again(struct tf_site *site) { classify(&((struct seen *)sit
 
 static const Frame *first_frame(void)
 {
-    /* Right also where the GIL was released; of the main interpreter only. */
+    /* Works also after the GIL was released, but only in the main interpreter. */
     return first_frame_of(PyGILState_GetThisThreadState());
 }
 
@@ -265,7 +266,8 @@ static void fill(struct tf_source *source)
     }
 }
 
-/* Slow, but right, where there are more code objects than the table holds. */
+/* Returns the region of a code object. Reads it again if the table of code objects is full,
+ * which is slow. */
 static int region_of(const PyCodeObject *code)
 {
     const struct code *known = code_of(code);
@@ -382,7 +384,7 @@ const struct tf_source_finder tf_frames_finder = {find, fill};
 int tf_frames_set_folders(const char *const *of_libraries, const char *const *of_users,
                           const char *const *of_own)
 {
-    libraries = copied(of_libraries); /* few, and threads may read those before */
+    libraries = copied(of_libraries); /* threads may still read the old, small lists */
     users = copied(of_users);
     own = copied(of_own);
     if (!libraries || !users || !own) {

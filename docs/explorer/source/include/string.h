@@ -1,10 +1,10 @@
-/* What of the C library's header the C here uses; freestanding.c has it. */
+/* The functions of C's string.h that this module uses; freestanding.c defines them. */
 #ifndef EXPLORER_STRING_H
 #define EXPLORER_STRING_H
 
 #include <stddef.h>
 
-/* A compiler that may not assume a C library would call it for four bytes. */
+/* Use the builtin: a freestanding compiler would otherwise call memcpy even for 4 bytes. */
 #define memcpy __builtin_memcpy
 
 size_t strlen(const char *text);
