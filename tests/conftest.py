@@ -1,5 +1,5 @@
-"""The count of inputs that each test compared, samples of slow tests, and hypothesis'
-settings."""
+"""Count the inputs that each test compares, sample slow tests, and set up
+hypothesis."""
 
 import os
 import signal
@@ -11,24 +11,24 @@ import pytest
 
 try:
     from hypothesis import settings
-except ImportError:  # the files that need it say so
+except ImportError:  # the files that need hypothesis say so
     pass
 else:
-    # A CI run repeats its examples: a new find belongs to whoever can look at it.
+    # A CI run repeats its examples, so that a new failure is due to the change.
     in_ci = bool(os.environ.get("CI"))
     settings.register_profile("tf32dtype", deadline=None, derandomize=in_ci)
     settings.load_profile("tf32dtype")
 
 PROPERTY = "inputs compared"
 
-# A shell starts what runs in the background with SIGINT ignored; tests send it.
+# A shell ignores SIGINT for programs in the background, but tests send SIGINT.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def own_numpy() -> Iterator[None]:
-    """NumPy's functions are its own, before the test and after it."""
+    """Check before and after each test that NumPy's functions are NumPy's own."""
     from tests.support.precision_switch import is_own
 
     assert is_own()
@@ -40,8 +40,8 @@ def own_numpy() -> Iterator[None]:
 def compared(
     record_property: Callable[[str, object], None],
 ) -> Iterator[Callable[..., None]]:
-    """Call with the number of inputs whose results were held against the truth, and
-    with what they belong to, if that deserves a line of its own."""
+    """Return a function that takes the number of inputs compared with the reference,
+    and optionally a label that gets a line of its own."""
     counts: Counter[str] = Counter()
 
     def count(number: int, of: str = "") -> None:
@@ -70,7 +70,7 @@ def hashed(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
+@pytest.hookimpl(tryfirst=True)  # before -m selects tests
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -87,10 +87,10 @@ def pytest_collection_modifyitems(
 def mark_what_samples_leave_out(items: list[pytest.Item], share_of_others: int) -> None:
     """Mark the cases that a sample leaves out as exhaustive.
 
-    The share is that of the marker `sampled`, or `share_of_others` for a test without
-    it that has 8 cases or more. The draw depends only on the cases' names, so that it
-    is the same in every run. Cases for a GPU, which run elsewhere, are drawn apart from
-    the others.
+    The sample is one case in `share`, the argument of the marker `sampled`. For a test
+    without the marker that has 8 cases or more, the share is `share_of_others`. The
+    draw depends only on the names of the cases, so that every run has the same sample.
+    Cases for a GPU run elsewhere and are sampled separately.
     """
     cases: defaultdict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -106,10 +106,10 @@ def mark_what_samples_leave_out(items: list[pytest.Item], share_of_others: int) 
 
 
 def left_out(items: list[pytest.Item], share: int) -> list[pytest.Item]:
-    """The cases of one test that are not in a sample of one in `share`.
+    """Return the cases of one test that a sample of one in `share` leaves out.
 
-    A value that several cases have (a format, an operation, a layout) is in the
-    sample, so that the sample is larger where a share has no room for all such values.
+    The sample includes each value that several cases have (a format, an operation, a
+    layout). If the share has no room for all such values, the sample is larger.
     """
     count = Counter(value for item in items for value in values(item))
     missing = {value for value in count if count[value] > 1}
@@ -123,7 +123,7 @@ def left_out(items: list[pytest.Item], share: int) -> list[pytest.Item]:
 
 
 def values(item: pytest.Item) -> set[tuple[str, Hashable]]:
-    """The names of a case's parameters, with their values or the index of these."""
+    """Return the parameters of a case: name and value, or the index of an array."""
     found: set[tuple[str, Hashable]] = set()
     callspec = getattr(item, "callspec", None)
     for name, value in callspec.params.items() if callspec else ():

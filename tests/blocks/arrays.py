@@ -1,4 +1,4 @@
-"""What the tests of arrays of blocks share."""
+"""Names, numbers and checks that the tests of arrays of blocks share."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 NAMES = list(blocks.formats)
 FACTS = "format shape axis block_size scale_format tensor_scale".split()
 
-#: Bits of a number: its codes, and its block's scales over 32 or 16 numbers.
+#: Bits per number: its codes, and its share of the block's scales (32 or 16 numbers).
 BITS = {
     "tcfp8": 8.25,
     "tcfp12": 12.5,
@@ -34,7 +34,7 @@ def normal(shape: int | tuple[int, ...], seed: int = 0) -> Array:
 
 
 def same(a: Array, b: Array) -> None:
-    """Equal shapes, dtypes and bits."""
+    """Check that two arrays have equal shapes, dtypes and bits."""
     assert a.shape == b.shape
     assert a.dtype == b.dtype
     assert a.tobytes() == b.tobytes()

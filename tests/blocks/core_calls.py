@@ -1,4 +1,4 @@
-"""Calls of the C of blocks, and numbers for them."""
+"""Call the C functions of blocks, and draw numbers for the calls."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tests.support.block_rows import ROWS as FORMATS
 core = td._core
 ELEMENTS = [name for name, _ in core.block_elements]
 SCALE_NAMES = [name for name, _ in core.block_scales]
-#: Element and residual, by the first format that has these two.
+#: Element and residual, by the first format that has this pair.
 PAIRS = {row[:2]: name for name, row in reversed(FORMATS.items())}
 ROWS = {name: pair for pair, name in reversed(PAIRS.items())}
 MAXIMUM = np.finfo(np.float32).max
@@ -32,7 +32,7 @@ def indices(layout: Layout) -> tuple[int, int, int, int]:
 
 
 def plan_of(layout, rounding, poison):
-    """The arguments that the core's functions of quantization share."""
+    """Return the arguments that the core's functions of quantization share."""
     rule, number = RULES.index(layout.rule), ROUNDINGS.index(rounding)
     return indices(layout), rule, layout.tensor, number, poison
 
@@ -54,7 +54,7 @@ def samples(kind: str, shape: tuple[int, int], seed: int = 0) -> np.ndarray:
         x = rng.standard_t(1.1, shape) * 10.0 ** rng.integers(-3, 3, shape)
     elif kind == "scattered":
         x *= 2.0 ** rng.integers(-140, 127, shape)
-    elif kind == "lines":  # each line has a size of its own
+    elif kind == "lines":  # each line has its own magnitude
         x *= 2.0 ** rng.integers(-140, 125, (shape[0], 1))
     elif kind == "constant":
         x = 1 + 0.02 * x
@@ -65,7 +65,7 @@ def samples(kind: str, shape: tuple[int, int], seed: int = 0) -> np.ndarray:
         x = rng.integers(-3, 4, shape) * 2.0**-149
     elif kind == "greatest":
         x = MAXIMUM * rng.choice([1, -1, 0.5, 1 - 2**-24, 1e-3, 0], shape)
-    elif kind == "ties":  # on and beside the middles of narrow grids
+    elif kind == "ties":  # on and next to the midpoints of narrow grids
         x = rng.integers(-960, 961, shape) / 2.0 ** rng.integers(0, 8, shape)
         x = np.nextafter(x.astype(np.float32), rng.choice([-9e9, 0, 9e9], shape))
         x[rng.random(shape) < 0.5] = 120.0

@@ -1,6 +1,6 @@
-"""Digests of codes and products, here and in interpreters with other instructions.
+"""Digests of codes and products, in this process or with another instruction set.
 
-This file is what such an interpreter runs: so it imports no test.
+Such interpreters run this file, so that it must not import a test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tf32dtype.blocks.products import matmul
 
 @cache
 def of_codes() -> dict[str, str]:
-    """Of what the core makes of numbers, by format, scale, kind and rule."""
+    """Return digests of quantized numbers by format, scale, kind and rule."""
     found = {}
     kinds = (("float8_e8m0fnu", "heavy"), ("ue3m5", "scattered"))
     for row, (scale, kind), rule in product(ROWS, kinds, RULES[:5]):
@@ -46,7 +46,7 @@ def of_codes() -> dict[str, str]:
 
 @cache
 def of_products() -> str:
-    """Of products of every kind, one of them large enough for two threads."""
+    """Return a digest of products of every kind, one large enough for two threads."""
     found = hashlib.sha256()
     with np.errstate(all="ignore"):
         for number, name in enumerate(formats):
@@ -71,8 +71,8 @@ def of_products() -> str:
 
 @cache
 def of_another(isa: str) -> tuple[str, dict[str, str], str]:
-    """The instruction set that a fresh interpreter has, and its digests; every other
-    one has a single thread."""
+    """Return the instruction set of a new interpreter, and its digests. Every second
+    instruction set runs in one thread, the others in five."""
     threads = "15"[core.available_isas().index(isa) % 2]
     text = run("-m", __name__, timeout=None, TF32DTYPE_ISA=isa, OMP_NUM_THREADS=threads)
     used, codes, products = json.loads(text)

@@ -1,4 +1,4 @@
-"""Arrays of blocks with random codes, and what the reference makes of them."""
+"""Make arrays of blocks with random codes, and their products by the reference."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROWS = FORMATS | {"float16": FLOAT16, "float32": FLOAT32}
 
 @cache
 def finite_codes(element: str) -> np.ndarray:
-    """All codes of finite numbers."""
+    """Return all codes of finite numbers of an element format."""
     codes = range(1 << reference.width_of(element))
     return np.array([c for c in codes if not reference.element(element, c).special])
 
 
 def pack(codes: np.ndarray, width: int) -> np.ndarray:
-    """Packed codes, the first in the lowest bits, along the last axis."""
+    """Pack codes along the last axis, the first code in the lowest bits."""
     bits = codes[..., None] >> np.arange(width) & 1
     flat = bits.astype(np.uint8).reshape(*codes.shape[:-1], codes.shape[-1] * width)
     return np.packbits(flat, axis=-1, bitorder="little")
@@ -41,7 +41,7 @@ def random_blocks(
     scales: tuple[int, int] | None = None,
     tensor_scale: float | None = None,
 ) -> BlockArray:
-    """An array of random codes; those of scales lie in a range."""
+    """Return an array of blocks with random codes and with scales in a range."""
     rng = np.random.default_rng(seed)
     row = formats[name]
     axis %= len(shape)
@@ -81,7 +81,7 @@ def random_numbers(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def lines_of(x: Any, axis: int) -> list[list[Exact]]:
-    """The numbers of a matrix along an axis."""
+    """Return the exact numbers of a matrix, as lines along an axis."""
     items = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     f = ROWS[items.dtype.name]
     raw = items.view(f"u{items.dtype.itemsize}").tolist()
@@ -90,7 +90,7 @@ def lines_of(x: Any, axis: int) -> list[list[Exact]]:
 
 
 def levels_of(x: Any, axis: int, block: int) -> list[reference.Level]:
-    """A matrix of blocks, or of numbers, for the reference."""
+    """Convert a matrix of blocks, or of numbers, to the reference's levels."""
     if not isinstance(x, BlockArray):
         return reference.numbers(lines_of(x, axis), block)
     row = formats[x.format]
@@ -123,7 +123,7 @@ def levels_of(x: Any, axis: int, block: int) -> list[reference.Level]:
 
 
 def encoded(sums: list[list[Exact]], dtype: Any) -> np.ndarray:
-    """Sums rounded once to a dtype, as its items."""
+    """Round sums once to a dtype, and return the items as integers."""
     f = ROWS[np.dtype(dtype).name]
     items = [[encode_code(f, x)[0] << f.shift for x in line] for line in sums]
     shape = (len(sums), len(sums[0]) if sums else 0)
@@ -133,7 +133,7 @@ def encoded(sums: list[list[Exact]], dtype: Any) -> np.ndarray:
 def expected(
     a: Any, b: Any, terms: int = 4, dtype: Any = np.float32
 ) -> np.ndarray[Any, Any]:
-    """The items of the product of two matrices."""
+    """Return the items of the product of two matrices by the reference."""
     block = next(x.block_size for x in (a, b) if isinstance(x, BlockArray))
     x, y = levels_of(a, 1, block), levels_of(b, 0, block)
     return encoded(reference.product(x, y, block, terms), dtype)

@@ -1,4 +1,4 @@
-"""BlockArray as an object: indices, values, equality, what NumPy does with it."""
+"""BlockArray as an object: indices, values, equality, and NumPy functions on it."""
 
 import dataclasses
 import operator
@@ -20,7 +20,7 @@ MAX = float(np.finfo(np.float32).max)
 ALL = slice(None)
 MASK = np.array([True, False, True])
 GRID = np.arange(12).reshape(3, 4) % 5 == 0
-#: What to take of two axes of lengths 3 and 4.
+#: Indices of two axes of lengths 3 and 4.
 PAIRS = [
     (0, ALL),
     (-1, 2),
@@ -208,7 +208,7 @@ def test_names_of_dtypes():
 
 
 def test_values_are_rounded_once_and_not_by_float32():
-    # 1.5 S is a little above 1 + 2^-8, a tie of bfloat16, which float32 rounds it to.
+    # 1.5 S is a little above 1 + 2^-8, a tie of bfloat16, to which float32 rounds it.
     scale = (2**25 + 2**17 + 2) // 3 * 2.0**-24
     b = BlockArray.from_codes(
         "nvfp4",
@@ -285,7 +285,7 @@ def test_numpy_sees_the_values():
 
 
 def test_integers_are_of_the_exact_values():
-    # 6 S is 5 - 2^-23, which is no float32: 5 is the nearest one.
+    # 6 S is 5 - 2^-23, which is not a float32. The nearest float32 is 5.
     scale = 13981013 * 2.0**-24
     b = BlockArray.from_codes(
         "mxfp4",
@@ -299,7 +299,7 @@ def test_integers_are_of_the_exact_values():
     same(np.asarray(b, np.int64), np.array([4]))
 
 
-# -- what NumPy may not do ---------------------------------------------------
+# -- what NumPy rejects ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_rows_are_those_of_the_table():
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "tcfp16", "mxfp4"])
 @pytest.mark.parametrize("length", [1 << 14, (1 << 14) + 40])
 def test_large_results_are_those_of_their_parts(name, length):
-    """They are written past the caches, line by line of memory."""
+    """Write large results past the caches, one cache line at a time."""
     packed = blocks.quantize(normal((272, length)), name, scale="amax")
     parts = [packed[i : i + 16].dequantize() for i in range(0, 272, 16)]
     expected = np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Blocks with a common scale: codes and numbers of the C against plain Python."""
+"""Blocks with a common scale: codes and numbers of the C code against plain Python."""
 
 from itertools import product
 
@@ -30,7 +30,7 @@ from tests.reference.codec import ROUNDINGS
 
 
 def blocks_of(layout, x):
-    """Each block of each line, filled up with zeros."""
+    """Yield each block of each line, padded with zeros."""
     for line in x:
         for i in range(0, len(line), layout.block):
             block = line[i : i + layout.block].tolist()
@@ -38,7 +38,7 @@ def blocks_of(layout, x):
 
 
 def rounded(value, odd: bool) -> float:
-    """A number as float32: a finite one stays finite."""
+    """Round a number to float32, if `odd` to odd; a finite number stays finite."""
     if isinstance(value, float):
         return value
     near = min(max(single(value), -float(MAXIMUM)), float(MAXIMUM))
@@ -51,7 +51,7 @@ def rounded(value, odd: bool) -> float:
 
 
 def check(layout, x, rounding="ties_to_even", poison=False, draws=None) -> int:
-    """Codes, and what they are worth."""
+    """Compare codes and their values with plain Python; return the number of values."""
     found = quantize(layout, x, rounding, poison, draws)
     codes, scales, residuals, numbers, odd_numbers = b"", [], b"", [], []
     padded = None
@@ -104,7 +104,7 @@ KINDS = (
 
 
 def choices():
-    """Every row with every rule and scale that goes with it."""
+    """Return every row with every rule and scale that goes with it."""
     return [
         pytest.param(row, rule, scale, id=f"{row}-{rule}-{scale}")
         for row, rule, scale in product(ROWS, RULES, SCALES)
@@ -115,7 +115,7 @@ def choices():
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize(("row", "rule", "scale"), choices())
 def test_every_choice(row, rule, scale, compared):
-    """Each with some kinds of numbers; all of them in the exhaustive tier."""
+    """Use some kinds of numbers per choice; the exhaustive tier has all kinds."""
     searches = rule == "mse"
     turn = len(row) + RULES.index(rule) + list(SCALES).index(scale)
     two = ROWS[row][1] is not None
@@ -167,8 +167,11 @@ def test_roundings_after_a_search(row, rounding, compared):
 
 
 def test_toward_zero():
-    """As seen from the number itself: a residual may have another sign, and one of few
-    bits may lead beyond zero."""
+    """Compare each rounded number with the number itself: toward zero.
+
+    A residual may have another sign than its number, and a residual of few bits may
+    lead past zero (tcfp12).
+    """
     for row, kind in product(ROWS, ("heavy", "normal")):
         x = samples(kind, (4, 96))
         layout = layout_of(row, "ue4m4", "amax", 32, x)
@@ -182,7 +185,7 @@ def test_toward_zero():
 @pytest.mark.parametrize("rule", ["amax", "mse"])
 @pytest.mark.parametrize("row", ["tcfp12", "tcfp16"])
 def test_directions_of_what_is_far_below(row, rule, compared):
-    """A number that the normalized block has no bits for still knows its direction."""
+    """Round numbers below the bits of the normalized block in the right direction."""
     x = np.zeros((1, 32), np.float32)
     x[0, :6] = [1.3 * 2.0**127, 2.0**-149, -(2.0**-149), 1e-20, -1e-20, 2.0**100]
     layout = layout_of(row, "float8_e8m0fnu", rule, 32, x)
@@ -219,7 +222,7 @@ def test_not_finite(row, poison, rule, compared):
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", ROWS)
 def test_codes_have_their_numbers(row, compared):
-    """Codes that no quantization makes too: Inf, NaN, the integers' least."""
+    """Decode also codes never written: Inf, NaN, the smallest integer."""
     check_codes(row, 67 if row == "int16" else 1, compared)
 
 
@@ -229,7 +232,7 @@ def test_more_codes_have_their_numbers(compared):
 
 
 def check_codes(row, step, compared):
-    """All codes, or some of many: the step is odd, so that the least comes too."""
+    """Check every `step`-th code. An odd step includes the smallest integer."""
     hi, lo = (name and element(name) for name in ROWS[row])
     rng = np.random.default_rng(3)
     for scale in SCALES:
@@ -297,7 +300,7 @@ def test_no_lines():
 
 
 def test_unaligned_lines(compared):
-    """Lines that do not begin where vectors would."""
+    """Quantize lines that do not begin at the alignment of vectors."""
     wide = samples("heavy", (5, 303)).reshape(-1)
     for offset in (1, 3):
         x = wide[offset : offset + 5 * 301].reshape(5, 301)
@@ -346,7 +349,7 @@ def test_instruction_sets_agree(isa, compared):
 
 
 def test_threads_change_nothing(compared):
-    """One large array is what its lines are one by one."""
+    """Quantize one large array in threads as its lines one by one."""
     x = samples("heavy", (700, 1500))
     for row, rule in (("tcfp8", "amax"), ("tcfp12", "floor")):
         layout = layout_of(row, "float8_e8m0fnu", rule, 32, x)

@@ -1,4 +1,4 @@
-"""Codes as kernels divide, and scales of square tiles, by hand."""
+"""Codes by each kind of division of kernels, and scales of square tiles, by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIVISIONS = ("exact", "divide", "reciprocal")
 
 
 def halves(shape, seed=0):
-    """Numbers of bfloat16, whose quotients are near ties often."""
+    """Return numbers of bfloat16, whose quotients are often near ties."""
     return normal(shape, seed).astype(td.bfloat16).astype(F32)
 
 
@@ -38,7 +38,7 @@ def value(name: str, code: int) -> Fraction:
 
 @cache
 def magnitudes(name: str) -> list[Fraction]:
-    """The values of the codes without a sign, in order, but for Inf and NaN."""
+    """Return the values of the codes without a sign, in order, without Inf and NaN."""
     if name in ("int8", "mxint8"):
         return [value(name, code) for code in range(128)]
     codes = range(1 << (td.formats[name].bits - 1))
@@ -47,7 +47,7 @@ def magnitudes(name: str) -> list[Fraction]:
 
 
 def nearest_code(name: str, q: Fraction, negative: bool) -> int:
-    """The code nearest to a quotient, ties to even; at most the largest."""
+    """Return the code nearest to a quotient, ties to even, at most the largest."""
     known = magnitudes(name)
     after = bisect_left(known, abs(q))
     near = [code for code in (after - 1, after) if 0 <= code < len(known)]
@@ -98,7 +98,7 @@ def test_tiles(format, division):
 
 
 def test_tiles_differ():
-    """Where the exact quotient is next to a tie: one rounding and two."""
+    """Find codes that differ next to ties, by one rounding of the quotient or two."""
     x = halves((512, 1024))
     found = {
         division: raw(
@@ -185,7 +185,7 @@ def test_powers_of_two_agree(format):
 
 
 def test_divisions_of_blocks_differ():
-    """Numbers next to 3.5 S, the tie of 3 and 4: one rounding and two."""
+    """Quantize numbers next to 3.5 S, the tie of 3 and 4, with one rounding or two."""
     found = set()
     for m in range(100):
         x = np.zeros((2, 16), F32)
@@ -207,7 +207,7 @@ def test_divisions_of_blocks_differ():
 @pytest.mark.parametrize("rounding", ["toward_zero", "ties_to_away", "stochastic"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_other_roundings(rounding, axis):
-    """Tiles of one line have the scales and codes of blocks."""
+    """Compare tiles of one line with blocks: equal scales and codes."""
     x = normal((32, 48))
     made = []
     for tile in (None, (1, 16) if axis == 1 else (16, 1)):
@@ -255,7 +255,7 @@ def test_transposes_are_alike(format, side, shape):
 
 
 def test_scales_of_square_tiles():
-    """The scale of nvfp4 by hand: A / 6 over the tensor's scale, nearest E4M3."""
+    """Compute nvfp4's scale by hand: A / 6 over the tensor's scale, as E4M3."""
     x = halves((40, 70)) * np.exp2(np.arange(70) % 7).astype(F32)
     b = blocks.quantize(x, "nvfp4", tile=(16, 16))
     amax = Fraction(float(np.abs(x).max()))

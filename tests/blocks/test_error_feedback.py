@@ -149,7 +149,7 @@ def test_poison_passes():
 def test_the_sum_stays_finite():
     x = np.full(32, np.finfo(np.float32).max, np.float32)
     feedback = ErrorFeedback("tcfp8", scale="amax")
-    feedback(np.float32(247.9 / 256) * x)  # that is 240, and 7.9 are left
+    feedback(np.float32(247.9 / 256) * x)  # the code is 240, and the error 7.9
     assert (feedback.error > 7 * 2.0**120).all()
     for _ in range(5):
         assert np.isfinite(feedback(x).dequantize()).all()

@@ -1,4 +1,4 @@
-"""Arrays of blocks from codes, files and pickles, and what is none."""
+"""Arrays of blocks from codes, files and pickles, and rejected codes."""
 
 import copy
 import io
@@ -67,7 +67,7 @@ def test_checkpoints():
     b = BlockArray.from_codes("mxfp4", codes, scales, shape=(5, 128))
     assert b.axis == 1
     same(b.codes, codes)
-    codes[...] = 0  # it has its own
+    codes[...] = 0  # n has a copy
     assert b.codes.any()
     worth = scales.view(td.float8_e8m0fnu)
     assert BlockArray.from_codes("mxfp4", b.codes, worth, shape=(5, 128)) == b

@@ -26,7 +26,7 @@ NAN = 0x7FC00000
 
 
 def check(got: Any, wanted: np.ndarray, what: object = "") -> None:
-    """Equal shapes and bits."""
+    """Check that the shape and all bits are equal."""
     items = items_of(got)
     assert items.shape == wanted.shape, what
     wrong = np.argwhere(items != wanted)
@@ -52,7 +52,7 @@ def test_every_pair_of_formats(first: str, compared: Any) -> None:
 @pytest.mark.parametrize("size", [16, 32, 64, 128])
 @pytest.mark.parametrize("name", list(formats))
 def test_sizes_of_blocks(name: str, size: int) -> None:
-    """Whole and short blocks, of an even and an odd number of values."""
+    """Multiply with whole and short blocks, of an even and an odd number of values."""
     for k in (1, size - 1, size, 2 * size + 3):
         a = random_blocks(name, (2, k), 1, 1, block_size=size)
         b = random_blocks(name, (k, 3), 0, 2, block_size=size)
@@ -62,7 +62,7 @@ def test_sizes_of_blocks(name: str, size: int) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", ["tcfp8", "tcfp12", "tcfp16", "mxfp4", "int12"])
 def test_formats_of_scales(name: str, scale: str) -> None:
-    """Tensors' scales that are no powers of two too, where they may be."""
+    """Use also tensor scales that are not powers of two, where allowed."""
     tensor = 0.3 if scale == "ue4m3" else 2.0**-5
     options: Any = {"scale_format": scale, "tensor_scale": float(np.float32(tensor))}
     a = random_blocks(name, (4, 70), 1, 3, **options)
@@ -89,7 +89,7 @@ def test_terms(first: str, second: str, terms: Any) -> None:
 
 
 def test_terms_differ() -> None:
-    great: Any = {"scales": (100, 120)}  # of residuals too
+    great: Any = {"scales": (100, 120)}  # of residuals, too
     a = random_blocks("tcfp16", (4, 64), 1, 7, **great)
     b = random_blocks("tcfp16", (64, 4), 0, 8, **great)
     found = [items_of(matmul(a, b, terms=terms)) for terms in (1, 3, 4)]
@@ -107,7 +107,7 @@ SIZES = [(1, 513, 70), (13, 256, 65), (200, 700, 130), (1030, 300, 20), (20, 290
 def test_elements_of_large_products(
     name: str, m: int, k: int, n: int, compared: Any
 ) -> None:
-    """Rows and columns at the ends of panels, MC panels and tiles, and some between."""
+    """Check rows and columns at the ends of panels, MC blocks and tiles, and others."""
     a, b = random_blocks(name, (m, k), 1, 9), random_blocks(name, (k, n), 0, 10)
     rng = np.random.default_rng(m)
 
@@ -123,7 +123,7 @@ def test_elements_of_large_products(
 
 @pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp8_e5m2", "tcfp16"])
 def test_scales_at_the_ends(name: str) -> None:
-    """Products of scales, and sums, that overflow, underflow and are subnormal."""
+    """Let products of scales, and sums, overflow, underflow and be subnormal."""
     for low, high in ((0, 3), (60, 70), (250, 255), (0, 255)):
         options: Any = {"scale_format": "float8_e8m0fnu", "scales": (low, high)}
         a = random_blocks(name, (5, 96), 1, low, **options)
@@ -149,7 +149,7 @@ def test_numbers(name: str, blocks: str) -> None:
 
 
 def layouts(x: np.ndarray) -> list[np.ndarray]:
-    """Equal matrices that lie differently in memory."""
+    """Return equal matrices with different layouts in memory."""
     spaced = np.zeros((2 * x.shape[0], 3 * x.shape[1]), x.dtype)[::2, ::3]
     spaced[...] = x
     backwards = x[::-1, ::-1].copy()[::-1, ::-1]
@@ -184,13 +184,13 @@ def test_other_numbers(dtype: str) -> None:
 
 @pytest.mark.parametrize("first", [2.0**-133, 2.0**-126, 2.0**-110, 2.0**-95])
 def test_numbers_whose_products_are_subnormal(first: float) -> None:
-    """An instruction for pairs of bfloat16 takes subnormal numbers for zero."""
+    """Keep subnormal products, which an instruction for bfloat16 pairs flushes to 0."""
     a = random_blocks("mxfp8_e5m2", (8, 280), 1, 1, scales=(170, 200))
     b = random_blocks("mxfp8_e5m2", (280, 200), 0, 1, scales=(170, 200))
     x = random_numbers("bfloat16", (280, 7), 2)
     x[-1, -1] = x[0, 0] = first
     y = random_numbers("bfloat16", (200, 280), 2)
-    y[-1, -1] = first  # of the second MC panel
+    y[-1, -1] = first  # in the second block of MC rows
     check(matmul(a, x), expected(a, x))
     rows = [0, 191, 192, 199]
     columns = [0, 199]
@@ -215,7 +215,7 @@ STACKS = [
 
 
 def matrix(x: Any, index: tuple[int, ...]) -> Any:
-    """The matrix of a stack that broadcasting brings to an index."""
+    """Return the matrix of a stack that broadcasting pairs with an index."""
     lengths = x.shape[:-2]
     index = index[len(index) - len(lengths) :]
     return x[tuple(min(i, n - 1) for i, n in zip(index, lengths, strict=True))]
@@ -292,7 +292,7 @@ def test_dtypes_of_results(name: str) -> None:
         assert (got == matmul(a, b).astype(float)).all()
     else:
         check(got, expected(a, b, dtype=dtype))
-    if not hasattr(td, name):  # ours have the machine's byte order alone
+    if not hasattr(td, name):  # a dtype of ours has only the machine's byte order
         swapped = matmul(a, b, dtype=dtype.newbyteorder(">"))
         assert (swapped.astype(dtype).tobytes()) == got.tobytes()
 
@@ -411,7 +411,7 @@ def test_reported_errors() -> None:
         matmul(positive, infinite)
     with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
         matmul(with_scale(positive, 0, 0, 200), ordinary, dtype=np.float16)
-    with np.errstate(all="raise"):  # what operands hold is no error
+    with np.errstate(all="raise"):  # Inf in operands is not an error
         matmul(positive, np.full((64, 4), np.inf, np.float32))
         matmul(random_blocks("mxfp8_e4m3", (4, 64), 1, 1), ordinary)
 
@@ -486,7 +486,7 @@ def test_out_that_is_read_only() -> None:
 
 @pytest.mark.parametrize("block", [0, 8, 20, 24, 48, 256])
 def test_blocks_of_no_size_there_is(block: int) -> None:
-    """The core takes what divides a stretch, and is whole bytes of all elements."""
+    """Reject sizes but 16, 32, 64, 128, which divide a stretch and fill whole bytes."""
     rows = (np.zeros((1, 2, 1, 6 * block // 8), "u1"), np.zeros((1, 2, 1), "u1"), None)
     names = [name for name, _ in _core.block_elements]
     operand = (*rows, names.index("float6_e2m3fn"), -1, 0, 1.0)
@@ -499,7 +499,7 @@ def test_blocks_of_no_size_there_is(block: int) -> None:
 
 @pytest.mark.parametrize("isa", td._core.available_isas())
 def test_same_bits(isa: str, compared: Any) -> None:
-    """Of every instruction set, some of them with one thread."""
+    """Compare the bits of every instruction set, some with one thread."""
     used, _, found = digests.of_another(isa)
     assert used == isa
     assert found == digests.of_products()

@@ -1,9 +1,9 @@
-"""What blocks keep of numbers: as published by the published rule, at best far more.
+"""Accuracy of blocks: as published with the published rule, and much better at best.
 
-Signal-to-noise ratios are those of the sums of squares, in dB. Over draws of 512 x 4096
-normal numbers the mean square error of the published rules has a standard deviation of
-0.3 % (of tcfp8, which clips; 0.2 % else), the ratio at best one of 0.01 dB; over draws
-of 128 x 4096 numbers these are twice as large.
+Signal-to-noise ratios are ratios of sums of squares, in dB. Over draws of 512 x 4096
+normal numbers, the mean square error of the published rules has a standard deviation of
+0.2 %, or 0.3 % for tcfp8, which clips. The ratio at best has one of 0.01 dB. Over draws
+of 128 x 4096 numbers, both are twice as large.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIGURES = ROOT / "benchmarks" / "results" / "blocks_quality.json"
 SMALL, FULL = (128, 4096), (4096, 4096)
 SHAPES = [SMALL, pytest.param(FULL, marks=pytest.mark.exhaustive)]
 
-# Mean square error and ratio of normal numbers, as TCFP's first description has them.
+# Mean square error and ratio (dB) of normal numbers, from TCFP's first description.
 PUBLISHED = [
     ("bfloat16", 2.76e-06, 55.6),
     ("naive", 7.02e-04, 31.5),
@@ -38,7 +38,7 @@ PUBLISHED = [
     ("tcfp16", 3.93e-07, 64.1),
 ]
 
-# What the same bits can hold: bits a value and the least ratio.
+# Bits per value, and the smallest ratio (dB) of each format at best.
 BEST = [
     ("tcfp8", 8.25, 34.5),
     ("tcfp12", 12.5, 57.0),
@@ -55,7 +55,7 @@ def normal(shape: tuple[int, int]) -> Array:
 
 
 def mean_square(x: Array, rounded: Array) -> float:
-    """Of the error."""
+    """Return the mean square of the rounding error."""
     return float(np.mean(np.square(rounded.astype(np.float64) - x)))
 
 
@@ -65,7 +65,7 @@ def snr(x: Array, rounded: Array) -> float:
 
 
 def kept(x: Array, name: str, **options: Any) -> Array:
-    """Numbers as blocks have them."""
+    """Round numbers to a format of blocks."""
     found: Array = td.blocks.quantize(x, name, **options).dequantize()
     return found
 
@@ -97,9 +97,9 @@ def test_the_default_is_the_best_at_the_same_bits(
 ) -> None:
     x = normal(shape)
     array = td.blocks.quantize(x, name)
-    assert array.nbytes == x.size * bits / 8 + 4  # and the tensor's scale
+    assert array.nbytes == x.size * bits / 8 + 4  # and 4 bytes for the tensor's scale
     found = snr(x, array.dequantize())
-    assert ratio <= found < 6.03 * bits  # what no code of normal numbers exceeds
+    assert ratio <= found < 6.03 * bits  # no code of normal numbers exceeds this
 
 
 @pytest.mark.parametrize("name", [row[0] for row in BEST])
@@ -136,13 +136,13 @@ def test_formats_of_hardware(name: str, floor: float, searched: float) -> None:
 
 
 def weights() -> Array:
-    """As of a layer that normalizes: 1 and a little more or less."""
+    """Return weights near 1, as a layer that normalizes has them."""
     numbers = 1 + 0.02 * np.random.default_rng(1).standard_normal(SMALL)
     return numbers.astype(np.float32)
 
 
 def heavy() -> Array:
-    """Student's t, whose variance is infinite."""
+    """Return numbers of Student's t, whose variance is infinite."""
     return np.random.default_rng(2).standard_t(2, SMALL).astype(np.float32)
 
 
@@ -161,7 +161,7 @@ def test_heavy_tails() -> None:
 
 @pytest.mark.parametrize("power", [-100, -30, 0, 100])
 def test_quality_is_the_same_at_every_magnitude(power: int) -> None:
-    # Powers of two change no code; the published test of sigma < 1e-6 is absolute.
+    # Powers of two change no code. The published test of sigma < 1e-6 is absolute.
     x = normal(SMALL)[:32]
     scaled = x * np.float32(2.0**power)
     for name in ("tcfp8", "tcfp12", "tcfp16", "int8"):
@@ -174,7 +174,7 @@ def test_quality_is_the_same_at_every_magnitude(power: int) -> None:
 
 
 def mean_error(name: str, x: Array, steps: int) -> float:
-    """RMS of the mean error of so many steps with feedback."""
+    """Return the RMS of the mean error over `steps` steps with feedback."""
     feedback = td.blocks.ErrorFeedback(name)
     total = np.zeros(x.shape)
     for _ in range(steps):

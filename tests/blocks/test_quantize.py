@@ -1,4 +1,4 @@
-"""td.blocks.quantize and the bytes it makes: layout, scales, rounding, errors."""
+"""td.blocks.quantize and its bytes: layout, scales, rounding, errors."""
 
 from fractions import Fraction
 from math import inf, nan
@@ -53,7 +53,7 @@ def test_bytes_are_what_the_bits_promise(name, size):
 
 
 def parts(b):
-    """Codes, scales, residuals as bytes; they are the buffer in this order."""
+    """Return codes, scales and residuals as bytes, in the order of the buffer."""
     found = [b.codes, b.scales] + ([] if b.residuals is None else [b.residuals])
     assert b.tobytes() == b"".join(part.tobytes() for part in found)
     return [part.tobytes() for part in found]
@@ -122,8 +122,9 @@ def test_nvfp4_has_a_scale_for_the_tensor():
 
 
 def test_scales_of_whole_numbers():
-    # 2^-41 is the least t with 1 <= 448 t 15 2^29, the greatest scale an octave below
-    # the top; 10 * 2^29 the least scale with 1 <= 448 t s.
+    # 2^-41 is the smallest t with 1 <= 448 t (15 * 2^29), where 15 * 2^29 is the
+    # largest scale one binade below the top. 10 * 2^29 is the smallest scale s with 1
+    # <= 448 t s.
     b = blocks.quantize([1.0], "tcfp8", scale="amax", scale_format="ue5m3")
     assert b.tensor_scale == 2.0**-41
     assert b.scales.tolist() == [30 << 3 | 2]
@@ -155,8 +156,8 @@ def test_a_format_without_a_scale_format_takes_the_finest_that_reaches():
     def chosen(*values):
         return blocks.quantize(values, "tcfp8", block_size=16).scale_format
 
-    # The normal scales of ue3m5 span 6 octaves below the tensor's, of ue4m4 14, of
-    # ue5m3 30, where 1 is the least of the octave with 448 * 2^m ... below it.
+    # The normal scales of ue3m5 span 6 binades below the tensor's scale, of ue4m4 14,
+    # of ue5m3 30. Each power of two is in another binade above 448 * 2^m.
     def after(power):
         return chosen(1.0, *[0] * 15, 2.0**power)
 
@@ -164,7 +165,7 @@ def test_a_format_without_a_scale_format_takes_the_finest_that_reaches():
     assert found == sorted(found, key="ue3m5 ue4m4 ue5m3 float8_e8m0fnu".split().index)
     assert [found.count(name) for name in ("ue3m5", "ue4m4", "ue5m3")] == [6, 8, 16]
     normal_scale = 448 * 2.0**5
-    greatest = 448 * (2.0**6 - 1) * 2.0**5  # that the tensor's scale 1 is for
+    greatest = 448 * (2.0**6 - 1) * 2.0**5  # gives the tensor the scale 1
     below = float(np.nextafter(np.float32(normal_scale), np.float32(0)))
     assert chosen(greatest, *[0] * 15, normal_scale) == "ue3m5"
     assert chosen(greatest, *[0] * 15, below) == "ue4m4"
@@ -177,8 +178,8 @@ def test_a_format_without_a_scale_format_takes_the_finest_that_reaches():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", [1e-37, 1e-39, 1e-42])
 def test_subnormal_tensors_lose_no_more_than_others(name, scale):
-    """Where scales are not powers of two, which end at 2^-127; but an octave, where
-    they are few units of float32's least number."""
+    """Lose at most 6 dB (a binade) more where scales are few units of the smallest
+    float32. Powers of two as scales end at 2^-127: test these formats at 1e-35."""
     x = (normal((32, 64)) * scale).astype(np.float32)
     if blocks.formats[name].scale_format == "float8_e8m0fnu":
         x = (normal((32, 64)) * 1e-35).astype(np.float32)

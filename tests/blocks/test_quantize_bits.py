@@ -1,4 +1,4 @@
-"""td.blocks.quantize by its defaults and its rules: bytes against plain Python."""
+"""td.blocks.quantize with its defaults and its rules: bytes against plain Python."""
 
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from tf32dtype import blocks
 
 
 def lines_of(x, axis, size):
-    """The blocks of an array, as lists of floats filled up with zeros."""
+    """Yield the blocks of an array, as lists of floats padded with zeros."""
     moved = np.moveaxis(x, axis, -1)
     for line in moved.reshape(-1, moved.shape[-1]).tolist():
         for i in range(0, len(line), size):
@@ -27,7 +27,7 @@ def lines_of(x, axis, size):
 
 
 def truth(x, name, axis=-1, rule=None, scale_format=None, size=None):
-    """Scale format, scale of the tensor and bytes, by the definition."""
+    """Return scale format, tensor scale and bytes by the definition."""
     hi_name, lo_name, own_scale, own_size, own_rule = ROWS[name]
     hi, lo = element(hi_name), lo_name and element(lo_name)
     size, rule = size or own_size, rule or own_rule

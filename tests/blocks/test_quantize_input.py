@@ -1,4 +1,4 @@
-"""What td.blocks.quantize takes: every dtype, NaN and Inf, the edges of float32."""
+"""Input of td.blocks.quantize: every dtype, NaN and Inf, the edges of float32."""
 
 import bisect
 import struct
@@ -21,7 +21,7 @@ from tf32dtype.blocks.lines import as_lines, to_float32
 
 
 def odd(value):
-    """A Fraction as float32, to odd; the greatest number beyond it."""
+    """Round a Fraction to float32, to odd, at most to the largest float32."""
     size = abs(value)
     exponent = -126
     while Fraction(2) ** (exponent + 1) <= size and exponent < 127:
@@ -83,7 +83,7 @@ def test_integers_are_rounded_to_odd(dtype):
 
 
 def test_one_rounding_of_float64():
-    # Above a tie of E4M3 by less than float32 shows: up, and not to even.
+    # Above a tie of E4M3 by less than float32 resolves: rounded up, not to even.
     x = [448, 1.0625 + 2.0**-40, 1.0625 - 2.0**-40, -1.0625 - 2.0**-40]
     b = blocks.quantize(x, "mxfp8_e4m3")
     assert b.dequantize().tolist() == [448, 1.125, 1, -1.125]
@@ -93,7 +93,7 @@ INTEGERS = {"int8": (7, 0), "mxint8": (7, 6), "int12": (11, 0), "int16": (15, 0)
 
 
 def grid(element):
-    """The magnitudes of an element, ascending; the even ones have even places."""
+    """Return the magnitudes of an element, ascending; even ones have even indices."""
     if element in INTEGERS:
         bits, fraction = INTEGERS[element]
         return [Fraction(i, 1 << fraction) for i in range(1 << bits)]
@@ -103,7 +103,7 @@ def grid(element):
 
 
 def place(magnitudes, x):
-    """Of the nearest to |x|, ties to even; at most the last."""
+    """Return the index of the magnitude nearest to |x|, ties to even."""
     above = min(bisect.bisect_left(magnitudes, abs(x)), len(magnitudes) - 1)
     below = max(above - 1, 0)
     rest, gap = 2 * (abs(x) - magnitudes[below]), magnitudes[above] - magnitudes[below]
@@ -114,10 +114,11 @@ def place(magnitudes, x):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wide", [np.float64, np.longdouble])
 def test_every_code_is_rounded_once(name, wide):
-    """Beside ties by less than float32 shows: the element nearest to x / S.
+    """Round values next to a tie to the element nearest to x / S.
 
-    A scale of ue4m3 has all bits of float32, so that ties lie between its numbers:
-    there x is what it is in float32, to odd.
+    Float32 does not resolve the distance to the tie. Scales of ue4m3 have all bits of
+    float32: ties are between float32 numbers, and x is first rounded to float32, to
+    odd.
     """
     rng = np.random.default_rng(8)
     magnitudes = grid(blocks.formats[name].element)
@@ -129,7 +130,7 @@ def test_every_code_is_rounded_once(name, wide):
         elements = np.asarray(b.elements, np.float64) * unit
         for i in np.ndindex(x.shape):
             low = bisect.bisect_left(magnitudes, abs(elements[i]))
-            if low < len(magnitudes) // 2:  # the greatest stays
+            if low < len(magnitudes) // 2:  # keep the largest magnitudes
                 tie = float(magnitudes[low] + magnitudes[low + 1]) / 2
                 beside = 1 + wide(2) ** -40 * rng.choice([-1, 0, 1])
                 x[i] = rng.choice([-1, 1]) * wide(scales[i]) * tie * beside
@@ -173,7 +174,7 @@ def check_overflow(name, rule, number):
             ValueError, match=r"within the range of float32; got .* at x\[2\]"
         ):
             blocks.round(y, name, scale=rule)
-    # The greatest float32, and what rounds to it.
+    # The limit is the largest float64 below the numbers that float32 rounds to Inf.
     limit = np.nextafter(2.0**128 - 2.0**103, 0)
     found = blocks.quantize([1.0, limit], name, scale=rule).dequantize(np.float64)
     assert np.isfinite(found).all(), what
@@ -311,7 +312,7 @@ def test_zero_subnormal_and_greatest_blocks(name, rule):
         if not line.any():
             assert not b.buffer.any()
             continue
-        # Half a step of one significant bit, or of what the least scale leaves.
+        # The error is half a step of one significant bit, or of the smallest scale's.
         error = np.abs(y.astype(float) - line).max()
         assert error <= max(float(np.abs(line).max()) / 4, 2.0**-127)
 

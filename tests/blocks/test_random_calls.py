@@ -1,4 +1,4 @@
-"""Random calls of td.blocks: they do what they say, or say why not."""
+"""Random calls of td.blocks: each returns the documented result or a clear error."""
 
 import io
 import pickle
@@ -24,7 +24,7 @@ DTYPES += [form.dtype for form in td.formats.values()]
 
 
 class Maker:
-    """Random arguments; call `n` depends on n alone."""
+    """Draw random arguments; call `n` depends only on n."""
 
     def __init__(self, number):
         self.random = random.Random(number)
@@ -116,7 +116,7 @@ class Maker:
 
 
 def check(maker):
-    """One call and what must hold of it; whether it returned."""
+    """Make one call and check its result; return whether the call returned one."""
     x, name = maker.values(), maker.random.choice(NAMES)
     axis = maker.random.choice([-1, -1, 0, 0, 1, 2, -2])
     options = maker.options()
@@ -187,7 +187,7 @@ def test_many_random_calls():
 
 
 def test_random_damage_to_files_and_pickles():
-    """Whatever the bytes: an error that is meant, or an array that is one."""
+    """Load damaged bytes: an expected error, or a valid array."""
     source = random.Random(5)
     b = blocks.quantize(np.random.default_rng(0).normal(size=(3, 33)), "tcfp12")
     stream = io.BytesIO()
@@ -202,6 +202,6 @@ def test_random_damage_to_files_and_pickles():
         try:
             found = td.load(io.BytesIO(bytes(broken)))
         except (ValueError, EOFError, SyntaxError, tokenize.TokenError):
-            continue  # the last two are NumPy's
+            continue  # NumPy raises the last two
         if isinstance(found, BlockArray):
             assert found.dequantize().shape == found.shape

@@ -1,4 +1,4 @@
-"""Exact changes of code, compared with the values of all codes as fractions."""
+"""Exact conversions of codes, compared with the values of all codes as fractions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ F32 = np.float32
 
 
 def value(name: str, code: int) -> Fraction | str:
-    """The exact value, or the name of NaN or Inf."""
+    """Return the exact value of a code, or the name of NaN or Inf."""
     if name == "int8":
         return Fraction(code - 256 if code > 127 else code)
     exact = decode_code(FORMATS[name], code)
@@ -40,7 +40,7 @@ def values(name: str) -> list[Fraction | str]:
 
 
 def exponents(name: str, other: str, codes: Any) -> list[int]:
-    """All powers of two that bring the values of codes to values of the other."""
+    """Return each e such that 2^e times the codes' values are values of `other`."""
     known = set(values(other))
     wanted = {values(name)[code] for code in codes}
     return [
@@ -111,7 +111,7 @@ def test_all_numbers(name, other):
 
 
 def test_e4m3fn_to_fnuz():
-    """The same codes, and the scale doubled; -0 is 0x80, which is NaN there."""
+    """Keep the codes and double the scale; -0 becomes 0, as 0x80 is NaN in FNUZ."""
     codes = np.arange(256, dtype=np.uint8)
     codes[[0x7F, 0xFF]] = 0
     t = tiles("float8_e4m3fn", codes.reshape(2, 128), F32([[0.7], [3]]))
@@ -126,7 +126,7 @@ def test_e4m3fn_to_fnuz():
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_some_numbers(name):
-    """Some codes: recode finds the exact power of two, or refuses."""
+    """Recode some codes: `recode` finds the exact power of two, or raises an error."""
     rng = np.random.default_rng(0)
     taken = refused = 0
     for other in NAMES:
@@ -147,7 +147,7 @@ def test_some_numbers(name):
                     recode(t, other)
                 refused += 1
     assert taken
-    assert refused or name == "float4_e2m1fn"  # the others hold its numbers
+    assert refused or name == "float4_e2m1fn"  # the others have all values of FP4
 
 
 @pytest.mark.parametrize("scales", ["float32", "bfloat16", "float16", "float8_e8m0fnu"])
@@ -171,7 +171,7 @@ def test_scales(scales):
 
 
 def test_another_power_for_the_scales():
-    """Half of E4M3FN's numbers have codes that need no greater scale."""
+    """Half of E4M3FN's numbers have codes that need no larger scale."""
     greatest = F32([[np.finfo(F32).max]])
     t = TileArray.from_codes("float8_e4m3fn", [[1, 0x76]], greatest)
     check(t, "float8_e4m3fnuz", 0)
@@ -213,7 +213,7 @@ def test_blocks(name, other, axis):
 
 
 def test_blocks_by_a_power_of_two():
-    """Elements of mxint8 are 2^-6 of integers: exponents of scales, by hand."""
+    """Recode mxint8, whose elements are 2^-6 times integers, by hand."""
     b = BlockArray.from_codes(
         "mxint8", np.uint8([[65, 0xFF] + 30 * [0]]), np.uint8([[100]]), shape=(1, 32)
     )

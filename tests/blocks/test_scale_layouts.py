@@ -1,4 +1,4 @@
-"""Scales in tiles: each entry where the layouts' own descriptions have it."""
+"""Scales in tiles: the index of each entry, by the descriptions of the layouts."""
 
 import itertools
 import re
@@ -16,14 +16,14 @@ SHAPES = [(1, 1), (128, 4), (129, 5), (200, 16), (31, 3), (300, 9), (0, 4), (5, 
 
 
 def place_128x4(row: int, column: int, columns: int) -> int:
-    """By cuBLAS' description: tiles of 512 bytes, each of 32 groups of 16 bytes."""
+    """Return an index in cuBLAS' layout: tiles of 32 groups of 16 bytes."""
     tiles = (columns + 3) // 4
     tile = row // 128 * tiles + column // 4
     return 512 * tile + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
 
 
 def place_8x4(row: int, column: int, columns: int) -> int:
-    """Tiles of 32 bytes, in row-major order, as TensorRT-LLM has them."""
+    """Return an index in TensorRT-LLM's layout: row-major tiles of 32 bytes."""
     tiles = (columns + 3) // 4
     return row // 8 * 32 * tiles + column // 4 * 32 + row % 8 * 4 + column % 4
 
@@ -63,7 +63,7 @@ def test_padding_is_ignored(layout):
 @pytest.mark.parametrize("layout", PLACES)
 @pytest.mark.parametrize("dtype", ["uint8", td.float8_e8m0fnu, td.float8_e4m3fn])
 def test_dtypes_and_stacks(layout, dtype):
-    """Each matrix by itself, of any strides; results share no memory."""
+    """Convert each matrix of a stack, of any strides; results share no memory."""
     codes = np.random.default_rng(2).integers(0, 256, (2, 3, 5, 131), np.uint8)
     scales = codes.view(dtype).swapaxes(-1, -2)
     swizzled = swizzle_scales(scales, layout)
@@ -91,7 +91,7 @@ def test_round_trip_of_an_array(format):
 
 @pytest.mark.parametrize("shape", [(200, 256), (128, 80), (3, 4, 48), (48, 4)])
 def test_from_codes_takes_tiles(shape):
-    """Where the shape is that of tiles, and the zeros are theirs."""
+    """Take scales in tiles if the shape is that of tiles and the padding is zero."""
     axis = 0 if shape[-1] == 4 else -1
     b = blocks.quantize(normal(shape), "nvfp4", axis)
 

@@ -19,7 +19,7 @@ RANGES = {"int4": (-8, 7), "uint4": (0, 15), "int8": (-128, 127), "uint8": (0, 2
 
 
 def nearest(x: Fraction, bits: int = 24) -> float:
-    """Round to so many bits, ties to even, by integers; within the normal range."""
+    """Round to `bits` bits, ties to even, by integers, within the normal range."""
     if x == 0:
         return 0.0
     exponent = 0
@@ -66,7 +66,7 @@ def test_values_are_rounded_once(format: str, offsets: dict[str, Any]) -> None:
 
 
 def test_a_tie_that_a_bias_breaks() -> None:
-    """The sum in float64 is a tie of float32; the bias is beyond its last bit."""
+    """Break a tie of float32 by a bias too small to change the sum in float64."""
     scales, codes = np.float32([[2**23 + 1]]), np.uint8([[2]])
     for bias, want in [(2.0**-60, 2**24 + 2), (-(2.0**-60), 2**24 + 2)]:
         array = TileArray.from_codes(

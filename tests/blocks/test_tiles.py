@@ -1,4 +1,4 @@
-"""Arrays with a scale for each tile, beside plain Python."""
+"""Arrays with one scale per tile, against plain Python."""
 
 import copy
 import itertools
@@ -35,7 +35,7 @@ def tiles(
     scales: str = "float32",
     seed: int = 0,
 ) -> TileArray:
-    """All kinds of codes but NaN and Inf, and scales of many octaves."""
+    """Return tiles of all codes but NaN and Inf, with scales of many binades."""
     rng = np.random.default_rng(seed)
     if format == "int8":
         finite = np.arange(-128, 128).astype(np.int8)
@@ -58,7 +58,7 @@ def value(element: Any) -> Fraction:
 
 
 def exact(t: TileArray) -> list[Fraction]:
-    """Element times scale, one by one, from the codes alone."""
+    """Multiply each element by its scale exactly."""
     found = []
     for at in np.ndindex(*t.shape):
         *stack, i, j = at
@@ -85,7 +85,7 @@ def test_values(format, scales):
 
 
 def test_one_rounding():
-    """Products that float32 would round to a tie of bfloat16."""
+    """Round once where float32 would round the product to a tie of bfloat16."""
     tie = 1 + Fraction(3, 256)  # between 1 + 2^-7 and 1 + 2^-6, which is even
     for element, code in [(Fraction(9, 8), 0x39), (Fraction(11, 8), 0x3B)]:
         near = np.float32(float(tie / element))
@@ -102,7 +102,7 @@ def test_one_rounding():
 
 
 def test_many_bands():
-    """More rows than are worked on at a time, and tiles that end in neither."""
+    """Dequantize more rows than one band has, and tiles that end within a band."""
     t = tiles(shape=(2, 700, 517), tile=(128, 128))
     wide = np.repeat(np.repeat(t.scales, 128, -2), 128, -1)[:, :700, :517]
     same(t.dequantize(), t.elements.astype(np.float32) * wide)
@@ -138,12 +138,12 @@ def check_quantize(format, tile, scales):
         if scales == "float32":
             assert scale == float(np.float32(wanted))
         else:
-            below = scale / 2  # of powers of two
+            below = scale / 2  # the next scale below, of powers of two
             if scales != "float8_e8m0fnu":
                 below = float(np.nextafter(t.scales[i, j], t.scales.dtype.type(0)))
             assert wanted <= scale
             assert below < wanted
-        # 24 bits over 24 bits lie on no tie of float64 that is none of the format
+        # A quotient of two 24-bit numbers is never on a tie that only float64 makes.
         quotients = (x[part].astype(np.float64) / scale).clip(-most, most)
         if format == "int8":
             quotients = np.rint(quotients)
@@ -153,8 +153,8 @@ def check_quantize(format, tile, scales):
 
 
 def test_against_a_published_kernel():
-    """DeepSeek's weight_quant, in NumPy: the same scales, and codes but for ties that
-    its rounded quotients make."""
+    """Compare with DeepSeek's weight_quant in NumPy: equal scales, and equal codes but
+    for ties that its rounded quotients make."""
     x = normal((300, 200))
     t = blocks.quantize_tiles(x)
     differ = 0
@@ -252,7 +252,7 @@ def test_from_codes():
 
 
 def test_numbers_that_are_none():
-    """NaN, Inf and what float32 does not hold come without a warning."""
+    """Convert NaN, Inf and values out of the range of float32 without a warning."""
     scales = np.array([[np.inf, np.nan, 2e38]], np.float32)
     t = TileArray.from_codes("int8", np.array([[0, 1, -2]], np.int8), scales, (1, 1))
     with np.errstate(all="raise"):
@@ -262,7 +262,7 @@ def test_numbers_that_are_none():
 
 
 def test_views_that_are_not_aligned():
-    """Blocks of an int8 and its float16, as GGUF has them."""
+    """Take views of GGUF's blocks, each of a float16 scale and int8 codes."""
     raw = np.zeros((6, 2, 34), np.uint8)
     raw[...] = np.random.default_rng(0).integers(0, 100, raw.shape)
     codes = raw[..., 2:].view(np.int8).reshape(6, 64)
@@ -312,10 +312,10 @@ def test_copies_and_equality():
 @pytest.mark.parametrize("format", NAMES)
 @pytest.mark.parametrize("scales", SCALES)
 def test_files(format, scales, tmp_path):
-    """Also where the scales in the file are not aligned, and big-endian in memory."""
+    """Save and load also scales unaligned in the file or big-endian in memory."""
     t = tiles(format, (2, 5, 11), scales=scales)
     swapped = t.scales
-    if scales in ("float32", "float16"):  # the others have one order alone
+    if scales in ("float32", "float16"):  # the others have only one byte order
         swapped = swapped.astype(swapped.dtype.newbyteorder(">"))
     other = TileArray.from_codes(t.format, t.elements, swapped, t.tile)
     td.save(tmp_path / "a.npy", t)
@@ -338,7 +338,7 @@ FACTS = {
 
 
 def npy(facts: dict[str, Any]) -> bytes:
-    """55 codes and 6 scales, with these facts in the header."""
+    """Return a .npy file of 55 codes and 6 scales, with these facts in the header."""
     head = "{'descr': '|u1', 'fortran_order': False, 'shape': (79,), }"
     line = f"{head} # tf32dtype blocks: {facts}\n".encode()
     return b"\x93NUMPY\1\0" + len(line).to_bytes(2, "little") + line + bytes(79)
