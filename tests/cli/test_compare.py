@@ -1,4 +1,4 @@
-"""`tf32dtype compare`: its measures against NumPy by hand, its counts, its errors."""
+"""`tf32dtype compare`: its measures against NumPy, its counts, its errors."""
 
 import numpy as np
 import pytest
@@ -60,15 +60,15 @@ def test_blocks_change_nothing(pair, capsys, monkeypatch):
     for one, other in zip(whole["formats"], blocks["formats"], strict=True):
         assert one["overflows"] == other["overflows"]
         assert one["underflows"] == other["underflows"]
-        # The order of NumPy's float32 sums may depend on the shape, ours not.
+        # The order of NumPy's float32 sums may depend on the shape, ours does not.
         margin = 3 if one["format"] in ("float16", "float32") else 1e-6
         snr = float(other["snr_db"])
         assert float(one["snr_db"]) == pytest.approx(snr, rel=0, abs=margin)
 
 
 def test_compare_counts(tmp_path, capsys):
-    # 464 is the tie above 448 and rounds to it; 465 is beyond. 2^-10 is half of
-    # the least subnormal, 2^-9 is it.
+    # 464 is the tie above 448 and rounds to it; 465 overflows. 2^-9 is the smallest
+    # subnormal number, and 2^-10 is half of it.
     a = np.array([[464.0, 465.0, 1e9, 2.0**-9, 2.0**-10, 0.0]])
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", np.eye(6)[:, 3:])
@@ -88,7 +88,7 @@ def test_compare_counts_where_numbers_saturate(tmp_path, capsys):
 
 
 def test_scales(tmp_path, capsys):
-    """Scaled operands lose nothing to a power of two, and what is wide has none."""
+    """Lose nothing by a power of two in scaled operands; wide formats need no scale."""
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((2, 16, 16))
     paths = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
@@ -271,7 +271,7 @@ def test_devices_in_blocks_and_with_scales(pair, capsys, monkeypatch):
         assert float(other["snr_db"]) == pytest.approx(float(one["snr_db"]))
         wide = not one["format"].startswith("float8")
         assert (one["scales"] == {"a": 1, "b": 1}) == wide
-        # A power of two alters small numbers alone.
+        # A power of two changes only small numbers.
         assert float(one["snr_db"]) == pytest.approx(float(unscaled["snr_db"]), abs=1)
     for one, other in zip(whole["pairs"], blocks["pairs"], strict=True):
         assert one["differing"] == other["differing"]
@@ -373,7 +373,7 @@ def test_devices_in_precisions_and_blocks(pair, capsys):
 
 
 def test_devices_whose_instruction_goes_by_the_format(pair, capsys):
-    """A name alone is the instruction that matmul takes."""
+    """Choose the instruction of a device by the format, as matmul does."""
     devices = ["MI250X", "AMX", "MI300X"]
     argv = [x for name in devices for x in ("--device", name)]
     record = report(capsys, "compare", *pair, *argv, "--formats", "bfloat16,float16")

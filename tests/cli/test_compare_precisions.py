@@ -1,4 +1,4 @@
-"""`tf32dtype compare`: precisions and block formats, one array alone, what it reads."""
+"""`tf32dtype compare`: precisions, block formats, a single array, and its input."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_overflow_of_a_precision_is_counted(capsys):
     assert scaled["not_finite"] == 0
 
 
-# -- one array -------------------------------------------------------------------------
+# -- a single array --------------------------------------------------------------------
 
 
 def test_one_array_against_numpy_by_hand(factors, capsys):
@@ -147,7 +147,7 @@ def test_one_array_with_a_scale_and_a_target(capsys):
     assert report(capsys, *argv[:-1], "500", code=1)["cheapest"] is None
 
 
-# -- what it reads ---------------------------------------------------------------------
+# -- input -----------------------------------------------------------------------------
 
 
 def test_saved_blocks_are_their_values(factors, capsys):

@@ -1,4 +1,4 @@
-"""`tf32dtype convert`: its numbers, its choices, and that no work is lost."""
+"""`tf32dtype convert`: its numbers, its choices, and resuming interrupted runs."""
 
 import json
 import os
@@ -27,7 +27,7 @@ TENSORS = {
     "half": W.astype(td.fp8_e5m2),
 }
 
-#: Accepts every loss: these tests are about other things.
+#: Accept every loss, in tests that are not about the loss.
 ANY = "--min-db=-inf"
 
 
@@ -39,14 +39,14 @@ def checkpoint(tmp_path, monkeypatch):
 
 
 def report(capsys, *argv, code=0):
-    """The report; nothing but what is told is on standard error."""
+    """Return the report, and the messages on standard error."""
     assert main(["convert", *argv, "--json"]) == code
     out, err = capsys.readouterr()
     return json.loads(out), err
 
 
 def same(a, b):
-    """Equal in all bits."""
+    """Compare all bits."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
@@ -80,7 +80,7 @@ def test_rounding_and_overflow_are_those_of_quantize(
     rounding, overflow, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(targets, "PIECE", 128)  # the draws of all pieces are one's
+    monkeypatch.setattr(targets, "PIECE", 128)  # the draws do not depend on the pieces
     x = np.linspace(-500, 500, 1024, dtype=np.float32).reshape(32, 32)
     np.save("x.npy", x)
     more = ["--overflow", overflow] * (overflow is not None)
@@ -104,7 +104,7 @@ def test_rounding_and_overflow_are_those_of_quantize(
 
 @pytest.mark.parametrize("name", [*td.formats, "float16", "float32"])
 def test_saturating_is_that_of_quantize(name, tmp_path, monkeypatch, capsys):
-    """The short way for ties to even, at every kind of number."""
+    """Compare the fast path for ties to even with td.quantize."""
     monkeypatch.chdir(tmp_path)
     form = td.formats[name] if name in td.formats else np.finfo(name)
     most = float(form.max)
@@ -295,13 +295,13 @@ def test_what_safetensors_does_not_have_is_named(tmp_path, monkeypatch, capsys):
     assert os.listdir() == ["a.npz"]
 
 
-# -- work that is cut off ---------------------------------------------------------
+# -- interrupted runs -------------------------------------------------------------
 
 LARGE = {f"l{i}": (W + i).astype(np.float32) for i in range(8)}
 
 
 def run(program, *argv):
-    """The command in a process of its own, after some lines of Python."""
+    """Run the command in a new process, after some lines of Python."""
     lines = [
         "import os, signal, sys",
         "from tf32dtype._files.convert import convert, journal, output",
@@ -312,7 +312,7 @@ def run(program, *argv):
     return forks.python("-c", "\n".join(lines), "convert", *argv)
 
 
-#: What ends a run when the fifth tensor is to be written.
+#: Code that ends a run before the fifth tensor is written.
 END = """
 convert._SYNC = 1
 write, count = convert._write, 0
@@ -340,7 +340,7 @@ def check_done():
     assert sorted(os.listdir()) == ["in.safetensors", "out.safetensors"]
 
 
-#: A shell may have had SIGINT ignored.
+#: A shell may have told the process to ignore SIGINT.
 INTERRUPT = (
     "signal.signal(signal.SIGINT, signal.default_int_handler); "
     "os.kill(os.getpid(), signal.SIGINT)"
@@ -409,7 +409,7 @@ def test_a_line_of_the_journal_that_is_cut_off_counts_for_nothing(large, capsys)
 
 
 def test_a_run_that_ends_between_names_is_gone_on_with(tmp_path, monkeypatch, capsys):
-    """Of shards: some have their names already, which is no reason to refuse."""
+    """Resume a run of several shards after some shards have got their final names."""
     monkeypatch.chdir(tmp_path)
     os.mkdir("in")
     td.safetensors.save("in/m.safetensors", LARGE, max_shard_size=50_000)
@@ -454,7 +454,7 @@ def test_two_at_a_time(large, capsys):
 
 @pytest.mark.parametrize("out", ["out.safetensors", "out/"])
 def test_a_disk_that_is_too_small(out, large, capsys):
-    """Nothing is done that could be kept."""
+    """Report a full disk before any work that would be lost."""
     if out == "out/":
         os.unlink("in.safetensors")
         td.safetensors.save("in.safetensors", LARGE, max_shard_size=100_000)
@@ -476,7 +476,7 @@ def test_a_disk_that_is_too_small(out, large, capsys):
 def test_a_weight_that_cannot_be_read_ends_it_before_it_begins(
     part, checkpoint, capsys, tmp_path
 ):
-    """An unknown format, an unknown number of a scale format, padding that is not 0."""
+    """An unknown format, an unknown number of a scale format, nonzero padding."""
     weight = td.blocks.quantize(W[:, :95], "mxfp4")
     if part == "format":
         weight = td.blocks.quantize_tiles(W, "fp8_e4m3")

@@ -1,4 +1,4 @@
-"""`tf32dtype convert` of models: large losses, parts that stay, and the other files."""
+"""`tf32dtype convert` of models: large losses, tensors that stay, and other files."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def weight(*shape, scale=0.05):
 
 
 def run(capsys, *argv, code=0):
-    """Standard output and standard error of a conversion."""
+    """Return standard output and standard error of a conversion."""
     assert main(["convert", *argv]) == code
     return capsys.readouterr()
 
@@ -86,7 +86,7 @@ def test_a_lower_limit_accepts(limit, capsys):
 
 @pytest.mark.parametrize("limit", [15, 21, 25, 30, 31.4, 40, 1000])
 def test_the_cheapest_format_above_the_limit(limit, capsys):
-    x = weight(64, 128, scale=1) ** 3  # tails that tell the formats apart
+    x = weight(64, 128, scale=1) ** 3  # tails that distinguish the formats
     td.safetensors.save("w.safetensors", {"layer": x})
     argv = "w.safetensors", "o.safetensors", "--to", "fp4", f"--min-db={limit}"
     rows = td.blocks.quantize_tiles(x, tile=(1, None)).dequantize()
@@ -108,7 +108,7 @@ def test_the_cheapest_format_above_the_limit(limit, capsys):
 
 
 def test_no_format_has_fewer_bits_than_the_one_asked_for(capsys):
-    """Out of the range of FP8 E4M3: a scale for each row keeps 8 bits."""
+    """Keep 8 bits out of the range of FP8 E4M3: suggest one scale per row."""
     td.safetensors.save("w.safetensors", {"w": 1e5 * SMALL})
     argv = "w.safetensors", "o.safetensors", "--to", "fp8_e4m3"
     found, _ = report(capsys, *argv, code=1)
@@ -174,7 +174,7 @@ def test_a_run_that_ends_early_knows_the_losses(capsys):
     assert {x["name"] for x in found["below_min_db"]} == {f"w{i}" for i in range(6)}
 
 
-# -- parts of a model -------------------------------------------------------------
+# -- components of a model --------------------------------------------------------
 
 MODEL = {
     "model.embed_tokens.weight": weight(64, 128),
@@ -195,7 +195,7 @@ PARTS = {
 }
 MATRICES = {*LINEAR, *PARTS}
 
-#: Arguments, and the names that are converted.
+#: Options, and the names of the tensors that are converted.
 CHOICES = {
     ("mxfp8",): LINEAR,
     ("mxfp6_e2m3",): LINEAR,
@@ -251,7 +251,7 @@ def test_the_name_of_a_file_is_no_part(capsys):
     assert [x["name"] for x in found["tensors"]] == ["lm_head"]
 
 
-#: Names that other models give to their parts.
+#: Names of tensors in other models, and the kinds of these tensors.
 NAMES = {
     "transformer.wte.weight": "embedding",
     "transformer.h.0.ln_1.weight": "norm",
@@ -290,7 +290,7 @@ COPIED = ("generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 @pytest.fixture
 def model(here):
-    """A folder of a model of several files."""
+    """Make a folder of a model of several files, and return it."""
     os.mkdir("m")
     td.safetensors.save("m/model.safetensors", MODEL, max_shard_size=100_000)
     (here / "m/config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
@@ -421,7 +421,7 @@ def test_a_folder_without_a_model(here, capsys):
 
 
 def test_the_same_folder(model, here, capsys):
-    """Nothing is copied to itself, and the configuration stays."""
+    """Copy no file to itself, and keep the configuration."""
     found, _ = report(capsys, "m", "m/o.safetensors", "--to", "mxfp8")
     assert found["files_copied"] == []
     assert configuration("m") == CONFIG
@@ -441,8 +441,8 @@ def microscales(bits):
 
 
 E4M3 = {"scale_dtype": "torch.float8_e4m3fn", "zp_dtype": "torch.float8_e4m3fn"}
-#: The format, weights and inputs, as compressed-tensors 0.20 has them in PRESET_SCHEMES
-#: and CompressionFormat.
+#: Format, weights and inputs, from PRESET_SCHEMES and CompressionFormat of
+#: compressed-tensors 0.20.
 PRESETS = {
     ("mxfp8", None): ("mxfp8-quantized", microscales(8), microscales(8)),
     ("mxfp6_e2m3", None): ("mxfp6-pack-quantized", microscales(6), None),

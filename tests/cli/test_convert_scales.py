@@ -29,7 +29,7 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-#: Options, and the tensors of the output: names and dtypes as readers of theirs want.
+#: Options, and the tensors of the output: names and dtypes that readers expect.
 SCHEMES = [
     ("mxfp8", [], {"l.weight": "F8_E4M3", "l.weight_scale": "U8"}),
     ("mxfp4", [], {"l.weight_packed": "U8", "l.weight_scale": "U8"}),
@@ -95,7 +95,7 @@ def test_what_a_weight_becomes(to, more, names, checkpoint, capsys):
         assert {*file} == {"l.weight", "l.bias"}
         assert file["l.weight"].shape == W.shape
         got = file["l.weight"].read()
-        if "l.weight_global_scale" in names:  # a divisor, of which not all numbers are
+        if "l.weight_global_scale" in names:  # a divisor cannot have every value
             assert got.codes.tobytes() == wanted.codes.tobytes()
             assert got.scales.tobytes() == wanted.scales.tobytes()
             assert got.tensor_scale == pytest.approx(wanted.tensor_scale, rel=2e-7)
@@ -113,7 +113,7 @@ def test_what_a_weight_becomes(to, more, names, checkpoint, capsys):
         for name, x in td.safetensors.load("out.safetensors").items()
         if name != "l.bias"
     )
-    # And back, by one rounding of the exact values.
+    # Converting back rounds the exact values once.
     report(capsys, "convert", "out.safetensors", "back.safetensors", "--to", "bf16")
     with td.safetensors.open("back.safetensors") as file:
         assert {*file} == {"l.weight", "l.bias"}
@@ -123,7 +123,7 @@ def test_what_a_weight_becomes(to, more, names, checkpoint, capsys):
 
 
 def test_weights_with_scales_that_are_kept(checkpoint, capsys):
-    """Their tensors and what metadata say of them, as they were."""
+    """Copy the tensors and the metadata of a weight that is kept."""
     for more in (["--scheme", "torchao"], ["--scheme", "tf32dtype"]):
         argv = "convert", checkpoint, "q.safetensors", "--force", "--to", "mxfp8", *more
         report(capsys, *argv)
@@ -159,7 +159,7 @@ def test_shapes_and_numbers_that_have_no_scale(tmp_path, monkeypatch, capsys):
 
 
 def test_scales_of_no_known_scheme_are_not_lost(tmp_path, monkeypatch, capsys):
-    """A weight that its scales belong to is not converted without them."""
+    """Reject the conversion of a weight without scales that may belong to it."""
     monkeypatch.chdir(tmp_path)
     tensors = {
         "w": W.astype(td.fp8_e4m3),
@@ -174,13 +174,13 @@ def test_scales_of_no_known_scheme_are_not_lost(tmp_path, monkeypatch, capsys):
     assert "tensor 'w' of F8_E4M3 and shape (64, 96) is in no known scheme" in told
     copied = td.safetensors.load("o.safetensors", blocks=False)
     assert same(copied["w"], tensors["w"])
-    # Its scales are not converted either.
+    # Scales of a weight that is not converted are not converted either.
     assert main([*argv, "--force"]) == 1
     told = capsys.readouterr().err
     assert "w_scale_inv is copied unchanged: it may belong to tensor 'w'," in told
     copied = td.safetensors.load("o.safetensors", blocks=False)
     assert same(copied["w_scale_inv"], tensors["w_scale_inv"])
-    assert main([*argv, "--force", "--exclude", "^w"]) == 0  # as the message says
+    assert main([*argv, "--force", "--exclude", "^w"]) == 0  # as the message suggests
 
 
 def test_inspect_and_compare_take_the_weight(checkpoint, capsys):
@@ -197,7 +197,7 @@ def test_inspect_and_compare_take_the_weight(checkpoint, capsys):
 
 
 def test_a_run_of_blocks_that_ends_early_is_gone_on_with(checkpoint, capsys):
-    """Stochastic rounding has the draws of each tensor, whatever was done before."""
+    """Draw per tensor for stochastic rounding, independently of earlier work."""
     tensors = {f"l{i}.w": W + np.float32(i / 99) for i in range(4)}
     td.safetensors.save("four.safetensors", tensors)
     more = "--to", "mxfp4", "--rounding", "stochastic", "--seed", "3"
@@ -218,11 +218,11 @@ def test_a_run_of_blocks_that_ends_early_is_gone_on_with(checkpoint, capsys):
     )
 
 
-# -- exact changes of code ---------------------------------------------------
+# -- exact conversions of codes ----------------------------------------------
 
 
 def recoded(capsys, array, *argv, scheme="tf32dtype"):
-    """The array that `convert` makes of one, and its record."""
+    """Convert an array, and return the result and its record."""
     td.safetensors.save("q.safetensors", {"l.weight": array}, scheme=scheme)
     more = ["q.safetensors", "r.safetensors", "--force", *argv]
     (row,) = report(capsys, "convert", *more)["tensors"]
@@ -271,7 +271,7 @@ def test_other_tiles_are_quantized_again(tmp_path, monkeypatch, capsys):
         b, row = recoded(capsys, a, *argv, *more)
         assert row["recoded"] is False
         assert row["snr_db"] < 60
-    argv[1] = "fp8_e5m2"  # which has no codes for 3 fraction bits
+    argv[1] = "fp8_e5m2"  # has no codes for 3 fraction bits
     assert not recoded(capsys, a, *argv, "--tile", "4x4")[1]["recoded"]
     b = td.blocks.quantize(W, "mxfp8")
     argv = ["--to", "float8_e4m3fnuz", "--scheme", "tf32dtype"]

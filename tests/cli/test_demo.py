@@ -1,4 +1,4 @@
-"""`tf32dtype demo`, and the scales that it shows the use of."""
+"""`tf32dtype demo`, and the scales whose use it shows."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def network():
 
 
 def claim(text, start):
-    """The one line that starts so, and the call or the command at its end."""
+    """Return the line that starts with `start`, split before the call at its end."""
     (line,) = [line for line in text.splitlines() if line.startswith(start)]
     return line.split("; more: ")
 
@@ -85,7 +85,7 @@ def test_the_page_quotes_the_demo(row, demo_report):
         for r in demo_report["rows"]
         if (r["format"], r["scaled"]) == (name, scale != "1")
     ]
-    # The training's float64 products may differ in the last bits between machines.
+    # The float64 products of the training may differ in the last bits between machines.
     assert found["accuracy"] == pytest.approx(float(right.rstrip("%")) / 100, abs=0.02)
     assert float(found["snr_db"]) == pytest.approx(float(snr), abs=1.0)
 
@@ -169,7 +169,7 @@ def test_the_claim_of_blocks(piped, network):
     assert int(images) == len(x)
     packed = eval(more, {"td": td, "x": x})
     assert float(bits) == packed.bits_per_value
-    # The tensor has a scale in float32 too.
+    # The tensor also has a scale in float32.
     assert float(bits) == 8 * (packed.nbytes - 4) / x.size
 
 
@@ -181,7 +181,7 @@ def test_the_claim_of_gpus(piped):
     p, q = (np.float16(eval(f"[{x.replace('^', '**')}]")) for x in (p, q))
     terms = [Fraction(float(x)) * Fraction(float(y)) for x, y in zip(p, q, strict=True)]
     assert max(map(abs, terms)) == 1
-    # docs/reference/devices.md: bits kept below the largest term's exponent
+    # docs/reference/devices.md: bits kept below the largest term's exponent.
     for result, kept in zip(results, (25, 24), strict=True):
         total = sum(int(term * 2**kept) for term in terms)
         assert result == number(total / 2**kept)
@@ -205,7 +205,7 @@ def test_the_claim_of_losses(piped, network):
         a @ b
     ((_, figures, _),) = report.call_sites
     assert figures.elements == true.size
-    # The training's products may differ in the last bits between two runs.
+    # The products of the training may differ in the last bits between two runs.
     assert float(bf16_db) == pytest.approx(figures.errors["bf16"].snr, abs=0.1)
     assert float(fp8_db) == pytest.approx(figures.errors["fp8_e4m3"].snr, abs=0.1)
 
@@ -235,7 +235,7 @@ def test_the_page_quotes_the_claims(piped):
 
 
 def test_the_help_quotes_the_demo(piped):
-    """But for numbers, which may differ in the last bits between machines."""
+    """Ignore numbers, which may differ in the last bits between machines."""
     value = re.compile(r"-?\d[\d.]*(?:e-\d+)?")
     lines = [value.sub("#", " ".join(x.split())) for x in piped.splitlines()]
     example = re.findall(r"^  (?!\$|\.\.\.)(\S.*?) *\.\.\.$", demo.__doc__, re.M)

@@ -1,4 +1,4 @@
-"""`tf32dtype diff`: its numbers by hand, every kind of file, its exit codes."""
+"""`tf32dtype diff`: its numbers, every kind of file, its exit codes."""
 
 import json
 import math
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((32, 64)).astype(np.float32)
-Y = np.nextafter(np.nextafter(X, 9), 9)  # 2 ulps, but where a power of two is near
+Y = np.nextafter(np.nextafter(X, 9), 9)  # 2 ulps, except next to a power of two
 Y[0, :8] = X[0, :8]
 
 
@@ -80,7 +80,7 @@ def test_numbers_by_hand(capsys):
 
 @pytest.mark.parametrize("name", [*td.formats, "float16", "float32", "float64"])
 def test_formats_against_their_rounding(name, capsys):
-    """The rounded array is 0 ulps from the original, and differs if it is inexact."""
+    """Find 0 ulps to the rounded array, and a difference if it is inexact."""
     form = facts(name)
     x = np.abs(X).astype(np.float64) + 2.0**-40
     with np.errstate(all="ignore"):
@@ -139,7 +139,7 @@ def test_snr_of_all_magnitudes(scale):
 
 
 def test_median_of_ulps():
-    """Over all pieces together; the lower one of two in the middle."""
+    """Compute the median over all pieces; of two middle counts, take the lower one."""
     one = np.ones(4, np.float32)
     two = (one.view(np.int32) + np.int32([0, 3, 9, 1 << 20])).view(np.float32)
     found = counted(one, two)
@@ -319,7 +319,7 @@ def test_quantized_beside_the_original(capsys):
         assert found["w"]["differing"] == np.count_nonzero(back != x)
         assert found["w"]["ulps_of"] == "float32"
         assert found["v"]["result"] == "equal"
-    # Blocks whose axes differ, and blocks of both files.
+    # Compare blocks with different axes, and blocks in both files.
     td.savez("c.npz", w=td.blocks.quantize(x, "mxfp4", axis=0))
     td.savez("d.npz", w=td.blocks.quantize(x, "mxfp4"))
     two = rows(report(capsys, "diff", "c.npz", "d.npz", code=1))["w"]
@@ -345,7 +345,7 @@ def test_raw_codes_are_noted(capsys):
 
 @pytest.fixture
 def two():
-    """Every result, the names in no order."""
+    """Save two files whose comparison has every result, with names in no order."""
     a = {"z": X, "equal": X, "far": X, "near": X, "shape": X, "half": X}
     b = {"new": X, "equal": X, "far": -X, "near": Y, "shape": X.T}
     b["half"] = X.astype(np.float64)

@@ -1,4 +1,4 @@
-"""`tf32dtype run` and `report` at the end of a program, whatever that did before."""
+"""`tf32dtype run` and `report` at the end of a program, after anything it did."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def command(request: pytest.FixtureRequest) -> str:
 def end(
     folder: Path, command: str, code: str, *options: str, tear_down: bool = True
 ) -> Any:
-    """What comes of a program that ends by this code."""
+    """Run a program that ends with this code, and return how the process ended."""
     (folder / "ends.py").write_text(PRODUCTS + code + "\n")
     words = (*COMMANDS[command], *options, "ends.py")
     return forks.python("-m", "tf32dtype", *words, cwd=folder, tear_down=tear_down)
@@ -117,7 +117,7 @@ def test_interrupted_while_threads_work(
 
 
 def test_a_pool_that_nobody_shuts_down(command: str, tmp_path: Path) -> None:
-    """Its threads end when Python does."""
+    """End the threads of a pool when Python ends."""
     code = (
         "from concurrent.futures import ThreadPoolExecutor as Pool\n"
         "pool = Pool(1); pool.submit(print, 'done')"
@@ -165,7 +165,7 @@ def test_a_folder_that_is_gone(command: str, tmp_path: Path) -> None:
         assert line.endswith("o.json: No such file or directory")
 
 
-# -- what is no regular file -----------------------------------------------------------
+# -- files that are not regular --------------------------------------------------------
 
 
 def test_a_pipe_is_written_and_stays(command: str, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_devices(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.sampled(2)
 def test_standard_output_in_a_file(command: str, tmp_path: Path) -> None:
-    """What is there already stays."""
+    """Append to standard output in a file without losing the program's lines."""
     (tmp_path / "ends.py").write_text(
         PRODUCTS + "import atexit\nprint(1)\natexit.register(print, 2)\n"
     )
@@ -235,7 +235,7 @@ atexit.register(lambda: open("after", "w").write(str({*sys.modules} - before)))
 def test_nothing_is_imported_after_the_program(
     options: tuple[str, ...], terminal: bool, tmp_path: Path
 ) -> None:
-    """It would be looked for in the program's folder."""
+    """Import nothing after the program, as Python would search the program's folder."""
     (tmp_path / "ends.py").write_text(PRODUCTS + AFTER)
     words = (*options, "--json", "o.json", "ends.py")
     if terminal:
@@ -252,7 +252,7 @@ def test_files_named_as_modules(command: str, tmp_path: Path) -> None:
         (tmp_path / "inner" / f"{name}.py").write_text("1 / 0\n")
     (tmp_path / "inner" / "ends.py").write_text(PRODUCTS)
     words = (*COMMANDS[command], "--json", "o.json", "inner/ends.py")
-    # A report imports the most; afresh, so that none of these has been imported.
+    # `report` imports the most modules. A new process has not imported any of them.
     run = python if command == "report" else forks.python
     done = run("-m", "tf32dtype", *words, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("Error")) == (0, 0)

@@ -1,4 +1,4 @@
-"""The help: its commands, its options, and examples that print what it shows."""
+"""The help: its commands, its options, and examples whose output is current."""
 
 import argparse
 import re
@@ -23,7 +23,7 @@ VERBS = set(
 
 
 def parsers():
-    """The parser of each command by its name."""
+    """Return the parser of each command by its name."""
     return {name: parser_of(name) for name in program._COMMANDS}
 
 
@@ -37,7 +37,7 @@ def parser_of(command):
 
 
 def options():
-    """The options of all commands."""
+    """Yield the options of all commands."""
     for command, parser in parsers().items():
         for action in parser._actions:
             if "-h" not in action.option_strings:
@@ -66,7 +66,7 @@ def test_the_list_of_commands(capsys):
 def test_an_option_has_a_verb_and_a_default(option):
     assert option.help.partition(" ")[0] in VERBS
     if option.option_strings and not option.required:
-        # The options of `tune` that must be given may also follow its program.
+        # The required options of `tune` may also follow its program.
         assert "default:" in option.help or option.help.endswith("(required)")
     if option.nargs in (None, 1) and not option.choices:
         assert option.metavar
@@ -85,7 +85,7 @@ def test_options_are_in_groups(command):
 
 
 def examples_of(text):
-    """The commands of a docstring, and the lines below each."""
+    """Yield the commands of a docstring, each with the lines below it."""
     for example in re.findall(r"^  \$ .*\n(?:  .*\n|\n)*", text, re.M):
         command, *lines = textwrap.dedent(example).strip().splitlines()
         yield command.removeprefix("$ "), lines
@@ -93,14 +93,14 @@ def examples_of(text):
 
 def examples():
     for command, parser in parsers().items():
-        if command != "demo":  # test_demo.py looks at its example
+        if command != "demo":  # test_demo.py checks its example
             for line, shown in examples_of(parser.description):
                 if shown:
                     yield pytest.param(line, shown, id=line)
 
 
 def is_like(output, shown):
-    """Whether lines are as shown, where three dots stand for anything."""
+    """Return whether lines are as shown, where three dots match anything."""
     whole = "".join(
         r"(.*\n)*"
         if line == "..."
@@ -145,6 +145,6 @@ def test_every_command_shows_an_example():
 @pytest.mark.parametrize(("line", "shown"), [*examples()])
 def test_examples_print_what_is_shown(line, shown, files, capsys, monkeypatch):
     monkeypatch.chdir(files)
-    code = int(line.startswith("tf32dtype diff"))  # they differ
+    code = int(line.startswith("tf32dtype diff"))  # the files differ
     output = plain(capsys, *shlex.split(line)[1:], code=code)
     assert is_like(output, shown), output

@@ -35,7 +35,7 @@ NUMBERS += ["0.1", "-0.0009765625", "447.99", "1e-400", "-1e4000", "2.5e-1", "1_
 
 @pytest.mark.parametrize("typed", NUMBERS)
 def test_errors_are_exact_and_nearest(typed, capsys):
-    """Checked against every code of the small formats, in Fractions."""
+    """Check against every code of the small formats, in Fractions."""
     exact = (
         Fraction(float.fromhex(typed)) if typed.startswith("0x") else Fraction(typed)
     )
@@ -56,7 +56,7 @@ def test_errors_are_exact_and_nearest(typed, capsys):
 
 
 def values(name, near):
-    """The finite values of a format; for wide ones those near a number."""
+    """Return the finite values of a format; of a wide format, those near a number."""
     form = td.formats[name]
     if form.bits == 8 or form.bits < 8:
         codes = np.arange(1 << form.bits, dtype=np.uint8)

@@ -25,7 +25,7 @@ def test_bits_in_every_format(typed, capsys):
         name = each["format"]
         ours = name in td.formats
         dtype = td.formats[name].dtype if ours else np.dtype(name)
-        # The format's own rounding of the exact value.
+        # The expected value is the format's own rounding of the exact value.
         with np.errstate(all="ignore"):
             value = dtype.type(exact) if ours else dtype.type(float(exact))
         np.testing.assert_equal(float(each["value"]), float(value))
@@ -48,7 +48,7 @@ OUTCOMES = {
     ("-1e9", "float8_e5m2fnuz"): "overflow to NaN",
     ("6.9", "float4_e2m1fn"): "rounded",
     ("7", "float4_e2m1fn"): "saturated",
-    ("464", "float8_e4m3fn"): "rounded",  # a tie, to the greatest number
+    ("464", "float8_e4m3fn"): "rounded",  # a tie, rounded to the largest number
     ("inf", "float4_e2m1fn"): "saturated",
     ("nan", "float4_e2m1fn"): "NaN became zero",
     ("inf", "float8_e4m3fn"): "infinity became NaN",
@@ -70,7 +70,7 @@ def test_outcomes(typed, name, capsys):
 
 
 def line_around(capsys, *argv):
-    """Marker, line and labels, and where the line begins."""
+    """Return the header, marker, line and labels of the number line."""
     lines = plain(capsys, "inspect", *argv, "--all").splitlines()
     (at,) = [i for i, x in enumerate(lines) if " around " in x]
     return lines[at : at + 4]
@@ -83,7 +83,7 @@ def test_a_number_between_two(capsys):
         "|---------------|---------------#--------------|---------------|"
     )
     assert labels.split() == ["0.25", "0.28125", "0.3125", "0.34375", "0.375"]
-    # 0.3 is at 40 % of the line, 26 columns behind its start.
+    # 0.3 is at 40 % of the line, 26 columns after its start.
     assert marker.index("v") - line.index("|") == round(63 * 0.4)
 
 

@@ -1,4 +1,4 @@
-"""`tf32dtype inspect` of numbers in block formats: what `td.blocks` makes of them."""
+"""`tf32dtype inspect` of numbers in block formats, compared with `td.blocks`."""
 
 import numpy as np
 import pytest
@@ -102,14 +102,14 @@ OUTCOMES = {
 
 @pytest.mark.parametrize(("name", "rule"), OUTCOMES)
 def test_outcomes(name, rule, capsys):
-    """In the words of formats that are no blocks."""
+    """Report outcomes with the names that other formats have."""
     want = OUTCOMES[name, rule]
     found = report(capsys, "inspect", *want, "--format", name, "--scale", rule)
     assert {each["input"]: each["outcome"] for each in found["values"]} == want
 
 
 def test_a_number_is_rounded_once(capsys):
-    """A little more or less than a tie is none, however little."""
+    """Round once: a number is not a tie if it is a little more or less than one."""
     tiny = "0" * 30 + "1"
     typed = ["6", "0.25", f"0.25{tiny}", f"-0.25{tiny}", "0.74" + 30 * "9", "0.75",
              f"2.5{tiny}", "1e-400", "-1e-400"]  # fmt: skip

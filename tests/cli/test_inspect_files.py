@@ -1,4 +1,4 @@
-"""`tf32dtype inspect FILE`: its counts against NumPy's, its choices, its errors."""
+"""`tf32dtype inspect FILE`: its counts against NumPy's, its options, its errors."""
 
 import os
 import re
@@ -19,7 +19,7 @@ DTYPES += [np.dtype(x) for x in ("f2", "f4", "f8", ">f4", ">f2", "i1", "u8", "?"
 
 
 def any_numbers(dtype, size):
-    """Every kind of number that a dtype has, in any order."""
+    """Return every kind of number that a dtype has, in any order."""
     rng = np.random.default_rng(3)
     if dtype == np.bool_:
         return rng.integers(0, 2, size).astype(np.bool_)
@@ -65,7 +65,7 @@ def test_counts_are_numpys(dtype, tmp_path, capsys):
 
 
 def test_pieces_change_nothing(tmp_path, capsys):
-    """Of an odd number of bytes, more than one piece, and Fortran's order."""
+    """Read an odd number of bytes, several pieces, and Fortran's order."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal((1031, 1033)).astype(np.float32)
     for name in ("fp8_e4m3", "bf16", "tf32", "float64"):
@@ -217,7 +217,7 @@ def test_shards_are_one_file(tmp_path, capsys):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/status")
 def test_little_is_in_memory(tmp_path):
-    """Of a mapped file of 96 MiB, and of one tensor."""
+    """Use little memory for a mapped file of 96 MiB with one tensor."""
     path = tmp_path / "a.safetensors"
     td.safetensors.save(path, {"a": np.ones((24, 1 << 20), td.bfloat16)})
     program = (
@@ -250,14 +250,14 @@ def test_tables_fit_narrow_terminals(tmp_path):
     drawn = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(48, "inspect", path))
     lines = drawn.splitlines()
     assert max(map(len, lines)) <= 48
-    assert "\u2026" not in drawn  # rich would cut with an ellipsis
+    assert "\u2026" not in drawn  # rich would truncate with an ellipsis
     assert "m.l.1.s.q_proj.weight" in drawn
     assert "m.l.10.s.q_proj.weight" in drawn
     assert any(line.rstrip().endswith(" 2^1") for line in lines)
 
 
 def test_a_tensor_is_named_as_elsewhere(tmp_path, capsys):
-    """FILE:NAME, and what looks like it."""
+    """Name a tensor by FILE:NAME; accept file and tensor names with a colon."""
     path = tmp_path / "a:b.safetensors"
     td.safetensors.save(path, {"w": np.ones(3, np.float32), "v:x": np.zeros(2)})
     for name in ("w", "v:x"):

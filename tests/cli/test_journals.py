@@ -1,4 +1,4 @@
-"""Files with names that the package makes up: nothing of others is lost to them."""
+"""Files with names that the package invents: no file of others is lost."""
 
 import ast
 import os
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def all_files(folder):
-    """Kinds and contents, by path."""
+    """Return kinds and contents of all files, by path."""
     return {
         path: (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
         for path in folder.rglob("*")
@@ -79,7 +79,7 @@ def test_files_of_others_stay(name, other, folder, capsys):
 
 
 def test_a_work_file_that_became_a_link(folder, capsys):
-    """The journal is convert's, and the work file is not any more."""
+    """Reject a work file that became a link, although the journal is convert's own."""
     notes = Notes(str(folder / "o.safetensors.part.journal"), {"version": "0"})
     notes.begin_with({})
     notes.close()
@@ -107,7 +107,7 @@ def journal(tmp_path):
 
 
 def read(path):
-    """The records; None if they are damaged or the file is no journal."""
+    """Return the records, or None if the file is damaged or not a journal."""
     before = path.read_bytes()
     try:
         found = Journal(str(path), "test")
@@ -128,7 +128,7 @@ def test_every_flipped_bit_is_found(journal):
             changed = bytearray(data)
             changed[at] ^= 1 << bit
             journal.write_bytes(changed)
-            # A changed last line end makes the last line one that was cut off.
+            # A changed line end makes the last line a truncated one.
             assert read(journal) == (RECORDS[:2] if at == len(data) - 1 else None)
 
 
@@ -201,8 +201,8 @@ def test_tune_begins_again(tmp_path):
 # -- all files that the package writes ------------------------------------------------
 
 PACKAGE = Path(td.__file__).parent
-#: Functions that make files, by the modules that may call them. `replacing` writes all
-#: other files, under the name that the user gave.
+#: Functions that create files, by the modules that may call them. `replacing` writes
+#: all other files, under names that the user gives.
 WRITERS = {
     "_base/journal.py": {"os.open"},
     "_base/whole_files.py": {"open", "tempfile.mkstemp"},

@@ -1,4 +1,4 @@
-"""The command line: its help, tables, JSON, and one line for what is wrong."""
+"""The command line: its help, tables, JSON, and one line per error."""
 
 import json
 import math
@@ -83,7 +83,7 @@ def test_tables_fit_the_terminal(columns, parts, capsys):
     drawn = on_a_terminal(columns, "formats")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", drawn).splitlines()
     assert "\x1b[1m" in drawn
-    assert sum("\u2500" in line for line in lines) == parts  # rules below the headers
+    assert sum("\u2500" in line for line in lines) == parts  # rules below headers
     assert max(map(len, lines)) <= columns
     assert lines.count("continued") == parts - 1
     assert sum(line.startswith("float8_e4m3fnuz") for line in lines) == parts
@@ -98,7 +98,7 @@ def test_tables_fit_a_terminal_without_rich(columns, parts, capsys, monkeypatch)
     monkeypatch.setattr(text, "_is_terminal", lambda stream: True)
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = plain(capsys, "formats").splitlines()
-    assert max(map(len, lines[1:])) <= columns  # a terminal breaks the title
+    assert max(map(len, lines[1:])) <= columns  # a terminal wraps the title
     assert lines.count("continued") == parts - 1
     assert sum(line.startswith("float8_e4m3fnuz") for line in lines) == parts
 

@@ -1,4 +1,4 @@
-"""`tf32dtype run`: a program as Python runs it, but for its products."""
+"""`tf32dtype run`: a program as in Python, except for matrix multiplications."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ print((a.astype(float) @ a).tobytes().hex(), ((1 + 1j) * a @ a).tobytes().hex())
 """
 A = np.array([[1.001, 2], [-3, 0.1]], np.float32)
 
-# What a program sees of how it was started, but for sys.orig_argv and sys.flags.
+# Print how the program was started, except for sys.orig_argv and sys.flags.
 WORLD = """
 import sys, os, __main__
 print(sys.argv, sys.path[0], __name__, __file__, __package__, __spec__ is None)
@@ -40,12 +40,12 @@ def tf32dtype(*arguments: object, folder: Path, tear_down: bool = False) -> Any:
 
 
 def afresh(*arguments: object, folder: Path, **environment: str) -> Any:
-    """In an interpreter of its own."""
+    """Run the command in a new interpreter."""
     return python("-m", "tf32dtype", "run", *arguments, folder=folder, **environment)
 
 
 def as_python_runs_it(folder: Path, *words: object, **environment: str) -> str:
-    """Both outcomes are equal; the standard output."""
+    """Run a program with and without tf32dtype; return the equal output."""
     wanted = python(*words, folder=folder, **environment)
     quietly = ("--precision", "bf16", "--quiet")
     run = afresh if environment else tf32dtype
@@ -59,7 +59,7 @@ def as_python_runs_it(folder: Path, *words: object, **environment: str) -> str:
 
 
 def complaint(folder: Path, *arguments: object) -> str:
-    """The one line on standard error; exit code 2."""
+    """Return the only line on standard error; the exit code must be 2."""
     done = tf32dtype(*arguments, folder=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"tf32dtype.*: .+\n", done.stderr), done.stderr
@@ -193,7 +193,7 @@ def test_how_it_ends(code: str, folder: Path) -> None:
     wanted = python("ends.py", folder=folder)
     words = ("--precision", "bf16", "--quiet", "ends.py")
     got = tf32dtype(*words, folder=folder, tear_down=True)
-    # Python lets the signal end it.
+    # Python ends by the signal itself.
     code_wanted = {-signal.SIGINT: 130}.get(wanted.returncode, wanted.returncode)
     assert (got.returncode, got.stdout) == (code_wanted, wanted.stdout)
     assert got.stderr == wanted.stderr

@@ -1,4 +1,4 @@
-"""`tf32dtype sizes`: bytes of so many numbers in every format."""
+"""`tf32dtype sizes`: bytes of a number of elements in every format."""
 
 import pytest
 

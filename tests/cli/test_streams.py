@@ -1,4 +1,4 @@
-"""Each command with standard streams that are closed, full, or that nobody reads."""
+"""Each command with closed, full or unread standard streams."""
 
 import itertools
 import os
@@ -15,7 +15,7 @@ if not forks.AVAILABLE or not os.path.exists("/dev/full"):
 pytestmark = pytest.mark.once
 
 X = np.arange(1, 82, dtype=np.float32).reshape(9, 9)
-#: Words of each command that ends with 0 and prints to standard output.
+#: Arguments of each command that ends with 0 and prints to standard output.
 COMMANDS = {
     "": [],
     "--help": ["--help"],
@@ -24,7 +24,7 @@ COMMANDS = {
     "compare": ["compare", "x.npy", "x.npy", "--formats", "bf16"],
     "convert": ["convert", "x.npy", "o.safetensors", "--to", "bf16", "--force"],
     "diff": ["diff", "x.npy", "x.npy"],
-    "demo": ["demo", "--help"],  # it trains for seconds
+    "demo": ["demo", "--help"],  # training takes seconds
     "formats": ["formats"],
     "formats --json": ["formats", "--json"],
     "inspect": ["inspect", "1/3"],
@@ -38,9 +38,9 @@ COMMANDS = {
     ],
     "values": ["values", "fp4"],
 }
-#: Of these the program has the streams as they are.
+#: Commands that pass the streams to a program unchanged.
 OF_PROGRAMS = ("report", "run")
-#: Lines of Python that change the stream of a number.
+#: Lines of Python that change the stream with the number n.
 CHANGES = {
     "closed": "os.close({n}); sys.{name} = sys.__{name}__ = None",
     "full": "os.dup2(os.open('/dev/full', os.O_WRONLY), {n})",
@@ -59,7 +59,7 @@ def folder(tmp_path):
 
 
 def end(folder, words, *changes):
-    """How a command ends in a process of its own, as Python ends it."""
+    """Run a command in a new process that ends as Python ends, and check the end."""
     lines = [
         "import os, signal, sys",
         "from tf32dtype._cli.main import main",
@@ -103,10 +103,10 @@ def test_standard_output(command, how, folder):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.sampled(8)
 def test_standard_error(command, how, folder):
-    """Nothing is lost but what goes there."""
+    """Lose only the messages on standard error."""
     done = end(folder, COMMANDS[command], (2, how))
     assert (done.returncode, done.stderr) == (0, "")
-    if command not in ("report", "tune", "inspect FILE"):  # which tell times
+    if command not in ("report", "tune", "inspect FILE"):  # these print times
         assert done.stdout == end(folder, COMMANDS[command]).stdout
 
 
@@ -120,7 +120,7 @@ def test_both(out, err, folder):
 
 @pytest.mark.parametrize("how", CHANGES)
 def test_errors_that_nobody_reads(how, folder):
-    """The exit code stays."""
+    """Keep the exit code if messages cannot be written."""
     for words in (["bogus"], ["inspect", "x"], ["convert", "x.npy", "o.bin"]):
         assert end(folder, words, (2, how)).returncode == 2
 
@@ -136,7 +136,7 @@ def test_standard_input_that_is_closed(folder):
 
 
 def test_files_do_not_become_standard_output(folder):
-    """What others print to its number is no part of a file."""
+    """Keep out of the file anything that other code prints to descriptor 1."""
     lines = [
         "import os, sys",
         "from tf32dtype._cli.main import main",

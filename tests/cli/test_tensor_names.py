@@ -1,4 +1,4 @@
-"""Names that files give their tensors, on a terminal."""
+"""Names of tensors in files, printed on a terminal."""
 
 import pytest
 

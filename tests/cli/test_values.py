@@ -1,4 +1,4 @@
-"""`tf32dtype values`: all codes against `td.from_bits`, binades against counting."""
+"""`tf32dtype values`: all codes against `td.from_bits`, counts of binades."""
 
 import math
 from collections import Counter
@@ -14,12 +14,12 @@ from tests.support.command_line import ALL, complaint, on_a_terminal, plain, rep
 pytestmark = pytest.mark.once
 
 SMALL = [name for name, form in td.formats.items() if form.bits <= 8]
-#: Of which every code is counted.
+#: Formats of which every code is counted.
 COUNTED = [*(name for name in td.formats if name != "tf32"), "float16"]
 
 
 def values_of(name):
-    """The value of every code of a format, in float64."""
+    """Return the value of every code of a format, in float64."""
     if name == "float16":
         return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
     form = td.formats[name]
@@ -61,7 +61,7 @@ def test_binades_are_counted(name, capsys):
     assert found["zeros"] == np.count_nonzero(finite == 0)
     assert found["infinities"] == np.count_nonzero(np.isinf(values))
     assert found["nans"] == np.count_nonzero(np.isnan(values))
-    # Not by name: those are ml_dtypes' where another test has imported it.
+    # Not by name: if another test imports ml_dtypes, the names are ml_dtypes'.
     dtype = np.float16 if name == "float16" else td.formats[name].dtype
     normal = float(np.finfo(dtype).smallest_normal)
     small = positive[positive < normal]
@@ -116,7 +116,7 @@ def test_fp4_as_text(capsys):
     assert lines[10] == "0x07  0 11 1    6.0      3 * 2^1     normal"
     at = lines.index("Finite values of float4_e2m1fn")
     line, labels = lines[at + 1 : at + 3]
-    # Both zeros are one place, in the middle; below 1 lies between subnormals.
+    # Both zeros are at one column, in the middle; below 1 is between subnormal numbers.
     assert line.strip() == (
         "|---------|----|-----|-|--|~|~~|~~|~|--|-|-----|----|---------|"
     )
@@ -130,7 +130,7 @@ def test_fp4_as_text(capsys):
 def test_the_line_has_every_number(name, capsys):
     lines = plain(capsys, "values", name).splitlines()
     line = lines[lines.index(f"Finite values of {name}") + 1].strip()
-    assert line == line[::-1]  # as many below zero as above, or below 1
+    assert line == line[::-1]  # symmetric about zero or 1
     assert "+" in line or sum(
         1 if x == "|" else int(x) for x in line if x == "|" or x.isdigit()
     ) == len({x for x in values_of(name) if np.isfinite(x)})
@@ -155,7 +155,7 @@ def test_names(capsys):
     assert named("fp16", "half", "f32") == ["float16", "float32"]
     assert named("mxfp8") == ["float8_e4m3fn"]
     assert named("mxfp4,nvfp4") == ["float4_e2m1fn"]
-    # That float32 and float64 are named, those tests say who look at their numbers.
+    # Other tests check that float32 and float64 are named.
     assert [name for name in ALL[:-2] if named(name) != [name]] == []
 
 

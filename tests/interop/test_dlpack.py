@@ -16,7 +16,7 @@ from tests.support.interpreters import python
 
 pytestmark = pytest.mark.once
 
-#: Code and bits, as dlpack.h 1.3 has them.
+#: Code and bits, from dlpack.h 1.3.
 CODES = {
     td.bfloat16: (4, 16),
     td.float8_e3m4: (7, 8),
@@ -48,7 +48,7 @@ each_type = pytest.mark.parametrize("kind", CODES, ids=lambda kind: kind.__name_
 
 
 class Tensor(ctypes.Structure):
-    """DLTensor."""
+    """The DLTensor of dlpack.h."""
 
     _fields_ = (
         ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2),
@@ -62,13 +62,13 @@ DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Legacy(ctypes.Structure):
-    """DLManagedTensor."""
+    """The DLManagedTensor of dlpack.h."""
 
     _fields_ = (("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", DELETER))
 
 
 class Versioned(ctypes.Structure):
-    """DLManagedTensorVersioned."""
+    """The DLManagedTensorVersioned of dlpack.h."""
 
     _fields_ = (
         ("version", ctypes.c_uint32 * 2), ("context", ctypes.c_void_p),
@@ -98,7 +98,7 @@ USED = b"used_by_a_test"
 
 
 def take(capsule):
-    """What a consumer does first: from now on it calls the deleter."""
+    """Take the tensor of a capsule as a consumer, which must then call the deleter."""
     found = managed(capsule)
     _set_name(capsule, USED)
     return found
@@ -109,7 +109,7 @@ def delete(found):
 
 
 class Foreign:
-    """A tensor of another library, over bytes; counts the calls of its deleter."""
+    """A tensor of another library, over bytes, which counts calls of its deleter."""
 
     kept: ClassVar[list[Foreign]] = []  # a deleter is not freed while it runs
 
@@ -214,7 +214,7 @@ def test_capsules(kind, keywords):
         for i in range(a.ndim):
             if a.shape[i] > 1 and a.size:
                 assert tensor.strides[i] * a.itemsize == a.strides[i]
-            else:  # in order, whatever NumPy has there
+            else:  # in order, whatever stride NumPy has for this axis
                 assert tensor.strides[i] > 0
         del exported
         same(td.from_dlpack(capsule), a)
@@ -345,7 +345,7 @@ def test_lists_and_scalars_are_exported():
     same(td.from_dlpack(td.to_dlpack([1.5, 2])), np.array([1.5, 2]))
 
 
-# -- who keeps what alive --------------------------------------------------------------
+# -- lifetimes -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keywords", [{}, NEW], ids=repr)
@@ -369,7 +369,7 @@ def test_a_used_capsule_does_not(keywords):
     found = take(capsule)
     del capsule
     assert sys.getrefcount(a) == before + 1
-    delete(found)  # ctypes lets the GIL go meanwhile
+    delete(found)  # ctypes releases the GIL during the call
     assert sys.getrefcount(a) == before
     found = [take(td.to_dlpack(a).__dlpack__(**keywords)) for _ in range(50)]
     threads = [threading.Thread(target=delete, args=(one,)) for one in found]
@@ -422,7 +422,7 @@ def test_the_deleter_is_called_once(name):
     assert b.flags.owndata
     assert b.flags.writeable
     foreign = Foreign(range(6), 1, 8, (2, 3), name=name)
-    foreign.struct.deleter = DELETER()  # NULL: there is nothing to do
+    foreign.struct.deleter = DELETER()  # NULL: nothing to delete
     assert td.from_dlpack(foreign).size == 6
 
 
@@ -470,7 +470,7 @@ def test_foreign_tensors(kind):
             )  # fmt: skip
             found = td.from_dlpack(foreign)
             same(found, want)
-            # A tensor of before 1.0 does not say whether it may be written to.
+            # A tensor older than DLPack 1.0 does not say whether it is writable.
             assert found.flags.writeable == (name != b"dltensor")
 
 
@@ -501,7 +501,7 @@ def test_no_items(shape):
 
 
 def packed(codes, bits):
-    """Bytes of codes, the first in the lowest bits, by an integer of all."""
+    """Pack codes, the first in the lowest bits, by one large integer."""
     whole = sum(int(code) << bits * i for i, code in enumerate(codes))
     return whole.to_bytes(-(-len(codes) * bits // 8), "little")
 
@@ -588,19 +588,19 @@ def test_memory_of_devices(device):
     foreign = Foreign(range(4), 4, 16, (2,), device=(device, 0))
     with pytest.raises(BufferError, match=r"device=\"cpu\"") as told:
         td.from_dlpack(foreign)
-    is_ours = device != 8  # Metal's arrays are none of CuPy's
+    is_ours = device != 8  # CuPy has no arrays for Metal
     assert ("tf32dtype.cuda.asarray" in str(told.value)) == is_ours
-    assert not hasattr(foreign, "keywords")  # no capsule was asked for
+    assert not hasattr(foreign, "keywords")  # the capsule was not requested
     capsule = foreign.capsule()
     with pytest.raises(BufferError, match="memory of the CPU; got a"):
         td.from_dlpack(capsule)
     assert _get_name(capsule) == foreign.name
-    for host in (3, 11, 13):  # what a GPU shares with the CPU
+    for host in (3, 11, 13):  # devices that share memory with the CPU
         found = td.from_dlpack(Foreign(range(4), 4, 16, (2,), device=(host, 0)))
         assert found.size == 2
 
 
-# -- bad ones --------------------------------------------------------------------------
+# -- invalid tensors -------------------------------------------------------------------
 
 
 def test_no_capsules():

@@ -1,4 +1,4 @@
-"""Every public function takes ml_dtypes' arrays for ours: the same bits."""
+"""Every public function takes ml_dtypes' arrays as our arrays: the same bits."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def test_every_function_has_a_row():
 
 
 def listed(x):
-    """Lists of scalars."""
+    """Convert an array to nested lists of scalars."""
     return [listed(row) for row in x] if x.ndim else x[()]
 
 
@@ -31,7 +31,7 @@ def test_arrays_of_ml_dtypes(name):
             with np.errstate(all="ignore"):
                 want = plain(row.call(*own))
                 assert plain(row.call(*(x.view(kind) for x in own))) == want
-                # Scalars, lists of them, and ml_dtypes' arrays beside ours.
+                # Scalars, lists of scalars, and ml_dtypes' arrays together with ours.
                 first, *others = own
                 theirs = first.view(kind)
                 assert plain(row.call(theirs[()], *others)) == want

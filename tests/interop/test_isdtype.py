@@ -1,4 +1,4 @@
-"""np.isdtype knows the formats, and knows NumPy's types as before."""
+"""np.isdtype knows our formats, and still knows NumPy's types."""
 
 import importlib
 import sys
@@ -73,7 +73,7 @@ def test_numpys_own_answers_stay():
 
 @pytest.fixture
 def tables(monkeypatch):
-    """NumPy's tables, as ours are entered in, with nobody's types."""
+    """Replace NumPy's tables of types by copies that have only NumPy's own types."""
     real = importlib.import_module("numpy._core._type_aliases")
     floats = [t for t in real.sctypes["float"] if t.__module__ == "numpy"]
     names = {n: t for n, t in real.allTypes.items() if t.__module__ == "numpy"}
@@ -96,13 +96,13 @@ def test_what_numpy_refuses_is_entered(tables, monkeypatch):
 
 def test_what_numpy_knows_is_left_alone(tables):
     names, floats = dict(tables.allTypes), list(tables.sctypes["float"])
-    isdtype.register(td.formats)  # it knows them since the import
+    isdtype.register(td.formats)  # registered at the import
     assert (tables.allTypes, tables.sctypes) == (names, {"float": floats})
 
 
 @pytest.mark.parametrize("gone", ["allTypes", "sctypes", "float", "list", "module"])
 def test_tables_of_another_numpy(tables, monkeypatch, gone):
-    """Without both of them no type is known: half an answer would be a wrong one."""
+    """Register no type if a table is missing: one table would give wrong answers."""
     monkeypatch.setattr(np, "isdtype", refuse)
     names = tables.allTypes
     before = dict(names)

@@ -36,7 +36,7 @@ def test_views(name, theirs):
         assert back.dtype == form.dtype
         assert back.strides == a.strides
         assert back.__array_interface__["data"] == a.__array_interface__["data"]
-        for function in (td.as_ml_dtypes, td.from_ml_dtypes):  # again changes nothing
+        for function in (td.as_ml_dtypes, td.from_ml_dtypes):  # second call: no change
             assert function(function(a)).dtype == function(a).dtype
     td.as_ml_dtypes(whole)[0, 1] = 1
     assert whole[0, 1] == 1

@@ -1,6 +1,6 @@
-"""Read-only memory: whoever gets it raises an error, or writes to memory of its own.
+"""Read-only memory: a write raises an error, or goes to a copy.
 
-A write to a file that is mapped to be read ends the process. Therefore, each way out of
+A write to a file that is mapped read-only ends the process. Therefore each export of
 the package is tried in another process, for each kind of read-only memory.
 """
 
@@ -20,8 +20,8 @@ from tf32dtype._base import mapping
 
 pytestmark = pytest.mark.once
 
-#: Arrays of read-only memory by name. A line that needs a library which is missing is
-#: left out.
+#: Arrays of read-only memory by name. The program skips a line whose library is
+#: missing.
 SOURCES = {
     "safetensors": "td.safetensors.load('a.safetensors')['w']",
     "safetensors, open": "td.safetensors.open('a.safetensors')['w'][1:]",
@@ -48,7 +48,7 @@ SOURCES = {
     ".read_all()['w'].chunk(0))",
     "jax": "td.from_dlpack(jax.numpy.ones(9))",
 }
-#: Ways out, with a write at the end, by the library.
+#: Exports that end with a write, by library.
 WAYS = {
     "numpy": [
         "a[...] = 2",

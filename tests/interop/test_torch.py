@@ -27,7 +27,7 @@ DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 
 class Net(nn.Module):
-    """Every kind of layer that is converted, tied weights, and one that is not."""
+    """Every kind of layer that is converted, tied weights, and another layer."""
 
     def __init__(self):
         super().__init__()
@@ -58,7 +58,7 @@ def tokens():
 
 
 def rounded(weight, form="tcfp12", **options):
-    """What a converted layer must use, from the public function on arrays."""
+    """Round the weight of a layer by the public function on arrays."""
     wide = weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
     rule = "amax" if form.startswith("tcfp") else "floor"
     numbers = blocks.round(wide.numpy(), form, **{"scale": rule} | options)
@@ -205,7 +205,7 @@ def test_convert_again_changes_nothing(net):
     assert net.head.settings.format == "tcfp16"
 
 
-#: Which of Net's layers are converted by default: of more than 8 bits all but norms.
+#: Layers of Net that are converted by default: with more than 8 bits, all but norms.
 BY_DEFAULT = {
     **{x: {"table", "up", "down", "head"} for x in ("tcfp12", "tcfp16", "int12")},
     **{x: {"up", "down"} for x in ("tcfp8", "mxfp8_e4m3", "mxfp4", "nvfp4")},
@@ -448,7 +448,7 @@ def test_norms_and_tables_keep_their_own_options(tokens):
     other = nn.Embedding(50, 40, max_norm=1.0, padding_idx=4)
     other.load_state_dict(table.state_dict())
     y, z = table(tokens), other(tokens)
-    assert_same(table.weight, other.weight)  # both renormalized
+    assert_same(table.weight, other.weight)  # both are renormalized
     assert_same(y, rounded(z.reshape(-1, 40), scale="nf").reshape(z.shape))
     y.sum().backward()
     assert table.weight.grad.is_sparse
@@ -474,7 +474,7 @@ def test_weights_in_pieces(form, dtype, monkeypatch):
 
 @pytest.mark.parametrize("form", ["tcfp8", "nvfp4"])
 def test_a_few_rows_of_a_large_table(form):
-    """Rounded after they were taken out, where that is the same."""
+    """Round few rows of a large table after the look-up if the result is the same."""
     table = tt.Embedding(500, 40, format=form, padding_idx=3)
     tokens = torch.tensor([[3, 4, 499], [4, 17, 4]])
     y = table(tokens)
@@ -542,7 +542,7 @@ def test_compiled_models(net, tokens):
     assert_same(net.up.feedback, other.up.feedback)
 
 
-# -- the document ----------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------
 
 GUIDE = documents.HOW_TO / "blocks_training.md"
 TCFP = documents.HOW_TO / "from_tcfp.md"
@@ -608,7 +608,7 @@ def test_the_benchmark_runs(tmp_path):
     path = tmp_path / "training.json"
     script = ROOT / "benchmarks" / "blocks" / "block_training.py"
     done = python(script, "--quick", "--json", path)
-    assert done.returncode in (0, 1), done.stderr  # 1: a promise is missed
+    assert done.returncode in (0, 1), done.stderr  # 1: a limit is missed
     for result in json.loads(path.read_text())["results"]:
         rows = {row["name"]: row["measured"] for row in result["rows"]}
         assert list(rows) == [
@@ -621,7 +621,7 @@ def test_the_benchmark_runs(tmp_path):
             assert all(m["ratio"] > 0 for m in measured)
 
 
-# -- without it ------------------------------------------------------------------------
+# -- without PyTorch -------------------------------------------------------------------
 
 
 def test_without_torch():

@@ -1,4 +1,4 @@
-"""Every public function takes tensors for arrays: the same bits."""
+"""Every public function takes tensors as arrays: the same bits."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_tensors(name):
                 assert plain(row.call(*tensors(own))) == want
                 first, *others = own
                 assert plain(row.call(*tensors([first]), *others)) == want
-                # Of any strides.
+                # Tensors of any strides.
                 wide = [np.repeat(x, 2, -1) if x.ndim else x for x in own]
                 thin = [x[..., ::2] if x.ndim else x for x in tensors(wide)]
                 assert plain(row.call(*thin)) == want

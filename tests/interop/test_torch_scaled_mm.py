@@ -1,4 +1,4 @@
-"""Operands of PyTorch's products of blocks: each value by the index of its scale."""
+"""Operands of torch._scaled_mm: each value by the index of its scale."""
 
 import re
 
@@ -35,7 +35,7 @@ def value(name, code):
 
 
 def values(data, scale, tensor_scale, format):
-    """Rows of codes with their scales at 16 (r % 32) + 4 (r // 32) + c of tiles."""
+    """Decode rows whose scales are at 16 (r % 32) + 4 (r // 32) + c of tiles."""
     element, block, of_scales = KINDS[format]
     raw = data.contiguous().view(torch.uint8).tolist()
     if element == "float4_e2m1fn":
@@ -70,7 +70,7 @@ def test_values(format):
 
 @each
 def test_torch_takes_them(format):
-    """PyTorch's checks of dtypes and sizes, which its device meta has too."""
+    """Pass PyTorch's checks of dtypes and sizes, which the device "meta" has, too."""
     a = td.blocks.quantize(numbers((M, K)), format).to_torch_scaled_mm()
     b = td.blocks.quantize(numbers((K, N), 1), format, 0).to_torch_scaled_mm()
     tensors = [x.to("meta") for x in (a.data, b.data, a.scale, b.scale)]

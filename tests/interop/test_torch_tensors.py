@@ -1,4 +1,4 @@
-"""Tensors of PyTorch as arrays and back, of one memory."""
+"""Tensors of PyTorch as arrays and back, sharing memory."""
 
 import gc
 import sys
@@ -37,7 +37,7 @@ def array(name, shape=(4, 6)):
 
 
 def raw(tensor):
-    """A tensor's bytes, as torch has them."""
+    """Return the bytes of a tensor by PyTorch."""
     return tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
 
 
@@ -124,7 +124,7 @@ def test_pairs_of_fp4():
     assert (in_bytes == codes[:, ::2] + 16 * codes[:, 1::2]).all()
     for part, want in ((t, a), (t.T, None), (t[1], a[1]), (t[:, 1:], a[:, 2:])):
         found = tt.to_numpy(part, copy=True)
-        if want is None:  # pairs along what is the last axis now
+        if want is None:  # pairs along the last axis of the view
             want = a.reshape(3, 4, 2).transpose(1, 0, 2).reshape(4, 6)
         assert found.dtype == a.dtype
         assert td.bits(found).tolist() == td.bits(want).tolist()
@@ -192,7 +192,7 @@ def test_what_is_neither():
 
 
 def test_read_only_arrays_are_as_torch_has_them():
-    """One warning of torch's in a program; none for copies."""
+    """Get PyTorch's warning for read-only arrays once, never for copies."""
     code = """
 import warnings, numpy as np, torch, tf32dtype as td
 from tf32dtype.interop.torch import from_numpy
