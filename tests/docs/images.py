@@ -1,4 +1,4 @@
-"""scikit-learn's images of digits for programs of the examples, without its imports."""
+"""Provide scikit-learn's images of digits to the examples, without its imports."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def load_digits(return_X_y):
 
 
 def variables_of_stub(folder: Path) -> dict[str, str]:
-    """Variables of a process whose `sklearn` has nothing but the images.
+    """Return variables of a process whose `sklearn` has only the images.
 
-    Its imports take more than a second, and several under `tf32dtype run`; the programs
-    need the images alone. They start no second time for want of a number of threads.
+    The imports of scikit-learn take seconds under `tf32dtype run`, but the programs
+    need only the images. A number of threads is set, so that no program restarts
+    itself.
     """
     datasets = pytest.importorskip("sklearn.datasets")
     images, digits = datasets.load_digits(return_X_y=True)

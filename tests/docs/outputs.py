@@ -1,10 +1,10 @@
-"""Write the outputs that the pages for beginners show: those of this version.
+"""Write this version's outputs into the pages for beginners.
 
     python -m tests.docs.outputs [--check]
 
-A block of commands (`console`), or on the page of errors one of Python (`py`), runs in
-a folder of its own, and the block of text after it is the output or the message. The
-page of errors also quotes the sources in blocks of text, with `...` for anything.
+Each block of commands (`console`) runs in its own folder; the next block is the output.
+On the page of errors, the block after Python code (`py`) is the message. This page also
+quotes the sources, with `...` for any characters.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUOTED = re.compile(r"^```text\n(.*?)^```", re.M | re.S)
 
 
 def prepare(folder: Path) -> None:
-    """Make the files that the page's commands name."""
+    """Make the files that the commands of the page name."""
     x = np.ones((64, 64), np.float32)
     for name in ("in.safetensors", "out.safetensors"):
         td.safetensors.save(folder / name, {"layer.0.weight": x})
@@ -50,7 +50,7 @@ def prepare(folder: Path) -> None:
 
 
 def error_of_code(code: str, names: dict[str, Any]) -> str:
-    """The class and message of the error or warning that code raises."""
+    """Return the class and message of the error or warning that code raises."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -61,7 +61,7 @@ def error_of_code(code: str, names: dict[str, Any]) -> str:
 
 
 def output_of_command(line: str) -> str:
-    """The text that a command prints, without the name of the current folder."""
+    """Return the output of a command without the path of the current folder."""
     done = forks.python("-m", *shlex.split(line), cwd=Path.cwd(), COLUMNS="88")
     printed = done.stdout + done.stderr
     lines = printed.replace(f"{Path.cwd()}/", "").splitlines()
@@ -69,7 +69,7 @@ def output_of_command(line: str) -> str:
 
 
 def rewritten(page: str) -> str:
-    """The page with the outputs of this version, made in the current folder."""
+    """Return the page with this version's outputs, made in the current folder."""
     [first, *_] = CODE.findall(page)
     names: dict[str, Any] = {}
     if "import tf32dtype" in first:
@@ -86,7 +86,7 @@ def rewritten(page: str) -> str:
 
 
 def quoted_pieces(page: str) -> list[str]:
-    """The pieces of messages that need other machines to be provoked."""
+    """Return the pieces of messages that only other machines can provoke."""
     text = SHOWN.sub("", page)
     lines = [line for block in QUOTED.findall(text) for line in block.splitlines()]
     pieces = [x.strip() for line in lines for x in re.split(r"\.\.\.|\. ", line)]
@@ -94,7 +94,7 @@ def quoted_pieces(page: str) -> list[str]:
 
 
 def sources() -> str:
-    """The Python of the package and of its build, with strings in one piece."""
+    """Return the Python code of the package and its build, with joined strings."""
     files = [ROOT / "setup.py", *(ROOT / "tf32dtype").rglob("*.py*")]
     text = "\n".join(x.read_text() for x in files if x.suffix in (".py", ".pyx"))
     return re.sub(r'"\n\s*f?"', "", text)

@@ -1,4 +1,4 @@
-"""The benchmarks of accuracy run, and the documents have the figures of their JSON."""
+"""The benchmarks of accuracy run, and the pages quote their JSON results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMPY = "NumPy float32"
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """What a benchmark measures of few and small matrices; drawn, with matplotlib."""
+    """Run a benchmark on few and small matrices; draw if matplotlib is installed."""
     script = BENCHMARKS / "matmul" / f"accuracy_{request.param}.py"
     written, drawn = tmp_path / "found.json", tmp_path / "found.png"
     printed = forks.run(str(script), "--quick", "--json", str(written))

@@ -1,7 +1,7 @@
-"""The applications with molecules, spins and a transformer: small runs, and the claims.
+"""Applications with molecules, spins and a transformer: small runs, and the claims.
 
-The claims of docs/benchmarks/applications_physics.md and applications_learning.md about
-the full runs are checked on their JSON.
+The full runs are recorded as JSON. The tests check the claims of
+docs/benchmarks/applications_physics.md and applications_learning.md on this JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def full(name: str) -> Report:
 
 @pytest.fixture(scope="module")
 def quick(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Report:
-    """What a script writes with --quick; drawn, where matplotlib is."""
+    """Return the results of a script with --quick; draw if matplotlib is installed."""
     name = request.param
     pytest.importorskip(NEEDS[name])
     if not _core.blas_available():
@@ -89,7 +89,7 @@ def test_molecules_in_full() -> None:
 
 
 def of_ccsd(report: Report) -> None:
-    """float32 and its like end at float64's energy, tf32 and bf16 nowhere."""
+    """Check that float32 and its like reach float64's energy, tf32 and bf16 not."""
     for molecule in report["molecules"].values():
         runs = molecule["runs"]
         base = runs["float64"]
@@ -133,7 +133,7 @@ def test_spins_in_full() -> None:
 
 
 def of_chains(report: Report) -> None:
-    """float64 finds the exact energy; float32 and bf16x9 in the window, others not."""
+    """Check that float64 is exact, and float32 and bf16x9 in the window, others not."""
     for chain in report["chains"].values():
         runs, exact = chain["runs"], chain["exact"]
         assert runs["float64"]["energy"] == pytest.approx(exact, abs=1e-9)
@@ -142,13 +142,13 @@ def of_chains(report: Report) -> None:
             assert off[name] < 2e-5
             assert abs(runs[name]["of the state"] - exact) < 1e-9
         for name in ("tf32", "bf16"):
-            # Of any one sweep it may be near by chance.
+            # After a single sweep, the energy may be near by chance.
             assert max(abs(x - exact) for x in runs[name]["span"]) > 5e-4
     assert "Error" in report["dots too"]["bf16"]
 
 
 def exact_by_matrix(spins: int, g: float, ring: bool) -> float:
-    """The lowest eigenvalue of the Hamiltonian, written out."""
+    """Return the lowest eigenvalue of the Hamiltonian as a dense matrix."""
     x, z = np.array([[0, 1], [1, 0]]), np.diag([1, -1])
 
     def at(sites: dict[int, Any]) -> Any:
@@ -181,7 +181,7 @@ def test_transformer(quick: Report) -> None:
     of_quick_transformer(quick)
 
 
-#: The script, with a fifth of the unseen images.
+#: The script, with a fifth of the test images.
 FEW_IMAGES = f"""
 import sys
 sys.path.insert(0, {str(SCRIPTS)!r})
@@ -209,7 +209,7 @@ def test_transformer_of_few_images(tmp_path: Path) -> None:
 
 def of_quick_transformer(quick: Report) -> None:
     of_transformer(quick)
-    # Another machine's exp and sums have other last bits, and the same answers but few.
+    # On another machine, exp and sums differ in the last bits, and few answers differ.
     whole = full("transformer")
     assert list(quick["lines"]) == list(whole["lines"])
     for name, one in quick["precisions"].items():
@@ -235,7 +235,7 @@ def test_transformer_in_full() -> None:
 
 
 def of_transformer(report: Report) -> None:
-    """Errors grow as bits go; answers hardly change."""
+    """Check that errors grow with fewer bits, and that answers hardly change."""
     runs = report["precisions"]
     errors = [runs[x]["error"] for x in ("bf16x9", "tf32", "bf16", "fp8_e4m3")]
     assert errors == sorted(errors)
@@ -248,7 +248,7 @@ def of_transformer(report: Report) -> None:
 
 
 def test_the_slopes_are_those_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Central differences, in float64."""
+    """Compare with central differences in float64."""
     pytest.importorskip("sklearn")
     monkeypatch.syspath_prepend(SCRIPTS)
     import digits_transformer as model

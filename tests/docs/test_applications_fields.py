@@ -1,4 +1,4 @@
-"""The spectral transform and the quantum circuit: small, and what their JSON shows."""
+"""The spectral transform and the quantum circuit: small runs, and recorded results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 
 def small(name: str, folder: Path) -> dict[str, Any]:
-    """What a script finds with --quick; drawn, with matplotlib."""
+    """Return the results of a script with --quick; draw if matplotlib is installed."""
     script, written, drawn = APPLICATIONS / f"{name}.py", folder / "x", folder / "x.png"
     run = partial(forks.run, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     printed = run(script, "--quick", "--json", written)
@@ -44,14 +44,14 @@ def small(name: str, folder: Path) -> dict[str, Any]:
 
 
 def random_coefficients(order: int) -> np.ndarray:
-    """Of temperature, vorticity and divergence, of one level; smooth."""
+    """Return smooth coefficients of temperature, vorticity and divergence."""
     rng = np.random.default_rng(3)
     m, n = np.mgrid[: order + 1, : order + 2]
     shape = *n.shape, 3, 1
     found = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
     found[0] = found[0].real
     found[(n < m) | (n > order)] = 0
-    found[0, 0, 1:] = 0  # no wind has a mean vorticity
+    found[0, 0, 1:] = 0  # the mean vorticity of a wind is zero
     return found
 
 
@@ -64,7 +64,7 @@ def test_there_and_back_is_exact() -> None:
 
 
 def test_fields_are_those_of_ducc() -> None:
-    """Another library's transform: of the temperature, and of slopes for the wind."""
+    """Compare with ducc0: temperature, and the wind from derivatives."""
     ducc0 = pytest.importorskip("ducc0")
     order = 30
     transform = Transform(order, np.float64)
@@ -81,12 +81,12 @@ def test_fields_are_those_of_ducc() -> None:
 
     assert abs(theirs(spectrum[..., 0], spin=0)[0] - temperature).max() < 1e-10
     n = np.arange(order + 2.0)
-    n[0] = 1  # there is nothing of it
+    n[0] = 1  # the coefficient is zero
     stream, potential = (
         theirs(spectrum[..., i] * (-RADIUS / (n * (n + 1))), spin=1, mode="DERIV1")
         for i in (1, 2)
     )
-    # Slopes to the south, and to the east.
+    # Derivatives toward the south and the east.
     for wind, expected in (
         (east, stream[0] + potential[1]),
         (north, stream[1] - potential[0]),
@@ -108,13 +108,13 @@ def test_spectral_transform(tmp_path: Path) -> None:
         assert last["tf32x3"][field] > 1.1 * last["bf16x9"][field]
         assert last["tf32"][field] > 100 * float32
         assert last["bf16"][field] > last["tf32"][field]
-        # No faster than linearly; where errors of steps are random, more slowly.
+        # The growth is at most linear, and slower where errors of steps are random.
         for mode in (NUMPY, "f32", "bf16x9", "tf32x3"):
             assert 0.5 < found[mode][field]["growth of rms"][0] < 1.05
 
 
 def test_what_the_document_says_of_transforms() -> None:
-    """By the results in full."""
+    """Check the claims on the recorded results."""
     report = json.loads((RESULTS / "spectral_transform.json").read_text())
     assert report["counts"][-1] == 1000
     found = report["results"]
@@ -157,7 +157,7 @@ def test_quantum_circuit(tmp_path: Path) -> None:
 
 
 def test_what_the_document_says_of_circuits() -> None:
-    """By the results in full."""
+    """Check the claims on the recorded results."""
     report = json.loads((RESULTS / "quantum_circuit.json").read_text())
     boxes = [one["boxes"] for one in report["circuits"]]
     assert len(boxes) == 10

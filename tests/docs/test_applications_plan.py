@@ -1,4 +1,4 @@
-"""The transformer's plans: a small run, and what the document's figures promise."""
+"""The transformer's plans: a small run, and the figures of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPT = ROOT / "examples" / "applications" / "transformer_plan.py"
 
 
 def plans_hold(report: dict[str, Any]) -> None:
-    """A looser tolerance is no dearer; unseen images lose about as much as it says."""
+    """Check that larger tolerances need no more bits, and the loss on unseen images."""
     plans = {float(x): plan for x, plan in report["plans"].items()}
     bits = [plans[tolerance]["bits"] for tolerance in sorted(plans)]
     assert bits == sorted(bits, reverse=True)
@@ -43,7 +43,7 @@ def test_one_precision(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A search among fp8_e4m3 alone, whose first plan is within the tolerance."""
+    """Search among fp8_e4m3 only, whose first plan is within the tolerance."""
     needs_plans()
     monkeypatch.syspath_prepend(SCRIPT.parent)
     import scripts

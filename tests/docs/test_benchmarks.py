@@ -1,4 +1,4 @@
-"""The benchmark of the surface runs, and NumPy's kernels are those that users have."""
+"""The benchmark of the surface runs, and uses the BLAS kernels that users have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 FOLDERS = str(BENCHMARKS / "whole"), str(BENCHMARKS / "support")
-#: What some machines set, and a script that tells what a benchmark sees of it.
+#: Variables that some machines set, and a script that prints those still set.
 CHOSEN = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_L2_SIZE": "512"}
 SEEN = """import os, common
 common.restart_as_usual()
@@ -33,7 +33,7 @@ def test_kernels_are_left_to_blas(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """What the benchmark prints and writes of a few cases, the worst of two runs."""
+    """Return the output and the JSON of a few cases, the worst of two runs."""
     path = tmp_path_factory.mktemp("surface") / "out" / "found.json"
     only = "^(add|sum|sort|cast to int8), [^,]*, (4|256), .*(tf32|bfloat16)$"
     arguments = ["--only", only, "--runs", 2, "--json", path]
@@ -53,7 +53,7 @@ def test_cases_are_measured(measured: tuple[str, dict[str, Any]]) -> None:
             assert row["microseconds"] > 0
             assert [x is not None for x in row["over float32"]] == chosen
             assert all(x > 0 for x in row["over float32"] if x is not None)
-            assert row["over ml_dtypes"][0] is None  # it has no tf32
+            assert row["over ml_dtypes"][0] is None  # ml_dtypes has no tf32
     assert report["machine"]["cpu"] in printed
     assert report["machine"]["blas"] in printed
     assert "within the limit" in printed

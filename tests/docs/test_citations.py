@@ -1,4 +1,4 @@
-"""How the package cites pages: installed without docs/, it names none of its files."""
+"""Citations of pages: the package, installed without docs/, names none of its files."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tf32dtype"
 
 
 def strings(path):
-    """The strings of a Python file with its docstrings; the text of a Cython file."""
+    """Return the strings and docstrings of a Python file, or a whole Cython file."""
     if path.suffix != ".py":
         return [path.read_text()]
     nodes = ast.walk(ast.parse(path.read_text()))
@@ -31,7 +31,7 @@ SOURCES = [x for x in PACKAGE.rglob("*.p*") if x.suffix in (".py", ".pyx", ".pxi
 
 @pytest.fixture(scope="module")
 def found():
-    """Every string of the package, with the file that has it."""
+    """Return every string of the package, with its file."""
     return [(x.relative_to(ROOT), text) for x in SOURCES for text in strings(x)]
 
 

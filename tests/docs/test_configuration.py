@@ -1,4 +1,4 @@
-"""The pages of installation and configuration name all that the code reads."""
+"""The pages of installation and configuration name all variables of the code."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.once
 
 PAGE = REFERENCE / "configuration.md"
 SUFFIXES = {".py", ".pyx", ".pxi", ".c", ".h", ".cu"}
-#: A variable of ours (names that end in _H guard headers), or one read by its name.
+#: A variable of this project (names that end in _H guard headers), or any that is read.
 NAMED = re.compile(r"\b(TF32DTYPE_(?!\w*_H\b)[A-Z_]+[A-Z])\b")
 READ = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)\s*["']([A-Z_]+)["']""")
 
 
 def sources() -> Iterator[Path]:
-    """Every source file of the package and of its build."""
+    """Yield every source file of the package and of its build."""
     yield ROOT / "setup.py"
     for folder in ("src", "tf32dtype"):
         for path in (ROOT / folder).rglob("*"):
@@ -31,7 +31,7 @@ def sources() -> Iterator[Path]:
 
 
 def variables() -> set[str]:
-    """The environment variables in the sources."""
+    """Return the environment variables in the sources."""
     found: set[str] = set()
     for path in sources():
         text = path.read_text()
@@ -40,7 +40,7 @@ def variables() -> set[str]:
 
 
 def documented() -> set[str]:
-    """The variables in the first column of the page's tables."""
+    """Return the variables in the first column of the page's tables."""
     return set(re.findall(r"^\| `([A-Z0-9_]+)` \|", PAGE.read_text(), re.M))
 
 

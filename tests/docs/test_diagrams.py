@@ -1,4 +1,4 @@
-"""The diagrams are current, and readable on a telephone in both themes."""
+"""The diagrams are current, and readable on a phone in both themes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ pytestmark = pytest.mark.once
 
 NAMES = ["formats", "block", "mma_group", "split", "chain", "scope"]
 THEMES = ["light", "dark"]
-#: The lightest and the darkest page behind each theme: of the site, and of GitHub.
+#: The lightest and the darkest page behind each theme, on the site and on GitHub.
 PAGES = {"light": ["#ffffff"], "dark": ["#0d1117", "#22272e"]}
 PHONE = 390
 
-#: Characters of other widths than 0.65 of the size, or 0.8 for capitals: a little more
-#: than those of DejaVu Sans, the widest common font.
+#: Characters whose width is not 0.65 of the size, or 0.8 for capitals. These widths are
+#: a little above those of DejaVu Sans, the widest common font.
 NARROW, WIDE = "fijlrtI.,:;'()[]|/- ", "mwMW+=^"
 SHOWN = re.compile(r"!\[(.*)\]\(\.\./figures/(\w+)\.svg\)")
 
 
 class Words(NamedTuple):
-    """A text of a picture: its letters, and the box around them."""
+    """A string in a picture: its characters, and the box around them."""
 
     words: str
     size: int
@@ -39,7 +39,7 @@ class Words(NamedTuple):
 
 
 def width(words: str, kind: str) -> float:
-    """The most that letters take, in their size."""
+    """Return the largest width of a string, in units of the font size."""
     if "code" in kind:
         return 0.61 * len(words)
     of = (
@@ -93,7 +93,7 @@ def texts(svg: ElementTree.Element, theme: str) -> list[Words]:
 
 
 def rgb(color: str, page: str = "#000000") -> list[float]:
-    """A color, which may be transparent, on a page."""
+    """Blend a color, which may be transparent, with the color of a page."""
     numbers = [
         [int(x[i : i + 2], 16) / 255 for i in range(1, len(x), 2)]
         for x in (color, page)
@@ -103,7 +103,7 @@ def rgb(color: str, page: str = "#000000") -> list[float]:
 
 
 def contrast(color: str, *behind: str) -> float:
-    """The ratio of WCAG 2: of a color to others that lie on each other."""
+    """Return the contrast of WCAG 2 between a color and the colors behind it."""
     page, *boxes = behind
     back = rgb(page)
     for box in boxes:

@@ -1,4 +1,4 @@
-"""docs/how_to/diff.md shows the outputs of its commands."""
+"""docs/how_to/diff.md shows the output of its commands."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Test the tables of docs/benchmarks/gpu.md, for each GPU that has a report."""
+"""The tables of docs/benchmarks/gpu.md, for each GPU that has a report."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_messages() -> None:
 
 
 def squeezed(text: str) -> str:
-    """A text with all numbers equal: times are others in each run."""
+    """Replace all numbers by 0, as times differ between runs."""
     text = re.sub(r"\d+(\.\d+)?", "0", text)
     return re.sub(r"-+", "-", re.sub(r" +", " ", text))
 

@@ -1,4 +1,4 @@
-"""Every line of code and every fact in README and docs is run."""
+"""Run every line of code and check every fact in README and docs."""
 
 import os
 import shlex
@@ -31,7 +31,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-#: What needs a library, and who runs it.
+#: Code that needs a library, and the tests that run it.
 LIBRARIES = ("tf32dtype.cuda", ".interop.", "h5py", "import zarr")
 ELSEWHERE = {"blocks_training.md": "test_torch.py", "dask.md": "test_dask_cluster.py"}
 
@@ -46,7 +46,7 @@ def test_code(path):
         pytest.skip(f"{ELSEWHERE[path.name]} runs it")
     names = {}
     for block in blocks(path, "python"):
-        # tests/cuda/test_docs.py and tests/libraries run what needs a library.
+        # tests/cuda/test_docs.py and tests/libraries run code that needs a library.
         if not any(word in block for word in LIBRARIES):
             check_block(block, names)
 
@@ -56,7 +56,7 @@ def test_the_readme_claims_results():
 
 
 def commands():
-    """The lines of all documents, without those of the quick start and the demo."""
+    """Return the commands of all pages, without the quick start and the demo."""
     paths = [path for path in DOCUMENTS if path.name != "quick_start.md"]
     lines = [x for path in paths for x in "".join(blocks(path, "sh")).splitlines()]
     commands = [line for line in lines if line.startswith("tf32dtype")]
@@ -71,11 +71,11 @@ def test_commands(line, capsys):
     np.save("weights.npy", rng.standard_normal((30, 40)))
     np.savez("weights.npz", layer1=rng.standard_normal((30, 40)), layer2=np.ones(3))
     _write_checkpoints(rng.standard_normal((64, 64), np.float32))
-    if " diff " in line:  # what the page has converted
+    if " diff " in line:  # the page has converted this file
         td.safetensors.save("small.safetensors", {"lm_head": np.ones(3)})
     code = main(shlex.split(line, comments=True)[1:])
     if line.startswith("tf32dtype diff"):
-        assert code in (0, 1)  # equal, or not
+        assert code in (0, 1)  # 0: equal, 1: different
     else:
         assert code == 0
     out, err = capsys.readouterr()

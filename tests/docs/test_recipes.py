@@ -1,4 +1,4 @@
-"""Each recipe, run from beginning to end where its library is."""
+"""Run each recipe from beginning to end if its library is installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 
 
 def imported(code: str) -> set[str]:
-    """The packages that code imports."""
+    """Return the packages that code imports."""
     found = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):

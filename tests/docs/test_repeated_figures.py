@@ -1,7 +1,4 @@
-"""No measured figure stands on two pages, unless it is a definition.
-
-Tables that a program writes, code and program output do not count.
-"""
+"""No measured figure is on two pages, unless it is a definition."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ LEFT_OUT = (
     re.compile(r"```.*?```", re.DOTALL),
     re.compile(r"`[^`\n]*`"),
 )
-#: Figures that several pages may have, and why.
+#: Figures that several pages may have, and the reason.
 EXPLAINED = {
     "20 dB": "a decimal digit",
     "6 dB": "a bit",
@@ -36,7 +33,7 @@ EXPLAINED = {
 
 
 def repeated(pages: dict[str, str]) -> dict[str, list[str]]:
-    """Return the figures that stand on more than one page, and the pages."""
+    """Return the figures that are on more than one page, and the pages."""
     found: dict[str, set[str]] = defaultdict(set)
     for page, text in pages.items():
         for pattern in LEFT_OUT:

@@ -1,4 +1,4 @@
-"""What texts tell to install can be installed: the package is on no index."""
+"""Instructions to install can work: no index has the package."""
 
 import re
 import tomllib
@@ -17,8 +17,8 @@ FILES = [
 ]
 FILES += [ROOT / name for name in "CONTRIBUTING.md README.md Makefile setup.py".split()]
 
-#: What pip would look up on an index: the package's name where no path or URL is. What
-#: is in brackets after it are extras, unless that is how a test indexes.
+#: Code that makes pip search an index: the package's name without a path or URL. Extras
+#: in brackets follow the name, unless the brackets index a test.
 NAME = "tf32" + "dtype"
 LOOKED_UP = re.compile(
     rf"""pip\ install\b[^\n`]*?[\ '"]{NAME}(?![\w./-]|\ @)

@@ -1,7 +1,7 @@
-"""The site: links that lead somewhere, and a reference that leaves no name out.
+"""The site: links that work, and a reference that has every public name.
 
-`make docs` builds it; what looks at the pages skips where they are not, unless
-TF32DTYPE_NEED_SITE is set. Nothing here asks the network: addresses of others are known
+`make docs` builds the site. Tests of its pages skip if the pages are missing, unless
+TF32DTYPE_NEED_SITE is set. No test uses the network: links to other sites are checked
 by their hosts.
 """
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 SITE = ROOT / "build" / "docs"
 TEXTS = [*DOCUMENTS, ROOT / "src" / "README.md", ROOT / "CONTRIBUTING.md"]
 
-#: Whom the documents link to.
+#: Hosts that the pages link to.
 HOSTS = set(
     "arxiv.org cupy.dev docs.nvidia.com github.com pypi.org www.intel.com"
     " www.opencomputeproject.org scientific-python.org".split()
@@ -40,16 +40,16 @@ MODULES = """
 """.split()
 
 
-# -- the texts -------------------------------------------------------------------------
+# -- sources of pages ------------------------------------------------------------------
 
 
 def plain(path: Path) -> str:
-    """A text without its code."""
+    """Return the source of a page without its code."""
     return re.sub(r"^```.*?^```|`[^`\n]*`", "", path.read_text(), flags=re.M | re.S)
 
 
 def links(path: Path) -> list[str]:
-    """What a text links to, and the pictures that it shows."""
+    """Return the links and the pictures of a page."""
     text = plain(path)
     found = re.findall(r"\]\(<?([^)>\s]+)>?\)", text)
     return found + re.findall(r"""(?:src|srcset)=["']([^"']+)["']""", text)
@@ -57,14 +57,14 @@ def links(path: Path) -> list[str]:
 
 @cache
 def headings(path: Path) -> set[str]:
-    """The anchors that GitHub makes of a text's headings."""
+    """Return the anchors that GitHub makes from the headings of a page."""
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
     titles = re.findall(r"^#+ (.*)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", x.lower()).replace(" ", "-") for x in titles}
 
 
 def broken(path: Path) -> Iterator[str]:
-    """Links of a text that lead nowhere."""
+    """Yield the broken links of a page."""
     for link in links(path):
         target, _, anchor = link.partition("#")
         if "://" in target or target.endswith("explorer/index.html"):
@@ -101,7 +101,7 @@ def test_addresses_of_others_are_known() -> None:
 
 
 def public(module: str) -> set[str]:
-    """The public names of a module, read from its file: libraries may be missing."""
+    """Read the public names of a module from its file: libraries may be missing."""
     tree = ast.parse((ROOT / "tf32dtype" / f"{module}.py").read_text())
     own = set()
     for node in tree.body:
@@ -118,7 +118,7 @@ def dotted(module: str) -> str:
 
 
 def documented(path: Path) -> set[str]:
-    """The full names that a page of the reference describes."""
+    """Return the full names that a page of the reference describes."""
     found, module = set(), ""
     for line in path.read_text().splitlines():
         if home := re.match(r"\.\. (?:auto)?module:: (\S+)", line):
@@ -128,7 +128,7 @@ def documented(path: Path) -> set[str]:
     return found
 
 
-#: Names that stand for others, modules, and a text.
+#: Aliases, modules, and a string.
 OTHERS = {
     "tf32dtype": set(
         """__version__ bf16 blocks fp4 fp8_e4m3 fp8_e5m2 hdf5 interop safetensors
@@ -164,7 +164,7 @@ def test_the_modules_are_all_there_are() -> None:
 
 
 def test_the_index_has_every_function() -> None:
-    """By task; what functions return, and what is like another, may be missing."""
+    """List functions by task, but not classes of results and variants of a function."""
     text = (REFERENCE / "api.rst").read_text()
     listed = {f"tf32dtype.{name}" for name in re.findall(r"^   ([\w.]+)$", text, re.M)}
     every = set().union(*(documented(path) for path in REFERENCE.glob("*.rst")))
@@ -185,7 +185,7 @@ def test_the_index_has_every_function() -> None:
 
 
 class Page(HTMLParser):
-    """The anchors of a page, and where it leads."""
+    """The anchors and links of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -240,7 +240,7 @@ def test_every_public_name_has_an_anchor(pages: dict[Path, Page]) -> None:
 
 
 def test_pages_load_nothing_from_others(pages: dict[Path, Page]) -> None:
-    """Scripts, styles and pictures are the site's own."""
+    """Check that scripts, styles and pictures are the site's own."""
     for path in pages:
         loaded = re.findall(
             r'<(?:script|img|iframe)[^>]*\ssrc="([^"]+)"'

@@ -1,4 +1,4 @@
-"""docs/how_to/terminal.md shows what its commands print."""
+"""docs/how_to/terminal.md shows the output of its commands."""
 
 import re
 import shlex

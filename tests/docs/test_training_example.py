@@ -1,4 +1,4 @@
-"""examples/train_digits.py, with PyTorch where there is one and without."""
+"""examples/train_digits.py, with PyTorch if it is installed, and without."""
 
 import importlib.util
 import sys
@@ -29,7 +29,7 @@ def data():
 
 
 def test_the_slopes_are_those_of_the_loss(data):
-    """Central differences, in float64."""
+    """Compare with central differences in float64."""
     start = digits_numpy.initial_layers(1)
     layers = [(w.astype(float), b.astype(float) + 0.1) for w, b in start]
     weights, biases = map(list, zip(*layers, strict=True))
@@ -66,7 +66,7 @@ def test_torch_and_numpy_train_alike(data, name, feedback):
     assert theirs.accuracy == pytest.approx(ours.accuracy, abs=0.02)
 
 
-#: Losses of two epochs. No machine may have others, but for the last bit of a log.
+#: Losses of two epochs, which are equal on all machines but for the last bit of a log.
 RECORDED = {
     ("float32", False): [1.365347270389619, 0.3918489700236809],
     ("mxfp8_e4m3", True): [1.370793837321237, 0.40656390840993495],
@@ -88,7 +88,7 @@ def plain(data):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("feedback", [False, True])
 def test_accuracy_holds(data, plain, feedback):
-    """tcfp12 and tcfp16 are within 1 % of float32."""
+    """Check that tcfp12 and tcfp16 are within 1 % of float32."""
     assert plain.accuracy > 0.95
     for name in ("tcfp12", "tcfp16"):
         found = digits_numpy.train(data, name, feedback=feedback, epochs=12)

@@ -1,4 +1,4 @@
-"""td.load of damaged and hostile files: one error, which names the file."""
+"""td.load of damaged and hostile files: one error that names the file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BAD = {
 @pytest.mark.parametrize("fault", BAD)
 def test_faults_of_headers(fault: str, tmp_path: Path) -> None:
     header, words = BAD[fault]
-    path = tmp_path / "a"  # a name that many errors have somewhere
+    path = tmp_path / "a"  # many errors contain this name
     path.write_bytes(npy(header))
     for mode in (None, "r"):
         with pytest.raises(ValueError, match=words) as caught:
@@ -78,13 +78,13 @@ def test_sound_headers_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_an_archive_that_says_too_much(method: int, tmp_path: Path) -> None:
-    """Of the sizes of its members: nothing is allocated by them."""
+    """Allocate nothing by the sizes that an archive claims for its members."""
     member = npy(HEADER.replace("4", str(2**28)))
     raw = bytearray(archive(member, compression=method))
     directory = raw.rindex(b"PK\1\2")
-    for at in (22, directory + 24):  # bytes of the member
+    for at in (22, directory + 24):  # unpacked size
         raw[at : at + 4] = struct.pack("<I", 2**31)
-    raw[directory + 20 : directory + 24] = struct.pack("<I", 2**31)  # and when packed
+    raw[directory + 20 : directory + 24] = struct.pack("<I", 2**31)  # packed size
     path = tmp_path / "a.npz"
     path.write_bytes(raw)
     tracemalloc.start()
@@ -105,7 +105,7 @@ def test_errors_of_reading_stay(tmp_path: Path) -> None:
 def test_an_archive_that_ends_too_early(tmp_path: Path) -> None:
     raw = bytearray(archive(npy(HEADER), compression=zipfile.ZIP_DEFLATED))
     directory = raw.rindex(b"PK\1\2")
-    raw[directory + 20 : directory + 24] = struct.pack("<I", 0)  # bytes when packed
+    raw[directory + 20 : directory + 24] = struct.pack("<I", 0)  # packed size
     path = tmp_path / "a.npz"
     path.write_bytes(raw)
     with td.load(path) as arrays, pytest.raises(ValueError, match=r"x in .*a\.npz"):

@@ -1,4 +1,4 @@
-"""header="names" and "bits", structured arrays, memory maps, files left whole."""
+"""header="names" and "bits", structured arrays, memory maps, interrupted saves."""
 
 import doctest
 import io
@@ -26,7 +26,7 @@ def saved(array, **options):
 
 @pytest.fixture
 def ours():
-    """Names are this package's to NumPy, whatever another test has imported."""
+    """Give NumPy this package's names, whatever another test has imported."""
     before = td.names()
     td.names("tf32dtype")
     yield
@@ -89,7 +89,7 @@ for mode in (None, "r"):
 
 
 def test_readers_without_this_package(tmp_path):
-    """Why "bits" is the default: they lose by "names"."""
+    """Show why "bits" is the default: readers without this package need it."""
     for header in ("bits", "names"):
         td.save(tmp_path / header, np.array([1.5], td.bfloat16), header=header)
     program = """
@@ -190,7 +190,7 @@ STRUCTURES = {
 
 
 def dtype_of(fields, align=False):
-    """The names, in a structure of the package's own dtypes."""
+    """Return a structured dtype with the package's own dtypes for our names."""
     found = []
     for label, item, *shape in fields:
         if isinstance(item, list):
@@ -202,7 +202,7 @@ def dtype_of(fields, align=False):
 
 
 def filled(dtype, shape=(5,)):
-    """An array whose items are all random; 0 and 1 are the bytes of a bool."""
+    """Return an array of random items; a bool has the bytes 0 and 1."""
     count = int(np.prod(shape)) * dtype.itemsize
     raw = np.random.default_rng(3).integers(0, 2, count, np.uint8) * 3
     array = raw.view(dtype).reshape(shape)
@@ -215,7 +215,7 @@ def assert_same_fields(got, want):
     assert got.dtype == want.dtype
     assert got.shape == want.shape
     if want.dtype.names is not None:
-        assert got.dtype.fields.keys() == want.dtype.fields.keys()  # titles too
+        assert got.dtype.fields.keys() == want.dtype.fields.keys()  # titles, too
         for name in want.dtype.names:
             assert_same_fields(got[name], want[name])
     elif want.dtype in [form.dtype for form in FORMATS]:
@@ -263,7 +263,7 @@ def test_structures_of_ml_dtypes(tmp_path):
     kinds = [(n, getattr(ml_dtypes, t, t), *s) for n, t, *s in fields]
     theirs = own.view(np.dtype(kinds, align=True))
     assert saved(theirs) == saved(own)
-    assert_same_fields(td.load(io.BytesIO(saved(theirs))), own)  # the names are theirs
+    assert_same_fields(td.load(io.BytesIO(saved(theirs))), own)  # names of ml_dtypes
 
 
 OVERLAPPING = {"names": ["a", "b"], "formats": [td.tf32, td.tf32], "offsets": [0, 2]}
@@ -299,7 +299,7 @@ def test_headers_are_read_up_to_the_length_that_is_written(tmp_path):
     assert 1 < length < 199
 
 
-# -- archives, and files left whole ----------------------------------------------------
+# -- archives, and interrupted saves ---------------------------------------------------
 
 
 @both

@@ -18,7 +18,7 @@ IDS = list(td.formats)
 
 
 def random_array(form, shape, seed=0):
-    """Any codes at all, NaN with payloads among them."""
+    """Return random codes of any kind, including NaN with payloads."""
     unused = 13 if form.name == "tf32" else 0
     codes = np.random.default_rng(seed).integers(0, 1 << form.bits, shape) << unused
     return td.from_bits(codes.astype(f"u{form.itemsize}"), form.dtype)
@@ -286,7 +286,7 @@ NOT_OURS = {
 
 @pytest.mark.parametrize("kind", NOT_OURS)
 def test_what_is_no_array_file(kind, tmp_path):
-    """The error says what the file is, and what to do, which is no argument here."""
+    """Name the kind of file and the way to read it; no argument of td.load is one."""
     raw, words = NOT_OURS[kind]
     path = tmp_path / "weights.bin"
     path.write_bytes(raw)
@@ -308,7 +308,7 @@ def test_what_is_no_member_of_an_archive(tmp_path):
         with pytest.raises(KeyError, match=r"files.* of .*a\.npz; .* use a or b"):
             archive["c"]
     raw = bytearray(path.read_bytes())
-    raw[150] ^= 1  # in a's data
+    raw[150] ^= 1  # in the data of a
     with pytest.raises(ValueError, match="a in the file is not a valid archive"):
         td.load(io.BytesIO(bytes(raw)))["a"]
 
@@ -440,6 +440,6 @@ def test_raw_items_are_told_where_they_are_read(form, tmp_path):
     ):
         with pytest.warns(UserWarning, match=r"array\.view\(td\.") as caught:
             assert read().view(form.dtype).dtype == form.dtype
-        # The garbage collector may warn of other tests' files meanwhile.
+        # The garbage collector may warn of files of other tests during the call.
         lines = {x.filename for x in caught if x.category is UserWarning}
         assert lines == {__file__}

@@ -1,4 +1,4 @@
-"""GGUF files that say what is not so, and odd ones; read without the library."""
+"""GGUF files with wrong claims, and unusual ones, read without the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tf32dtype._files.gguf import reading as reader
 pytestmark = pytest.mark.once
 
 ALIGNED = key(b"general.alignment", 4, struct.pack("<I", 64))
-#: Bytes of a file and what its error says.
+#: Bytes of a file, and a piece of its error message.
 HOSTILE = [
     (b"", "the file is empty"),
     (b"GG", "ends within the magic"),

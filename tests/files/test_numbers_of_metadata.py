@@ -1,4 +1,4 @@
-"""Integers of shapes, axes, tiles and block sizes, of any size and kind."""
+"""Integers of any size and kind as shapes, axes, tiles and block sizes."""
 
 import ast
 import json
@@ -28,7 +28,7 @@ WRONG = [
 
 
 def variants(facts):
-    """Facts with each number, and each number of a list, replaced."""
+    """Yield facts with each number, and each number of a list, replaced."""
     for key, value in facts.items():
         if isinstance(value, str):
             continue
@@ -39,7 +39,7 @@ def variants(facts):
 
 
 def is_right(read, *errors):
-    """A result is an array whose numbers can be read; else it is a ValueError."""
+    """Check that a call returns a readable array or raises a ValueError."""
     try:
         array = read()
     except (ValueError, *errors):
@@ -65,19 +65,19 @@ def test_safetensors(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_facts_of_other_files(kind):
-    """npy, npz and HDF5 files have them as Python's literals."""
+    """Read facts as Python literals, as in npy, npz and HDF5 files."""
     array = ARRAYS[kind]
     facts = ast.literal_eval(facts_text.to_text(array))
     buffer = facts_text.to_bytes(array)
     assert facts_text.restore(tuple(facts.values()), buffer) == array
     for _, changed in variants(facts):
         read = partial(facts_text.restore, tuple(changed.values()), buffer)
-        is_right(read, TypeError)  # of which readers make a ValueError
+        is_right(read, TypeError)  # readers turn this into a ValueError
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_arguments(kind):
-    """An error of a call names the argument."""
+    """Name the argument in the error of a call."""
     array = ARRAYS[kind]
     if kind == "tiles":
         parts = array.elements, array.scales

@@ -1,4 +1,4 @@
-"""Items that np.save wrote without a type, and what names their format."""
+"""Items that np.save wrote without a type, and ways to name their format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import tf32dtype as td
 from tf32dtype._cli.main import main
 
-#: The bytes of 1, -2 and 3 by hand: sign, exponent, mantissa.
+#: The items of 1, -2 and 3, by hand: sign, exponent, mantissa.
 CODES = {
     "bfloat16": np.array([0x3F80, 0xC000, 0x4040], "<u2"),
     "float8_e4m3fn": np.array([0x38, 0xC0, 0x44], "u1"),

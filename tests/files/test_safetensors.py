@@ -1,4 +1,4 @@
-"""td.safetensors: arrays come back bit by bit, of one file or of many."""
+"""td.safetensors: arrays of one file or of many are loaded bit by bit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.interpreters import run_code
 from tf32dtype._files.safetensors import writing
 from tf32dtype._files.safetensors.dtypes import KINDS
 
-#: What each dtype of a file is in an array, and bits of an item: the format's document.
+#: Array dtype and bits per item of each file dtype, from the specification.
 DTYPES = {
     "BOOL": ("bool", 8),
     "F4": ("float4_e2m1fn", 4),
@@ -44,7 +44,7 @@ DTYPES = {
     "I64": ("int64", 64),
     "U64": ("uint64", 64),
 }
-#: Formats without a dtype there, and what carries them.
+#: Formats without a dtype in safetensors, and the dtypes that carry them.
 CARRIED = {
     "tf32": "F32",
     "float8_e4m3": "U8",
@@ -58,7 +58,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 
 def random_array(name: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Any codes of a dtype at all, unused bits zero."""
+    """Return random codes of any kind of a dtype, with zero unused bits."""
     rng = np.random.default_rng(seed)
     if name == "bool":
         return rng.integers(0, 2, shape).astype(bool)
@@ -72,7 +72,7 @@ def random_array(name: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray
 
 
 def packed(array: np.ndarray, bits: int) -> bytes:
-    """Items as a file has them: the first in the lowest bits."""
+    """Pack items as in a file, the first in the lowest bits."""
     number = 0
     raw = np.ascontiguousarray(array).view(f"u{array.itemsize}").ravel().tolist()
     for place, code in enumerate(raw):
@@ -83,7 +83,7 @@ def packed(array: np.ndarray, bits: int) -> bytes:
 def file_of(
     tensors: dict[str, tuple[str, list[int], bytes]], gap: bytes = b""
 ) -> bytes:
-    """A file in the order given, written by hand."""
+    """Write a file by hand, with tensors in the given order."""
     table, data = {}, b""
     for name, (dtype, shape, raw) in tensors.items():
         offsets = [len(data), len(data) + len(raw)]
@@ -133,7 +133,7 @@ def variants(name: str) -> Iterator[np.ndarray]:
 
 @pytest.mark.parametrize("name", [*CARRIED, *(name for name, _ in DTYPES.values())])
 def test_round_trip(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of any layout, in one chunk and in many."""
+    """Save and load arrays of any layout, in one chunk and in many."""
     arrays = {f"{i}": array for i, array in enumerate(variants(name))}
     for size in (64, 1 << 24):
         monkeypatch.setattr(writing, "_CHUNK_BYTES", size)
@@ -248,7 +248,7 @@ def test_files_are_replaced_as_a_whole(
     path = tmp_path / "a.safetensors"
     td.safetensors.save(path, {"x": np.arange(1000)})
     mapped = td.safetensors.load(path)["x"]
-    td.safetensors.save(path, {"x": mapped[::-1]})  # of the file that is replaced
+    td.safetensors.save(path, {"x": mapped[::-1]})  # of the replaced file
     assert_same(td.safetensors.load(path)["x"], np.arange(1000)[::-1])
     assert_same(mapped, np.arange(1000))
     old = path.read_bytes()

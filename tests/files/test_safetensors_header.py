@@ -1,4 +1,4 @@
-"""Headers of safetensors files: each fault is refused, by one error that names it."""
+"""Headers of safetensors files: one error names each fault."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TWO = {"a": tensor("U8", [4], 0, 4), "b": tensor("U8", [4], 4, 8)}
 U8 = tensor("U8", [1], 0, 1)
 TWICE = '{"a": %s, "a": %s}' % ((json.dumps(tensor("U8", [0], 0, 0)),) * 2)
 NESTED = "[" * 100_000
-#: Files, and what the error must say.
+#: Files, and a piece of their error message.
 BAD = {
     "empty": (b"", "at least 8 bytes; got 0"),
     "no length": (b"\1\0\0", "at least 8 bytes; got 3"),
@@ -352,5 +352,5 @@ def test_formats_of_what_others_have_changed_are_ignored(tmp_path: Path) -> None
     table = {"__metadata__": {"tf32dtype.formats": json.dumps(names)}, **TWO}
     path.write_bytes(of(table, b"12345678"))
     found = td.safetensors.load(path)
-    assert found["a"].dtype == np.uint8  # which is not what tf32 is stored as
+    assert found["a"].dtype == np.uint8  # tf32 is not stored as uint8
     assert found["b"].dtype == td.float8_e3m4

@@ -1,4 +1,4 @@
-"""Schemes of more tools, and evidence: a weight is decoded right, or refused."""
+"""Schemes of more tools, and evidence: a weight is decoded correctly or rejected."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ N, K = 128, 256
 
 
 def swizzled(scales: Array) -> Array:
-    """The layout of cuBLAS: row r of a tile at 16 (r % 32) + 4 (r // 32)."""
+    """Store scales in cuBLAS' layout: row r of a tile at 16 (r % 32) + 4 (r // 32)."""
     rows, columns = scales.shape
     high, wide = -(-rows // 128) * 128, -(-columns // 4) * 4
     flat = np.zeros(high * wide, scales.dtype)
@@ -153,7 +153,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "mlx, mxfp8": lambda: mlx_blocks("mxfp8_e4m3"),
     "mlx, nvfp4": lambda: mlx_blocks("nvfp4"),
 }
-#: They are read; the same weight is written with fewer axes.
+#: Cases that are read, but that are written with fewer axes.
 READ_ONLY = {"scaled fp8, blocks", "modelopt, four axes"}
 
 
@@ -208,7 +208,7 @@ def test_other_markers_are_refused(said: dict[str, Any], tmp_path: Path) -> None
 
 
 def words_of(codes: Array, bits: int) -> Array:
-    """Codes in words of 32 bits, the first in the lowest."""
+    """Pack codes into words of 32 bits, the first code in the lowest bits."""
     each = 32 // bits
     padded = np.zeros((len(codes), -(-codes.shape[1] // each) * each), np.uint32)
     padded[:, : codes.shape[1]] = codes
@@ -288,7 +288,7 @@ def test_mlx_needs_its_config(bits: int, group: int, tmp_path: Path) -> None:
         load(tmp_path / "a.safetensors", blocks=True)
 
 
-# -- what is known, and not read ----------------------------------------------------
+# -- known but unsupported schemes --------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_the_method_of_config_counts(tmp_path: Path) -> None:
 
 
 def test_codes_without_scales_are_numbers(tmp_path: Path) -> None:
-    """FP8 by a cast, an index, images, and scales of something else."""
+    """Read as numbers: FP8 casts, an index, images, and scales of other things."""
     tensors = {
         "a.weight": np.ones((8, 8), td.float8_e4m3fn),
         "a.bias": np.ones(8, np.float32),
@@ -361,7 +361,7 @@ def test_codes_without_scales_are_numbers(tmp_path: Path) -> None:
         assert found.keys() == tensors.keys()
 
 
-# -- companions that no row has ------------------------------------------------------
+# -- unknown companions --------------------------------------------------------------
 
 F8 = np.ones((8, 64), td.float8_e4m3fn)
 I8 = np.full((8, 64), 7, np.int8)
@@ -401,7 +401,7 @@ def test_a_companion_that_the_scheme_does_not_have(number: int, tmp_path: Path) 
 U8 = np.ones((8, 32), np.uint8)
 I32 = np.ones((8, 8), np.int32)
 I16 = np.ones((8, 8), np.int16)
-#: Codes of tools, and of tools that may come: the first tensor.
+#: Codes of existing tools, and of possible ones; the first tensor has the codes.
 NOT_READ: list[Tensors] = [
     {"a.weight._data._data": U8, "a.weight._scale": f32(8, 1)},
     {"a.q_weight": I32, "a.q_scale": I32, "a.q_scale_max": f32(4)},
@@ -430,7 +430,7 @@ def test_codes_of_no_known_scheme(number: int, tmp_path: Path) -> None:
         td.safetensors.load(tmp_path / "a")
 
 
-#: Tensors whose numbers are what they say.
+#: Tensors that are plain numbers.
 PLAIN: list[Tensors] = [
     {"emb.text_projection": F8, "emb.logit_scale": f32()},
     {"position_index": I32, "logit_scale": f32(4, 1)},
@@ -467,7 +467,7 @@ def test_one_scale(
 
 
 def test_markers_of_several_files(tmp_path: Path) -> None:
-    """Each file of a checkpoint names its own layers."""
+    """Read one marker per file of a checkpoint, each for its own layers."""
     places, wanted = {}, {}
     for layer in "ab":
         _, tensors, wanted[layer], _, _ = comfy_nvfp4()
@@ -497,7 +497,7 @@ def test_markers_of_other_layers_are_no_license(said: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("step", [1, -1])
 def test_a_weight_beside_one_that_is_refused(step: int) -> None:
-    """Its scales are not taken for those of the refused codes."""
+    """Do not use the scales of a weight for the codes of a rejected one."""
     entries: dict[str, Any] = {
         "x.w": ("F8_E4M3", (64, 96)),
         "x.w_scale": ("F32", (64, 1)),
@@ -545,7 +545,7 @@ def test_config_contradicts(tmp_path: Path) -> None:
 
 
 def test_many_tensors_in_one_module() -> None:
-    """The number of looks grows as the number of tensors, not as its square."""
+    """Look up tensors linearly often in their number, not quadratically."""
     looks = []
     for count in (500, 2000):
         entries = {f"m.w{i}": ("F8_E4M3", (8, 64)) for i in range(count)}
@@ -557,7 +557,7 @@ def test_many_tensors_in_one_module() -> None:
 
 
 class Counted(dict[str, tuple[str, tuple[int, ...]]]):
-    """Counts how often an item is asked for."""
+    """A dict that counts look-ups."""
 
     looks = 0
 
@@ -595,7 +595,7 @@ MARKERS = [None, "nvfp4", "mxfp8", "float8_e4m3fn", "other"]
 
 
 def values_of(scales: Array, is_ue4m3: bool) -> Array:
-    """The values of scales of any dtype."""
+    """Return the values of scales of any dtype."""
     if scales.dtype == np.uint8:
         codes = scales.astype(float)
         return table("float8_e4m3fn")[scales] if is_ue4m3 else 2.0 ** (codes - 127)
@@ -607,14 +607,14 @@ def values_of(scales: Array, is_ue4m3: bool) -> Array:
 def test_every_combination_is_decoded_or_refused(
     codes: str, compared: Callable[..., None]
 ) -> None:
-    """No combination returns codes without a word; what is decoded is right."""
+    """Raise an error for an ambiguous combination; decode the others correctly."""
     _, stored_codes, elements = CODES[codes]
     decoded = 0
     for name, scale, grid, said, has_second in itertools.product(
         NAMES, SCALES, GRIDS, MARKERS, [False, True]
     ):
         if has_second and name != "weight_scale":
-            continue  # only NVFP4 of these names has two
+            continue  # of these names, only NVFP4's has two
         scales = np.asarray(SCALES[scale](grid))
         tensors: Tensors = {"a.weight": stored_codes, f"a.{name}": scales}
         if has_second:
@@ -636,13 +636,13 @@ def test_every_combination_is_decoded_or_refused(
         assert (group.scheme == "comfyui") == (said is not None)
         expected = stored_codes.astype(float) if group.format == "int8" else elements
         if said in ("nvfp4", "mxfp8"):
-            # Only whole tiles of 128 rows and 4 columns have the grid's shape.
+            # Only whole tiles of 128 rows and 4 columns have the shape of the grid.
             scales = td.blocks.unswizzle_scales(scales, scales.shape)
         if said == "nvfp4":
             halves = np.stack([stored_codes >> 4, stored_codes & 15], -1)
             expected = table("float4_e2m1fn")[halves.reshape(N, K)]
         factors = values_of(scales, group.format == "nvfp4")
-        if factors.ndim != 2:  # of a matrix, or of its tiles
+        if factors.ndim != 2:  # a scale of the matrix, or of its tiles
             factors = factors.reshape(1, -1)
         width = expected.shape[1]
         wide = spread(
@@ -661,7 +661,7 @@ def test_every_combination_is_decoded_or_refused(
     "count", [1_000, pytest.param(100_000, marks=pytest.mark.exhaustive)]
 )
 def test_no_entries_make_it_fail(count: int) -> None:
-    """Random names, dtypes, shapes and contents: a weight, a refusal, or nothing."""
+    """Find a weight, a rejection or nothing in random names, dtypes and shapes."""
     names = [
         *(
             "a.weight",

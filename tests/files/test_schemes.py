@@ -1,4 +1,4 @@
-"""Weights with scales in checkpoints: each scheme built in NumPy, read and written."""
+"""Weights with scales in checkpoints: each scheme, built in NumPy, read and written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RNG = np.random.default_rng(20)
 
 
 def table(format: str) -> Array:
-    """What each code is worth; NaN and Inf as 0, and not drawn below."""
+    """Return the value of each code. NaN and Inf have 0; `draw` does not draw them."""
     row = FORMATS[format]
     exact = [decode_code(row, code) for code in range(row.count)]
     signs = [-1.0 if x.negative else 1.0 for x in exact]
@@ -42,7 +42,7 @@ def table(format: str) -> Array:
 
 
 def draw(format: str, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Codes of numbers, and these."""
+    """Draw codes of finite numbers, and return the codes and the numbers."""
     row = FORMATS[format]
     special = [bool(decode_code(row, code).special) for code in range(row.count)]
     codes = RNG.choice(np.flatnonzero(~np.array(special)), shape).astype(np.uint8)
@@ -65,12 +65,12 @@ def spread(scales: Array, rows: int, columns: int, shape: tuple[int, ...]) -> Ar
 
 
 def pack4(codes: Array) -> Array:
-    """The first of two in the low half of a byte."""
+    """Pack pairs of 4-bit codes, the first code in the low half of a byte."""
     return codes[..., ::2] | codes[..., 1::2] << 4
 
 
 def pack6(codes: Array) -> Array:
-    """Four in 24 bits, the first in the lowest."""
+    """Pack four 6-bit codes into 24 bits, the first in the lowest bits."""
     four = codes.reshape(*codes.shape[:-1], -1, 4).astype(np.uint32)
     word = four[..., 0] | four[..., 1] << 6 | four[..., 2] << 12 | four[..., 3] << 18
     three = np.stack([word & 255, word >> 8 & 255, word >> 16], -1)
@@ -82,7 +82,7 @@ def e4m3(codes: Array) -> Array:
 
 
 class Case(NamedTuple):
-    """A checkpoint of one weight, `a.weight`."""
+    """A checkpoint with one weight, `a.weight`."""
 
     scheme: str
     tensors: Tensors
@@ -136,7 +136,7 @@ def nvfp4(scheme: str) -> Case:
         "a.weight_scale": e4m3(scales),
         names[1]: np.array(tensor),
     }
-    # A block's scale is rounded to float32, as kernels have it.
+    # The scale of a block is rounded to float32, as in kernels.
     factors = (factors.astype(np.float32) * multiplier).astype(float)
     return Case(scheme, tensors, values * np.repeat(factors, 16, 1), "nvfp4")
 
@@ -204,7 +204,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def saved(path: Path, tensors: Tensors, metadata: Any = None) -> dict[str, Any]:
-    """What a file has: dtypes, shapes, bytes."""
+    """Save tensors, and return the stored dtypes, shapes and bytes."""
     td.safetensors.save(path, tensors, metadata=metadata)
     return stored(path)
 
@@ -219,7 +219,7 @@ def stored(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_checkpoints(case, tmp_path):
-    """Read, and written again: the same tensors, bit by bit."""
+    """Read a checkpoint, and write it again: the same tensors, bit by bit."""
     scheme, tensors, values, kind, _ = case()
     others = {"a.bias": normal(5), "a.input_scale": np.ones((), np.float32)}
     before = saved(tmp_path / "a", tensors | others)
@@ -241,7 +241,7 @@ def test_checkpoints(case, tmp_path):
 
 
 def test_other_forms_are_read(tmp_path):
-    """What some writers have: packed tensors with their own dtypes, other axes."""
+    """Read other forms of some writers: dtypes of packed tensors, other axes."""
     for case, change in [
         ("mxfp8, vllm", {"a.weight_scale": lambda x: x.view(td.float8_e8m0fnu)}),
         ("mxfp4, vllm", {"a.weight_packed": lambda x: td.unpack(x, "fp4", (5, 96))}),
@@ -261,7 +261,7 @@ def test_other_forms_are_read(tmp_path):
 
 
 def test_which_of_two_that_fit():
-    """As the table's order has it; all that fit are the same numbers."""
+    """Choose by the order of the table if several schemes with equal numbers fit."""
     for entries, facts in [
         ((1, 32, "F8_E8M0", (1, 1)), ("mxfp8_e4m3", None)),
         ((64, 64, "F32", (64, 1)), ("float8_e4m3fn", (1, 64))),
@@ -278,7 +278,7 @@ def test_which_of_two_that_fit():
 
 # -- torchao -----------------------------------------------------------------
 
-#: As torchao 0.18 writes them.
+#: Metadata as torchao 0.18 writes it.
 TORCHAO = {
     "mxfp8_e4m3": """{"_type": "MXTensor", "_data": {"elem_dtype": {"_type":
         "torch.dtype", "_data": "float8_e4m3fn"}, "block_size": 32, "orig_dtype":
@@ -380,7 +380,7 @@ def test_torchao_that_is_not_plain(old, new, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_own_blocks(name, tmp_path):
-    """Short blocks, another axis, other blocks and scales; every bit."""
+    """Save short blocks, another axis, other block sizes and scales: every bit."""
     x = normal((3, 40, 7))
     arrays = {
         "plain": x,
@@ -416,7 +416,7 @@ def test_own_tiles(format, scales, tmp_path):
 
 
 def test_shards(tmp_path):
-    """Members of a weight in several files."""
+    """Store the tensors of a weight in several files."""
     arrays = {f"w{i}": td.blocks.quantize(normal((8, 64)), "tcfp12") for i in range(4)}
     path = tmp_path / "model.safetensors"
     td.safetensors.save(path, arrays, max_shard_size=700)
@@ -428,7 +428,7 @@ def test_shards(tmp_path):
 
 
 def test_copied_metadata(tmp_path):
-    """Of a file whose weights are no longer there."""
+    """Save metadata of a file whose weights are not saved."""
     mx = td.blocks.quantize(normal((4, 64)), "mxfp4")
     td.safetensors.save(tmp_path / "a", {"a": mx})
     with td.safetensors.open(tmp_path / "a") as f:
@@ -441,7 +441,7 @@ def test_copied_metadata(tmp_path):
 
 
 def test_divisors():
-    """1 / g is rounded once, and comes back where a float32 has that reciprocal."""
+    """Round 1 / g once; get g back if a float32 has this reciprocal."""
     given = np.exp2(RNG.uniform(-20, 20, 500)).astype(np.float32)
     for g in given:
         scale = np.float32(1) / g
@@ -474,7 +474,7 @@ def test_a_tensor_scale_that_is_no_reciprocal(tmp_path):
         assert td.safetensors.load(tmp_path / "a", blocks=True)["a.w"] == array
 
 
-# -- what is no group --------------------------------------------------------
+# -- incomplete groups -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_a_tensor_scale_that_is_no_reciprocal(tmp_path):
     ],
 )
 def test_incomplete(case, change, refused, tmp_path):
-    """Codes whose scales do not fit are refused; tensors without scales are plain."""
+    """Reject codes whose scales do not fit; read tensors without scales as numbers."""
     tensors = CASES[case]().tensors
     for name, array in change.items():
         if array is None:
@@ -621,7 +621,7 @@ def test_hostile_metadata(text, tmp_path):
 
 
 def write(path: Path, tensors: Tensors, metadata: dict[str, str]) -> None:
-    """A file with metadata that `save` would write anew."""
+    """Write a file with metadata that `save` would replace."""
     plan = lay_out({n: (a.dtype, a.shape) for n, a in tensors.items()}, metadata)
     with open(path, "wb") as stream:
         stream.write(plan.header)
@@ -640,7 +640,7 @@ def test_a_number_that_is_no_scale_format(tmp_path):
         td.safetensors.load(tmp_path / "a", blocks=True)
 
 
-# -- what cannot be written --------------------------------------------------
+# -- weights that a scheme cannot store --------------------------------------
 
 
 def test_refusals(tmp_path):
@@ -689,7 +689,7 @@ def test_refusals(tmp_path):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_outlines(case, tmp_path):
-    """What is known of a weight's tensors before its numbers are."""
+    """Outline the tensors of a weight before its numbers are known."""
     scheme, tensors, *_ = case()
     td.safetensors.save(tmp_path / "a", tensors)
     weight = td.safetensors.load(tmp_path / "a", blocks=True)["a.weight"]
