@@ -2,7 +2,7 @@
  * tables. `wasm` is a WebAssembly module in base64. */
 const core = {
 compiler: "Debian clang version 14.0.6",
-digest: "5410c85f5e03915d732f7bdf27ab7db19fc55c84ad215c593ee60dd26a457c93",
+digest: "f9978ea35a9e64f4addb004e333fe13330541386fba55c6446d6e2f8e8887e68",
 data: {
 names: [
 {"name": "tf32", "short": "tf32", "aliases": []},
