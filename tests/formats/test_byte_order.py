@@ -1,4 +1,4 @@
-"""Bytes in another order: byteswap() makes them, and nothing takes them for its own."""
+"""Byte order: byteswap() reverses bytes; dtypes have only the machine's order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER = "big" if sys.byteorder == "little" else "little"
 
 
 def some(f: Format, shape: Any = (4, 6)) -> tuple[Any, Any]:
-    """An array of raw items, unused bits too, as the format and as integers."""
+    """Return random raw items, unused bits too, as the format and as integers."""
     rng = np.random.default_rng(3)
     items = rng.integers(0, 2 ** (8 * dtype(f).itemsize), shape).astype(item_type(f))
     return array(f, items.copy()), items
@@ -40,7 +40,7 @@ LAYOUTS = {
 
 @each
 def test_byteswap(f: Format) -> None:
-    """As integers of the size do it; unused bits are moved with the others."""
+    """Swap as integers of the same size do; unused bits move with the others."""
     for layout, view in LAYOUTS.items():
         x, items = map(view, some(f))
         swapped = x.byteswap()
@@ -52,7 +52,7 @@ def test_byteswap(f: Format) -> None:
 @each
 def test_byteswap_in_place(f: Format) -> None:
     for layout, view in LAYOUTS.items():
-        if layout == "broadcast":  # is read-only
+        if layout == "broadcast":  # read-only
             continue
         x, items = some(f)
         part = view(x)
@@ -77,7 +77,7 @@ def test_byteswap_of_fields_and_scalars(f: Format) -> None:
 
 @each
 def test_nothing_else_swaps(f: Format) -> None:
-    """Copies, casts between layouts, sorting and fields move whole items."""
+    """Move whole items in copies, casts between layouts, sorting and fields."""
     x, items = some(f)
     assert x.copy("F").tobytes() == items.tobytes()
     assert np.concatenate([x, x]).tobytes() == np.concatenate([items, items]).tobytes()
@@ -93,7 +93,7 @@ def test_nothing_else_swaps(f: Format) -> None:
 
 @each
 def test_newbyteorder(f: Format) -> None:
-    """There is the machine's order alone; asking for another is an error."""
+    """Accept only the machine's byte order; asking for another one is an error."""
     d = dtype(f)
     for order in ("=", "|", "native", "I", sys.byteorder):
         assert d.newbyteorder(order) is d
@@ -134,7 +134,7 @@ def test_files_in_the_other_order_are_refused(kind: Any) -> None:
 
 @each
 def test_pickles_of_another_machine(f: Format) -> None:
-    """A pickled array is bytes in the order of the machine; scalars have one order."""
+    """Pickle arrays as bytes in the machine's order; scalars have one order."""
     x, _ = some(f)
     for protocol in range(2, 6):
         back = pickle.loads(pickle.dumps(x, protocol))

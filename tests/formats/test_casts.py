@@ -51,7 +51,7 @@ def cast(f: Format, x: np.ndarray) -> np.ndarray:
 
 
 def few(f: Format, count: int) -> np.ndarray:
-    """All codes of a small format, some of a large one."""
+    """Return all codes of a small format, some codes of a large one."""
     items = all_items(f)
     if items.size <= count:
         return items
@@ -66,11 +66,11 @@ def few(f: Format, count: int) -> np.ndarray:
 @pytest.mark.parametrize("wide", [np.float64, np.float32, np.longdouble])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_floats_near_ties(f, wide, compared):
-    """float64 and longdouble next to a midpoint: twice rounded, they go astray."""
+    """Cast float64 and longdouble next to a midpoint, where two roundings go wrong."""
     number, want = both_signs(f, *beside_midpoints(f, wide))
     found = cast(f, number)
     assert_items(f, found, want, f"{wide.__name__} ->", number)
-    # ... and through the strided loop
+    # The strided loop must give the same items.
     assert_items(f, cast(f, number[::-5]), want[::-5], "strided", number[::-5])
     compared(number.size)
 
@@ -124,7 +124,7 @@ def test_nan_keeps_its_sign_alone(f, compared):
 
 
 def any_integers(integer: type[np.integer], count: int) -> list[int]:
-    """Integers of every length, and the limits of the type."""
+    """Return integers of every length, and the limits of the type."""
     limits = np.iinfo(integer)
     rng = np.random.default_rng(18)
     numbers = [limits.min, limits.max, 0, 1, limits.max - 1]
@@ -153,7 +153,7 @@ def test_integers(f, count, compared):
             numbers, want = integers_beside_midpoints(f, integer)
             more = any_integers(integer, count)
             for v in more:
-                if v not in known:  # types of one size have the same ones
+                if v not in known:  # types of one size have equal integers
                     known[v] = codec.encode(f, codec.from_int(v))[0]
             codes = np.array([known[v] for v in more], want.dtype)
             x = np.concatenate([numbers, np.array(more, integer)])
@@ -189,7 +189,7 @@ def test_complex_warns_and_takes_the_real_part(f, wide, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_to_integers(f, compared):
-    """Truncated; out of range, Inf and NaN: the minimum, 0 if unsigned."""
+    """Truncate; out of range, Inf and NaN give the minimum, or 0 if unsigned."""
     items = all_items(f)
     whole = np.trunc(values(f, items))
     for integer in INTEGERS:
@@ -229,12 +229,12 @@ def test_to_complex_and_float16(f, compared):
     compared(4 * items.size)
 
 
-# -- text and objects ----------------------------------------------------------
+# -- strings and objects -------------------------------------------------------
 
 
 @cache
 def decimals(f: Format) -> tuple[list[str], list[int]]:
-    """Texts and the items they round to: midpoints written out, a hair beside them."""
+    """Return strings of midpoints and of neighbors 1e-60 away, with their items."""
     _, middle = midpoints(f)
     rng = np.random.default_rng(19)
     chosen = rng.choice(middle, min(150, middle.size), replace=False)
@@ -287,7 +287,7 @@ def test_no_number(f):
 )
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_to_text_and_back(f, count, compared):
-    """Texts are decimals that round to the code they came from."""
+    """Cast to strings: decimals that round to the code they came from."""
     items = few(f, count)
     a = array(f, items)
     exact = [codec.decode_code(f, int(item) >> f.shift) for item in items]
@@ -344,12 +344,12 @@ def test_objects(f, compared):
     want = [codec.encode(f, value)[0] for value in exact]
     assert_items(f, cast(f, x), np.array(want, item_type(f)), "object ->", x)
     back = array(f, np.array(want, item_type(f))).astype(object)
-    assert all(type(number) is float for number in back)  # as float16's
+    assert all(type(number) is float for number in back)  # as items of float16
     compared(x.size)
 
 
 def test_discarding_nothing_does_not_warn():
-    """A real array cast to complex and our real part back: no ComplexWarning."""
+    """Cast a real array to complex, and its real component back, without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for f in ALL:
@@ -357,14 +357,14 @@ def test_discarding_nothing_does_not_warn():
             assert (one.astype(complex).real.astype(dtype(f)) == one).all()
 
 
-#: Bytes beyond which a result is written past the caches.
+#: Results larger than this many bytes are written past the caches.
 STREAMED = 1 << 24
 PART = np.random.default_rng(3).standard_normal(4099, np.float32)
 
 
 @pytest.fixture(scope="module")
 def large() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The part again and again, and room for two results of its size."""
+    """Return PART repeated, and memory for two results of this size."""
     count = STREAMED + 1029 + 3
     return np.resize(PART, count), np.empty(count, np.float32), np.empty(count, "u4")
 
@@ -380,7 +380,7 @@ def assert_repeats(found: np.ndarray, part: np.ndarray) -> None:
 @pytest.mark.parametrize("offset", [0, 3])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_what_no_cache_holds(f, offset, compared, large):
-    """Large arrays are read ahead and written past the caches."""
+    """Read large arrays ahead, and write them past the caches."""
     count = STREAMED // dtype(f).itemsize + 1029
     part = np.roll(PART, -offset)
     source, wide = (x[offset:][:count] for x in large[:2])
@@ -399,7 +399,7 @@ def test_what_no_cache_holds(f, offset, compared, large):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_times(f, compared):
-    """Counts of a unit, kept as int64, as float16 has them."""
+    """Cast to counts of a time unit, which are stored as int64, like float16."""
     items = few(f, 2000)
     numbers = array(f, items)
     for unit in ("m8[s]", ">m8[ms]", "M8[D]", ">M8[ns]", "m8"):
@@ -419,7 +419,7 @@ def test_times(f, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_to_void(f, compared):
-    """The item's bytes, cut or filled with zeros."""
+    """Copy the item's bytes, truncated or padded with zeros."""
     items = few(f, 2000)
     numbers, raw = array(f, items), items.tobytes()
     size = numbers.dtype.itemsize
@@ -434,7 +434,7 @@ def test_to_void(f, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_times_and_numbers(f):
-    """What NumPy has for its own floats, by way of float64."""
+    """Compute with times as NumPy's floats do, through float64."""
     times = np.array([10, 20, "NaT", -7, 2**53, 0], "m8[s]")
     numbers = np.array([0.5, 2, 1, 4, 2, 1], dtype(f))
     if f.nan is not None:
@@ -458,7 +458,7 @@ def test_times_and_numbers(f):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_far_below_every_format(f, compared):
-    """Of whatever kind they are, numbers that float32 and float64 round to zero."""
+    """Cast strings, Decimals and Fractions that float32 or float64 rounds to zero."""
     texts = ["1e-40", "1e-46", "-1e-46", "1e-60", "5e-324", "-5e-324", "1e-400", "0"]
     exact = [codec.from_fraction(Fraction(text)) for text in texts]
     want = np.array([codec.encode(f, x)[0] for x in exact], item_type(f))

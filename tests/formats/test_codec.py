@@ -1,4 +1,4 @@
-"""Every code of every format: its value, and back; bits outside it are ignored."""
+"""Every code of every format: its value, and back; bits outside a code are ignored."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,12 @@ from tests.support.bits import (
     name,
 )
 
-#: Formats with bits in an item that belong to no code.
+#: Formats whose items have bits outside the code.
 LOOSE = [f for f in ALL if f.count < 1 << f.item_bits]
 
 
 def canonical(f: Format, items: np.ndarray) -> np.ndarray:
-    """Items as a cast writes them: a NaN keeps its sign, not its payload."""
+    """Return items as a cast writes them: a NaN keeps its sign, not its payload."""
     number = values(f, items)
     result = items.copy()
     nan = np.isnan(number)
@@ -55,7 +55,7 @@ def test_decode_and_back(f, compared):
         assert found.dtype == wide
         np.testing.assert_array_equal(found, number)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(number))
-        if wide is not np.longdouble:  # quiet NaNs with no payload
+        if wide is not np.longdouble:  # quiet NaNs with zero payload
             unsigned = np.dtype(f"u{found.dtype.itemsize}")
             want = number.astype(wide).view(unsigned)
             assert_equal(found.view(unsigned), want, f"bits of {wide.__name__}")
@@ -147,7 +147,7 @@ def test_from_bits_refuses_dirty_codes(f):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_casts_between_our_formats(f, compared):
-    """All codes of one format to every other, NaN's sign included."""
+    """Cast all codes of one format to every other, NaN's sign included."""
     items = all_items(f)
     number = values(f, items)
     negative_nan = np.isnan(number) & np.signbit(number)
@@ -157,7 +157,7 @@ def test_casts_between_our_formats(f, compared):
         with np.errstate(all="ignore"):
             found = items_of(g, array(f, items).astype(dtype(g)))
         want, _ = encode(g, number)
-        if g.negative_zero:  # encode's NaN is positive, a cast's has its sign
+        if g.negative_zero:  # `encode` makes a positive NaN, a cast keeps its sign
             want[negative_nan] |= g.sign_bit << g.shift
         assert_items(g, found, want, f"{f.name} ->", items.astype(np.uint32))
         compared(items.size)

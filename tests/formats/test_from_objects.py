@@ -1,4 +1,4 @@
-"""What NumPy makes of Python objects, text and complex numbers beside our formats.
+"""Python objects, strings and complex numbers in calls with our formats.
 
 Each outcome is float16's: the class of the result, its dtype and its numbers, or the
 exception.
@@ -52,7 +52,7 @@ class Two(enum.IntEnum):
     TWO = 2
 
 
-# Numbers are 1, 2 and 4, which every format holds.
+# The numbers are 1, 2 and 4, which every format has.
 OBJECTS: dict[str, Any] = {
     "int": 2,
     "float": 2.0,
@@ -109,7 +109,7 @@ OBJECTS: dict[str, Any] = {
 
 
 def changed(change: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The array of three ones of the type after the change."""
+    """Return a function that makes three ones, changes the array, and returns it."""
 
     def apply(scalar_type: Any, value: Any) -> Any:
         x = np.ones(3, scalar_type)
@@ -150,24 +150,23 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
     "max": lambda t, x: np.ones(3, t).max(initial=x),
     "promotion": lambda t, x: np.result_type(np.ones(3, t), x),
 }
-# Items of arrays of objects are the subject of other tests: a Fraction meets a scalar
-# there, or a Python float.
+# Other tests have arrays of objects, where a Fraction meets a scalar or a Python float.
 MIXED = {"Fraction", "Decimal", "ragged"} | {x for x in OBJECTS if "object" in x}
-# float16 takes NaN for these.
+# float16 converts these to NaN.
 NAN = {"None", "objects with None", "masked constant"}
 ARITHMETIC = {"+", "add", "<", "sum", "max", "add.at", "==", "== scalar", "promotion"}
 
 
 @pytest.fixture(autouse=True)
 def _no_garbage_of_others() -> Iterator[None]:
-    """Files that other tests left open warn when they are collected: not in a test."""
+    """Collect no garbage during a test: files of other tests would warn."""
     gc.disable()
     yield
     gc.enable()
 
 
 def outcome(use: Callable[[Any, Any], Any], scalar_type: Any, value: Any) -> Any:
-    """Class, dtype and numbers, float16 and our type alike called T; or exception."""
+    """Return class, dtype ("T" for float16 or ours) and numbers, or the exception."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -191,7 +190,7 @@ def outcome(use: Callable[[Any, Any], Any], scalar_type: Any, value: Any) -> Any
     return kind, own, getattr(got, "shape", None), repr(numbers), sorted(told)
 
 
-# 5 is no number of the others, nor has e8m0 a zero.
+# The others do not have the number 5, and E8M0 has no zero.
 EXACT = [t for t in TYPES if t not in (td.float8_e8m0fnu, td.float4_e2m1fn)]
 
 
@@ -214,7 +213,7 @@ def test_every_object(use: str) -> None:
 
 @each_type
 def test_none_is_nan(scalar_type: Any) -> None:
-    """Zero and invalid where the format has no NaN, as every NaN there."""
+    """Convert None to NaN, or, without NaN, to zero and report invalid."""
     made = [
         lambda: scalar_type(None),
         lambda: np.array([None], scalar_type)[0],
@@ -230,7 +229,7 @@ def test_none_is_nan(scalar_type: Any) -> None:
 
 @each_type
 def test_complex_scalars_warn(scalar_type: Any) -> None:
-    """Also those whose real part no float64 holds: it is rounded once."""
+    """Warn also for real components that float64 does not have; round them once."""
     for wide in (np.complex64, np.complex128, np.clongdouble):
         with pytest.warns(np.exceptions.ComplexWarning):
             assert scalar_type(wide(2 + 1j)) == 2
@@ -244,7 +243,7 @@ def test_complex_scalars_warn(scalar_type: Any) -> None:
 
 @each_type
 def test_text_is_no_operand(scalar_type: Any) -> None:
-    """It has a common dtype with numbers, to be stored in, and no loop."""
+    """Store a string and a number in a common dtype, but have no loop for them."""
     x = np.ones(3, scalar_type)
     assert np.result_type(scalar_type, "U4") == np.dtype("U32")
     assert np.result_type("S40", scalar_type) == np.dtype("S40")

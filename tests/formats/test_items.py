@@ -1,4 +1,4 @@
-"""What becomes a Python float, as float16's items do, and what stays a scalar."""
+"""Items that become Python floats, as float16's do, and items that remain scalars."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_elements_stay_scalars(f: Format) -> None:
 
 @each
 def test_objects_are_float16s(f: Format) -> None:
-    """Python floats, which a cast back takes to the same codes."""
+    """Convert to Python floats that a cast back converts to the same codes."""
     x = np.array([1, 2, 0.5], dtype(f))
     half = x.astype(np.float16)
     for function in (
@@ -108,7 +108,7 @@ def test_objects_are_float16s(f: Format) -> None:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_unused_bits_change_no_result(f: Format) -> None:
-    """Inf with unused bits is Inf: to whole arrays as to one number."""
+    """Ignore unused bits of Inf, in whole arrays and in single numbers."""
     items = all_items(f)[:: max(1, len(all_items(f)) // 4096)]
     used = np.bitwise_or.reduce(all_items(f))
     x, dirty = array(f, items), array(f, items | ~used)

@@ -1,4 +1,4 @@
-"""Arrays as memory holds them: backwards, unaligned; and which items are zero."""
+"""Arrays with other memory layouts (backward, unaligned), and items that are zero."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def unaligned(x: Any) -> Any:
 
 @each_format
 def test_which_items_are_zero(f: Format) -> None:
-    """np.count_nonzero asks a function that has no other caller."""
+    """Count zeros by a function of the dtype that only np.count_nonzero calls."""
     items = all_items(f)
     items = items[:: max(1, len(items) >> 12)]
     exact = [decode_code(f, item >> f.shift) for item in items.tolist()]
@@ -38,7 +38,7 @@ def test_which_items_are_zero(f: Format) -> None:
 
 @each_format
 def test_backward_operands(f: Format) -> None:
-    """What a loop reads or writes backwards is what it would forwards."""
+    """Read and write backward in a loop with the results of forward operands."""
     rng = np.random.default_rng(f.item_bits)
     for n in [*range(1, 20), 1023, 1024, 1025, 2049]:
         items = rng.choice(all_items(f), n)
@@ -66,8 +66,8 @@ UFUNCS = [
 
 @each_format
 def test_results_in_front_of_operands(f: Format) -> None:
-    """NumPy makes no copy of an operand that lies behind the result, as far as a loop
-    that goes from item to item reads it."""
+    """Compute in place if the result is in front of an operand. NumPy then makes no
+    copy for a loop that goes from item to item."""
     rng = np.random.default_rng(2)
     everything = array(f, rng.choice(all_items(f), 1800))
     other = everything[900:1200].copy()

@@ -1,4 +1,4 @@
-"""Names: of formats in every place that takes one, and of dtypes beside ml_dtypes."""
+"""Names of formats, wherever one is accepted, and of dtypes together with ml_dtypes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = list(td.formats)
 SHORT = {alias: name for name, f in td.formats.items() for alias in f.aliases}
 each_name = pytest.mark.parametrize("name", [*ALL, *SHORT])
 
-# -- one program gives one answer ----------------------------------------------------
+# -- import order --------------------------------------------------------------------
 
 #: The answers of a program that has imported both packages.
 BOTH = """
@@ -70,7 +70,7 @@ x = np.ones(3, td.bfloat16)
 (x + x.astype(td.tf32)).astype(td.float8_e5m2)
 import ml_dtypes
 """,
-    # NumPy first: it may fail where two threads import it.
+    # Import NumPy first: its import may fail in two threads at once.
     "both at once, in two threads": """
 import numpy
 from threading import Thread
@@ -167,7 +167,7 @@ print(np.ma.maximum_fill_value(td.bf16(1)))
     assert run_code(program).split()[-1] == "-inf"
 
 
-# -- ml_dtypes' arrays where ours are taken ------------------------------------------
+# -- ml_dtypes' arrays as arguments --------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "tf32"])
@@ -203,7 +203,7 @@ def test_arrays_of_ml_dtypes_are_taken(name: str) -> None:
     assert out.tobytes() == (ours @ ours).tobytes()
 
 
-# -- one spelling for many -----------------------------------------------------------
+# -- spellings of a name -------------------------------------------------------------
 
 
 def spellings(name: str) -> set[str]:
@@ -309,7 +309,7 @@ def check_cure(name: str, written: str) -> None:
     with pytest.raises(AttributeError) as attribute:
         getattr(td, written)
     texts = [str(attribute.value)]
-    is_numpys = "np." in CURES[name][0]  # these have a place elsewhere
+    is_numpys = "np." in CURES[name][0]  # NumPy's formats
     if is_numpys:
         assert td.quantize(1.0, written).dtype == getattr(np, CURES[name][0][3:])
     else:
@@ -371,7 +371,7 @@ def test_other_near_misses() -> None:
 
 
 def test_attributes_in_other_case() -> None:
-    """Every public name, in any case, without its underscores."""
+    """Suggest every public name for other case and missing underscores."""
     for name in dir(td):
         for other in (name.upper(), name.title(), name.replace("_", "").upper()):
             if other not in dir(td) and not name.startswith("_"):

@@ -1,7 +1,7 @@
-"""Calls with objects, times, texts and structures: an error or a result, never a crash.
+"""Calls with objects, times, strings and structures: an error or a result, no crash.
 
-NumPy's own code ends the process in some calls that its floats cannot reach: loops for
-objects that call the ufunc again, casts whose failure frees a dtype twice.
+NumPy's code ends the process in some calls that its floats cannot reach: object loops
+that call the ufunc again, casts whose failure frees a dtype twice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 import tf32dtype as td
 from tests.support.interpreters import python
 
-# What a ufunc does with no numbers does not depend on the format, but for what a
-# format lacks; functions ask its dtype's casts, which are its own.
+# Ufuncs of other items than numbers depend on the format only if it lacks a value.
+# Functions use the casts of the dtype, and thus depend on every format.
 FORMATS = {
     "ufuncs": "bfloat16 float8_e4m3fn float8_e8m0fnu float4_e2m1fn".split(),
     "functions": [np.dtype(f.type).name for f in td.formats.values()],
@@ -28,7 +28,7 @@ Outcomes = dict[str, dict[str, str]]
 
 
 def outcomes(kind: str, names: list[str]) -> Outcomes:
-    """By dtype and call; fails at the call that ended the process."""
+    """Return outcomes by dtype and call; name the call that ended the process."""
     done = python("-m", "tests.support.object_calls", kind, *names)
     lines = done.stdout.splitlines()
     announced = [line for line in lines if line.startswith(">")]
@@ -67,7 +67,7 @@ gcd lcm""".split()
 
 @pytest.mark.parametrize("name", BITS)
 def test_ufuncs_of_integers_refuse(name: str) -> None:
-    """Whatever was called before, and before anything is written."""
+    """Reject objects before anything is written, also in a second call."""
     ufunc = getattr(np, name)
     for f in td.formats.values():
         x = np.ones(3, f.type)
@@ -78,7 +78,7 @@ def test_ufuncs_of_integers_refuse(name: str) -> None:
                 for keywords in ({}, {"out": out}, {"dtype": object}):
                     operands = [x] if other is None else [x, other]
                     if "dtype" in keywords and name in ("gcd", "lcm"):
-                        continue  # of Python floats, as float16's
+                        continue  # computes with Python floats, as for float16
                     with pytest.raises((TypeError, AttributeError)):
                         ufunc(*operands, **keywords)
                     assert out.tolist() == [1, 2, 3]
@@ -108,7 +108,7 @@ def test_operators_of_integers_refuse(operator: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize("unit", ["s", "generic"])
 @pytest.mark.parametrize("kind", ["M8", "m8"])
 def test_numbers_and_times_have_no_dtype_in_common(kind: str, unit: str) -> None:
-    """In neither order; datetime64 took our formats for timedelta64 once."""
+    """Find no common dtype; datetime64 once took our formats for timedelta64."""
     time = np.dtype(f"{kind}[{unit}]")
     for f in td.formats.values():
         x, y = np.ones(2, f.type), np.zeros(2, time)
@@ -118,6 +118,6 @@ def test_numbers_and_times_have_no_dtype_in_common(kind: str, unit: str) -> None
             with pytest.raises(np.exceptions.DTypePromotionError):
                 np.concatenate(pair)
             assert np.array([pair[0][0], pair[1][0]]).dtype == object
-        with np.errstate(invalid="ignore"):  # no zero in float8_e8m0fnu
+        with np.errstate(invalid="ignore"):  # float8_e8m0fnu has no zero
             assert y.astype(f.type).dtype == x.dtype
         assert x.astype(time).dtype == time

@@ -1,4 +1,4 @@
-"""td.pack and td.unpack against integers of Python's, bit by bit."""
+"""td.pack and td.unpack against Python integers, bit by bit."""
 
 import doctest
 import itertools
@@ -21,7 +21,7 @@ each_order = pytest.mark.parametrize("order", ORDERS)
 
 
 def stream(codes, width, order):
-    """All codes as one integer, in as many bytes as it takes."""
+    """Pack all codes into one integer, in as few bytes as possible."""
     size = -(-len(codes) * width // 8)
     number = 0
     for i, code in enumerate(codes):
@@ -233,7 +233,7 @@ def test_order_is_within_a_byte(name):
 
 @narrow
 def test_as_others_pack(name):
-    """torch's and ONNX's rows of whole bytes; blocks' codes."""
+    """Pack rows of whole bytes as torch, ONNX and blocks do."""
     codes = RNG.integers(0, 1 << td.formats[name].bits, (2, 32)).astype(np.uint8)
     array = td.from_bits(codes, name)
     rows = td.pack(array).reshape(2, -1)

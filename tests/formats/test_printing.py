@@ -1,4 +1,4 @@
-"""Numbers and arrays as text: true digits, in the layouts that NumPy gives float32."""
+"""Numbers and arrays as strings: correct digits, in NumPy's layouts of float32."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ wide = pytest.mark.parametrize("f", WIDE, ids=name)
 
 
 def numbers(f: Format) -> np.ndarray[Any, Any]:
-    """One of each code; of wide formats a part, with their extremes."""
+    """Return a number per code; of wide formats some, with their extremes."""
     step = 1 if f.count <= 256 else 331
     codes = {*range(0, f.count, step), 1, f.max_code, f.count - 1}
     items = np.array(sorted(codes), np.uint32) << f.shift
@@ -38,8 +38,8 @@ def numbers(f: Format) -> np.ndarray[Any, Any]:
 
 
 def shortest(f: Format, value: Fraction) -> Decimal:
-    """The decimal of fewest digits that reads back; of several, the closest, and of
-    equally close ones that with an even last digit."""
+    """Return the decimal of fewest digits that reads back: the closest, or of equally
+    close ones the one with an even last digit."""
     code, _ = codec.encode(f, codec.from_fraction(value))
     exact = Decimal(value.numerator) / Decimal(value.denominator)
     for digits in range(1, 20):
@@ -56,8 +56,8 @@ def shortest(f: Format, value: Fraction) -> Decimal:
 
 @each
 def test_scalars(f: Format) -> None:
-    """Exact values in 8 bits and less, the shortest decimals in more; in scientific
-    notation where NumPy has float32 in it; and all that writes a number agrees."""
+    """Print exact values in 8 bits and less, else the shortest decimals; in scientific
+    notation where NumPy prints float32 so. All ways to print a number agree."""
     for x in numbers(f):
         value, text = float(x), str(x)
         assert repr(x) == f"tf32dtype.{f.name}({text})"
@@ -74,7 +74,7 @@ def test_scalars(f: Format) -> None:
             assert Decimal(text) == shortest(f, Fraction(value)), value
             continue
         assert float(text) == value
-        if len(Decimal(value).as_tuple().digits) <= 15:  # more: as float64's
+        if len(Decimal(value).as_tuple().digits) <= 15:  # with more digits, as float64
             assert Decimal(text) == Decimal(value)
         assert Decimal(text) == Decimal(repr(value))
 
@@ -116,7 +116,7 @@ def test_dtypes(f: Format) -> None:
     assert repr(d) == f"dtype({f.name})"
     assert str(d) == d.name == f.name
     plain = f.name.isalnum()
-    shown = f.name if plain else f"'{f.name}'"  # as NumPy quotes names, on all versions
+    shown = f.name if plain else f"'{f.name}'"  # as NumPy quotes names
     assert repr(np.ones(1, d)) == f"array([1.], dtype={shown})"
     fields = [("a", d), ("b", d, (2,))]
     assert repr(np.dtype(fields)) == f"dtype([('a', {f.name}), ('b', {f.name}, (2,))])"
@@ -159,7 +159,7 @@ def test_what_arrays_print() -> None:
 
 @narrow
 def test_arrays_of_every_code(f: Format) -> None:
-    """As float64 prints the same numbers, which are exact."""
+    """Print as float64 prints the same numbers, which are exact."""
     x = array(f, all_items(f))
     with np.printoptions(threshold=sys.maxsize):
         for mode in ("fixed", "unique", "maxprec", "maxprec_equal"):
@@ -187,9 +187,9 @@ SHAPES = st.sampled_from([(), (0,), (1,), (5,), (17,), (3, 4), (2, 3, 2), (20, 1
 def test_layouts_are_those_of_numpy(
     f: Format, shape: Any, options: Any, seed: int
 ) -> None:
-    """Where the digits are NumPy's too: exact ones, or few enough in wide formats."""
+    """Compare layouts of numbers with NumPy's digits: exact, or few digits."""
     rng = np.random.default_rng(seed)
-    if f.powers:  # beyond, the digits are those of float64 and the layout is not
+    if f.powers:  # out of this range, only the digits are float64's
         x = array(f, rng.integers(127 - 19, 127 + 19, shape, np.uint8))
     elif f.count <= 256:
         x = array(f, rng.integers(0, f.count, shape, np.uint8))
@@ -207,7 +207,7 @@ def test_layouts_are_those_of_numpy(
 
 
 def test_print_options_of_wide_formats() -> None:
-    """What is cut is the number itself, rounded once, not its shortest decimal."""
+    """Truncate the digits of the number, rounded once, not of its shortest decimal."""
     x = np.array([0.1], td.bfloat16)  # 0.10009765625
     shown = {
         ("unique", 8): "[0.1]",
@@ -231,7 +231,7 @@ def test_arrays_and_scalars_have_the_same_digits(f: Format) -> None:
         if "e" not in words[0]:
             assert [Decimal(w) for w in words] == [Decimal(t) for t in texts]
             continue
-        # As many for all, and those beyond the shortest are the number's own.
+        # All numbers have equally many digits. Digits after the shortest are exact.
         length = max(len(Decimal(t).normalize().as_tuple().digits) for t in texts)
         for word, value in zip(words, x.tolist(), strict=True):
             assert len(Decimal(word).as_tuple().digits) == length
@@ -239,7 +239,7 @@ def test_arrays_and_scalars_have_the_same_digits(f: Format) -> None:
                 assert word == f"{value:.{length - 1}e}"
 
 
-# -- text that is read back --------------------------------------------------------
+# -- strings that are read back ----------------------------------------------------
 
 
 @each
@@ -287,7 +287,7 @@ def test_format_float() -> None:
 @settings(max_examples=100)
 @given(st.data())
 def test_digits_are_chosen_as_numpy_chooses_them(data: Any) -> None:
-    """NumPy's own float16 through our choice of digits is NumPy's float16."""
+    """Print NumPy's float16 with our choice of digits as NumPy does."""
     draw = data.draw
     x = np.array(draw(st.integers(0, 2**16 - 1)), np.uint16).view(np.float16)[()]
     unique = draw(st.booleans())
@@ -316,7 +316,7 @@ def test_digits_are_chosen_as_numpy_chooses_them(data: Any) -> None:
 
 
 def test_numpy_looks_for_what_is_replaced() -> None:
-    """Fails where a NumPy has other names for it: see interop/printing.py."""
+    """Fail if NumPy renames the functions that interop/printing.py replaces."""
     for known in ("dragon4_positional", "dragon4_scientific", "_get_format_function"):
         assert getattr(arrayprint, known).__module__ == printing.__name__
     assert callable(arrayprint._get_formatdict)

@@ -1,4 +1,4 @@
-"""Common dtypes: the contract's table, NEP 50, can_cast, and life beside ml_dtypes."""
+"""Common dtypes: the contract's table, NEP 50, can_cast, and dtypes of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=NAMES)
 
 
 def dtype_of(name: str) -> np.dtype:
-    """Ours for our names, whatever else has registered them with NumPy."""
+    """Return our dtype for our names, although ml_dtypes may have registered them."""
     return td.formats[name].dtype if name in td.formats else np.dtype(name)
 
 
 def common_of(a: str, b: str) -> np.dtype:
-    """What our dtype `a` and any `b` promote to."""
+    """Return the common dtype of our dtype `a` and any `b`."""
     return dtype_of(oracle.common(a, b if b in NAMES else np.dtype(b).name))
 
 
-# Written out by hand; the rest is computed from which format holds which values.
+# Written by hand. The others are computed from the values that each format has.
 SPELLED_OUT = [
     ("float8_e4m3fn", "float8_e5m2", "bfloat16"),
     ("bfloat16", "float16", "float32"),
@@ -86,7 +86,7 @@ def test_every_pair(a: str) -> None:
 
 @each_type
 def test_python_scalars_are_weak(scalar_type: Any) -> None:
-    """NEP 50: a Python number takes the array's dtype; a NumPy scalar has its own."""
+    """NEP 50: keep the dtype with a Python number; a NumPy scalar has its own dtype."""
     own = np.dtype(scalar_type)
     one = scalar_type(1)
     for value, result in (
@@ -110,7 +110,7 @@ def test_python_scalars_are_weak(scalar_type: Any) -> None:
 
 @each_type
 def test_python_scalars_compare_exactly(scalar_type: Any) -> None:
-    """Unlike float16's: what an array rounded when it was made, it does not equal."""
+    """Compare numbers exactly, unlike float16: an array of rounded 1.1 is not 1.1."""
     with np.errstate(all="ignore"):
         x = np.full(2, 1.1, scalar_type)
     assert not np.any(x == np.float64(1.1))
@@ -123,7 +123,7 @@ def test_python_scalars_compare_exactly(scalar_type: Any) -> None:
 
 
 def results(kinds: tuple[Any, ...]) -> set[Any]:
-    """What they have in common, in every order."""
+    """Return the common dtypes in every order; None is for an error."""
     found = set()
     for order in itertools.permutations(kinds):
         try:
@@ -150,7 +150,7 @@ def test_the_common_dtype_does_not_depend_on_the_order(count: int, step: int) ->
 
 
 def test_what_several_have_in_common() -> None:
-    """Holds the numbers of all, and no float among them is lost."""
+    """Hold the numbers of all dtypes, so that no float among them is lost."""
     with np.errstate(all="ignore"):
         for kinds in itertools.combinations(
             [*NAMES, "float16", "float32", "float64"], 3
@@ -186,7 +186,7 @@ def test_several_spelled_out(kinds: str, common: str) -> None:
 
 
 def test_casting_rules() -> None:
-    """Safe where the promotion of the two is the target."""
+    """Call a cast safe if the promotion of the two dtypes is the target."""
     for a in NAMES:
         x = dtype_of(a)
         for b in [*NAMES, *BUILTINS]:
@@ -212,7 +212,7 @@ def test_assigning_a_wider_result_into_ours() -> None:
         integers += np.ones(3, td.bfloat16)
 
 
-# -- beside ml_dtypes --------------------------------------------------------------
+# -- together with ml_dtypes -------------------------------------------------------
 
 SHARED = [name for name in NAMES if hasattr(ml_dtypes, name)]
 
@@ -230,8 +230,8 @@ def test_type_of_equal_name(name: str) -> None:
 
 
 def test_order_beside_their_types() -> None:
-    """It does not matter but where NumPy asks ml_dtypes first, which takes its types of
-    8 bits and less for large enough to hold int8 and uint8."""
+    """Promote in any order alike, unless NumPy asks ml_dtypes first. Types of ml_dtypes
+    with 8 bits or less claim to hold int8 and uint8."""
     theirs = [np.dtype(getattr(ml_dtypes, name)) for name in SHARED]
     small = [np.dtype(np.int8), np.dtype(np.uint8)]
     for twin in theirs:

@@ -20,7 +20,7 @@ SEED = 2026
 
 
 def exactly(x: np.generic) -> codec.Exact:
-    """The exact value of a NumPy number, sign of zero included."""
+    """Return the exact value of a NumPy number, including the sign of zero."""
     if isinstance(x, np.integer):
         return codec.from_int(int(x))
     if np.isnan(x) or np.isinf(x) or x == 0:
@@ -29,7 +29,7 @@ def exactly(x: np.generic) -> codec.Exact:
 
 
 def numbers(f: Format) -> np.ndarray:
-    """Values, points within their gaps, and what lies beyond, in float64."""
+    """Return values, points in their gaps, and numbers out of the range, in float64."""
     rng = np.random.default_rng(22)
     codes, middle = midpoints(f)
     pick = rng.choice(codes, min(20, codes.size), replace=False)
@@ -115,14 +115,14 @@ def test_default_is_the_cast(f, compared):
 
 
 def told(flags: int, overflow: str) -> int:
-    """Who has asked to saturate is not told of overflow."""
+    """Remove overflow from the flags if the caller asked to saturate."""
     return flags & ~codec.OVER if overflow == "saturate" else flags
 
 
 @pytest.mark.parametrize("step", [9, pytest.param(3, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_flags(f, step, compared):
-    """Of some numbers, and of what lies beyond all or is tiny, which is at the ends."""
+    """Raise flags for some numbers, and for the overflows and tiny ones at the ends."""
     x = numbers(f)
     positive, others = x[: x.size // 2], x[x.size // 2 :]
     chosen = [positive[::step], positive[-10:], others[::step], others[-11:]]
@@ -146,7 +146,7 @@ def test_flags(f, step, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_layouts(f, compared):
-    """Shape, stride, byte order, zero size and out= do not change a bit."""
+    """Quantize any shape, stride, byte order, zero size and out= to the same bits."""
     x = numbers(f)[:120].reshape(4, 30)
     for rounding in codec.ROUNDINGS:
         want = truth(f, x, rounding, "ieee")
@@ -193,7 +193,7 @@ def test_from_our_own_formats(g, compared):
 )
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_stochastic_has_the_exact_probability(f, part, compared):
-    """1 + part of the gap above 1 rounds up iff its draw is below part * 2**64."""
+    """Round 1 + part * gap up if and only if the draw is below part * 2**64."""
     gap = Fraction(1) if f.powers else Fraction(1, 1 << f.mantissa_bits)
     number = float(1 + gap * part)
     fraction = (Fraction(number) - 1) / gap
@@ -204,7 +204,7 @@ def test_stochastic_has_the_exact_probability(f, part, compared):
         x, dtype(f), rounding="stochastic", rng=np.random.default_rng(SEED)
     ).astype(np.float64)
     np.testing.assert_array_equal(found, np.where(up, float(1 + gap), 1.0))
-    # Seven standard deviations: the mean is unbiased.
+    # The limit is seven standard deviations. The mean is unbiased.
     assert abs(up.mean() - float(fraction)) < 7 * 0.5 / np.sqrt(x.size)
     compared(x.size)
 
@@ -215,7 +215,7 @@ def test_draws_follow_c_order():
     want = quantize(f, x, "stochastic", "ieee")
     turned = quantize(f, np.asfortranarray(x), "stochastic", "ieee")
     np.testing.assert_array_equal(turned, want)
-    # One generator for two calls goes on where the first one stopped.
+    # In a second call, a generator continues where the first call stopped.
     rng = np.random.default_rng(SEED)
     halves = [
         td.quantize(part, dtype(f), rounding="stochastic", rng=rng)
@@ -254,7 +254,7 @@ SOURCES += (np.int64, np.uint64, np.int32, np.int8)
 
 
 def within_gaps(f: Format) -> np.ndarray:
-    """Points of the gaps between neighbors, in longdouble, which is exact."""
+    """Return points in gaps between neighbors, in longdouble, which is exact."""
     rng = np.random.default_rng(31)
     normal = 1 << f.mantissa_bits
     codes = [0, 1, 2, 3, normal - 1, normal, normal + 1, f.max_code - 1, f.max_code]
@@ -300,7 +300,7 @@ def items_in(f: Format, result: np.ndarray) -> Items:
 
 @cache
 def sources(f: Format) -> list[tuple[np.ndarray, np.ndarray, list[codec.Exact]]]:
-    """Arrays, their numbers in a type of NumPy's, and these exactly, NaN as zero."""
+    """Return arrays, their numbers in a NumPy type, and exact values (NaN as 0)."""
     numbers = within_gaps(f)
     arrays = [as_source(numbers, kind) for kind in SOURCES]
     for own in ("tf32", "bfloat16", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"):
@@ -361,7 +361,7 @@ def test_flags_of_numpys_own(f, compared):
 
 @BUILTIN
 def test_the_default_is_numpys_cast(f):
-    x = within_gaps(f).astype(np.float64)  # NumPy rounds longdouble to float16 twice
+    x = within_gaps(f).astype(np.float64)  # NumPy rounds longdouble twice
     with np.errstate(all="ignore"):
         want, found = x.astype(f.name), td.quantize(x, f.name)
     nan = np.isnan(want)

@@ -1,4 +1,4 @@
-"""Text files: each number is rounded once, whichever function reads them."""
+"""Text files: each number is rounded once by every function that reads them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ READERS: dict[str, Callable[..., Any]] = {
 
 
 def near_ties(dtype: np.dtype[Any]) -> tuple[list[str], list[float]]:
-    """Texts of the middle between neighbors, and of what is beside it by less than
-    float64 has; and the numbers to which they are rounded."""
+    """Return strings of two neighbors and of numbers next to their midpoint, and the
+    results. Float64 does not resolve the distance to the midpoint."""
     x = np.array([1, 2], dtype)
     below, above = (float(v) for v in (x[0], np.nextafter(x[0], x[1])))
     middle = (Fraction(below) + Fraction(above)) / 2

@@ -1,6 +1,6 @@
 """The reference against its specifications, NumPy's float16 and ml_dtypes.
 
-Needs no part of the package: a truth that is wrong should be found here.
+Needs no module of the package, so that it finds faults of the reference itself.
 """
 
 from fractions import Fraction
@@ -72,7 +72,7 @@ def test_spot(name, code, value):
 
 
 def test_overflow_rules():
-    """OCP 8-bit, section 5.2: e4m3fn becomes NaN beyond 464, the tie goes down."""
+    """OCP 8-bit, section 5.2: e4m3fn becomes NaN above 464, and the tie goes down."""
     e4m3fn, e5m2 = FORMATS["float8_e4m3fn"], FORMATS["float8_e5m2"]
     fp4 = FORMATS["float4_e2m1fn"]
 
@@ -114,7 +114,7 @@ def test_powers_of_two():
     ],
 )
 def test_every_pair_of_powers_of_two(function, step, compared):
-    """In integers alone: most of these lie below what float32 holds."""
+    """Compute in integers: most results are below the range of float32."""
     items = all_items(E8M0)
     first, second = np.repeat(items, items.size), np.tile(items, items.size)
     found, flags = ufuncs.binary(function, E8M0, first, second)
@@ -180,7 +180,7 @@ def test_array_ufuncs_are_the_scalar_ones(f, count, compared):
 )
 @pytest.mark.parametrize("function", sorted(operations.UNARY))
 def test_float64_is_close_enough(function, count, compared):
-    """The error bound that `ufuncs` builds on, sampled with mpmath."""
+    """Check the error bound that `ufuncs` relies on, with samples of mpmath."""
     mpmath = pytest.importorskip("mpmath")
     rng = np.random.default_rng(3)
     items = random_items(FORMATS["tf32"], rng, count)
@@ -212,7 +212,7 @@ SPECIAL_ITEMS += [0x3F800000, 0xBF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x33800000]
 
 
 def float32_items(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Any bits, numbers of ordinary size, and what arithmetic treats apart."""
+    """Return any bits, numbers of ordinary size, and special cases of arithmetic."""
     any_bits = rng.integers(0, 1 << 32, shape, dtype=np.uint32)
     ordinary = rng.standard_normal(shape).astype(np.float32).view(np.uint32)
     special = rng.choice(np.array(SPECIAL_ITEMS, np.uint32), shape)
@@ -234,7 +234,7 @@ def test_fma_rounds_the_exact_number_once(count, compared):
         assert got == as_item(exact)
         if not (x.special or y.special or z.special):
             p, q, r = map(codec.to_fraction, (x, y, z))
-            if p * q + r:  # Fractions know one zero
+            if p * q + r:  # Fractions have only one zero
                 assert got == as_item(codec.from_fraction(p * q + r))
     compared(len(items))
 
@@ -261,12 +261,12 @@ def test_sums_and_products_are_the_machine_s(compared):
         (0x46C2C200, 0x44284000, 0, 0x4B800000),  # a tie, to even
         (0x7F000000, 0x40000000, 0xFF7FFFFF, 0x73800000),  # 2**128 less the largest
         (0x7F000000, 0x40000000, 0, 0x7F800000),
-        (1, 0x80000001, 0, 0x80000000),  # rounds to the zero of its sign
+        (1, 0x80000001, 0, 0x80000000),  # a zero with the product's sign
         (0, 0x80000000, 0, 0),
         (0, 0x80000000, 0x80000000, 0x80000000),
         (0x3F800000, 0xBF800000, 0x3F800000, 0),
         (0x7F800000, 0, 0x3F800000, 0x7FC00000),
-        (0x7F000000, 0x7F000000, 0xFF800000, 0xFF800000),  # no Inf on the way
+        (0x7F000000, 0x7F000000, 0xFF800000, 0xFF800000),  # no Inf in between
     ],
 )
 def test_fma_spot(x, y, z, result):
@@ -291,7 +291,7 @@ def test_chains_are_those_of_whole_arrays(precision, k, compared):
 
 @pytest.mark.parametrize(("name", "parts"), [("bfloat16", 3), ("tf32", 2)])
 def test_parts_recompose_and_are_exact(name, parts, compared):
-    """Three bfloat16 parts hold every number; what is left over is a float32."""
+    """Split every number into three bfloat16 components; the remainder is a float32."""
     f = FORMATS[name]
     step = Fraction(1, 1 << (f.mantissa_bits + 1))
     rng = np.random.default_rng(8)
@@ -384,7 +384,7 @@ HALVES += [7e-5, -7e-5, np.inf, -np.inf, np.nan, 1000, 0.1, -1000, 10]
 
 
 def flags_of(function, *operands):
-    """Result and flags of one element; eight of it, for the vector loops."""
+    """Return the result and the flags of one element, repeated for vector loops."""
     seen = [0]
 
     def record(_, flags):
@@ -416,7 +416,7 @@ def test_float16_codec(compared):
     ],
 )
 def test_float16_unary(function, compared):
-    """Special cases and flags; NumPy's own rounding errs only elsewhere."""
+    """Compare special cases and flags; NumPy's own rounding errs only elsewhere."""
     for half in np.array(HALVES, np.float16):
         found, flags = flags_of(getattr(np, function), half)
         item, want = operations.unary(function, FLOAT16, int(half.view(np.uint16)))
@@ -446,7 +446,7 @@ def test_float16_binary(function, compared):
                 item, want = operations.binary(function, FLOAT16, *codes)
             expected = np.array(item, np.uint16).view(np.float16)
             np.testing.assert_array_equal(found, expected)
-            # From one zero to the other NumPy 2.4 stays, NumPy 2.5 goes.
+            # From one zero to the other, NumPy 2.4 keeps the sign, NumPy 2.5 does not.
             either = function == "nextafter" and first == second == 0
             same_sign = np.signbit(found) == np.signbit(expected)
             assert same_sign or either or np.isnan(found)
@@ -466,7 +466,7 @@ def test_float16_spacing(compared):
 
 # -- ml_dtypes -----------------------------------------------------------------
 
-#: ml_dtypes has no tf32, and its fp6 and fp4 NaN and overflow rules are its own.
+#: ml_dtypes has no tf32. Its NaN and overflow rules of FP6 and FP4 are its own.
 SHARED = [f for f in ALL if f.name != "tf32"]
 
 

@@ -1,7 +1,7 @@
-"""Facts that users of ml_dtypes know of scalars and arrays, held by every format here.
+"""Properties of scalars and arrays in ml_dtypes that every format also has.
 
-What ml_dtypes' own tests say of each custom float, as far as other files here do not
-test it for every code; where ours differs on purpose, the line says why.
+These are properties that the tests of ml_dtypes check for each custom float, and that
+no other file checks for every code. A comment gives the reason of each difference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def facts(scalar_type: Any) -> td.Format:
 
 
 def numbers(scalar_type: Any) -> list[float]:
-    """Numbers of the format: around one, whole ones, the largest, and the specials."""
+    """Return numbers around one, integers, the largest number, and special values."""
     f = facts(scalar_type)
     near = [x + sign * f.eps for x in (1, -1) for sign in (1, -1)]
     drawn = [0.0, -0.0, 1, -1, 0.5, -0.5, f.eps, *near, 3.5, 4, 5, 7, f.max, -f.max]
@@ -69,7 +69,7 @@ def test_numbers_come_back(scalar_type: Any) -> None:
             with np.errstate(under="ignore"):
                 there = wide(value)
             if float(there) != value and not math.isnan(value):
-                continue  # float16 has fewer small numbers
+                continue  # the NumPy type has fewer small numbers
             assert same(scalar_type(there), value)
             assert same(wide(scalar_type(there)), value)
             assert type(wide(scalar_type(there))) is wide
@@ -100,7 +100,7 @@ def test_integers_come_back(scalar_type: Any) -> None:
 
 @each_type
 def test_hash(scalar_type: Any) -> None:
-    """Python's, for what is equal to a Python number; ml_dtypes' NaN has 0 or this."""
+    """Hash as the equal Python number; ml_dtypes' NaN has the hash 0 or Python's."""
     for value in numbers(scalar_type):
         if not math.isnan(value):
             assert hash(scalar_type(value)) == hash(value)
@@ -120,8 +120,8 @@ def test_class_and_dtype(scalar_type: Any) -> None:
     assert dtype.type is scalar_type
     assert dtype.name == scalar_type.__name__
     assert dtype.itemsize == facts(scalar_type).itemsize
-    # ml_dtypes has kind "V", and `scalar_type.dtype` is a dtype there; NumPy's
-    # float16 has "f", and a descriptor in its class.
+    # With ml_dtypes, the kind is "V" and `scalar_type.dtype` is a dtype. With NumPy's
+    # float16, the kind is "f" and the class has a descriptor.
     assert dtype.kind == np.dtype(np.float16).kind
     assert type(scalar_type.dtype) is type(np.float16.dtype)
 
@@ -137,7 +137,7 @@ def test_comparisons_give_numpys_bool(scalar_type: Any) -> None:
 
 @each_type
 def test_scalars_promote_as_arrays_do(scalar_type: Any) -> None:
-    """ml_dtypes gives float32 beside float16; ours gives the first that holds both."""
+    """Promote with float16 to the first type that holds both; ml_dtypes has float32."""
     for wide in [scalar_type, *FLOATS, *INTEGERS, *COMPLEX, np.bool_]:
         common = np.promote_types(scalar_type, wide).type
         pairs = ((scalar_type(1), wide(1)), (wide(1), scalar_type(1)))
@@ -154,7 +154,7 @@ def test_scalars_promote_as_arrays_do(scalar_type: Any) -> None:
 
 @each_type
 def test_arange(scalar_type: Any) -> None:
-    """Each number is rounded once; NumPy takes the step from the first two."""
+    """Round each number once, although NumPy takes the step from the first two."""
     ranges = [(1, 100, 1)]
     if facts(scalar_type).signed:
         ranges += [(1, 9, 0.5), (-6, 6, 2), (0, -2, -0.5)]
@@ -182,7 +182,7 @@ def test_casts_of_every_kind_of_number(scalar_type: Any) -> None:
 
 @each_type
 def test_safe_casts_keep_every_number(scalar_type: Any) -> None:
-    """Safe where promotion is the target, both ways, whatever the other dtype is."""
+    """Allow a safe cast if the promotion is the target, in both directions."""
     for other in [*FLOATS, *INTEGERS, *COMPLEX, np.bool_, *TYPES]:
         common = np.promote_types(scalar_type, other)
         into = common == other and np.dtype(other).kind in "fc"
@@ -196,7 +196,7 @@ def test_safe_casts_keep_every_number(scalar_type: Any) -> None:
 
 @each_type
 def test_divmod_of_specials(scalar_type: Any) -> None:
-    """What float64 has, rounded to the format, zero and infinity included."""
+    """Round float64's results to the format, zero and infinity included."""
     f = facts(scalar_type)
     drawn = [-math.inf, -1.0, -0.0, 0.0, 1.0, math.inf, math.nan]
     kept = [v for v in drawn if any(same(v, x) for x in numbers(scalar_type))]
@@ -230,7 +230,7 @@ def test_arg_extremes_beside_nan_and_infinity(scalar_type: Any) -> None:
 
 
 def ascending(scalar_type: Any) -> np.ndarray:
-    """Every finite number once."""
+    """Return every finite number once, in ascending order."""
     f = facts(scalar_type)
     codes = np.arange(1 << f.bits, dtype=np.uint32)
     if f.itemsize == 4:
@@ -241,9 +241,10 @@ def ascending(scalar_type: Any) -> np.ndarray:
 
 @each_type
 def test_nextafter_and_spacing(scalar_type: Any) -> None:
-    """`nextafter` is the neighbor, `spacing` the distance to the one above, for
-    negative numbers too, as float16 has it; ml_dtypes, as float32, has a negative one.
-    Also where the distance is not eps (0.5 to 1 in FP4, 1 to 2 in float8_e8m0fnu)."""
+    """Return the neighbor by `nextafter`, the distance to the number above by
+    `spacing`. `spacing` is positive, as with float16; ml_dtypes and float32 have a
+    negative one for negative numbers. The distance may differ from eps (0.5 to 1 in
+    FP4, 1 to 2 in float8_e8m0fnu)."""
     values = ascending(scalar_type)
     x = values.astype(scalar_type)
     with np.errstate(all="ignore"):
@@ -293,7 +294,7 @@ def test_finfo_agrees_with_itself(scalar_type: Any) -> None:
         assert float(info.max) < 2.0**info.maxexp
         if f.has_zero:
             assert scalar_type(float(info.smallest_subnormal) / 2) == 0
-        if f.has_nan or f.has_infinity:  # beyond the largest number
+        if f.has_nan or f.has_infinity:  # above the largest number
             assert not np.isfinite(np.nextafter(info.max, scalar_type(math.inf)))
 
 
@@ -302,7 +303,7 @@ def test_finfo_agrees_with_itself(scalar_type: Any) -> None:
 )
 @each_type
 def test_dlpack(scalar_type: Any) -> None:
-    """tf32, FP6 and FP4 have no code there, or a packed one."""
+    """Export by DLPack, which lacks tf32, and packs FP6 and FP4."""
     for shape in ((4,), (2, 2), ()):
         x = np.ones(shape, scalar_type)
         if scalar_type is td.tf32 or facts(scalar_type).bits < 8:

@@ -1,4 +1,4 @@
-"""Scalars: construction, text, hashing, arithmetic, conversion, pickling."""
+"""Scalars: construction, strings, hashing, arithmetic, conversion, pickling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def facts(scalar_type: Any) -> td.Format:
 
 
 def every_scalar(scalar_type: Any, step: int = 1) -> list[Any]:
-    """A scalar of each code (of every `step`-th, for wide formats)."""
+    """Return a scalar of each code, or of every `step`-th code of a wide format."""
     f = facts(scalar_type)
     items = np.arange(0, 1 << f.bits, step, dtype=np.uint32)
     if f.itemsize == 4:
@@ -53,7 +53,7 @@ def equal(x: float, y: float) -> bool:
 
 @each_type
 def test_from_numbers(scalar_type: Any) -> None:
-    """One rounding of the exact value, whatever holds it."""
+    """Round the exact value once, whatever its Python type is."""
     with np.errstate(all="ignore"):
         for value in (0.1, 1.5, -2.7, 3, 0, -0.0, 1e-3, 77.3, 1e300, -1e-300, math.pi):
             expected = rounded(scalar_type, value)
@@ -87,7 +87,7 @@ def test_from_integers(scalar_type: Any) -> None:
 
 
 def test_one_rounding_where_two_would_differ() -> None:
-    """Just above a tie: rounding to float64 or float32 first would lose the bit."""
+    """Round once just above a tie, where float64 or float32 would lose the bit."""
     tie = 1 + Fraction(1, 256)
     above = tie + Fraction(1, 2**80)
     one_up = 1 + 2**-7
@@ -128,7 +128,7 @@ def test_default_and_copies() -> None:
     assert td.float8_e4m3fn(td.tf32(0.3)) == 0.3125
 
 
-# -- text --------------------------------------------------------------------------
+# -- strings -----------------------------------------------------------------------
 
 
 @each_type
@@ -238,7 +238,7 @@ OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operato
 
 @each_signed
 def test_arithmetic_with_python_numbers(scalar_type: Any) -> None:
-    """Python numbers are rounded to the type; the result is rounded once."""
+    """Round Python numbers to the type, and round the result once."""
     with np.errstate(all="ignore"):
         for operation in OPERATORS:
             for left, right in ((1.5, 2), (2, 0.5), (3, True), (0.5, 3.0)):
@@ -271,7 +271,7 @@ def test_unary_operators(scalar_type: Any) -> None:
 
 
 def test_arithmetic_with_numpy_scalars() -> None:
-    """A NumPy scalar has its dtype: promotion, not weakness."""
+    """Promote with a NumPy scalar, which has its own dtype."""
     x = td.bfloat16(1.5)
     assert type(x + np.float32(1)) is np.float32
     assert type(np.float64(1) + x) is np.float64
@@ -403,7 +403,7 @@ ORDER = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operat
 
 
 def pairs_of(scalar_type: Any, count: int) -> tuple[Any, Any]:
-    """Scalars: of all codes, and those at the ends of the range against all others."""
+    """Return pairs of scalars: of all codes, and all pairs at the ends of the range."""
     f = facts(scalar_type)
     codes = np.arange(1 << f.bits, dtype=np.uint32) << (13 if f.itemsize == 4 else 0)
     all_of_them = td.from_bits(codes.astype(f"u{f.itemsize}"), scalar_type)
@@ -419,7 +419,7 @@ def pairs_of(scalar_type: Any, count: int) -> tuple[Any, Any]:
 )
 @each_type
 def test_arithmetic_is_that_of_arrays(scalar_type: Any, count: int) -> None:
-    """Bits, type and warnings."""
+    """Compute with scalars as with arrays: bits, type and warnings."""
     a, b = pairs_of(scalar_type, count)
     seen: list[int] = []
     with np.errstate(all="call", call=lambda _, flags: seen.append(flags)):
@@ -454,7 +454,7 @@ PYTHON += [math.inf, -math.inf, True, 5e-324, 448, 57344, 1e-40]
 def test_arithmetic_with_python_numbers_is_that_of_arrays(
     scalar_type: Any, step: int
 ) -> None:
-    """The same number is rounded first; comparisons take it as it is."""
+    """Round a Python number first in arithmetic; compare it as it is."""
     codes = sample(scalar_type)
     some = [*codes[::step], *codes[1::97], codes[-1]]
     seen: list[int] = []

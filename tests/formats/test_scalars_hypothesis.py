@@ -1,4 +1,4 @@
-"""Scalars and casts of arbitrary numbers and texts against the reference."""
+"""Scalars and casts of arbitrary numbers and strings against the reference."""
 
 import math
 from decimal import Decimal
@@ -17,7 +17,7 @@ hypothesis = pytest.importorskip("hypothesis")
 given, assume, st = hypothesis.given, hypothesis.assume, hypothesis.strategies
 
 FORMATS = st.sampled_from(ALL)
-#: Numbers of every magnitude, and near the formats' own.
+#: Numbers of every magnitude, and numbers near those of the formats.
 NUMBERS = st.one_of(
     st.floats(allow_nan=False),
     st.floats(-500, 500),
@@ -154,7 +154,7 @@ def test_scalar_arithmetic(f, first, second):
 
 @given(FORMATS, st.integers(0, 2**19 - 1), NUMBERS)
 def test_python_numbers_are_weak(f, code, number):
-    """An operand that is a Python float is rounded to the format first."""
+    """Round an operand that is a Python float to the format first."""
     x = scalar(f, code)
     near, _ = codec.encode(f, codec.from_float(number))
     want, _ = operations.binary("multiply", f, code % f.count << f.shift, near)

@@ -1,4 +1,4 @@
-"""`td.ulp_distance` and `td.testing.assert_max_ulp`, against counts in integers."""
+"""`td.ulp_distance` and `td.testing.assert_max_ulp`, against counting in integers."""
 
 import doctest
 from fractions import Fraction
@@ -26,19 +26,19 @@ WIDE = [f for f in EVERY.values() if f.count > 1 << 16]
 
 
 def array(f, codes):
-    """The numbers of codes, given as Python integers."""
+    """Return an array of codes, which are given as Python integers."""
     items = np.array([code << f.shift for code in codes], f"u{f.item_bits // 8}")
     return items.view(td.formats[f.name].dtype if f.name in td.formats else f.name)
 
 
 def finite(f):
-    """All finite numbers that are not equal, in order."""
+    """Return all different finite numbers, in order."""
     exact = (decode_code(f, code) for code in range(f.count))
     return sorted({to_fraction(x) for x in exact if not x.special})
 
 
 def position(f, x, order=None):
-    """Where a number is in the order of all; None for a NaN."""
+    """Return the index of a number in the order of all; None for a NaN."""
     if x.special == "nan":
         return None
     if x.special == "inf":
@@ -56,7 +56,7 @@ def greatest(f):
 
 
 def rank(f, value):
-    """How many numbers of a signed format are above 0 and up to one of its numbers."""
+    """Count the numbers of a signed format above 0, up to one of its numbers."""
     least = Fraction(2) ** f.least_exponent
     spacing, count = least, 0
     while value > spacing * 2 ** (f.mantissa_bits + 1):  # binade by binade
@@ -68,7 +68,7 @@ def rank(f, value):
 
 
 def positions(f):
-    """The position of each code, 0 for the zeros, by enumeration."""
+    """Return the position of each code, 0 for the zeros, by enumeration."""
     values = finite(f)
     zero = values.index(0) if 0 in values else 0
     order = {x: i - zero for i, x in enumerate(values)}
@@ -76,7 +76,7 @@ def positions(f):
 
 
 def apart(p, q):
-    """The distances of all pairs of positions."""
+    """Return the distances of all pairs of positions."""
     p, q = (np.array([np.nan if x is None else x for x in z]) for z in (p, q))
     steps = np.abs(p[:, None] - q[None, :])
     nans = np.isnan(p)[:, None], np.isnan(q)[None, :]
@@ -105,7 +105,7 @@ def test_all_codes_of_16_bits(name):
     for other in (0, 1, 0x1234, f.sign_bit + 5, f.infinity, f.max_code, f.nan):
         found = td.ulp_distance(array(f, range(f.count)), array(f, [other]))
         assert found.tolist() == apart(every, [every[other]])[:, 0].tolist()
-    # The formula that wider formats are held to.
+    # This formula is the reference for wider formats.
     for code in range(0, f.infinity, 97):
         assert rank(f, to_fraction(decode_code(f, code))) == every[code]
 
@@ -140,7 +140,7 @@ def test_unused_bits_count_for_nothing():
 
 
 def coarser(f, g):
-    """The one with fewer digits, then the one with the smaller range."""
+    """Return the format with fewer digits, then the one with the smaller range."""
     return min((f, g), key=lambda x: (x.mantissa_bits, x.max_value, -x.tiny_value))
 
 
@@ -155,7 +155,7 @@ def test_two_formats_of_a_byte(f, g):
     def rounded(source):
         exact = [decode_code(source, code) for code in range(source.count)]
         codes = [encode_code(target, x)[0] for x in exact]
-        # FP6 and FP4 make 0 of a NaN, whose distance is that of a NaN.
+        # FP6 and FP4 round NaN to 0. Its distance is nevertheless that of a NaN.
         return [
             None if x.special == "nan" else known[code]
             for x, code in zip(exact, codes, strict=True)
@@ -170,7 +170,7 @@ def test_two_formats_of_a_byte(f, g):
 @pytest.mark.parametrize(
     ("a", "b", "steps"),
     [
-        (np.float32(1 + 2**-9), td.bfloat16(1), 0),  # rounds to it
+        (np.float32(1 + 2**-9), td.bfloat16(1), 0),  # rounds to td.bfloat16(1)
         (np.float32(1 + 3 * 2**-9), td.bfloat16(1), 1),
         (np.float64(1 + 2**-8), td.bfloat16(1), 0),  # a tie
         (np.float64(1 + 2**-8 + 2**-40), td.bfloat16(1), 1),  # one rounding

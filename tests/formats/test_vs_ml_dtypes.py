@@ -1,4 +1,4 @@
-"""What docs/how_to/from_ml_dtypes.md says of ml_dtypes 0.6.0, and life beside it."""
+"""The claims of docs/how_to/from_ml_dtypes.md on ml_dtypes 0.6.0, and both together."""
 
 import platform
 
@@ -59,7 +59,7 @@ def test_arrays_convert_both_ways_and_views_are_free(name):
     )
     assert ours.astype(theirs).dtype == theirs
     assert viewed.astype(form.dtype).dtype == form.dtype
-    # Codes of NaN may change in a cast; no other may.
+    # Codes of NaN may change in a cast, but no other code.
     there = ours[finite].astype(theirs).view(codes.dtype)
     back = viewed[finite].astype(form.dtype).view(codes.dtype)
     np.testing.assert_array_equal(there, codes[finite])

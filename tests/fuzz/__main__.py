@@ -3,14 +3,14 @@
     python -m tests.fuzz --calls 10000000 --seed 1
 
 Each call draws an operation (ufuncs and their methods, products in every precision,
-casts, indexing, reductions, sorting, scalars; with objects, times and structures too),
-dtypes (ours and NumPy's), shapes up to four dimensions, zero sizes included, and arrays
-that lie in memory in every way: negative steps, transposed, broadcast, unaligned,
-byte-swapped, overlapping. It is then repeated on fresh contiguous copies. A failure is
+casts, indexing, reductions, sorting, scalars), its dtypes (ours, NumPy's, objects, times,
+structures) and shapes of up to four dimensions. It also draws memory layouts: negative
+steps, transposed, broadcast, unaligned, byte-swapped, overlapping. The call is repeated
+on new contiguous copies. A failure is
 
-* an exception other than those that bad arguments deserve, or in one run only,
-* a result dtype other than promotion says,
-* other bits or floating-point flags than the contiguous copies give,
+* an unexpected exception, or an exception in only one of the two calls,
+* a result dtype that differs from the promoted one,
+* bits or floating-point flags that differ from those of the contiguous copies,
 * a crash: the parent process names the call, and `--start` repeats it.
 """
 
@@ -38,18 +38,18 @@ EXPECTED += (AttributeError,)  # of objects that lack what their loops call
 
 
 class Failure(Exception):
-    """Something that must not happen."""
+    """A result that differs, or an unexpected exception."""
 
 
 class Fuzzer(ObjectCalls):
-    """Random calls on the given scalar types; call `n` depends on (seed, n) alone."""
+    """Draw random calls on scalar types; call `n` depends only on (seed, n)."""
 
     def __init__(self, scalar_types: Sequence[Any], seed: int = 0) -> None:
         super().__init__(scalar_types)
         self.seed = seed
 
     def only(self, names: Sequence[str]) -> None:
-        """Draw no kinds but these."""
+        """Draw only these kinds of calls."""
         self.kinds = {k: n for k, n in self.kinds.items() if k.__name__ in names}
 
     def draw(self, number: int) -> Call:
@@ -58,7 +58,7 @@ class Fuzzer(ObjectCalls):
         return self.random.choices(list(makers), list(weights))[0]()
 
     def run(self, number: int) -> str:
-        """One call; its label. Raises Failure."""
+        """Make one call and return its label, or raise Failure."""
         call = self.draw(number)
         copies = [self.contiguous(x) for x in call.operands]
         with warnings.catch_warnings():
@@ -72,16 +72,16 @@ class Fuzzer(ObjectCalls):
         return call.label
 
     def only_ours(self, call: Call) -> bool:
-        """Whether no loop of NumPy's, whose flags are not ours, has a part."""
+        """Return whether only our loops compute, whose flags are ours."""
         dtypes = [x.dtype for x in call.operands if isinstance(x, np.ndarray)]
         dtypes += call.dtypes if isinstance(call.dtypes, tuple) else ()
         return all(d in self.ours or d.kind in "biu" for d in dtypes)
 
     def contiguous(self, x: Any) -> Any:
-        """The operand in fresh, aligned memory of native byte order."""
+        """Copy the operand to new, aligned memory in native byte order."""
         if not isinstance(x, np.ndarray):
             return x
-        if x.dtype in self.ours:  # as unsigned integers: not through our own copy
+        if x.dtype in self.ours:  # as integers, without our own copy
             copy = x.view(f"u{x.itemsize}").copy().view(x.dtype)
         else:
             copy = x.astype(x.dtype.newbyteorder("="), order="C")
@@ -123,7 +123,7 @@ class Fuzzer(ObjectCalls):
                 raise Failure(f"{one!r} but on contiguous copies {two!r}")
 
     def equal(self, x: np.ndarray, y: np.ndarray) -> bool:
-        """Equal bits; NumPy's own floats, whose loops differ by layout, nearly."""
+        """Compare bits; NumPy's own floats, whose loops differ by layout, roughly."""
         if x.dtype in self.ours:
             unsigned = f"u{x.dtype.itemsize}"
             used = self.used_bits(x.dtype)
@@ -137,7 +137,7 @@ class Fuzzer(ObjectCalls):
         return x.tolist() == y.tolist() or x.dtype.kind == "O"
 
     def same_bits(self, x: np.ndarray, y: np.ndarray) -> bool:
-        """Equal bits, those of NumPy's own floats too."""
+        """Compare bits, also those of NumPy's own floats."""
         x, y = (a.astype(a.dtype.newbyteorder("=")) for a in (x, y))
         if x.dtype in self.ours or x.dtype.char in "gG":  # these have unused bytes
             return self.equal(x, y)
@@ -149,7 +149,7 @@ class Fuzzer(ObjectCalls):
 
 
 def near(x: np.ndarray, y: np.ndarray) -> bool:
-    """Values as of sums or products in another order; an overflow may differ."""
+    """Compare values of sums or products in another order; overflow may differ."""
     name = y.dtype.name
     eps = oracle.eps(name) if name in oracle.ROWS else float(np.finfo(y.dtype).eps)
     with np.errstate(all="ignore"):
@@ -160,7 +160,7 @@ def near(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def attempt(call: Call, operands: Sequence[Any]) -> tuple[Any, int]:
-    """The call's results or exception, and the floating-point flags it raised."""
+    """Return the results or exception of a call, and its floating-point flags."""
     flags = 0
 
     def raised(_: str, more: int) -> None:
@@ -182,7 +182,7 @@ def attempt(call: Call, operands: Sequence[Any]) -> tuple[Any, int]:
 
 
 def _work(fuzzer: Fuzzer, start: int, calls: int, counter: mmap.mmap) -> int:
-    """Run the calls, keeping the number of the current one in shared memory."""
+    """Run the calls, and keep the number of the current call in shared memory."""
     faulthandler.enable()
     failures = 0
     began = shown = time.monotonic()

@@ -1,4 +1,4 @@
-"""Operations that the fuzzer calls, and the dtypes that they must give."""
+"""Operations that the fuzzer calls, and their expected dtypes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SEQUENTIAL = set(BINARY) - {"add", "multiply"}
 
 
 class Call(NamedTuple):
-    """`function(*operands)`; `dtypes` are those of its results, None if open.
+    """A call of `function(*operands)`. `dtypes` are those of its results, None if open.
 
-    `value` says what the results have in common with those on contiguous copies: all
-    "bits", those of NumPy's dtypes too ("exact"), "near" values (sums and products,
-    whose order depends on the strides), or nothing ("open": steps that round one after
-    another in such an order). `errors` are those of which it must raise one, none if
-    there are none; None if it is open which arguments are bad.
+    `value` says how the results must equal those of contiguous copies. "bits": all bits
+    of our dtypes; "exact": those of NumPy's dtypes, too; "near": nearly, for sums and
+    products in another order; "open": not at all, for steps that are each rounded.
+    `errors` are the exceptions of which the call must raise one, () for none, or None
+    if it is open which arguments are invalid.
     """
 
     label: str
@@ -53,12 +53,12 @@ class Call(NamedTuple):
 
 
 class Calls(Draw):
-    """One method for each kind of call."""
+    """Draw calls: one method for each kind of call."""
 
     def __init__(self, scalar_types: Sequence[Any]) -> None:
         super().__init__(scalar_types)
         self.expected: dict[Any, Any] = {}
-        self.kinds: dict[Callable[[], Call], int] = {  # and how often
+        self.kinds: dict[Callable[[], Call], int] = {  # and the frequency
             self.unary: 20,
             self.binary: 30,
             self.method: 20,
@@ -74,7 +74,7 @@ class Calls(Draw):
     # -- expectations ------------------------------------------------------------
 
     def results(self, name: str, dtypes: Sequence[np.dtype]) -> Any:
-        """Result dtypes of a ufunc, or the exception: float16's, with us for it."""
+        """Return result dtypes of a ufunc, or the exception, from those of float16."""
         key = (name, *dtypes)
         if key not in self.expected:
             self.expected[key] = self._results(name, dtypes)
@@ -100,7 +100,7 @@ class Calls(Draw):
     # -- operations --------------------------------------------------------------
 
     def keywords(self, shape: tuple[int, ...]) -> tuple[dict[str, Any], list[Any]]:
-        """where=, casting= and dtype= of a ufunc call, and what they hold."""
+        """Draw where=, casting= and dtype= of a ufunc call; return also the masks."""
         r = self.random
         keywords: dict[str, Any] = {}
         if r.random() < 0.1:
@@ -113,7 +113,7 @@ class Calls(Draw):
     def ufunc_call(
         self, name: str, operands: list[Any], shape: Any, dtypes: Any
     ) -> Call:
-        """A call with or without out=, where=, dtype= and casting=."""
+        """Return a call with or without out=, where=, dtype= and casting=."""
         r = self.random
         ufunc = getattr(np, name)
         keywords, masks = self.keywords(shape)
@@ -148,8 +148,8 @@ class Calls(Draw):
     def is_theirs(
         self, ufunc: np.ufunc, operands: list[Any], keywords: dict[str, Any]
     ) -> bool:
-        """Whether NumPy's own loops or casts may compute: the sign of their NaN, fmin
-        over an operand's memory and integers out of range go by the layout."""
+        """Return whether NumPy's own loops or casts may compute. Their NaN signs, fmin
+        over an operand's memory and integers out of range depend on the layout."""
         used = [x.dtype for x in operands if isinstance(x, np.ndarray)]
         used += [keywords["dtype"]] if "dtype" in keywords else []
         return ufunc is np.float_power or any(
@@ -157,7 +157,7 @@ class Calls(Draw):
         )
 
     def overlap(self, operands: list[Any], outs: list[np.ndarray]) -> None:
-        """Let one operand lie in the memory that the first output is written to."""
+        """Let one operand overlap the memory of the first output."""
         for number, operand in enumerate(operands):
             if isinstance(operand, np.ndarray) and operand.dtype == outs[0].dtype:
                 if operand.shape == outs[0].shape and self.random.random() < 0.3:
@@ -201,7 +201,7 @@ class Calls(Draw):
         return self.ufunc_call(name, operands, shape, dtypes)
 
     def method(self) -> Call:
-        """reduce, accumulate, reduceat, outer and at."""
+        """Call reduce, accumulate, reduceat, outer or at."""
         r = self.random
         name = r.choice(BINARY)
         method = r.choice(("reduce", "accumulate", "reduceat", "outer", "at"))
@@ -261,7 +261,7 @@ class Calls(Draw):
 
     @staticmethod
     def agreement(name: str) -> str:
-        """What a reduction's value shares with that on a contiguous copy."""
+        """Return how a reduction must agree with that of a contiguous copy."""
         if name in EXACT_REDUCTIONS:
             return "bits"
         return "near" if name in NEAR_REDUCTIONS else "open"
@@ -293,7 +293,7 @@ class Calls(Draw):
         )
 
     def key(self, shape: tuple[int, ...]) -> Any:
-        """An index: integers, slices, Ellipsis, newaxis, masks, integer arrays."""
+        """Draw an index: integers, slices, Ellipsis, newaxis, masks, integer arrays."""
         r = self.random
         if r.random() < 0.15:
             return np.array(self.mask(shape))
@@ -369,7 +369,7 @@ class Calls(Draw):
         )
 
     def order(self) -> Call:
-        """Sorting and searching."""
+        """Call functions that sort and search."""
         r = self.random
         dtype = r.choice(self.ours)
         x = self.array(dtype, self.shape())
@@ -398,7 +398,7 @@ class Calls(Draw):
         return r.choice(calls)
 
     def move(self) -> Call:
-        """Functions that select and move elements."""
+        """Call functions that select and move elements."""
         r = self.random
         dtype = r.choice(self.ours)
         x = self.array(dtype, self.shape())
@@ -440,7 +440,7 @@ class Calls(Draw):
         return r.choice(calls)
 
     def scalar(self) -> Call:
-        """Operators between scalars: ours, NumPy's, Python's."""
+        """Call an operator between scalars: ours, NumPy's, Python's."""
         r = self.random
         dtype = r.choice(self.ours)
         operation = r.choice(OPERATORS)

@@ -2,10 +2,10 @@
 
     python -m tests.fuzz.cuda --calls 5000 --seed 1
 
-Each call is made of NumPy arrays and of GPU arrays that lie in memory in the same
-way: any strides, dirty unused bits, outputs that overlap inputs. Dtypes, shapes and
-bits must be equal, nothing else may be written, and what one refuses the other must
-refuse, before it writes; the GPU may refuse more, with a TypeError that says so.
+Each call uses NumPy arrays and GPU arrays with equal memory layouts: any strides, dirty
+unused bits, overlapping outputs. Dtypes, shapes and bits must be equal, and nothing
+else may be written. Each must reject what the other rejects, before it writes. The GPU
+may reject more, with a TypeError.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ THEIRS = [np.dtype(c) for c in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "
                                 "f2", "f4", "f8", "F", "D")]  # fmt: skip
 EXACT = "max min any all argmax argmin count_nonzero nanmax nanmin".split()
 NEAR = "sum prod mean nansum nanprod nanmean".split()
-#: What NumPy promises of other dtypes' bits, CuPy does not.
+#: NumPy keeps the bits of other dtypes in these ufuncs, CuPy does not.
 OF_CUPY = {"float_power", "ldexp"}
 
 
@@ -44,23 +44,23 @@ class Failure(Exception):
 
 
 class Both(NamedTuple):
-    """An array of NumPy, and one of the GPU, that lie in memory in one way."""
+    """An array of NumPy and one of the GPU, with equal memory layouts."""
 
     cpu: Any
     gpu: Any
-    memory: Any = None  # Both of all the bytes that they lie in
+    memory: Any = None  # a Both of all their bytes
 
 
 class Call(NamedTuple):
     label: str
     function: Callable[..., Any]
     arguments: list[Any]
-    near: float = 0  # how far values may be apart, in units of a dtype's eps
+    near: float = 0  # largest difference, in units of a dtype's eps
     keywords: dict[str, Any] = {}  # noqa: RUF012
 
 
 def bits(x: Any) -> Any:
-    """What must be equal: codes without unused bits, numbers with one NaN."""
+    """Return bits to compare: codes without unused bits, numbers with one NaN."""
     x = np.asarray(x)
     if x.dtype in OURS:
         return td.bits(np.ascontiguousarray(x))
@@ -96,7 +96,7 @@ class Fuzzer:
         return r.choice(OURS) if r.random() < 0.8 else r.choice(THEIRS)
 
     def _elements(self, dtype: Any, count: int) -> Any:
-        """Bytes: of any codes, of small numbers, or of integers at their ends."""
+        """Draw bytes of any codes, of small numbers, or of integers at their ends."""
         r = np.random.default_rng(self.random.randrange(1 << 30))
         kind = self.random.random()
         if dtype.kind == "b":
@@ -117,7 +117,7 @@ class Fuzzer:
             return np.ascontiguousarray(values.astype(dtype)).view(np.uint8)
 
     def _strides(self, shape: tuple[int, ...], item: int, repeats: bool) -> Any:
-        """Strides, and bytes before and after the first element's begin."""
+        """Draw strides, and the bytes before and after the first element's begin."""
         r = self.random
         axes = list(range(len(shape)))
         arranged = r.random() < 0.6
@@ -156,7 +156,7 @@ class Fuzzer:
         return Both(cpu, dressed, memory)
 
     def overlapping(self, x: Both) -> Both:
-        """A view of the same memory of the same shape and dtype, where there is one."""
+        """Return an overlapping view of the same shape and dtype, if there is one."""
         if not x.cpu.ndim or self.random.random() < 0.3:
             return x
         axis = self.random.randrange(x.cpu.ndim)
@@ -204,7 +204,7 @@ class Fuzzer:
                 for i in range(ufunc.nout)
             ]
             keywords["out"] = tuple(outs)
-            # NumPy's own bits of a masked output that overlaps an operand are wrong.
+            # NumPy's bits are wrong for a masked output that overlaps an operand.
             if kind >= 0.4 and r.random() < 0.4:
                 mask = self.broadcastable(shape)
                 keywords["where"] = self.array(np.dtype(bool), mask)
@@ -238,7 +238,7 @@ class Fuzzer:
         x = self.array(r.choice([*OURS, np.dtype("f4")]), self.shape())
         dims = x.cpu.ndim
         keywords: dict[str, Any] = {}
-        # Of what has no axes NumPy refuses an axis for means alone.
+        # Without axes, NumPy rejects an axis only for means.
         if r.random() < 0.6 and (dims or "mean" not in name):
             keywords["axis"] = r.randrange(-dims - 1, dims + 1)
             if name[:3] != "arg" and dims and r.random() < 0.3:
@@ -317,7 +317,7 @@ class Fuzzer:
         r = self.random
         x = self.array(r.choice(OURS), self.shape(), written=True)
         key = self._key(x.cpu.shape)
-        # Of an element that is named twice the last value is NumPy's alone.
+        # If an index names an element twice, only NumPy stores the last value.
         unique = not any(
             isinstance(k, list) for k in (key if type(key) is tuple else ())
         )
@@ -417,7 +417,7 @@ class Fuzzer:
                 lambda x, y: np.searchsorted(np.sort(x, None), y, "middle"),
                 [a, b],
             ),
-            # NumPy copies the first element, and so what a NaN there is.
+            # NumPy copies the first element, including the payload of a NaN.
             ("cumsum", lambda x: np.cumsum(np.nan_to_num(x[:1]), axis), [a]),
         ]
         return Call(*r.choice(calls))
@@ -455,7 +455,7 @@ class Fuzzer:
         return Call(*r.choice(calls))
 
     def made(self) -> Call:
-        """To the GPU and back, in other ways."""
+        """Make, copy, pickle and print arrays of the GPU."""
         import copy
         import pickle
 
@@ -557,7 +557,7 @@ class Fuzzer:
         ):
             return
         if not wanted.ndim and np.isnan(wanted) and np.isnan(found):
-            return  # NumPy's scalars have one NaN
+            return  # NumPy's scalars have only one NaN
         if call.near and found.size:
             self._check_near(call, wanted, found)
             return
@@ -576,7 +576,7 @@ class Fuzzer:
             ) + 4 * float(info.smallest_subnormal)
             special = ~np.isfinite(x) | ~np.isfinite(y)
             special |= np.abs(y) >= float(info.max)
-        # Sums of what cancels, or of what is beyond the range, in another order.
+        # Sums that cancel or overflow may differ in another order.
         cancels = wanted.dtype == np.float32
         if not (close | special | cancels).all():
             at = tuple(np.argwhere(~(close | special))[0])

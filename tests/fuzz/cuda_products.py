@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.cuda_products [CALLS [SEED]]
 
-A call is NumPy's function on our arrays, with operands of any layout and any codes; it
-must give the CPU's dtype, shape and bits, or raise where the CPU does. What it prints
-reproduces a failure.
+A call is NumPy's function on our arrays, with operands of any layout and any codes. It
+must have the CPU's dtype, shape and bits, or raise an error if the CPU does. The
+printed seed reproduces a failure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.simulator.backend import allocate
 from tf32dtype.cuda._matmul import matmul, numpy_products
 from tf32dtype.tensor_core.look_up import devices
 
-#: Few, as each pair is a kernel to compile.
+#: Few pairs, as each one needs the compilation of a kernel.
 PAIRS = tuple(
     tuple(np.dtype(x) for x in pair)
     for pair in (
@@ -43,7 +43,7 @@ EINSUMS = (
 
 
 class Call(NamedTuple):
-    """A function of NumPy's, and what it is called with."""
+    """A function of NumPy, and its arguments."""
 
     name: str
     operands: tuple[Any, ...]
@@ -51,14 +51,14 @@ class Call(NamedTuple):
 
 
 class Fuzz:
-    """What draws them."""
+    """Draw operands and calls."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
 
     def array(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-        """Ordinary numbers or any codes, transposed, thinned, reversed or broadcast."""
+        """Draw numbers or any codes, transposed, thinned, reversed or broadcast."""
         r = self.random
         axes = list(range(len(shape)))
         r.shuffle(axes)
@@ -78,7 +78,7 @@ class Fuzz:
             x = x.view(f"u{size}")[..., 0]
             if dtype == np.dtype(td.tf32) and r.random() < 0.5:
                 x = x & np.uint32(0xFFFFE000)
-            if r.random() < 0.7:  # else one NaN is enough for a row
+            if r.random() < 0.7:  # one NaN would fill a row
                 with np.errstate(all="ignore"):
                     wrong = ~np.isfinite(x.view(dtype))
                 x[wrong] = 0
@@ -90,7 +90,7 @@ class Fuzz:
         return np.broadcast_to(x, shape)
 
     def call(self) -> Call:
-        """One, which may be wrong."""
+        """Draw a call, which may be invalid."""
         r = self.random
         first, second = r.choice(PAIRS)
         if r.random() < 0.3:
@@ -144,7 +144,7 @@ class Fuzz:
         return Call("einsum", (subscripts, *operands), keywords)
 
     def modeled(self) -> tuple[str, Any, Any]:
-        """A device, and operands that it multiplies."""
+        """Draw a device, and operands that it can multiply."""
         r = self.random
         dtype = r.choice(MODELED)
         having = [
@@ -157,7 +157,7 @@ class Fuzz:
 
 
 def outcome(function: Callable[[], Any]) -> Any:
-    """A result, or the exception that is raised instead."""
+    """Return the result, or the exception that is raised instead."""
     try:
         with np.errstate(all="ignore"):
             return function()
@@ -166,7 +166,7 @@ def outcome(function: Callable[[], Any]) -> Any:
 
 
 def placed(x: Any) -> Any:
-    """An array on the GPU whose strides are the same."""
+    """Copy an array to the GPU with equal strides."""
     if not isinstance(x, np.ndarray):
         return x
     steps = [np.sign(s) for s in x.strides]
@@ -181,7 +181,7 @@ def placed(x: Any) -> Any:
 
 
 def compare(got: Any, want: Any, label: str) -> None:
-    """Both are the same, or errors of the same kind."""
+    """Check that both results are equal, or errors of the same kind."""
     if isinstance(want, Exception) or isinstance(got, Exception):
         same = isinstance(want, Exception) and isinstance(got, type(want))
         assert same, f"{label}: {got!r}, not {want!r}"
@@ -194,7 +194,7 @@ def compare(got: Any, want: Any, label: str) -> None:
 
 
 def check(seed: int) -> None:
-    """One call, which the seed says."""
+    """Make and check the call of this seed."""
     fuzz = Fuzz(seed)
     if seed % 4 == 3:
         device, x, y = fuzz.modeled()

@@ -1,4 +1,4 @@
-"""Products on devices that the fuzzer calls: td.tensor_core.matmul, and precisions."""
+"""Calls of td.tensor_core.matmul and precisions of devices, for the fuzzer."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ DOUBLE = np.dtype(np.float64)
 
 
 class DeviceProducts(Products):
-    """Products by models of tensor cores, right and wrong ones."""
+    """Draw products by models of tensor cores, valid and invalid ones."""
 
     def __init__(self, scalar_types: Sequence[Any]) -> None:
         super().__init__(scalar_types)
         self.kinds |= {self.tensor_core: 8}
 
     def operand_dtype(self) -> np.dtype:
-        """Often one that some device multiplies."""
+        """Draw a dtype, often one that some device multiplies."""
         r = self.random
         if r.random() < 0.1:
             return self.dtype()
@@ -50,7 +50,7 @@ class DeviceProducts(Products):
         return dtype.newbyteorder() if swaps else dtype
 
     def modeled(self, keywords: dict[str, Any], dtypes: Sequence[np.dtype]) -> bool:
-        """Whether the table has a row for the call."""
+        """Return whether the table has a row for the call."""
         names = ["tf32" if d.name == "float32" else d.name for d in dtypes]
         try:
             td.tensor_core.look_up.find_model(
@@ -66,12 +66,12 @@ class DeviceProducts(Products):
     def result(
         self, keywords: dict[str, Any], dtypes: Sequence[np.dtype]
     ) -> np.dtype[Any]:
-        """The dtype of accumulators."""
+        """Return the dtype of accumulators."""
         usual = DOUBLE if DOUBLE in dtypes else FLOATS[0]
         return np.dtype(keywords.get("accumulator", usual))
 
     def tensor_core(self) -> Call:
-        """td.tensor_core.matmul with every keyword."""
+        """Call td.tensor_core.matmul with every keyword."""
         r = self.random
         dtypes = [self.operand_dtype(), self.operand_dtype()]
         if r.random() < 0.8:

@@ -1,4 +1,4 @@
-"""Arrays that lie in memory in every way, for the fuzzer."""
+"""Arrays with every kind of memory layout, for the fuzzer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUILTINS = ("?", *INTEGERS, "q", "Q", "f2", "f4", "f8", "g", "F", "D", "G")
 
 
 class Draw:
-    """Random shapes, dtypes and arrays."""
+    """Draw random shapes, dtypes and arrays."""
 
     def __init__(self, scalar_types: Sequence[Any]) -> None:
         self.random = random.Random()
@@ -27,12 +27,12 @@ class Draw:
 
     @staticmethod
     def _memory(rng: np.random.Generator, dtype: np.dtype) -> bytes:
-        """Elements to view: random codes, then small numbers (floats, no codes), of
-        which the second half are finite."""
+        """Return elements to view: first random codes (but not of bool and long
+        double), then small numbers, of which the second half are finite."""
         count = 1 << 16
         values = rng.normal(0, 3, count)
         values[::3] = rng.integers(-4, 5, len(values[::3]))
-        if dtype.name == "float8_e8m0fnu":  # which has positive numbers alone
+        if dtype.name == "float8_e8m0fnu":  # has only positive numbers
             values = np.abs(values) + 0.1
         specials = np.repeat([np.nan, np.inf, -np.inf], 300)
         values[rng.integers(0, count // 2, 900)] = specials
@@ -60,7 +60,7 @@ class Draw:
     def strides(
         self, shape: tuple[int, ...], item: int, repeat: bool
     ) -> tuple[list[int], int, int]:
-        """Strides, and the lowest and highest byte they reach from element zero."""
+        """Draw strides, and the lowest and highest byte offset from element zero."""
         r = self.random
         style = r.random()
         axes = list(range(len(shape)))
@@ -83,12 +83,12 @@ class Draw:
         return strides, low, high + item
 
     def view(self, memory: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of the shape somewhere in `memory`, in some arrangement."""
+        """Draw a view of the shape in `memory`, at any offset and with any strides."""
         r = self.random
         item = dtype.itemsize
         writable = isinstance(memory, bytearray)
         room = 0
-        while room < item:  # some arrangements of large shapes do not fit
+        while room < item:  # some strides of large shapes do not fit
             strides, low, high = self.strides(shape, item, not writable)
             room = len(memory) - (high - low) - item
         offset = r.randrange(room // item) * item - low
@@ -100,7 +100,7 @@ class Draw:
         return self.view(self.memory[dtype], dtype, shape)
 
     def output(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """An array that may be written to."""
+        """Draw a writable array."""
         size = 4 * (math.prod(max(n, 1) for n in shape) + 2) * dtype.itemsize
         return self.view(bytearray(self.memory[dtype][-size:]), dtype, shape)
 
@@ -108,7 +108,7 @@ class Draw:
         return self.array(np.dtype("?"), shape)
 
     def broadcastable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts to the given one."""
+        """Draw a shape that broadcasts to the given one."""
         r = self.random
         if r.random() < 0.6:
             return shape

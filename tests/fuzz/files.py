@@ -1,4 +1,4 @@
-"""Damaged files: every reader says what is wrong with them, and does no harm.
+"""Damaged files: every reader reports the fault, and does no harm.
 
     python -m tests.fuzz.files --files 100000 --seed 1 [--reader NAME ...]
 
@@ -6,12 +6,12 @@ Each file is a valid one of `tests/fuzz/readers.py` with one to three things wro
 (`tests/fuzz/mutations.py`), and is read in full. A failure is
 
 * an exception other than those that the reader documents,
-* one whose text does not name the file,
-* memory asked for beyond `--memory`, or more than `--seconds`,
-* a crash: the parent process names the file, and goes on with the next.
+* an exception whose message does not name the file,
+* more memory than `--memory`, or more time than `--seconds`,
+* a crash: the parent process names the file, and continues with the next one.
 
-File `n` depends on (seed, n) and the reader alone: `--start n --files 1` repeats it,
-and `--keep FOLDER` leaves it there.
+File `n` depends only on (seed, n) and the reader: `--start n --files 1` repeats it, and
+`--keep FOLDER` keeps it in that folder.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ MOST_FAILURES = 20
 
 
 class Failure(Exception):
-    """Something that must not happen."""
+    """A result that a damaged file must not have."""
 
 
 class Fuzzer:
-    """Damaged files for one reader."""
+    """Damage files for one reader."""
 
     def __init__(self, reader: Reader, seed: int, folder: Path) -> None:
         self.reader = reader
         self.seed = seed
         self.folder = folder
         self.seeds = reader.seeds()
-        #: what came of the files, by the shape of the answer
+        #: number of files by the shape of the answer
         self.answers: Counter[str] = Counter()
 
     def draw(self, number: int) -> Seed:
@@ -90,7 +90,7 @@ class Fuzzer:
             self.answers["read"] += 1
 
     def write(self, files: Seed, folder: Path) -> Path:
-        """Write the files to an empty folder; what is to be read."""
+        """Write the files to an empty folder, and return the path to read."""
         for old in folder.iterdir():
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         for name, data in files.items():
@@ -100,7 +100,7 @@ class Fuzzer:
 
 
 def limit(memory: int) -> None:
-    """Let this process have so many more bytes, no more."""
+    """Limit this process to so many bytes more than it has."""
     if memory and "asan" not in os.environ.get("LD_PRELOAD", ""):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + memory
@@ -112,7 +112,7 @@ def too_long(signal: int, frame: FrameType | None) -> NoReturn:
 
 
 def work(fuzzer: Fuzzer, first: int, end: int, options: Any, counter: mmap.mmap) -> int:
-    """Read files, with the number of the current one in shared memory; failures."""
+    """Read files, keep the current number in shared memory; return the failures."""
     faulthandler.enable()
     limit(options.memory * MEGABYTE)
     signal.signal(signal.SIGALRM, too_long)
@@ -147,7 +147,7 @@ def show(fuzzer: Fuzzer, every: bool) -> None:
 
 
 def fuzz(reader: Reader, options: Any, folder: Path) -> bool:
-    """Whether a reader has no failure; each crash costs a process."""
+    """Return whether a reader has no failure; each crash costs a process."""
     fuzzer = Fuzzer(reader, options.seed, folder)
     counter = mmap.mmap(-1, 8)
     first, end = options.start, options.start + options.files

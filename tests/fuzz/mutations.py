@@ -1,4 +1,4 @@
-"""Damage to files: bytes, texts of headers, and JSON."""
+"""Damage to files: bytes, strings in headers, and JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-#: The header of a file as text, and the file with another one in its place.
+#: The header of a file as text, and a function that puts another header into the file.
 Header = tuple[bytes, Callable[[bytes], bytes]]
 
 NUMBERS = (
@@ -33,14 +33,14 @@ def mutate(
     header: Callable[[bytes], Header] | None,
     r: random.Random,
 ) -> bytes:
-    """A file with one to three things wrong, in its header, its bytes or both."""
+    """Return a file with one to three faults, in its header, its bytes or both."""
     for _ in range(r.choice((1, 1, 1, 2, 3))):
         if header is not None and r.random() < 0.7:
             try:
                 text, put_back = header(data)
                 data = put_back(_text(text, r))
                 continue
-            except Exception:  # an earlier round left no header
+            except Exception:  # an earlier round removed the header
                 pass
         data = r.choice(BYTES)(data, others, r)
     return data
@@ -66,7 +66,7 @@ def _set(data: bytes, others: Sequence[bytes], r: random.Random) -> bytes:
 
 
 def _integer(data: bytes, others: Sequence[bytes], r: random.Random) -> bytes:
-    """One in binary, of either byte order."""
+    """Change a binary integer of either byte order."""
     size = r.choice((2, 4, 8))
     at = _near_begin(max(len(data) - size, 1), r)
     order: Any = r.choice(("little", "little", "big"))
@@ -96,7 +96,7 @@ def _add(data: bytes, others: Sequence[bytes], r: random.Random) -> bytes:
 
 
 def _splice(data: bytes, others: Sequence[bytes], r: random.Random) -> bytes:
-    """The begin of one file, the end of another."""
+    """Join the begin of one file and the end of another."""
     other = r.choice(others)
     at = _near_begin(min(len(data), len(other)) + 1, r)
     return data[:at] + other[at:]
@@ -106,7 +106,7 @@ BYTES = (_flip, _flip, _set, _integer, _cut, _remove, _repeat, _add, _splice)
 
 
 def _near_begin(size: int, r: random.Random) -> int:
-    """A place in a file: as often as not in what is the header of most."""
+    """Draw an offset, half of the time in the usual range of headers."""
     return r.randrange(min(size, r.choice((16, 128, 512, size, size, size))) or 1)
 
 
@@ -115,7 +115,7 @@ def _range(data: bytes, r: random.Random) -> tuple[int, int]:
     return begin, min(len(data), begin + r.choice((1, 4, 8, 60, 1000)))
 
 
-# -- texts ------------------------------------------------------------------
+# -- strings in headers -----------------------------------------------------
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|-?\d+(?:\.\d+)?|\w+|\s+|.')
 
@@ -179,7 +179,7 @@ def _tokens(tokens: list[str], r: random.Random) -> tuple[int, int]:
 
 
 def _json(tree: Any, r: random.Random) -> Any:
-    """A tree with one node changed, at any depth."""
+    """Return a tree with one node changed, at any depth."""
     inner = [(tree, i) for i in range(len(tree))] if isinstance(tree, list) else []
     if not inner or r.random() < 0.05:
         return r.choice(VALUES)
@@ -214,7 +214,7 @@ def _put(node: list[Any], at: int, value: Any) -> None:
 
 
 def dump(tree: Any) -> str:
-    """JSON of a tree, with keys that are there twice."""
+    """Return the JSON of a tree, with repeated keys."""
     if isinstance(tree, Object):
         return "{" + ",".join(f"{json.dumps(k)}:{dump(v)}" for k, v in tree) + "}"
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""Random calls with what is no number: objects, times, texts, structures."""
+"""Random calls with objects, times, strings and structures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tests.fuzz.calls import BINARY, UNARY, Call
 from tests.fuzz.devices import DeviceProducts
 
-# NumPy has Euclid's algorithm for these of objects, which never ends for NaN.
+# NumPy uses Euclid's algorithm for these on objects, which never ends for NaN.
 ENDLESS = {"gcd", "lcm"}
 FUNCTIONS = """vdot dot inner outer correlate convolve tensordot kron matmul vecdot
 where append searchsorted isin clip concatenate array_equal isclose result_type
@@ -27,14 +27,14 @@ SPECIAL: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
 
 
 class ObjectCalls(DeviceProducts):
-    """Nothing is expected of these calls but an end, the same one in any memory."""
+    """Draw calls that may fail, but alike for any layout, and without a crash."""
 
     def __init__(self, scalar_types: Sequence[Any]) -> None:
         super().__init__(scalar_types)
         self.kinds |= {self.strange_ufunc: 6, self.strange_function: 4}
 
     def strange(self, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of what is no number."""
+        """Draw an array of objects, times, strings, bytes or structures."""
         r = self.random
         dtype = r.choice(self.ours)
         kind = r.choice(("O", "M8[s]", ">M8[D]", "m8[s]", "S3", "U3", "V2", "fields"))
@@ -91,7 +91,7 @@ class ObjectCalls(DeviceProducts):
             try:
                 return SPECIAL.get(name, getattr(np, name))(a, b)
             except SystemError as error:
-                # Products of objects go on after an element's exception.
+                # Products of objects continue after an exception.
                 raise TypeError from error
 
         label = f"{name} {[x.dtype for x in pair]}"

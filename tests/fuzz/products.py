@@ -15,7 +15,7 @@ from tests.support import oracle
 
 UFUNCS = ("matmul", "vecdot", "matvec", "vecmat")  # they take dtype=
 EINSUMS = ("ij,jk", "bij,bkj->bik")
-# dot, inner and vdot are looked up when called: inside of a block they are others.
+# dot, inner and vdot are looked up at each call: a block replaces them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in (*UFUNCS, "outer")},
     "@": operator.matmul,
@@ -43,7 +43,7 @@ LENGTHS = (0, 1, 1, 2, 3, 5, 8, 16, 17, 33, 49, 65, 130, 260)
 SUMMED = (0, 1, 2, 3, 5, 17, 31, 32, 33, 64, 100, 255, 256, 257, 300, 520)
 STACKS = ((), (), (), (1,), (2,), (0,), (3, 1), (2, 3))
 
-# What the keywords may be, the default first, and for which precisions.
+# Values of the keywords, the default first, and the precisions that take them.
 KEYWORDS: dict[str, tuple[list[str], list[str]]] = {
     "rounding": (["ties_to_even", "ties_to_away", "toward_zero"], ["tf32"]),
     "scale": (["tensor", "row"], FP8),
@@ -59,7 +59,7 @@ Errors = tuple[type[Exception], ...]
 
 
 class Factors(NamedTuple):
-    """Operands of a function, the shape of what it may write to, what they deserve."""
+    """Operands of a function, the shape of an output, and the expected errors."""
 
     name: str
     operands: list[np.ndarray]
@@ -68,7 +68,7 @@ class Factors(NamedTuple):
 
 
 class Products(Calls):
-    """One method for each kind of product."""
+    """Draw calls: one method for each kind of product."""
 
     def __init__(self, scalar_types: Sequence[Any]) -> None:
         super().__init__(scalar_types)
@@ -83,7 +83,7 @@ class Products(Calls):
     # -- dtypes ------------------------------------------------------------------
 
     def common(self, dtypes: Sequence[np.dtype]) -> np.dtype:
-        """What they promote to: two by the contract, others as NumPy says."""
+        """Return the common dtype: of two by the contract, else by NumPy."""
         natives = [d.newbyteorder("=") for d in dtypes]
         if len(natives) != 2 or not any(d in self.ours for d in natives):
             return np.result_type(*natives)
@@ -91,7 +91,7 @@ class Products(Calls):
         return next((d for d in self.ours if d.name == name), None) or np.dtype(name)
 
     def like_float32(self) -> np.dtype:
-        """Often float32 or what promotes to it, sometimes anything."""
+        """Draw a dtype: often float32 or one that promotes to it, sometimes any."""
         r = self.random
         if r.random() < 0.7:
             return FLOAT32.newbyteorder() if r.random() < 0.2 else FLOAT32
@@ -100,12 +100,12 @@ class Products(Calls):
     # -- operands ----------------------------------------------------------------
 
     def factor(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """An array that is often finite: one NaN is enough for a row of the result."""
+        """Draw an array, often finite: one NaN would fill a row of the result."""
         memory = self.finite if self.random.random() < 0.8 else self.memory
         return self.view(memory[dtype], dtype, shape)
 
     def lengths(self, greatest: int) -> tuple[int, int, int]:
-        """n, k and m; the product of no two is beyond the greatest size."""
+        """Draw n, k and m, of which no two have a product above `greatest`."""
         r = self.random
         if r.random() < 0.01:
             return 1, r.randrange(4000, 4500), 1
@@ -116,7 +116,7 @@ class Products(Calls):
         return n, k, k if same else r.choice(fitting)
 
     def factors(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> Factors:
-        """Operands for one of the functions."""
+        """Draw operands for one of the functions."""
         r = self.random
         name = r.choice(names)
         stack = r.choice(STACKS)
@@ -155,7 +155,7 @@ class Products(Calls):
         }
         left, right, out = shapes.get(name, ((n, k), (k, m), None))
         if name in EINSUMS:
-            # np.einsum, also NumPy 2.5's, writes into results that have no elements.
+            # np.einsum (also of NumPy 2.5) writes into results that have no elements.
             left, right = (tuple(max(x, 1) for x in s) for s in (left, right))
         errors: Errors = ()
         last = name not in ("outer", "matmul axes") and left[-1] != 1
@@ -176,16 +176,16 @@ class Products(Calls):
         exact: bool,
         errors: Errors = (),
     ) -> Call:
-        """A call that gives a dtype, sometimes into an array of that or another."""
+        """Return a call with a result dtype, sometimes with an output of any dtype."""
         r = self.random
         name, operands, shape, more = factors
         errors += more
         if name == "vecmat" and dtype.kind == "c" and not exact:
-            shape = None  # NumPy 2.4 writes beside an out whose elements lie apart
+            shape = None  # NumPy 2.4 writes to wrong addresses of a strided out
         outs: list[np.ndarray] = []
         given = dtype
         if shape is not None and r.random() < 0.35:
-            is_dot = name == "dot"  # which takes no other dtype or layout
+            is_dot = name == "dot"  # takes no other dtype or layout
             if r.random() < 0.4 and not is_dot:
                 given = r.choice((self.dtype(), *(x.dtype for x in operands)))
             if r.random() < 0.05 and shape and name != "vecdot":
@@ -193,7 +193,7 @@ class Products(Calls):
             outs = [self.output(given, shape)]
             if is_dot:
                 outs = [np.array(outs[0], order="C")]
-            elif r.random() < 0.7 and len(operands) > 1:  # else NumPy merely copies
+            elif r.random() < 0.7 and len(operands) > 1:  # else NumPy only copies
                 self.overlap(operands, outs)
             if r.random() < 0.03:
                 outs[0].flags.writeable = False
@@ -212,14 +212,14 @@ class Products(Calls):
         return Call(label, into, [*operands, *outs], (given,), value, errors)
 
     def wanted_dtype(self, sources: Sequence[np.dtype]) -> tuple[np.dtype, Errors]:
-        """One for dtype=, and what it deserves."""
+        """Draw a dtype for dtype=, and return it with the expected errors."""
         r = self.random
         dtype = r.choice((FLOAT32, self.dtype().newbyteorder("=")))
         fits = all(np.can_cast(d, dtype, "same_kind") for d in sources)
         return dtype, () if fits else (TypeError,)
 
     def precision(self) -> tuple[dict[str, Any], Errors]:
-        """Keywords that choose a precision, and what they deserve."""
+        """Draw keywords that choose a precision, and return the expected errors."""
         r = self.random
         name = r.choice((None, *PRESETS, *PRESETS.values(), *PRESETS.values()))
         short = PRESETS.get(name, name)
@@ -243,7 +243,7 @@ class Products(Calls):
     # -- calls -------------------------------------------------------------------
 
     def product(self) -> Call:
-        """NumPy's functions, at least one operand of a format of ours."""
+        """Call NumPy's functions with at least one operand of our formats."""
         r = self.random
         dtypes = [r.choice(self.ours), self.dtype()]
         if r.random() < 0.5:
@@ -268,7 +268,7 @@ class Products(Calls):
         )
 
     def matmul(self) -> Call:
-        """td.matmul with every precision and keyword."""
+        """Call td.matmul with every precision and keyword."""
         r = self.random
         dtypes = [self.like_float32(), self.like_float32()]
         factors = self.factors(["td.matmul"], dtypes)
@@ -296,7 +296,7 @@ class Products(Calls):
         )
 
     def block(self) -> Call:
-        """Products inside a block, in a decorated function, or of a process."""
+        """Call products in a block, decorated function or process with a precision."""
         r = self.random
         dtypes = [self.like_float32(), self.like_float32()]
         if r.random() < 0.2:
@@ -334,7 +334,7 @@ class Products(Calls):
         return call
 
     def einsum(self) -> Call:
-        """td.einsum of one to three operands."""
+        """Call td.einsum with one to three operands."""
         r = self.random
         lengths = {x: r.choice((0, 1, 2, 3, 3, 4, 5)) for x in "ijk"}
         stack = r.choice(STACKS)
@@ -377,7 +377,7 @@ class Products(Calls):
             result, more = self.wanted_dtype(dtypes)
             keywords["dtype"] = result
             errors += more
-        # Such letters are summed by np.sum, in an order that the strides decide.
+        # np.sum sums letters of only one operand, in an order that strides decide.
         alone = [x for x in found if x not in kept and sum(x in t for t in terms) == 1]
         shape = None if stack else tuple(found[x] for x in kept)
         return self.call(
@@ -389,7 +389,7 @@ class Products(Calls):
         )
 
 
-# -- how a precision comes about ---------------------------------------------------
+# -- how a precision is set --------------------------------------------------------
 
 
 def within(keywords: Any, _: Any, function: Any, operands: Any, out: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The readers of files that the fuzzer knows: a row each of `READERS`."""
+"""Readers of files for the fuzzer: one row each of `READERS`."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from tests.fuzz.mutations import Header
 from tests.support.gguf_bytes import key, tensor, text, whole
 from tf32dtype._files.gguf.header import KINDS
 
-#: A valid file, or a folder of some: names and bytes.
+#: A valid file, or a folder of files: names and bytes.
 Seed = dict[str, bytes]
 
 
 class Reader(NamedTuple):
-    """A way to read files."""
+    """A reader of files, and valid files for it."""
 
     name: str
-    #: valid files of many kinds, small
+    #: small valid files of many kinds
     seeds: Callable[[], list[Seed]]
-    #: reads all of the file, or of the folder where seeds have several, by `touch`
+    #: reads the whole file, or the folder if seeds have several files, by `touch`
     read: Callable[[Path], None]
-    #: the text in a file that says what the rest is, where there is one: edits of it
-    #: get further than those of bytes
+    #: finds the header, whose text describes the rest of the file: faults in a header
+    #: get further than faults in the data
     header: Callable[[bytes], Header] | None = None
-    #: what a bad file may raise
+    #: exceptions that a damaged file may cause
     errors: tuple[type[Exception], ...] = (ValueError, OSError, EOFError)
-    #: a library that it needs
+    #: a library that the reader needs
     needs: str = "numpy"
 
 
 def touch(array: Any) -> None:
-    """Read all of an array, by the loops that rely on what arrays promise."""
+    """Read all of an array, by loops that rely on the invariants of arrays."""
     if isinstance(array, td.blocks.BlockArray | td.blocks.TileArray):
         array.dequantize()
         return
     array = np.asanyarray(array)
     array.tobytes()
-    if not array.size:  # axes that float64 would be too large for are allowed
+    if not array.size:  # allowed axes may be too large for float64
         return
     if array.dtype in OURS:
         array.astype(np.float64)
@@ -59,7 +59,7 @@ OURS = {form.dtype for form in td.formats.values()}
 
 
 def arrays() -> dict[str, np.ndarray]:
-    """Small arrays of every format and of dtypes of NumPy's."""
+    """Return small arrays of every format and of NumPy's dtypes."""
     rng = np.random.default_rng(1)
     found = {
         name: rng.uniform(0.5, 4, (2, 4)).astype(form.dtype)
@@ -81,7 +81,7 @@ def block_arrays() -> dict[str, td.blocks.BlockArray | td.blocks.TileArray]:
 
 
 def written(write: Callable[[Path], None], name: str) -> Seed:
-    """The files that a function leaves at a path, or beside it."""
+    """Return the files that a function writes to a path or next to it."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder) / name)
         return {
@@ -159,7 +159,7 @@ def map_npy(path: Path) -> None:
 
 def read_npz(path: Path) -> None:
     loaded = td.load(path)
-    if not isinstance(loaded, Mapping):  # damage left a .npy of it
+    if not isinstance(loaded, Mapping):  # damage made it a .npy file
         touch(loaded)
         return
     with loaded as archive:
@@ -209,7 +209,7 @@ def read_safetensors(path: Path) -> None:
 
 
 def weight_seeds() -> list[Seed]:
-    """Weights with scales: all schemes, and all arrays of the package's own."""
+    """Return weights with scales: all schemes, and all arrays of the package's own."""
     whole = block_arrays()
     x = whole["tiles"].dequantize()
     whole["tiles"] = td.blocks.quantize_tiles(x)
@@ -264,7 +264,7 @@ def read_hdf5(path: Path) -> None:
 
 
 def gguf_seeds() -> list[Seed]:
-    """Every kind of numbers that is read, and of values."""
+    """Return a file of each kind of numbers that is read, and of metadata values."""
     names = "F64 F32 F16 BF16 I64 I32 I16 I8 MXFP4 NVFP4 Q8_0 Q4_0".split()
     single = [
         whole((tensor(b"w", (2 * kind.block, 2), number),), data=4 * kind.size)
@@ -315,7 +315,7 @@ def onnx_by_integers() -> bytes:
 
 
 def read_onnx(path: Path) -> None:
-    """One tensor; protobuf, which reads the bytes, is not what is tried."""
+    """Read one tensor; protobuf, which parses the bytes, is not under test."""
     from google.protobuf.message import DecodeError
     from onnx import TensorProto
 

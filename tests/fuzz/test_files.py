@@ -1,4 +1,4 @@
-"""Some damaged files for every reader; `python -m tests.fuzz.files` has many."""
+"""Some damaged files for every reader; `python -m tests.fuzz.files` tests many."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_valid_files_are_read(name: str, tmp_path: Path) -> None:
 
 
 def fails(tmp_path: Path, answer: Exception) -> str:
-    """What the fuzzer finds of a reader that gives one answer to all."""
+    """Return the fuzzer's finding for a reader that always gives the same answer."""
 
     def read(path: Path) -> None:
         raise answer

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-#: A message has one of these words: it says what holds, what was given, or the way out.
+#: A message has one of these words: it states a rule, the given value, or a fix.
 WORDS = re.compile(r"\b(must|got|not|cannot|use)\b")
 
 #: Names that begin a message with a capital letter followed by lower case.
@@ -32,7 +32,7 @@ def faults(message: str) -> list[str]:
 
 
 def provoke(call: Callable[[], object]) -> str:
-    """Return the message of the error that a call raises; an error of ours only."""
+    """Return the message of the error that a call raises. The error must be ours."""
     try:
         call()
     except (OSError, KeyError) as error:

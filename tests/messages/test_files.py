@@ -28,7 +28,7 @@ INDEX = "model.safetensors.index.json"
 NPY = io.BytesIO()
 np.save(NPY, np.ones(9))
 
-#: The package that rows of a name need.
+#: The package that is needed by rows whose name begins so.
 NEEDS = {
     "arrow": "pyarrow",
     "dask": "dask.array",

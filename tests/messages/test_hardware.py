@@ -228,7 +228,7 @@ CASES: dict[str, Callable[[], object]] = {
     "cuda.import": import_cuda_without_cupy,
 }
 
-#: Calls that end in an error of Python's.
+#: Calls whose error is raised by Python.
 PYTHON = {"feedback.options"}
 
 

@@ -18,7 +18,7 @@ from tf32dtype._programs.source_folders import set_folders
 
 from .shape import faults, provoke
 
-#: Without types: the calls are wrong on purpose.
+#: No types, as the calls are wrong on purpose.
 td: Any = tf32dtype
 SINGLE: Any = np.ones((3, 4), np.float32)
 BF16: Any = SINGLE.astype(td.bfloat16)

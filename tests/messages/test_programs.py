@@ -24,7 +24,7 @@ from .shape import faults, provoke
 if not _core.blas_available():
     pytest.skip("needs Linux on x86-64 or AArch64", allow_module_level=True)
 
-#: Without types: the calls are wrong on purpose.
+#: No types, as the calls are wrong on purpose.
 td: Any = tf32dtype
 HERE = str(Path(__file__))
 SCRIPT = "script.py"

@@ -1,6 +1,6 @@
-"""mypy and pyright find what is wrong in `wrong/` by line, and nothing in `right/`.
+"""mypy and pyright find the errors in `wrong/` by line, and no error in `right/`.
 
-basedpyright is pyright with the node that it runs on; its standard mode is pyright's.
+basedpyright is pyright with its own node. Its standard mode is pyright's.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.once
 
 HERE = Path(__file__).parent
-#: A line of a file.
+#: A file, and a line in it.
 Place = tuple[str, int]
 
 
 def run(*command: str, folder: Path) -> str:
-    """What a module of this Python prints; it finds the checkout before what is
-    installed."""
+    """Return the output of a module of this Python, which imports the checkout rather
+    than an installed package."""
     tools = Path(sys.executable).parent
     environment = {
         **os.environ,
@@ -71,7 +71,7 @@ def place(file: str, line: int) -> Place:
 
 
 def marked() -> set[Place]:
-    """The lines of the files that say that they are wrong."""
+    """Return the lines of the files that are marked as errors."""
     return {
         (str(file.relative_to(HERE)), number)
         for file in HERE.glob("*/*.py")
@@ -97,8 +97,8 @@ def test_nothing_else_is_found(errors: set[Place]) -> None:
     assert sorted(errors - marked()) == []
 
 
-#: Classes that derive from another library's, which is not installed or has no types,
-#: and what returns them.
+#: Classes that derive from a class of another library, which is not installed or has no
+#: types, and functions that return them.
 OTHERS = (
     "tf32dtype.cuda.",
     "tf32dtype.interop.arrow",

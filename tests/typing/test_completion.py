@@ -1,4 +1,4 @@
-"""What a console shows: names to complete, signatures, help."""
+"""Completion, signatures and help in a console."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-#: Of the package, but for cuda, which needs a GPU.
+#: Modules of the package, except cuda, which needs a GPU.
 MODULES = [
     td,
     td.blocks,
@@ -38,7 +38,7 @@ TILES = td.blocks.quantize_tiles(np.ones((2, 32), np.float32))
 
 
 def fresh(program: str) -> str:
-    """What a program prints in a new process."""
+    """Return the output of a program in a new process."""
     command = [sys.executable, "-c", program]
     return subprocess.check_output(command, cwd=ROOT, text=True)
 
@@ -79,7 +79,7 @@ def test_arrays_of_blocks_show_public_names(array: Any) -> None:
 
 
 def test_a_missing_library_is_no_attribute_and_an_import_error() -> None:
-    """So that what goes over `dir` goes on, and `import` tells what is missing."""
+    """Raise AttributeError for loops over `dir`, and a clear ImportError."""
     program = (
         "import sys\n"
         "sys.modules['pyarrow'] = sys.modules['cupy'] = None\n"
@@ -107,11 +107,11 @@ def test_a_missing_library_is_no_attribute_and_an_import_error() -> None:
 
 
 def callables() -> Iterator[tuple[str, Any]]:
-    """Public functions, classes, and the methods of these."""
+    """Yield public functions, classes, and the methods of these classes."""
     for module in MODULES:
         for name in module.__all__:
             if module is td.interop:
-                continue  # modules of other libraries
+                continue  # its names are modules
             found = getattr(module, name)
             is_alias = module is td.typing and not isinstance(found, type)
             if isinstance(found, ModuleType) or not callable(found) or is_alias:
@@ -125,7 +125,7 @@ def callables() -> Iterator[tuple[str, Any]]:
 
 
 def test_signatures_are_shown() -> None:
-    """Keywords of a TypedDict are spelled."""
+    """Show the keywords of a TypedDict one by one."""
     found = list(callables())
     assert len(found) > 100
     for name, function in found:
@@ -141,7 +141,7 @@ def test_scalar_types_show_how_they_are_made() -> None:
 
 
 def test_annotations_name_types_in_a_word() -> None:
-    """A signature that spelled the devices would fill a screen."""
+    """Name types by one word, as a list of all devices would fill a screen."""
     assert len(str(inspect.signature(td.matmul))) < 500
     assert "precision: 'PrecisionName | None'" in str(inspect.signature(td.matmul))
 
@@ -156,7 +156,7 @@ def test_help_is_shown(module: ModuleType) -> None:
 
 
 def completed(text: str) -> set[str]:
-    """What the console of Python offers; names of functions without parentheses."""
+    """Return what Python's console completes; functions without parentheses."""
     completer = rlcompleter.Completer({"td": td, "np": np})
     found: set[str] = set()
     while (match := completer.complete(text, len(found))) is not None:
@@ -181,7 +181,7 @@ def shell(
     tmp_path: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Any]:
-    """A shell of IPython that knows `td`."""
+    """Yield a shell of IPython that knows `td`."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     made = interactive.InteractiveShell()

@@ -1,4 +1,4 @@
-"""Literals of formats, precisions, devices and so on have what the tables have."""
+"""Literals of formats, precisions, devices and so on equal the tables."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_names_are_those_of_the_table(names: Any, table: Any) -> None:
 
 
 def test_operands_of_models_are_formats() -> None:
-    """`Model.a` and `Model.b`, whose type has all that there are."""
+    """Compare `Model.a` and `Model.b` of all models with their type."""
     from tf32dtype.tensor_core.models import Operand
 
     assert {x for m in MODELS for x in (m.a, m.b)} == set(get_args(Operand))
 
 
 def test_bytes_of_codes() -> None:
-    """What the type of `td.bits` distinguishes."""
+    """Compare the types that `td.bits` distinguishes with the sizes of formats."""
     for kinds, size in (
         (typed.InByte, 1),
         (typed.InTwoBytes, 2),

@@ -1,4 +1,4 @@
-"""Arrays of blocks, and what files hold."""
+"""Arrays of blocks, and contents of files."""
 
 from typing import Any, assert_type
 

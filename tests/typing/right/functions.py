@@ -1,4 +1,4 @@
-"""Results of the package's functions, by what they are given."""
+"""Types of the results of the package's functions, by their arguments."""
 
 from collections.abc import Iterable
 from typing import Any, assert_type
@@ -117,7 +117,7 @@ for hypothesis in found:
 for device in td.tensor_core.devices:
     multiply(half, half.T, device=device)
 
-# -- what is written to is returned ----------------------------------------------------
+# -- functions that return their output argument ---------------------------------------
 
 
 class Matrix(np.ndarray[tuple[int, int], np.dtype[np.float32]]): ...

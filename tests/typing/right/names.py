@@ -14,7 +14,7 @@ def rounded(
 
 
 def from_text(x: npt.NDArray[np.float32], name: str) -> npt.NDArray[np.floating]:
-    """A table takes any text, and its rows are taken for names."""
+    """Look up any string in a table, whose rows then serve as names."""
     if name in td.blocks.formats:
         return td.blocks.round(x, td.blocks.formats[name])
     return td.quantize(x, td.formats[name])

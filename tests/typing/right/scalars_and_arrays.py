@@ -1,4 +1,4 @@
-"""Scalar types as dtypes: what NumPy's stubs make of them."""
+"""Scalar types as dtypes, with the stubs of NumPy."""
 
 from typing import Any, assert_type
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 import tf32dtype as td
 
-# -- made ------------------------------------------------------------------------------
+# -- construction ----------------------------------------------------------------------
 
 numbers = np.array([1.1, 2.2], dtype=np.float32)
 a = np.array([1.1, 2.2], dtype=td.tf32)
@@ -24,7 +24,7 @@ dtype: np.dtype[td.bfloat16] = np.dtype(td.bf16)
 floating: npt.NDArray[np.floating] = a
 kind: type[np.floating] = td.float8_e8m0fnu
 
-# -- kept ------------------------------------------------------------------------------
+# -- types that are kept ---------------------------------------------------------------
 
 assert_type(a[:1], npt.NDArray[td.tf32])
 assert_type(a.T, npt.NDArray[td.tf32])
@@ -38,10 +38,10 @@ assert_type(np.sum(a), td.tf32)
 assert_type(a < a, npt.NDArray[np.bool])
 assert_type(a.item(), float)
 
-# -- left open by NumPy's stubs, as for float32 ----------------------------------------
+# -- types that NumPy's stubs leave open, as for float32 -------------------------------
 
-# Operators of two arrays of floats say no more than that the result is one of floats;
-# functions and methods that they do not follow say Any, which a declared type ends.
+# Operators on two arrays of floats have a type of any floats. Some functions and
+# methods have the type Any, which a declared type replaces.
 assert_type(a + a, npt.NDArray[np.floating])
 assert_type(a * 2.0, npt.NDArray[np.floating])
 assert_type(a @ a, npt.NDArray[np.floating])

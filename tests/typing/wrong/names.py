@@ -1,4 +1,4 @@
-"""Names that there are not, of every kind."""
+"""Names that do not exist, of every kind."""
 
 import numpy as np
 
