@@ -2,11 +2,11 @@
 
     python -m tests.fuzz --calls 10000000 --seed 1
 
-Each call draws an operation (ufuncs and their methods, products in every precision,
-casts, indexing, reductions, sorting, scalars), its dtypes (ours, NumPy's, objects, times,
-structures) and shapes of up to four dimensions. It also draws memory layouts: negative
-steps, transposed, broadcast, unaligned, byte-swapped, overlapping. The call is repeated
-on new contiguous copies. A failure is
+Each call draws an operation: ufuncs and their methods, products in every precision,
+casts, indexing, reductions, sorting, scalars. It draws dtypes (ours, NumPy's, objects,
+times, structures), shapes of up to four dimensions, also empty, and memory layouts:
+negative steps, transposed, broadcast, unaligned, byte-swapped, overlapping. The call is
+repeated on new contiguous copies. A failure is
 
 * an unexpected exception, or an exception in only one of the two calls,
 * a result dtype that differs from the promoted one,

@@ -1,8 +1,8 @@
 """Calls of other libraries, as a user types them, with arrays of our formats.
 
-A module of this folder has a list of calls. Each is a line of Python, tried with an
-array of a format, with its like in ml_dtypes, and, for the truth, with the same numbers
-in float64. docs/reference/libraries.md is a table of what they give:
+A module of this folder has a list of calls. Each call is a line of Python. It is tried
+with an array of a format, with the same array in ml_dtypes, and with the numbers in
+float64 as the reference. docs/reference/libraries.md has a table of the results:
 
     python -m tests.libraries.page
 """
@@ -23,40 +23,40 @@ from numpy.typing import NDArray
 
 import tf32dtype as td
 
-#: What the calls are tried with: numbers that every one of these formats holds.
+#: Formats of the calls, and numbers that each of these formats has.
 FORMATS = ("bfloat16", "float8_e4m3fn")
 NUMBERS = np.array(
     [[1.5, -2, 0.25, 3], [0.5, 1, -0.75, 2.5], [6, -4, 1.25, 0.125], [-1, 7, 2, 0.375]]
 )
-#: The same up to the end of float8_e4m3fn's range, which their sums and squares leave.
+#: Numbers at the end of float8_e4m3fn's range, whose sums and squares overflow.
 LARGE = 64 * NUMBERS
 
 
 @dataclass(frozen=True)
 class Call:
-    """One line of a user.
+    """A line of a user.
 
-    `a` is a matrix of 4 x 4 numbers, `v` its 16 numbers in a row; what the module's
-    preparation makes is there too.
+    `a` is a matrix of 4 x 4 numbers, `v` its 16 numbers in a row. The preparation of
+    the module may define other names.
     """
 
     code: str
-    #: what it gives: the dtype's name ("{format}": the array's, "{void}": bytes of its
-    #: size), the type of what has none, or the exception's type
+    #: the result: a dtype's name ("{format}": the array's, "{void}": bytes of its
+    #: size), the type of a result without a dtype, or the type of an exception
     gives: str
-    #: what to write in its place, where it raises or loses the numbers; it gives the
-    #: array's dtype, or what `instead_gives` says
+    #: the line to write instead if `code` raises an error or loses the numbers; its
+    #: result has the dtype of the array, or that of `instead_gives`
     instead: str = ""
     instead_gives: str = "{format}"
-    #: why nothing can be done, where there is no line
+    #: the reason why there is no line to write instead
     why: str = ""
-    #: how far from float64's numbers, in eps of the format; None: it has no numbers.
-    #: Those of the format's dtype are float64's, rounded once.
+    #: largest error against float64 in eps of the format, None without numbers; numbers
+    #: of the format's dtype must be float64's, rounded once
     within: float | None = 4.0
-    #: the library rounds several steps: the numbers are near float64's, and not those
-    #: of LARGE, with which a step leaves the range
+    #: the library rounds several steps: the numbers are near float64's, and LARGE is
+    #: not used, as a step would overflow
     steps: bool = False
-    #: what it is tried with, where formats differ
+    #: formats of the call, if not all
     formats: tuple[str, ...] = FORMATS
 
     @property
@@ -65,20 +65,20 @@ class Call:
 
     @property
     def numbers(self) -> tuple[NDArray[np.float64], ...]:
-        """The matrices that it is tried with."""
+        """Return the matrices that the call is tried with."""
         return (NUMBERS,) if self.steps else (NUMBERS, LARGE)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call gave."""
+    """The result of a call."""
 
     gives: str
     numbers: NDArray[np.float64] | None = None
 
 
 def dtype_of(format: str, owner: str) -> np.dtype[Any]:
-    """The dtype of a format: this package's, ml_dtypes', or float64 for the truth."""
+    """Return the dtype of a format: ours, ml_dtypes', or float64 as the reference."""
     if owner == "float64":
         return np.dtype(np.float64)
     module = {"tf32dtype": td, "ml_dtypes": ml_dtypes}[owner]
@@ -92,8 +92,8 @@ def run(
     owner: str,
     numbers: NDArray[np.float64] = NUMBERS,
 ) -> Outcome:
-    """What a line gives with arrays of a package's dtype, or what it raises; its files
-    are in a folder of its own."""
+    """Return the result of a line with arrays of a package's dtype, or its exception.
+    The files of the line are in a new folder."""
     dtype = dtype_of(format, owner)
     a = numbers.astype(dtype)
     names: dict[str, Any] = {"np": np, "td": td, "a": a, "v": a.reshape(-1)}
@@ -131,7 +131,7 @@ def _numbers(result: Any) -> NDArray[np.float64] | None:
 
 
 def _rounded(truth: NDArray[np.float64], gives: str) -> NDArray[np.float64]:
-    """float64's numbers, rounded once to the dtype of that name, if it is a float's."""
+    """Round float64's numbers once to the named dtype, if it is a float's."""
     try:
         dtype = np.dtype(getattr(td, gives, gives))
     except TypeError:
@@ -141,7 +141,7 @@ def _rounded(truth: NDArray[np.float64], gives: str) -> NDArray[np.float64]:
 
 
 def agrees(outcome: Outcome, truth: Outcome, within: float | None, eps: float) -> bool:
-    """Whether the numbers are near those of float64."""
+    """Return whether the numbers are near those of float64."""
     if within is None:
         return True
     if outcome.numbers is None or truth.numbers is None:
@@ -154,8 +154,8 @@ def agrees(outcome: Outcome, truth: Outcome, within: float | None, eps: float) -
 
 
 def is_right(call: Call, outcome: Outcome, truth: Outcome, format: str) -> bool:
-    """Whether the numbers are those of float64, rounded once if they are of the
-    format; near them if they are not, or if the library rounds several steps."""
+    """Return whether the numbers are right: float64's, rounded once, in the format. In
+    another dtype, or if the library rounds several steps, they must be near."""
     if outcome.gives != format or call.steps or call.within is None:
         return agrees(outcome, truth, call.within, td.formats[format].eps)
     if outcome.numbers is None or truth.numbers is None:
@@ -165,7 +165,7 @@ def is_right(call: Call, outcome: Outcome, truth: Outcome, format: str) -> bool:
 
 
 def check(call: Call, preparation: str, format: str) -> None:
-    """Fail unless a call, or the line in its place, gives what its row says."""
+    """Fail unless a call, or the line to write instead, has the result of its row."""
     for numbers in call.numbers:
 
         def gave(
@@ -187,13 +187,13 @@ def check(call: Call, preparation: str, format: str) -> None:
             mended = gave(call.instead, "tf32dtype")
             assert mended.gives == call.instead_gives.format(format=format)
             of_line = gave(call.instead, "float64")
-            if of_line.numbers is not None:  # else it takes our formats only
+            if of_line.numbers is not None:  # if None, the line takes only our formats
                 truth = of_line
             assert is_right(call, mended, truth, format), (mended, truth)
 
 
 def make_test(calls: Sequence[Call], preparation: str) -> Callable[..., None]:
-    """The test of a module's calls."""
+    """Return the test of the calls of a module."""
 
     cases = [(call, format) for call in calls for format in call.formats]
 

@@ -2,7 +2,7 @@
 
     python -m tests.libraries.page [--check]
 
-It needs every library, and runs each call with ml_dtypes' arrays too.
+It needs every library, and also runs each call with ml_dtypes' arrays.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MODULES = """
 
 
 def modules() -> Iterator[tuple[str, list[Call], str]]:
-    """The name of each library, its calls and their preparation."""
+    """Yield the name of each library, its calls and their preparation."""
     for name in MODULES:
         module = import_module(f"tests.libraries.test_calls_{name}")
         yield module.LIBRARY, module.CALLS, module.PREPARATION
 
 
 def theirs(call: Call, preparation: str) -> str:
-    """What ml_dtypes' arrays give: one word for all formats if it is one."""
+    """Return the result with ml_dtypes' arrays: one word if equal for all formats."""
     found = []
     for format in call.formats:
         eps = 2.0**-7 if format == "bfloat16" else 2.0**-3
@@ -64,7 +64,7 @@ def works(cell: str) -> bool:
 
 
 def ours(call: Call) -> str:
-    """A row's first cells: the call, and what it gives with this package's arrays."""
+    """Return the first cells of a row: the call, and its result with our arrays."""
     gives = call.gives.replace("{format}", "same dtype")
     gives = gives.replace("{void}", "raw bytes")
     if call.steps:
@@ -79,7 +79,7 @@ def ours(call: Call) -> str:
 
 
 def table() -> str:
-    """The page's table."""
+    """Return the table of the page."""
     lines: list[str] = []
     libraries = []
     count = own = other = lined = 0

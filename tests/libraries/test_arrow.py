@@ -84,7 +84,7 @@ def test_more_axes_are_lists_of_a_fixed_size(
     for length in reversed(shape[1:]):
         kind = pa.list_(kind, length)
     assert column.type == kind
-    if 0 not in shape:  # Parquet has no lists of no length
+    if 0 not in shape:  # Parquet has no lists of length 0
         back = through_file(pa.table({"x": column}), "parquet", tmp_path)["x"]
         np.testing.assert_array_equal(from_arrow(back), a, strict=True)
         np.testing.assert_array_equal(from_arrow(column[1:]), a[1:], strict=True)
@@ -174,7 +174,7 @@ def test_a_foreign_format_is_refused(old: bytes, new: bytes, what: str) -> None:
     batch = pa.record_batch({"x": to_arrow(np.ones(3, td.bfloat16))})
     with pa.ipc.new_stream(stream, batch.schema) as writer:
         writer.write(batch)
-    # The name of the type stays; what it says of the format is its metadata.
+    # Change the type's metadata, which names the format; the type's name stays.
     data = stream.getvalue().to_pybytes()
     bad = data.replace(b"\x08\0\0\0" + old, b"\x08\0\0\0" + new)
     assert bad != data

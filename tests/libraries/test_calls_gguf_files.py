@@ -1,4 +1,4 @@
-"""GGUF files, written by the package gguf and read here."""
+"""GGUF files that the package gguf writes and this package reads."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.libraries.calls import Call, make_test
 pytest.importorskip("gguf")
 
 LIBRARY = "GGUF files"
-#: `write` makes a file of one tensor, whose arguments are those of `add_tensor`.
+#: `write` makes a file of one tensor; its arguments are those of `add_tensor`.
 PREPARATION = """
 import gguf
 from gguf import GGMLQuantizationType as kinds

@@ -1,4 +1,4 @@
-"""Calls of joblib, and of Python's own ways between processes."""
+"""Calls of joblib, and of Python's modules for exchange between processes."""
 
 import pytest
 

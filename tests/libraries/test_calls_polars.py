@@ -1,4 +1,4 @@
-"""Calls of polars, which has no place for other numbers than its own."""
+"""Calls of polars, which has only its own types of numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calls of the safetensors library, whose NumPy side has ml_dtypes' types."""
+"""Calls of the safetensors library, whose NumPy functions know ml_dtypes' types."""
 
 import pytest
 

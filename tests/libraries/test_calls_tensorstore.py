@@ -1,4 +1,4 @@
-"""Calls of TensorStore, which has ml_dtypes' types."""
+"""Calls of TensorStore, which knows ml_dtypes' types."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""dask arrays of our formats: what comes of chunks is what NumPy has of the whole."""
+"""dask arrays of our formats: results of chunks equal NumPy's of the whole array."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.once
 
 FORMATS = pytest.mark.parametrize("name", td.formats)
-#: As `td.interop.dask` has them, and what is allowed where.
+#: Precisions as in `td.interop.dask`, with their keywords.
 PRECISIONS: list[tuple[str, dict[str, Any]]] = [
     ("f32", {}),
     ("tf32", {"rounding": "toward_zero"}),
@@ -45,7 +45,7 @@ PRECISIONS: list[tuple[str, dict[str, Any]]] = [
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
     with dask.config.set(scheduler="synchronous"), warnings.catch_warnings():
-        # Of overflow and NaN, which some formats meet.
+        # Overflow and NaN, which some formats have.
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
 
@@ -61,7 +61,7 @@ def chunked(x: Any, *lengths: int) -> Any:
 
 
 def assert_same(got: Any, want: Any) -> None:
-    """A dask array's result has the dtype, the shape and all bits of NumPy's."""
+    """Check that a dask array's result has NumPy's dtype, shape and bits."""
     assert got.dtype == np.asarray(want).dtype
     assert got.shape == np.shape(want)
     result, want = np.asarray(got.compute()), np.asarray(want)
@@ -104,12 +104,12 @@ def test_methods_and_numpy_functions_too(name: str) -> None:
 
 
 def test_sums_are_rounded_once() -> None:
-    """Which those of dask's own are not: each sum of chunks is."""
+    """Round each sum once, while dask's own function rounds each sum of a chunk."""
     x = (1 + np.random.default_rng(0).random((30, 4000))).astype(td.bf16)
     exact = [sum(map(Fraction, row.astype(float).tolist())) for row in x]
 
     def largest_error(function: Any) -> float:
-        """In eps, of the sums of the rows."""
+        """Return the largest error of the rows' sums, in eps."""
         got = function(chunked(x, 30, 31), axis=1, split_every=2).compute()
         errors = [
             abs(Fraction(float(one)) / truth - 1)
@@ -154,7 +154,7 @@ def test_averages_and_options() -> None:
         da.average(d, 1, weights.astype(td.bf16)),
         np.average(x, 1, weights.astype(td.bf16)),
     )
-    # The elements are rounded first, as NumPy does.
+    # Elements are first rounded to the dtype, as in NumPy.
     single = np.random.default_rng(0).standard_normal((40, 50), dtype=np.float32)
     assert_same(chunked(single, 16, 16).sum(dtype=td.bf16), single.sum(dtype=td.bf16))
     out = da.zeros(40, dtype=td.bf16)
@@ -198,7 +198,7 @@ def test_products_have_the_bits_of_the_whole(name: str) -> None:
 def test_products_of_two_formats() -> None:
     x, y = numbers((20, 1000), "float8_e4m3fn"), numbers((1000, 30), "float8_e5m2")
     assert_same(chunked(x, 8, 300) @ chunked(y, 300, 20), x @ y)
-    wide = y.astype(np.float32)  # NumPy's own product, and dask's
+    wide = y.astype(np.float32)  # computed by NumPy and dask
     got = chunked(x, 20, 1000) @ chunked(wide, 1000, 30)
     assert got.dtype == np.float32
 
@@ -209,7 +209,7 @@ def test_products_in_a_precision(precision: str, options: dict[str, Any]) -> Non
     x = rng.standard_normal((20, 10000), dtype=np.float32)
     y = rng.standard_normal((10000, 12), dtype=np.float32)
     x[3, 77], x[4, 9000], y[5, 3] = np.inf, np.nan, -np.inf
-    x[7], y[:, 7] = -1e-25, 1e-20  # products that are subnormal, and -0
+    x[7], y[:, 7] = -1e-25, 1e-20  # subnormal products, and -0
     d, e = chunked(x, 8, 3000), chunked(y, 900, 10)
     want = td.matmul(x, y, precision=precision, **options)
     got = td.interop.dask.matmul(d, e, precision=precision, **options)
@@ -217,7 +217,7 @@ def test_products_in_a_precision(precision: str, options: dict[str, Any]) -> Non
     with td.matmul_precision(precision, **options):
         got, of_vector = d @ e, d[0] @ e
         over_axis, whole = da.tensordot(d, e, 1), np.tensordot(x, y, 1)
-    assert_same(got, want)  # computed outside of the scope
+    assert_same(got, want)  # computed after the scope
     assert_same(over_axis, whole)
     assert_same(of_vector, td.matmul(x[0], y, precision=precision, **options))
 
@@ -343,7 +343,7 @@ def test_unknown_chunks_are_named() -> None:
 
 
 def test_formats_have_names_of_their_own() -> None:
-    """A dtype's str is '|V1' for all formats of a byte."""
+    """Give formats different names, although dtype.str is '|V1' for all of one byte."""
     x = chunked(np.linspace(0, 3, 50, dtype=np.float32), 20)
     one, other = x.astype(td.fp8_e4m3), x.astype(td.fp8_e5m2)
     assert one.name != other.name
@@ -405,7 +405,7 @@ def test_arrays_are_spilled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["tf32dtype", "dask.array"])
 def test_it_does_not_matter_which_is_imported_first(first: str) -> None:
-    """And neither of the two is imported by the other."""
+    """Import neither package by the other, and accept both orders."""
     second = "dask.array" if first == "tf32dtype" else "tf32dtype"
     program = f"""
 import sys

@@ -1,5 +1,5 @@
-"""Two worker processes: data that neither has memory for, the bits of one process, and
-precisions that come and go."""
+"""Two worker processes: data larger than their memory, the bits of a single process,
+and precisions that are set and reset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from distributed import Client, LocalCluster
 
 pytestmark = pytest.mark.once
 
-#: What a worker may take. Its Python and NumPy take half of it.
+#: Memory limit of a worker; Python and NumPy take half of it.
 LIMIT = 300_000_000
 ROWS, K, COLUMNS = 384, 1 << 19, 8
 CHUNK = ROWS // 2, 1 << 14
@@ -55,7 +55,7 @@ def client() -> Iterator[Client]:
 
 
 def made(shape: tuple[int, ...], seed: list[int], delay: float = 0) -> Any:
-    """bfloat16 numbers of all signs and significands, from 2^-4 on and below 2^4."""
+    """Return bfloat16 numbers of all signs and significands, from 2^-4 to below 2^4."""
     time.sleep(delay)
     count = int(np.prod(shape))
     codes = np.frombuffer(np.random.default_rng(seed).bytes(2 * count), np.uint16)
@@ -69,7 +69,7 @@ def chunk_of(block_info: Any = None, delay: float = 0) -> Any:
 
 
 def large(delay: float = 0) -> da.Array:
-    """400 MB, made chunk by chunk where it is needed."""
+    """Return an array of 400 MB, whose chunks are made when they are needed."""
     chunks = da.core.normalize_chunks(CHUNK, (ROWS, K))
     return da.map_blocks(chunk_of, chunks=chunks, dtype=td.bf16, delay=delay)
 
@@ -122,7 +122,7 @@ def test_a_worker_is_killed(client: Client, whole: Any, weights: Any) -> None:
 
 
 def test_chunks_go_to_disk_and_to_the_other_worker(client: Client, whole: Any) -> None:
-    """Kept, half of it is more than what two workers keep in memory."""
+    """Keep half of the array, which exceeds the memory of two workers."""
     part = large()[:, : K // 2].persist()
     got = part.rechunk((ROWS, 1 << 14)).sum(axis=0).compute()
     assert_same(got, whole[:, : K // 2].sum(axis=0))
@@ -203,7 +203,7 @@ def test_workers_get_back_what_they_had(client: Client) -> None:
 
 
 def test_the_end_may_come_first() -> None:
-    """To a worker that joins while a precision is closed."""
+    """Close a precision before a worker that has just joined has opened it."""
     from tf32dtype.interop.dask.precision import _Stack
 
     stack, bf16 = _Stack(), Settings("bf16")
@@ -230,7 +230,7 @@ def test_what_no_precision_is(client: Client) -> None:
 
 
 def test_what_fails_in_workers_changes_none(client: Client) -> None:
-    """As a plan does that is on this machine alone."""
+    """Leave workers unchanged by an error, such as a missing file of a plan."""
     settings = Settings(None, plan="no/plan.json")
     with pytest.raises((OSError, ValueError), match="plan"):
         td.interop.dask.WorkersPrecision(client, settings)
@@ -240,7 +240,7 @@ def test_what_fails_in_workers_changes_none(client: Client) -> None:
     assert in_workers(client) == {None}
 
 
-# -- what documents say ----------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------
 
 
 def test_the_document() -> None:

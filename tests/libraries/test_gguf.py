@@ -1,4 +1,4 @@
-"""GGUF files that the library writes, against what it reads."""
+"""GGUF files that the library gguf writes, compared with its own reader."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tf32dtype._files.readers import open_file  # noqa: E402
 pytestmark = pytest.mark.once
 
 KIND = gguf.GGMLQuantizationType
-#: What the 4 bits of a code are worth, from OCP's Microscaling specification.
+#: Values of the 4-bit codes, from OCP's Microscaling specification.
 FP4 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
-    """Writes a file by the library, of arrays and of bytes of a kind."""
+    """Return a function that writes a file of arrays, or of bytes of a kind."""
 
     def write_file(**tensors: Any) -> str:
         path = str(tmp_path / "file.gguf")
@@ -111,7 +111,7 @@ def test_metadata(write: Callable[..., str]) -> None:
 
 
 def halves(codes: np.ndarray) -> np.ndarray:
-    """Codes of a block, GGUF's way: the first half of them in the low nibbles."""
+    """Pack codes of a block as GGUF does: the first half in the low nibbles."""
     low, high = np.split(codes, 2, axis=-1)
     return (low | high << 4).astype(np.uint8)
 

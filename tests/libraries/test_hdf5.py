@@ -1,4 +1,4 @@
-"""td.hdf5: what is written comes back bit by bit, as HDF5's own types have it."""
+"""td.hdf5: written arrays are read bit by bit, and have HDF5's own types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ h5py = pytest.importorskip("h5py")
 pytestmark = pytest.mark.once
 
 each = pytest.mark.parametrize("f", ALL, ids=name)
-#: What `H5Tget_size, precision, fields, ebias` say of the types of HDF5 2.2.0.
+#: `H5Tget_size, precision, fields, ebias` of the types in HDF5 2.2.0.
 TYPES = {
     "bfloat16": ("BFLOAT16LE", 2, 16, (15, 7, 8, 0, 7), 127),
     "float8_e4m3fn": ("F8E4M3", 1, 8, (7, 3, 4, 0, 3), 7),
@@ -38,7 +38,7 @@ CREATE = {
 
 
 def codes_of(f: Any) -> np.ndarray[Any, Any]:
-    """All items, in two dimensions."""
+    """Return all items, in two dimensions."""
     return all_items(f).reshape(8, -1)
 
 
@@ -49,7 +49,7 @@ def file() -> Any:
 
 
 def raw(dataset: Any, dtype: str) -> np.ndarray[Any, Any]:
-    """The bytes of a dataset, by h5py's lowest layer."""
+    """Return the bytes of a dataset by h5py's lowest layer."""
     out = np.empty(dataset.shape, dtype)
     every = h5py.h5s.ALL
     dataset.id.read(every, every, out, mtype=dataset.id.get_type())
@@ -70,7 +70,7 @@ def test_hdf5s_own_types(which: str, file: Any) -> None:
 
 
 def library() -> ctypes.CDLL:
-    """h5py's own libhdf5."""
+    """Return h5py's own libhdf5."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         pytest.skip("no list of loaded libraries here")
@@ -127,7 +127,7 @@ def test_all_codes_round_trip(f: Any, create: str, file: Any, compared: Any) -> 
 
 
 def test_what_h5py_reads_wrongly(file: Any) -> None:
-    """14 of the 256 codes of FP8 E4M3, which HDF5 takes for one with Inf."""
+    """HDF5 takes FP8 E4M3 for a format with Inf, and misreads 14 of its 256 codes."""
     [f] = [f for f in ALL if f.name == "float8_e4m3fn"]
     items = np.arange(256, dtype=np.uint8)
     dataset = td.hdf5.write(file, "a", array(f, items))
@@ -209,7 +209,7 @@ def test_big_endian(file: Any) -> None:
 
 
 def test_an_hdf5_type_of_full_precision(file: Any) -> None:
-    """As other programs may have made it: 4 bits of the 8 that there are."""
+    """Read a type whose precision is 8 bits although the format has 4."""
     kind = storage.type_of(td.formats["float4_e2m1fn"])
     kind.set_precision(8)
     dataset = file.create_dataset("a", (3,), h5py.Datatype(kind))
@@ -234,7 +234,7 @@ def test_netcdf(tmp_path: Path) -> None:
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     xarray.Dataset({"a": (("x", "y"), a)}).to_netcdf(path, engine="h5netcdf")
     assert td.hdf5.load(path, "a")["a"].tolist() == a.tolist()
-    # docs/how_to/hdf5.md: how arrays of ours get in, and out.
+    # docs/how_to/hdf5.md: write and read arrays of ours.
     with h5py.File(path, "r+") as file:
         td.hdf5.write(file, "b", a.astype(td.bfloat16))
     opened = xarray.open_dataset(path, engine="h5netcdf", phony_dims="sort")
@@ -262,9 +262,9 @@ def test_formats_within_items_are_refused(within: str, file: Any) -> None:
 
 
 def test_fields_that_overlap_are_refused(file: Any) -> None:
-    """Those of 4 bytes that NumPy has 8 for; h5py would write beyond the array."""
+    """Reject 4-byte fields that NumPy has in 8 bytes: h5py writes past the array."""
     types = h5py.h5t
-    wide = types.IEEE_F64LE.copy()  # of 11 bits of exponent, which float32 has not
+    wide = types.IEEE_F64LE.copy()  # 11 exponent bits, which float32 does not have
     wide.set_fields(31, 20, 11, 0, 20)
     wide.set_size(4)
     kind = types.create(types.COMPOUND, 8)
@@ -275,7 +275,7 @@ def test_fields_that_overlap_are_refused(file: Any) -> None:
         td.hdf5.read(dataset)
 
 
-# -- parts ------------------------------------------------------------------
+# -- selections -------------------------------------------------------------
 
 SELECTIONS = {
     "all": np.s_[:, :, :],
@@ -307,7 +307,7 @@ def test_selections(which: str, selection: str, file: Any) -> None:
     assert wide.tobytes() == want.tobytes()
     new = [-3.5, np.asarray(want * kind.type(2))]
     if (which, selection) == ("float32", "list"):
-        del new[0]  # h5py itself does not broadcast here
+        del new[0]  # h5py does not broadcast this
     for value in new:
         td.hdf5.assign(dataset, index, value)
         a[index] = value
@@ -343,7 +343,7 @@ def test_out_is_checked(file: Any) -> None:
 
 @each
 def test_fill_values(f: Any, file: Any) -> None:
-    """Every one comes out as it was given, or is refused before there is a dataset."""
+    """Store every fill value, or reject it before a dataset is made."""
     form = td.formats[f.name]
     sample = codes_of(f).reshape(-1)[:: max(1, f.count // 64)]
     refused = []
@@ -375,7 +375,7 @@ def test_fill_values(f: Any, file: Any) -> None:
         assert not refused
 
 
-# -- blocks, and what cannot be ---------------------------------------------
+# -- blocks, and unsupported dtypes -----------------------------------------
 
 
 def test_tiles(file: Any) -> None:
@@ -445,5 +445,5 @@ def test_attributes_that_lie(file: Any) -> None:
         dataset.attrs["tf32dtype"] = value
         with pytest.raises(ValueError, match=match):
             td.hdf5.read(dataset)
-    dataset.attrs["tf32dtype"] = "float8_e4m3"  # of any length and kind of text
+    dataset.attrs["tf32dtype"] = "float8_e4m3"  # another length and kind of string
     assert td.hdf5.read(dataset).dtype == td.float8_e4m3

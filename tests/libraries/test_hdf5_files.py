@@ -1,4 +1,4 @@
-"""td.hdf5.save and load: whole files, and those that are damaged or hostile."""
+"""td.hdf5.save and load: whole files, also damaged and hostile ones."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_td_load_says_what_reads_it(path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """Circles end; second names count; links by name stay where they are."""
+    """End at circular links, load other names, too, and skip links by name."""
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         dataset = td.hdf5.write(file, "g/h/a", np.ones(2, td.bf16))
@@ -132,7 +132,7 @@ def test_truncated_files(path: Path) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip", "fletcher32": True}])
 def test_flipped_bits(options: dict[str, Any], path: Path) -> None:
-    """A ValueError that names the file, or arrays; not one error of another kind."""
+    """Raise a ValueError that names the file, or load arrays; raise no other error."""
     td.hdf5.save(path, arrays(), **options)
     whole = path.read_bytes()
     rng = np.random.default_rng(3)
@@ -165,7 +165,7 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
 
 
 def test_a_chunk_too_short_for_its_checksum(tmp_path: Path) -> None:
-    """libhdf5 2.0 reads memory that is not its own."""
+    """Reject a chunk for which libhdf5 2.0 would read memory out of bounds."""
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         dataset = file.create_dataset("a", (8,), "u1", chunks=(8,), fletcher32=True)

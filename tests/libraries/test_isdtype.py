@@ -1,7 +1,7 @@
 """Libraries that ask np.isdtype before they take an array: SciPy, sklearn, xarray.
 
-What comes out is theirs. Wide formats must come near what float64 gives; of all, the
-call and the dtype of its result are held.
+The tests check the call and the dtype of its result, which is the library's choice.
+Wide formats must also come near to float64's result.
 """
 
 import warnings
@@ -55,7 +55,7 @@ LABELED = {
 
 def result(call, *arguments):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of lost precision, of FP4 that has no NaN
+        warnings.simplefilter("ignore")  # lost precision, FP4 without NaN
         return np.asarray(call(*arguments))
 
 
@@ -73,7 +73,7 @@ def check_format(call, name, kind, *first, wrap):
     want = result(call, *first, wrap(x.astype(np.float64)))
     assert got.shape == want.shape, name
     if name in ("tf32", "bfloat16"):
-        # Sums of cubes of deviations, rounded in each step.
+        # The library sums cubes of deviations, and rounds each step.
         error = np.abs(got.astype(np.float64) - want)
         np.testing.assert_array_less(
             np.nan_to_num(error), 8 * form.eps * np.fmax(1, np.abs(want)), name

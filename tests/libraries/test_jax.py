@@ -1,4 +1,4 @@
-"""Arrays of JAX: to and from it, and in every function."""
+"""Arrays of JAX: conversion in both directions, and in every function."""
 
 import gc
 
@@ -15,7 +15,7 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 NAMES = {"jax": jax, "jnp": jnp}
-#: What JAX has: all but tf32, under ml_dtypes' dtypes.
+#: Formats of JAX, which has all but tf32, as ml_dtypes' dtypes.
 FORMATS = [name for name in td.formats if hasattr(ml_dtypes, name)]
 EXCHANGED = [name for name in FORMATS if td.formats[name].bits >= 8]
 
@@ -39,7 +39,7 @@ def test_dlpack(name):
         back = td.from_dlpack(x)
         assert back.dtype == a.dtype
         assert back.tobytes() == part.tobytes()
-        assert not back.flags.writeable  # JAX's arrays never change
+        assert not back.flags.writeable  # JAX's arrays are immutable
         assert np.shares_memory(back, td.from_dlpack(x)) or not part.size
         assert td.from_dlpack(x, copy=True).flags.writeable
         del x

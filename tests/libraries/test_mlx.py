@@ -1,4 +1,4 @@
-"""Arrays of MLX, to and from it."""
+"""Conversion of arrays of MLX in both directions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Conversions for numba: the bits of our casts, both ways, for every format."""
+"""Conversions for numba: the bits of our casts in both directions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.once
 
 
 def hard_float32() -> np.ndarray[Any, np.dtype[np.float32]]:
-    """All with 11 bits of mantissa, numbers of every format and what is halfway between
-    two of them, with the neighbors of each; the least and greatest; others."""
+    """Return all float32 with 11 mantissa bits (numbers and midpoints of every format),
+    with their neighbors, the smallest, the largest and random numbers."""
     near = np.arange(0, 1 << 32, 1 << 12)[:, None] + [-1, 0, 1]
     small = np.array([0, 1, 2, 3, 5, *(1 << np.arange(24))])
     ends = np.concatenate([small, 0x7F800000 + small - 2, 0x80000000 + small])
@@ -73,7 +73,7 @@ def test_no_warning_and_names_of_all_kinds() -> None:
 
 
 def test_only_what_is_exact_is_taken() -> None:
-    # float64 would be rounded twice, by way of float32.
+    # float64 would be rounded twice, first to float32.
     for x in (np.ones(2), 1.5, np.ones(2, np.int64)):
         with pytest.raises(TypeError):
             from_float32("bfloat16")(x)

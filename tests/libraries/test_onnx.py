@@ -1,4 +1,4 @@
-"""Tensors of ONNX: every code of each narrow type, and tensors that say what is not."""
+"""Tensors of ONNX: every code of each narrow type, and tensors with wrong claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tf32dtype._files.onnx import from_array, to_array  # noqa: E402
 
 pytestmark = pytest.mark.once
 
-#: Number, name here and bits, from onnx.proto.
+#: Number, name in this package and bits, from onnx.proto.
 FLOATS = [
     (16, "bfloat16", 16),
     (17, "float8_e4m3fn", 8),
@@ -43,7 +43,7 @@ HAD = [row for row in FLOATS if row[0] in KNOWN]
 
 
 def packed(codes: list[int], bits: int) -> bytes:
-    """Codes one after the other, from the lowest bit on: one long number."""
+    """Pack codes into one long integer, from the lowest bit on."""
     number = sum(code << (i * bits) for i, code in enumerate(codes))
     return number.to_bytes(-(-len(codes) * bits // 8), "little")
 

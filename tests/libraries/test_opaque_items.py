@@ -45,7 +45,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_hdf5(name: str, tmp_path: Path, capsys: Any) -> None:
-    """As Keras writes bfloat16: an attribute of the dataset."""
+    """Read bfloat16 as Keras writes it, with an attribute of the dataset."""
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "model.weights.h5"
     with h5py.File(path, "w") as file:
@@ -93,7 +93,7 @@ def test_hdf5_of_another_meaning(text: Any, tmp_path: Path) -> None:
 
 
 def store(path: Path, name: str, dtype: str) -> None:
-    """A Zarr array of version 2, a chunk of it."""
+    """Write a Zarr array of version 2 with one chunk."""
     path.mkdir(parents=True)
     facts = {"zarr_format": 2, "shape": [2, 3], "chunks": [2, 3], "dtype": dtype}
     facts |= {"compressor": None, "fill_value": None, "order": "C", "filters": None}

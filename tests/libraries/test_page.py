@@ -1,4 +1,4 @@
-"""docs/reference/libraries.md says what the tests of calls hold."""
+"""docs/reference/libraries.md equals the tested calls."""
 
 from importlib import import_module
 

@@ -13,14 +13,14 @@ SIGNED = [form for form in FORMATS if form.has_zero]
 
 @pytest.fixture(params=FORMATS, ids=lambda form: form.name)
 def numbers(request):
-    """Numbers of a format, each several times, and the groups they are in."""
+    """Return numbers of a format, each several times, and their groups."""
     rng = np.random.default_rng(1)
     chosen = rng.choice([1, 2, 4, 0.5], 60)
     return chosen.astype(request.param.dtype), rng.integers(0, 5, 60)
 
 
 def same(ours, double, dtype):
-    """Whether a result is float64's, rounded once to the format."""
+    """Check that a result is float64's, rounded once to the format."""
     assert ours.dtype == dtype
     with np.errstate(over="ignore"):
         expected = double.to_numpy().astype(dtype)
@@ -94,6 +94,6 @@ def test_other_dtypes_are_as_they_were(dtype):
     s = pd.Series(np.array([1, 2, 2], dtype))
     assert s.groupby([0, 0, 1]).sum().dtype == dtype
     assert s.unique().dtype == dtype
-    if dtype != np.float16:  # pandas has no index of it
+    if dtype != np.float16:  # pandas has no index of float16
         frame = s.to_frame("a")
         assert frame.merge(frame, on="a").a.dtype == dtype

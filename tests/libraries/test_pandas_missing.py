@@ -1,7 +1,7 @@
 """Missing values that pandas puts in columns of every format.
 
-A column of a format without NaN becomes float64, as one of integers does; others keep
-their format. None becomes a number.
+A column of a format without NaN becomes float64, as a column of integers does. Other
+columns keep their format. None becomes a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 import tf32dtype as td
 from tests.support.bits import ALL, name
 
-pd = pytest.importorskip("pandas", "3")  # 2 has other dtypes here
+pd = pytest.importorskip("pandas", "3")  # other dtypes in pandas 2
 pytestmark = [pytest.mark.once, pytest.mark.filterwarnings("ignore")]
 
 nan = np.nan
@@ -24,7 +24,7 @@ HOURS = pd.date_range("2020", periods=6, freq="2h")
 KINDS = pd.Categorical([0, 0, 0, 1, 1, 2], [0, 1, 2, 3])
 ODD = [True, False] * 3
 
-#: Each puts missing values in a Series or in a DataFrame of 6 rows.
+#: Functions that put missing values in a Series or in a DataFrame of 6 rows.
 OF_SERIES: dict[str, Callable[[Any], Any]] = {
     "shift": lambda s: s.shift(),
     "shift back": lambda s: s.shift(-2),
@@ -130,7 +130,7 @@ def test_none_becomes_a_number(f, shape):
                 elif form.has_nan and a.dtype != form.dtype:
                     wrong.append(f"{call}: {a.dtype}")
                 if "diff" in call or "change" in call or "var" in call:
-                    continue  # what float64 does not round
+                    continue  # float64 rounds these differently
                 b = rounded if a.dtype == form.dtype else b
             if not np.array_equal(a.astype(float), b.astype(float), equal_nan=True):
                 wrong.append(f"{call}: {a}, not {b}")
@@ -159,7 +159,7 @@ def test_rows_that_are_moved_keep_their_codes(f):
     codes = np.arange(f.count, dtype=f"u{form.itemsize}")[:: max(1, f.count // 64)][:16]
     v = td.from_bits(codes << f.shift, form.dtype)
     s = pd.Series(v, pd.MultiIndex.from_product([range(4), range(4)]))
-    with np.errstate(all="ignore"):  # a fill value that is not needed
+    with np.errstate(all="ignore"):  # for an unused fill value
         assert np.array_equal(td.bits(s.unstack().to_numpy().ravel()), td.bits(v))
         filled = s.unstack().iloc[:, ::-1].stack().sort_index()
     assert np.array_equal(td.bits(filled.to_numpy()), td.bits(v))

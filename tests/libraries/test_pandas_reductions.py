@@ -1,8 +1,8 @@
-"""What pandas reduces of every format: float64's result, rounded once.
+"""Reductions of pandas for every format: float64's result, rounded once.
 
-The dtype is the format's wherever float32's result has float32; it is float64 where NaN
-has no place in the format. pandas 3.1 gives float64 for means of sorted groups of
-float32: there it is the format's too.
+The dtype is the format's if float32's result has float32, but float64 for NaN in a
+format without NaN. For means of sorted groups of float32, pandas 3.1 has float64, but
+for ours the format, too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def partly(part: Callable[[Any], Any], how: str) -> Callable[[Any], Any]:
 
 
 def calls() -> dict[str, Callable[[Any], Any]]:
-    """Of a Series and of a DataFrame."""
+    """Return calls for a Series and for a DataFrame."""
     made = {how: method(how) for how in REDUCTIONS + TRANSFORMS}
     made |= {f"{x} of all": method(x, skipna=False) for x in SKIPPING[:-2]}
     made |= {f"{x} ddof=0": method(x, ddof=0) for x in ("var", "std", "sem")}
@@ -84,7 +84,7 @@ OF_SERIES: dict[str, Callable[[Any], Any]] = {
 
 
 def outcome(function: Callable[[Any], Any], x: Any) -> Any:
-    """What a call gives, or the type of what it raises: not all have all."""
+    """Return the result of a call, or the type of its exception, as not all exist."""
     try:
         return function(x)
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
@@ -92,14 +92,14 @@ def outcome(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def parts(x: Any) -> list[np.ndarray]:
-    """What a result consists of."""
+    """Return the columns of a result."""
     if isinstance(x, pd.DataFrame):
         return [x.iloc[:, i].to_numpy() for i in range(x.shape[1])]
     return [np.asarray(x)]
 
 
 def differs(ours: Any, double: Any, single: Any, form: Any) -> str:
-    """What is wrong with a result, given float64's and float32's."""
+    """Return the fault of a result, by those of float64 and float32."""
     if isinstance(double, type):
         return "" if ours is double else f"{ours}, not {double}"
     for a, b, c in zip(parts(ours), parts(double), parts(single), strict=True):
@@ -171,7 +171,7 @@ def test_means_and_deviations_are_exact(f):
 
 
 @each
-@np.errstate(all="ignore")  # of the deviation 0, which E8M0 has not
+@np.errstate(all="ignore")  # the deviation is 0, which E8M0 lacks
 def test_a_mean_where_the_sum_leaves_the_range(f):
     ones = pd.Series(np.ones(1000, dtype(f)))
     assert ones.mean() == 1

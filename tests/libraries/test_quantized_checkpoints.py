@@ -31,10 +31,10 @@ def test_mlx(mode: str, bits: int, group: int, tmp_path: Path) -> None:
         str(tmp_path / "model.safetensors"), dict(zip(names, parts, strict=False))
     )
     (tmp_path / "config.json").write_text(json.dumps({"quantization": given}))
-    # bfloat16 holds all products of these elements and scales.
+    # bfloat16 has all products of these elements and scales.
     theirs = np.array(mx.dequantize(*parts, **given).astype(mx.float32))
     ours = loaded(tmp_path).dequantize()
-    if mode == "affine":  # MLX rounds the product, and the sum
+    if mode == "affine":  # MLX rounds the product and the sum
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=4e-8)
     else:
         assert np.array_equal(ours, theirs)

@@ -1,4 +1,4 @@
-"""The safetensors library and td.safetensors write the same files and read them."""
+"""The safetensors library and td.safetensors write equal files, and read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tf32dtype._files.safetensors.dtypes import KINDS
 
 safetensors = pytest.importorskip("safetensors")
 
-#: The library's names for dtypes, by those of files: F4's counts pairs.
+#: The library's dtype names, by those of files. F4's name counts pairs.
 NAMES = dict(
     pair.split("=")
     for pair in """
@@ -26,7 +26,7 @@ NAMES = dict(
 
 
 def arrays() -> dict[str, np.ndarray]:
-    """Of every dtype that the library writes, under names in no order."""
+    """Return arrays of every dtype that the library writes, with unordered names."""
     rng = np.random.default_rng(1)
     found = {}
     for number, name in enumerate(NAMES):
@@ -42,7 +42,7 @@ def arrays() -> dict[str, np.ndarray]:
 
 
 def theirs(tensors: dict[str, np.ndarray], metadata: dict[str, str] | None) -> bytes:
-    """The file that the library makes of these."""
+    """Return the file that the library makes of these tensors."""
     specs: dict[str, Any] = {}
     kept = []
     for name, array in tensors.items():
@@ -85,7 +85,7 @@ def test_their_files_are_read(mmap: bool, tmp_path: Path) -> None:
 
 
 def test_ours_are_read(tmp_path: Path) -> None:
-    """Those too that carry formats which have no dtype there."""
+    """Read also arrays of formats that have no dtype in safetensors."""
     want = {**arrays(), "tf32": np.array([[1.5, -2]], td.tf32)}
     want["e3m4"] = np.array([1.5, 3], td.float8_e3m4)
     want["f6"] = np.arange(8).astype(td.float6_e3m2fn)
@@ -124,8 +124,8 @@ def test_bfloat16_by_torch(tmp_path: Path) -> None:
     assert load_file(tmp_path / "b")["x"].dtype == torch.bfloat16
 
 
-#: Faults that the reference lets pass: it takes the last of two tensors of a name, and
-#: has other bounds than NumPy's arrays.
+#: Faults that the reference accepts: it takes the last of two tensors with a name, and
+#: has other limits than NumPy's arrays.
 PASSED = ["twice", "overflow without items", "65 axes"]
 
 

@@ -50,7 +50,7 @@ def onnx_file():
 
 
 def onnx_file_beside():
-    """Numbers in a file beside the model."""
+    """Save numbers in a file next to the model."""
     onnx = pytest.importorskip("onnx")
     graph = onnx.helper.make_graph(
         [], "g", [], [], initializer=[onnx.numpy_helper.from_array(W, "f")]
@@ -97,7 +97,7 @@ def test_files_of_other_libraries(make, tmp_path, monkeypatch, capsys):
         assert row["shape"] == [*x.shape]
         assert (row["min"], row["max"]) == (values.min(), values.max())
         assert row["zeros"] == np.count_nonzero(values == 0)
-    # One rounding of the exact numbers; those of the format stay.
+    # Converting rounds the exact numbers once, and keeps tensors of the format.
     report(capsys, "convert", path, "o.safetensors", "--to", "bf16")
     out = td.safetensors.load("o.safetensors")
     assert out.keys() == numbers.keys()
@@ -159,7 +159,7 @@ def test_tensors_that_cannot_be_read_are_left_out_if_excluded(
     writer.write_tensors_to_file()
     writer.close()
     reading._of_package.cache_clear()
-    monkeypatch.setitem(sys.modules, "gguf", None)  # which reads that kind
+    monkeypatch.setitem(sys.modules, "gguf", None)  # gguf reads this kind
     convert = ["convert", "k.gguf", "o.safetensors", "--to", "bf16"]
     said = complaint(capsys, *convert)
     assert "Q4_K" in said

@@ -1,4 +1,4 @@
-"""Tensors of TensorFlow, to and from it. It is large: CI has it not."""
+"""Conversion of tensors of TensorFlow in both directions. CI does not install it."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""Weights with scales that we write, dequantized in PyTorch as published."""
+"""Weights with scales that we write, dequantized in PyTorch by published formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def numbers() -> Any:
 
 
 def unpacked(packed: Any) -> Any:
-    """Two codes of a byte, the low half first."""
+    """Unpack two codes per byte, the low half first."""
     codes = torch.stack([packed & 15, packed >> 4], -1).flatten(-2).long()
     values = torch.tensor([*E2M1, *(-x for x in E2M1)])
     return values[codes]
@@ -73,7 +73,7 @@ def test_mxfp4(tmp_path):
 
 
 def test_nvfp4(tmp_path):
-    """Model Optimizer's; vllm's scale, 1 / global, may be a neighbor."""
+    """Compare Model Optimizer's scale; vLLM's scale 1 / global may be a neighbor."""
     array = td.blocks.quantize(numbers(), "nvfp4")
     found = written(array, "modelopt", tmp_path / "a")
     scales = found["_scale"].float() * found["_scale_2"]

@@ -1,4 +1,4 @@
-"""Arrays of the formats in Zarr, by the names and codes of zarr-extensions."""
+"""Arrays of the formats in Zarr, with the names and codes of zarr-extensions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAYS = {
 
 
 def items_of(f: Any) -> np.ndarray[Any, Any]:
-    """All items of the narrow formats, a sample of the others, in two dimensions."""
+    """Return all items of narrow formats, a sample of others, in two dimensions."""
     items = all_items(f)
     return items[:: max(1, f.count // 256)].reshape(8, -1)
 
@@ -99,7 +99,7 @@ def test_ml_dtypes_become_ours() -> None:
 
 
 def test_the_bytes_in_the_store() -> None:
-    """The `bytes` codec: little-endian, an item of FP4 and FP6 in a byte."""
+    """Store little-endian items by the `bytes` codec, FP4 and FP6 in a byte each."""
     for f in ALL:
         z = created(f, compressors=None)
         chunk = z.store._store_dict["c/0/0"].to_bytes()
@@ -125,7 +125,7 @@ def test_big_endian_chunks_are_refused() -> None:
 
 
 def test_zarr_2_is_read_and_not_written(tmp_path: Path) -> None:
-    """As TensorStore writes it: the name in place of NumPy's letters."""
+    """Read TensorStore's arrays, which have the name instead of NumPy's letters."""
     (tmp_path / ".zarray").write_text(
         '{"chunks":[4],"compressor":null,"dtype":"bfloat16","fill_value":"NaN",'
         '"filters":null,"order":"C","shape":[6],"zarr_format":2}'
@@ -155,7 +155,7 @@ NANS = {
 
 @each
 def test_fill_values(f: Any) -> None:
-    """Every one comes back with its bits; scalars keep of a NaN the sign alone."""
+    """Store every fill value with its bits; scalars keep only the sign of a NaN."""
     form = td.formats[f.name]
     for item in items_of(f).reshape(-1)[::3]:
         number = array(f, item.reshape(1))[0]
@@ -219,7 +219,7 @@ def test_a_fill_value_that_is_no_number() -> None:
 
 
 def packed_by_hand(codes: Any, first: int, last: int) -> bytes:
-    """One integer of all bits, the first number's lowest."""
+    """Pack all bits into one integer, from the lowest bits on."""
     width = last - first + 1
     whole = 0
     for place, code in enumerate(codes):
@@ -288,7 +288,7 @@ def test_packbits_extends_signs() -> None:
 
 
 def test_packbits_in_the_store() -> None:
-    """FP4 takes half a byte, FP6 three quarters, tf32 19 bits."""
+    """Pack FP4 into half a byte, FP6 into three quarters, tf32 into 19 bits."""
     for which, options, size in (
         ("float4_e2m1fn", {}, 50),
         ("float6_e3m2fn", {}, 75),
@@ -339,7 +339,7 @@ def test_a_chunk_cut_short_is_an_error() -> None:
         z[...]
 
 
-# -- finding it -------------------------------------------------------------
+# -- registration -----------------------------------------------------------
 
 
 def test_every_format_has_an_entry_point() -> None:
@@ -377,7 +377,7 @@ def test_zarr_knows_the_formats_where_the_package_is_imported(
 
 
 def test_zarr_finds_the_formats_by_itself(tmp_path: Path) -> None:
-    """Once it is installed; an editable install will do."""
+    """Find the formats of an installed package, also of an editable install."""
     version = tuple(int(part) for part in zarr.__version__.split(".")[:3])
     if version < (3, 4, 1):
         pytest.skip("this zarr opens arrays without a look at entry points")
@@ -414,7 +414,7 @@ def test_xarray(which: str, tmp_path: Path) -> None:
 
 
 def test_xarray_of_formats_without_nan(tmp_path: Path) -> None:
-    """xarray takes NaN for "missing" unless it is told that nothing is."""
+    """Tell xarray that no value is missing, as it otherwise uses NaN."""
     xarray = pytest.importorskip("xarray")
     [f] = [f for f in ALL if f.name == "float4_e2m1fn"]
     a = array(f, items_of(f))

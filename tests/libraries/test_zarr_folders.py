@@ -1,4 +1,4 @@
-"""Folders of Zarr as the commands read them."""
+"""Folders of Zarr that the commands read."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Products under a precision: the cases, their data, and their truth as arrays."""
+"""Products under a precision: the cases, their data, and reference results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FP8 = ["fp8_e4m3", "fp8_e5m2"]
 
 
 def variants() -> Iterator[Keywords]:
-    """Every precision with every keyword that it takes."""
+    """Yield every precision with every keyword that it takes."""
     choices = {"tf32": ("rounding", ["ties_to_even", "ties_to_away", "toward_zero"])}
     choices |= dict.fromkeys(FP8, ("scale", ["tensor", "row"]))
     choices |= dict.fromkeys(SPLIT, ("special_values", ["propagate", "saturate"]))
@@ -73,7 +73,7 @@ def floats(items: Any) -> Array:
 
 
 def truth(a: Array, b: Array, **keywords: str) -> tuple[Array, int]:
-    """The bits of the product of two matrices, and the flags it raises."""
+    """Return the bits of the product of two matrices, and the flags it raises."""
     rows, columns = bits(a).tolist(), bits(b.T).tolist()
     result = matmul.product(rows, columns, **keywords)
     want = np.array(result, np.uint32).reshape(a.shape[0], b.shape[1])
@@ -81,7 +81,7 @@ def truth(a: Array, b: Array, **keywords: str) -> tuple[Array, int]:
 
 
 def flags_of(a: Array, b: Array, c: Array) -> int:
-    """What the product c raises: an Inf or NaN that no operand brought."""
+    """Return the flags of the product c: for an Inf or NaN that no operand has."""
     special = ~np.isfinite(a).all(1)[:, None] | ~np.isfinite(b).all(0)
     nan = np.isnan(a).any(1)[:, None] | np.isnan(b).any(0)
     raised = OVER if np.any(np.isinf(c) & ~special) else 0
@@ -89,7 +89,7 @@ def flags_of(a: Array, b: Array, c: Array) -> int:
 
 
 def assert_bits(got: Any, want: Array, what: object = "") -> None:
-    """Equal bits, those of NaN included; else the first that are not."""
+    """Check equal bits, also of NaN; show the first different elements."""
     got = bits(got)
     assert got.shape == want.shape, what
     wrong = np.argwhere(got != want)
@@ -103,7 +103,7 @@ def assert_bits(got: Any, want: Array, what: object = "") -> None:
 
 
 def check(a: Array, b: Array, **keywords: str) -> int:
-    """Compare one product with the truth, and say how many elements it has."""
+    """Compare a product with the reference, and return the number of elements."""
     want, flags = truth(a, b, **keywords)
     got, seen = raised(partial(td.matmul, **keywords), a, b)
     assert_bits(got, want)
@@ -117,7 +117,7 @@ Fill = Callable[[np.random.Generator, tuple[int, int]], Array]
 
 
 def around(exponent: int, octaves: int) -> Fill:
-    """Normal numbers times powers of two on both sides of 2**exponent."""
+    """Draw normal numbers times powers of two on both sides of 2**exponent."""
 
     def fill(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         powers = exponent + rng.integers(-octaves, octaves + 1, shape)
@@ -132,7 +132,7 @@ def with_sign(rng: np.random.Generator, magnitudes: Array) -> Array:
 
 
 def codes(low: int, high: int) -> Fill:
-    """Magnitudes low to high - 1, with either sign."""
+    """Draw magnitudes from low to high - 1, with either sign."""
 
     def fill(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
         return with_sign(rng, rng.integers(low, high, shape, dtype=np.uint32))
@@ -141,7 +141,7 @@ def codes(low: int, high: int) -> Fill:
 
 
 def some(*numbers: float) -> Fill:
-    """One or another of some numbers, with either sign."""
+    """Draw some of the numbers, with either sign."""
     magnitudes = bits(np.array(numbers, np.float32))
 
     def fill(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -151,7 +151,7 @@ def some(*numbers: float) -> Fill:
 
 
 def sprinkled(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-    """Normal numbers; in half of the rows or columns an Inf or a NaN."""
+    """Draw normal numbers, with an Inf or a NaN in half of the rows or columns."""
     x = rng.standard_normal(shape).astype(np.float32)
     if x.size:
         count = max(1, min(shape) // 2)
@@ -163,7 +163,7 @@ def sprinkled(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 LARGEST = float.fromhex("0x1.fffffep127")
 BFLOAT16_LARGEST = float.fromhex("0x1.fep127")
 
-#: Name -> how to fill the first and the second factor.
+#: Name -> functions that draw the first and the second factor.
 KINDS: dict[str, tuple[Fill, Fill]] = {
     "normal": (around(0, 0), around(0, 0)),
     "spread": (around(0, 40), around(0, 40)),
@@ -184,7 +184,7 @@ KINDS: dict[str, tuple[Fill, Fill]] = {
 
 
 def drawn(kind: str, shape: tuple[int, int, int], seed: int) -> tuple[Array, Array]:
-    """m x k and k x n numbers of a kind."""
+    """Draw m x k and k x n numbers of a kind."""
     m, k, n = shape
     rng = np.random.default_rng(seed)
     left, right = KINDS[kind]

@@ -1,4 +1,4 @@
-"""Products along lines in memory: pieces, depths, groups of lines and their rests."""
+"""Products along lines in memory: lengths of pieces, numbers of lines, remainders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINES = (1, 2, 15, 16, 17, 32, 33)
 
 
 def numbers(scalar_type: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Of both signs and all magnitudes that add up to finite sums."""
+    """Draw numbers of both signs and many magnitudes, with finite sums."""
     r = np.random.default_rng(seed)
     x = r.standard_normal(shape) * 2.0 ** r.integers(-8, 3, shape)
     if scalar_type is td.float8_e8m0fnu:
@@ -25,7 +25,7 @@ def numbers(scalar_type: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def laid_out(x: np.ndarray, layout: str) -> np.ndarray:
-    """The same numbers, whose items are followed by dirty ones."""
+    """Return the same numbers in a layout with dirty items in between."""
     if layout == "contiguous":
         return x
     if layout == "reversed":
@@ -40,8 +40,8 @@ def laid_out(x: np.ndarray, layout: str) -> np.ndarray:
 
 
 def check(found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    """Rows of a and of b, of which one may be the same for all: the bits of a product
-    of matrices, which has another way."""
+    """Compare dot products of rows of a and of b with the diagonal of a matrix product,
+    which other kernels compute. Either operand may have a single row."""
     a, b = np.broadcast_arrays(a, b)
     rows, columns = (np.concatenate([x, x[:1]]) for x in (a, b))
     wanted = np.diagonal(rows @ columns.T)[: len(a)]
@@ -83,7 +83,7 @@ def test_sums_that_underflow_to_minus_zero(scalar_type: Any, k: int) -> None:
 
 @pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
 def test_long_vectors(scalar_type: Any) -> None:
-    """Depths of one vector, of which the last may be short."""
+    """Multiply single vectors, whose last piece may be short."""
     for k in (512, 4097, 8192, 9000):
         a, b = numbers(scalar_type, (1, k), k), numbers(scalar_type, (1, k), k + 1)
         with np.errstate(all="ignore"):
@@ -93,14 +93,14 @@ def test_long_vectors(scalar_type: Any) -> None:
 
 @pytest.mark.parametrize("scalar_type", FORMATS, ids=lambda x: x.__name__)
 def test_every_item(scalar_type: Any) -> None:
-    """Codes of all kinds times one: NaN is the canonical one, unused bits are none."""
+    """Multiply codes of all kinds by one: canonical NaN, no unused bits."""
     size = np.dtype(scalar_type).itemsize
     raw = np.random.default_rng(3).bytes(1024 * size)
     if size == 1:
         raw = bytes(range(256)) * 4
     items = np.frombuffer(raw, scalar_type)[:, None]
     one = np.ones(1, scalar_type)
-    # Kernels look up NaN and Inf of bytes, and all numbers of the same block.
+    # For bytes, kernels look up NaN and Inf, and all numbers of the same block.
     for x in (items, items[np.isfinite(items[:, 0])]):
         with np.errstate(all="ignore"):
             products = np.vecdot(x, one), np.matvec(x, one), np.vecmat(one, x.T.copy())

@@ -23,8 +23,8 @@ OPTIMIZE = [False, True, "greedy", "optimal", ("greedy", 0), ("optimal", 40)]
 
 
 def small(shape: tuple[int, ...], scalar_type: Any, seed: int = 0) -> np.ndarray:
-    """Numbers that every format has; none of them is zero, so that no partial sum of
-    magnitudes is larger than the whole one."""
+    """Draw nonzero numbers that every format has. Without zeros, no partial sum of
+    magnitudes is larger than the whole sum."""
     numbers = np.random.default_rng(seed).choice([-2.0, -1.0, 1.0, 2.0], shape)
     return np.asarray(numbers).astype(scalar_type)
 
@@ -46,19 +46,19 @@ def same_bits(got: Any, wanted: Any) -> None:
 
 
 def largest_integer(dtype: np.dtype[Any]) -> float:
-    """All integers up to this one are numbers of the dtype."""
+    """Return the largest n for which the dtype has all integers up to n."""
     if dtype.name in td.formats:
         return min(td.formats[dtype.name].max, 2 / td.formats[dtype.name].eps)
     return 2 / float(np.finfo(dtype).eps)
 
 
 def agree(subscripts: str, arrays: list[np.ndarray], **options: Any) -> None:
-    """Exact numbers: td.einsum gives what np.einsum gives of float64."""
+    """Compare td.einsum of exact numbers with np.einsum of float64."""
     wide = [a.astype(np.float64) for a in arrays]
     wanted = np.einsum(subscripts, *wide)
     largest = np.max(np.einsum(subscripts, *map(np.abs, wide)), initial=0)
     common = np.result_type(*arrays)
-    # Without elements there are partial sums that the largest one does not show.
+    # Without elements, partial sums may exceed the largest sum.
     exact = largest <= largest_integer(common) and all(a.size for a in arrays)
     dtype = None if exact else np.float64
     got = td.einsum(subscripts, *arrays, dtype=dtype, **options)
@@ -72,7 +72,7 @@ def agree(subscripts: str, arrays: list[np.ndarray], **options: Any) -> None:
 
 @st.composite
 def calls(draw: Any) -> tuple[str, list[tuple[int, ...]]]:
-    """Subscripts that fit together, and the shapes of the operands."""
+    """Draw subscripts that fit together, and the shapes of the operands."""
     lengths = {x: draw(st.sampled_from([2, 3, 2, 3, 1, 0])) for x in "abcdXY"}
     dots = draw(st.lists(st.sampled_from([2, 3, 1]), max_size=2))
     inputs, shapes = [], []
@@ -100,7 +100,7 @@ def calls(draw: Any) -> tuple[str, list[tuple[int, ...]]]:
 
 
 def interleaved(subscripts: str, arrays: list[np.ndarray]) -> list[Any]:
-    """The arguments of the call form without a string."""
+    """Return the arguments of the call form without a string."""
 
     def numbers(text: str) -> list[Any]:
         marked = text.replace("...", ".")
@@ -140,7 +140,7 @@ def check_expression(
     call: tuple[str, list[tuple[int, ...]]], types: list[Any], data: Any
 ) -> None:
     subscripts, shapes = call
-    alike = data.draw(st.booleans())  # else a mixture
+    alike = data.draw(st.booleans())  # if false, of several dtypes
     arrays = [
         small(shape, types[0 if alike else i], i) for i, shape in enumerate(shapes)
     ]
@@ -153,7 +153,7 @@ def check_expression(
     assert np.array_equal(got, numbered)
 
 
-#: Those of NumPy's own tests.
+#: Expressions of NumPy's own tests.
 EXPRESSIONS = """
 a,ab,abc->abc a,b,ab->ab ea,fb,gc,hd,abcd->efgh ea,fb,abcd,gc,hd->efgh
 abcd,ea,fb,gc,hd->efgh acdf,jbje,gihb,hfac,gfac,gifabc,hfac
@@ -340,7 +340,7 @@ def test_products_of_two_formats(scalar_type: Any) -> None:
 
 @each_type
 def test_products_without_a_sum(scalar_type: Any) -> None:
-    """One rounding of the exact product, as of a * b."""
+    """Round the exact product once, as a * b does."""
     a, b = random((3, 4), scalar_type, 5), random((3, 4), scalar_type, 6)
     with np.errstate(all="ignore"):
         same_bits(td.einsum("ij,ij->ij", a, b), a * b)
@@ -377,7 +377,7 @@ def test_no_order_of_products_changes_the_dtype() -> None:
 
 
 def test_products_are_those_of_matmul(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What replaces np.matmul, or its loops, decides about the products here."""
+    """Use replacements of np.matmul, or of its loops, for the products of td.einsum."""
     shapes, matmul = [], np.matmul
 
     def seen(a: Any, b: Any, **keywords: Any) -> Any:
@@ -418,7 +418,7 @@ def test_scalars() -> None:
 def test_dtype() -> None:
     a, f = small((2, 3), td.bfloat16), random((2, 3), np.float32)
     half = f.astype(td.bfloat16)
-    got = td.einsum("ij,kj", f, f, dtype=td.bfloat16)  # the operands are converted
+    got = td.einsum("ij,kj", f, f, dtype=td.bfloat16)  # this converts the operands
     same_bits(got, half @ half.T)
     got = td.einsum("ji", f, dtype=td.bfloat16)
     same_bits(got, half.T.copy())

@@ -1,4 +1,4 @@
-"""`td.explain_matmul`: which way a product takes, and why."""
+"""`td.explain_matmul`: the kernels that a product uses, and the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ones(*shape: int, dtype: Any = td.bfloat16) -> Any:
     return np.ones(shape, dtype)
 
 
-#: By the way: operands and options.
+#: Operands and options, by the name of the way.
 WAYS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "nothing": (ones(0, 8), ones(8, 3), {}),
     "short dot products": (ones(200), ones(200), {}),
@@ -40,7 +40,7 @@ WAYS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-#: The baseline has no kernels that read lines where they lie.
+#: The baseline has no kernels that read lines without a copy.
 AT_BASELINE = {
     "dot product": "dot product of copies",
     "GEMV along k": "GEMV across k",
@@ -70,8 +70,8 @@ def test_tiles_cover_the_result() -> None:
         assert plan.threads <= plan.tiles
 
 
-#: The rows and columns of sums that a thread has memory for (src/matmul/workspace.h).
-#: Several components have two sets of sums.
+#: The most rows and columns of sums that a thread has memory for
+#: (src/matmul/workspace.h). Some precisions have two sets of sums.
 MOST = {"bf16": (1176, 1024), "bf16x3": (588, 1024)}
 SIDES = """
 import json, numpy as np, tf32dtype as td
@@ -95,8 +95,8 @@ def test_tiles_have_memory(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
         assert np.all(np.array(sides) <= MOST[precision]), precision
 
 
-#: Two sets of sums are in use: of more than 4096 k; where a sum is promoted; and where
-#: rows hold Inf. The tiles of the first two are as high as there is memory for.
+#: Two sets of sums are in use with more than 4096 k, with promoted sums, and for rows
+#: that have Inf. The tiles of the first two are as high as memory allows.
 ONE_THREAD = """
 import json, numpy as np, tf32dtype as td
 
@@ -132,7 +132,7 @@ def test_a_stack_and_a_small_product() -> None:
 
 
 def test_what_changes_the_way() -> None:
-    """Memory order, numbers of parts, and the scope."""
+    """Change the way by memory order, number of components, and scope."""
     a, v = ones(300, 300), ones(300)
     assert td.explain_matmul(np.asfortranarray(a), v).way == "GEMV across k"
     assert not td.explain_matmul(v, a).transposed

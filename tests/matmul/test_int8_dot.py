@@ -1,4 +1,4 @@
-"""Products of small integers: any sum of theirs in reach of float32 is exact."""
+"""Products of small integers: sums within float32's exact range are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEPTHS = (1, 2, 5, 63, 64, 65, 255, 256, 257, 1023, 1025, 4660)
 
 
 def items(rng: np.random.Generator, shape: tuple[int, int], name: str) -> np.ndarray:
-    """All bytes, so that bits that do not count are set too."""
+    """Draw all bytes, so that unused bits are also set."""
     drawn = rng.integers(0, 256, shape, dtype=np.uint8)
     return drawn.view(td.formats[name].dtype)
 

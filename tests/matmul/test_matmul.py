@@ -23,7 +23,7 @@ some_types = pytest.mark.parametrize(
 
 
 def random(scalar_type: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Normal values times powers of two, so that the order of the sums matters."""
+    """Draw normal values times powers of two, so that the order of sums matters."""
     rng = np.random.default_rng(seed)
     octaves = 6 if scalar_type in (td.bfloat16, td.tf32) else 1
     values = rng.normal(0, 1, shape) * 2.0 ** rng.integers(-octaves, octaves, shape)
@@ -31,7 +31,7 @@ def random(scalar_type: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarra
 
 
 def expected(a: np.ndarray, b: np.ndarray, scalar_type: Any = None) -> np.ndarray:
-    """The contract's a @ b of matrices, as float64 values of the result dtype."""
+    """Return the contract's a @ b of matrices: numbers of the dtype, in float64."""
     accumulated = oracle.product_float32(a.astype(float), b.astype(float))
     if scalar_type is np.float32:
         return accumulated.astype(np.float64)
@@ -63,7 +63,7 @@ def test_lengths_of_the_chain(scalar_type: Any) -> None:
 
 @some_types
 def test_shapes(scalar_type: Any) -> None:
-    """Each element of a product is that of the largest one."""
+    """Compare each element of a small product with that of the largest product."""
     rows, columns = random(scalar_type, (33, 19), 1), random(scalar_type, (19, 65), 2)
     wanted = expected(rows, columns)
     for n, m in product([0, 1, 2, 5, 6, 7, 13, 17, 33], [0, 1, 3, 15, 16, 17, 65]):
@@ -72,7 +72,7 @@ def test_shapes(scalar_type: Any) -> None:
 
 
 def layouts(x: np.ndarray) -> list[np.ndarray]:
-    """Equal matrices that lie differently in memory."""
+    """Return equal matrices with different layouts in memory."""
     spaced = np.zeros((2 * x.shape[0], 3 * x.shape[1]), x.dtype)[::2, ::3]
     spaced[...] = x
     backwards = x[::-1, ::-1].copy()[::-1, ::-1]
@@ -109,7 +109,7 @@ def test_batches_broadcast(scalar_type: Any) -> None:
 
 @each_type
 def test_products_of_two_formats(scalar_type: Any) -> None:
-    """Exact values are multiplied and rounded once to the promoted type."""
+    """Multiply exact values of two formats, and round once to the promoted type."""
     for other in TYPES:
         a, b = random(scalar_type, (4, 60), 7), random(other, (60, 3), 8)
         common = np.promote_types(scalar_type, other)
@@ -145,12 +145,12 @@ print("done")
 
 
 def test_mixed_products_copy_no_operand() -> None:
-    """In a process that has not asked for them with dtype=: then NumPy casts."""
+    """Copy no operand in a new process (after a call with dtype=, NumPy casts)."""
     assert run_code(NO_COPIES) == "done"
 
 
 def test_any_result_dtype() -> None:
-    """td.matmul rounds the float32 sums once to whatever is asked for."""
+    """Round the float32 sums once to any dtype."""
     a, b = random(td.bfloat16, (6, 90), 40), random(td.float8_e5m2, (90, 4), 41)
     sums = expected(a, b, np.float32).astype(np.float32)
     for f in td.formats.values():
@@ -193,7 +193,7 @@ def test_out(scalar_type: Any) -> None:
 
 @some_types
 def test_special_values(scalar_type: Any) -> None:
-    """NaN is the canonical one; a chain of -0 gives +0; k = 0 gives +0."""
+    """Return the canonical NaN, +0 for a chain of -0, and +0 for k = 0."""
     one, nan = np.ones((1, 3), scalar_type), np.array([[1], [np.nan], [1]], scalar_type)
     canonical = td.bits(np.array([np.nan], scalar_type).copy())
     with np.errstate(invalid="ignore"):
@@ -210,7 +210,7 @@ def test_special_values(scalar_type: Any) -> None:
 
 
 def test_subnormal_products() -> None:
-    """Neither operands nor sums are flushed to zero."""
+    """Flush neither operands nor sums to zero."""
     tiny = np.full((1, 2), 2.0**-74, td.bfloat16)
     assert np.array_equal((tiny @ tiny.T).astype(float), [[0.0]])
     assert np.matmul(tiny, tiny.T, dtype=np.float32) == np.float32(2.0**-147)
@@ -221,7 +221,7 @@ def test_subnormal_products() -> None:
 
 @some_types
 def test_dot_family(scalar_type: Any) -> None:
-    """Two-dimensional products of every name, in the order of matmul."""
+    """Compute two-dimensional products of every function in the order of matmul."""
     a, b = random(scalar_type, (4, 300), 13), random(scalar_type, (300, 5), 14)
     wanted = expected(a, b)
     check(np.dot(a, b), wanted, scalar_type)
@@ -248,7 +248,7 @@ def test_convolve_and_correlate(scalar_type: Any) -> None:
     check(np.convolve(a, b[::-1], "valid"), wanted, scalar_type)
     assert np.convolve(a, b).shape == (46,)
     assert np.correlate(a, b, "same").dtype == scalar_type
-    # Each sum for itself, where one vector sticks out of the other too.
+    # Check each sum separately where one vector extends past the other.
     for x, y in (a, b), (a[::-2], b[::2]), (a[:7], b), (a[:1], b[:1]):
         n, m = x.size, y.size
         sums = []
@@ -327,7 +327,7 @@ print("done")
 
 
 def test_einsum_is_right_or_a_type_error() -> None:
-    """In a subprocess: NumPy indexes a table of loops with the type number."""
+    """NumPy indexes a table of loops with the type number: run it in a subprocess."""
     assert run_code(EINSUM) == "done"
 
 
@@ -335,7 +335,7 @@ def test_einsum_is_right_or_a_type_error() -> None:
 
 
 def sample(a: np.ndarray, b: np.ndarray, got: np.ndarray, seed: int) -> None:
-    """Some rows and columns of a large product, against the slow one."""
+    """Compare some rows and columns of a large product with the slow reference."""
     rng = np.random.default_rng(seed)
     m, n = got.shape
     rows = np.unique(np.r_[0, m - 1, rng.integers(0, m, 10)])
@@ -363,7 +363,7 @@ def test_many_tiles(scalar_type: Any, shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 255, 256, 257, 544, 1000])
 @each_type
 def test_vectors(scalar_type: Any, k: int) -> None:
-    """One row or one column: the matrix is read once, in place."""
+    """Multiply by one row or one column: the matrix is read once, in place."""
     x, all_of_y = random(scalar_type, (1, k), k), random(scalar_type, (k, 1100), 1)
     with np.errstate(all="ignore"):
         whole = expected(x, all_of_y)
@@ -379,7 +379,7 @@ def test_vectors(scalar_type: Any, k: int) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("offset", [0, 1, 4])
 def test_vectors_and_unused_bits(offset: int) -> None:
-    """They do not count, wherever the matrix lies."""
+    """Ignore unused bits, at any offset of the matrix."""
     rng = np.random.default_rng(offset)
     memory = rng.integers(0, 256, offset + 4 * 300 * 288, dtype=np.uint8)
     matrix = memory[offset:].view("u4").reshape(300, 288).view(td.tf32)
@@ -397,7 +397,7 @@ def test_vectors_and_unused_bits(offset: int) -> None:
 @pytest.mark.parametrize("k", [2000, 4095, 4096, 4097, 4353, 9000])
 @some_types
 def test_long_vectors(scalar_type: Any, k: int) -> None:
-    """More depths than a group of lanes takes, and more columns than a tile."""
+    """Use longer vectors than a group of lanes, and more columns than a tile."""
     x, all_of_y = random(scalar_type, (1, k), k), random(scalar_type, (k, 70), 1)
     with np.errstate(all="ignore"):
         whole = expected(x, all_of_y)
@@ -408,13 +408,13 @@ def test_long_vectors(scalar_type: Any, k: int) -> None:
                 check(x @ matrix, wanted, scalar_type)
             backwards = np.asfortranarray(y[:, ::-1])
             check(x @ backwards, wanted[:, ::-1], scalar_type)
-            turned = np.repeat(y.T, 2, axis=1)[:, ::2]  # its numbers do not adjoin
+            turned = np.repeat(y.T, 2, axis=1)[:, ::2]  # numbers are not adjacent
             check(np.matvec(turned, x[0]), wanted[0], scalar_type)
 
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_many_short_vectors(form: Any) -> None:
-    """Together they have the bits and flags of each alone, random items among them."""
+    """Compare bits and flags of many dot products with each one, with random items."""
     rng = np.random.default_rng(8)
     for count, k in ((16, 1), (40, 3), (33, 64), (20, 256), (17, 288), (35, 800)):
         items = rng.integers(0, 256, (2, count, 2 * k, form.itemsize), dtype=np.uint8)
@@ -441,8 +441,8 @@ SMALL = [(2, 2, 1), (3, 5, 7), (16, 16, 16), (14, 33, 20), (31, 2, 90), (64, 64,
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_small_matrices_and_more_of_their_rows(form: Any) -> None:
-    """The same rows again and again, too many for the way of small products, have the
-    same bits and flags."""
+    """Repeat the rows, until the kernel for small matrices is not used: the bits and
+    flags must be equal."""
     rng = np.random.default_rng(12)
     few = 1 << 12  # numbers of a small matrix
     for (m, n, k), other in product(SMALL, (form, td.formats["bfloat16"])):
@@ -468,8 +468,8 @@ def test_small_matrices_and_more_of_their_rows(form: Any) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_long_vectors_side_by_side_and_apart(form: Any) -> None:
-    """Items that lie side by side are multiplied where they lie: random ones, those
-    that are no numbers and unused bits among them."""
+    """Multiply adjacent items without a copy: random ones, also with NaN, Inf and
+    unused bits."""
     rng = np.random.default_rng(6)
     items = rng.integers(0, 256, (2, 9000, form.itemsize), dtype=np.uint8)
     a, b = items.view(form.dtype)[..., 0]
@@ -498,7 +498,7 @@ def test_wide_rows_of_no_length(scalar_type: Any) -> None:
 def test_wide_rows(scalar_type: Any, n: int) -> None:
     x, y = random(scalar_type, (1, 300), n), random(scalar_type, (300, n), 1)
     if scalar_type is td.bfloat16:
-        y[270, 100:4100:77] = scalar_type(2.0**-133)  # these need the slow way
+        y[270, 100:4100:77] = scalar_type(2.0**-133)  # these need the slow kernel
     with np.errstate(all="ignore"):
         wanted = expected(x, y)
         for matrix in (y, np.asfortranarray(y)):
@@ -520,14 +520,14 @@ def test_vectors_that_pairs_would_flush(exponent: int) -> None:
 
 @pytest.mark.parametrize("exponent", [-70, -63, -60, -57, -56, -55, -54, -50, -40])
 def test_where_pairs_would_flush(exponent: int) -> None:
-    """Sums that cancel down to subnormal numbers and small products."""
+    """Cancel sums down to subnormal numbers and small products."""
     rng = np.random.default_rng(-exponent)
     for spread in (0, 3, 20, 40):
         scale = np.exp2(exponent + rng.integers(-spread, spread + 1, (30, 70)))
         a = (rng.normal(0, 1, (30, 70)) * scale).astype(td.bfloat16)
         scale = np.exp2(exponent + rng.integers(-spread, spread + 1, (70, 40)))
         b = (rng.normal(0, 1, (70, 40)) * scale).astype(td.bfloat16)
-        a[:, 35:] = -a[:, :35]  # cancels but for what b changes
+        a[:, 35:] = -a[:, :35]  # cancels except for the changes of b
         b[35:] = b[:35]
         b[36] = np.nextafter(b[36], td.bfloat16(np.inf))
         a[3, 5] = 0
@@ -536,7 +536,7 @@ def test_where_pairs_would_flush(exponent: int) -> None:
 
 
 def test_pairs_beside_blocks_that_need_singles() -> None:
-    """One MC panel of rows, or one part of k, does not decide for the others."""
+    """Choose kernels for each block of MC rows and each block of k separately."""
     rng = np.random.default_rng(27)
     a = rng.normal(0, 1, (300, 600)).astype(td.bfloat16)
     b = rng.normal(0, 1, (600, 100)).astype(td.bfloat16)
@@ -554,7 +554,7 @@ def test_special_values_in_large_products(scalar_type: Any) -> None:
     a = rng.normal(0, 1, (200, 300)).astype(scalar_type)
     b = rng.normal(0, 1, (300, 150)).astype(scalar_type)
     a[7, 11] = b[13, 70] = np.nan
-    a[20, 5] = np.inf  # NaN where the format has no Inf
+    a[20, 5] = np.inf  # NaN if the format has no Inf
     b[299, 149] = -np.inf
     a[30, 1], b[1, 5] = td.formats[np.dtype(scalar_type).name].max, 2
     a[30, 2], b[2, 5] = a[30, 1], 2
@@ -569,7 +569,7 @@ FPE_OVERFLOW, FPE_INVALID = 2, 8
 
 
 def flags_of(got: np.ndarray, *operands: np.ndarray) -> int:
-    """What float32 sums raise, of operands whose last axis is k."""
+    """Return the flags of float32 sums, for operands whose last axis is k."""
     nan, infinite = (
         functools.reduce(operator.or_, (f(x).any(-1) for x in operands))
         for f in (np.isnan, np.isinf)
@@ -584,8 +584,8 @@ def flags_of(got: np.ndarray, *operands: np.ndarray) -> int:
     "shape", [(9, 70, 30), (90, 300, 80), (1, 700, 40), (70, 90, 1)]
 )
 def test_flags_tell_what_no_operand_had(name: str, shape: tuple[int, int, int]) -> None:
-    """A few items that are not finite, or whose products overflow, in some lines, up to
-    one in each."""
+    """Put few items that are not finite, or whose products overflow, into some lines,
+    up to one per line."""
     rng = np.random.default_rng(9)
     m, k, n = shape
     dtype = td.formats[name].dtype
@@ -605,7 +605,7 @@ def test_flags_tell_what_no_operand_had(name: str, shape: tuple[int, int, int]) 
             assert flags == flags_of(got, a[:rows], b[:rows])
 
 
-# Each product is large enough for two threads at least.
+# Each product is large enough for at least two threads.
 THREADS = """
 import hashlib, os, sys
 import numpy as np, tf32dtype as td

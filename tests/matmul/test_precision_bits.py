@@ -1,4 +1,4 @@
-"""Products under a precision: every bit and flag against `reference.products`."""
+"""Products under a precision: every bit and flag against the reference."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LENGTHS = [0, 1, 2, 31, 32, 33, 63, 64, 65, 255, 256, 257, 300]
 
 
 def random_shape(rng: np.random.Generator, k: int, limit: int) -> tuple[int, int, int]:
-    """1 to 13 rows and columns, fewer where k makes them dear."""
+    """Draw 1 to 13 rows and columns, fewer where a long k is expensive."""
     m, n = (int(x) for x in rng.integers(1, 14, 2))
     while m * n * k > limit and m * n > 1:
         m, n = n, max(1, m - 1)
@@ -50,7 +50,7 @@ def random_shape(rng: np.random.Generator, k: int, limit: int) -> tuple[int, int
 
 
 def test_the_kinds_are_what_they_say():
-    """Data that meet nothing special would prove nothing."""
+    """Check that the data contain the special cases that they are made for."""
     with np.errstate(all="ignore"):
         found = {}
         for kind in KINDS:
@@ -78,15 +78,15 @@ def test_the_kinds_are_what_they_say():
     assert np.isinf(halves).any()
 
 
-# -- where a faster way would differ ---------------------------------------------
+# -- risks of the fast kernels ---------------------------------------------------
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("total", range(-84, -76))
 @each_split
 def test_parts_that_would_be_flushed(precision, total):
-    """Operands whose parts, or products of them, come near 2^-126; the upper halves
-    of some leave open which power of two they reach."""
+    """Multiply operands whose components, or their products, come near 2^-126. The
+    upper halves of some operands leave open which power of two they reach."""
     edges = (-105, -104, -103, -102)
     between = (-60, -40, -20)
     for fractions, exponents in (
@@ -119,7 +119,7 @@ def test_parts_whose_sums_come_near_infinity(precision, total):
 
 @pytest.mark.parametrize("precision", ["bf16", "tf32", "f16", "fp8_e4m3", "bf16x3"])
 def test_wide_matrices_that_are_gathered(precision):
-    """Many columns, which do not lie side by side, or are float64."""
+    """Multiply by many columns that are not adjacent, or that are float64."""
     rng = np.random.default_rng(1)
     a, b = (rng.normal(0, 1, s).astype(np.float32) for s in ((8, 64), (64, 1000)))
     wanted = td.matmul(a, b, precision=precision)
@@ -158,11 +158,11 @@ def test_lengths(keywords, compared):
 @pytest.mark.sampled(9)
 @each_variant
 def test_sums_beside_a_large_one(keywords):
-    """Sums of 32, of 256 and of 4096 that are lost alone, and count together."""
+    """Add sums of 32, 256 and 4096 products that only count together."""
     a, b = np.ones((1, 4096 + 768), np.float32), np.full((4096 + 768, 1), 0.25)
     a[0, 0] = b[0, 0] = 2.0**15
     check(a, b.astype(np.float32), **keywords)
-    for large in (2.0**27, 2.0**24, 2.0**22):  # beside 256-sums, 32-sums, products
+    for large in (2.0**27, 2.0**24, 2.0**22):  # next to 256-sums, 32-sums, products
         a[0, 0], b[0, 0] = 2.0**15, large / 2.0**15
         check(a[:, :600], b[:600].astype(np.float32), **keywords)
 
@@ -170,7 +170,7 @@ def test_sums_beside_a_large_one(keywords):
 @pytest.mark.sampled(2)
 @each_variant
 def test_signs_of_zero(keywords, compared):
-    """Products and parts that round to zero keep their sign; +0 begins a sum."""
+    """Keep the sign of products and components that round to 0; sums begin at +0."""
     sizes = [0, 2.0**-149, 1.5 * 2.0**-135, 2.0**-120, 1]
     numbers = np.array([*sizes, *np.negative(sizes)], np.float32)
     a = np.stack(np.meshgrid(numbers, numbers), -1).reshape(-1, 2)
@@ -180,7 +180,7 @@ def test_signs_of_zero(keywords, compared):
 
 
 def test_a_product_is_not_rounded_before_the_sum():
-    """24929 * 673 is halfway between two numbers; float64 cannot hold the rest."""
+    """Round only the sum: 24929 * 673 is a midpoint, float64 lacks the other bits."""
     signs = np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]], np.float32)
     a, b = signs * np.float32([2.0**-20, 24929]), np.float32([[2.0**-20], [673]])
     got = td.matmul(a, b, precision="f32")
@@ -221,7 +221,7 @@ def test_no_k_is_plus_zero(keywords):
 @pytest.mark.parametrize("k", [1, 2, 32, 33, 256, 257, 289])
 @pytest.mark.parametrize("precision", ["f32", "tf32", "bf16", *SPLIT])
 def test_overflow_at_the_last_k(precision, k):
-    """One step more, and the sum is Inf; the numbers are bfloat16's."""
+    """Overflow at the last k: one more step makes the sum of bfloat16 numbers Inf."""
     a = np.full((1, k), 2.0**103, np.float32)
     b = np.zeros((k, 2), np.float32)
     a[0, 0], b[0] = BFLOAT16_LARGEST, 1
@@ -240,12 +240,12 @@ def test_overflow_at_the_last_k(precision, k):
 @pytest.mark.sampled(3)
 @each_variant
 def test_a_large_product(keywords, compared):
-    """Some elements of a product that takes several tiles and threads."""
+    """Compare some elements of a product of several tiles and threads."""
     a, b = drawn("normal", (200, 389, 300), 15)
     rng = np.random.default_rng(16)
     rows = np.unique(np.r_[199, rng.integers(0, 199, 2)])
     columns = np.unique(np.r_[299, rng.integers(0, 299, 2)])
-    if keywords["precision"] in FP8:  # the scale is of all of the matrix
+    if keywords["precision"] in FP8:  # the scale is for the whole matrix
         a[rows[1], 5] = b[7, columns[1]] = 9
     want, _ = truth(a[rows], b[:, columns], **keywords)
     assert_bits(td.matmul(a, b, **keywords)[np.ix_(rows, columns)], want)
@@ -256,7 +256,7 @@ def test_a_large_product(keywords, compared):
 
 
 def layouts(x: Array) -> list[Array]:
-    """Equal matrices that lie differently in memory."""
+    """Return equal matrices with different layouts in memory."""
     spaced = np.zeros((2 * x.shape[0], 3 * x.shape[1]), x.dtype)[::2, ::3]
     spaced[...] = x
     backwards = x[::-1, ::-1].copy()[::-1, ::-1]
@@ -284,7 +284,7 @@ def test_layouts_change_no_bit(keywords, compared):
 @pytest.mark.sampled(2)
 @each_variant
 def test_stacks_broadcast(keywords):
-    """Each matrix of a stack is a product of its own, its scale included."""
+    """Multiply each matrix of a stack separately, with its own scale."""
     rng = np.random.default_rng(18)
     a = rng.standard_normal((2, 1, 3, 40)).astype(np.float32)
     b = rng.standard_normal((3, 40, 2)).astype(np.float32)
@@ -315,7 +315,7 @@ def test_vectors(keywords):
 @pytest.mark.sampled(2)
 @each_variant
 def test_loops_of_a_block(keywords):
-    """np.matmul and its family inside a block: a vector is a matrix of one line."""
+    """Call np.matmul and its family in a block: a vector is a matrix of one line."""
     a, b = drawn("normal", (3, 70, 4), 20)
     a[2] *= 50
     product, _ = truth(a, b, **keywords)
@@ -342,7 +342,7 @@ def test_loops_of_a_block(keywords):
 
 @cache
 def numbers_to_round(precision: str) -> tuple[Array, Array, Array]:
-    """Two matrices, and the bits of their product, which is computed once."""
+    """Return two matrices, and the bits of their product, which is computed once."""
     a, b = drawn("normal", (9, 33, 9), 21)
     return a, b, truth(a, b, precision=precision)[0]
 
@@ -362,7 +362,7 @@ def test_dtype_rounds_once(precision, f):
 
 @each_variant
 def test_float64_operands(keywords):
-    """Rounded to float32 first; the result widened."""
+    """Round float64 operands to float32 first, and widen the result."""
     rng = np.random.default_rng(22)
     a, b = rng.standard_normal((5, 40)), rng.standard_normal((40, 6))
     want, _ = truth(a.astype(np.float32), b.astype(np.float32), **keywords)
@@ -375,11 +375,11 @@ def test_float64_operands(keywords):
 @pytest.mark.sampled(2)
 @each_variant
 def test_complex64_operands(keywords):
-    """Four products, and one float32 addition for each part."""
+    """Compute four products, and one float32 addition per component."""
     rng = np.random.default_rng(23)
     a, b = (rng.standard_normal((*s, 2)) for s in ((3, 40), (40, 3)))
     a, b = (x.astype(np.float32).view(np.complex64)[..., 0] for x in (a, b))
-    a.real[2] *= 30  # scales of its own
+    a.real[2] *= 30  # its own scales
 
     def part(x: Array, y: Array) -> Array:
         return floats(truth(x, y, **keywords)[0])
@@ -395,12 +395,12 @@ def test_complex64_operands(keywords):
 
 @pytest.mark.parametrize("f", SIGNED, ids=lambda f: f.name)
 def test_plain_products_of_formats(f, compared):
-    """Our own formats have products without any precision named."""
+    """Multiply our formats without a precision."""
     rng = np.random.default_rng(24)
     known: dict[str, Format] = FORMATS | {"float16": FLOAT16, "float32": FLOAT32}
     for g in SIGNED:
         a, b = random_items(f, rng, (3, 40)), random_items(g, rng, (40, 4))
-        a[0], b[:, 0] = a[0, 0], b[0, 0]  # sums without NaN, where it is none
+        a[0], b[:, 0] = a[0, 0], b[0, 0]  # sums without NaN, if the format has none
         x, y = (e.view(getattr(td, h.name)) for e, h in ((a, f), (b, g)))
         common = np.promote_types(x.dtype, y.dtype)
         for dtype in (common, np.dtype(np.float32)):
@@ -429,13 +429,13 @@ def step(name: str) -> float:
 
 
 def total(name: str, parts: Array) -> Array:
-    """The sum of the parts, exact in float64."""
+    """Return the sum of the components, which is exact in float64."""
     weights = step(name) ** np.arange(len(parts))
     return np.tensordot(weights, parts.astype(np.float64), 1)
 
 
 def assert_parts(name: str, x: Array) -> Array:
-    """The parts of finite numbers are of their format, and each is the nearest."""
+    """Check that the components of finite numbers are the nearest of their format."""
     parts = split_on_cpu(x, SPLITS[name], name)
     assert parts.shape == (SPLITS[name], *x.shape)
     assert parts.dtype == np.float32
@@ -493,7 +493,7 @@ def test_split_of_nan_and_inf(name):
 @pytest.mark.parametrize("every", [97, pytest.param(1, marks=pytest.mark.exhaustive)])
 @each_format
 def test_split_recomposes(name, every, compared):
-    """Exactly from three bfloat16 parts, to 22 bits at least from two of tf32."""
+    """Sum three bfloat16 components exactly, and two of tf32 to at least 22 bits."""
     subnormal = np.arange(0x800000, dtype=np.uint32)
     for magnitudes in (TOP, *subnormal.reshape(8, -1)):
         x = both_signs(magnitudes[::every])
@@ -517,7 +517,7 @@ def assert_recomposed(name: str, x: Array, parts: Array) -> None:
     sum_of_parts = total(name, parts)
     if name == "bfloat16":
         np.testing.assert_array_equal(sum_of_parts, wide)
-    else:  # 2**-136, the least number of tf32, has the weight 2**-11
+    else:  # 2**-136, the smallest tf32, has the weight 2**-11
         error = np.abs(sum_of_parts - wide)
         relative = np.where(np.abs(wide) < LARGEST - 2.0**116, 2.0**-23, 2.0**-22)
         assert np.all(error <= np.maximum(np.abs(wide) * relative, 2.0**-148))
@@ -527,7 +527,7 @@ def assert_recomposed(name: str, x: Array, parts: Array) -> None:
 @pytest.mark.exhaustive
 @each_format
 def test_split_recomposes_every_number_near_the_ends(name, compared):
-    """Between them the exponent changes nothing."""
+    """Check numbers at both ends; in between, the exponent changes nothing."""
     for field in (*range(36), 127, *range(244, 255)):
         magnitudes = np.arange(field << 23, (field + 1) << 23, dtype=np.uint32)
         x = floats(magnitudes | np.uint32((field & 1) << 31))
@@ -540,14 +540,14 @@ def test_split_recomposes_every_number_near_the_ends(name, compared):
 
 
 def special_places(a: Array, b: Array) -> Array:
-    """The elements whose row or column holds an Inf or NaN."""
+    """Return the elements whose row or column has an Inf or NaN."""
     return ~np.isfinite(a).all(1)[:, None] | ~np.isfinite(b).all(0)
 
 
 @pytest.mark.parametrize("shape", [(5, 7, 6), (60, 300, 70), (1, 40, 33), (33, 257, 1)])
 @each_variant
 def test_special_values_stay_where_they_are(keywords, shape):
-    """What their row and column do not touch keeps its bits."""
+    """Keep the bits of elements whose row and column have no Inf or NaN."""
     a, b = drawn("sprinkled", shape, sum(shape))
     special = special_places(a, b)
     a0, b0 = (np.where(np.isfinite(x), x, np.float32(0)) for x in (a, b))
@@ -572,7 +572,7 @@ def test_special_values_stay_where_they_are(keywords, shape):
 
 @each_split
 def test_large_numbers_of_a_split_do_not_overflow(precision):
-    """65536 numbers below Inf would round to Inf in bfloat16."""
+    """Split 65536 numbers below Inf that would round to Inf in bfloat16."""
     x = floats(TOP)[:, None]
     half = np.array([[0.5]], np.float32)
     got, flags = raised(partial(td.matmul, precision=precision), x, half)
@@ -595,10 +595,10 @@ def test_flags_where_the_contract_names_them(keywords):
 
     wide = keywords["precision"] != "f16"
     saturated = keywords.get("special_values") == "saturate"
-    # fp8 scales, and comes back through one overflowing multiplication.
+    # fp8 scales the operands, and unscales by one overflowing multiplication.
     assert flags([[1e38, 1e38]], [[1e38], [1e38]]) == codec.OVER
     assert flags([[1e30]], [[1e-30]]) == 0 if wide else codec.INVALID
-    without_infinity = keywords["precision"] == "fp8_e4m3"  # it becomes NaN
+    without_infinity = keywords["precision"] == "fp8_e4m3"  # Inf becomes NaN
     assert flags([[np.inf]], [[1]]) == (codec.INVALID if without_infinity else 0)
     assert flags([[np.inf, 1]], [[1], [np.inf]]) == (
         codec.INVALID if without_infinity else 0
@@ -613,7 +613,7 @@ def test_flags_where_the_contract_names_them(keywords):
 
 @each_variant
 def test_errstate(keywords):
-    """Nothing but overflow and invalid can raise, and warnings are NumPy's."""
+    """Raise only overflow and invalid, with NumPy's warnings."""
     multiply = partial(td.matmul, **keywords)
     big = np.full((2, 2), 1e38, np.float32)
     with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
@@ -634,7 +634,7 @@ def test_errstate(keywords):
 
 @pytest.mark.parametrize("precision", ["f32", "tf32", "bf16", *SPLIT])
 def test_sums_of_opposite_infinities_are_invalid(precision):
-    """Two 256-sums overflow, each its own way: NaN, and no Inf to report."""
+    """Overflow two 256-sums with opposite signs: the result is NaN, without an Inf."""
     a = np.full((1, 512), 2.0**127, np.float32)
     b = np.ones((512, 1), np.float32)
     b[256:] = -1
@@ -676,7 +676,7 @@ print(json.dumps([td.isa(), dict(zip(names, map(digest, VARIANTS)))]))
 def digests(
     shapes: list[tuple[int, int, int]], variants: list[Keywords]
 ) -> tuple[str, dict[str, str]]:
-    """The instruction set of a fresh interpreter, and what it computes."""
+    """Return the instruction set of a new interpreter, and its digests."""
     given = f"SHAPES, VARIANTS = {shapes!r}, {variants!r}\n"
     isa, found = json.loads(run_code(given + DIGESTS))
     assert len(found) == len(variants)
@@ -714,7 +714,7 @@ DATA: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
 
 
 def signal_to_noise(got: Array, exact: Array) -> float:
-    """In decibels."""
+    """Return the signal-to-noise ratio in decibels."""
     noise = np.linalg.norm(got - exact)
     return float(20 * np.log10(np.linalg.norm(exact) / noise))
 
@@ -723,7 +723,7 @@ def signal_to_noise(got: Array, exact: Array) -> float:
 @pytest.mark.parametrize("k", [160, 1024, 4096])
 @pytest.mark.parametrize("data", DATA)
 def test_accuracy_is_not_below_float32(data, k):
-    """Of NumPy's own product; float64's is the measure."""
+    """Compare with NumPy's own float32 product; the reference is float64's."""
     check_accuracy(data, k)
 
 

@@ -1,4 +1,4 @@
-"""When a precision is in force, and that NumPy is its own again after it."""
+"""Scopes of a precision, and NumPy's own functions after them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("own_numpy")
 
 
 def bits() -> str:
-    """What the precision is here, by two ways."""
+    """Return the current precision, detected by two functions."""
     found = {"own": PLAIN} | BY_NAME
     (way,) = [name for name, wanted in found.items() if same(A @ B, wanted)]
     assert same(np.dot(A, B), found[way])
@@ -182,7 +182,7 @@ def test_decorated_coroutines() -> None:
 
 
 def test_generators() -> None:
-    """As with np.errstate, what they open is open where they are advanced."""
+    """Open scopes of a generator where it is advanced, as with np.errstate."""
 
     def generator() -> Iterator[str]:
         with td.matmul_precision("bf16"):
@@ -238,7 +238,7 @@ def test_blocks_that_are_not_open_cannot_be_left() -> None:
 
 
 def test_blocks_are_left_where_they_were_entered() -> None:
-    """Not in another thread or task, though that may have a copy of the context."""
+    """Leave a block only where it was entered, not in a thread or task with a copy."""
     low = td.matmul_precision("bf16")
 
     def leave() -> str:
@@ -333,7 +333,7 @@ def test_threads_start_without_one() -> None:
 
 
 def test_many_threads() -> None:
-    """10^3 switches and more; outside of blocks are NumPy's own bits all the while."""
+    """Switch over 10^3 times in threads; outside of blocks, NumPy's bits remain."""
     a, b = random(4, 4), random(4, 4, seed=1)
     own = {"own": a @ b, "double": a.astype(float) @ b}
     wanted = {name: td.matmul(a, b, precision=name) for name in BY_NAME}
@@ -367,7 +367,7 @@ def test_many_threads() -> None:
 
 
 def test_large_products_on_threads() -> None:
-    """NumPy lets go of the GIL for these."""
+    """Multiply large matrices in threads, for which NumPy releases the GIL."""
     a = random(70, 70)
     wanted = {name: td.matmul(a, a, precision=name) for name in BY_NAME}
     plain = a @ a
@@ -383,7 +383,7 @@ def test_large_products_on_threads() -> None:
 
 
 def test_scopes_come_and_go_while_others_compute() -> None:
-    """Loops are never taken away from a thread that may be in one."""
+    """Keep replaced loops while a thread may be in one."""
     a = random(6, 6)
     plain = a @ a
     stop = threading.Event()
@@ -411,7 +411,7 @@ def test_scopes_come_and_go_while_others_compute() -> None:
         assert all(other.result() for other in others)
 
 
-# -- of the process ------------------------------------------------------------
+# -- precision of the process --------------------------------------------------
 
 
 def test_of_the_process() -> None:

@@ -1,4 +1,4 @@
-"""What a precision does: its names and keywords, dtypes, td.matmul, what is refused."""
+"""A precision: its names and keywords, dtypes, td.matmul, rejected arguments."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_floating_point_errors() -> None:
     with pytest.raises(FloatingPointError), np.errstate(over="raise"):
         td.matmul(large, large.T, precision="bf16x9")
     with td.matmul_precision("bf16"), np.errstate(all="raise"):
-        A @ B  # rounding is no error
+        A @ B  # rounding raises no error
 
 
 # -- td.matmul -----------------------------------------------------------------
@@ -368,7 +368,7 @@ with precision:
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="Linux has it")
 @pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="it reports short memory")
 def test_when_memory_is_short() -> None:
-    # Threads would need memory too.
+    # More threads would need more memory.
     done = python("-c", SHORT_OF_MEMORY, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["MemoryError"] * 31
@@ -400,7 +400,7 @@ def test_results_that_are_no_floats() -> None:
 
 
 def test_complex128() -> None:
-    """With both keywords: float64 products, added in float64."""
+    """Compute complex128 with both keywords: float64 products, added in float64."""
     a, b = random(7, 300, dtype=np.complex128), random(300, 5, dtype=np.complex128)
 
     def wide(x: Array, y: Array) -> Array:
@@ -428,7 +428,7 @@ def test_complex128() -> None:
 
 
 def test_settings_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that a call has as a rule; and True is not 1."""
+    """Check equal settings only once; True is not 1."""
     looked: list[Any] = []
     resolve = precisions.resolve
     monkeypatch.setattr(precisions, "resolve", lambda x: looked.append(x) or resolve(x))

@@ -1,4 +1,4 @@
-"""Which functions of NumPy obey a precision, and that they are NumPy's in all else."""
+"""NumPy's functions that use a precision, and that they otherwise are NumPy's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_matters() -> None:
 
 
 def changes(precision: td.matmul_precision) -> set[str]:
-    """All names of NumPy whose results a block changes."""
+    """Return all names of NumPy whose results a block changes."""
     found = set()
     outside = of_numpy()
     for i, (name, function, expression) in enumerate(expressions()):
@@ -59,7 +59,7 @@ def changes(precision: td.matmul_precision) -> set[str]:
 
 @functools.cache
 def of_numpy() -> list[Any]:
-    """What the expressions give outside of all blocks, which is evaluated once."""
+    """Return the results of the expressions outside of all blocks, evaluated once."""
     return [evaluate(function, expression) for _, function, expression in expressions()]
 
 
@@ -84,7 +84,7 @@ def find_in(prefix: str, name: str) -> Any:
 
 
 def evaluate(find: Callable[[], Any], expression: str) -> list[Any]:
-    """What can be compared of a value: the bits of its floats."""
+    """Return the comparable bits of a value: its floats' dtypes, shapes and bits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numpy_surface, "letters", full_letters)
         value = numpy_surface.evaluate(find(), expression, np.float32)
@@ -93,7 +93,7 @@ def evaluate(find: Callable[[], Any], expression: str) -> list[Any]:
 
 
 def bits(x: np.ndarray) -> bytes | None:
-    """Of floats; a long double has bytes beside its bits, which nobody writes."""
+    """Return the bits of floats, without the unused bytes of a long double."""
     plain = {"g": np.float64, "G": np.complex128}.get(x.dtype.char, x.dtype)
     return x.astype(plain).tobytes() if x.dtype.kind in "fc" else None
 
@@ -102,7 +102,7 @@ short_letters = numpy_surface.letters
 
 
 def full_letters(scalar_type: Any, wanted: Any) -> dict[str, Any]:
-    """The surface's arrays, with more bits than a format of few has."""
+    """Return the surface's arrays, with more bits than narrow formats have."""
     factor = np.float32(1.001)
     return {
         name: value * factor
@@ -142,7 +142,7 @@ def test_of_all_names_of_numpy_these_obey_with_blas() -> None:
     assert changes(td.matmul_precision("bf16", **every, dots=True)) == (
         products | numbers
     )
-    # In the table these multiply vectors.
+    # The expressions of these functions multiply vectors.
     numbers = set(
         """np.vdot np.vecdot np.linalg.vecdot np.ma.dot np.ma.inner
         np.ma.innerproduct""".split()
@@ -151,7 +151,7 @@ def test_of_all_names_of_numpy_these_obey_with_blas() -> None:
 
 
 def values(expression: str, **options: Any) -> tuple[Any, Any]:
-    """Of an expression in the document: outside of a block, and in one."""
+    """Evaluate an expression of the page outside of a block, and in a block."""
     names: dict[str, Any] = {}
     for block in blocks(DOCUMENT, "python"):
         run(block, names)
@@ -183,7 +183,7 @@ def test_the_document_has_every_precision() -> None:
     assert all(row[0] in td.matmul_precision.__doc__ + str(rows) for row in rows)
 
 
-# What a function gives, from products of matrices.
+# Results of functions, from products of matrices.
 PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
     "a @ b": lambda p, t: p,
     "np.matmul(a, b)": lambda p, t: p,
@@ -257,13 +257,13 @@ SHAPES = [(), (1,), (4,), (3, 4), (4, 3), (2, 3, 4), (2, 4, 3), (0, 4), (4, 0), 
 
 @pytest.mark.parametrize("name", OWN)
 def test_shapes_and_errors_are_those_of_numpy(name: str) -> None:
-    """Of arrays, lists, and classes of arrays; with and without an `out`."""
+    """Call with arrays, lists, and classes of arrays; with and without an `out`."""
     for shapes in product(SHAPES, repeat=2):
         a, b = random(*shapes[0]), random(*shapes[1], seed=1)
         for x, y in ((a, b), (a.tolist(), b), (np.ma.array(a), b), (a, memmap(b))):
             compare(name, x, y)
     for x, y in product((np.matrix(SQUARE), SQUARE, memmap(SQUARE)), repeat=2):
-        if name != "vdot":  # NumPy's sums only the first elements of its matrices
+        if name != "vdot":  # NumPy's vdot sums only the first elements of np.matrix
             compare(name, x, y)
 
 
@@ -321,7 +321,7 @@ def test_the_out_of_dot() -> None:
 
 
 def test_what_computes_by_itself_is_handed_on() -> None:
-    with td.matmul_precision("bf16"):  # also when it is written in a block
+    with td.matmul_precision("bf16"):  # also as seen in a block
         handled: dict[Any, str] = {np.dot: "dot", np.matmul: "matmul"}
 
     class Own:
@@ -359,7 +359,7 @@ def test_stand_ins_look_like_numpys_own() -> None:
             pickled = pickle.dumps(function)
             assert pickle.loads(pickled) is copy.copy(function) is function
     assert pickle.loads(pickled) is np.vdot
-    assert same(function(A, A), np.vdot(A, A))  # one that was kept
+    assert same(function(A, A), np.vdot(A, A))  # a kept function
 
 
 def test_modules_imported_in_a_block() -> None:

@@ -1,12 +1,12 @@
-"""Whole programs of plain NumPy, of which nothing but the precision is switched.
+"""Whole programs of plain NumPy, of which only the precision is switched.
 
-Each takes the dtype to compute in, and only float32 numbers, so that its result in
-float64 is the truth. The programs are chosen so that matrix products are what loses the
-most in float32: sums of 64 products and more, of numbers that bfloat16 does not hold,
-and vectors taken many at once, as NumPy's product with a single vector sums in another
-order on every processor. In the principal components the eigenvectors come from LAPACK
-in float32, whatever the precision: only the first few, whose eigenvalues lie apart, are
-better than the products that lead there.
+Each program takes the dtype to compute in, and uses only float32 numbers, so that its
+result in float64 is the reference. Matrix products lose the most in these programs in
+float32. They sum 64 products and more, of numbers that bfloat16 does not have. Vectors
+are multiplied many at once, as NumPy's product with a single vector sums in another
+order on every processor. In the principal components, LAPACK computes the eigenvectors
+in float32 in any precision. Only the first few, with distinct eigenvalues, are better
+than the products before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MODES = ["f32", "bf16x9", "bf16x6", "bf16x3", "tf32x3", "tf32", "bf16"]
 
 
 def digits() -> tuple[Array, Array]:
-    """scikit-learn's images of digits, each pixel with mean 0 and variance 1."""
+    """Return scikit-learn's images of digits, each pixel with mean 0 and variance 1."""
     datasets = pytest.importorskip("sklearn.datasets")
     images, labels = datasets.load_digits(return_X_y=True)
     spread = images.std(axis=0)
@@ -40,7 +40,7 @@ def digits() -> tuple[Array, Array]:
 
 
 def forward(x: Array, layers: list[tuple[Array, Array]]) -> list[Array]:
-    """The outputs of all layers; all but the last are rectified."""
+    """Return the outputs of all layers, all but the last rectified."""
     outputs = [x]
     for weights, bias in layers:
         x = x @ weights + bias
@@ -49,7 +49,7 @@ def forward(x: Array, layers: list[tuple[Array, Array]]) -> list[Array]:
 
 
 def trained(images: Array, labels: Array) -> list[tuple[Array, Array]]:
-    """A network of three layers, trained in float64."""
+    """Train a network of three layers in float64."""
     rng = np.random.default_rng(0)
     x = images.astype(np.float64)
     sizes = [64, 256, 256, 10]
@@ -74,7 +74,7 @@ def trained(images: Array, labels: Array) -> list[tuple[Array, Array]]:
 
 
 def network() -> Program:
-    """The logits of a neural network for all images."""
+    """Return a program for the logits of a neural network for all images."""
     images, labels = digits()
     layers = trained(images, labels)
 
@@ -87,7 +87,7 @@ def network() -> Program:
 
 
 def tensor_network() -> Program:
-    """A grid of 3 x 3 tensors with open legs at its corners."""
+    """Return a program for a grid of 3 x 3 tensors with open legs at its corners."""
     opt_einsum = pytest.importorskip("opt_einsum")
     legs = "abu,bcd,cev,afg,fdhi,hej,gkw,kil,ljx"
     rng = np.random.default_rng(1)
@@ -105,9 +105,9 @@ def tensor_network() -> Program:
 
 
 def principal_components() -> Program:
-    """The images in their four principal components.
+    """Return a program for the images in their four principal components.
 
-    scikit-learn takes `X.T @ X`, eigenvectors from `np.linalg.eigh`, and `X @` those.
+    scikit-learn computes `X.T @ X`, eigenvectors by `np.linalg.eigh`, and `X @` these.
     """
     decomposition = pytest.importorskip("sklearn.decomposition")
     images, _ = digits()
@@ -123,7 +123,7 @@ def principal_components() -> Program:
 
 
 def conjugate_gradients() -> Program:
-    """Twenty steps for 32 right-hand sides at once; the condition is 10."""
+    """Return a program of 20 steps for 32 right-hand sides, with condition 10."""
     rng = np.random.default_rng(2)
     n = 160
     q, _ = np.linalg.qr(rng.standard_normal((n, n)))
@@ -151,7 +151,7 @@ def conjugate_gradients() -> Program:
 
 
 def errors(program: Program) -> dict[str, float]:
-    """Root mean square errors over that of the truth."""
+    """Return root mean square errors, relative to the reference."""
     truth = program(np.float64)
 
     def error(result: Array) -> float:
@@ -166,7 +166,7 @@ def errors(program: Program) -> dict[str, float]:
     return found
 
 
-# scikit-learn takes longer to import than the other programs take to run.
+# The import of scikit-learn takes longer than the other programs.
 PROGRAMS = [
     pytest.param(network, marks=pytest.mark.exhaustive),
     tensor_network,

@@ -1,7 +1,7 @@
-"""Every call that obeys a precision, by shapes: what `@` gives of the same matrices.
+"""Every call that uses a precision, by shapes: the results of `@` for the matrices.
 
 Lengths of 0 and 1, stacks, vectors and strides, under every precision and keyword. The
-truth is tests/reference/matmul.py, for each pair of matrices by itself.
+reference is tests/reference/matmul.py, for each pair of matrices separately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Product = Callable[[Array, Array], Array]
 
 
 def drawn(seed: int, *shape: int) -> Array:
-    """Normal numbers; each matrix of a stack, row and column of another magnitude."""
+    """Draw normal numbers; each matrix, row and column has its own magnitude."""
     rng = np.random.default_rng([seed, *shape])
     x = rng.standard_normal(shape)
     for axis in range(len(shape)):
@@ -42,7 +42,7 @@ def drawn(seed: int, *shape: int) -> Array:
 
 
 def layouts(x: Array) -> list[Array]:
-    """The same numbers elsewhere."""
+    """Return the same numbers in other layouts."""
     wide = np.zeros([2 * n for n in x.shape], np.float32)
     step = wide[(slice(None, None, 2),) * x.ndim]
     step[...] = x
@@ -51,7 +51,7 @@ def layouts(x: Array) -> list[Array]:
 
 
 class Truth:
-    """Products of matrices in one precision, each computed once."""
+    """Products of matrices in one precision by the reference, each computed once."""
 
     def __init__(self, keywords: Keywords) -> None:
         self.keywords = keywords
@@ -66,7 +66,7 @@ class Truth:
         return self.known[key]
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """`a @ b`, as NumPy defines it for arrays of any shapes."""
+        """Return `a @ b`, as NumPy defines it for arrays of any shapes."""
         x = a[None] if a.ndim == 1 else a
         y = b[:, None] if b.ndim == 1 else b
         stack = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -78,7 +78,7 @@ class Truth:
         return result.squeeze((-2,) * (a.ndim == 1) + (-1,) * (b.ndim == 1))
 
     def dot(self, a: Array, b: Array) -> Array:
-        """Each matrix of a stack times each of the other, or the vector."""
+        """Multiply each matrix of a stack by each of the other, or by the vector."""
         if b.ndim < 3 or a.ndim < 2:
             return self.matmul(a, b)
         tops = a.shape[:-2], b.shape[:-2]
@@ -90,7 +90,7 @@ class Truth:
         return np.moveaxis(result, -2, len(tops[0])).reshape(shape)
 
     def vectors(self, a: Array, b: Array) -> Array:
-        """`np.vecdot`."""
+        """Return the result of `np.vecdot`."""
         x, y = np.broadcast_arrays(a, b)
         result = np.zeros(x.shape[:-1], np.float32)
         for i in np.ndindex(result.shape):
@@ -100,7 +100,7 @@ class Truth:
 
 @cache
 def truth_of(variant: str) -> Truth:
-    """The products of a variant, which several tests share."""
+    """Return the products of a variant, which several tests share."""
     return Truth(next(keywords for keywords in VARIANTS if named(keywords) == variant))
 
 
@@ -123,11 +123,11 @@ VECTORS = [((3,), (3,)), ((2, 3), (2, 3)), ((2, 1), (2, 1)), ((2, 0), (2, 0)),
 
 
 def swapped(x: Array) -> Array:
-    """Rows as columns."""
+    """Swap rows and columns."""
     return x if x.ndim < 2 else x.swapaxes(-1, -2)
 
 
-#: Each: shapes, the call, the truth.
+#: Each row: shapes, the call, the reference.
 CALLS: dict[str, tuple[Any, Product, Callable[[Truth], Product]]] = {
     "@": (MATMUL, lambda a, b: a @ b, lambda t: t.matmul),
     "matmul": (MATMUL, np.matmul, lambda t: t.matmul),
@@ -169,7 +169,7 @@ CALLS: dict[str, tuple[Any, Product, Callable[[Truth], Product]]] = {
         np.vecmat,
         lambda t: lambda a, b: t.matmul(a[..., None, :], b)[..., 0, :],
     ),
-    # These make one matrix of an operand.
+    # These make one matrix of each operand.
     "tensordot": (
         [((2, 2, 3), (3, 2)), ((2, 1), (1, 2)), ((2, 2, 1), (1, 2, 2)), ((2, 3), (3,))],
         lambda a, b: np.tensordot(a, b, 1),
@@ -239,7 +239,7 @@ def test_stacks_of_other_dtypes_and_of_devices(name: str, keywords: Any) -> None
 
 
 EINSUM = {
-    # (m, k), (k, n); each letter's length.
+    # (m, k), (k, n), and the length of each letter.
     "ij,jk->ik": {"i": 3, "j": 1, "k": 2},
     "ij,jk->ki": {"i": 3, "j": 1, "k": 2},
     "i,i->": {"i": 1},
@@ -257,7 +257,7 @@ EINSUM = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("keywords", VARIANTS, ids=named)
 def test_einsum(keywords: Keywords, compared: Any) -> None:
-    """Of what is summed some or all has length 1."""
+    """Sum over axes of which some or all have length 1."""
     for subscripts in EINSUM:
         compared(check_einsum(keywords, subscripts))
 
@@ -269,7 +269,7 @@ def check_einsum(keywords: Keywords, subscripts: str) -> int:
     first, second = terms.split(",")
     a = drawn(1, *(lengths[x] for x in first))
     b = drawn(2, *(lengths[x] for x in second))
-    # Axes in order: of both, of each, summed.
+    # Axes in this order: of both, of the first, of the second, summed.
     stack = [x for x in result if x in first and x in second]
     rows = [x for x in first if x not in second]
     columns = [x for x in second if x not in first]
@@ -282,7 +282,7 @@ def check_einsum(keywords: Keywords, subscripts: str) -> int:
 
     x = matrices(a, first, stack, rows, summed)
     y = matrices(b, second, stack, summed, columns)
-    # NumPy takes the second operand first, so that its scale is the first to come back.
+    # NumPy takes the second operand first, so that its scale is removed first.
     want = swapped(truth_of(named(keywords)).matmul(swapped(y), swapped(x)))
     letters = [*stack, *rows, *columns]
     want = want.reshape([lengths[c] for c in letters])
