@@ -37,11 +37,11 @@ SEQUENTIAL = set(BINARY) - {"add", "multiply"}
 class Call(NamedTuple):
     """A call of `function(*operands)`. `dtypes` are those of its results, None if open.
 
-    `value` says how the results must equal those of contiguous copies. "bits" in all
-    bits of our dtypes, "exact" also in those of NumPy's dtypes, "near" nearly (sums and
-    products in another order), "open" not at all (steps that are each rounded).
-    `errors` are the exceptions of which the call must raise one, () for none, or None
-    if it is open which arguments are invalid.
+    `value` is the required agreement with contiguous copies. "bits": all bits of our
+    dtypes are equal. "exact": the bits of NumPy's dtypes are equal, too. "near": sums
+    and products in another order are near. "open": steps that are each rounded may
+    differ. `errors` are the exceptions of which the call must raise one, () for none,
+    or None if it is open which arguments are invalid.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Block formats are measured, and refused as a precision, wherever one is named."""
+"""Block formats are measured, but rejected as a precision, wherever one is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer by hand to which lines lose accuracy, and what is judged by it."""
+"""Lines that lose accuracy, found by hand, and judgments by this reference."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_rounding_is_that_of_the_format(name: str, dtype: type) -> None:
 
 
 def test_float64_is_rounded_once() -> None:
-    x = 1 + 2.0**-8 + 2.0**-40  # float32 would make a tie of it
+    x = 1 + 2.0**-8 + 2.0**-40  # float32 would round it to a tie
     assert rounded(np.float64(x), FORMATS["bf16"]) == 1 + 2.0**-7
 
 
@@ -189,7 +189,7 @@ def test_programs_are_those_of_users(name: str) -> None:
     assert re.findall("^ *(?:import|from) .*", source, re.M) == ["import numpy as np"]
 
 
-# -- what the commands wrote ---------------------------------------------------------
+# -- output of the commands ----------------------------------------------------------
 
 
 def site(line: int, precision: str | None, dtype: str = "float32") -> dict[str, Any]:
@@ -268,7 +268,7 @@ def test_culprits_move_the_answer_most() -> None:
 
 
 def example(**changed: Any) -> dict[str, Any]:
-    """Line 1 is the culprit of all, and line 2 that of products."""
+    """Return a result: line 1 is the culprit of all, and line 2 that of products."""
     return {
         "all": 0.5,
         "all products": 0.2,
@@ -316,11 +316,11 @@ def test_infinities_survive_json() -> None:
     assert with_infinities(json.loads(json.dumps(strict(value)))) == value
 
 
-# -- the results that the document shows ---------------------------------------------
+# -- results in the page -------------------------------------------------------------
 
 
 def test_results_are_of_these_programs() -> None:
-    """A program that was changed has to be measured again."""
+    """Check that programs are those measured; measure again after a change."""
     report = with_infinities(json.loads(RESULTS.read_text()))
     assert sorted(report["programs"]) == NAMES
     for name, found in report["programs"].items():
@@ -331,7 +331,7 @@ def test_results_are_of_these_programs() -> None:
 
 
 def test_what_the_document_says_of_differences() -> None:
-    """By hand and by tf32dtype all programs but one change as much."""
+    """Check that, but for one program, changes by hand and by tf32dtype are equal."""
     report = with_infinities(json.loads(RESULTS.read_text()))
     others = [
         name

@@ -1,4 +1,4 @@
-"""Operands for every ufunc that rounds, and what its results should be."""
+"""Operands for every ufunc that rounds, and the expected results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ umath = np._core.umath  # type: ignore[attr-defined]
 
 
 def rounded(x: Any, format: str) -> Any:
-    """Floats in the format, as the dtype they had; anything else as it is."""
+    """Round floats to the format in their dtype; return other values unchanged."""
     x = np.asarray(x)
     if x.dtype.kind != "f":
         return x
@@ -35,13 +35,13 @@ def quiet() -> Iterator[None]:
 
 
 def inside(format: str, compute: Callable[[], Any], **options: Any) -> Any:
-    """What is computed in a format's arithmetic; float64 obeys too, unless told."""
+    """Compute in a format's arithmetic, also for float64 unless `options` deny it."""
     with quiet(), td.arithmetic(format, **{"float64": True} | options):
         return compute()
 
 
 def operands(ufunc: np.ufunc, n: int, dtype: str, seed: int = 0) -> list[NDArray[Any]]:
-    """n numbers for each operand, some special, most of which are in no format."""
+    """Draw n numbers per operand, some special; most are in no format."""
     rng = np.random.default_rng(seed)
     made = []
     for _ in range(ufunc.nin):
@@ -60,7 +60,7 @@ def operands(ufunc: np.ufunc, n: int, dtype: str, seed: int = 0) -> list[NDArray
 def expected(
     ufunc: np.ufunc, args: list[Any], format: str, **options: Any
 ) -> list[Any]:
-    """The ufunc's results of rounded operands, rounded."""
+    """Return the rounded results of the ufunc for rounded operands."""
     with quiet():
         found = ufunc(*(rounded(x, format) for x in args), **options)
         many = found if isinstance(found, tuple) else (found,)

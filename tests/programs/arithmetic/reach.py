@@ -1,4 +1,4 @@
-"""Which functions of NumPy round what they return, found by calling them all."""
+"""Find the functions of NumPy that round their results, by calls of all functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT = "bfloat16"
 
 
 def letters() -> dict[str, Any]:
-    """The surface's operands, of float32, with more digits than a format has."""
+    """Return the surface's operands as float32, with more digits than a format has."""
     found = numpy_surface.letters(np.float32)
     for name in ("a", "b", "m", "q", "c", "nan", "nan1", "z"):
         found[name] = (found[name] * np.float32(1.0373)).astype(np.float32)
@@ -26,7 +26,7 @@ def letters() -> dict[str, Any]:
 
 
 def is_in_format(value: Any) -> list[bool]:
-    """Of each array or scalar of floats in a result, whether all its numbers are."""
+    """Return whether the numbers of each float array or scalar are in the format."""
     found = []
     for _, leaf in numpy_surface.leaves(value):
         x = np.asarray(leaf)
@@ -46,27 +46,27 @@ def evaluate(expression: str, names: dict[str, Any]) -> Any:
 
 
 def expressions() -> Iterator[tuple[str, str, Any]]:
-    """(name, expression, f) of every function that computes with floats."""
+    """Yield (name, expression, f) of every function that computes with floats."""
     for table in (ROUNDED, CHAINED):
         for prefix, entries in table.items():
             for name, found in entries.items():
                 if prefix.startswith(("np.random", "np.ma")):
                     continue
                 f = getattr(numpy_surface.namespace(prefix), name, None)
-                if f is None:  # of a newer NumPy
+                if f is None:  # f is in a newer NumPy
                     continue
                 for one in (found,) if isinstance(found, str) else found:
                     yield prefix + name, one, f
 
 
 def reached() -> dict[str, set[bool]]:
-    """By name, whether what calls return is in the format: of those that return other
-    numbers elsewhere."""
+    """Return by name whether results are in the format. Results that are in the format
+    without arithmetic are left out."""
     found: dict[str, set[bool]] = {}
     for name, expression, f in expressions():
         try:
             before = is_in_format(evaluate(expression, letters() | {"f": f}))
-            names = letters() | {"f": f}  # made outside
+            names = letters() | {"f": f}  # made outside of arithmetic
             with td.arithmetic(FORMAT, float64=True):
                 result = evaluate(expression, names)
         except (TypeError, ValueError):

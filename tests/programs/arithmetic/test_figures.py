@@ -18,14 +18,14 @@ FORMATS = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float16
 
 
 def watched(format: str, compute: Callable[[], Any]) -> list[dict[str, Any]]:
-    """The rows of what is computed, float64 too."""
+    """Return the rows of a computation, float64 included."""
     with quiet(), td.arithmetic(format, float64=True, watch=True):
         compute()
     return td.arithmetic.call_sites()
 
 
 def grid(format: str) -> tuple[int, int, float]:
-    """Mantissa bits, the least normal number's exponent, the greatest number."""
+    """Return mantissa bits, exponent of the smallest normal number, largest number."""
     if format == "float16":
         return 10, -14, 65504.0
     f = td.formats[format]
@@ -35,7 +35,7 @@ def grid(format: str) -> tuple[int, int, float]:
 def plain_figures(
     format: str, operands: list[Any], results: list[Any], truths: list[Any], adds: bool
 ) -> dict[str, Any]:
-    """The same, a number at a time."""
+    """Compute the figures number by number."""
     bits, least, greatest_number = grid(format)
     top_ulp = 2.0 ** (math.frexp(greatest_number)[1] - 1 - bits)
     saturates = format == "float4_e2m1fn"
@@ -50,7 +50,7 @@ def plain_figures(
             inputs = [abs(x.tolist()[i]) for x in operands]
             figures["results"] += 1
             has_nan = any(map(math.isnan, inputs))
-            # The greatest number stands for those beyond where there is no other.
+            # Without Inf and NaN, the largest number also represents overflow.
             beyond = saturates and abs(t) >= greatest_number + top_ulp / 2
             over = math.isfinite(t) and (not math.isfinite(r) or beyond)
             figures["overflows"] += over
@@ -77,10 +77,10 @@ def plain_figures(
 
 
 def greatest_of(format: str, x: Any) -> Any:
-    """What a rounded operand is less than, if it did not overflow."""
+    """Return a bound that a rounded operand reaches only if it overflowed."""
     if format != "float4_e2m1fn":
         return np.inf
-    return np.where(abs(x) >= 7, 6, np.inf)  # 6 stands for what lies beyond
+    return np.where(abs(x) >= 7, 6, np.inf)  # 6 also represents overflow
 
 
 @pytest.mark.sampled(4)
@@ -127,7 +127,7 @@ def test_reduction_is_one_result(dtype: str) -> None:
     truth = math.fsum(low.tolist())
     (row,) = watched("bfloat16", lambda: np.add.reduce(x))
     assert row["results"] == row["calls"] == row["sums"] == 1
-    assert row["operands"] == 3000 + (row["operands"] > 3000)  # and where NumPy begins
+    assert row["operands"] == 3000 + (row["operands"] > 3000)  # and an initial value
     ulp = 2.0 ** (math.frexp(truth)[1] - 1 - 7)
     assert row["largest_ulps"] == pytest.approx(
         abs(float(result) - truth) / ulp, rel=1e-5
@@ -152,7 +152,7 @@ def test_accumulation_has_a_result_each() -> None:
 
 
 def test_lines() -> None:
-    """A row a function and line; the user's frame, and the library's below it."""
+    """Make one row per function and line, with the frames of user and library."""
 
     def compute() -> None:
         x = np.ones(5, "f4")

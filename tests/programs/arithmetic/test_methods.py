@@ -1,4 +1,4 @@
-"""The methods of ufuncs round what NumPy copies: first operands, initial values."""
+"""Methods of ufuncs round values that NumPy copies: first operands, initial values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.programs.arithmetic.operands import (
 )
 
 FORMATS = [name for name, f in td.formats.items() if f.has_zero] + ["float16"]
-#: What no format has, what overflows, what has no sign or no number in some.
+#: Numbers that are in no format, that overflow, or that some formats lack.
 VALUES = (1.1, -1.3, np.nan, -0.0, 3e38, -np.inf, 1e-30, 0.3)
 SHAPES = [(0,), (1,), (2,), (1, 1), (1, 2), (2, 1), (0, 2), (2, 0), (2, 2)]
 
 
 def joining() -> list[np.ufunc]:
-    """The ufuncs with such methods: two operands and a result of one type."""
+    """Return the ufuncs with such methods: two operands, a result, one type."""
     found = [getattr(umath, name) for name in UFUNCS]
     return [
         ufunc for ufunc in found if (ufunc.nin, ufunc.nout) == (2, 1)
@@ -45,7 +45,7 @@ def arrays(dtype: str) -> Iterator[Any]:
 
 
 def calls(x: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each way to call a method with an array, of which two elements meet at most."""
+    """Yield each call of a method with an array, in which at most two elements meet."""
     for axis in range(-x.ndim, x.ndim):
         yield "accumulate", {"axis": axis}
         yield "reduce", {"axis": axis}
@@ -59,11 +59,11 @@ def calls(x: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def by_hand(ufunc: np.ufunc, method: str, x: Any, format: str, **options: Any) -> Any:
-    """The method's result of rounded operands, rounded: it is one operation."""
+    """Return the method's result for rounded operands, rounded as one operation."""
     if "initial" in options:
         options["initial"] = rounded(np.array(options["initial"], x.dtype), format)[()]
     elif method == "reduce" and ufunc in (umath.logaddexp, umath.logaddexp2):
-        # Where they begin, -Inf, is an operand that not every format has.
+        # These begin with -Inf, which is an operand that not every format has.
         options["initial"] = rounded(x.dtype.type(-np.inf), format)[()]
     with quiet():
         made = getattr(ufunc, method)(rounded(x, format), **options)
@@ -71,7 +71,7 @@ def by_hand(ufunc: np.ufunc, method: str, x: Any, format: str, **options: Any) -
 
 
 def same(x: Any, y: Any) -> bool:
-    """In all bits, but for NaN: of two, processors take either's sign."""
+    """Compare all bits, except for NaN: of two NaN, processors return either."""
     x, y = (np.array(z) for z in (x, y))
     for z in (x, y):
         z[np.isnan(z)] = np.nan
@@ -81,7 +81,7 @@ def same(x: Any, y: Any) -> bool:
 def check(ufunc: np.ufunc, method: str, x: Any, format: str, **options: Any) -> None:
     try:
         wanted = by_hand(ufunc, method, x, format, **options)
-    except ValueError:  # nothing to reduce and no identity
+    except ValueError:  # nothing to reduce, and no identity
         with pytest.raises(ValueError, match=r"no identity|reorderable"):
             inside(format, partial(getattr(ufunc, method), x, **options))
         return
@@ -105,7 +105,7 @@ def test_few_elements(ufunc: np.ufunc, dtype: str, format: str) -> None:
 @pytest.mark.sampled(13)
 @pytest.mark.parametrize("format", FORMATS)
 def test_scalars_and_python_numbers(format: str) -> None:
-    """Of 0 dimensions, in lists, and what a ufunc makes of two."""
+    """Call with 0 dimensions, with lists, and with `outer` of two numbers."""
     for value, other in product(VALUES, VALUES):
         with quiet():
             kinds = np.float32(value), np.float64(value), value, np.array(value, "f4")
@@ -120,7 +120,7 @@ def test_scalars_and_python_numbers(format: str) -> None:
                 found = inside(format, partial(ufunc.reduceat, [x], [0]))
                 assert same(found, np.array([low], dtype))
             for y, ufunc in product(others, (np.add, np.divide, np.copysign)):
-                # To `outer` a number of Python's is a float64.
+                # `outer` takes a Python number as a float64.
                 wide = np.asarray(x), np.asarray(y)
                 for call, args in ((ufunc, (x, y)), (ufunc.outer, wide)):
                     with quiet():
@@ -149,8 +149,8 @@ OUTS = ("f2", "f4", "f8", ">f4", ">f8", "c8", "i4")
 @pytest.mark.parametrize("loop", [None, "f4", "f8"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_results_in_out(dtype: str, loop: str | None, out: str) -> None:
-    """Rounded once, from the numbers that the loop has; then cast."""
-    # 1 + 2^-8 + 2^-40 is above a tie of bfloat16, which float32 does not know.
+    """Round the loop's numbers once, then cast."""
+    # 1 + 2^-8 + 2^-40 is above a tie of bfloat16; float32 would round it to the tie.
     for x in (np.array(v, dtype) for v in ([1 + 2**-8 + 2**-40], [1.1], [1.1, 2.3])):
         for ufunc, method in product((np.add, np.maximum), ("accumulate", "reduce")):
             computed = loop or np.result_type(x, np.zeros(0, out)).newbyteorder("=")
@@ -188,7 +188,7 @@ def test_wrong_calls_are_numpys() -> None:
 
 
 class Own:
-    """Something that has an answer of its own, which is NumPy's to hand on."""
+    """An operand with its own implementation, which NumPy must call."""
 
     answer = np.float32([1.1])
 
@@ -204,7 +204,7 @@ def test_others_answers_stay() -> None:
 
 
 def test_others_pass() -> None:
-    """Results of loops that do not round: integers, complex numbers, float16, ours."""
+    """Keep results of loops that do not round: integers, complex, float16, ours."""
     for x in (
         np.array([3]),
         np.array([1.1 + 2j]),
@@ -222,7 +222,7 @@ def test_others_pass() -> None:
     assert same_bits(out, np.float32([1.1]))
     assert same_bits(
         inside("bfloat16", lambda: np.nextafter.reduce(one)), one[0]
-    )  # of float32's own grid
+    )  # a number of float32's own grid
 
 
 def test_subclasses() -> None:

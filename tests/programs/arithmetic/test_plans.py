@@ -166,7 +166,7 @@ def test_a_line_that_is_not_found(tmp_path: Path) -> None:
 
 
 def test_products_keep_the_default_precision(tmp_path: Path) -> None:
-    """A call site of ufuncs says nothing of products."""
+    """Keep the precision of products if only call sites of ufuncs are planned."""
     path = plan(tmp_path, {"doubled": "bf16"}, default="bf16")
     assert "precision = " not in path.read_text()
     a = X[:900].reshape(30, 30)

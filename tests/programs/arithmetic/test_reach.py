@@ -1,4 +1,4 @@
-"""docs/reference/arithmetic.md lists what is not reached; the how-to has an example."""
+"""docs/reference/arithmetic.md lists unreached functions; the how-to has an example."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_names_exist() -> None:
 
 
 def test_indexed() -> None:
-    """What has loops of its own computes as ever; the rest rounds."""
+    """Leave indexed loops unchanged, and round others."""
     x = np.random.default_rng(0).normal(size=9).astype("f4")
     plain, here = x.copy(), x.copy()
     np.add.at(plain, [0, 2], x[:2])
@@ -77,7 +77,7 @@ def test_example(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout.startswith("0.0 0.0\n"), done.stderr
     shown = next(x for x in blocks(DOCUMENT, "text") if "script.py" in x)
-    # The errors of exp are those of NumPy's own, which differ between processors.
+    # The errors of exp are those of NumPy, which differ between processors.
     for line in shown.splitlines():
         if "exp" not in line and "-----" not in line:
             assert re.sub(r"  +", " ", line) in re.sub(r"  +", " ", done.stdout)

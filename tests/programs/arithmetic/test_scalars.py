@@ -1,4 +1,4 @@
-"""Arithmetic of NumPy's scalars, which no ufunc computes."""
+"""Arithmetic of NumPy's scalars, which does not call ufuncs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tf32dtype as td
 from tests.programs.arithmetic.operands import inside, quiet, rounded, same_bits
 
 VALUES = (1.2345, -3.3333, 0.0, -0.0, 257.0, 1e-3, 3e4, np.inf, np.nan, 7.0)
-#: With and without Inf, NaN, and -0.
+#: Formats with and without Inf, NaN, and -0.
 FORMATS = (
     "bfloat16",
     "float8_e4m3fn",
@@ -34,7 +34,7 @@ OPERATIONS = (
 
 
 def kinds(type_: type[Any], x: float) -> list[Any]:
-    """What stands for the number beside a scalar."""
+    """Return the number in several types, as the other operand of a scalar."""
     found = [type_(x), x]
     if abs(x) < 1e9 and x == int(x) and str(x) != "-0.0":
         found += [int(x)]

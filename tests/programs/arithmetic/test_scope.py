@@ -1,4 +1,4 @@
-"""Scopes: what is there before is there after, in all threads."""
+"""Scopes: the state before a scope returns after it, in all threads."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_names_of_the_core() -> None:
 
 @pytest.mark.parametrize("watch", [False, True])
 def test_threads(watch: bool) -> None:
-    """All obey; what they compute is counted, each number once."""
+    """Round in all threads, and count each result once."""
     big = np.tile(X, 50)
     wanted = rounded(rounded(big, "bf16") * rounded(big, "bf16"), "bf16")
 
@@ -197,7 +197,7 @@ print((x + x).tolist(), len(calls))
 
 
 def test_loops_that_others_put_in_stay() -> None:
-    """They call what was there: it rounds inside, and goes on to NumPy's outside."""
+    """Keep others' loops, which call ours: it rounds in scopes, else calls NumPy's."""
     code = OTHERS_LOOP
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60

@@ -1,4 +1,4 @@
-"""Every ufunc's results are those of rounded operands, rounded, in all bits."""
+"""Every ufunc rounds its operands and its results, compared in all bits."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def check_layout(name: str, layout: str) -> None:
     ufunc = getattr(umath, name)
     dtype = "f8" if name == "float_power" else "f4"
     args = layouts(operands(ufunc, 1500, dtype))[layout]
-    # The loop sees rounded operands one after the other, as this does.
+    # The loop has rounded operands one after the other, as these are.
     plain = [np.array(x, x.dtype.newbyteorder("=")) for x in np.broadcast_arrays(*args)]
     if "stays" in layout or layout == "outer":
-        plain = args  # NumPy has other loops where an operand stays
+        plain = args  # NumPy has other loops for an operand with stride 0
     wanted = expected(ufunc, plain, "bfloat16")
     found = inside("bfloat16", lambda: ufunc(*args))
     many = found if isinstance(found, tuple) else (found,)
@@ -117,7 +117,7 @@ def test_where(name: str) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["add", "multiply", "subtract", "maximum", "fmin"])
 def test_reduce(name: str, dtype: str) -> None:
-    """One call of a loop is one operation."""
+    """Take one call of a loop as one operation."""
     for n in (1, 2, 7, 8, 127, 129, 512, 513, 1000, 5000, 70001):
         check_reduction(name, n, dtype)
 
@@ -137,7 +137,7 @@ def check_reduction(name: str, n: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("name", ["add", "multiply", "minimum"])
 def test_rows_added_to_rows(name: str) -> None:
-    """Along the first axis a result a row is made."""
+    """Round each row's result along the first axis."""
     ufunc = getattr(umath, name)
     m = np.random.default_rng(0).normal(size=(20, 700)).astype("f4")
     total = rounded(m[0], "bfloat16")
@@ -197,7 +197,7 @@ def test_float64_in_float32() -> None:
 
 
 def test_others_pass() -> None:
-    """Numbers that are not float32 or float64, and results that are not."""
+    """Keep operands and results that are not float32 or float64."""
     x = np.array([1.1, 2.2, 3.3], "f4")
     for compute in (
         lambda: x > np.float32(1.1),

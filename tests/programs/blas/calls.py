@@ -1,6 +1,6 @@
-"""Calls of BLAS as C and Fortran programs make them, and what they should give.
+"""Calls of BLAS as C and Fortran programs make them, and their expected results.
 
-The truth is `td.matmul` of operands in full, and NumPy's arithmetic after it.
+The reference is `td.matmul` of whole operands, followed by NumPy's arithmetic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRECISIONS: list[dict[str, Any]] = [
 
 
 class Form(NamedTuple):
-    """An interface: C's or Fortran's, the order of rows, 64-bit integers."""
+    """An interface: C's or Fortran's, row-major or not, 64-bit integers or not."""
 
     cblas: bool
     rows: bool
@@ -68,14 +68,14 @@ def spec_of(**precision: Any) -> _core.MatmulSpec:
 
 
 class Stored:
-    """A matrix or a vector in memory; what lies around it is NaN."""
+    """A matrix or a vector in memory, surrounded by NaN."""
 
     def __init__(self, memory: Array, where: View) -> None:
         self.memory, self.where = memory, where
         self.before = memory.copy()
 
     def expect(self, values: Array, mask: Any = True) -> None:
-        """All of the memory, what should have been written apart."""
+        """Compare all of the memory with the expected result and the old rest."""
         wanted = self.before.copy()
         np.copyto(self.where(wanted), values, where=mask)
         if wanted.tobytes() != self.memory.tobytes():
@@ -86,7 +86,7 @@ class Stored:
 
 
 class Call:
-    """The arguments of a call, one after the other."""
+    """The arguments of a call, in order."""
 
     def __init__(self, routine: str, kind: str, form: Form, first: str = "") -> None:
         """`first` is the letter of the name, if not the kind of the numbers."""
@@ -129,7 +129,7 @@ class Call:
             self.words.append(value)
 
     def matrix(self, x: Array) -> Stored:
-        """Two numbers more in each column, or row."""
+        """Add a matrix with a leading dimension larger by two."""
         lines, length = x.shape if self.form.rows else x.shape[::-1]
 
         def where(memory: Array) -> Array:
@@ -161,7 +161,7 @@ class Call:
         return self.made().compute(spec_of(**precision))[0]
 
 
-# -- the truth -------------------------------------------------------------------------
+# -- the reference ---------------------------------------------------------------------
 
 
 def op(x: Array, letter: str) -> Array:
@@ -176,10 +176,10 @@ def real_sums(a: Array, b: Array, precision: dict[str, Any]) -> Array:
 
 
 def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Array:
-    """A B; of complex operands as they are stored, `flips` names what is conjugated."""
+    """Return A B; for complex operands, `flips` names the conjugated ones."""
     if a.dtype.kind != "c":
         result = real_sums(a, b, precision).astype(a.dtype)
-        if a.dtype == np.float64:  # devices have a NaN of their own in float32 only
+        if a.dtype == np.float64:  # devices have their own NaN only in float32
             result[np.isnan(result)] = np.nan
         return result
     a, b = (x.conj() if name in flips else x for x, name in ((a, "a"), (b, "b")))
@@ -196,13 +196,13 @@ def sums(a: Array, b: Array, precision: dict[str, Any], flips: str = "") -> Arra
         result = np.empty(rr.shape, a.dtype)
         result.real = rr - ii
         result.imag = ri + ir
-    for part in (result.real, result.imag):  # an addition's NaN is no device's own
+    for part in (result.real, result.imag):  # an addition's NaN is the usual one
         part[np.isnan(part)] = np.nan
     return result
 
 
 def fma32(x: Array, y: Array, z: Array) -> Array:
-    """Float32's. The float64 sum is rounded to odd: a second rounding is harmless."""
+    """Return float32's FMA: the float64 sum is rounded to odd, then to float32."""
     p, z = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
     s = p + z
     back = s - p
@@ -218,7 +218,7 @@ def fma64(x: float, y: float, z: float) -> float:
 
 
 def times(x: complex, y: Array) -> Array:
-    """By parts: NumPy's own complex product is fused on some machines."""
+    """Multiply by components: NumPy fuses its complex product on some machines."""
     if y.dtype.kind != "c":
         return y.dtype.type(x.real) * y
     real, imaginary = y.real.dtype.type(x.real), y.real.dtype.type(x.imag)
@@ -238,7 +238,7 @@ def updated(
     more: Array | None = None,
     second: complex | None = None,
 ) -> Array:
-    """alpha product (+ second more) + beta c."""
+    """Return alpha product (+ second more) + beta c."""
     with np.errstate(all="ignore"):
         s = times(alpha, product)
         if more is not None:
@@ -261,13 +261,13 @@ def draw(rng: np.random.Generator, kind: str, *shape: int) -> Array:
 
 
 def half(x: Array, uplo: str, strictly: bool = False) -> Array:
-    """Where a triangle is."""
+    """Return a mask of a triangle."""
     mask = np.tri(len(x), k=-1 if strictly else 0, dtype=bool)
     return mask if uplo == "L" else mask.T
 
 
 def only(x: Array, uplo: str, strictly: bool = False) -> Array:
-    """As BLAS gets it: the other triangle is NaN."""
+    """Set the other triangle to NaN, as BLAS must not read it."""
     return np.where(half(x, uplo, strictly), x, np.nan).astype(x.dtype)
 
 

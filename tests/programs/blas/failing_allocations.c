@@ -1,5 +1,5 @@
-/* malloc, calloc, realloc and mmap that fail for calls from one object, while armed: from
- * the call number `left` on, or at that one only. To be preloaded. */
+/* A library to preload: malloc, calloc, realloc and mmap fail for calls from one object
+ * while armed, from call number `left` on, or only at that call. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>

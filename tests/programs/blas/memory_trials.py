@@ -1,9 +1,9 @@
-"""A script: calls of BLAS while memory that tf32dtype asks for is refused.
+"""A script: calls of BLAS while allocations of tf32dtype fail.
 
 Its arguments are the preloaded library of failing_allocations.c, and "small" or the
-precision of large calls. In small calls of all routines each allocation fails by
-itself, and with all that follow. In large calls, whose scratch exceeds the reserve,
-all allocations fail."""
+precision of large calls. In small calls, each single allocation fails, and then with
+all later ones. In large calls, whose scratch exceeds the reserve, all fail.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {"gemm3m": "cz", "symv": "sd", "herk": "cz", "her2k": "cz"} | dict.fromk
 
 
 def own_memory() -> tuple[int, int]:
-    """Where the code of tf32dtype lies."""
+    """Return the range of addresses of tf32dtype's code."""
     found = [
         [int(x, 16) for x in line.split()[0].split("-")]
         for line in Path("/proc/self/maps").read_text().splitlines()
@@ -43,7 +43,7 @@ class Trials:
         self.tried = 0
 
     def compute(self, compute: Callable[[], Any], calls: int, once: bool) -> int:
-        """Returns how many allocations were refused."""
+        """Compute, and return the number of refused allocations."""
         td.free_buffers()
         self.refuser.arm(*self.range, ctypes.c_long(calls), ctypes.c_long(once))
         try:
@@ -90,8 +90,8 @@ def try_call(trials: Trials, precision: dict[str, Any], name: str, call: Call) -
 
 
 def try_flags(trials: Trials, name: str, call: Call) -> None:
-    """In the reserve, NaN in a matrix with one scale raises no further flag."""
-    libm, invalid = ctypes.CDLL("libm.so.6"), 1  # on x86-64 and AArch64
+    """Raise no other flag in the reserve for NaN in a matrix with one scale."""
+    libm, invalid = ctypes.CDLL("libm.so.6"), 1  # of x86-64 and AArch64
     made, spec = call.made(), spec_of(precision="fp8_e4m3")
     arrays = [x for x in call.words if isinstance(x, np.ndarray) and x.size > 1]
     for x in arrays:
@@ -132,7 +132,7 @@ def large_calls() -> Iterator[tuple[str, Callable[[], Any]]]:
     special[rng.random(a.shape) < 0.01] = np.inf
     yield "ztrmm of Inf", lambda: blas.ztrmm(1, c, special)
     yield "ztrmv", lambda: blas.ztrmv(c, a[:, 0])
-    # The copy of `wide` fills the reserve: only sums without NaN fit beside it.
+    # The copy of `wide` fills the reserve, in which then only sums without NaN fit.
     triangle, wide = matrix("z", 300, 300), matrix("z", 300, 7828)
     wide[150, ::3] = np.inf
     yield "ztrmm of Inf in a full reserve", lambda: blas.ztrmm(1, triangle, wide)
@@ -152,7 +152,7 @@ def try_large(trials: Trials, precision: Any) -> None:
 
 
 if __name__ == "__main__":
-    with td.matmul_precision("bf16", blas=True):  # it holds the reserve
+    with td.matmul_precision("bf16", blas=True):  # this holds the reserve
         trials = Trials(sys.argv[1])
         if sys.argv[2] == "small":
             try_small(trials)

@@ -1,5 +1,5 @@
-/* A function behind a stub: with no handler, with one that lets the call go on, with one
- * that makes it. Prints what the function was given, and what came back. */
+/* Call a function through a stub without a handler, with one that passes the call on,
+ * with one that makes the call, and with one that answers. Print arguments and result. */
 #include <stdio.h>
 #include <string.h>
 

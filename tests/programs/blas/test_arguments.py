@@ -1,4 +1,4 @@
-"""What BLAS refuses, what computes nothing, and what is measured of a call."""
+"""Calls of BLAS that are rejected, that compute nothing, and measured calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 
 
 class Edited(Call):
-    """A call in which argument number `place`, of what is not a number, is another."""
+    """A call with another value for the option or integer number `place`."""
 
     def __init__(self, *args: Any, place: int, value: Any) -> None:
         self.left, self.value = place, value
@@ -40,7 +40,7 @@ class Edited(Call):
         super().option(group, self._edited(letter))
 
 
-# Each routine's arguments. Sizes are 3, 4 and 5 (m, n, k); "ld" belongs to a matrix.
+# The arguments of each routine. Sizes are 3, 4 and 5 (m, n, k).
 
 
 def gemm(call: Call) -> None:
@@ -151,9 +151,9 @@ def strided(call: Call) -> None:
     call.integer(2)
 
 
-# By name and kind: options and integers in order. "t" is an option; a number what an
-# integer is to be less than, by the order of rows: (columns, rows); 0 a size; "v" an
-# increment; "-" what may be anything.
+# By name and kind: options and integers in order. "t" is an option, 0 a size, "v" an
+# increment, and "-" any value. A pair has the smallest leading dimension for
+# column-major and for row-major order.
 Fill = Callable[[Call], None]
 ROUTINES: list[tuple[str, str, Fill, list[Any]]] = [
     ("gemm", "s", gemm, ["t", "t", 0, 0, 0, (3, 5), (4, 5), (3, 4)]),
@@ -189,7 +189,7 @@ def memory_of(call: Call) -> list[bytes]:
 def test_refused(
     form: Form, routine: str, kind: str, fill: Fill, facts: list[Any]
 ) -> None:
-    """-2, and nothing is written."""
+    """Return -2, and write nothing."""
     if routine == "gemm_batch_strided" and not form.cblas:
         return
     for place, fact in enumerate(facts):
@@ -203,14 +203,14 @@ def test_refused(
             before = memory_of(call)
             assert call.compute(BF16) == -2, (place, value)
             assert memory_of(call) == before
-        if isinstance(fact, tuple):  # and the least that is right
+        if isinstance(fact, tuple):  # the smallest valid value, too
             call = Edited(routine, kind, form, place=place, value=fact[form.rows])
             fill(call)
             assert call.made().measure()[0] == 0, place
 
 
 def test_options_of_some_routines_alone() -> None:
-    """C instead of T, T instead of C, and an unknown order of rows."""
+    """Reject C for T, T for C, and an unknown order of rows."""
     alone = (("syrk", "z", "C"), ("herk", "c", "T"), ("her2k", "z", "T"))
     for name, kind, letter in alone:
         for form in FORMS:
@@ -221,7 +221,7 @@ def test_options_of_some_routines_alone() -> None:
     gemm(call)
     call.words[0] = 100
     assert call.compute(BF16) == -2
-    call = Edited("gemm", "s", FORMS[0], place=0, value="R")  # C's interface alone
+    call = Edited("gemm", "s", FORMS[0], place=0, value="R")  # only C's interface has R
     gemm(call)
     assert call.compute(BF16) == -2
 
@@ -233,7 +233,7 @@ def test_options_of_some_routines_alone() -> None:
 def test_nothing_to_compute(
     form: Form, routine: str, kind: str, fill: Fill, facts: list[Any]
 ) -> None:
-    """m or n is 0; of matrices times vectors, k."""
+    """Compute nothing if m or n is 0, or k for matrices times vectors."""
     if routine == "gemm_batch_strided" and not form.cblas:
         return
     sizes = [place for place, fact in enumerate(facts) if fact == 0]
@@ -251,7 +251,7 @@ def test_nothing_to_compute(
 
 
 def test_what_is_measured() -> None:
-    """Shapes, multiply-adds, and operands in full."""
+    """Measure shapes, multiply-adds, and whole operands."""
     rng = np.random.default_rng(1)
     a, b = draw(rng, "z", 4, 4), draw(rng, "z", 4, 6)
     for form in FORMS:
@@ -300,7 +300,7 @@ def test_what_is_measured() -> None:
 
 
 def test_arguments_on_the_stack() -> None:
-    """Of C's interface of a batch more than half are there, the count the last."""
+    """Read C's arguments of a batch, more than half of which are on the stack."""
     for kind in "sdcz":
         call = Call("gemm_batch_strided", kind, FORMS[3])
         strided(call)

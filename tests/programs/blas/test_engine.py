@@ -1,4 +1,4 @@
-"""Products of BLAS in this process: whose obey a scope, and when."""
+"""Products of BLAS in this process: which ones run in a precision, and when."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bf16(a: Array, b: Array) -> Array:
 
 
 def bits() -> str:
-    """The precision here, told by a method that only BLAS's slots reach."""
+    """Return the current precision, by a method that only BLAS's slots reach."""
     got = A.dot(B)
     (way,) = [name for name, wanted in BY_NAME.items() if same(got, wanted)]
     return way
@@ -58,7 +58,7 @@ def more_since(before: dict[tuple[str, str, str], int]) -> dict[Any, int]:
     return {k: n - before.get(k, 0) for k, n in now.items() if n != before.get(k, 0)}
 
 
-# -- who obeys -------------------------------------------------------------------------
+# -- callers in a precision ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_products_of_numpy(product: Product, operands: tuple[Array, Array]) -> N
 
 
 def test_numbers() -> None:
-    """Dots and norms: products whose result is one number obey where it is asked."""
+    """Compute dots and norms, products of one number, in the precision if asked to."""
     wanted = bf16(V, W)
     square = bf16(V, V)
     one = [
@@ -114,7 +114,7 @@ def test_numbers() -> None:
 
 
 def test_numbers_obey_without_blas() -> None:
-    """NumPy's names are what they were without `blas`."""
+    """Use NumPy's functions without `blas` as before."""
     with td.matmul_precision("bf16"):
         dot = V @ W
         assert dot == bf16(V, W)
@@ -176,7 +176,7 @@ def test_a_device() -> None:
 
 
 def test_lapack_is_left_out() -> None:
-    """Whether its products come by a slot, as in NumPy 2.5's OpenBLAS, or not."""
+    """Leave out LAPACK, also if its products use a slot (NumPy 2.5's OpenBLAS)."""
     x = random(72, 72).astype(np.float64) + np.diag(np.arange(72.0))
     spd = x @ x.T + 72 * np.eye(72)
     linear_algebra: list[Callable[[Array, Array], Any]] = [
@@ -213,7 +213,7 @@ def test_nesting() -> None:
             assert bits() == "bf16x9"
             with td.matmul_precision(None):
                 assert bits() == "own"
-            with td.matmul_precision("tf32"):  # NumPy's functions alone
+            with td.matmul_precision("tf32"):  # only NumPy's functions
                 assert bits() == "own"
                 assert same(A @ B, BY_NAME["tf32"])
             assert bits() == "bf16x9"
@@ -257,7 +257,7 @@ def test_exceptions() -> None:
 
 
 def test_an_error_on_its_way() -> None:
-    """A product in a destructor, or where an exception is being handled."""
+    """Multiply in a destructor, or while an exception is being handled."""
     seen = []
 
     class Late:
@@ -289,7 +289,7 @@ def test_generators() -> None:
 
 
 def test_threads() -> None:
-    """Each has its own; one that enters no scope has none, while others have."""
+    """Have a precision per thread; a thread without a scope has none."""
     started = threading.Barrier(4)
     done = threading.Barrier(4)
 
@@ -339,7 +339,7 @@ def test_tasks() -> None:
 
 
 def test_tasks_in_threads() -> None:
-    """Products release the GIL while other threads wait for it."""
+    """Release the GIL in products while other threads wait for it."""
 
     async def work(precision: str) -> None:
         name = None if precision == "own" else precision
@@ -361,7 +361,7 @@ def _in_a_child(_: int) -> str:
 
 
 def test_fork() -> None:
-    """A forked child obeys, and its products are counted here."""
+    """Multiply in a forked child in the precision; the parent counts its products."""
     fork = multiprocessing.get_context("fork")
     with td.matmul_precision("bf16", blas=True):
         before = counted()
@@ -373,7 +373,7 @@ def test_fork() -> None:
         assert pool.map(_in_a_child, range(1)) == ["own"]
 
 
-# -- fresh processes -------------------------------------------------------------------
+# -- new processes ---------------------------------------------------------------------
 
 LATE = """
 import importlib.util, os, sys, threading
@@ -429,7 +429,7 @@ def test_libraries_that_came_between_scopes() -> None:
 
 
 def test_numpy_in_a_precision_from_its_start() -> None:
-    """Variables of the environment, as `tf32dtype run` gives them to children."""
+    """Use variables of the environment, as `tf32dtype run` sets them for children."""
     code = (
         "import numpy as np, tf32dtype as td; x = np.linspace(-1, 1, 900,"
         " dtype=np.float32).reshape(30, 30); y = x.dot(x);"

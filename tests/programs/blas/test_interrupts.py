@@ -1,4 +1,4 @@
-"""Ctrl-C while calls of BLAS are caught, and a library has a handler of its own."""
+"""Ctrl-C during intercepted calls of BLAS, if a library has its own handler."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ interrupt()
 
 
 def test_a_handler_that_calls_the_one_before(tmp_path: Path) -> None:
-    """The next scope does not put its own before it once more, in a circle."""
+    """Install the handler once only, as the other handler calls the one before it."""
     source, library = tmp_path / "handler.c", tmp_path / "handler.so"
     source.write_text(HANDLER)
     words = ["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", source, "-o", library]

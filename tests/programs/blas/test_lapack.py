@@ -1,4 +1,4 @@
-"""The products that LAPACK makes inside its routines: left alone, or not."""
+"""Products inside of LAPACK's routines, intercepted or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ A = np.random.default_rng(0).standard_normal((N, N))
 S = A + A.T
 P = A @ A.T + N * np.eye(N)
 
-#: Calls whose LAPACK routine calls its BLAS by name; results that have no signs.
+#: Calls whose LAPACK routine calls its BLAS by name; results are without signs.
 ROUTINES: dict[str, Callable[[], Array]] = {
     "numpy svd": lambda: np.linalg.svd(A, compute_uv=False),
     "numpy eigvalsh": lambda: np.linalg.eigvalsh(S),
@@ -34,7 +34,7 @@ ROUTINES: dict[str, Callable[[], Array]] = {
     "scipy eigvalsh": lambda: linalg.eigvalsh(S),
     "scipy qr": lambda: np.abs(linalg.qr(A)[1]),
 }
-#: Those that call kernels of their BLAS instead.
+#: Calls whose LAPACK routine calls kernels of its BLAS instead.
 KERNELS: dict[str, Callable[[], Array]] = {
     "numpy solve": lambda: np.linalg.solve(A, A[:, 0]),
     "numpy inv": lambda: np.linalg.inv(A),
@@ -73,7 +73,7 @@ def test_reached(name: str) -> None:
         with td.matmul_precision(precision, blas=True, float64=True, lapack=True):
             errors[precision] = error(call(), wanted)
         assert emulated() - before > 100
-        assert np.array_equal(call(), wanted)  # behind the entries all is as it was
+        assert np.array_equal(call(), wanted)  # entries are as before
     assert 1e-5 < errors["tf32"] < errors["bf16"] < 0.2
     assert 1e-12 < errors["bf16x9"] < 1e-4
 
@@ -81,10 +81,10 @@ def test_reached(name: str) -> None:
 def test_a_call_from_outside_is_judged_once() -> None:
     blas = linalg.blas
     with td.matmul_precision("bf16", blas=True, float64=True, lapack=True):
-        linalg.svdvals(A)  # the entries lead to us from here on
+        linalg.svdvals(A)  # entries are intercepted from now on
         before = _core.blas_counts()
-        blas.dgemm(1, A, A)  # obeys
-        blas.ddot(A[0], A[1])  # a dot: passes on to the entry, and by it
+        blas.dgemm(1, A, A)  # runs in bf16
+        blas.ddot(A[0], A[1])  # a dot, which passes on to the entry and through it
         after = _core.blas_counts()
     rows = {row[:3]: row[3] for row in before}
     more = {row[:3]: row[3] - rows.get(row[:3], 0) for row in after}
@@ -94,7 +94,7 @@ def test_a_call_from_outside_is_judged_once() -> None:
     }
 
 
-#: Modules of SciPy are loaded without the rest of SciPy, whose import takes a second.
+#: Modules of SciPy are loaded without the rest, whose import takes a second.
 LATE = """
 import importlib.util, os, sys, numpy as np, tf32dtype as td
 from tf32dtype import _core
@@ -125,9 +125,8 @@ def test_a_caller_that_comes_late_is_judged_once() -> None:
 
 
 def with_room(x: Array) -> Array:
-    """A copy that is not at the end of its memory: OpenBLAS' product of an upper
-    hermitian triangle reads beyond y, as that of a lower one did until its pull request
-    3567."""
+    """Return a copy with memory after its end. OpenBLAS' product of an upper hermitian
+    triangle reads past y, as that of a lower one did before pull request 3567."""
     room = np.zeros((3, *x.shape), x.dtype)
     room[1] = x
     return room[1]
@@ -135,7 +134,7 @@ def with_room(x: Array) -> Array:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
 def test_what_passes_an_entry_is_what_it_was(dtype: str) -> None:
-    """Every routine whose first instructions are replaced, by its twin."""
+    """Compare every routine with replaced first instructions with its twin."""
     blas = linalg.blas
     rng = np.random.default_rng(1)
     numbers = rng.standard_normal((9, 9)) + 1j * rng.standard_normal((9, 9))
@@ -169,14 +168,14 @@ def test_what_passes_an_entry_is_what_it_was(dtype: str) -> None:
         ]
     with td.matmul_precision("f32", blas=True, lapack=True):
         linalg.svdvals(A)
-    entered = [call() for call in calls]  # by the entries' twins
+    entered = [call() for call in calls]  # through the twins of the entries
     wanted = [_plain(letter, a, number) for number in range(len(calls))]
     for got, want in zip(entered, wanted, strict=True):
         assert np.allclose(got, want, rtol=1e-5 if letter in "sc" else 1e-12)
 
 
 def _plain(letter: str, a: Array, number: int) -> Array:
-    """The same by NumPy, with what is not written of a triangle."""
+    """Compute the products by NumPy, with the unwritten elements of a triangle."""
     x, h = a[0], np.conj(a).T
     lower = np.tri(9, dtype=bool)
     upper, diagonal = lower.T, np.eye(9, dtype=bool)

@@ -1,4 +1,4 @@
-"""What is not read, what overlaps, Inf and NaN beside a triangle, flags, failures."""
+"""Unread operands, overlap, Inf and NaN next to a triangle, flags, failures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def gemm(
 
 @pytest.mark.parametrize("kind", "sdcz")
 def test_what_is_not_read(kind: str) -> None:
-    """beta = 0: C; alpha = 0 or no k: A and B. NaN there does not show."""
+    """Ignore NaN in C if beta is 0, and in A and B if alpha is 0."""
     rng = np.random.default_rng(1)
     a, b, c = draw(rng, kind, 4, 6), draw(rng, kind, 6, 5), draw(rng, kind, 4, 5)
     nothing = np.full_like(c, np.nan)
@@ -81,7 +81,7 @@ def test_what_is_not_read(kind: str) -> None:
 @pytest.mark.parametrize("kind", "sdcz")
 @pytest.mark.parametrize("routine", ["syrk", "gemmt"])
 def test_other_triangle(routine: str, kind: str) -> None:
-    """Of C, in blocks too, it is not read; where beta is 0, nor is this one."""
+    """Read only one triangle of C, also in blocks, and none if beta is 0."""
     rng = np.random.default_rng(2)
     n, k = 600, 5
     a = draw(rng, kind, n, k)
@@ -108,7 +108,7 @@ def test_other_triangle(routine: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", "sdcz")
 def test_overlap(kind: str) -> None:
-    """As if operands had been read before anything is written."""
+    """Compute as if all operands were read before anything is written."""
     rng = np.random.default_rng(3)
     n = 6
     for precision in PRECISIONS:
@@ -162,7 +162,7 @@ def test_vector_is_result_too(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", "sdcz")
 def test_bits_of_nan(kind: str) -> None:
-    """They are the same by way of scratch, as for this alpha."""
+    """Return the same NaN with scratch memory, which alpha = 2 needs."""
     a, b = one(np.nan, kind), one(1, kind)
     for precision in PRECISIONS:
         for alpha in (1, 2):
@@ -177,7 +177,7 @@ LARGE = [np.inf, -np.inf, np.nan]
 
 
 def without(x: Array, zeros: Array, scaled: bool) -> Array:
-    """A line of the other operand, where a triangle's zeros meet it."""
+    """Zero a line of the other operand where it meets the triangle's zeros."""
     x = x.copy()
     parts = x.view(x.real.dtype).reshape(len(x), -1)
     with np.errstate(over="ignore"):
@@ -198,7 +198,7 @@ def without(x: Array, zeros: Array, scaled: bool) -> Array:
     ids=str,
 )
 def test_infinities_beside_a_triangle(precision: dict[str, Any], kind: str) -> None:
-    """BLAS does not read the other triangle: 0 * Inf is no NaN."""
+    """Ignore the other triangle, as BLAS does not read it: no NaN from 0 * Inf."""
     rng = np.random.default_rng(5)
     m, n = 5, 4
     scaled = precision["precision"].startswith("fp8")
@@ -236,7 +236,7 @@ def test_infinities_beside_a_triangle(precision: dict[str, Any], kind: str) -> N
 
 
 def special(rng: np.random.Generator, kind: str, shape: Any, share: float) -> Array:
-    """Inf and NaN are so large a share; some columns have only Inf."""
+    """Draw numbers with a share of Inf and NaN; one column has only Inf."""
     x = draw(rng, kind, *shape)
     x[rng.random(shape) < share] = np.inf
     x[rng.random(shape) < share / 4] = -np.inf
@@ -256,7 +256,7 @@ def special(rng: np.random.Generator, kind: str, shape: Any, share: float) -> Ar
 def test_many_infinities_beside_a_triangle(
     precision: dict[str, Any], kind: str, uplo: str, side: str, share: float
 ) -> None:
-    """Lines are computed in blocks of 64 and 8, and one by one. Flags are right."""
+    """Compute lines in blocks of 64 and 8, and one by one, with the right flags."""
     rng = np.random.default_rng(7)
     n, others = 75, 9
     a, b = draw(rng, kind, n, n), special(rng, kind, (n, others), share)
@@ -303,7 +303,7 @@ FLAGS = {"x86_64": {1: "invalid", 8: "over"}, "aarch64": {1: "invalid", 4: "over
 
 
 def raised(call: Call, precision: dict[str, Any]) -> set[str]:
-    """Which of the flags a call raises."""
+    """Return the flags that a call raises."""
     names = FLAGS.get(platform.machine())
     libm = ctypes.CDLL(None)
     if names is None or not hasattr(libm, "fetestexcept"):
@@ -339,7 +339,7 @@ def test_flags(kind: str) -> None:
     cases.append((one(1, kind), one(1, kind), one(most, kind), 1, 2, {"over"}))
     for a, b, c, alpha, beta, want in cases:
         if kind in "cz" and np.isinf([a.item(), alpha, beta]).any():
-            continue  # Inf + 0j times anything is NaN, and invalid
+            continue  # (Inf + 0j) times anything is NaN, and raises invalid
         call, _ = gemm(kind, a, b, c, alpha, beta)
         assert raised(call, F32) == want, (a, b, c)
 
@@ -357,7 +357,7 @@ def test_zeros_of_a_triangle_raise_nothing() -> None:
 
 @pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="it reports short memory")
 def test_memory_is_short() -> None:
-    """-1, and nothing is written."""
+    """Return -1, and write nothing."""
     c = np.ones(8)
     for rows, columns in ((1 << 40, 1 << 16), (1 << 40, 1 << 40)):
         for alpha in (1.0, 2.0):
@@ -369,7 +369,7 @@ def test_memory_is_short() -> None:
 
 
 def test_other_signals_wait() -> None:
-    """The caller of BLAS could not be told: a product goes to its end."""
+    """Finish a product despite a signal, as the caller of BLAS could not be told."""
     if not hasattr(signal, "setitimer"):
         pytest.skip("no timers")
     rng = np.random.default_rng(6)

@@ -1,4 +1,4 @@
-"""Which symbols are products that can obey, and what they say."""
+"""Symbols of products that can be intercepted, and their meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tf32dtype import _core
 
 ALL, REAL, COMPLEX = "sdcz", "sd", "cz"
-# Routines of both interfaces, and what they are counted as.
+# Routines of both interfaces, and the letters of their types.
 BOTH = {
     "gemm": ALL, "gemm3m": COMPLEX, "gemv": ALL, "symm": ALL, "hemm": COMPLEX,
     "syrk": ALL, "herk": COMPLEX, "syr2k": ALL, "her2k": COMPLEX, "trmm": ALL,
@@ -25,7 +25,7 @@ Named = tuple[str, str, bool, bool, bool, int]
 
 
 def routines(table: dict[str, str]) -> dict[str, tuple[str, str, bool, int]]:
-    """By names with types: what is counted, the type, _sub, wider."""
+    """Return by full name: the counted routine, the type, whether _sub, wider."""
     found = {}
     for name, types in table.items():
         base, sub, _ = name.partition("_sub")
@@ -71,7 +71,7 @@ def test_all_names() -> None:
 
 
 def test_no_other_names() -> None:
-    """All that the parts of names make, and what is near."""
+    """Recognize no other combination of name components, and no similar name."""
     known = names()
     parts = [
         *BOTH,

@@ -1,5 +1,5 @@
-"""Products of BLAS without memory: those that fit into the reserve have their bits all
-the same; the scope's end tells of the others."""
+"""Products of BLAS without memory: those that fit into the reserve have the same bits,
+and the end of the scope reports the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_results_that_do_not_fit(refuser: Path, precision: str) -> None:
     assert trials(refuser, precision) == 9
 
 
-#: The conjugated operand needs a copy of 52 MB, more than the reserve has.
+#: The conjugated operand needs a copy of 52 MB, which is more than the reserve.
 HUGE = """
 import sys, numpy as np, scipy.linalg.blas as blas, tf32dtype as td
 from tests.programs.blas.memory_trials import Trials
@@ -97,7 +97,7 @@ def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:
     assert "for which memory was short" in done.stderr
 
 
-#: One thread's product is in the reserve for seconds, while the main thread goes on.
+#: A product of a thread is in the reserve for seconds, while the main thread runs.
 WAITING = """
 import os, signal, sys, threading, time
 import numpy as np, tf32dtype as td
@@ -135,13 +135,13 @@ trials.compute(lambda: (go.set(), time.sleep(0.5), waiting()), 0, False)
 
 
 def test_others_do_not_wait(refuser: Path) -> None:
-    """A scope begins while another thread is in the reserve; Ctrl-C ends a product that
-    waits for it."""
+    """Enter a scope while another thread is in the reserve, and interrupt a product
+    that waits for it by Ctrl-C."""
     told = run("-c", WAITING, refuser, LD_PRELOAD=str(refuser), OMP_NUM_THREADS="1")
     assert told.split() == ["entered", "True", "interrupted", "True"]
 
 
-#: Each attempt to begin a scope is refused one allocation later than the one before.
+#: Each attempt to begin a scope fails at one allocation later than the attempt before.
 BEGINS = """
 import sys
 import numpy as np, scipy.linalg.blas as blas, tf32dtype as td

@@ -84,7 +84,7 @@ def test_gemm(routine: str, kind: str) -> None:
                 call.integer(0)
             call.scalar(beta)
             where = call.matrix(c)
-            if count > 1:  # they follow each other into the same C
+            if count > 1:  # products add to the same C
                 call.integer(0)
                 call.integer(count)
             assert call.compute(precision) == 0
@@ -97,13 +97,13 @@ def test_gemm(routine: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", "sdcz")
 def test_gemm_batch(kind: str) -> None:
-    """Groups of 2, 0 and 1 products."""
+    """Multiply groups of 2, 0 and 1 products."""
     rng = np.random.default_rng(2)
     sizes, groups = [2, 0, 1], [("N", "T", 3, 4, 5), ("N", "N", 1, 1, 1)]
     groups.append(("C", "N", 2, 5, 7))
     for form, precision in zip(FORMS[2:], PRECISIONS, strict=False):
         numbers = np.int64 if form.wide else np.int32
-        parts = Call("gemm", kind, form)  # whose matrices these are
+        parts = Call("gemm", kind, form)  # the owner of these matrices
         expected = []
         for size, (transa, transb, m, n, k) in zip(sizes, groups, strict=True):
             for _ in range(size):
@@ -138,7 +138,7 @@ def test_gemm_batch(kind: str) -> None:
         assert call.compute(precision) == 0
         for where, result in expected:
             where[2].expect(result)
-        options[1][2] = 7  # BLAS refuses it: nothing is computed, of no group
+        options[1][2] = 7  # BLAS rejects this: no group is computed
         before = [where[2].memory.tobytes() for where, _ in expected]
         assert call.compute(precision) == -2
         assert before == [where[2].memory.tobytes() for where, _ in expected]
@@ -174,7 +174,7 @@ def test_symm(routine: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", "sdcz")
 def test_trmm(kind: str) -> None:
-    """In place."""
+    """Multiply in place."""
     rng = np.random.default_rng(4)
     numbers, precisions = factors(kind), cycle(PRECISIONS)
     m, n = 4, 6
@@ -235,7 +235,7 @@ def test_syrk(routine: str, kind: str) -> None:
         call.scalar(beta, hermitian)
         where = call.matrix(c)
         assert call.compute(precision) == 0
-        # A^T B, or A B^T; and the same with A and B exchanged.
+        # A^T B, or A B^T; also with A and B exchanged.
         flip = ("a" if across else "b") if hermitian else ""
         first, second = (
             sums(x.T, y, precision, flip) if across else sums(x, y.T, precision, flip)
@@ -328,7 +328,7 @@ def test_trmv(kind: str) -> None:
     ],
 )  # fmt: skip
 def test_dot(name: str, kind: str) -> None:
-    """Those that return their value, and those that write it."""
+    """Call functions that return their value, and functions that write it."""
     rng = np.random.default_rng(9)
     precisions = cycle(PRECISIONS)
     steps_of = [(1, 1), (2, -1), (-3, 0)]

@@ -1,9 +1,9 @@
-"""Programs of others, unchanged, under `tf32dtype run` and `tf32dtype blas`.
+"""Unchanged programs of others under `tf32dtype run` and `tf32dtype blas`.
 
-They say what they compute to many digits. What rounding should do to it is known from
-the same programs with operands rounded by hand: a density matrix renormalization of 16
-spins moves by 1e-2 to 1e-1 in bfloat16, by a tenth of that in tf32, by less than 1e-5
-where float32 is kept.
+The programs print their results to many digits. The expected errors are known from the
+same programs with operands rounded by hand. A density matrix renormalization of 16
+spins changes by 1e-2 to 1e-1 in bfloat16, and by a tenth of it in tf32. It changes by
+less than 1e-5 in precisions that keep float32.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ print(*multiply(x, x).flat)
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     def run(text: str, precision: str, *options: str) -> Any:
-        """What a program printed; how many of its products were emulated, by dtype."""
+        """Return the output of a program, and its emulated products by dtype."""
         (tmp_path / "program.py").write_text(text)
         words = ["run", "--precision", precision, *options, "--json", "out.json"]
         done = interpreters.python(
@@ -99,7 +99,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def distance(x: list[float], y: list[float]) -> float:
-    """Relative to the greatest."""
+    """Return the largest difference, relative to the largest number."""
     assert len(x) == len(y)
     return max(abs(a - b) for a, b in zip(x, y, strict=True)) / max(map(abs, y))
 
@@ -121,12 +121,12 @@ def test_energies_of_spins(
         assert emulated["float64"] > 100
     errors = {name: distance(x, own) for name, x in energies.items()}
     assert bf16 < errors["bf16"] < 0.05
-    assert tf32 < errors["tf32"] < 0.05  # in few sweeps the order of both is chance
+    assert tf32 < errors["tf32"] < 0.05  # after few sweeps, either error may be larger
     assert errors["bf16x9"] < 2e-6
 
 
 def test_molecule(run: Run) -> None:
-    """RHF and CCSD of water: PySCF's own OpenBLAS, called from OpenMP's threads too."""
+    """Compute RHF and CCSD of water: PySCF calls OpenBLAS, also in OpenMP threads."""
     pytest.importorskip("pyscf")
     own, _ = run(PYSCF, "bf16")
     assert own[0] == pytest.approx(-74.963063, abs=1e-5)
@@ -143,7 +143,7 @@ def test_molecule(run: Run) -> None:
 
 @pytest.mark.exhaustive
 def test_components_and_clusters(run: Run, capsys: Any) -> None:
-    """Through NumPy and through SciPy's cython_blas."""
+    """Call BLAS through NumPy and through SciPy's cython_blas."""
     pytest.importorskip("sklearn")
     exec(SKLEARN, {})
     own = [float(word) for word in capsys.readouterr().out.split()]

@@ -1,4 +1,4 @@
-"""`tf32dtype run` and `tf32dtype blas`: what a run reached, and how it tells."""
+"""`tf32dtype run` and `tf32dtype blas`: the reached products, and the reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MATRIX = """
 import numpy as np
 x = np.linspace(-1, 1, 900, dtype=np.float32).reshape(30, 30)
 """
-# One product a line; what it comes to, and who makes it.
+# One product per line; the output has the caller and whether it was rounded.
 PROGRAM = (
     MATRIX
     + """
@@ -75,7 +75,7 @@ def in_a_fresh_interpreter(folder: Path, *words: object) -> Any:
 
 
 def emulated(folder: Path, *options: str, program: str = "program.py") -> set[str]:
-    """Return the names whose products were emulated."""
+    """Return the names of the emulated products."""
     done = tf32dtype(folder, "run", "--precision", "bf16", *options, program)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
@@ -83,7 +83,7 @@ def emulated(folder: Path, *options: str, program: str = "program.py") -> set[st
 
 
 def summary(folder: Path, *options: str, program: str = "elsewhere.py") -> list[str]:
-    """The lines on standard error."""
+    """Return the lines on standard error."""
     done = tf32dtype(folder, "run", "--precision", "bf16", *options, program)
     assert done.returncode == 0, done.stderr
     return [*done.stderr.splitlines()]
@@ -126,7 +126,7 @@ ALL = {"direct", "inner", "outer", "far", "method", "operator"}
     ],
 )  # fmt: skip
 def test_where(options: list[str], wanted: set[str], folder: Path) -> None:
-    """In a region, and in what is called from there."""
+    """Emulate in a region, and in functions that the region calls."""
     assert emulated(folder, *options) == wanted
 
 
@@ -257,7 +257,7 @@ def test_a_program_that_raises(folder: Path) -> None:
 
 
 def test_what_is_wrong_is_one_line(folder: Path) -> None:
-    """Nothing ran, and files are as they were."""
+    """Run nothing and keep files after an invalid option."""
     for options, part in (
         (["--only", "missing.py"], "an existing file; got 'missing.py'"),
         (["--except", "program.py:missing"], "got 'missing'"),
@@ -284,7 +284,7 @@ def test_what_is_wrong_is_one_line(folder: Path) -> None:
 
 
 def starts(folder: Path) -> None:
-    """A program that starts another, and one that makes no product."""
+    """Write a program that starts a child and a process without products."""
     (folder / "starts.py").write_text(
         "import subprocess, sys\n"
         "subprocess.run([sys.executable, 'child.py'])\n"
@@ -306,7 +306,7 @@ def test_children(folder: Path) -> None:
         (["--no-children"], False),
         (["--no-blas"], False),
         (["--only", "starts.py"], False),
-        (["--device", "H100"], False),  # the preloaded library models none
+        (["--device", "H100"], False),  # the preloaded library has no models
         (["--quiet"], True),
     ):
         done = tf32dtype(folder, *words, *options, "starts.py")
@@ -334,7 +334,7 @@ def test_children_of_multiprocessing(folder: Path) -> None:
 
 
 def test_a_child_that_imports_tf32dtype(folder: Path) -> None:
-    """It takes over, with scopes of its own; the summary tells of all its products."""
+    """Use the scopes of a child that imports tf32dtype, and report all its products."""
     starts(folder)
     text = (folder / "child.py").read_text()
     (folder / "child.py").write_text(
@@ -364,7 +364,7 @@ def test_a_child_that_imports_tf32dtype(folder: Path) -> None:
 )
 @pytest.mark.sampled(5)
 def test_nothing_stays_of_a_run(end: str, tmp_path: Path) -> None:
-    """Neither files in the folders of the system, nor files in memory."""
+    """Leave no files in the folders of the system or in memory."""
     (tmp_path / "temporary").mkdir()
     (tmp_path / "ends.py").write_text(
         f"import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n{end}"
@@ -392,7 +392,7 @@ def test_children_of_a_program_that_closes_its_files(folder: Path) -> None:
 
 
 def test_the_variable_names_no_other_file(folder: Path) -> None:
-    """A number of a file that was closed may have become another file's."""
+    """Ignore a closed descriptor, whose number may have become another file's."""
     starts(folder)
     (folder / "replaces.py").write_text(
         "import os\n"
@@ -404,7 +404,7 @@ def test_the_variable_names_no_other_file(folder: Path) -> None:
     )
     done = tf32dtype(folder, "run", "--precision", "bf16", "replaces.py")
     assert done.stdout == "True\n"
-    # The child tells of its own products.
+    # The child reports its own products.
     assert "matrix multiplications ran in bf16 (100.0 %" in done.stderr
     assert not any((folder / "mine").read_bytes())
 
@@ -425,7 +425,7 @@ int main(void)
 
 
 def test_a_program_of_c(tmp_path: Path) -> None:
-    """The executable itself calls BLAS; exit code and output are its own."""
+    """Intercept an executable that calls BLAS; exit code and output are its own."""
     calls = DECLARED + CALL.replace("NAME", "multiply")
     library = blas(tmp_path)
     made = built(
@@ -438,7 +438,7 @@ def test_a_program_of_c(tmp_path: Path) -> None:
     assert done.returncode == 4
     first, of_a = map(float, done.stdout.split())
     assert of_a == -1
-    # Column by column: that is the first product of transposed operands.
+    # In column order, the product is the transpose, with the same first element.
     x = -1 + np.arange(900, dtype=np.float32) * np.float32(2 / 899)
     wanted = td.matmul(*[x.reshape(30, 30)] * 2, precision="bf16")[0, 0]
     assert first == wanted
@@ -447,7 +447,7 @@ def test_a_program_of_c(tmp_path: Path) -> None:
         r" \(100\.0 % of all multiply-adds\)\n",
         done.stderr,
     )
-    # By hand; without a precision products are counted; a word that is none says so.
+    # Set variables by hand: no precision counts, an invalid one is reported.
     path = tf32dtype(tmp_path, "blas", "--path").stdout.strip()
     for variables, part in (
         (

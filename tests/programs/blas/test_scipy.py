@@ -41,7 +41,7 @@ def rng() -> np.random.Generator:
 
 
 def call(kind: str, routine: str, *args: Any, **options: Any) -> Array:
-    """What SciPy returns in a precision. Without one it is not the same."""
+    """Return SciPy's result in a precision; without a precision it must differ."""
     function = getattr(blas, kind + routine)
     own = function(*args, **options)
     with td.matmul_precision("bf16", **ALL):
@@ -60,7 +60,7 @@ def same(got: Array, wanted: Any, where: Any = True) -> None:
 
 
 def op(x: Array, trans: int) -> tuple[Array, str]:
-    """As SciPy numbers it: 1 transposed, 2 conjugated too; and what is conjugated."""
+    """Transpose (1), also conjugate (2) as in SciPy; return the `flips` of sums()."""
     return (x.T if trans else x), ("a" if trans == 2 else "")
 
 
@@ -191,7 +191,7 @@ def test_dot(routine: str, kind: str, rng: np.random.Generator) -> None:
 
 
 def test_the_rest_is_as_it_was(rng: np.random.Generator) -> None:
-    """What is no sum of products: to the bit."""
+    """Leave other functions unchanged to the bit."""
     caught = set(
         "gemm symm hemm syrk herk syr2k her2k trmm gemv symv hemv trmv dot dotu"
         " dotc".split()
@@ -255,7 +255,7 @@ def test_wrong_arguments_are_the_librarys_to_refuse(rng: np.random.Generator) ->
 
 
 def c_function(name: str, returns: Any = None) -> Any:
-    """The function that scikit-learn, numba and others take."""
+    """Return a function as scikit-learn, numba and others get it."""
     capsule = cython_blas.__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -267,7 +267,7 @@ def c_function(name: str, returns: Any = None) -> Any:
 
 
 def make(call: Call, returns: Any = None) -> Any:
-    """Do a call of Fortran's interface; without the GIL."""
+    """Call Fortran's interface without the GIL."""
     pointers = [
         ctypes.c_char_p(word) if isinstance(word, bytes)
         else ctypes.c_void_p(word.ctypes.data)
@@ -355,7 +355,7 @@ def test_c_gemv_dot(kind: str, rng: np.random.Generator) -> None:
 
 
 def test_a_pointer_that_was_taken_before(rng: np.random.Generator) -> None:
-    """SciPy's functions end in a slot of SciPy's, whenever they were asked for."""
+    """Intercept SciPy's functions, which end in a slot, also if looked up before."""
     x, y = draw(rng, "s", 40), draw(rng, "s", 40)
     dot = c_function("sdot", ctypes.c_float)
     n, one = ctypes.byref(ctypes.c_int(40)), ctypes.byref(ctypes.c_int(1))

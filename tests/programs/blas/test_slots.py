@@ -1,6 +1,6 @@
-"""Objects of all kinds that call a BLAS: libraries of C, made by the test.
+"""Objects of all kinds that call a BLAS: C libraries that the test builds.
 
-The BLAS of the test writes a number of its own into C, so that one sees who was called.
+The BLAS of the test writes its own number into C, which shows that it was called.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if not _core.blas_available():
     pytest.skip("needs Linux on x86-64 or AArch64", allow_module_level=True)
 pytestmark = pytest.mark.once
 
-# Writes MARK into C, and adds to it where another of its functions calls this one.
+# Writes MARK into C, and adds to C if another of its functions is the caller.
 BLAS = """
 void sgemm_(const char *ta, const char *tb, const int *m, const int *n, const int *k,
             const float *alpha, const float *a, const int *lda, const float *b,
@@ -43,7 +43,7 @@ void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha,
     sgemm_("N", "N", &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 """
-# The product of two matrices n x n, as Fortran has them.
+# The product of two n x n matrices with Fortran's interface.
 DECLARED = """
 extern void sgemm_(const char *, const char *, const int *, const int *, const int *,
                    const float *, const float *, const int *, const float *,
@@ -104,7 +104,7 @@ def built(text: str, made: Path, *flags: str | Path) -> Path:
         pytest.skip("no gcc")
     source = made.with_suffix(".c")
     source.write_text(text)
-    # Functions of any type are called: what a pointer in data points to.
+    # The code calls functions of any type, by pointers to data.
     command = ["gcc", "-std=gnu11", "-O1", "-w", "-fPIC", source, "-o", made, *flags]
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=plain)
@@ -113,13 +113,13 @@ def built(text: str, made: Path, *flags: str | Path) -> Path:
 
 
 def blas(folder: Path, name: str = "one", mark: int = 7) -> Path:
-    """A library that serves as a BLAS."""
+    """Build a library that serves as a BLAS."""
     return built(BLAS, folder / f"lib{name}.so", "-shared", f"-DMARK={mark}",
                    f"-Wl,-soname,lib{name}.so")  # fmt: skip
 
 
 def caller(folder: Path, text: str, *flags: str, of: Path, name: str = "user") -> Path:
-    """A library that calls one of a BLAS."""
+    """Build a library that calls a function of a BLAS."""
     linked = ("-shared", "-DFUNCTION=sgemm_", *flags, of, f"-Wl,-rpath,{folder}")
     return built(text, folder / f"{name}.so", *linked)
 
@@ -132,7 +132,7 @@ def function(library: Any, name: str = "multiply") -> Function:
 
 
 def product(multiply: Function) -> str:
-    """Who computed A B: "bf16", or the mark of a BLAS."""
+    """Return the computer of A B: "bf16", or the mark of a BLAS."""
     a, b = np.asfortranarray(A), np.asfortranarray(B)
     c = np.zeros((N, N), np.float32, order="F")
     multiply(N, a.ctypes.data, b.ctypes.data, c.ctypes.data)
@@ -143,7 +143,7 @@ def product(multiply: Function) -> str:
 
 
 def obeys(multiply: Function, mark: str = "7") -> None:
-    """In a scope and not after it, as often as one likes."""
+    """Check that products run in bf16 only in a scope, also in a second one."""
     for _ in range(2):
         with td.matmul_precision("bf16", blas=True):
             assert product(multiply) == "bf16"
@@ -171,7 +171,7 @@ def test_ways_to_link(text: str, flags: list[str], tmp_path: Path) -> None:
 
 
 def test_a_thread_that_python_does_not_know(tmp_path: Path) -> None:
-    """It has the precision of the scope that was entered or left last."""
+    """Use the precision of the scope that was entered or left last."""
     user = caller(tmp_path, IN_A_THREAD, "-pthread", of=blas(tmp_path))
     multiply = function(ctypes.CDLL(str(user)))
     obeys(multiply)
@@ -197,7 +197,7 @@ def test_opened_in_a_scope(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("called_before", [False, True])
 def test_bound_at_the_first_call(called_before: bool, tmp_path: Path) -> None:
-    """By a library of C that opens it; before a scope, or in it."""
+    """Intercept a function that a C library binds lazily, before a scope or in one."""
     user = caller(tmp_path, CALLER, "-Wl,-z,lazy", of=blas(tmp_path))
     opener = ctypes.CDLL(str(built(OPENER, tmp_path / "opener.so", "-shared")))
     opener.open_lazily.restype = opener.function_of.restype = ctypes.c_void_p
@@ -226,7 +226,7 @@ def test_deep_binding(tmp_path: Path) -> None:
 
 
 def test_two_blas(tmp_path: Path) -> None:
-    """Each caller has its own, where a product does not obey."""
+    """Call the BLAS of each caller for products that are not intercepted."""
     users = []
     for name, mark in (("one", 7), ("two", 8)):
         library = blas(tmp_path, name, mark)
@@ -239,7 +239,7 @@ def test_two_blas(tmp_path: Path) -> None:
 
 
 def test_a_blas_that_calls_itself(tmp_path: Path) -> None:
-    """One of its forms calls the other: one product, and not by halves."""
+    """Intercept a product once if a form of BLAS calls another."""
     library = blas(tmp_path)
     itself = ctypes.CDLL(str(library))
     with td.matmul_precision("bf16", blas=True):
@@ -250,7 +250,7 @@ def test_a_blas_that_calls_itself(tmp_path: Path) -> None:
         pointer = ctypes.c_void_p(a.ctypes.data)
         out = ctypes.c_void_p(c.ctypes.data)
         itself.cblas_sgemm(*sizes, one, pointer, n, pointer, n, zero, out, n)
-        # A function of a handle: no slot leads there.
+        # No slot leads to a function found by a handle.
         assert np.unique(c) == [7]
 
 
@@ -264,7 +264,7 @@ def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
     library = blas(tmp_path)
     addresses = set()
     for i in range(6):
-        # Of the same size, so that it comes to lie at the same address.
+        # The library has the same size, so that it gets the same address.
         user = caller(tmp_path, CALLER, of=library, name=f"user{i}")
         opened = ctypes.CDLL(str(user))
         multiply = function(opened)
@@ -274,7 +274,7 @@ def test_closed_and_another_in_its_place(tmp_path: Path) -> None:
     assert len(addresses) < 6
 
 
-#: In a process of few objects: every scope and every opening looks at all of them.
+#: A process of few objects, as every scope and every dlopen look at all objects.
 AGAIN = """
 import ctypes, sys
 import tf32dtype as td
@@ -291,7 +291,7 @@ print("done")
 
 
 def test_closed_and_opened_again(tmp_path: Path) -> None:
-    """More often than there are stubs."""
+    """Open and close more often than there are stubs."""
     library = blas(tmp_path)
     user = caller(tmp_path, CALLER, of=library)
     assert forks.run("-c", AGAIN, library, user) == "done"

@@ -1,4 +1,4 @@
-"""Stubs keep every argument and result: in assembler, so by each compiler there is."""
+"""Stubs keep every argument and result: assembler code, tried with each compiler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.paths import SRC
 
 pytestmark = pytest.mark.once
 
-#: The compiler, and what runs its programs.
+#: Each compiler, and the command that runs its programs.
 COMPILERS = {
     "gcc": [],
     "clang": [],

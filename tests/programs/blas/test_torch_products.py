@@ -1,4 +1,4 @@
-"""PyTorch's products on the CPU: by MKL, which lies in the library that calls it."""
+"""PyTorch's products on the CPU, by MKL, which is inside the calling library."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_lapack_is_left_out() -> None:
 
 
 def test_gradients() -> None:
-    """The products of the way back too, in PyTorch's own threads."""
+    """Compute gradients, too, in PyTorch's own threads."""
     a, b = (torch.from_numpy(x).requires_grad_() for x in (A, B))
     up = np.ones((60, 40), np.float32)
     td.set_matmul_precision("bf16", blas=True)

@@ -1,4 +1,4 @@
-"""Call sites and samples that tests make up."""
+"""Call sites and samples for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts and advice on operands whose trouble is known."""
+"""Verdicts and advice for operands with known problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def verdict(*samples: Any, **chosen: Any) -> Verdict:
 
 
 def canceling(dtype: Any) -> Any:
-    """[B A] times [I; -X], where B is A X but for 2^-9 of it: 9 bits cancel."""
+    """Return [B A] times [I; -X], where B is A X up to 2^-9 of it: 9 bits cancel."""
     rng = np.random.default_rng(0)
     a, x = rng.standard_normal((30, 40)), rng.standard_normal((40, 20))
     b = a @ x * (1 + rng.standard_normal((30, 20)) * 2.0**-9)
@@ -35,7 +35,7 @@ def canceling(dtype: Any) -> Any:
 
 
 def wide() -> Any:
-    """A matrix whose rows are of very different sizes."""
+    """Return a matrix whose rows have very different magnitudes."""
     a, b, *_ = gaussian()
     return sample(np.ldexp(a, -np.arange(0, 60, 3)[:, None]), b)
 

@@ -1,4 +1,4 @@
-"""`tf32dtype report` in fresh processes, with a collector in Python."""
+"""`tf32dtype report` in new processes, with a collector in Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def report(folder: Path, *words: object, tear_down: bool = False) -> Any:
 
 
 def complaint(folder: Path, *words: object) -> str:
-    """The one line on standard error; exit code 2, and nothing has run."""
+    """Return the only line on standard error; the exit code is 2, and nothing ran."""
     done = report(folder, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"tf32dtype.*: .+\n", done.stderr), done.stderr
@@ -118,12 +118,12 @@ def test_quiet_and_options(folder: Path) -> None:
 )
 def test_how_it_ends(folder: Path, ending: str, code: int, told: str) -> None:
     (folder / "ends.py").write_text(PRODUCTS + ending + "\n")
-    if told:  # a traceback is to be Python's own
+    if told:  # a traceback must be Python's own
         wanted = interpreters.python("ends.py", cwd=folder)
     else:
         wanted = forks.python("ends.py", cwd=folder, tear_down=True)
     done = report(folder, "--json", "old.json", "ends.py", tear_down=True)
-    # Python lets the signal end it.
+    # Python ends by the signal itself.
     assert done.returncode == code == (130 if code == 130 else wanted.returncode)
     assert done.stdout.startswith(wanted.stdout)
     assert "Traceback" not in done.stderr.replace(wanted.stderr, "")

@@ -69,7 +69,7 @@ def test_what_cannot_begin_leaves_nothing_begun(
     r = td.report(arithmetic="bf16")
     with td.arithmetic("float16"), pytest.raises(RuntimeError, match="cannot begin"):
         r.__enter__()
-    with r:  # it has not been made yet
+    with r:  # the report is not made yet
         np.matmul(A, A)
     assert len(r.call_sites) == 1
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Trials of a program's lines: which of them change its results in a format."""
+"""Trials of a program's lines, which find those that change the results in a format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if not (_core.blas_available() and _core.frames_are_known()):
     pytest.skip("needs Linux and known frames", allow_module_level=True)
 pytestmark = pytest.mark.once
 
-#: A sum that absorbs its addends, and eight lines that do no harm.
+#: A sum that absorbs its addends, and eight harmless lines.
 STEPS = """
 import numpy as np
 x = np.linspace(1, 2, 64, dtype=np.float32)
@@ -37,10 +37,10 @@ f = e / 8
 g = f / 4
 print("sum", float(total.sum()), float(g[0]))
 """
-#: The same, where the count of lines does not matter: each takes a run or two.
+#: The sum without the other lines, each of which takes a run or two.
 SHORT = STEPS.replace("".join(STEPS.partition("b = a")[1:]).partition("print")[0], "")
 SHORT = SHORT.replace("g[0]", "a[0]")
-#: The harm is in a product.
+#: A program with a harmful product.
 PRODUCT = """
 import numpy as np
 x = (100 + np.random.default_rng(0).normal(0, 1, (40, 8))).astype(np.float32)
@@ -121,7 +121,7 @@ def test_no_trial(tmp_path: Path) -> None:
     assert "trials" not in found
     assert texts == []
     found, texts = lines_of(tmp_path, SHORT + "import os\nprint(os.urandom(3)[0] / 7)")
-    assert found["trials"]  # the number that changes in each run does not count
+    assert found["trials"]  # a number that differs in each run is left out
     found, texts = lines_of(tmp_path, "import numpy as np\nx = np.float32([1]) + 1")
     assert texts == [
         "No trial of the program: there are no numbers to compare. Print or write some,"
@@ -130,7 +130,7 @@ def test_no_trial(tmp_path: Path) -> None:
 
 
 def test_a_program_that_fails_in_the_format(tmp_path: Path) -> None:
-    """It shows what fails, and which line it is that makes it fail."""
+    """Report the failure of a program, and the line that causes it."""
     code = SHORT.replace("print(", "assert total[0] > 1000\nprint(")
     (tmp_path / "x.py").write_text(code)
     done = forks.python(

@@ -1,4 +1,4 @@
-"""The figures of samples equal a plain computation on the same operands."""
+"""Figures of samples equal a plain computation on the same operands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = ["float32", "float64", "complex64", "complex128"]
 
 
 def by_hand(name: str, a: Array, b: Array) -> Array:
-    """A product of real operands, in float32."""
+    """Return a product of real operands in float32."""
     if name in SHORTS:
         single: Array = td.matmul(
             a.astype(np.float32), b.astype(np.float32), precision=name
@@ -126,7 +126,7 @@ def test_overflows_and_underflows_of_operands() -> None:
     a = np.array([[1, 7e4, 1e-9, 3e-6, 2.0**-20, 0]], np.float32)
     b = np.ones((6, 1), np.float32)
     errors = take(sample(a, b), names=["f16", "bf16"]).errors
-    # 1e-9 and 3e-6 are below 2^-14 and not exact; 2^-20 is.
+    # 1e-9 and 3e-6 are below 2^-14 and inexact; 2^-20 is exact.
     assert (errors["f16"].overflows, errors["f16"].underflows) == (1, 2)
     assert errors["f16"].result_overflows == 1
     assert errors["f16"].snr == -np.inf
@@ -198,7 +198,7 @@ def test_squares_stay_in_range() -> None:
     a, b = np.ldexp(a, -100), np.ldexp(b, -20)
     found = take(sample(a, b)).errors["bf16"]
     assert found.snr == pytest.approx(wanted.snr)
-    # Beyond float32, where nothing is right, SNR is -inf and no error.
+    # Out of float32's range, where all digits are wrong, SNR is -inf without an error.
     assert take(sample(np.ldexp(a, 700), b)).errors["bf16"].snr == -np.inf
     lost = take(sample(np.ldexp(a, -800), b)).errors["bf16"]
     assert lost.snr == pytest.approx(0)
@@ -246,7 +246,7 @@ def test_the_heaviest_places_come_first(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Figures, "take", take)
     monkeypatch.setattr(figures.time, "perf_counter", lambda: float(next(now)))
     found = measure(sites, [], 5.5)
-    # One of each; then for call sites 1 and 2, until the time is used.
+    # One sample of each; then of call sites 1 and 2, until the time is used.
     assert [x.samples for x in found] == [1, 2, 2]
 
 

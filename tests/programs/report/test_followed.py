@@ -1,4 +1,4 @@
-"""Results of products are followed to the sums where their bits cancel."""
+"""Results of products are followed to sums in which their bits cancel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rms(x: Any) -> float:
 
 
 def sums_of(compute: Callable[[], Any], **options: Any) -> dict[str, float]:
-    """Return the bits that cancel, by ufunc; of several ones the most."""
+    """Return the canceled bits by ufunc, the most of several ones."""
     with td.report(precision="bf16", **options) as r:
         compute()
     found: dict[str, float] = {}
@@ -62,7 +62,7 @@ def in_place(x: Any, y: Any) -> Any:
 
 
 def in_place_twice(x: Any, y: Any) -> Any:
-    """The same loop twice, on whole arrays."""
+    """Call one loop twice, on whole arrays."""
     first = np.repeat(squares(x)[:, None], len(y), axis=1)
     second = np.repeat(squares(y)[None], len(x), axis=0)
     found = outer(x, y)
@@ -100,7 +100,7 @@ def test_squared_distances(compute: Callable[..., Any], dtype: str) -> None:
 
 @pytest.mark.parametrize("compute", [in_one_expression, in_place])
 def test_rows_that_are_passed_over(compute: Callable[..., Any]) -> None:
-    """NumPy calls a loop for each of many short rows: not all are looked at."""
+    """Skip some rows: NumPy calls a loop for each of many short rows."""
     x = 30 + RNG.normal(size=(5000, 6)) + np.sin(np.arange(5000) / 400)[:, None]
     x = x.astype("f4")
     y = x[::700]
@@ -122,7 +122,7 @@ def test_the_verdict_asks_for_these_bits() -> None:
 
 
 def test_a_triangle_that_numpy_mirrors() -> None:
-    """`x @ x.T` computes one triangle; the other is copied."""
+    """Follow `x @ x.T`, of which one triangle is computed and the other is copied."""
     x = X.astype("f4")
 
     def compute() -> Any:
@@ -142,7 +142,7 @@ def test_sums_that_do_not_cancel() -> None:
 
 
 def test_other_numbers_in_the_same_memory() -> None:
-    """Contents tell if neither a ufunc nor a product has written there."""
+    """Detect by contents memory that other code than ufuncs and products wrote."""
     x, y = X.astype("f4"), Y.astype("f4")
     other = RNG.normal(size=(60, 40)).astype("f4")
 
@@ -178,7 +178,7 @@ def test_results_and_flags_stay_numpys() -> None:
         outer(x, y) * 1e200
     zeros = np.zeros((8, 8), "f4")
     with np.errstate(all="raise"), td.report(precision="bf16"):
-        for _ in range(40):  # arrays are forgotten in products too
+        for _ in range(40):  # products forget arrays, too
             found = zeros @ zeros - zeros
             found.sum(0), found.sum(1), found[:, None] + zeros
 
@@ -199,7 +199,7 @@ def test_loops_are_numpys_own_again() -> None:
 
 
 def test_inside_of_arithmetic() -> None:
-    """Loops that round are not watched, and sums of an earlier report are not shown."""
+    """Skip loops that round, and forget sums of an earlier report."""
     x, y = X.astype("f4"), Y.astype("f4")
     assert sums_of(lambda: in_one_expression(x, y))
     with td.arithmetic("bf16"):

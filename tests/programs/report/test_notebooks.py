@@ -1,4 +1,4 @@
-"""Reports in notebooks: the names of cells, and what a cell shows."""
+"""Reports in notebooks: the names of cells, and the output of a cell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ X = np.ones((64, 64), np.float32)
 
 
 class Notebook:
-    """Stands in for IPython: compiles cells under names of its own."""
+    """A substitute of IPython that compiles cells under their own names."""
 
     def __init__(self, name: str) -> None:
         self.name, self.cells = name, dict[str, int]()

@@ -1,4 +1,4 @@
-"""Call sites by operand: one line that multiplies by many constant matrices."""
+"""Call sites by operand: a line that multiplies by many constant matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.once
 
 Array = NDArray[Any]
 LAYERS, WIDE, BATCH = 36, 24, 10
-#: Only 36 names are looked for, not those of other tests.
+#: The report looks for the names of the 36 layers, which needs the GIL.
 needs_gil = pytest.mark.skipif(
     not getattr(sys, "_is_gil_enabled", lambda: True)(),
     reason="names are looked for under the GIL",
@@ -48,7 +48,7 @@ def forward(weights: Iterable[Array], seed: int = 1) -> Array:
 
 
 def rows(run: Callable[[], Any], **options: Any) -> list[Any]:
-    """The operands of the rows, in the order of first use; None: one row of a line."""
+    """Return the rows' operands in order of first use; None for one row per line."""
     with td.report(precision="bf16", **options) as r:
         run()
     found = [one.call_site for one in r.call_sites]
@@ -160,9 +160,9 @@ def test_the_figures_of_a_row_are_those_of_its_products() -> None:
 @needs_gil
 def test_rows_by_line() -> None:
     weights = [*matrices()]
-    with td.report(precision="bf16"):  # its operands are forgotten
+    with td.report(precision="bf16"):  # forget operands of an earlier report
         forward(weights)
-    for one in weights[:3]:  # so that the table of lines has other places
+    for one in weights[:3]:  # fill the table of lines in another order
         with td.report(precision="bf16", by="line") as r:
             one @ one
     with td.report(precision="bf16", by="line") as r:
@@ -197,7 +197,7 @@ def test_a_copy_in_another_layout_is_the_same() -> None:
 
 
 def test_tensors_of_a_file(tmp_path: Path) -> None:
-    """Also with weights that no variable has led to before the line runs."""
+    """Name weights of a file that no variable had before the line runs."""
     path = tmp_path / "net.safetensors"
     td.safetensors.save(
         path, {f"layers.{i}.weight": w for i, w in enumerate(matrices())}
@@ -211,7 +211,7 @@ def test_tensors_of_a_file(tmp_path: Path) -> None:
     assert [one.name for one in found] == [f"layers.{i}.weight" for i in range(LAYERS)]
 
 
-# -- what stays one row --------------------------------------------------------------
+# -- one row -------------------------------------------------------------------------
 
 
 def k_means(steps: int, history: list[Array] | None = None) -> None:
@@ -278,7 +278,7 @@ def test_more_operands_than_are_told_apart() -> None:
 
 
 class Hidden:
-    """Weights that no name leads to."""
+    """Weights without a name."""
 
     def __init__(self, weights: list[Array]) -> None:
         self.next = iter(weights * 4).__next__

@@ -25,7 +25,7 @@ VOID = {"meta", "br", "rect", "line"}
 
 
 class Page(HTMLParser):
-    """Checks that tags close in order; gathers them and the texts."""
+    """Check that tags close in order; collect the tags and the text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
-    """Names and lines that would break a page, and numbers that break JSON."""
+    """Make a report with names that break pages, and numbers that break JSON."""
     evil = tmp_path / "<b> & 'x'.py"
     evil.write_text(f"a = '{EVIL}'\nb = 2\n" + "c = 3\n" * 20)
     nan = sample(np.full((2, 2), np.nan), np.ones((2, 2)))

@@ -1,4 +1,4 @@
-"""Patterns in the source of a product's function."""
+"""Patterns in the source of a function that multiplies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program or a block whose arithmetic is in a format, and what its report tells."""
+"""A program or a block whose arithmetic is in a format, and its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ X = np.array([1.001, 3, -2.5], np.float32)
 
 
 def expected() -> tuple[list[float], list[float]]:
-    """The program's numbers in bfloat16, one operation after the other."""
+    """Return the program's numbers in bfloat16, operation by operation."""
 
     def rounded(x: object) -> np.ndarray:
         return np.asarray(x, np.float32).astype(td.bfloat16).astype(np.float32)
@@ -105,7 +105,7 @@ def test_block() -> None:
     assert squares.tolist() == expected()[0]
     assert product[0].tolist() == X.astype(td.bfloat16).tolist()
     assert report.call_sites[0].call_site.calls == 1
-    assert (X * X).tolist() != squares.tolist()  # outside all is as it was
+    assert (X * X).tolist() != squares.tolist()  # unchanged outside of the block
 
 
 def test_a_format_without_a_precision_needs_one(program: Path) -> None:

@@ -1,4 +1,4 @@
-"""The texts of reports whose figures are extreme, or are missing."""
+"""Strings of reports with extreme or missing figures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 
 
 class Texts(HTMLParser):
-    """The texts of a page, without scripts, styles and source code."""
+    """Collect the text of a page, without scripts, styles and source code."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Texts(HTMLParser):
 
 
 def texts_of(report: td.report, path: Any) -> list[str]:
-    """Return the texts of a report on a terminal and on its page."""
+    """Return the lines of a report on a terminal, and the text of its page."""
     shown = io.StringIO()
     report.print(shown)
     report.save(path / "r.html")
@@ -143,7 +143,7 @@ def test_exact_zeros_in_words() -> None:
 
 
 def test_no_share_of_time_is_above_100(tmp_path: Any) -> None:
-    """Threads multiply for longer than the program runs."""
+    """Limit the share of time to 100 %, as threads multiply longer than the program."""
     x = np.ones((400, 400))
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The trial of a program in the precisions that its report advises."""
+"""A trial run of a program in the precisions that its report suggests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ import numpy as np
 x = (100 + np.random.default_rng(0).normal(0, 1, (40, 8))).astype(np.float32)
 product = x @ x.T
 """
-#: Copies are not followed, so that only the trial shows the loss.
+#: Reports do not follow copies, so that only the trial shows the loss.
 CANCELS = """
 product = np.array(product)
 square = (x * x).sum(1)
@@ -72,7 +72,7 @@ def test_cancellation_after_the_product_is_found(folder: Path) -> None:
     assert printed["largest"] > 0.1
     assert file["largest"] < 0.01
     assert {x.name for x in folder.iterdir()} == {"x.py", "product.npy"}
-    assert np.load(folder / "product.npy").dtype == np.float32  # that of the first run
+    assert np.load(folder / "product.npy").dtype == np.float32  # saved by the first run
 
 
 def test_results_that_stay(folder: Path) -> None:

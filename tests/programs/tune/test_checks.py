@@ -1,4 +1,4 @@
-"""Checks: the numbers they find, and the model of what a plan gains."""
+"""Checks: the numbers that they find, and the model of a plan's gain."""
 
 from __future__ import annotations
 

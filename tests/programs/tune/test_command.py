@@ -1,4 +1,4 @@
-"""`tf32dtype tune` with programs in fresh processes."""
+"""`tf32dtype tune` with programs in new processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if not (_core.blas_available() and _core.frames_are_known()):
 pytestmark = pytest.mark.once
 
 COUNT, HEAVY = 10, 6
-#: Ten products, of which one carries the loss.
+#: Ten products, one of which causes the loss.
 TEN = "\n".join(
     [
         "import numpy as np",
@@ -46,7 +46,7 @@ def tune(folder: Path, *words: object) -> Any:
 
 
 def complaint(folder: Path, *words: object) -> str:
-    """The one line on standard error; exit code 2, and no plan."""
+    """Return the only line on standard error; the exit code is 2, without a plan."""
     done = tune(folder, *words)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -68,13 +68,13 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 
 def precisions(path: Path) -> dict[str, str | None]:
-    """By the text of the line."""
+    """Return the precisions of a plan by lines of source."""
     found = read_plan(str(path)).call_sites
     return {site.user.text: site.precision for site in found if site.user}
 
 
 def exhaustive() -> set[int]:
-    """The most products that may be in bf16 together, by all 1024 ways."""
+    """Find the largest set of products in bf16 that passes, of all 1024 sets."""
     a = np.random.default_rng(0).standard_normal((COUNT, 20, 20)).astype(np.float32)
     own = [x @ a[0] for x in a]
     low = [td.matmul(x, a[0], precision="bf16") for x in a]
@@ -144,7 +144,7 @@ def test_the_plan_keeps_its_promise_to_the_bit(
     assert facts["answer"] == told
 
 
-#: Before the products: the sixth run, which is a trial of the search, never ends.
+#: The sixth run, a trial of the search, does not end before the products.
 ENDLESS = """
 import os, time
 if counter := os.environ.get("RUNS"):
@@ -200,7 +200,7 @@ def test_time_is_up(tmp_path: Path) -> None:
         "import os, time, numpy as np\n"
         "x = np.ones((20, 20), np.float32) * np.float32(1.001)\n"
         "y = x @ x\n"
-        # Any other arithmetic takes for ever.
+        # With any other arithmetic, the program does not end.
         "if y[0, 0] == np.float32(20): time.sleep(600)\n"
         "print(y[0, 0])\n"
     )
@@ -260,7 +260,7 @@ def test_what_cannot_be_tuned(tmp_path: Path, program: str, told: str) -> None:
 
 
 def test_its_trials_are_processes_of_their_own(tmp_path: Path) -> None:
-    """Here they are no forks."""
+    """Run trials in new processes without forks."""
     log = tmp_path / "log"
     (tmp_path / "program.py").write_text(
         "import json, os, sys\n"
@@ -323,7 +323,7 @@ def test_words_of_the_program(tmp_path: Path) -> None:
         tmp_path, "--check", r"regex:(\S+) True", "--tolerance", "1", "words.py",
         "--check", "-1",
     )  # fmt: skip
-    assert done.returncode == 2  # float64 alone: there is nothing to tune
+    assert done.returncode == 2  # only float64: nothing to tune
     assert "must make matrix multiplications" in done.stderr
 
 

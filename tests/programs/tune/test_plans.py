@@ -1,4 +1,4 @@
-"""Plans: their file, the lines they find, and what the engine makes of them."""
+"""Plans: their file, the lines they match, and their effect in the engine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rounded(precision: str, x: NDArray[Any] = X) -> bytes:
 
 # -- the file ----------------------------------------------------------------------
 
-# Not st.characters, for which hypothesis first classifies all of Unicode.
+# For st.characters, hypothesis would first classify all of Unicode.
 alphabet = "".join(map(chr, range(0x300))) + "\u2028\ufeff\uffff\U0001f600"
 texts = st.text(alphabet, min_size=1, max_size=20)
 counts = st.integers(1, 5).flatmap(
@@ -293,7 +293,7 @@ def by_scipy(x: Any) -> Any:
 
 
 def plan_of(path: Path, *found: tuple[str, str, str], **others: Any) -> Path:
-    """A plan: function, text and precision of each call site in this file."""
+    """Write a plan of function, line and precision of each call site in this file."""
     made = [
         PlannedCallSite(precision, Line(__file__, function, text))
         for function, text, precision in found
@@ -515,7 +515,7 @@ def net_plan(
 
 
 def layers(folder: Path, seed: int) -> list[NDArray[Any]]:
-    """The layers' results under the plan."""
+    """Return the layers' results under the plan."""
     words = ("-m", "tf32dtype", "run", "--quiet", "--plan", "plan.toml", "net.py")
     done = forks.python(*words, seed, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
@@ -540,7 +540,7 @@ def by_hand(product: str, seed: int, precisions: dict[int, str]) -> list[NDArray
 @pytest.mark.parametrize("product", WEIGHT_PRODUCTS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_plan_lowers_one_layer(tmp_path: Path, product: str, seed: int) -> None:
-    """Also where the weights are others than in the report, with seed 1."""
+    """Lower one layer, also for other weights (seed 1) than in the report."""
     lowered = {3: "bf16"}
     operands = net_plan(tmp_path, product, 0, lowered)
     assert [one.number for one in operands] == [1, 2, 3, 4, 5, 6]

@@ -1,4 +1,4 @@
-"""The search, without programs: what passes is a function of the levels."""
+"""The search without programs: a function of the levels decides which ones pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Passes = Callable[[Levels], bool]
 def searched(
     passes: Passes, items: int, levels: int, order: Sequence[int] | None = None
 ) -> tuple[Levels, int]:
-    """What is found, and how many different levels were tried."""
+    """Return the best levels, and the number of different levels that were tried."""
     tried: dict[Levels, bool] = {}
 
     def attempt(wanted: Sequence[Levels]) -> list[bool | None]:
@@ -69,7 +69,7 @@ def test_errors_add_up(room: int) -> None:
 
 def test_a_step_that_comes_to_pass_later() -> None:
     def passes(levels: Levels) -> bool:
-        # The first may be low only where the second is no longer at the top.
+        # The first item may be low only if the second is below the top.
         return levels[0] > 0 or levels[1] < 2
 
     def watched(levels: Levels) -> bool:
