@@ -1,15 +1,15 @@
-"""Calls every NumPy name with arrays of one scalar type and judges the results.
+"""Call every NumPy name with arrays of a scalar type and judge the results.
 
-The rule is "as float16": where float16 gives float16 the type under test must give
-itself, where float16 gives another dtype or raises it must do the same, and the
-values must be those of the same call on float64. `surface_exceptions` holds what
-departs from it, each with its reason.
+The rule is "as float16". If float16's result has float16, the result of the type under
+test must have this type. If float16's result has another dtype, or an error, the type
+must do the same. The values must be those of the same call on float64.
+`numpy_surface_exceptions` has the exceptions from this rule, each with its reason.
 
-In the expressions of `surface_table` the letters are: `a`, `b` vectors of six, `m`
-3 x 4, `q` 3 x 3 positive definite, `c` 2 x 2 x 4, `u` in (0, 1), `nan` with NaN,
-infinities and both zeros, `nan1` with one NaN, `z` of no dimension, `s` a scalar, `i`
-integers, `mask` booleans, `x`, `y` masked `a`, `m`, `r` structured, `V` an array of
-the type. Their values are exact in every format with four significant bits.
+The letters in the expressions of `numpy_surface_table` are: `a`, `b` vectors of six;
+`m` 3 x 4, `q` 3 x 3 positive definite, `c` 2 x 2 x 4, `u` in (0, 1); `nan` with NaN,
+infinities and both zeros, `nan1` with one NaN; `z` of no dimension, `s` a scalar, `i`
+integers, `mask` booleans, `x`, `y` masked `a`, `m`, `r` structured, `V` an array of the
+type. Their values are exact in every format with four significant bits.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _load_modules()
 
 
 def names(prefix: str) -> list[str]:
-    """Public callables of a namespace (of ndarray, every attribute)."""
+    """Return public callables of a namespace (of ndarray, every attribute)."""
     where = namespace(prefix)
     listed = dir(where) if prefix == "np." else getattr(where, "__all__", dir(where))
     if prefix == "ndarray.":
@@ -97,13 +97,13 @@ def names(prefix: str) -> list[str]:
 
 
 def rows(prefix: str) -> list[str]:
-    """Names that the tables hold, once for each time."""
+    """Return the names in the tables, once per occurrence."""
     decided = [name for part in GROUPS.values() for name in part.get(prefix, {})]
     return decided + " ".join(NOTHING[prefix].values()).split()
 
 
 def undecided(prefix: str) -> list[str]:
-    """Names in no table that are no second name of something in one."""
+    """Return names that are in no table and are not aliases of a name in one."""
     where = namespace(prefix)
     known = set(rows(prefix))
     objects = {
@@ -130,7 +130,7 @@ STRING_UFUNCS = set(
     endswith find index isalnum isalpha isdecimal isdigit islower isnumeric isspace
     istitle isupper rfind rindex startswith str_len""".split()
 )
-# Arguments of a ufunc whose domain or signature is not (a), (a, b).
+# Arguments of ufuncs that cannot be called as f(a) or f(a, b).
 UFUNC_ARGUMENTS = {
     "arccos": "u",
     "arcsin": "u",
@@ -154,7 +154,7 @@ UFUNCS = sorted(
 
 
 def ufunc_expressions(name: str) -> dict[str, tuple[str, ...]]:
-    """Expressions to evaluate with f = the ufunc, by how they are judged."""
+    """Return expressions for f = the ufunc, by the way they are judged."""
     ufunc = getattr(umath, name, None) or getattr(np, name)
     arguments = UFUNC_ARGUMENTS.get(ufunc.__name__, "a, b" if ufunc.nin == 2 else "a")
     calls = [f"f({arguments})"]
@@ -190,7 +190,7 @@ def ufunc_expressions(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _after(function: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
-    """The first argument after `function` wrote into it."""
+    """Return the first argument after `function` wrote into it."""
     x = x.copy()
     result = function(x, *args, **kwargs)
     return x if result is None else result
@@ -235,8 +235,8 @@ def _through_write(write: Any, a: np.ndarray) -> Any:
 
 
 def letters(scalar_type: Any, wanted: Container[str] | None = None) -> dict[str, Any]:
-    """The names that expressions use, with arrays of `scalar_type`: all of them, or
-    those that are wanted."""
+    """Return the names that expressions use, with arrays of `scalar_type`: the `wanted`
+    ones, or all of them."""
 
     def vector(values: Any) -> np.ndarray:
         return np.array(values, dtype=np.float64).astype(scalar_type)
@@ -296,12 +296,12 @@ def letters(scalar_type: Any, wanted: Container[str] | None = None) -> dict[str,
 
 @functools.cache
 def words(expression: str) -> frozenset[str]:
-    """The names in an expression, and some that are none."""
+    """Return the names in an expression, and other words."""
     return frozenset(re.findall(r"\w+", expression))
 
 
 def evaluate(f: Any, expression: str, scalar_type: Any) -> Any:
-    """The value of the expression, or the exception that it raised."""
+    """Return the value of the expression, or the exception that it raised."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -312,7 +312,7 @@ def evaluate(f: Any, expression: str, scalar_type: Any) -> Any:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, leaf) of nested results; a leaf is an array or a plain object."""
+    """Yield (path, leaf) of nested results; a leaf is an array or a plain object."""
     if isinstance(value, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(value)
         yield path + ".mask", np.asarray(mask)
@@ -352,7 +352,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _close(got: Any, exact: Any, how: str, name: str) -> bool:
-    """Whether values of type `name` (or wider) are near enough to `exact`."""
+    """Return whether values of type `name` (or wider) are near enough to `exact`."""
     got = np.asarray(got).astype(np.complex128 if np.iscomplexobj(got) else float)
     exact = np.asarray(exact)
     if how == "moves":
@@ -367,7 +367,7 @@ def _close(got: Any, exact: Any, how: str, name: str) -> bool:
 
 
 def _like(half: Any, scalar_type: Any) -> Any:
-    """What stands for float16's dtype (or scalar type) `half`."""
+    """Replace float16 by the type under test in a dtype or scalar type."""
     if isinstance(half, np.dtype) and half.names:
         fields = half.fields or {}
         return [(name, _like(fields[name][0], scalar_type)) for name in half.names]
@@ -377,7 +377,7 @@ def _like(half: Any, scalar_type: Any) -> Any:
 
 
 def _class(error: Exception) -> str:
-    """Name of the first builtin class that the exception is one of."""
+    """Return the name of the first builtin class of the exception."""
     return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
 
 
@@ -388,11 +388,11 @@ def judge(
     scalar_types: Iterable[Any],
     name: str,
 ) -> list[str]:
-    """What is wrong with the outcome of the expression, for each type with a fault.
+    """Return the faults of an expression, one for each type with a fault.
 
-    `find` returns what `f` stands for, afresh for each evaluation; `how` is a key
-    of `GROUPS`, or "ufunc" or "method", whose truth is longdouble (NumPy's float64
-    `reduce` of arctan2 and power is wrong on CPUs with AVX512).
+    `find` returns the value of `f`, again for each evaluation. `how` is a key of
+    `GROUPS`, or "ufunc" or "method". The reference of these two is longdouble, as
+    NumPy's float64 `reduce` of arctan2 and power is wrong on CPUs with AVX512.
     """
     half = evaluate(find(), expression, np.float16)
     wide = np.longdouble if how in ("ufunc", "method") else np.float64
@@ -415,7 +415,7 @@ def _judge_one(
     scalar_type: Any,
     name: str,
 ) -> str:
-    """'' if what a type gives is like what float16 gives, else what is wrong."""
+    """Return '' if a type's result is like float16's, else the fault."""
     exempt = exemption(name, expression, scalar_type)
     raises = f"raises {_class(half)}" if isinstance(half, Exception) else ""
     if exempt and exempt.outcome.startswith("raises"):
@@ -458,7 +458,7 @@ def _judge_leaf(
         if outcome.startswith("float") and half.dtype == np.float16:
             expected = np.dtype(outcome)
         if half.dtype.kind in "SU":
-            expected = mine.dtype  # the width is that of the longest text
+            expected = mine.dtype  # the width is that of the longest string
         if mine.dtype != expected:
             return f"dtype {mine.dtype}, not {expected}"
         if mine.shape != half.shape:

@@ -1,4 +1,4 @@
-"""Where our types do not do what float16 does, and why: NumPy decides, not we."""
+"""Results of our types that differ from float16's, and the reason: NumPy decides."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Exempt:
-    """A result that is not float16's: which one it is, and why.
+    """A result that is not float16's, and the reason.
 
-    The outcome is a dtype's name; "raises NAME"; "bits" for our bits in a void dtype;
-    "own" where the dtype follows the rule and the value does not; "other" where neither
-    does.
+    The outcome is a dtype's name, or "raises NAME". "bits" is for our bits in a void
+    dtype. "own" is for a dtype by the rule with another value, and "other" for another
+    dtype, too.
     """
 
     outcome: str
@@ -48,5 +48,5 @@ _LISTED: dict[Exempt, str] = {
     ): """
         np.ma.maximum_fill_value np.ma.minimum_fill_value""",
 }
-# By name, or by "name:expression" where other expressions of the name follow the rule.
+# Keys are names, or "name:expression" if only this expression is an exception.
 EXCEPTIONS = {key: exempt for exempt, text in _LISTED.items() for key in text.split()}

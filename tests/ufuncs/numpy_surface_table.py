@@ -1,16 +1,15 @@
-"""What every public NumPy name that takes a float array does with one.
+"""Expressions that call every public NumPy name that takes a float array.
 
-A key is a name, a value the expression (or expressions) that calls it as `f`;
-`surface.py` says what the other letters are and how results are judged. Four
-tables, by what the result must equal; from the second on it is the same call on
-float64:
+A key is a name. Its value is the expression (or expressions) that calls it as `f`;
+`numpy_surface.py` explains the other letters and the judgment of results. The result
+must equal a fact of float16 (LIKE), or the same call on float64 (the other tables):
 
-LIKE     facts about the dtype: float16's
+LIKE     facts about the dtype: those of float16
 MOVES    values are only selected, moved, compared or counted: equal
 ROUNDED  one operation: correctly rounded
-CHAINED  several operations that round one after another: a few eps
+CHAINED  several operations that are each rounded: within a few eps
 
-NOTHING names what takes no float array, with the reason.
+NOTHING has names that take no float array, with the reason.
 """
 
 from __future__ import annotations
@@ -207,7 +206,7 @@ MOVES: Table = {
         "shape": "f(m)",
         "shares_memory": "f(a, a)",
         "size": "f(m)",
-        # + 0: which zero comes first depends on the processor in NumPy's own sort.
+        # + 0: NumPy's own sort may put either zero first, depending on the processor.
         "sort": ("f(a)", "f(m, axis=0)", "f(nan) + 0", "f(nan, kind='stable')"),
         "sort_complex": "f(a)",
         "split": "f(a, 2)",
@@ -925,7 +924,7 @@ NOTHING: dict[str, dict[str, str]] = {
     },
 }
 
-#: The arguments of NumPy's functions that this package answers, and of the methods.
+#: Arguments of NumPy's functions that this package replaces, and of the methods.
 ANSWERED = {
     "a axis dtype out keepdims where": "numpy._core._methods._mean numpy.nanmean",
     "a axis dtype out ddof keepdims where mean": """

@@ -1,4 +1,4 @@
-"""NumPy's functions that know NumPy's dtypes alone take our arrays."""
+"""NumPy's functions that know only NumPy's dtypes take our arrays."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def test_index_of_an_extreme_beside_nan(f: Any) -> None:
     wide = x.astype(np.float64)
     for function in (np.nanargmax, np.nanargmin):
         for axis in (None, 0, 1):
-            if axis != 0:  # where each column has a number
+            if axis != 0:  # each column has a number
                 assert np.array_equal(function(x, axis), function(wide, axis))
         with pytest.raises(ValueError, match="All-NaN"):
             function(np.full(3, np.nan, dtype(f)))
 
 
 def test_another_numpy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this version of NumPy has is found; what is not there makes a warning."""
+    """Replace the functions of this version of NumPy; warn if a function is missing."""
     answers.register()
     monkeypatch.setitem(answers.ANSWERS, "numpy.no_such_function", answers._index)
     with pytest.warns(RuntimeWarning, match="numpy.no_such_function of its dtypes"):
@@ -118,7 +118,7 @@ def test_another_numpy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @each
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_dot_and_inner_are_products_of_matrices(f: Any) -> None:
-    """The bits of one row by one column after the other, which NumPy does in C."""
+    """Compute dot and inner with the bits of NumPy's dot products of row and column."""
     rng = np.random.default_rng(1)
     numbers = rng.integers(0, 3, (2, 3, 4, 5)).clip(f.powers).astype(dtype(f))
     a, b, v = numbers[0], numbers[1].swapaxes(-1, -2), numbers[0, 0, 0]

@@ -27,8 +27,8 @@ Exactly = Callable[[list[Fraction]], codec.Exact]
 
 
 def numbers(f: Format, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Finite numbers, up to the largest; of a wide range so many that float64 is exact
-    for the sums of their squares."""
+    """Draw finite numbers up to the largest. For formats of a wide range, float64 is
+    exact for the sums of their squares."""
     rng = np.random.default_rng(seed)
     finite = td.from_bits(_finite(f), dtype(f))
     values = finite.astype(np.float64)
@@ -68,7 +68,7 @@ def variance(values: list[Fraction]) -> codec.Exact:
 
 
 def root(x: Fraction) -> codec.Exact:
-    """A square root to 80 bits, and whether there is more."""
+    """Return a square root to 80 bits, and whether it is inexact."""
     shift = 2 * (80 + x.denominator.bit_length())
     scaled = (x.numerator << shift) // x.denominator
     whole = math.isqrt(scaled)
@@ -121,7 +121,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Exactly]] = {
 
 
 def lines(x: np.ndarray, axis: Any) -> Iterator[list[Fraction]]:
-    """The elements of each output, in the outputs' order."""
+    """Yield the elements of each output, in the order of the outputs."""
     if axis is None:
         yield fractions(x)
         return
@@ -159,7 +159,7 @@ def test_rounded_once_on_every_axis(f: Format, function: str) -> None:
 
 @each
 def test_of_many(f: Format) -> None:
-    """Sums far beyond the range, in one long run and over many rows."""
+    """Add far above the range, in a long run and over many rows."""
     x = numbers(f, (8, 260), 1)
     largest = np.full(1000, dtype(f).type(float(np.finfo(dtype(f)).max)))
     assert largest.mean() == largest[0] == np.median(largest) == np.average(largest)
@@ -188,13 +188,13 @@ def test_where_and_out_and_dtype(f: Format) -> None:
         assert items_of(f, out).tolist() == items_of(f, call(x, axis=0)).tolist()
         with pytest.raises(ValueError, match=r"dim|shape|broadcast"):
             call(x, axis=0, out=np.zeros(6, dtype(f)))
-        if call is np.nanmean:  # as of float16
+        if call is np.nanmean:  # as for float16
             with pytest.raises(TypeError, match="same_kind"):
                 call(x, axis=0, out=np.zeros(7, int))
         else:
             whole = call(x.astype(np.float64), axis=0).astype(int)
             assert call(x, axis=0, out=np.zeros(7, int)).tolist() == whole.tolist()
-        wide = np.zeros(7, np.float32)  # rounded to what it is written to
+        wide = np.zeros(7, np.float32)  # rounded to the dtype of `out`
         call(x, axis=0, out=wide)
         if call is np.mean:
             means = [sum(line, Fraction(0)) / 6 for line in lines(x, 0)]
@@ -226,7 +226,7 @@ def test_variance_with_ddof_and_mean(f: Format) -> None:
 
 @pytest.mark.parametrize("f", [f for f in ALL if f.nan is not None], ids=name)
 def test_nan(f: Format) -> None:
-    """Skipped by the nan-forms, else the result; every NaN is the positive one."""
+    """Skip NaN in the nan-functions, else return NaN; every NaN is positive."""
     x = numbers(f, (5, 4), 5)
     x[1, 2] = x[3, 0] = np.nan
     kept = [[v for v in x[:, j] if not np.isnan(v)] for j in range(4)]
@@ -254,9 +254,9 @@ def test_nan(f: Format) -> None:
 
 
 def with_specials(rng: np.random.Generator, f: Format) -> np.ndarray:
-    """Small numbers, few or many of them NaN and infinities, or some of these. Half of
-    the arrays are a line alone, where no other one hides what it raises, which NumPy
-    adds from the left to the right: NaN is last, as it hides what comes behind it."""
+    """Draw small numbers, among them NaN and infinities. Half of the arrays are a
+    single line, as lines hide exceptions of others. NumPy adds a line from left to
+    right: NaN is last, as it hides the numbers after it."""
     shape = tuple(rng.integers(1, 40, rng.integers(2, 4)))
     if rng.random() < 0.5:
         shape = (rng.integers(1, 8),)
@@ -269,7 +269,7 @@ def with_specials(rng: np.random.Generator, f: Format) -> np.ndarray:
 
 
 def told(call: Callable[..., Any], x: Any, **keywords: Any) -> tuple[Any, set[str]]:
-    """A result, and of what there were warnings."""
+    """Return a result, and the names of its warnings."""
     with (
         warnings.catch_warnings(record=True) as given,
         np.errstate(under="ignore", invalid="warn"),
@@ -289,7 +289,7 @@ def told(call: Callable[..., Any], x: Any, **keywords: Any) -> tuple[Any, set[st
 def test_specials_are_those_of_float64(
     f: Format, call: Callable[..., Any], count: int
 ) -> None:
-    """NaN, infinities, and the warnings."""
+    """Compare NaN, infinities and warnings with float64's."""
     rng = np.random.default_rng(21)
     kinds = set()
     for _ in range(count):
@@ -431,8 +431,8 @@ def test_positions_and_masks() -> None:
 @each
 @pytest.mark.filterwarnings("ignore:(Mean of empty|Degrees of freedom)")
 def test_of_masked_arrays(f: Format) -> None:
-    """The bits of the same over what is not masked; of variances and deviations, which
-    are float64, those of float64."""
+    """Return the bits of a plain array's functions without the masked elements, and
+    those of float64 for variances and deviations, which are float64."""
     for call in ("mean", "var", "std", "sum"):
         check_masked(f, call)
 
@@ -461,7 +461,7 @@ def check_masked(f: Format, call: str) -> None:
             for keepdims in (False, True):
                 found = getattr(masked, call)(axis, keepdims=keepdims)
                 where = {"where": ~mask, "axis": axis, "keepdims": keepdims}
-                if axis == 1:  # there is nothing in a row
+                if axis == 1:  # a row is empty
                     assert np.ma.getmaskarray(found).ravel().tolist() == [
                         row == 2 for row in range(6)
                     ]
@@ -527,7 +527,7 @@ def test_numpys_arrays_see_nothing_of_it() -> None:
         np.median("abc")
     assert "routes" not in "".join(map(str, error.traceback))
     a = np.random.default_rng(0).normal(size=(50, 60))
-    got = np.einsum("ij,kj->ik", a, a, order="K")  # also the letter of a format
+    got = np.einsum("ij,kj->ik", a, a, order="K")  # the letter of a format, too
     assert np.array_equal(got, np.einsum("ij,kj->ik", a, a))
     for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
         assert np.einsum(letter, np.arange(3)) is not None
@@ -535,8 +535,8 @@ def test_numpys_arrays_see_nothing_of_it() -> None:
 
 
 def test_functions_that_python_already_knows() -> None:
-    """NumPy keeps `_mean` where it was first found, and Python remembers what it called
-    in a loop: the answers reach all of them."""
+    """Replace `_mean` also where NumPy keeps a copy of it, and in loops in which Python
+    remembers the function that it called."""
     out = run_code(
         "import numpy as np\n"
         "x = np.arange(4, dtype=np.float32)\n"

@@ -1,7 +1,7 @@
 """Sums, products, means and variances with `dtype=`: exact, rounded once to it.
 
-The truth is `fractions.Fraction`. With a narrower dtype each element is rounded to it
-first, as NumPy does; what is NaN before that is passed over by the nan-functions.
+The reference is `fractions.Fraction`. With a narrower dtype, each element is first
+rounded to it, as in NumPy. The nan-functions skip elements that are NaN before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def exactly(how: str, values: list[Fraction], ddof: int) -> codec.Exact:
 
 
 def is_near(got: Any, want: codec.Exact) -> bool:
-    """Within a few roundings of NumPy's dtype of what it is; or out of its range."""
+    """Return whether a result is near: a few roundings away, or out of the range."""
     value = Fraction(want.integer) * Fraction(2) ** want.exponent
     value *= -1 if want.negative else 1
     info = np.finfo(got.dtype)
@@ -63,7 +63,7 @@ def lines(x: np.ndarray, axis: Any) -> np.ndarray:
 
 
 def options(how: str, axis: Any, target: Any) -> Any:
-    """The other arguments, one or two at a time."""
+    """Yield the other arguments, one or two at a time."""
     kept = np.zeros(SHAPE)
     where = np.arange(kept.size).reshape(SHAPE) % 5 != 3
     for ddof in (0, 1) if how[-3:] in ("var", "std") else (0,):
@@ -104,7 +104,7 @@ def test_a_dtype_is_what_the_exact_result_is_rounded_to(f, compared):
             if (got.dtype, got.shape) != (target, shape):
                 wrong.append((function, axis, keywords, got.dtype, target))
             if ours is None and how == "prod":
-                continue  # NumPy's, whose steps leave its range
+                continue  # NumPy's, whose steps overflow
             for row, mask, result in zip(
                 lines(elements, axis), lines(counted, axis), np.ravel(got), strict=True
             ):
@@ -117,7 +117,7 @@ def test_a_dtype_is_what_the_exact_result_is_rounded_to(f, compared):
                     good = is_near(result, want)
                 else:
                     good = items_of(ours, result) == rounded(ours, want)
-                    good |= want.integer == 0 == result  # of any sign
+                    good |= want.integer == 0 == result  # either zero
                 compared(1)
                 if not good:
                     wrong.append((function, axis, target, keywords, result, want))

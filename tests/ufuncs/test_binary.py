@@ -26,7 +26,7 @@ from tests.support.bits import (
 )
 
 RANDOM_PAIRS = 200_000
-#: The scalar truth takes some microseconds a pair.
+#: The scalar reference takes some microseconds per pair.
 SLOW_PAIRS = 20_000
 
 
@@ -36,7 +36,7 @@ def all_pairs(f: Format) -> tuple[Items, Items]:
 
 
 def edges(f: Format) -> Items:
-    """Zeros, the least and largest numbers, one, Inf and NaNs, of both signs."""
+    """Return zeros, the smallest and largest numbers, 1, Inf and NaNs of both signs."""
     infinity = f.infinity or f.max_code
     codes = [0, 1, 1 << f.mantissa_bits, f.bias << f.mantissa_bits, f.max_code]
     codes += [infinity, infinity + 1, f.nan or 0, f.max_code - 1]
@@ -45,7 +45,7 @@ def edges(f: Format) -> Items:
 
 
 def moderate_pairs(f: Format, count: int) -> tuple[Items, Items]:
-    """Half of them any codes, half of them numbers of like magnitude."""
+    """Draw pairs, half of them of any codes, half of like magnitude."""
     rng = np.random.default_rng(8)
     first, second = random_items(f, rng, (2, count // 2))
     like = np.ldexp(rng.standard_normal(count // 2), rng.integers(-9, 9, count // 2))
@@ -75,8 +75,8 @@ def test_functions(f, function, compared):
 
 
 def at_the_ends(f: Format) -> tuple[Items, Items]:
-    """All pairs of numbers beside 0, the least normal number, those whose products
-    or quotients are of that size or of float32's least, 1 and the greatest."""
+    """Return all pairs of numbers near 0, 1, the largest, the smallest normal, and
+    those whose products or quotients are near the last or float32's smallest number."""
     middles = (f.normal_exponent, f.least_exponent, -149)
     exponents = [f.normal_exponent, 0, *(e // 2 for e in middles), *middles]
     codes = [*range(6), *range(f.max_code - 5, f.max_code + 1)]
@@ -149,7 +149,7 @@ def check_on_bits(f: Format, function: str, step: int) -> int:
 
 @pytest.mark.parametrize("f", BYTES, ids=name)
 def test_every_ldexp(f, compared):
-    """Exact in float64: no number of ours times 2**-400 leaves it."""
+    """Compute ldexp exactly in float64: any number times 2**-400 is in its range."""
     items = all_items(f)[:, None]
     shifts = np.arange(-400, 401, dtype=np.intc)
     number = np.ldexp(values(f, items), shifts)
@@ -183,7 +183,7 @@ def test_ldexp(f, integer, compared):
 
 @pytest.mark.parametrize("f", [*BYTES, *WIDE], ids=name)
 def test_scalar_operands_and_strides(f, compared):
-    """Broadcast operands, strides and out= reach the same code by other loops."""
+    """Compute with broadcast operands, strides and out=, which use other loops."""
     first, second = pairs(f, 4000)
     a, b = array(f, first), array(f, second)
     for function in ("add", "multiply", "divide", "power", "less", "maximum"):

@@ -13,15 +13,15 @@ from tests.support.near_ties import codes_around
 pytestmark = pytest.mark.exhaustive
 
 CHUNK = 1 << 24
-#: The least normal bfloat16, and one over the spacing below it.
+#: The smallest normal bfloat16, and the reciprocal of the spacing below it.
 NORMAL, PER_SPACING = np.float32(2.0**-126), 2.0**133
 
 
 def first_patterns(f: Format) -> np.ndarray:
-    """The least float32 pattern that rounds to each code after 0, and past all.
+    """Return the smallest float32 pattern that rounds to each code above 0, or to Inf.
 
-    Midpoints of these formats are float32 numbers, so the pattern is that of
-    the midpoint, or the next one if the tie goes down.
+    Midpoints of these formats are float32 numbers. The pattern is that of the midpoint,
+    or the next one if the tie goes down.
     """
     middle, (below, even, _) = codes_around(f)
     patterns = []
@@ -33,7 +33,7 @@ def first_patterns(f: Format) -> np.ndarray:
 
 
 def expected(f: Format, starts: np.ndarray, begin: int) -> np.ndarray:
-    """Items for the positive patterns begin, begin + 1, ... of one chunk."""
+    """Return items for the positive patterns begin, begin + 1, ... of a chunk."""
     _, (_, _, above) = codes_around(f)
     codes = np.concatenate([[0], above])
     edges = np.concatenate([[0], starts, [1 << 31]])
@@ -69,15 +69,14 @@ def test_every_float32(f, compared):
 
 
 class Rounded:
-    """float32 results rounded to bfloat16; buffers are kept for speed.
+    """Float32 results rounded to bfloat16; buffers are kept for speed.
 
-    float32 arithmetic on bfloat16 numbers (p = 8) and a second rounding give
-    the exact result rounded once if the first one keeps 2p + 2 = 18 bits
-    (Figueroa, "When is double rounding innocuous?", 1995): for every normal
-    float32 result. Sums below that are exact, and what float32 rounds to zero
-    is far below half of 2**-133. Subnormal products and quotients `repair`
-    computes again: in float64 they are exact, or further from a tie than
-    float64 errs (see reference/ufuncs.py).
+    float32 arithmetic on bfloat16 numbers (p = 8) and a second rounding give the exact
+    result rounded once, if the first keeps 2p + 2 = 18 bits: for every normal float32
+    (Figueroa, "When is double rounding innocuous?", 1995). Smaller sums are exact, and
+    results that float32 rounds to zero are far below half of 2**-133. `repair` computes
+    subnormal products and quotients again in float64. Those are exact, or farther from
+    a tie than the error of float64 (see reference/ufuncs.py).
     """
 
     def __init__(self, count: int) -> None:
@@ -97,7 +96,7 @@ class Rounded:
 
 
 def repair(items, result, ufunc, x, y):
-    """Subnormal results again, in units of the spacing there."""
+    """Compute subnormal results again, in units of their spacing."""
     magnitude = np.abs(result)
     tiny = np.flatnonzero((magnitude < NORMAL) & (magnitude > 0))
     exact = ufunc(np.float64(x), y[tiny])
@@ -135,7 +134,7 @@ def test_every_pair_of_bfloat16(every, function, compared):
 
 
 def test_the_pairs_truth(every, compared):
-    """`Rounded` and `repair` against the reference, on some rows."""
+    """Compare `Rounded` and `repair` with the reference on some rows."""
     f, items, _, number, single = every
     rounded = Rounded(items.size)
     rows = [0, 1, 0x7F, 0x80, 0x3F80, 0x3FB5, 0x7F7F, 0x7F80, 0x7FC1, 0x8001, 0xBF81]

@@ -1,4 +1,4 @@
-"""Comparisons and bounds with numbers that a format does not hold.
+"""Comparisons and bounds with numbers that a format does not have.
 
 Python compares floats and ints of any size exactly, and numbers of formats are floats.
 """
@@ -35,7 +35,7 @@ each_format = pytest.mark.parametrize("f", ALL, ids=name)
 
 
 def some_items(f: Format) -> Any:
-    """All of a narrow format; of a wide one the ends of its range, and others."""
+    """Return all items of a narrow format; of a wide one, its ends and random items."""
     if f in BYTES:
         return all_items(f)
     ends = [0, 1, f.max_code, f.max_code + 1, f.nan]
@@ -45,7 +45,7 @@ def some_items(f: Format) -> Any:
 
 
 def numbers(f: Format) -> Iterator[Number]:
-    """At and around what the format holds, at its ends, and far beyond."""
+    """Yield numbers of the format, near them, at its ends, and far out of its range."""
     maximum, tiny = float(f.max_value), float(f.tiny_value)
     yield from (0, 0.0, -0.0, True, False, 1, 2, 0.3, 1.1, 7.5, 2**53 + 1, 2**60 + 1)
     yield from (float("inf"), float("nan"), 5e-324, 1e39, 1.7e308, 3e38)
@@ -63,7 +63,7 @@ def numbers(f: Format) -> Iterator[Number]:
 
 
 def decoded(f: Format, item: int) -> Exact:
-    """codec.decode() has a table, which takes tf32 seconds."""
+    """Decode without the table of codec.decode(), which takes seconds for tf32."""
     return codec.decode_code(f, codec.clean(f, item) >> f.shift)
 
 
@@ -109,8 +109,8 @@ INTEGERS = [
 
 @each_format
 def test_numpy_integers(f: Format) -> None:
-    """Arrays and scalars of int64 and uint64, against a column of numbers: exact, where
-    float64 would round them."""
+    """Compare int64 and uint64, arrays and scalars, with a column of numbers: exactly,
+    where float64 would round them."""
     items = some_items(f)
     x, known = array(f, items)[:, None], values(f, items)
     for kind, rest in (
@@ -132,7 +132,7 @@ def test_numpy_integers(f: Format) -> None:
 
 @each_format
 def test_other_dtypes(f: Format) -> None:
-    """Booleans, the other integers and floats, and all other formats."""
+    """Compare with booleans, the other integers and floats, and all other formats."""
     items = some_items(f)[::3]
     x, known = array(f, items), values(f, items)
     others = [np.array([False, True])]
@@ -149,7 +149,7 @@ def test_other_dtypes(f: Format) -> None:
 
 
 def test_forms_of_a_call() -> None:
-    """out=, where=, outer, axes of any stride, signature=, an object dtype."""
+    """Call with out=, where=, outer, axes of any stride, signature=, dtype=object."""
     x = np.array([[1, 448, -448], [np.nan, 0.5, 2]], td.float8_e4m3fn)
     want = [[True, True, True], [False, True, True]]
     out = np.zeros((2, 3), bool)
@@ -168,7 +168,7 @@ def test_forms_of_a_call() -> None:
     assert (x[:0] < 1e6).shape == (0, 3)
     assert x[0, 1] in (448, 1e6)
     assert (x == None).any() == False  # noqa: E711, E712
-    # The number is rounded where the format is asked for.
+    # Asking for a format rounds the number.
     with np.errstate(over="ignore"):
         ours = np.dtype(td.float8_e4m3fn)
         assert not np.less(x, 1e6, signature=(ours, ours, None)).any()
@@ -180,7 +180,7 @@ def test_functions_that_compare() -> None:
     assert np.searchsorted(np.sort(x), [1e6, -1e6]).tolist() == [4, 0]
     assert np.digitize(x, [-1000, 0, 1000]).tolist() == [2, 2, 2, 1]
     assert np.histogram(x, [-1000, 0, 1000])[0].tolist() == [1, 3]
-    with np.errstate(over="ignore"):  # of the difference, as float16's
+    with np.errstate(over="ignore"):  # of the difference, as with float16
         assert not np.isclose(x, 1e6).any()
     assert np.allclose(x[:1], 1)
     np.testing.assert_array_less(x, 1e6)
@@ -196,7 +196,7 @@ def exact(v: Number) -> Exact:
 
 
 def bound(f: Format, v: Number) -> tuple[Exact, int]:
-    """A bound as the contract takes it, and the flags of rounding it."""
+    """Return a bound by the contract, and the flags of rounding it."""
     item, flags = codec.encode(f, exact(v))
     if v == v and flags & (OVER | INVALID):
         return exact(v), 0
@@ -206,7 +206,7 @@ def bound(f: Format, v: Number) -> tuple[Exact, int]:
 def outcome(
     f: Format, codes: list[int], steps: list[tuple[str, Number]], second: bool = True
 ) -> tuple[list[int], int]:
-    """Items, and flags, of an array and some bounds, one after the other."""
+    """Return items and flags of an array that some bounds limit one after the other."""
     found, flags = [], 0
     bounds = [(operations.BINARY[op], *bound(f, v)) for op, v in steps]
     for code in codes:
@@ -272,7 +272,7 @@ def test_clip(f: Format) -> None:
 @each_format
 @pytest.mark.filterwarnings("ignore:(overflow|invalid)")
 def test_nextafter(f: Format) -> None:
-    """Toward a number beyond the range: to the last number, and then the overflow."""
+    """Step toward a number out of range: to the last number, and then overflow."""
     items = some_items(f)
     x = array(f, items)
     least = (
@@ -304,7 +304,7 @@ def test_nextafter(f: Format) -> None:
     assert up == np.nextafter(x, np.inf)[0]
     assert type(up) is x.dtype.type
     with np.errstate(all="ignore"):
-        assert np.nextafter(1, x).dtype == x.dtype  # rounded, as an operand is
+        assert np.nextafter(1, x).dtype == x.dtype  # an operand is rounded
 
 
 def numbers_of(f: Format) -> np.ndarray[Any, Any]:
@@ -334,7 +334,7 @@ def test_a_bound_beyond_the_range_keeps_the_elements(f: Format) -> None:
 
 
 def test_bounds_among_arrays() -> None:
-    """Bounds that are arrays stay what they are, beside a Python number."""
+    """Keep bounds that are arrays exact, together with a Python number."""
     x = np.array([1, 5, 448], td.float8_e4m3fn)
     low, high = np.array([2, 2, 2], np.int8), np.array([3, 4, 5], td.float6_e2m3fn)
     found = np.clip(x, high, 1e6)
@@ -349,7 +349,7 @@ def test_bounds_among_arrays() -> None:
 
 
 def test_where_and_assignment_round_the_number() -> None:
-    """As for float16: what is chosen is what an assignment would give."""
+    """Round the number as an assignment would, as with float16."""
     x = np.array([1, 2], td.float8_e4m3fn)
     with np.errstate(over="ignore"):
         assert np.where([True, True], x, 1e6).tolist() == [1, 2]
@@ -363,7 +363,7 @@ def test_where_and_assignment_round_the_number() -> None:
 
 
 def test_the_hidden_dtype_does_no_harm() -> None:
-    """NumPy tells it who asks what a comparison computes with."""
+    """Use the hidden dtype, which NumPy returns for the operands of a comparison."""
     exact = np.less.resolve_dtypes((np.dtype(td.bfloat16), int, None))[1]
     ones = np.ones(3, exact)
     assert [ones[i] for i in range(3)] == [1.0, 1.0, 1.0]

@@ -19,7 +19,7 @@ LONG = 40  # more than few
 
 
 def codes(rng: np.random.Generator, form: td.Format, n: int) -> Any:
-    """Half of them at random, half small integers."""
+    """Draw items, half of them any codes, half small integers."""
     with np.errstate(invalid="ignore"):
         whole = rng.integers(-4, 5, n).astype(form.dtype)
     items = rng.integers(0, 256, n * form.itemsize, np.uint8).view(form.dtype)
@@ -27,7 +27,7 @@ def codes(rng: np.random.Generator, form: td.Format, n: int) -> Any:
 
 
 def pairs(rng: np.random.Generator, form: td.Format) -> tuple[Any, Any]:
-    """All of a byte, or as many at random."""
+    """Return all pairs of bytes, or as many random pairs."""
     if form.itemsize == 1:
         items = np.arange(256, dtype=np.uint8).view(form.dtype)
         return np.repeat(items, 256), np.tile(items, 256)
@@ -47,7 +47,7 @@ def test_runs_of_a_mask(name: str, form: td.Format) -> None:
     ufunc = getattr(np, name)
     with np.errstate(all="ignore"):
         x, y = pairs(rng, form)
-    for _ in range(2):  # tables of bytes are there the second time
+    for _ in range(2):  # the second time, tables of bytes exist
         mask = rng.random(x.size) < 0.7
         want, flags = raised(ufunc, x[mask], y[mask])
         found, found_flags = raised(partial(ufunc, where=mask, out=x.copy()), x, y)
@@ -59,7 +59,7 @@ def test_runs_of_a_mask(name: str, form: td.Format) -> None:
 @FORMATS
 @pytest.mark.parametrize("name", BASIC)
 def test_few_are_as_many(name: str, form: td.Format) -> None:
-    """Results and warnings of few are those of the same again and again."""
+    """Compute few elements as many copies of them: equal results and warnings."""
     rng = np.random.default_rng(len(name))
     ufunc = getattr(np, name)
     with np.errstate(all="ignore"):
@@ -76,7 +76,7 @@ SEGMENTED = ("add", "multiply", "maximum", "minimum", "fmax", "fmin", "subtract"
 
 
 def starts(rng: np.random.Generator, size: int) -> list[Any]:
-    """Where segments begin: one after the other, short, long, empty and back again."""
+    """Return begins of segments: in order, short, long, empty and decreasing."""
     return [
         np.arange(0, size, 4),
         np.sort(rng.integers(0, size, size // 3)),
@@ -91,7 +91,7 @@ def starts(rng: np.random.Generator, size: int) -> list[Any]:
 @FORMATS
 @pytest.mark.parametrize("name", SEGMENTED)
 def test_segments_in_one_call(name: str, form: td.Format) -> None:
-    """As NumPy calls the loop for each of them, which it does if there is `out`."""
+    """Compute segments in one call as in a call per segment, which `out` causes."""
     rng = np.random.default_rng(len(name))
     reduceat = getattr(np, name).reduceat
     with np.errstate(all="ignore"):
@@ -126,7 +126,7 @@ CHAINED = """hypot logaddexp subtract divide power arctan2 remainder fmod
     "form", [td.formats["bfloat16"], td.formats["tf32"]], ids=lambda form: form.name
 )
 def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
-    """A running result is that of the operation on many, step by step."""
+    """Compute running results as an operation on many elements, step by step."""
     rng = np.random.default_rng(len(name))
     ufunc = getattr(np, name)
     numbers = rng.standard_normal(200).astype(form.dtype)
@@ -155,7 +155,7 @@ def test_each_needs_the_one_before(name: str, form: td.Format) -> None:
 
 @FORMATS
 def test_squares_are_powers(form: td.Format) -> None:
-    """With one exponent for all they are products, with the same bits and flags."""
+    """Multiply for squares by one exponent, with the bits and flags of powers."""
     x = codes(np.random.default_rng(4), form, 2000)
     with np.errstate(all="ignore"):
         two, twos = np.array(2, form.dtype), np.full(x.size, 2, form.dtype)

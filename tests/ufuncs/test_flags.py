@@ -1,4 +1,4 @@
-"""NumPy's floating-point flags: what each element's result demands, no more."""
+"""NumPy's floating-point flags: exactly those of each element's result."""
 
 import itertools
 from collections.abc import Callable
@@ -27,11 +27,11 @@ SINGLES, CHANGES = 4, 80
 def check(
     function: Callable[..., Any], flags: Flags, what: str, *operands: np.ndarray
 ) -> int:
-    """Elements with equal flags together, in pieces; and some one by one.
+    """Check elements with equal flags together, in pieces, and some one by one.
 
-    A piece raises exactly the flags that each of its elements should raise. As one
-    that should raise but does not hides among others, those go by themselves which
-    stand where flags change, as do the least normal number and the greatest.
+    A piece raises exactly the flags that each of its elements should raise. Other
+    elements may hide one that raises too few. Therefore elements next to a change of
+    flags, as the smallest normal and the largest number, are also checked one by one.
     """
     rng = np.random.default_rng(24)
     changes = np.flatnonzero(np.diff(flags, prepend=flags[0], append=flags[-1]))
@@ -55,7 +55,7 @@ def check(
 
 
 def check_each(ufunc: np.ufunc, flags: Flags, what: str, *operands: np.ndarray) -> int:
-    """Every element that raises something, by itself."""
+    """Check every element that raises a flag, one by one."""
     seen = [0]
 
     def record(_: str, found: int) -> None:
@@ -80,7 +80,7 @@ def test_unary(f, function, compared):
     items = all_items(f)
     _, flags = ufuncs.unary(function, f, items)
     compared(check(getattr(np, function), flags, function, array(f, items)))
-    # What some elements raise does not hide what others do.
+    # The flags of some elements do not hide those of others.
     rng = np.random.default_rng(25)
     for size in (3, 40, 1500):
         chosen = rng.integers(0, items.size, size)
@@ -144,7 +144,7 @@ def quiet(f: Format) -> tuple[Items, Items]:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_what_never_raises(f, compared):
-    """Comparisons and predicates, signaling NaNs included."""
+    """Raise no flag in comparisons and predicates, signaling NaNs included."""
     a, b = (array(f, x) for x in quiet(f))
     for function in operations.COMPARISON:
         assert raised(getattr(np, function), a, b)[1] == 0, function
@@ -226,7 +226,7 @@ def test_from_floats(f, wide, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_from_integers(f, compared):
-    """Of each size: to some formats no number of a small one raises anything."""
+    """Cast integers of each size; in some formats no small integer raises a flag."""
     numbers = {*range(-600, 600)}
     numbers |= {s * 2**k - d for k in range(65) for s in (1, -1) for d in (0, 1)}
     flags = {v: codec.encode(f, codec.from_int(v))[1] for v in sorted(numbers)}
@@ -279,7 +279,7 @@ def check_to_integer(f: Format, integer: str) -> int:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_to_wider_floats(f, compared):
-    """Exact, so silent; float16 may overflow or underflow."""
+    """Cast exactly without flags; float16 may overflow or underflow."""
     items = all_items(f)
     for wide in (np.float32, np.float64, np.longdouble, np.complex64, bool):
         _, flags = raised(lambda v: v.astype(wide), array(f, items))  # noqa: B023
@@ -291,7 +291,7 @@ def test_to_wider_floats(f, compared):
 
 
 def layouts(x: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """The same 64 numbers along the axes and strides that loops tell apart."""
+    """Return the same 64 numbers along axes and strides that use different loops."""
     column = np.repeat(x[:, None], 3, axis=1)
     return [
         (x, 0),
@@ -305,7 +305,7 @@ def layouts(x: np.ndarray) -> list[tuple[np.ndarray, int]]:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_reductions(f, compared):
-    """The exact sum or product, rounded once, decides; not the steps to it."""
+    """Raise flags by the exact sum or product, rounded once, not by the steps."""
     over = codec.INVALID if f.powers else codec.OVER
     top, least = float(f.max_value), float(f.tiny_value)
     cases = [

@@ -1,5 +1,5 @@
-"""The short ways of element-wise operations: tables of one operand, results over
-operands, and flags that only some chunks of a long array raise."""
+"""Fast paths of element-wise operations: tables of one operand, results over operands,
+and flags that only some chunks of a long array raise."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from tests.ufuncs.test_binary import at_the_ends, edges
 
 ARITHMETIC = ("add", "subtract", "multiply", "divide")
 EXTREMES = ("maximum", "minimum", "fmax", "fmin")
-#: From here on an operand that is one item takes a table of 256 results.
+#: From this size on, an operand of a single item uses a table of 256 results.
 MANY = 1 << 15
 
 
@@ -42,7 +42,7 @@ def test_one_item_with_many(f: Format, function: str, compared) -> None:
             ((same, items), lambda many, x=x: (x, many)),
         ):
             want, flags = ufuncs.binary(function, f, *operands)
-            # All items, and those that raise nothing.
+            # All items, and those that raise no flag.
             for chosen in (np.arange(items.size), np.flatnonzero(flags == 0)):
                 if chosen.size == 0:
                     continue
@@ -58,7 +58,7 @@ def test_one_item_with_many(f: Format, function: str, compared) -> None:
 @pytest.mark.parametrize("function", ARITHMETIC)
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_flags_of_each_kind_of_result(f: Format, function: str, compared) -> None:
-    """Of results below the normal range, zero and Inf: among many, and alone."""
+    """Raise flags for subnormal results, zero and Inf, among many and singly."""
     first, second = at_the_ends(f)
     want, flags = ufuncs.binary(function, f, first, second)
     a, b = array(f, first), array(f, second)
@@ -76,7 +76,7 @@ def test_flags_of_each_kind_of_result(f: Format, function: str, compared) -> Non
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_one_block_of_many_raises(f: Format, compared) -> None:
-    """Flags are found in whichever chunk they are raised, and by what it holds."""
+    """Raise the flags of a single unusual element in any chunk of an array."""
     quiet = np.ones(1, dtype(f))[0]
     first, second = edges(f), edges(f)[::-1].copy()
     for function in ARITHMETIC:
@@ -122,7 +122,7 @@ def test_results_over_operands(f: Format, compared) -> None:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_items_with_unused_bits(f: Format, compared) -> None:
-    """They are ignored, and zero in results."""
+    """Ignore unused bits, and set them to zero in results."""
     rng = np.random.default_rng(34)
     full = np.iinfo(item_type(f)).max
     dirty = rng.integers(0, full, (2, 3000), dtype=item_type(f), endpoint=True)
@@ -147,7 +147,7 @@ def test_items_with_unused_bits(f: Format, compared) -> None:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_order_of_all_pairs(f: Format, compared) -> None:
-    """Extremes are the ones of the truth, with one operand in every layout too."""
+    """Compare extremes with the reference, for each layout of an operand."""
     items = all_items(f) if f.count <= 256 else np.unique(edges(f))
     first, second = np.repeat(items, items.size), np.tile(items, items.size)
     a, b = array(f, first), array(f, second)

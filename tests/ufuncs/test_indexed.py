@@ -1,4 +1,4 @@
-"""`ufunc.at`: along one axis NumPy hands over all indices together, else one a call."""
+"""`ufunc.at`: NumPy passes all indices of one axis at once, else one index per call."""
 
 from __future__ import annotations
 

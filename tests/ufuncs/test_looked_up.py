@@ -1,4 +1,4 @@
-"""Binary functions that are looked up give the same bits and flags in any layout."""
+"""Binary functions by tables have the same bits and flags in any layout."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import tf32dtype as td
 
 FORMATS = [name for name, f in td.formats.items() if f.bits <= 8]
 FUNCTIONS = ("power", "hypot", "remainder", "nextafter")
-MANY = 1 << 16  # enough that the table of all pairs is made
+MANY = 1 << 16  # enough elements for a table of all pairs
 
 
 def codes(dtype: np.dtype, seed: int, count: int = MANY) -> np.ndarray:
@@ -49,7 +49,7 @@ def test_steps_follow_each_other(name: str) -> None:
         running = [x[0]]
         for item in x[1:]:
             running.append(np.hypot(running[-1], item))
-        expected = np.array(running, dtype)  # the first one is a copy, of all bits
+        expected = np.array(running, dtype)  # the first is a copy with all bits
         assert np.array_equal(bits(np.hypot.accumulate(x))[1:], bits(expected)[1:])
 
 
@@ -68,7 +68,7 @@ def test_flags_are_those_of_the_elements(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_exponent(name: str) -> None:
-    """ldexp of many items by one exponent is a table of 256 results."""
+    """Compute ldexp of many items by one exponent with a table of 256 results."""
     x = codes(np.dtype(td.formats[name].type), 4)
     raised: set[str] = set()
     with np.errstate(all="call", call=lambda error, _: raised.add(error)):

@@ -1,4 +1,4 @@
-"""Unary functions of arguments in any order: short ways, tables and what they leave."""
+"""Unary functions of arguments in any order: fast paths, tables and other elements."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from tests.reference.formats import FORMATS
 from tests.support.bits import array, items_of, name
 
 FUNCTIONS = [*operations.UNARY, *operations.SYNONYMS]
-ROUNDS = 3  # after which functions have a table, if they need one
+ROUNDS = 3  # after these calls, functions that need a table have one
 
 
 def raised(function, x):
-    """The result, and the exceptions."""
+    """Return the result, and the exceptions."""
     flags = [0]
 
     def note(_, found):
@@ -27,7 +27,8 @@ def raised(function, x):
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("f", [FORMATS["bfloat16"], FORMATS["tf32"]], ids=name)
 def test_order_does_not_matter(f, function, compared):
-    """In order, most chunks lie within a function's domain, or outside it."""
+    """Compute in random order, as ordered chunks are mostly inside the domain or
+    not."""
     items = all_items(f)[:: 1 if f.count <= 1 << 16 else 5]
     ufunc = getattr(np, function)
     in_order, flags = raised(ufunc, array(f, items))

@@ -1,5 +1,5 @@
-"""Statistics in one pass are what NumPy computes in float64, rounded once: the same
-bits, types and warnings; so are sums and products of what a mask selects."""
+"""Statistics in one pass equal NumPy's in float64, rounded once: the same bits, types
+and warnings. Sums and products with a mask are tested, too."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def numbers(f: Format, kind: str, n: int) -> np.ndarray:
 
 
 def result(function: Callable[..., Any], *args: Any, **kw: Any) -> tuple[Any, ...]:
-    """Type, shape, bits and warnings, or the error."""
+    """Return type, shape, bits and warnings, or the error."""
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
         warnings.simplefilter("always")
         try:
@@ -72,7 +72,7 @@ STATISTICS: dict[str, Callable[..., Any]] = {
 
 
 def calls(x: np.ndarray, turn: int) -> Iterator[Callable[[], Any]]:
-    """In each of three turns another third of all combinations."""
+    """Yield a third of all combinations in each of three turns."""
     mask = np.random.default_rng(1).random(x.shape) < 0.7
     options = ({}, {"keepdims": True}, {"where": mask})
     pairs = product(STATISTICS.values(), axes(x.ndim))
@@ -109,7 +109,7 @@ def test_statistics(f: Format, kind: str, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.sampled(9)
 def test_sums_and_products(f: Format, kind: str) -> None:
-    """Against the ufunc's own method, which NumPy calls the loop for."""
+    """Compare with the ufunc's own method, for which NumPy calls the loop."""
     for shape in SHAPES:
         plain = numbers(f, kind, int(np.prod(shape))).reshape(shape)
         mask = np.random.default_rng(1).random(shape) < 0.7
@@ -140,7 +140,7 @@ def test_masked_extremes(f: Format) -> None:
 @each
 @pytest.mark.parametrize("n", [3, 130, 1500])
 def test_extremes_with_nans(f: Format, n: int) -> None:
-    """Step by step, as the loop of two operands computes them."""
+    """Compute step by step, as the loop of two operands does."""
     for kind in ("codes", "normal", "zeros"):
         x = numbers(f, kind, n)
         for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):

@@ -1,4 +1,4 @@
-"""Arithmetic and functions where rounding twice, or a little wrong, shows."""
+"""Arithmetic and functions for which two roundings, or a small error, are visible."""
 
 import numpy as np
 import pytest
@@ -22,9 +22,9 @@ def check(function, f, first, second):
 
 
 def test_float32_would_round_this_twice():
-    """A product a little above half of tf32's least number, 2**-136.
+    """Round a product a little above half of tf32's smallest number, 2**-136, upward.
 
-    float32 rounds it to that half, a tie, which would go on to zero.
+    float32 rounds it to this half, a tie, which a second rounding would make zero.
     """
     f = FORMATS["tf32"]
     x, y = float.fromhex("0x1.cacp-65"), float.fromhex("0x1.1dcp-73")
@@ -56,7 +56,7 @@ def test_functions(f, function, compared):
 
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_powers_about_the_least_number(f, compared):
-    """Far below it they are zero, whatever they are precisely, but no exact zero."""
+    """Round powers far below the smallest number to zero, which is inexact."""
     rng = np.random.default_rng(16)
     exponents = rng.uniform(-145, -120, 20_000)
     y = rng.choice([-1, 1], 20_000) * rng.uniform(2, 200, 20_000)
@@ -72,7 +72,7 @@ def test_powers_about_the_least_number(f, compared):
 
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_hypotenuses_of_tiny_and_unequal_sides(f, compared):
-    """Subnormal results, exact ones, and those that the lesser side hardly changes."""
+    """Compute results that are subnormal, exact, or near to the longer side."""
     rng = np.random.default_rng(17)
     least = float(f.tiny_value)
     tiny = rng.integers(0, 60, (2, 5_000)) * least
@@ -86,7 +86,7 @@ def test_hypotenuses_of_tiny_and_unequal_sides(f, compared):
 @pytest.mark.parametrize(("function", "base"), [("logaddexp", np.e), ("logaddexp2", 2)])
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_logarithms_that_cancel(f, function, base, compared):
-    """Sums of nearly 1: their logarithms, up to 2**-5, are differences."""
+    """Add numbers near 1, whose logarithms, up to 2**-5, are differences."""
     rng = np.random.default_rng(15)
     x = np.log(rng.uniform(0.01, 0.99, 2_000))
     apart = rng.uniform(-1, 1, x.size) * 2.0 ** rng.uniform(-12, -4, x.size)
@@ -118,7 +118,7 @@ def test_a_million_near_ties_of_functions(f, function, compared):
 @pytest.mark.parametrize("function", near_ties.FUNCTIONS)
 @pytest.mark.parametrize("f", WIDE, ids=name)
 def test_ten_million_random_pairs(f, function, compared):
-    """Half of them any codes, half of them near one another."""
+    """Draw pairs, half of them of any codes, half near one another."""
     rng = np.random.default_rng(15)
     for _ in range(10_000_000 // CHUNK):
         compared(check(function, f, *random_items(f, rng, (2, CHUNK // 2))))

@@ -1,4 +1,4 @@
-"""Every NumPy ufunc and function does with our types what it does with float16."""
+"""Every NumPy ufunc and function treats our types as float16."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.ufuncs import numpy_surface
 from tests.ufuncs.numpy_surface_table import ANSWERED
 from tf32dtype._functions import answers, averages
 
-# float16 shows that the tables hold for the installed NumPy.
+# float16 checks the tables themselves for the installed NumPy.
 TYPES = [np.float16, td.bfloat16, td.tf32, td.float8_e4m3fn]
 
 
 @pytest.mark.parametrize("prefix", numpy_surface.PREFIXES)
 def test_every_name_is_decided(prefix: str) -> None:
-    """A name that a new NumPy brings needs a row in numpy_surface_table.py."""
+    """Add a row to numpy_surface_table.py for each new name in NumPy."""
     assert numpy_surface.undecided(prefix) == []
 
 
@@ -46,7 +46,7 @@ def test_ufuncs(how: str) -> None:
     [(how, prefix) for how, part in numpy_surface.GROUPS.items() for prefix in part],
 )
 def test_functions(how: str, prefix: str) -> None:
-    """All functions of a namespace that are judged alike."""
+    """Test all functions of a namespace that are judged alike."""
     faults = []
     for name, text in numpy_surface.GROUPS[how][prefix].items():
         if not hasattr(numpy_surface.namespace(prefix), name):
@@ -63,7 +63,7 @@ def test_functions(how: str, prefix: str) -> None:
 
 
 def test_answered_functions_have_no_argument_that_is_not_decided() -> None:
-    """What a new NumPy adds, this package's functions must take, or leave to it."""
+    """Handle each argument of a new NumPy in our functions, or pass it to NumPy."""
     found = {}
     for path in averages.ANSWERS | answers.ANSWERS:
         module, _, name = path.rpartition(".")

@@ -1,4 +1,4 @@
-"""Sums and products are as if exact, rounded once, on every axis of every view."""
+"""Sums and products are exact, rounded once, on every axis of every view."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def greatest(scalar_type: Any) -> float:
 
 
 def random(scalar_type: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Normal values whose sum is mostly in the range of the format."""
+    """Draw normal values, whose sum is mostly in the range of the format."""
     scale = min(1.0, greatest(scalar_type) / 4 / math.sqrt(math.prod(shape)))
     values = np.random.default_rng(seed).normal(0, max(scale, 0.5), shape)
     return values.astype(scalar_type)
 
 
 def within(got: Any, exact: Any, scalar_type: Any, ulps: float = 0.52) -> bool:
-    """Whether `got` is that near to `exact`, or what it is when out of range."""
+    """Return whether `got` is near to `exact`, or the result of overflow."""
     exact = np.asarray(exact, np.float64)
     name = np.dtype(scalar_type).name
     assert np.asarray(got).dtype == scalar_type
@@ -49,7 +49,7 @@ def within(got: Any, exact: Any, scalar_type: Any, ulps: float = 0.52) -> bool:
 
 
 def views(x: np.ndarray) -> Iterator[np.ndarray]:
-    """The array in other layouts."""
+    """Yield the array in other layouts."""
     yield x
     yield x.T
     yield x[::-1]
@@ -67,7 +67,7 @@ def axes(x: np.ndarray) -> Iterator[Any]:
 
 
 def test_long_sums_do_not_stick() -> None:
-    """A float32 chain sticks at 2^24, one in bfloat16 at 256."""
+    """Sum past 2^24, where a float32 chain stops growing (bfloat16's at 256)."""
     ones = np.ones(2**25, td.bfloat16)
     assert ones.sum() == 33554432
     assert np.all(ones[: 2**24].reshape(-1, 2).sum(0) == 2**23)
@@ -95,7 +95,7 @@ def test_sum(scalar_type: Any) -> None:
 
 @each_wide
 def test_sum_of_wide_range(scalar_type: Any) -> None:
-    """40 octaves and both signs: the small ones count."""
+    """Add 40 binades of both signs, and count the small numbers."""
     rng = np.random.default_rng(3)
     values = np.ldexp(rng.normal(0, 1, (400, 5)), rng.integers(-20, 20, (400, 5)))
     x = values.astype(scalar_type)
@@ -123,7 +123,7 @@ def test_where_and_initial(scalar_type: Any) -> None:
 
 
 def test_initial_after_other_reductions() -> None:
-    """A reduction of nothing asks for an initial value, and may leave it at that."""
+    """Ask for an initial value after empty reductions, which may not use theirs."""
     x = np.ones((4, 3), td.float8_e8m0fnu)  # without zero: a sum from 0 is NaN
     ufuncs = [x for x in vars(np).values() if isinstance(x, np.ufunc)]
     ufuncs = [x for x in ufuncs if x.nin == 2 and x.nout == 1 and not x.signature]
@@ -132,13 +132,13 @@ def test_initial_after_other_reductions() -> None:
             with suppress(TypeError, ValueError), np.errstate(all="ignore"):
                 ufunc.reduce(np.ones((2, 0), scalar_type), axis=None)
             with np.errstate(invalid="ignore"):
-                total = np.add.reduce(x, axis=None, initial=0)  # from as deep a stack
+                total = np.add.reduce(x, axis=None, initial=0)  # same stack depth
             assert np.isnan(total), ufunc
 
 
 @each_wide
 def test_initial_none(scalar_type: Any) -> None:
-    """Without an initial value the first element starts the sum."""
+    """Start the sum at the first element without an initial value."""
     x = random(scalar_type, (30, 4), 8)
     assert within(
         np.add.reduce(x, 0, initial=None), oracle.exact_sum(x, 0), scalar_type
@@ -190,14 +190,14 @@ def test_e8m0_sum_of_nothing_is_nan() -> None:
 
 
 def e8m0_of(sums: np.ndarray) -> np.ndarray:
-    """Sums in float64 rounded to e8m0, zero, which is a sum of nothing, to NaN."""
+    """Round float64 sums to E8M0; zero, an empty sum, becomes NaN."""
     return encode(E8M0, np.ravel(sums))[0].reshape(np.shape(sums))
 
 
 @pytest.mark.filterwarnings("ignore:invalid")
 @pytest.mark.parametrize("shape", [(5, 7), (3, 1), (1, 300), (300, 2), (2, 3, 4)])
 def test_sums_without_a_zero(shape: tuple[int, ...]) -> None:
-    """e8m0 has none to begin with, nor one for what `where` leaves out."""
+    """Sum in E8M0, which has no zero to begin with, or for elements without `where`."""
     rng = np.random.default_rng(41)
     for _ in range(20):
         x = np.exp2(rng.integers(-127, 128, shape) // rng.choice([1, 9, 40]))
@@ -235,7 +235,7 @@ def test_sums_without_a_zero(shape: tuple[int, ...]) -> None:
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_without_a_zero_for_nan(function: Any, want: Any) -> None:
-    """NaN in its place would be taken into the sum that should leave it out."""
+    """Skip NaN in E8M0, where replacing NaN by zero would make NaN again."""
     a = np.array([1, np.nan, 2], td.float8_e8m0fnu)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -248,7 +248,7 @@ def test_without_a_zero_for_nan(function: Any, want: Any) -> None:
 def test_reduceat(scalar_type: Any) -> None:
     x = random(scalar_type, (60, 4), 9)
     starts = [0, 5, 4, 30, 59]
-    ends = [5, 4, 30, 59, 60]  # where start >= end, NumPy gives x[start]
+    ends = [5, 4, 30, 59, 60]  # if start >= end, NumPy gives x[start]
     got = np.add.reduceat(x, starts, axis=0)
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         part = x[start : max(end, start + 1)]
@@ -259,7 +259,7 @@ def test_reduceat(scalar_type: Any) -> None:
 
 @each_wide
 def test_higher_precision_result(scalar_type: Any) -> None:
-    """dtype=float32 is the accumulator, not the rounded sum."""
+    """Return the accumulator for dtype=float32, not the rounded sum."""
     x = random(scalar_type, (3000, 3), 10)
     for axis in (0, 1, None):
         for view in (x, x.T, x[::-1]):
@@ -297,7 +297,7 @@ def test_prod(scalar_type: Any) -> None:
 
 @each_wide
 def test_prod_beyond_the_range_of_float64(scalar_type: Any) -> None:
-    """As if exact: partial products may leave any range and come back."""
+    """Multiply exactly: partial products may leave any range and return to it."""
     huge = [2.0**126] * 20 + [2.0**-126] * 20 + [1.5, 3.0]
     for order in (huge, huge[::-1], np.random.default_rng(1).permutation(huge)):
         x = np.array(order, scalar_type)
@@ -350,8 +350,8 @@ def moderate(form: Any, shape: tuple[int, ...], seed: int) -> np.ndarray:
 @pytest.mark.parametrize("make", [random_codes, moderate])
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_rows_have_the_bits_of_single_results(form: Any, make: Any) -> None:
-    """Of few rows, which a single result adds in the same order; and its overflow,
-    which alone of the flags is a matter of the last step."""
+    """Reduce few rows, which a single result adds in the same order. Among the flags,
+    only overflow depends on the last step."""
     over = 2  # FPE_OVERFLOW
     for rows, columns in ((2, 1), (3, 127), (40, 129), (5, 1030)):
         x = make(form, (rows, columns), rows)
@@ -369,7 +369,7 @@ def test_rows_have_the_bits_of_single_results(form: Any, make: Any) -> None:
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_sums_of_rows_one_after_the_other(form: Any) -> None:
-    """The output between two steps is rounded; the sum goes on in float64."""
+    """Round the output of a step, but continue the sum in float64."""
     x = moderate(form, (500, 300), 3)
     with np.errstate(all="ignore"):
         wide = np.add.reduce(x.astype(np.float64))
@@ -383,7 +383,7 @@ def test_sums_of_rows_one_after_the_other(form: Any) -> None:
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_running_extremes(form: Any) -> None:
-    """Each result is the operation of the one before and the next element."""
+    """Apply the operation to the previous result and the next element."""
     x = random_codes(form, (1300,), 4)
     x[::90] = x[1::90]
     with np.errstate(all="ignore"):
@@ -401,7 +401,7 @@ def test_running_extremes(form: Any) -> None:
 
 @each_wide
 def test_cumsum(scalar_type: Any) -> None:
-    """One dimension in one call: a running sum in higher precision."""
+    """Compute a running sum of one dimension in one call, in higher precision."""
     x = random(scalar_type, (700,), 14)
     exact = [math.fsum(x[: n + 1].astype(float)) for n in range(len(x))]
     assert within(np.cumsum(x), exact, scalar_type)
@@ -418,7 +418,7 @@ def test_cumsum(scalar_type: Any) -> None:
 
 @each_type
 def test_adding_in_place_is_no_reduction(scalar_type: Any) -> None:
-    """Each element is rounded once, whether or not out is the first operand."""
+    """Round each element once, whether or not `out` is the first operand."""
     a, b = random(scalar_type, (40, 7), 16), random(scalar_type, (40, 7), 17)
     wide = a.astype(float) + b.astype(float)
     rounded = oracle.round_to(np.dtype(scalar_type).name, wide)
@@ -457,7 +457,7 @@ def test_sums_with_infinities_and_nan(scalar_type: Any) -> None:
 
 @each_wide
 def test_overflow_of_a_sum(scalar_type: Any) -> None:
-    """Partial sums may pass the range; the result overflows with NumPy's flag."""
+    """Let partial sums exceed the range; the result overflows with NumPy's flag."""
     top = np.finfo(scalar_type).max
     x = np.array([top, top, -top, -top / 2], scalar_type)
     assert x.sum() == top / 2
@@ -488,7 +488,7 @@ def test_sum_into_out() -> None:
 
 @pytest.mark.parametrize("first", ["numpy.ma, tf32dtype", "tf32dtype, numpy.ma"])
 def test_masked_extremes_in_either_order_of_import(first: str) -> None:
-    """np.ma keeps tables of what stands for a masked element, by type."""
+    """Find the numbers for masked elements, which np.ma keeps in tables by type."""
     out = run_code(
         f"import {first}\n"
         "import numpy as np, tf32dtype as td\n"
@@ -501,7 +501,7 @@ def test_masked_extremes_in_either_order_of_import(first: str) -> None:
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_sums_over_rows_at_once(form: Any) -> None:
-    """`sum` along an outer axis rounds once what `add.reduce` rounds for each row."""
+    """Round once in `sum` along an outer axis; `add.reduce` rounds for each row."""
     shapes = [(700, 3), (2, 5000), (5000, 2), (40, 9, 17), (4000, 1), (3, 4, 5, 60)]
     for seed, shape in enumerate(shapes):
         codes, usual = random_codes(form, shape, seed), moderate(form, shape, seed)
@@ -517,8 +517,8 @@ def test_sums_over_rows_at_once(form: Any) -> None:
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_sums_over_rows_at_once_of_specials(form: Any) -> None:
-    """NaN, infinities and sums beyond the range, alone and together: the results, and
-    what they raise."""
+    """Add NaN, infinities and overflowing sums, each or together: equal results and
+    flags."""
     rng = np.random.default_rng(22)
     seen = set()
     for some in ([np.nan], [np.inf], [np.inf, -np.inf], [np.nan, np.inf, -np.inf]):
@@ -539,7 +539,7 @@ def test_sums_over_rows_at_once_of_specials(form: Any) -> None:
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_extremes_and_unused_bits(form: Any) -> None:
-    """Unused bits do not count; NaN and zeros of both signs among the items."""
+    """Ignore unused bits in extremes, with NaN and zeros of both signs."""
     items = random_codes(form, (5000,), 1)
     for x in (items, items[~np.isnan(items)]):
         clean = td.from_bits(td.bits(x), form.dtype)

@@ -1,4 +1,4 @@
-"""np.round to decimals: the decimal nearest to the number, rounded once."""
+"""np.round to decimals: the nearest decimal, rounded once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.bits import ALL, array, assert_items, dtype, items_of, name
 
 
 def decimal(x: float, decimals: int) -> Fraction:
-    """The multiple of 10**-decimals next to x, at a tie the even one."""
+    """Return the multiple of 10**-decimals next to x, at a tie the even one."""
     unit = Fraction(10) ** -decimals
     return round(Fraction(x) / unit) * unit
 
@@ -47,7 +47,7 @@ def test_nearest_decimal(f: Format) -> None:
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_large_numbers_stay_finite(f: Format) -> None:
-    """Where NumPy would multiply by 10 beyond the range, which is NaN in e4m3fn."""
+    """Keep numbers finite that overflow (to NaN in e4m3fn) if multiplied by 10."""
     x = np.array([np.finfo(dtype(f)).max, 1]).astype(dtype(f))
     assert np.array_equal(np.round(x, 1), x)
     assert round(x[0], 1) == x[0]

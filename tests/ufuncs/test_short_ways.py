@@ -1,4 +1,4 @@
-"""Short ways to items and back, by tables and integers: each against a longer one."""
+"""Fast paths of casts, by tables and integers, compared with slow ones."""
 
 import struct
 
@@ -10,11 +10,11 @@ from tests.support.bits import ALL, dtype, name
 
 BYTES = [f for f in ALL if dtype(f).itemsize == 1]
 KINDS = [*(dtype(f) for f in BYTES), *map(np.dtype, ("?", "i1", "u1"))]
-ENOUGH = 4096  # items, from which on casts of bytes look up their results
+ENOUGH = 4096  # casts of so many bytes use a table
 
 
 def raised(function, *args):
-    """What a call returns, and the exceptions that it raised."""
+    """Return the result of a call, and the exceptions that it raised."""
     flags = [0]
 
     def note(_, found):
@@ -26,7 +26,7 @@ def raised(function, *args):
 
 @pytest.mark.parametrize("source", KINDS, ids=str)
 def test_casts_between_bytes(source, compared):
-    """Bits and flags of all 256 items, one by one, are those of a cast of one item."""
+    """Cast each of 256 items as a single item: equal bits and flags."""
     items = np.arange(256, dtype=np.uint8).view(source)
     if source.kind == "b":
         items = items[:2]
@@ -48,7 +48,7 @@ def test_casts_between_bytes(source, compared):
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_one_number_among_many(f, compared):
-    """Bits and flags of a number wherever it stands: a chunk's own bounds tell them."""
+    """Cast a number at any index of a chunk, by the bounds of the chunk."""
     least, greatest = 2.0**f.normal_exponent, float(f.max_value)
     positive = [0.0, 5e-324, np.inf, np.nan, 3e38, least, 1.5 * least, greatest]
     positive += [least * (1 - 2.0**-k) for k in range(1, 12)]
@@ -78,7 +78,7 @@ def test_one_number_among_many(f, compared):
 @pytest.mark.parametrize("integer", ["i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_blocks_of_small_integers(f, integer, compared):
-    """Those below 2^24 alone, and beside greater ones: float64 holds both."""
+    """Cast chunks of integers below 2^24, also with larger ones: float64 has both."""
     ends = [2**k - d for k in (8, 11, 12, 20, 23, 24) for d in (1, 2, 3)]
     small = np.array([*range(600), *ends])
     if integer[0] == "i":
@@ -93,7 +93,7 @@ def test_blocks_of_small_integers(f, integer, compared):
 
 
 def numbers():
-    """Floats near everything that rounding looks at."""
+    """Return floats near all special cases of rounding."""
     rng = np.random.default_rng(8)
     powers = np.exp2(np.arange(-180, 140.0))
     near = powers[:, None] * (1 + np.arange(17) / 16)
@@ -106,7 +106,7 @@ def numbers():
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_floats_become_items(f, compared):
-    """As casts of float64 arrays do it, exceptions too."""
+    """Convert floats as casts of float64 arrays do, with the same exceptions."""
     x = numbers()
     with np.errstate(all="ignore"):
         assert np.array(x.tolist(), dtype(f)).tobytes() == x.astype(dtype(f)).tobytes()
@@ -138,7 +138,7 @@ def test_items_become_floats_and_scalars(f):
     for other in ALL:
         with np.errstate(all="ignore"):
             found = np.array(list(x[::5]), dtype(other))
-            # Within a dtype too, NaN is canonical and unused bits are zero.
+            # Casts within a dtype also make canonical NaN and zero unused bits.
             want = x[::5].astype(np.float64).astype(dtype(other))
         assert found.tobytes() == want.tobytes()
 
@@ -163,7 +163,7 @@ def test_byteswap(f):
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_long_doubles(f, compared):
-    """Those of a chunk that are unusual do not change the others."""
+    """Cast long doubles, of which unusual ones do not change others in a chunk."""
     x = numbers().astype(np.longdouble)
     usual = x[np.isfinite(x) & (np.abs(x) > 1e-30) & (np.abs(x) < 1e30)]
     for source in (x, usual, x[::-3], np.nextafter(usual, np.longdouble(0))):

@@ -1,4 +1,4 @@
-"""Sorts of bytes, of arrays with NaN of both signs, and by several keys: each against
+"""Sorts of bytes, of arrays with NaN of both signs, and by several keys, compared with
 NumPy's sorts of the same numbers in float32."""
 
 import itertools
@@ -9,7 +9,7 @@ import pytest
 import tf32dtype as td
 from tests.support.bits import ALL, dtype, name
 
-# Of NumPy 2.5 and later.
+# Keywords of NumPy 2.5 and later.
 DIRECTIONS = (
     [{}, {"descending": True}]
     if np.lib.NumpyVersion(np.__version__) >= "2.5.0"
@@ -21,7 +21,7 @@ BYTES = [f for f in ALL if dtype(f).itemsize == 1]
 @pytest.mark.parametrize("f", BYTES, ids=name)
 @pytest.mark.parametrize("count", [33, 100, 256, 5000])
 def test_sorts_of_bytes(f, count):
-    """Unused bits move with their items; equal ones keep their order where stable."""
+    """Move unused bits with their items; keep the order of equal items if stable."""
     rng = np.random.default_rng(count)
     x = rng.integers(0, 256, count, np.uint8).view(dtype(f))
     numbers = x.astype(np.float32)
@@ -38,7 +38,7 @@ def test_sorts_of_bytes(f, count):
 @pytest.mark.parametrize("scalar_type", [td.tf32, td.bfloat16])
 @pytest.mark.parametrize("kind", ["quicksort", "stable"])
 def test_negative_nans_are_last(scalar_type, kind):
-    """Also where whole numbers are sorted in their place; in their order if stable."""
+    """Put NaN last, also in an in-place sort of integers; keep its order if stable."""
     rng = np.random.default_rng(3)
     size = np.dtype(scalar_type).itemsize
     x = rng.integers(0, 256, 3000 * size, np.uint8).view(scalar_type)

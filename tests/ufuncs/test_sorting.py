@@ -1,4 +1,4 @@
-"""Sorting, searching and counting, with NaN and both zeros, against float32."""
+"""Sorting, searching and counting, with NaN and both zeros, compared with float32."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LENGTHS = [0, 1, 2, 3, 15, 16, 17, 255, 256, 257, 5000]
 
 
 def codes(scalar_type: Any, count: int, seed: int = 0) -> np.ndarray:
-    """Uniformly random codes: NaN of every payload, infinities, both zeros."""
+    """Draw uniform codes: NaN of every payload, infinities, both zeros."""
     f = td.formats[scalar_type.__name__]
     drawn = np.random.default_rng(seed).integers(0, 1 << f.bits, count, dtype=np.uint32)
     shift = f.itemsize * 8 - f.bits if f.itemsize == 4 else 0
@@ -39,12 +39,12 @@ def test_sort(scalar_type: Any, kind: Any) -> None:
         got = np.sort(x, kind=kind)
         assert got.dtype == x.dtype
         assert equal_values(got, np.sort(wide(x)))
-        assert sorted(td.bits(got)) == sorted(td.bits(x))  # no code lost or made
+        assert sorted(td.bits(got)) == sorted(td.bits(x))  # all codes are kept
 
 
 @each_type
 def test_stable_argsort(scalar_type: Any) -> None:
-    """The order of float32's, NaN and equal zeros included, wherever equals lie."""
+    """Sort in float32's order, with NaN and equal zeros in their original order."""
     for count in LENGTHS:
         x = codes(scalar_type, count, count)
         order = np.argsort(wide(x), kind="stable")
@@ -65,8 +65,8 @@ def test_argsort(scalar_type: Any) -> None:
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.5.0", reason="new there")
 @each_type
 def test_descending(scalar_type: Any) -> None:
-    """The order of float32's: equals as they stood, NaN last."""
-    for count in [*LENGTHS, 70_000]:  # the last one is counted in 16 bits too
+    """Sort in float32's descending order: equal items in their order, NaN last."""
+    for count in [*LENGTHS, 70_000]:  # the last uses counting of 16 bits, too
         x = codes(scalar_type, count, count)
         order = np.argsort(wide(x), stable=True, descending=True)
         assert np.array_equal(np.argsort(x, stable=True, descending=True), order)
@@ -108,7 +108,7 @@ def test_partition(scalar_type: Any) -> None:
 
 @pytest.mark.parametrize("form", td.formats.values(), ids=lambda form: form.name)
 def test_partition_moves_items(form: Any) -> None:
-    """Of every axis, all bits of items among them; the same by the method."""
+    """Partition along every axis, with all bits of items; the method does the same."""
     raw = np.random.default_rng(7).integers(0, 256, (30, 40, form.itemsize), np.uint8)
     a = raw.view(form.dtype)[..., 0]
     items = a.view(f"u{form.itemsize}")
@@ -140,7 +140,7 @@ def test_partition_moves_items(form: Any) -> None:
     ],
 )
 def test_what_is_wrong_with_a_partition_or_a_search(call: Any) -> None:
-    """NumPy's words, and nothing is written."""
+    """Raise NumPy's errors, and write nothing."""
     said = []
     for dtype in (np.float16, td.bfloat16, td.float8_e4m3fn):
         a = np.array([3, 1, 2], dtype)
@@ -163,7 +163,7 @@ def test_searchsorted(scalar_type: Any) -> None:
 
 @each_type
 def test_unique(scalar_type: Any) -> None:
-    """NaN of every payload counts as one value."""
+    """Count NaN of every payload as one value."""
     x = codes(scalar_type, 500, 3)
     every = {"return_index": True, "return_inverse": True, "return_counts": True}
     got, expected = (np.unique(part, **every) for part in (x, wide(x)))
@@ -175,7 +175,7 @@ def test_unique(scalar_type: Any) -> None:
 
 @each_type
 def test_argmax_and_argmin(scalar_type: Any) -> None:
-    """The first NaN wins, else the first of the greatest; -0 equals +0."""
+    """Return the first NaN, else the first of the largest; -0 equals +0."""
     for count in LENGTHS[1:]:
         x = codes(scalar_type, count, count)
         for part in (x, x[~np.isnan(x)], x[::-2]):
@@ -194,7 +194,7 @@ def test_argmax_and_argmin(scalar_type: Any) -> None:
 
 @each_type
 def test_extremes_of_one_sign(scalar_type: Any) -> None:
-    """With the bits of running ones, which are found one after the other."""
+    """Reduce with the bits of running extremes, which are found one by one."""
     for count in (2, 17, 1500):
         x = codes(scalar_type, count, count)
         with np.errstate(invalid="ignore"):
@@ -217,7 +217,7 @@ def test_nan_functions(scalar_type: Any) -> None:
         pytest.skip("the format has no NaN")
     x = codes(scalar_type, 300, 9)
     x[::7] = np.nan
-    if td.formats[scalar_type.__name__].has_infinity:  # NumPy puts it for NaN
+    if td.formats[scalar_type.__name__].has_infinity:  # NumPy replaces NaN by infinity
         assert np.nanargmax(x) == np.nanargmax(wide(x))
         assert np.nanargmin(x) == np.nanargmin(wide(x))
     for function in (np.nanmax, np.nanmin):
@@ -231,7 +231,7 @@ def test_nan_functions(scalar_type: Any) -> None:
 
 @each_type
 def test_median_and_percentile(scalar_type: Any) -> None:
-    """An odd count selects an element; the ends are the extremes."""
+    """Select an element for an odd count; the ends are the extremes."""
     values = np.random.default_rng(4).permutation(101) % 5 + 1.0
     x = values.astype(scalar_type)
     exact = oracle.round_to(scalar_type.__name__, values)
@@ -266,7 +266,7 @@ def test_nonzero(scalar_type: Any) -> None:
 
 
 def test_unused_bits_are_no_part_of_the_order() -> None:
-    """Raw float32 bits viewed as tf32 read truncated, in sorts as everywhere."""
+    """Truncate raw float32 bits viewed as tf32, in sorts as elsewhere."""
     rng = np.random.default_rng(8)
     raw = rng.integers(0, 1 << 32, 3000, dtype=np.uint32)
     dirty = raw.view(td.tf32)
@@ -288,7 +288,7 @@ def test_unused_bits_are_no_part_of_the_order() -> None:
 @pytest.mark.parametrize("form", [f for f in td.formats.values() if f.itemsize > 1])
 @pytest.mark.parametrize("count", [33, 100, 1000, 5000])
 def test_as_whole_numbers(form: Any, count: int) -> None:
-    """Sorted in vectors: -0 and +0, NaN, and bits that do not matter among them."""
+    """Sort in vectors, with -0 and +0, NaN, and unused bits."""
     rng = np.random.default_rng(count)
     items = rng.integers(0, 256, (4, count, form.itemsize), dtype=np.uint8)
     anything = items.view(form.dtype)[..., 0]

@@ -1,4 +1,4 @@
-"""Every unary ufunc over every code of every format, rounded correctly."""
+"""Every unary ufunc for every code of every format, rounded correctly."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ NAMES = [*operations.UNARY, *operations.SYNONYMS]
 
 
 def some_items(f: Format) -> Items:
-    """All codes up to 16 bits; of tf32's a sample and the ends, for slow truths."""
+    """Return all codes up to 16 bits; of tf32 a sample and the ends, for speed."""
     items = all_items(f)
     if items.size <= 1 << 16:
         return items
@@ -53,7 +53,7 @@ def check_function(f: Format, function: str, items: Items) -> int:
 
 
 def check_copies(f: Format, items: Items) -> int:
-    """These keep a NaN's payload: they copy bits and set the sign."""
+    """Check functions that copy bits and set the sign, so that NaN's payload stays."""
     for function in operations.COPIES:
         want = [operations.copies(function, f, int(item))[0] for item in items]
         with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ def test_on_bits_of_every_code(check, f, compared):
 
 
 def test_many_calls(compared):
-    """Results of bfloat16 come from tables once many were wanted, and stay the same."""
+    """Use tables for bfloat16 after many calls, with the same results."""
     f = FORMATS["bfloat16"]
     items = all_items(f)
     for function in ("exp", "sin", "log1p", "arccosh"):
@@ -129,14 +129,14 @@ def test_frexp(f, compared):
     parts, powers = np.frexp(values(f, items))
     want, _ = encode(f, parts)
     assert_items(f, items_of(f, mantissa), want, "frexp", items)
-    powers[~np.isfinite(parts)] = 0  # C leaves it open
+    powers[~np.isfinite(parts)] = 0  # C leaves this open
     assert_equal(exponent, powers, "frexp's exponent")
     compared(2 * items.size)
 
 
 @pytest.mark.parametrize("f", ALL, ids=name)
 def test_strided_and_in_place(f, compared):
-    """Strides and out= reach the same code by other loops."""
+    """Compute with strides and out=, which use other loops."""
     items = some_items(f)
     for function in ("exp", "sqrt", "rint", "square", "negative"):
         ufunc = getattr(np, function)

@@ -2,9 +2,9 @@
 
     python -m tests.whole.large_arrays [NAME ...]
 
-It takes up to 7 GB of memory and some minutes, so it is no part of the tests: run it
-before a release. Each call's truth is that of a short array that the long one repeats,
-or a count of codes.
+The script takes up to 7 GB of memory and some minutes, and is therefore not part of the
+tests. Run it before a release. The reference of each call is that of a short array that
+the long array repeats, or a count of codes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 import tf32dtype as td
 
 N = 2**31 + 9
-PIECE = 251 << 20  # elements that are compared at a time: whole patterns
+PIECE = 251 << 20  # elements that are compared at a time: a multiple of the pattern
 T = td.float8_e4m3fn
-# Numbers without NaN whose sum is small; a prime count, so that none meets a chunk.
+# Numbers without NaN whose sum is small; no chunk has a multiple of the prime 251.
 PATTERN = np.concatenate([np.arange(0, 126), np.arange(129, 254)]).astype(np.uint8)
 PLACES = (0, 2**31 - 1, 2**31, N - 1)
 
@@ -40,7 +40,7 @@ def pattern() -> Any:
 
 
 def repeated() -> Any:
-    """The pattern over and over."""
+    """Return the repeated pattern."""
     codes = np.empty(N, np.uint8)
     for start in range(0, N, PIECE):
         here = codes[start : start + PIECE]
@@ -49,7 +49,7 @@ def repeated() -> Any:
 
 
 def sparse(dtype: Any = T) -> Any:
-    """Zeros, which take no memory, but for ones at PLACES."""
+    """Return zeros, which take no memory, with ones at PLACES."""
     x = np.zeros(N, dtype)
     x[list(PLACES)] = 1
     return x
@@ -69,7 +69,7 @@ def assert_repeats(found: Any, want: Any) -> None:
 
 
 def assert_sparse(found: Any, elsewhere: Any, there: Any) -> None:
-    """One value at PLACES, another at all others, compared as bytes."""
+    """Check for one value at PLACES and another elsewhere, compared as bytes."""
     assert found.shape == (N,)
     code = np.dtype(f"u{found.dtype.itemsize}")
     codes, (zero, one) = found.view(code), np.stack([elsewhere, there]).view(code)
@@ -79,7 +79,7 @@ def assert_sparse(found: Any, elsewhere: Any, there: Any) -> None:
 
 
 def counts() -> Any:
-    """How often each number of the pattern occurs."""
+    """Return the count of each number of the pattern."""
     full, rest = divmod(N, len(PATTERN))
     return full + (np.arange(len(PATTERN)) < rest)
 
@@ -229,10 +229,10 @@ def emulated_products() -> None:
 
 @case
 def blocks() -> None:
-    """2**31 + 9 float32 zeros take no memory."""
+    """Quantize 2**31 + 9 float32 zeros, which take no memory."""
     found = td.blocks.quantize(sparse(np.float32), "mxfp4")
     assert found.shape == (N,)
-    # Two codes a byte.
+    # A byte has two codes.
     assert np.flatnonzero(found.codes).tolist() == [place // 2 for place in PLACES]
 
 

@@ -12,7 +12,7 @@ from tests.support.paths import SRC
 
 pytestmark = pytest.mark.once
 
-#: Divides by zero, or by one after an argument.
+#: A program that divides by zero, or, with an argument, by one.
 PROGRAM = """
 #include "runtime/sizes.h"
 int main(int count, char **arguments)

@@ -1,11 +1,10 @@
-"""Includes and calls in src/ follow the layers, and have no circle.
+"""Includes and calls in src/ follow the layers, without circles.
 
-    runtime <- formats <- {ufuncs, matmul}
-            <- {tensor_core, blocks} <- programs
+    runtime <- formats <- {ufuncs, matmul} <- {tensor_core, blocks} <- programs
 
     programs: hooks <- call_sites <- blas <- arithmetic
 
-src/cuda has the same layers once more, on top of all these, and of src/cuda/common.
+src/cuda has the same layers on top of all these, and of src/cuda/common.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def subject_of(file: str) -> str:
 
 @cache
 def texts() -> dict[str, str]:
-    """Our C and CUDA files, by their names from src/, without comments and strings."""
+    """Return our C and CUDA files by name in src/, without comments and strings."""
     return {
         path.relative_to(SRC).as_posix(): bare(path.read_text())
         for path in sorted(SRC.rglob("*.*"))
@@ -69,13 +68,13 @@ def without_strings(line: re.Match[str]) -> str:
 
 
 def includes() -> Graph:
-    """What each file includes of ours, as it is written there."""
+    """Return the includes of our files in each file, as they are written."""
     pattern = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
     return {file: set(pattern.findall(text)) for file, text in texts().items()}
 
 
 def braced(text: str) -> list[tuple[str, str]]:
-    """What stands before each pair of outermost braces, and within it."""
+    """Return the code before each pair of outermost braces, and the code in it."""
     found, depth, start, head = [], 0, 0, ""
     for brace in re.finditer(r"[{}]", text):
         if brace[0] == "{":
@@ -93,8 +92,8 @@ def braced(text: str) -> list[tuple[str, str]]:
 
 
 def functions(text: str) -> tuple[dict[str, bool], set[str]]:
-    """The functions that a file defines, and whether others may call them; all names
-    that its functions, tables and macros mention."""
+    """Return the functions that a file defines, and whether others may call them.
+    Return also all names in its functions, tables and macros."""
     plain = re.sub(r"TF_NAME\((\w+)\)", r"TF_NAME_\1", text)
     plain = re.sub(r'extern\s+""\s*\{', "", plain)
     macros = re.findall(r"(?m)^\s*#\s*define\s+\w+(?:\([^)]*\))?(.*)$", plain)
@@ -109,11 +108,11 @@ def functions(text: str) -> tuple[dict[str, bool], set[str]]:
 
 
 def calls() -> Graph:
-    """Where the functions are that a file calls, or whose address it takes.
+    """Return the files of the functions that a file calls, or whose address it takes.
 
-    Functions of a .c file that are not static are everyone's; those of a header are of
-    the files that include it. What a .c file and the header of its name have of
-    each other does not count.
+    Functions of a .c file that are not static are known to all files, and those of a
+    header to the files that include it. Calls between a .c file and the header of its
+    name do not count.
     """
     known = {file: functions(text) for file, text in texts().items()}
     direct = includes()
@@ -141,7 +140,7 @@ def stem(file: str) -> str:
 
 
 def rooms(*graphs: Graph) -> Graph:
-    """Join these graphs, with a file and the header of its name as one room."""
+    """Join these graphs; a file and the header of its name are one room."""
     joined: Graph = {}
     for file, others in chain(*(graph.items() for graph in graphs)):
         one = stem(file)
@@ -151,7 +150,7 @@ def rooms(*graphs: Graph) -> Graph:
 
 
 def above(graph: Graph) -> list[str]:
-    """What goes to a layer that does not lie below."""
+    """Return the edges that do not go to a lower layer."""
     return [
         f"{file} -> {other}"
         for file, others in graph.items()
@@ -180,7 +179,7 @@ def test_layers(graph_of) -> None:
 
 
 def test_no_circle() -> None:
-    """Neither of files nor of rooms: a .c file and the header of its name."""
+    """Check files, and rooms: a .c file and the header of its name."""
     graph = rooms(includes(), calls())
     for acyclic in (includes(), calls(), graph):
         TopologicalSorter(acyclic).prepare()
@@ -199,7 +198,7 @@ def test_no_circle() -> None:
     ],
 )
 def test_who_decides_about_products(function: str, callers: set[str]) -> None:
-    """plan.c chooses ways and kernels, and tiles.c cuts, for all products."""
+    """Choose kernels for all products in plan.c, and split them in tiles.c."""
     subjects = ("matmul/", "tensor_core/", "blocks/block_matmul")
     call = re.compile(rf"\b{function}\(")
     found = {

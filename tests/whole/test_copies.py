@@ -1,4 +1,4 @@
-"""Every public object can be copied and pickled, and is as it was."""
+"""Every public object can be copied and pickled, without a change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ X = np.random.default_rng(0).normal(size=(128, 128)).astype(np.float32)
 
 
 def named() -> Iterator[tuple[str, Any]]:
-    """The names of the package and of its modules."""
+    """Yield the names of the package and of its modules."""
     for module in (td, td.blocks, td.tensor_core, td.safetensors, td.hdf5, td.typing):
         for name in getattr(module, "__all__", dir(module)):
             value = getattr(module, name)
@@ -34,7 +34,7 @@ def named() -> Iterator[tuple[str, Any]]:
 
 
 def made() -> Iterator[tuple[str, Any]]:
-    """What their calls return."""
+    """Yield results of calls of these names."""
     yield from td.formats.items()
     yield from td.blocks.formats.items()
     yield from td.tensor_core.devices.items()
@@ -83,7 +83,7 @@ def test_scopes_open_as_they_did(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_open_scope(way: str) -> None:
-    """A copy is not open."""
+    """Make copies of an open scope, which are not open."""
     with td.matmul_precision("bf16") as scope:
         again = WAYS[way](scope)
         with pytest.raises(RuntimeError, match="must be open in this context"):

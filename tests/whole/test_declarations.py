@@ -1,4 +1,4 @@
-"""The .pxd files of tf32dtype/_core declare what its .pxi files use, and no more."""
+"""The .pxd files of tf32dtype/_core declare exactly what its .pxi files use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CORE = ROOT / "tf32dtype" / "_core"
 PARTS_OF = {".pxd", ".pxi", ".pyx"}
 #: `_core.pyx` cimports these for all .pxi files.
 SHARED = {"python_api", "numpy_api", "glue"}
-#: Structs that are made or converted as a whole, without their fields' names.
+#: Structs that are made or converted as a whole, without names of fields.
 WHOLE = {"PyMethodDef", "PyType_Slot", "tf_figures"}
 
 
 def bare(text: str) -> str:
-    """Code without strings and comments."""
+    """Return code without strings and comments."""
     text = re.sub(r'""".*?"""|"(?:[^"\\\n]|\\.)*"', '""', text, flags=re.DOTALL)
     return re.sub(r"#[^\n]*", "", text)
 
@@ -30,11 +30,11 @@ def words(text: str) -> list[str]:
 
 
 def declared(pxd: str) -> tuple[set[str], set[str], set[str]]:
-    """The types, fields, and other names that a .pxd file declares."""
+    """Return the types, fields, and other names that a .pxd file declares."""
     types: set[str] = set()
     fields: set[str] = set()
     others: set[str] = set()
-    struct = None  # whose fields follow
+    struct = None  # the struct of the next fields
     for line in re.sub(r"([,(])\s*\n\s*", r"\1 ", pxd).split("\n"):
         if re.match(r"\S(?!typedef)|\s*$|\s*pass\b", line):
             continue

@@ -7,7 +7,7 @@ import tf32dtype as td
 from tf32dtype import blocks, tensor_core
 from tf32dtype._base.wording import brief
 
-LONG = 600  # characters; the longest lists of what is known take 575
+LONG = 600  # characters; the longest list of valid names takes 575
 
 SINGLE = np.ones((3, 4), np.float32)
 HALF = SINGLE.astype(np.float16)

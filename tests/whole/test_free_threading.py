@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 @pytest.mark.once
 def test_the_module_declares_that_it_needs_no_gil() -> None:
-    """To Cython, which tells a Python that has none, and no other."""
+    """Declare it to Cython, which tells a free-threaded Python."""
     core = (ROOT / "tf32dtype/_core/_core.pyx").read_text()
     head = core.partition('"""')[0].splitlines()  # where Cython looks
     assert "# cython: freethreading_compatible=True" in head
@@ -23,7 +23,7 @@ def test_the_module_declares_that_it_needs_no_gil() -> None:
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL"
 )
 def test_the_gil_stays_off() -> None:
-    """Python switches it on, and warns, for a module that does not declare this."""
+    """Keep the GIL off; without the declaration, Python switches it on and warns."""
     code = f"import sys; sys.path = {sys.path}; import tf32dtype"
     code += "; print(sys._is_gil_enabled())"
     assert run("-E", "-W", "error", "-c", code) == "False"  # whatever PYTHON_GIL says

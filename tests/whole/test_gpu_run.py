@@ -1,4 +1,4 @@
-"""tools/gpu without a GPU: limits, what is kept, and what its summary says first."""
+"""tools/gpu without a GPU: limits, kept files, and the begin of its summary."""
 
 import importlib.machinery
 import importlib.util
@@ -29,7 +29,7 @@ def tool(monkeypatch):
 
 @pytest.fixture
 def gpu(tool, monkeypatch):
-    """The tool, where all is built already."""
+    """Return the tool, with a build that does nothing."""
     monkeypatch.setattr(tool, "build", lambda run: [])
     return tool
 
@@ -99,7 +99,7 @@ def test_results_are_saved_after_each_part(gpu, tmp_path):
 
 
 def test_steps_leave_what_others_kept(gpu, monkeypatch, tmp_path):
-    """Also the same one, when it runs again."""
+    """Keep the files of other steps, and of the same step in a second run."""
     runs = iter(([], [], ["worse"]))
     for step in ("smoke", "golden", "smoke"):
         monkeypatch.setitem(gpu.STEPS, step, lambda run, jobs: next(runs))
@@ -155,7 +155,7 @@ def test_pytest_runs_a_process_a_file(gpu, tmp_path):
 
 
 def test_a_test_that_hangs_ends_before_its_file_does(gpu, monkeypatch, tmp_path):
-    """By a thread, since it may hang in the driver."""
+    """End a test that hangs by a thread, as it may hang in the driver."""
     monkeypatch.setattr(gpu.importlib.util, "find_spec", lambda name: True)
     run = gpu.Run(tmp_path, "tests", 60, dry=False)
     for part in gpu.pytest_parts(run, "not exhaustive"):
@@ -196,7 +196,7 @@ def lacking(tool, monkeypatch, *programs):
 
 
 def statuses(tool, monkeypatch, run, tmp_path, **of):
-    """What parts of a build end with, and which ran."""
+    """Let commands of a build end with these codes, and return the list of run ones."""
     ran = []
 
     def do(part):
@@ -210,10 +210,10 @@ def statuses(tool, monkeypatch, run, tmp_path, **of):
 def test_what_building_lacks_is_said(tool, monkeypatch, tmp_path):
     run = tool.Run(tmp_path, "smoke", 60, dry=True)
     lacking(tool, monkeypatch, "gcc")
-    assert tool.build(run) == []  # the module that is here serves
+    assert tool.build(run) == []  # the existing module is enough
     statuses(tool, monkeypatch, run, tmp_path, **{"import": 1})
     (said,) = tool.build(run)
-    assert said.startswith("not here: gcc")  # Cython too, where it is not installed
+    assert said.startswith("not here: gcc")  # also Cython, if it is not installed
     assert "; nor has tf32dtype/_core/_core.cpython" in said
 
 

@@ -1,4 +1,4 @@
-"""What `import tf32dtype` loads beyond NumPy, and how the rest comes later."""
+"""Modules that `import tf32dtype` loads besides NumPy, and names that load later."""
 
 import os
 
@@ -15,9 +15,9 @@ before = set(sys.modules)
 import tf32dtype
 print(*sorted(set(sys.modules) - before))
 """
-#: Of Python's own: Cython's, and what tells whether this is a subinterpreter.
+#: Modules of Python: Cython's, and modules that detect a subinterpreter.
 OTHERS = {"_interpreters", "_xxsubinterpreters", "cython_runtime", "_cython"}
-#: The package's; each costs what finding and reading a file does.
+#: The package's own modules, each of which costs finding and reading a file.
 OWN = """
     _base _base.caller _base.imports _base.requirements _base.version _base.wording
     _core _core._core
@@ -44,7 +44,7 @@ def test_import_loads_no_more_than_formats_need():
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", sorted(td._LATER))
 def test_names_that_come_later(name):
-    """They are public, and in the modules whose names they bear."""
+    """Load a public name later from the module that has it."""
     assert name in td.__all__
     code = f"""
 import tf32dtype as td

@@ -1,4 +1,4 @@
-"""The lines of setup.py that count compiled files, and how tools/install shows them."""
+"""The lines of setup.py that count compiled files, shown by tools/install."""
 
 from __future__ import annotations
 

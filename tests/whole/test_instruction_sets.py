@@ -1,6 +1,6 @@
-"""The bits and flags are the same on every instruction set of this machine.
+"""The bits and flags are the same for every instruction set of this machine.
 
-TF32DTYPE_ISA is read at import, so each one takes a process of its own.
+TF32DTYPE_ISA is read at import. Therefore each one needs its own process.
 """
 
 import functools
@@ -13,13 +13,13 @@ from tests.support.interpreters import run
 
 SCRIPT = "-m", "tests.support.digest"
 ISAS = td._core.available_isas()
-#: Numbers that a loop gets: FEW are two chunks of 1024 and a part of a third one.
+#: Numbers per loop: FEW are two chunks of 1024 and the begin of a third one.
 FEW, MANY = 2_500, 12_000
 
 
 @functools.cache
 def digests(isa: str, count: int, *names: str) -> dict[str, str]:
-    """Those of a set that is named; of the best one, as by default, for ""."""
+    """Return the digests of a named instruction set, or for "" of the best one."""
     words = "-W", "ignore", *SCRIPT, "--count", count, *names
     result = json.loads(run(*words, timeout=None, TF32DTYPE_ISA=isa))
     assert result["isa"] == (isa or ISAS[-1])
@@ -43,7 +43,7 @@ def test_same_bits(isa, count, compared):
 @pytest.mark.parametrize(
     ("count", "names"),
     [
-        # What the default leaves out are products in pairs, of any format.
+        # The default leaves out products in pairs, of any format.
         (FEW, ("bfloat16", "float8_e5m2", "float4_e2m1fn")),
         pytest.param(MANY, (), marks=pytest.mark.exhaustive),
     ],

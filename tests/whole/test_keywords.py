@@ -1,4 +1,4 @@
-"""Keywords that several calls share: shown, typed, and refused if unknown."""
+"""Keywords that several calls share: shown, typed, and rejected if unknown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OTHERS = {
     "min_size": 0,
     "plan": None,
 }
-#: The keyword-only parameters of each, and their defaults.
+#: The keyword-only parameters of each call, and their defaults.
 CALLS = {
     "matmul_precision": (
         td.matmul_precision,
@@ -100,7 +100,7 @@ def test_types_are_those_of_the_defaults(module):
 
 
 def written(class_: typing.Any) -> dict[str, str]:
-    """Annotations as the source has them: some types are imported by checkers alone."""
+    """Return annotations as in the source: only type checkers import some types."""
     annotations = class_.__annotations__.items()
     return {name: annotation.__forward_arg__ for name, annotation in annotations}
 

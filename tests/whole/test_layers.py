@@ -1,4 +1,4 @@
-"""Modules import each other one way, imports within functions counted."""
+"""Modules import each other in one direction, also within functions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-#: Each layer of a package imports those before it; neighbors in one do not import each
-#: other.
-#: docs/project/architecture.md describes them; `__init__` is the package's own file.
+#: Each layer of a package imports the layers before it. Modules of a layer do not
+#: import each other. docs/project/architecture.md describes them; `__init__` is the
+#: package's own file.
 LAYERS = {
     "tf32dtype": """
         _base
@@ -72,12 +72,12 @@ def part_of(package: str, module: str) -> str:
 
 
 def imports(graph: grimp.ImportGraph) -> dict[str, set[str]]:
-    """The modules that each module imports."""
+    """Return the modules that each module imports."""
     return {x: graph.find_modules_directly_imported_by(x) for x in graph.modules}
 
 
 def out_of_layer(graph: grimp.ImportGraph, package: str) -> list[str]:
-    """The imports of a layer above, or of a neighbor."""
+    """Return the imports of a layer above, or of a neighbor."""
     order = ORDER[package]
     inside = {
         name: found
@@ -96,7 +96,7 @@ def out_of_layer(graph: grimp.ImportGraph, package: str) -> list[str]:
 
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> grimp.ImportGraph:
-    """All imports but those for type checkers, of the checkout's files."""
+    """Return all imports of the checkout's files except for those for type checkers."""
     monkeypatch.syspath_prepend(ROOT)
     return grimp.build_graph(
         "tf32dtype", cache_dir=None, exclude_type_checking_imports=True

@@ -1,4 +1,4 @@
-"""src/ compiles for systems that no test runs on, where their compilers are here."""
+"""src/ compiles for systems without tests, if their compilers are installed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.paths import SRC
 
 pytestmark = pytest.mark.once
 
-#: Without OpenMP. Clang that is to be Microsoft's says so of the C library's INFINITY.
+#: Without OpenMP. Clang as Microsoft's compiler warns of the C library's INFINITY.
 FLAGS = ["-std=c11", f"-I{SRC}", "-DTF_ISA=baseline", "-fsyntax-only", "-O1", "-Wall"]
 FLAGS += ["-Wextra", "-Werror"]
-#: pthread_atfork is a macro there that drops what it is given.
+#: On Windows, pthread_atfork is a macro that drops its arguments.
 WINDOWS = ["-Wno-unused-function"]
 MICROSOFT = ["-fms-compatibility", "-fms-extensions", "-Wno-literal-range"]
-#: Catching calls of other libraries' BLAS needs ELF, and shared memory POSIX.
+#: Intercepting calls of other libraries' BLAS needs ELF, and shared memory POSIX.
 NOT_ON_WINDOWS = {"programs/blas/counts.c"}
 
 
@@ -32,7 +32,7 @@ def sources(without: set[str] = frozenset()) -> list[Path]:
 def compile_all(compiler: str, flags: list[str], files: list[Path]) -> None:
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
-    # Compilers are not to run with a sanitizer that Python runs with.
+    # Compilers must not run with the sanitizer of this Python.
     plain = {name: x for name, x in os.environ.items() if name != "LD_PRELOAD"}
     command = [compiler, *FLAGS, *flags, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, env=plain)
@@ -40,7 +40,7 @@ def compile_all(compiler: str, flags: list[str], files: list[Path]) -> None:
     assert len(files) > 50
 
 
-@pytest.mark.exhaustive  # two seconds of each core, for a compiler that few have
+@pytest.mark.exhaustive  # two seconds per core, for a compiler that few have
 def test_clang_as_microsofts_compiler() -> None:
     compile_all("clang", MICROSOFT, sources())
 
@@ -63,7 +63,7 @@ def test_arm64():
 
 
 def test_no_remainder_of_the_x87_unit() -> None:
-    """Its flags are not in MXCSR, which our loops clear and restore."""
+    """Use no fprem, whose flags are not in MXCSR, which our loops clear and restore."""
     if not (objdump := shutil.which("objdump")):
         pytest.skip("no objdump")
     module = find_spec("tf32dtype._core._core")

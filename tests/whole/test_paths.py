@@ -1,4 +1,4 @@
-"""Every file that a comment, a docstring or a document names is there."""
+"""Every file that a comment, a docstring or a page names exists."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ pytestmark = pytest.mark.once
 FOLDERS = ".ci benchmarks docs examples src tests tf32dtype tools".split()
 TOP = """CHANGELOG.md CONTRIBUTING.md MANIFEST.in Makefile README.md pyproject.toml
 setup.py""".split()
-#: Where names are looked for, by the kind of file: comments, docstrings, all of a text.
+#: Code to search for names, by kind of file: comments, docstrings, or all of it.
 TEXTS = {
     (".c", ".h", ".cu"): r"/\*.*?\*/|//[^\n]*",
     (".py", ".pxi", ".pyx", ".pxd", ".pyi"): r'(?<!\S)#[: ][^\n]*|""".*?"""',
     (".md",): r".+",
-    # Makefile, .ci/run, those of tools/: commands name files too.
+    # Commands in Makefile, .ci/run and tools/ name files, too.
     ("", ".in", ".toml"): r".+",
 }
-#: path/file.ext, and file.ext of our own code. No part of an address or a pattern.
+#: path/file.ext, and file.ext of our own code, but not inside of URLs and patterns.
 NAME = re.compile(
     r"(?<![\w./*{}<>$-])(?:\.\./|\./)?"
     r"(?:[\w.-]+/)+[\w-]+\.(?:c|h|cu|py|pxi|pyx|pxd|pyi|md|json|toml|png)\b(?![\w/*])"
     r"|(?<![\w./*{}<>$-])\w[\w-]*\.(?:c|h|cu|py|pxi)\b(?![\w/*(\[])"
     r"|(?<![\w./*{}<>$-])(?:tools|\.ci)/[\w-]+(?![\w./*-])"
 )
-#: NAME.json, SUBJECT/*.c and the like stand for any.
+#: NAME.json, SUBJECT/*.c and similar names are for any file.
 ANY = re.compile(r"[A-Z]{2,}[./]|[*]")
 #: Files of others, and of users.
 OTHERS = set(
@@ -47,7 +47,7 @@ def files() -> list[Path]:
 
 
 FILES = files()
-#: Every way to end a path: "matmul/pack.h", "pack.h".
+#: Every string that ends a path: "matmul/pack.h", "pack.h".
 ENDS = {
     "/".join(parts[i:])
     for parts in (path.relative_to(ROOT).parts for path in FILES)
@@ -56,7 +56,7 @@ ENDS = {
 
 
 def mentions(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and name of all that a file names."""
+    """Yield line and name of each mention of a file."""
     patterns = [x for kinds, x in TEXTS.items() if path.suffix in kinds]
     if path == Path(__file__) or not patterns:
         return

@@ -15,7 +15,7 @@ from tools import prose
 
 pytestmark = pytest.mark.once
 
-#: For each rule a text that it flags, and one that it does not.
+#: For each rule, a sentence that it flags, and one that it does not.
 RULES = {
     "alone": (
         "It reads floats alone.",
@@ -120,7 +120,7 @@ def git(checkout: Path, *arguments: str) -> str:
 
 
 def run(checkout: Path, *arguments: str) -> tuple[int, str]:
-    """The exit code, and the lines printed but that on the missing commit."""
+    """Return the exit code, and the output without the line on the missing commit."""
     command = [sys.executable, checkout / "tools/prose.py", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     rows = done.stdout.splitlines(keepends=True)

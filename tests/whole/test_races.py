@@ -1,8 +1,8 @@
-"""Threads that do for the first time what others do too.
+"""Threads that call for the first time what other threads also call.
 
-What a call writes may not be what the loops of other threads read. The bits are seldom
-wrong where it is; `tools/sanitize thread` runs these tests, and all others whose name
-has "threads", so that the writing itself is seen.
+A call must not write to data that loops of other threads read. The bits are seldom
+wrong after such a write. `tools/sanitize thread` runs these tests, and all others with
+"threads" in the name, and finds the write itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ THREADS = 4
 
 
 def together(works: list[Callable[[], Any]]) -> list[Any]:
-    """Results of functions that begin at once, on a thread each."""
+    """Run functions in a thread each, begin at once, and return the results."""
     results: list[Any] = [None] * len(works)
     start = threading.Barrier(len(works))
 
@@ -50,10 +50,10 @@ def quick_switches() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-# NumPy lets go of the interpreter's lock for loops of some 500 elements or more.
+# NumPy releases the interpreter's lock for loops of about 500 elements or more.
 @np.errstate(all="ignore")
 def loops(scalar_type: Any, other_type: Any) -> bytes:
-    """The bits of all kinds of loops, each long enough to run without the lock."""
+    """Return the bits of all kinds of loops, long enough to run without the lock."""
     x = np.linspace(-3, 3, 2400).astype(scalar_type)
     y = x[::-1].copy()
     a, b = x[:900].reshape(30, 30), y[:900].astype(other_type).reshape(30, 30)
@@ -101,7 +101,7 @@ def test_races_of_loops() -> None:
 
 
 def test_races_of_what_is_made_when_first_asked_for() -> None:
-    """Tables of functions and loops of products, in an interpreter that has none."""
+    """Make tables and loops of products for the first time, in a new interpreter."""
     run_code(
         "import sys, threading\n"
         "import numpy as np, tf32dtype as td\n"
@@ -154,7 +154,7 @@ def test_races_of_blocks_and_devices() -> None:
 
 
 def test_races_for_memory() -> None:
-    """Workspaces are taken, given back and freed at once."""
+    """Take, return and free workspaces in several threads at once."""
     a = np.ones((64, 64), td.bfloat16)
 
     def work() -> float:
@@ -167,7 +167,7 @@ def test_races_for_memory() -> None:
 
 
 def test_races_of_everything(tmp_path: Path) -> None:
-    """All threads do all, each begins with something else."""
+    """Run everything in all threads, each with another begin."""
     a = np.random.default_rng(3).normal(size=(24, 24)).astype(np.float32)
     path = tmp_path / "tensors.safetensors"
     td.safetensors.save(path, {"a": a.astype(td.bfloat16), "b": a})
@@ -178,7 +178,7 @@ def test_races_of_everything(tmp_path: Path) -> None:
             return np.dot(a, a) + np.einsum("ij,jk", a, a, optimize=True)
 
     def process() -> Any:
-        with td.matmul_precision("tf32"):  # which goes before that of the process
+        with td.matmul_precision("tf32"):  # overrides that of the process
             td.set_matmul_precision("bf16")
             found = a @ a
             td.set_matmul_precision(None)
@@ -240,7 +240,7 @@ def test_races_of_the_process_precision() -> None:
 
 
 def test_races_of_counts() -> None:
-    """No call is lost."""
+    """Count every call."""
 
     def calls() -> int:
         return sum(n for _, name, n, _ in _core.named_counts() if name == "races")
@@ -257,7 +257,7 @@ def test_races_of_counts() -> None:
 
 
 def test_races_of_names() -> None:
-    """Whoever is last, all names are theirs."""
+    """Set names in several threads: those of the last call remain."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
 
     def work(owner: Any) -> None:
@@ -276,7 +276,7 @@ def test_races_of_names() -> None:
 
 @pytest.mark.skipif(not _core.blas_available(), reason="loops stay NumPy's here")
 def test_races_of_figures() -> None:
-    """They are read while threads add to them."""
+    """Read figures while threads add to them."""
     x = np.linspace(0, 1, 2000, dtype=np.float32)
 
     def work() -> int:
@@ -293,7 +293,7 @@ def test_races_of_figures() -> None:
 def test_races_with_an_import(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another thread is importing has nothing in it yet."""
+    """Use a module that another thread is importing, which is still empty."""
     x = np.ones(3, td.bfloat16)
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
     td.save(tmp_path / "x.npy", x)

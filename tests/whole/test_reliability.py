@@ -29,13 +29,13 @@ each_type = pytest.mark.parametrize("scalar_type", TYPES, ids=NAMES)
 
 @each_type
 def test_registration(scalar_type: Any) -> None:
-    """What the hybrid form rests on. A NumPy that changes it must fail here first."""
+    """Check the basis of the hybrid form first: a later NumPy may change it."""
     dtype = np.dtype(scalar_type)
     cls = type(dtype)
     assert dtype.num >= 256  # a legacy user dtype: np.dot, einsum and dtype= need it
     assert cls() is dtype
-    assert dtype.kind == "f"  # what Python code asks
-    assert np.dtype.kind.__get__(dtype) == "V"  # what C code sees
+    assert dtype.kind == "f"  # for Python code
+    assert np.dtype.kind.__get__(dtype) == "V"  # for C code
     assert dtype.str == f"|V{dtype.itemsize}"  # else np.load takes it for float16
     assert dtype.byteorder == "|"
     assert dtype.isbuiltin == 2
@@ -80,7 +80,7 @@ def test_dtype_equality(scalar_type: Any) -> None:
 
 
 def mixed_work(scalar_type: Any) -> list[bytes]:
-    """The bits of many kinds of loops."""
+    """Return the bits of many kinds of loops."""
     rng = np.random.default_rng(5)
     x = rng.normal(0, 2, (60, 70)).astype(scalar_type)
     y = rng.normal(1, 1, (60, 70)).astype(scalar_type)
@@ -193,7 +193,8 @@ assert (np.ones((2, 2), td.tf32) @ np.ones((2, 2), td.tf32)).sum() == 8
 @pytest.mark.parametrize("kind", ["legacy", "isolated"])
 @pytest.mark.parametrize("first", ["nothing", "numpy", "tf32dtype"])
 def test_a_subinterpreter_is_refused(kind: str, first: str) -> None:
-    """Before it imports NumPy, which the main interpreter could not import then."""
+    """Reject the import before that of NumPy, which would block the main
+    interpreter's."""
     if not any(map(find_spec, ("_interpreters", "_xxsubinterpreters"))):
         pytest.skip("this Python has no subinterpreters")
     lines = run("-c", SUBINTERPRETER, kind, first).splitlines()
@@ -221,7 +222,7 @@ def test_reload_is_harmless() -> None:
 
 
 def test_importing_again_after_removal_from_sys_modules() -> None:
-    """The extension refuses to register twice, or hands back what it made."""
+    """Refuse to register twice, or return the module that exists."""
     out = run_code(
         "import sys, numpy as np, tf32dtype as td\n"
         "before = np.dtype(td.tf32)\n"
@@ -244,7 +245,7 @@ def test_importing_again_after_removal_from_sys_modules() -> None:
 
 @np.errstate(all="ignore")
 def life(scalar_type: Any) -> None:
-    """Create, cast, compute, index, pickle: everything that makes objects."""
+    """Create, cast, compute, index, pickle: all that makes objects."""
     x = np.arange(4, dtype=np.float32).astype(scalar_type)
     (x + 1.0, np.exp(x), x.sum(), x @ x, np.sort(x), x < x)
     item = x[1]
@@ -262,9 +263,9 @@ def life(scalar_type: Any) -> None:
 
 
 def collect() -> None:
-    """Free what is out of use, and the names that Python's cache of types' attributes
-    holds. That has 4096 places by the address of a name, so that names which are made
-    anew each time, as pickle and reprlib make them, fill it one by one."""
+    """Free unused objects, and the names in Python's cache of types' attributes. The
+    cache has 4096 entries, by the address of a name. Names that are made again each
+    time, as by pickle and reprlib, fill it one by one."""
     gc.collect()
     getattr(sys, "_clear_internal_caches", sys._clear_type_cache)()
 
@@ -283,15 +284,14 @@ def test_no_reference_leaks(scalar_type: Any) -> None:
         collect()
         references = np.subtract([sys.getrefcount(x) for x in watched], before)
         grown.append(max(sys.getallocatedblocks() - blocks, *references.tolist()))
-    # Not one object, or reference, is lost in ten rounds. The first time fills the
-    # caches of NumPy and Python. Other threads may add objects once, but a leak shows
-    # each time.
+    # Ten rounds must lose no object or reference. The first round fills the caches of
+    # NumPy and Python. Other threads may add objects once, but a leak shows each time.
     assert min(grown[1:]) < rounds // 10, grown
 
 
 @pytest.mark.exhaustive
 def test_no_reference_leaks_in_a_million_rounds() -> None:
-    """Create, cast, compute, pickle: 10^6 times, watched from inside and outside."""
+    """Create, cast, compute, pickle 10^6 times, and count references and memory."""
     scalar_type = td.float8_e4m3fn
     x = np.ones(4, scalar_type)
 
@@ -313,7 +313,7 @@ def test_no_reference_leaks_in_a_million_rounds() -> None:
 
 
 def test_memory_does_not_grow() -> None:
-    """What tracemalloc does not see: memory of the C loops."""
+    """Measure memory of the C loops, which tracemalloc does not see."""
     x = np.ones((300, 300), td.bfloat16)
 
     def work() -> None:
@@ -406,7 +406,7 @@ BAD_CALLS: list[tuple[str, Callable[[np.ndarray], Any], Any, str]] = [
     ids=[c[0] for c in BAD_CALLS],
 )
 def test_bad_input_names_what_was_wrong(call: Any, error: Any, names: str) -> None:
-    """And leaves out= as it was."""
+    """Name the invalid value, and leave out= unchanged."""
     out = np.array([1, 2, 3], td.tf32)
     with pytest.raises(error) as caught:
         call(out)

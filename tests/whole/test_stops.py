@@ -1,4 +1,4 @@
-"""Long calls stop at Ctrl-C; workspaces of ended threads are given back."""
+"""Long calls stop at Ctrl-C; workspaces of ended threads are freed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_code(code: str, **environment: str) -> str:
     return run("-c", textwrap.dedent(code), **environment)
 
 
-# Calls of minutes, most of which walk along a single number again and again.
+# Calls of minutes, most of which use a single number again and again.
 CALLS = """
 import signal
 import numpy as np, tf32dtype as td
@@ -115,7 +115,7 @@ for name, call in calls.items():
 @needs_signals
 @each_count_of_threads
 def test_long_calls_stop(threads: int) -> None:
-    """Each writes only a part of its result."""
+    """Stop after a part of each result."""
     lines = run_code(CALLS, OMP_NUM_THREADS=str(threads)).splitlines()
     assert len(lines) == 18
     assert [line for line in lines if not line.endswith(" stopped True")] == []
@@ -171,7 +171,7 @@ def test_products_of_blas_stop() -> None:
 @needs_signals
 @each_count_of_threads
 def test_handlers_run_within_a_product(threads: int) -> None:
-    """Those that do not raise change nothing, though they multiply themselves."""
+    """Run handlers that multiply but do not raise, without a change of the result."""
     out = run_code(
         """
         import signal, numpy as np, tf32dtype as td
@@ -204,7 +204,7 @@ def test_handlers_run_within_a_product(threads: int) -> None:
 @pytest.mark.exhaustive
 @needs_signals
 def test_other_threads_are_left_alone() -> None:
-    """Their products go on, while the main thread is interrupted."""
+    """Continue the products of other threads while the main thread is interrupted."""
     out = run_code(
         """
         import os, signal, threading, numpy as np, tf32dtype as td
@@ -229,7 +229,7 @@ def test_other_threads_are_left_alone() -> None:
 
 @needs_signals
 def test_a_forked_child_stops_too() -> None:
-    """Its main thread is the one that forked."""
+    """Stop in a forked child, whose main thread is the one that forked."""
     out = run_code(
         """
         import os, signal, threading, numpy as np, tf32dtype as td
@@ -262,7 +262,7 @@ def test_a_forked_child_stops_too() -> None:
 
 def test_ended_threads_leave_no_workspaces() -> None:
     x = np.ones((1024, 1024), td.bfloat16)
-    x @ x  # this thread has what it has ever needed, whatever was freed before
+    x @ x  # this thread's needs are known
     alone = _core.workspaces()
     x = x[:96, :96]
     start = threading.Barrier(64)
@@ -278,7 +278,7 @@ def test_ended_threads_leave_no_workspaces() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    # A thread that has been joined may still be about to end.
+    # A joined thread may not have ended yet.
     until = time.monotonic() + 60
     while _core.workspaces() > alone and time.monotonic() < until:
         time.sleep(0.01)
@@ -295,7 +295,7 @@ def test_free_buffers_leaves_no_workspaces() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_workspaces_after_a_fork() -> None:
-    """A child keeps what its one thread needs."""
+    """Keep the workspaces that the only thread of a child needs."""
     out = run_code(
         """
         import os, threading, numpy as np, tf32dtype as td

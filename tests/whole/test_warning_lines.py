@@ -1,5 +1,4 @@
-"""Every warning shows the line that called the package, and tells nothing that the user
-has answered."""
+"""Every warning shows the line that called the package, and no warning is needless."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ BLOCKS = td.blocks.quantize(HUGE / 10, "mxfp8_e4m3")
 TILES = td.blocks.quantize_tiles(np.full((256, 256), 1e30, np.float32))
 E4M3 = np.empty((32, 32), td.float8_e4m3fn)
 
-#: What raises a floating-point error, by what warns of it.
+#: Calls that raise a floating-point error, by the function that warns.
 CALLS: dict[str, Callable[[], Any]] = {
     "quantize": lambda: td.quantize(HUGE, "fp8_e4m3"),
     "quantize out": lambda: td.quantize(HUGE, "fp8_e4m3", out=E4M3),
@@ -113,7 +112,7 @@ def test_floating_point_errors(name: str) -> None:
     found = warned(CALLS[name])
     assert found
     assert all("encountered in" in str(x.message) for x in found)
-    if name in OF_NUMPY:  # a Python function of NumPy's, whose line it shows
+    if name in OF_NUMPY:  # a Python function of NumPy, whose line is shown
         assert all(os.sep + "numpy" + os.sep in x.filename for x in found)
     else:
         assert {x.filename for x in found} == {__file__}
@@ -152,7 +151,7 @@ def raised_at(call: Callable[[], Any]) -> Iterator[str]:
 @pytest.mark.once
 @pytest.mark.parametrize("scale", [1, 150, np.inf, 2.0**-6])
 def test_functions_of_numpy(scale: float) -> None:
-    """The whole surface shows no line of this package."""
+    """Show no line of this package for any function of the surface."""
     letters = numpy_surface.letters(td.float8_e4m3fn)
     with np.errstate(all="ignore"):
         for key, value in letters.items():
@@ -174,7 +173,7 @@ def test_functions_of_numpy(scale: float) -> None:
 
 
 def tried(expression: str, names: dict[str, Any]) -> None:
-    with contextlib.suppress(Exception):  # which tests/ufuncs know
+    with contextlib.suppress(Exception):  # tests/ufuncs checks these exceptions
         eval(expression, names)
 
 
@@ -197,7 +196,7 @@ def test_raw_bytes(tmp_path: Path) -> None:
 
 
 def test_only_one_function_warns() -> None:
-    """`stacklevel` counts frames, which differ by how one comes there."""
+    """Warn in one function, as `stacklevel` would depend on the path of calls."""
     for path in Path(PACKAGE).rglob("*.py"):
         names = {
             node.attr for node in ast.walk(ast.parse(path.read_text()))

@@ -1,4 +1,4 @@
-"""The wheel that pip builds of a checkout: what is in it, and that this is enough."""
+"""The wheel that pip builds from a checkout: its files, and that they are enough."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tf32dtype._base.nvrtc import sources
 
 pytestmark = pytest.mark.once
 
-#: Three megabytes, less what auditwheel adds: libgomp.
+#: Three megabytes, without libgomp, which auditwheel adds.
 MOST_BYTES = 3 * 2**20 - 125_000
-#: Building needs it, as setup.py says.
+#: The build requires it, as setup.py says.
 SETUPTOOLS = "77"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 KERNELS = sorted(str(path.relative_to(SRC)) for path in SRC.glob("cuda/**/*.cu"))
@@ -30,10 +30,10 @@ KERNELS = sorted(str(path.relative_to(SRC)) for path in SRC.glob("cuda/**/*.cu")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel for this Python. Objects that build/ has are not compiled again.
+    """Build a wheel for this Python, without compiling objects in build/ again.
 
-    Parallel processes of tests would write to the same folders in build/. The first of
-    them builds, and the others take its wheel.
+    Parallel processes of tests would write to the same folders in build/. The first
+    process builds, and the others take its wheel.
     """
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools", minversion=SETUPTOOLS)
@@ -66,7 +66,7 @@ def files(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def information(files: dict[str, bytes]) -> str:
-    """The folder of metadata."""
+    """Return the folder of metadata."""
     return f"tf32dtype-{td.__version__}.dist-info/"
 
 
@@ -104,7 +104,7 @@ def test_it_has_the_libraries_without_symbols(files):
     libraries = {Path(name).name: files[name] for name in files if name.endswith(".so")}
     if sys.platform == "linux":
         assert "tf32dtype_blas.so" in libraries
-        # The name of the section, which is there even where the table is empty.
+        # The name of the section exists even if the table is empty.
         assert not [name for name, data in libraries.items() if b"\0.symtab\0" in data]
     assert any(name.startswith("_core.") for name in libraries)
 
@@ -205,7 +205,7 @@ def test_citation_and_templates_are_yaml():
 
 
 def test_cibuildwheel_copies_what_the_tests_read():
-    """All of the checkout but the package, so that the installed one is tested."""
+    """Copy all of the checkout but the package, so that the installed one is tested."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     copied = project["tool"]["cibuildwheel"]["test-sources"]
     assert all((ROOT / name).exists() for name in copied)
