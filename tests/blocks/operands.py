@@ -85,7 +85,7 @@ def lines_of(x: Any, axis: int) -> list[list[Exact]]:
     items = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     f = ROWS[items.dtype.name]
     raw = items.view(f"u{items.dtype.itemsize}").tolist()
-    mask = f.count - 1  # a table of all codes would take longer than these few
+    mask = f.count - 1  # a table of all codes would take longer
     return [[decode_code(f, item >> f.shift & mask) for item in line] for line in raw]
 
 

@@ -1,4 +1,4 @@
-"""`blocks.round` is `quantize` and `dequantize`, bit for bit."""
+"""`blocks.round` equals `quantize` followed by `dequantize`, bit for bit."""
 
 import numpy as np
 import pytest

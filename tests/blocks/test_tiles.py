@@ -431,7 +431,7 @@ def test_transposes():
 
 
 def product(a: Any, b: Any, block: int = 128) -> Any:
-    """float32, a block of k at a time: sums of exact products rounded each step."""
+    """Multiply in float32 by blocks of k: sums of exact products, rounded each step."""
     m, k = a.shape
     total = np.zeros((m, b.shape[1]), np.float32)
     for start in range(0, k, block):

@@ -286,7 +286,7 @@ NOT_OURS = {
 
 @pytest.mark.parametrize("kind", NOT_OURS)
 def test_what_is_no_array_file(kind, tmp_path):
-    """Name the kind of file and the way to read it; no argument of td.load is one."""
+    """Name the kind of file and how to read it, but no argument of td.load."""
     raw, words = NOT_OURS[kind]
     path = tmp_path / "weights.bin"
     path.write_bytes(raw)

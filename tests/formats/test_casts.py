@@ -97,7 +97,7 @@ def test_every_float16(f, compared):
     number = half.astype(np.float64)
     want, _ = encode(f, number)
     nan = np.isnan(number)
-    if f.nan is None or f.negative_zero:  # a NaN's sign stays; encode's has none
+    if f.nan is None or f.negative_zero:  # `encode` drops a NaN's sign
         want[nan & np.signbit(number)] |= f.sign_bit << f.shift
     assert_items(f, cast(f, half), want, "float16 ->", half)
     compared(half.size)

@@ -299,7 +299,7 @@ def test_digits_are_chosen_as_numpy_chooses_them(data: Any) -> None:
         "sign": draw(st.booleans()),
         "pad_left": draw(st.integers(-1, 8)),
     }
-    if unique:  # 0 means that integers are written exactly, as str() does not
+    if unique:  # 0: exact integers, unlike str()
         most = precision if precision >= 0 else 12
         options["min_digits"] = (
             draw(st.integers(1, most)) if most and draw(st.booleans()) else -1

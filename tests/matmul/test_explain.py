@@ -16,7 +16,7 @@ def ones(*shape: int, dtype: Any = td.bfloat16) -> Any:
     return np.ones(shape, dtype)
 
 
-#: Operands and options, by the name of the way.
+#: Operands and options, by the expected `way`.
 WAYS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "nothing": (ones(0, 8), ones(8, 3), {}),
     "short dot products": (ones(200), ones(200), {}),
@@ -132,7 +132,7 @@ def test_a_stack_and_a_small_product() -> None:
 
 
 def test_what_changes_the_way() -> None:
-    """Change the way by memory order, number of components, and scope."""
+    """Change `way` by memory order, number of components, and scope."""
     a, v = ones(300, 300), ones(300)
     assert td.explain_matmul(np.asfortranarray(a), v).way == "GEMV across k"
     assert not td.explain_matmul(v, a).transposed

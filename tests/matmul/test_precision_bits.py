@@ -566,7 +566,7 @@ def test_special_values_stay_where_they_are(keywords, shape):
         with np.errstate(all="ignore"):
             clipped = td.matmul(a1, b1, precision=keywords["precision"])
         assert_bits(got[~nan], bits(clipped)[~nan])
-    elif keywords["precision"] in ("tf32", "bf16"):  # normal numbers round to no Inf
+    elif keywords["precision"] in ("tf32", "bf16"):  # none rounds to Inf
         np.testing.assert_array_equal(np.isfinite(got), ~special)
 
 

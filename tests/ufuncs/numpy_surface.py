@@ -154,7 +154,7 @@ UFUNCS = sorted(
 
 
 def ufunc_expressions(name: str) -> dict[str, tuple[str, ...]]:
-    """Return expressions for f = the ufunc, by the way they are judged."""
+    """Return expressions for f = the ufunc, by their rule of judgment."""
     ufunc = getattr(umath, name, None) or getattr(np, name)
     arguments = UFUNC_ARGUMENTS.get(ufunc.__name__, "a, b" if ufunc.nin == 2 else "a")
     calls = [f"f({arguments})"]

@@ -1,6 +1,6 @@
 """Means, variances, medians, quantiles and norms are exact, rounded once.
 
-The truth is `fractions.Fraction`, rounded by tests/reference.
+The reference is `fractions.Fraction`, rounded by tests/reference.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def test_rounded_once_on_every_axis(f: Format, function: str) -> None:
     views = [x, x.T, x[::-1, :, ::2]] if "nan" not in function else [x]
     for view in views:
         for axis in (None, 0, 1, -1, (0, 2)):
-            with np.errstate(over="ignore", invalid="ignore"):  # a variance may
+            with np.errstate(over="ignore", invalid="ignore"):  # a variance overflows
                 got = call(view, axis=axis)
                 check(f, got, view, axis, exactly)
         with np.errstate(over="ignore", invalid="ignore"):

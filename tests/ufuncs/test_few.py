@@ -15,7 +15,7 @@ FORMATS = pytest.mark.parametrize(
     "form", td.formats.values(), ids=lambda form: form.name
 )
 BASIC = ("add", "subtract", "multiply", "divide")
-LONG = 40  # more than few
+LONG = 40  # not few elements
 
 
 def codes(rng: np.random.Generator, form: td.Format, n: int) -> Any:

@@ -23,7 +23,8 @@ import tf32dtype as td
 N = 2**31 + 9
 PIECE = 251 << 20  # elements that are compared at a time: a multiple of the pattern
 T = td.float8_e4m3fn
-# Numbers without NaN whose sum is small; no chunk has a multiple of the prime 251.
+# Numbers without NaN whose sum is small. Their count 251 is prime: chunks of loops do
+# not align.
 PATTERN = np.concatenate([np.arange(0, 126), np.arange(129, 254)]).astype(np.uint8)
 PLACES = (0, 2**31 - 1, 2**31, N - 1)
 

@@ -1,4 +1,4 @@
-"""tools/prose.py flags the wordings that the style guide rules out, and its ratchet."""
+"""tools/prose.py flags wordings against the style guide; counts may only fall."""
 
 from __future__ import annotations
 

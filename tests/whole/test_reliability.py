@@ -416,7 +416,7 @@ def test_bad_input_names_what_was_wrong(call: Any, error: Any, names: str) -> No
 
 
 def test_failing_floating_point_error_keeps_numpy_rules() -> None:
-    """errstate(raise) raises FloatingPointError, as for float16."""
+    """Raise FloatingPointError under errstate(all="raise"), as for float16."""
     with np.errstate(all="raise"):
         for bad in (
             lambda: np.ones(2, td.bfloat16) / np.zeros(2, td.bfloat16),

@@ -148,7 +148,7 @@ def test_records(sites: tuple[report.ArithmeticCallSite, ...]) -> None:
     assert first["results"] == sites[0].results
     names = {row["name"] for row in record["not_reached"]}
     assert names >= {"np.linalg", "np.fft"}
-    assert "products" not in names  # the report computes them in f16
+    assert "products" not in names  # the report computes products in f16
     record = report.records("float8_e3m4", sites)  # no precision has this name
     assert {row["name"] for row in record["not_reached"]} == names | {"products"}
     assert record["advice"][0]["kind"] == "out_of_range"

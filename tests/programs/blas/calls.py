@@ -32,7 +32,7 @@ PRECISIONS: list[dict[str, Any]] = [
     {"precision": "fp8_e4m3"},
     {"precision": "fp8_e4m3", "scale": "row"},
     {"precision": "bf16", "device": "H100"},
-    {"precision": "bf16", "device": "MI300X"},  # minus the operand is not minus the sum
+    {"precision": "bf16", "device": "MI300X"},  # -operand is not -sum
 ]
 
 
@@ -89,7 +89,7 @@ class Call:
     """The arguments of a call, in order."""
 
     def __init__(self, routine: str, kind: str, form: Form, first: str = "") -> None:
-        """`first` is the letter of the name, if not the kind of the numbers."""
+        """`first` replaces the letter of the type in the name."""
         self.kind, self.form, self.dtype = kind, form, np.dtype(DTYPES[kind])
         name = (first or kind) + routine
         self.symbol = f"cblas_{name}" if form.cblas else f"{name}_"
