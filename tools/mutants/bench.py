@@ -191,7 +191,11 @@ class Bench:
         """Run a tier until a test fails, those of the subject first."""
         tree, usual = self.tiers[tier], self.usual[tier]
         log = self.folder / f"{tier}.txt"
-        words = [f"--deselect={name}" for name in usual["failed"]]
+        # A file that cannot be imported has no test to deselect.
+        words = [
+            f"--{'deselect' if '::' in name else 'ignore'}={name}"
+            for name in usual["failed"]
+        ]
         limits = 300 + 5 * usual["seconds"], 120 + 3 * usual["silence"], True
         first = self.chosen or own_tests(tree, fault.path)
         ran = self.pytest(tree, words, first, log, *limits)
