@@ -6,7 +6,7 @@
 
 #include "ufuncs/pages.h"
 
-/* What `tf_reduce` returns if the first step of a reduction was taken for an in-place
+/* `tf_reduce` returns this if the first step of a reduction was taken for an in-place
  * operation and rounded: rows of more than 65536 elements, with initial=None. */
 enum { TF_ROUNDED_BEFORE = -2 };
 
