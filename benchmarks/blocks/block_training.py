@@ -1,12 +1,12 @@
-"""A training step of an MLP with block-scaled weights against bf16, by torch.
+"""Time a training step of an MLP with block-scaled weights, relative to bfloat16.
 
     python benchmarks/blocks/block_training.py [--quick] [--runs 3] [--json FILE]
 
-Forward and backward of Linear(1024, 4096), GELU, Linear(4096, 1024) over 4096 rows:
-bfloat16 parameters and inputs, torch's own products in both, on all cores and on one; a
-row is the time of a step of the converted model over that of the plain one, in turns
-(all cores: idle threads sleep, on both sides, so that other processes disturb less).
-TCFP's publication has 1.05, 2.02 and 2.53 for tcfp8, tcfp12 and tcfp16, on a GPU.
+The step is forward and backward of Linear(1024, 4096), GELU and Linear(4096, 1024) over
+4096 rows, with bfloat16 parameters and inputs and torch's own matrix products. A row is
+the time of the converted model over the time of the plain model, measured in turns, on
+all cores and on one. On all cores, idle threads sleep, so that other processes disturb
+less. TCFP's publication has 1.05, 2.02 and 2.53 for tcfp8, tcfp12, tcfp16, on a GPU.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from measuring import Case, Row, measure_rows, run_children
 
 ROWS = 4096
 
-# Format, and the ratios: published, minimum, target.
+# Per format: the published ratio of times, the largest acceptable one, and the target.
 PUBLISHED = (
     ("tcfp8", 1.05, 1.10, 1.05),
     ("tcfp12", 2.02, 1.60, 1.40),
@@ -34,7 +34,7 @@ PUBLISHED = (
 
 
 def step(model: Any, x: Any, slope: Any) -> Callable[[], None]:
-    """Forward and backward, the gradients of the step before dropped."""
+    """Return a call that drops the last gradients, then runs forward and backward."""
 
     def run() -> None:
         model.zero_grad(set_to_none=True)
@@ -44,7 +44,7 @@ def step(model: Any, x: Any, slope: Any) -> Callable[[], None]:
 
 
 def steps(name: str, rows: int, width: int) -> Iterator[Case]:
-    """The plain model, the converted one, and that with error feedback."""
+    """Yield the converted model against the plain one, without and with feedback."""
     import torch
     from torch import nn
 

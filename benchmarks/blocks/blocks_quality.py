@@ -1,12 +1,13 @@
-"""What blocks with scales keep of numbers: published, by the published rule, at best.
+"""Measure the errors of block formats: by the published rule and by searched scales.
 
     python benchmarks/blocks/blocks_quality.py [--quick] [--json FILE] [--plot FILE]
 
-First normal numbers, 4096 x 4096: mean square, signal-to-noise ratio and greatest of
-the errors. "Published" is the table of TCFP's first description; "its rule" is what we
-find by the rule of the format's description, `scale="published"` for TCFP and "floor"
-for MX and NVFP4; "best" is the searched scale, `scale="mse"`. Then data at which TCFP's
-rules fail, and products of 512 x 512 matrices against the float64 product.
+The first table has the mean square error, the signal-to-noise ratio (SNR) and the
+largest error of 4096 x 4096 normal numbers. "Published" is the table of TCFP's first
+description. "Its rule" is measured with the rule of the format's description,
+`scale="published"` for TCFP and "floor" for MX and NVFP4. "Best" is measured with the
+searched scale, `scale="mse"`. The second table has data at which TCFP's rules fail, and
+products of 512 x 512 matrices compared with the float64 product.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from accuracy import Report, columns, exact, figure, main, markdown, snr
 SHAPE, QUICK_SHAPE = (4096, 4096), (64, 1024)
 STEPS, PRODUCT, QUICK_PRODUCT = 200, 512, 128
 
-# MSE, SNR in dB and greatest error as published; the SNR that ours must reach at best.
+# Published mean square error, SNR in dB and largest error of each format. `MINIMUM` has
+# the SNR in dB that our searched scales must reach.
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bfloat16": (2.76e-06, 55.6, 1.56e-02),
     "naive FP8": (7.02e-04, 31.5, 1.90e-01),
@@ -36,7 +38,7 @@ PUBLISHED: dict[str, tuple[float, float, float]] = {
 }
 MINIMUM = {"tcfp8": 34.5, "tcfp12": 57, "tcfp16": 71, "int8": 45.5, "int12": 68.5,
         "int16": 92}  # fmt: skip
-STORED = ("int8", "int12", "int16")  # no unit multiplies them as they are
+STORED = ("int8", "int12", "int16")  # formats that no unit multiplies as they are
 DESCRIBED = ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp4", "mxint8",
              "nvfp4")  # fmt: skip
 
@@ -44,7 +46,7 @@ Errors = dict[str, float]
 
 
 def errors(x: np.ndarray, rounded: np.ndarray) -> Errors:
-    """Of float32 numbers and what they became."""
+    """Return the mean square error, SNR in dB and largest error of rounded numbers."""
     total = power = greatest = 0.0
     for numbers, became in zip(x, rounded, strict=True):
         exactly = numbers.astype(np.float64)
@@ -57,7 +59,7 @@ def errors(x: np.ndarray, rounded: np.ndarray) -> Errors:
 
 
 def naive(x: np.ndarray) -> np.ndarray:
-    """E4M3 with one float32 scale, 448 over the greatest magnitude."""
+    """Round to E4M3 with one float32 scale: 448 over the largest magnitude."""
     import tf32dtype as td
 
     scale = np.float32(448) / np.abs(x).max()
@@ -68,7 +70,7 @@ def naive(x: np.ndarray) -> np.ndarray:
 
 
 def normal(shape: tuple[int, int]) -> Iterator[dict[str, Any]]:
-    """A row for each format: bits a value, and errors."""
+    """Yield a row for each format: bits per value, and errors of normal numbers."""
     import tf32dtype as td
 
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
@@ -104,7 +106,10 @@ def normal(shape: tuple[int, int]) -> Iterator[dict[str, Any]]:
 
 
 def holds(row: dict[str, Any]) -> bool:
-    """Whether a row of normal numbers is as published, and as good as it must be."""
+    """Return whether a row of normal numbers is as published and reaches its minimum.
+
+    The published rule must give the published MSE within 1 % and SNR within 0.1 dB.
+    """
     good = row["minimum"] is None or row["best"]["snr"] >= row["minimum"]
     if row["published"] is not None:
         rule, published = row["rule"], row["published"]
@@ -117,14 +122,14 @@ def holds(row: dict[str, Any]) -> bool:
 
 
 def ratio(x: np.ndarray, scale: str) -> float:
-    """SNR in dB of tcfp8."""
+    """Return the SNR in dB of numbers in tcfp8 with scales by a rule."""
     import tf32dtype as td
 
     return errors(x, td.blocks.quantize(x, "tcfp8", scale=scale).dequantize())["snr"]
 
 
 def mean_error(x: np.ndarray, steps: int) -> float:
-    """RMS of the mean error of tcfp8 over steps, each fed the error so far."""
+    """Return the RMS of tcfp8's mean error over steps with `ErrorFeedback`."""
     import tf32dtype as td
 
     feedback = td.blocks.ErrorFeedback("tcfp8")
@@ -135,7 +140,10 @@ def mean_error(x: np.ndarray, steps: int) -> float:
 
 
 def published_mean_error(x: np.ndarray, steps: int) -> float:
-    """The same by the published rule, which forgets all errors but the last."""
+    """Return the RMS of tcfp8's mean error over steps with the published feedback.
+
+    That rule adds only the error of the step before and forgets all earlier errors.
+    """
     import tf32dtype as td
 
     error, total = np.zeros_like(x), np.zeros(x.shape)
@@ -148,9 +156,9 @@ def published_mean_error(x: np.ndarray, steps: int) -> float:
 
 
 def published_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """TCFP-16's product as published: both components rounded again, with a scale each.
+    """Multiply as TCFP-16's publication: round both components again, with own scales.
 
-    The products of components are float64's here: nothing else loses bits.
+    The components are multiplied in float64, so that only this rounding loses bits.
     """
     import tf32dtype as td
 
@@ -166,7 +174,7 @@ def published_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def failures(shape: tuple[int, int], steps: int, size: int) -> Iterator[dict[str, Any]]:
-    """A row for each case: published, by the published rule, at best, and allowed."""
+    """Yield a row for each case: published, by its rule, best, and the limit."""
     rng = np.random.default_rng(1)
     weights = (1 + 0.02 * rng.standard_normal(shape)).astype(np.float32)
     heavy = rng.standard_t(2, shape).astype(np.float32)
@@ -196,7 +204,7 @@ def failures(shape: tuple[int, int], steps: int, size: int) -> Iterator[dict[str
 
 
 def products(a: np.ndarray, b: np.ndarray, row: Any) -> Iterator[dict[str, Any]]:
-    """Block products against the float64 product of what the blocks were made from."""
+    """Yield the SNR of block products over the float64 product of float32 sources."""
     import tf32dtype as td
 
     truth, size = exact(a, b), len(a)
@@ -220,7 +228,7 @@ def products(a: np.ndarray, b: np.ndarray, row: Any) -> Iterator[dict[str, Any]]
 
 
 def passes(row: dict[str, Any]) -> bool:
-    """Whether a case is as good as it must be; dB is better where more."""
+    """Return whether a case keeps its limit: at least so many dB, at most so much RMS."""
     best, minimum = row["best"], row["minimum"]
     if minimum is None:
         return True
@@ -231,7 +239,7 @@ def passes(row: dict[str, Any]) -> bool:
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure both tables and return them for JSON."""
     shape = QUICK_SHAPE if quick else SHAPE
     few = (shape[0] // 8, shape[1])
     size = QUICK_PRODUCT if quick else PRODUCT
@@ -249,7 +257,7 @@ FAILURES = ("case", "published", "its rule", "best", "minimum")
 
 
 def normal_lines(report: Report) -> list[tuple[str, ...]]:
-    """Under `NORMAL`."""
+    """Return the rows of the table of normal numbers, under the headings `NORMAL`."""
 
     def figures_of(found: Errors | None) -> tuple[str, ...]:
         if found is None:
@@ -264,7 +272,7 @@ def normal_lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def failure_lines(report: Report) -> list[tuple[str, ...]]:
-    """Under `FAILURES`."""
+    """Return the rows of the table of other data, under the headings `FAILURES`."""
 
     def figure_of(row: dict[str, Any], name: str, sign: str = "") -> str:
         value = row[name]
@@ -285,7 +293,7 @@ def failure_lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def show(report: Report) -> str:
-    """All that was measured, for a terminal."""
+    """Return both tables as text for a terminal."""
     shape = " x ".join(map(str, report["shape"]))
     lines = [
         f"Normal numbers, {shape}; SNR in dB",
@@ -299,13 +307,13 @@ def show(report: Report) -> str:
 
 
 def missed(report: Report) -> list[str]:
-    """What is not as published, or not as good as it must be."""
+    """Return the rows that differ from the publication or miss their limits."""
     wrong = [row["format"] for row in report["normal"] if not holds(row)]
     return wrong + [row["case"] for row in report["failures"] if not passes(row)]
 
 
 def block(report: Report) -> str:
-    """Both tables in Markdown."""
+    """Return both tables in Markdown."""
     return "\n\n".join(
         [
             markdown(NORMAL, normal_lines(report)),
@@ -316,7 +324,7 @@ def block(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """SNR over bits a value, with what no code of normal numbers can exceed."""
+    """Draw the SNR over bits per value, and the rate-distortion bound."""
     drawing, axes = figure(path, 1, 1, (8, 5.5))
     axis = axes[0][0]
     rows = report["normal"]

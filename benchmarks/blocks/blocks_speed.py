@@ -1,14 +1,13 @@
-"""Arrays of blocks against memcpy, and their products against NumPy's of float32.
+"""Time arrays of blocks relative to memcpy, and their products relative to float32's.
 
     python benchmarks/blocks/blocks_speed.py [--quick] [--runs 3] [--json FILE]
 
-Tables have times: of making blocks of a float32 array, or it of blocks, into an output
-made beforehand, over that of a copy of the array; and of a block product over that of
-NumPy's float32 product of the same shape. (The JSON has the inverse, under "of memcpy"
-and "x as fast".) Searched
-scales (the default of tcfp8, tcfp12 and tcfp16) are quoted in nanoseconds a number. One
-thread is pinned to a core; then all is measured as it comes, with all threads. NumPy's
-BLAS has the kernels that it chooses for the processor, which are printed.
+The tables have ratios of times. Quantizing a float32 array, and dequantizing blocks
+into an existing output, are relative to a copy of the float32 array. A block product is
+relative to NumPy's float32 product of the same shape. The JSON has the inverse ratios,
+under "of memcpy" and "x as fast". Searched scales, the default of tcfp8, tcfp12 and
+tcfp16, are quoted in nanoseconds per value. The first run pins one thread to a core,
+the second one uses all threads. NumPy's BLAS chooses its kernels, which are printed.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ SINGLE = np.dtype(np.float32)
 
 @cache
 def matrix(kind: str, size: int) -> np.ndarray:
-    """Float32 numbers of so many bytes."""
+    """Return a float32 matrix of `size` bytes with `WIDTH` columns."""
     return data(kind, size // 4, SINGLE).reshape(-1, WIDTH)
 
 
 def made(size: int) -> Iterator[Case]:
-    """Blocks of `size` bytes of float32."""
+    """Yield cases that quantize `size` bytes of float32 values."""
     import tf32dtype as td
 
     for kind in KINDS:
@@ -55,7 +54,7 @@ def made(size: int) -> Iterator[Case]:
 
 
 def read(size: int) -> Iterator[Case]:
-    """The float32 numbers of blocks."""
+    """Yield cases that dequantize blocks to `size` bytes of float32 values."""
     import tf32dtype as td
 
     for kind in KINDS:
@@ -70,7 +69,7 @@ def read(size: int) -> Iterator[Case]:
 
 
 def products(names: tuple[str, ...], terms: int | None, n: int) -> Iterator[Case]:
-    """Block products of square matrices."""
+    """Yield block products of n x n matrices against NumPy's float32 product."""
     import tf32dtype as td
 
     x, y = data("normal", 2 * n * n, SINGLE).reshape(2, n, n)
@@ -102,7 +101,7 @@ def rows(size: int, n: int) -> list[Row]:
 
 
 def searched(size: int, repeats: int, budget: float) -> list[dict[str, Any]]:
-    """Nanoseconds a number of the searched scales."""
+    """Measure the nanoseconds per value that searched scales take."""
     import tf32dtype as td
 
     found = []

@@ -13,7 +13,7 @@ WHOLE = ("scale format", "value of code c", "largest value", "binades of normal 
 
 
 def block_formats() -> str:
-    """A row each."""
+    """Return a Markdown table with one row per block format."""
     return markdown(
         HEADER,
         [
@@ -33,7 +33,7 @@ def block_formats() -> str:
 
 
 def scale_formats() -> str:
-    """A row for each scale format, without the factor `tensor_scale`."""
+    """Return a table of the scale formats, without the factor `tensor_scale`."""
     rows = []
     for name, bits in mantissas.items():
         if name == POWERS:

@@ -1,13 +1,13 @@
-"""A GPU: our casts and products against copies and cuBLAS, emulation, energy.
+"""Measure a GPU: casts and products against copies and cuBLAS, emulation, energy.
 
     python benchmarks/cuda/gpu.py [--quick] [--parts NAMES] [--json FILE]
         [--tables FOLDER] [--figure FILE]
 
-Functions take turns; times are medians between CUDA events. All measurements go with
-the device's name to benchmarks/results/gpu_DEVICE.json, written anew after each row,
-and the crossover table of `strategy="performant"` into the package. Ratios are those of
-speed: 1 is as fast as what is named. A part that raises is an error of the report, and
-the others go on.
+Functions take turns; times are medians between CUDA events. The measurements and the
+device's name are written to benchmarks/results/gpu_DEVICE.json again after each row.
+The crossover table of `strategy="performant"` is written into the package. Ratios are
+ratios of speeds: 1 is as fast as the named reference. If a step of PARTS raises, the
+report keeps the error, and the next step runs.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from tools.tensor_core_recorder.launch import Gpu  # noqa: E402
 
 
 def versions() -> dict[str, str]:
-    """What a reader must know of the device."""
+    """Return the device's name and the versions of its software."""
     return {name: str(value) for name, value in Gpu().facts().items()}
 
 
 class Report:
-    """All measurements, in a file that always has those that there are so far."""
+    """All measurements, in a file that is complete up to the last finished one."""
 
     def __init__(self, path: Path, device: dict[str, str]) -> None:
         self.path = path
@@ -65,7 +65,7 @@ class Report:
         os.replace(new, self.path)
 
     def attempt(self, name: str, work: Callable[[], None]) -> None:
-        """Do a part and save; where it raises, what it raised is saved."""
+        """Call `work`, keep an error that it raises under `name`, and save."""
         try:
             work()
         except Exception as error:  # CuPy's errors have no common class
@@ -77,7 +77,7 @@ class Report:
 def crossover(
     clock: Any, precision: str, grid: tuple[int, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Seconds of both ways over M = N and K."""
+    """Yield the seconds of the emulated and the native product over M = N and K."""
     for mn in grid:
         for k in grid:
             functions = products.products((mn, mn, k), precision)
@@ -93,7 +93,7 @@ def crossover(
 def tabled(
     device: dict[str, str], precision: str, measured: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The fields of `strategy.Crossover`."""
+    """Return the fields of `tf32dtype.cuda._matmul.crossover.Crossover`."""
     speedup = {(c["mn"], c["k"]): c["native"] / c["emulated"] for c in measured}
     sides, depths = (sorted({case[name] for case in measured}) for name in ("mn", "k"))
     rows = [[round(speedup[side, depth], 3) for depth in depths] for side in sides]
@@ -107,7 +107,10 @@ def tabled(
 
 
 def performant(clock: Any, precision: str, measured: list[dict[str, Any]]) -> None:
-    """Into the cases: how `performant` does, measured again beside both."""
+    """Add to each case the time of `performant` over the faster of its two choices.
+
+    All three are measured again, in turns.
+    """
     for case in measured:
         shape = case["mn"], case["mn"], case["k"]
         both = products.products(shape, precision)
@@ -122,7 +125,7 @@ def performant(clock: Any, precision: str, measured: list[dict[str, Any]]) -> No
 
 
 def energy(sizes: tuple[int, ...]) -> Iterator[dict[str, float]]:
-    """GFLOP a joule, which is GFLOP/s a watt."""
+    """Yield GFLOP per joule, which equals GFLOP/s per watt, and TFLOP/s of each n."""
     counter = gpu_clock.Energy()
     for n in sizes:
         line: dict[str, float] = {"n": n}
@@ -151,7 +154,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-#: energy needs NVML's counters, figures need matplotlib.
+#: The step "energy" needs NVML's counters, and "figures" needs matplotlib.
 PARTS = ("cases", "accuracy", "crossover", "energy", "figures")
 
 # -- parts -----------------------------------------------------------------------------
@@ -160,7 +163,7 @@ PARTS = ("cases", "accuracy", "crossover", "energy", "figures")
 def measure_cases(
     report: Report, clock: Any, sizes: Any, repeats: int, budget: float
 ) -> None:
-    """Measure every row of cases, one after the other."""
+    """Measure every row of gpu_cases.py, one after the other, and print the table."""
     rows = [
         (row, partial(measure_rows, [row], repeats, budget, clock.medians))
         for row in cases.rows(sizes)
@@ -190,7 +193,7 @@ def measure_cases(
 
 
 def measure_accuracy(report: Report, sizes: Any) -> None:
-    """dB of emulated products."""
+    """Measure the SNR in dB of bf16x9 products and of SGEMM."""
     found = report.facts["snr"] = {}
     for n in sizes.emulated:
         found[str(n)] = products.snr(n, "bf16x9")
@@ -200,7 +203,7 @@ def measure_accuracy(report: Report, sizes: Any) -> None:
 def measure_crossover(
     report: Report, clock: Any, grid: tuple[int, ...], tables: Path | None
 ) -> None:
-    """The cases and the table of them; then how `performant` does by it."""
+    """Measure the crossover, write its table, and measure `performant` with it."""
     from tf32dtype.cuda._matmul import crossover as strategy
 
     measured: list[dict[str, Any]] = []
@@ -219,7 +222,7 @@ def measure_crossover(
 
 
 def measure_energy(report: Report, sizes: tuple[int, ...]) -> None:
-    """Where the GPU counts it."""
+    """Measure the energy if the GPU counts it."""
     try:
         report.facts["energy"] = [*energy(sizes)]
     except OSError as error:
@@ -227,7 +230,7 @@ def measure_energy(report: Report, sizes: tuple[int, ...]) -> None:
 
 
 def draw_figures(report: Report, path: Path) -> None:
-    """Where matplotlib is installed: the figures in numbers are saved."""
+    """Draw the measurements if matplotlib is installed."""
     from gpu_figure import draw
 
     try:

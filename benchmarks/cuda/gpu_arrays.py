@@ -1,4 +1,4 @@
-"""Arrays on the device for benchmarks."""
+"""Make arrays on the device for benchmarks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tf32dtype as td
 
 
 def normal(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
-    """N(0, 1) on the device."""
+    """Return N(0, 1) values on the device; after 2^22 drawn values they repeat."""
     from tf32dtype import cuda as tfc
     from tf32dtype.cuda._runtime import backend
 
@@ -22,7 +22,10 @@ def normal(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 
 
 def operands(n: int, name: str) -> tuple[Any, Any]:
-    """Two matrices; FP8 lies along k in both, the one layout that cublasLt takes."""
+    """Return two n x n matrices of a format.
+
+    FP8 matrices are contiguous along k, the only layout that cublasLt accepts.
+    """
     if name == "float16":
         import cupy
 

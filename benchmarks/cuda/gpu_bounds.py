@@ -1,13 +1,14 @@
-"""How fast kernels can be on an H100, by their machine code. It needs no GPU.
+"""Bound the speed of kernels on an H100 by their machine code. It needs no GPU.
 
     python benchmarks/cuda/gpu_bounds.py [--json FILE]
 
-Of each kernel the main loop is looked at: the inner one that computes the most. Two
-bounds follow from what is in it. "At most" counts what one kind of unit does alone: the
-tensor cores, the FP32 lanes, the conversions, or the memory. "Issued" is less: a
-scheduler begins one instruction a clock, and all of the loop's are counted, also those
-that a branch may leave out. Beginnings and ends of blocks, waits and caches are in
-neither. It needs NVRTC and nvdisasm, as the tests of machine code do.
+The main loop of a kernel is the inner loop that computes the most. Its instructions
+give two bounds. "At most" counts the work of the busiest kind of unit: the tensor
+cores, the FP32 lanes, the conversions, FP64 or the memory. "Issued" is at most as high:
+a scheduler begins one instruction per clock, and it counts all instructions of the
+loop, also those that a branch may skip. Neither bound counts beginnings and ends of
+thread blocks, waits or caches. The script needs NVRTC and nvdisasm, as the tests of
+machine code do.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ class Gpu(NamedTuple):
 
     processors: int = 132
     clock: float = 1.755e9  # under load; at most 1.98e9
-    memory: float = 3.35e12  # bytes a second, by the data sheet
+    memory: float = 3.35e12  # bytes per second, by the data sheet
     schedulers: int = 4
-    #: what mma.sync reaches of wgmma's rate, by measurements that others published
-    #: (arXiv 2402.13499); everything else here is NVIDIA's own figure
+    #: mma.sync's share of wgmma's rate, by published measurements (arXiv 2402.13499);
+    #: all other figures of this class are NVIDIA's own
     mma_sync: float = 0.62
 
 
 H100 = Gpu()
 
-#: Clocks that an instruction of a warp takes one unit of a scheduler, by what it begins
-#: with: CUDA's programming guide, throughput of instructions, compute capability 9.0.
-#: A tensor core multiplies 512 pairs of 16 bits a clock, 256 of tf32, or 1024 of FP8.
-#: Of wgmma, which four warps begin together, it does a quarter.
+#: Clocks for which an instruction of a warp occupies a unit of a scheduler, by the
+#: start of its opcode. Source: CUDA's programming guide, throughput of instructions,
+#: compute capability 9.0. A tensor core multiplies 512 pairs of 16 bits per clock, 256
+#: of tf32, or 1024 of FP8. Four warps begin a wgmma together: a tensor core does a
+#: quarter of it.
 TENSOR, FP32, CONVERSION, FP64 = "tensor cores", "FP32", "conversions", "FP64"
 MEMORY, ISSUE = "memory", "instructions"
 CLOCKS = (
@@ -71,7 +73,7 @@ CLOCKS = (
     ("FADD", FP32, 1),
     ("FMUL", FP32, 1),
 )
-#: Multiply-adds of an instruction of a warp.
+#: Multiply-adds of an instruction of a warp; for wgmma, the quarter of one warp.
 PAIRS = (
     ("HGMMA.64x256x16", 65536),
     ("HGMMA.64x256x8", 32768),
@@ -93,12 +95,12 @@ class Row(NamedTuple):
 
     name: str
     kernel: Any
-    works: str  # what the instruction begins with
+    works: str  # the start of that instruction's opcode
     unit: str  # TFLOP/s, TMAC/s or TB/s
 
 
 def rows() -> Iterator[Row]:
-    """What is looked at."""
+    """Yield the kernels to bound."""
     with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
         from tf32dtype.cuda._arrays import casts
         from tf32dtype.cuda._matmul import fma, mma_model, native, wgmma
@@ -152,7 +154,7 @@ def rows() -> Iterator[Row]:
 
 
 def listing(kernel: Any) -> str:
-    """What nvdisasm prints of a kernel's file."""
+    """Compile a kernel's file and return nvdisasm's listing of its machine code."""
     cubin = nvrtc.compile_cuda(kernel.file, kernel.options, ARCH)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
@@ -167,13 +169,15 @@ def listing(kernel: Any) -> str:
 
 
 def working(loop: Counter[str], works: str) -> int:
-    """How many instructions begin so."""
+    """Return how many opcodes of a loop start with `works`."""
     return sum(count for opcode, count in loop.items() if opcode.startswith(works))
 
 
 def main_loop(text: str, name: str, works: str) -> Counter[str]:
-    """The opcodes of the loop of a function that works most; of loops in it, of the one
-    that does half of that or more."""
+    """Return the opcodes of a function's loop with the most instructions `works`.
+
+    While a loop in it has at least half as many of them, take that inner loop.
+    """
     sections = re.split(r"(?m)^\s*\.section\s+\.text\.", text)[1:]
     (section,) = (x for x in sections if re.match(rf"{name}\b", x))
     opcodes: list[str] = []
@@ -215,7 +219,7 @@ def _sum(loop: Counter[str], of: tuple[tuple[str, float], ...]) -> float:
 
 
 def bound(row: Row, loop: Counter[str], gpu: Gpu = H100) -> dict[str, Any]:
-    """What a loop allows, in the row's unit."""
+    """Return the bounds that a loop's instructions set, in the row's unit."""
     lanes = 32
     moved = lanes * sum(
         count * BYTES[found[1]]
@@ -249,12 +253,12 @@ def bound(row: Row, loop: Counter[str], gpu: Gpu = H100) -> dict[str, Any]:
 
 
 def nvrtc_version() -> str:
-    """The compiler's version: another one may make other machine code."""
+    """Return NVRTC's version, because another one may generate other machine code."""
     return ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
 
 
 def counted(row: Row) -> dict[str, Any]:
-    """A row's bounds."""
+    """Compile a row's kernel, find its main loop, and return its bounds."""
     return bound(row, main_loop(listing(row.kernel), row.kernel.name, row.works))
 
 

@@ -1,4 +1,4 @@
-"""The minimum and target speeds of a GPU: the rows, and the sizes of their cases."""
+"""List the rows of gpu.py with minimum and target speeds, and their cases' sizes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from measuring import Case, Row
 
 
 class Sizes(NamedTuple):
-    """How large the cases are."""
+    """The sizes of the cases; matrices are n x n."""
 
-    elements: int  # of what reads and writes memory once
+    elements: int  # of arrays in calls that read and write memory once
     native: tuple[int, ...]
     emulated: tuple[int, ...]
     chained: tuple[int, ...]
     modeled: tuple[int, ...]
     blocks: tuple[int, ...]
-    grid: tuple[int, ...]  # of the crossover: m = n, and k
+    grid: tuple[int, ...]  # values of m = n and of k in the crossover
     energy: tuple[int, ...]
 
 
@@ -37,7 +37,7 @@ FLOATS = ("tf32", "bfloat16", "float16")
 
 
 def rows(sizes: Sizes) -> list[Row]:
-    """All rows that are ratios."""
+    """Return all rows that are ratios of speeds."""
 
     def against_copy(name: str, cases: Callable[[int], Iterator[Case]]) -> Row:
         return Row(name, "of a copy", 0.8, 0.95, partial(cases, sizes.elements))
@@ -76,7 +76,10 @@ def rows(sizes: Sizes) -> list[Row]:
 def rates(
     sizes: Sizes, peak: float
 ) -> list[tuple[Row, Callable[[], Iterator[products.Rate]]]]:
-    """Minimum and target speeds, with the timed calls; `peak` is float32's."""
+    """Return the rows that have no reference to time, with their calls.
+
+    `peak` is the GPU's float32 operations per second.
+    """
 
     def row(name: str, unit: str, minimum: float, target: float) -> Row:
         return Row(name, unit, minimum, target, lambda: iter(()))
@@ -103,7 +106,7 @@ def take_rates(
     repeats: int,
     budget: float,
 ) -> None:
-    """Measure them into the row."""
+    """Measure the cases and add their rates to the row."""
     for name, call, work in cases():
         seconds = clock({"ours": call}, repeats, budget)["ours"]
         row.take(name, "N(0,1)", "ours", work / seconds)

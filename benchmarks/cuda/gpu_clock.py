@@ -1,4 +1,4 @@
-"""Time and energy on a GPU."""
+"""Measure time and energy on a GPU."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import numpy as np
 Functions = dict[str, Callable[[], Any]]
 
 
-#: float32 multiply-adds a multiprocessor does in a clock, by CUDA's table of throughput
+#: float32 multiply-adds of a multiprocessor per clock, by compute capability, from the
+#: table of throughput in CUDA's programming guide; others have `_LANES`
 LANES = {"70": 64, "75": 64, "80": 64}
 _LANES = 128
 
 
 def clocks() -> dict[str, str]:
-    """What the device runs at now, by nvidia-smi."""
+    """Return the present clocks and power from nvidia-smi, empty on failure."""
     names = "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit"
     asked = f"--query-gpu={','.join(names)}"
     command = ["nvidia-smi", asked, "--format=csv,noheader"]
@@ -45,12 +46,12 @@ extern "C" __global__ void wait(long long nanoseconds)
 
 
 class Clock:
-    """CUDA events around calls, the functions taking turns."""
+    """Time calls by CUDA events; the functions take turns."""
 
     _wait: Any = None
 
     def peak(self) -> float:
-        """float32 operations a second, at the highest clock."""
+        """Return the float32 operations per second at the highest clock."""
         import cupy
 
         device = cupy.cuda.Device()
@@ -61,11 +62,11 @@ class Clock:
     def medians(
         self, functions: Functions, repeats: int, budget: float, host: bool = False
     ) -> dict[str, float]:
-        """Median seconds a call on the device.
+        """Return the median seconds per call on the device.
 
         A sample is as many calls as take two milliseconds, 64 at most. Without `host`
-        the device is kept busy until they have reached it: the host's time, which
-        gpu_host.py measures, does not count.
+        the device is kept busy until the host has launched a sample's calls. The
+        host's time, which gpu_host.py measures, does not count then.
         """
         calls, ahead = {}, {}
         for name, function in functions.items():
@@ -85,13 +86,16 @@ class Clock:
         return {name: statistics.median(values) for name, values in samples.items()}
 
     def once(self, function: Callable[[], Any]) -> tuple[float, float]:
-        """Seconds of a call, and of all that the host has to do for it, at most."""
+        """Return a call's seconds on the device, and an upper bound of the host's.
+
+        The latter includes the device's time, and is 5 ms at most.
+        """
         started = time.perf_counter()
         seconds = self.seconds(function, 1)
         return seconds, min(time.perf_counter() - started, 5e-3)
 
     def occupy(self, seconds: float) -> None:
-        """Keep the device from what comes next."""
+        """Keep the device busy for some seconds, so that later calls queue up."""
         import cupy
 
         if self._wait is None:
@@ -99,7 +103,7 @@ class Clock:
         self._wait((1,), (1,), (np.int64(seconds * 1e9),))
 
     def seconds(self, function: Callable[[], Any], calls: int) -> float:
-        """Seconds a call, of so many after one another."""
+        """Return the seconds per call of `calls` calls after one another."""
         import cupy
 
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -117,7 +121,7 @@ class Energy:
     Raises
     ------
     OSError
-        If NVML or the counter is not there: the message says which call failed.
+        If NVML or the counter is missing; the message names the call that failed.
     """
 
     def __init__(self) -> None:
@@ -135,7 +139,7 @@ class Energy:
         self.joules()
 
     def joules(self) -> float:
-        """Since the driver was loaded."""
+        """Return the joules that the device used since the driver was loaded."""
         millijoules = ctypes.c_ulonglong()
         self._check(
             "nvmlDeviceGetTotalEnergyConsumption",
@@ -153,9 +157,10 @@ class Energy:
             raise OSError(f"{name} failed with {status}")
 
     def per_call(self, function: Callable[[], Any], seconds: float) -> dict[str, float]:
-        """Joules and seconds a call, of as many calls as take `seconds`.
+        """Return the joules and seconds per call, over calls that take `seconds`.
 
-        The counter moves about every 20 ms and lags behind, hence seconds.
+        The counter is updated about every 20 ms and lags behind, so that a measurement
+        must take seconds.
         """
         import cupy
 
@@ -163,7 +168,7 @@ class Energy:
         cupy.cuda.get_current_stream().synchronize()
         calls, started, before = 0, time.perf_counter(), self.joules()
         while time.perf_counter() - started < seconds:
-            for _ in range(8):  # so that the device always has the next ones
+            for _ in range(8):  # so that the device rarely waits for the host
                 function()
             cupy.cuda.get_current_stream().synchronize()
             calls += 8

@@ -1,9 +1,9 @@
-"""Figures 2, 11 and 12 of arXiv 2605.16617, of what gpu.py measured.
+"""Draw figures 2, 11 and 12 of arXiv 2605.16617 from the measurements of gpu.py.
 
     python benchmarks/cuda/gpu_figure.py REPORT.json FIGURE
 
-Left TFLOP/s over M = N and K, of SGEMM and of bf16x9; right the speed of both over n,
-and below it GFLOP/s per watt, where energy was measured.
+On the left are TFLOP/s over M = N and K of SGEMM and of bf16x9. On the right are the
+speeds of both over n = M = N = K and, if energy was measured, GFLOP/s per watt.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 Report = dict[str, Any]
-#: whose seconds these are in a case of the crossover
+#: the keys of a crossover case's seconds, and the products that they time
 WHO = {"native": "SGEMM", "emulated": "bf16x9"}
 
 
 def tflops(case: Report, name: str) -> float:
-    """The speed that a case says."""
+    """Return the TFLOP/s of the product `name` in a crossover case."""
     speed: float = 2e-12 * case["mn"] ** 2 * case["k"] / case[name]
     return speed
 
 
 def draw(report: Report, path: Path) -> None:
-    """All of it; nothing where no shape was measured."""
+    """Draw the figure into `path`, unless the report has no crossover."""
     cases = report.get("crossover", {}).get("cases")
     if not cases:
         return
@@ -68,7 +68,7 @@ def draw(report: Report, path: Path) -> None:
 
 
 def draw_maps(axes: list[Any], cases: list[Report]) -> Any:
-    """Both heat maps, with one scale of colors, which is returned."""
+    """Draw both heat maps with the same color scale and return an image for its bar."""
     sides = sorted({case["mn"] for case in cases})
     depths = sorted({case["k"] for case in cases})
     speeds = {name: np.full((len(depths), len(sides)), np.nan) for name in WHO}

@@ -1,14 +1,15 @@
-"""Host time: from a call on GPU arrays to its last launch. It needs no GPU.
+"""Measure the host's time from a call on GPU arrays to its last launch, without a GPU.
 
     python benchmarks/cuda/gpu_host.py [--only WORD] [--json FILE]
 
-All of this package's Python runs, and CuPy's arrays; what would reach the driver is
-left out: launches, allocations (addresses are made up), questions about the device, and
-cuBLAS. What CuPy takes to pack a launch's arguments is measured apart, and in the
-figures. A call's figure is the median of many; beside it are its ratio to a fixed piece
-of Python, which is about the same on any processor, and how many instructions of
-Python's and calls it takes, which are the same in every run:
-tests/cuda/test_host_time.py holds those against benchmarks/results/gpu_host.json.
+All Python code of this package and CuPy's arrays run. Calls that would reach the driver
+are replaced: launches, allocations (their addresses are made up), queries of the
+device, and cuBLAS. The time in which CuPy packs the arguments of launches is measured
+separately and added. A call's time is the median of many. The table also has its ratio
+to the time of a fixed piece of Python, which is about the same on any processor. From
+Python 3.12 on it has the bytecode instructions and calls, which are the same in every
+run, too: tests/cuda/test_host_time.py compares them with
+benchmarks/results/gpu_host.json.
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from common import machine, pin
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu_host.json"
-#: Microseconds that a call should take at most.
+#: Limits in microseconds: of a ufunc, of a larger call, and of a bf16x9 or block
+#: product.
 UFUNC, LARGER, NINE = 25, 40, 90
 
 
 class Case(NamedTuple):
-    """A call, and how long it may take."""
+    """A call, and its limit `most` in microseconds."""
 
     name: str
     most: int
@@ -54,7 +56,7 @@ class Case(NamedTuple):
 
 
 class Launches:
-    """Stands for a kernel's function: keeps how many arguments launches had."""
+    """A mock of a kernel's function, which keeps the arguments of launches."""
 
     ptr = 0
 
@@ -68,7 +70,7 @@ class Launches:
 
 
 class Module:
-    """Stands for a module of kernels."""
+    """A mock of a CuPy module of kernels."""
 
     def __init__(self, launches: Launches) -> None:
         self.launches = launches
@@ -81,14 +83,14 @@ class Module:
 
 
 def _place(number: int) -> Any:
-    """Memory that nobody reads or writes."""
+    """Return a pointer to 4 GB at a made-up address, which no code reads or writes."""
     memory = cupy.cuda.UnownedMemory(number << 32, 1 << 32, None, 0)
     return cupy.cuda.MemoryPointer(memory, 0)
 
 
 @contextmanager
 def no_driver() -> Iterator[Launches]:
-    """Everything that would reach the driver left out; what is launched instead."""
+    """Replace all calls that would reach the driver; yield the mock of launches."""
     with mock.patch.object(cupy.cuda.runtime, "getDeviceCount", return_value=1):
         import tf32dtype.cuda  # noqa: F401
     from tf32dtype.cuda._functions import lookup_tables
@@ -96,7 +98,7 @@ def no_driver() -> Iterator[Launches]:
     from tf32dtype.cuda._runtime import backend, cublas, device, tensor_maps
 
     launches = Launches()
-    # Those that last come first: nothing may overlap them.
+    # The first 64 addresses are for arrays that last. No later array may overlap them.
     lasting, passing = ([_place(i) for i in range(n, n + 64)] for n in (1, 65))
     places = itertools.chain(lasting, itertools.cycle(passing))
     facts = {"major": 9, "minor": 0, "multiProcessorCount": 132, "name": b"H100"}
@@ -145,7 +147,7 @@ def no_driver() -> Iterator[Launches]:
 
 BLAS = """getPointerMode getMathMode setPointerMode setMathMode gemmEx
     gemmStridedBatchedEx""".split()
-#: Of cublasLt's calls, the one that has a result.
+#: The only function of cublasLt whose result is read.
 HEURISTIC = "cublasLtMatmulAlgoGetHeuristic"
 
 
@@ -159,7 +161,7 @@ def _empty(shape: tuple[int, ...], name: str) -> Any:
 
 
 def cases() -> list[Case]:
-    """All calls; arrays are of 2-D shapes, as most are."""
+    """Return all calls. Arrays are 2-D, as most are."""
     import tf32dtype.cuda as tfc
     from tf32dtype.cuda import blocks
     from tf32dtype.cuda._arrays import casts
@@ -240,7 +242,7 @@ def cases() -> list[Case]:
 
 
 def python_work() -> int:
-    """A fixed piece of Python: calls, tuples, attributes, a dictionary."""
+    """Run a fixed piece of Python: calls, tuples, attributes, a dictionary."""
     known: dict[Any, int] = {}
     for i in range(40):
         key = (i % 7, "name", (i, 2))
@@ -249,7 +251,7 @@ def python_work() -> int:
 
 
 def medians(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Median seconds of a call, all taking turns of twenty."""
+    """Return the median seconds of each call. The calls take turns of twenty."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     clock = time.perf_counter
     for _ in range(repeats):
@@ -262,14 +264,14 @@ def medians(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, floa
 
 
 class Counts(NamedTuple):
-    """What a call takes of Python, whose time it nearly is."""
+    """The bytecode instructions and calls of a call, which make up most of its time."""
 
     instructions: int
     calls: int
 
 
 def count(call: Callable[[], Any]) -> Counts:
-    """Of a call that ran before, as one of many. It needs Python 3.12."""
+    """Count instructions and calls after three warming calls. It needs Python 3.12."""
     monitoring: Any = getattr(sys, "monitoring")  # noqa: B009
     for _ in range(3):
         call()
@@ -304,7 +306,10 @@ class _Stream:
 
 
 def packing(arguments: tuple[Any, ...]) -> Callable[[], None]:
-    """CuPy's own launch, which without a driver ends after it packed arguments."""
+    """Return a call of CuPy's own launch, which packs the arguments and then fails.
+
+    Without a driver, the launch itself raises an error, which is suppressed.
+    """
     function = cupy.cuda.function.Function
     launch = function.__new__(function)
 
@@ -316,7 +321,7 @@ def packing(arguments: tuple[Any, ...]) -> Callable[[], None]:
 
 
 def measure(chosen: list[Case], launches: Launches, repeats: int) -> dict[str, Any]:
-    """Each case's figures."""
+    """Measure the chosen cases and return their figures for JSON."""
     given: dict[str, list[tuple[Any, ...]]] = {}
     for case in chosen:
         case.call()

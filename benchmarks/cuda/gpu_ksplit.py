@@ -1,18 +1,20 @@
-"""How many k of a split product a GPU's tensor cores may sum, by the CPU's model.
+"""Find how many k of a split product a GPU's tensor cores may sum, by the CPU's model.
 
     python benchmarks/cuda/gpu_ksplit.py [--quick] [--json FILE] [--read FILE]
 
-`tf32dtype.cuda` cuts the sums of `bf16x9` and the like into chunks, as tensor cores cut
-toward zero and float32 additions round to nearest. This runs its products, kernels
-included, on the CPU, cuBLAS being a model of a device's tensor core with one chain over
-all k, mma.sync one of the instruction. It needs CuPy and g++, but no GPU.
+`tf32dtype.cuda` splits the sums of `bf16x9` and similar precisions into chunks, because
+tensor cores truncate toward zero and float32 additions round to nearest. This script
+runs those products, kernels included, on the CPU. A model of the device's tensor core
+with one chain over all k replaces cuBLAS; a model of the instruction replaces mma.sync.
+The script needs CuPy and g++, but no GPU.
 
-For each device, precision, data and length: the signal-to-noise ratio against float64
-in dB, the mean of some draws, and the mean error in units of 2^-24 of |A| |B|; beside
-it NumPy's float32 product, and a chain of fused multiply-adds over all k, as a simple
-SGEMM sums. One of three numbers varies at a time: the chunk of the products of the
-largest components, that of the others, and the stretch (see `split_emulation.Chunks`).
-As chosen, an H100 uses the kernel of wgmma, in pieces of k, as these results are small.
+For each device, precision, data and length it measures the signal-to-noise ratio over
+float64 in dB, and the mean error in units of 2^-24 of |A| |B|, as means of some draws.
+It compares them with NumPy's float32 product, and with a chain of fused multiply-adds
+over all k, as a simple SGEMM sums. One of three numbers varies at a time: the chunk of
+the products of the largest components, the chunk of the other products, and the stretch
+(see `split_emulation.Chunks`). "As chosen", an H100 uses the kernel of wgmma in pieces
+of k, because these results are small.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ from accuracy import DATA, NUMPY, Report, columns, exact, main, snr
 
 LENGTHS, SIZE, DRAWS = (64, 256, 1024, 4096, 16384), 48, 1
 CHAIN = "one float32 chain"
-#: of cuBLAS, and of our kernel
+#: the instructions of cuBLAS (None: the device's default) and of our kernel
 UNITS = (None, "mma.sync")
-#: One stands for all that have its model.
+#: The measured devices and their architectures. `SAME` has devices of equal models.
 DEVICES = {"A100": "sm_80", "H100": "sm_90a"}
 SAME = {"A100": ("L40S",), "H100": ("B200", "RTX Blackwell")}
 VARIED: dict[str, dict[str, tuple[int, ...]]] = {
@@ -62,7 +64,7 @@ def models_are_the_same() -> None:
 
 
 def chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Fused multiply-adds over all of k."""
+    """Multiply by one chain of float32 fused multiply-adds per element, over all k."""
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)
     for k in range(a.shape[1]):
         exact_product = a[:, k : k + 1].astype(np.float64) * b[k].astype(np.float64)
@@ -71,7 +73,7 @@ def chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 class Products:
-    """Products by `tf32dtype.cuda` on the CPU."""
+    """Compute the split products of `tf32dtype.cuda` on the CPU."""
 
     def __init__(self) -> None:
         sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -100,7 +102,7 @@ class Products:
 
 
 def cases(products: Products, quick: bool) -> dict[str, tuple[Any, ...]]:
-    """What is measured, by name."""
+    """Return the device, precision and chunks of each product, by name."""
     found: dict[str, tuple[Any, ...]] = {}
     for device in DEVICES:
         for precision, varied in VARIED.items():
@@ -115,7 +117,7 @@ def cases(products: Products, quick: bool) -> dict[str, tuple[Any, ...]]:
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure all cases and return them for JSON."""
     models_are_the_same()
     products = Products()
     size, draws = (16, 1) if quick else (SIZE, DRAWS)
@@ -165,7 +167,7 @@ def one_draw(
 
 
 def show(report: Report) -> str:
-    """The ratios; * where NumPy's is greater."""
+    """Return a table of the ratios, with * after those that are below NumPy's."""
     header = (
         "",
         *(f"{kind[:7]} {k}" for kind in report["snr"] for k in report["lengths"]),

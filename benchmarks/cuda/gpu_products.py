@@ -1,4 +1,4 @@
-"""Products against the library's own calls, and what the units can do at most."""
+"""Time products relative to the library's own calls, or to the peak of the units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gpu_arrays import normal, operands
 from measuring import Case
 
-#: formats by the name that cuBLAS' product has here, and the type of their storage
+#: per format, the name that our call of cuBLAS takes, and the dtype of its storage
 KINDS = {
     "tf32": ("tf32", np.float32),
     "bfloat16": ("bfloat16", np.uint16),
@@ -19,7 +19,7 @@ KINDS = {
 
 
 def library(name: str, a: Any, b: Any, c: Any) -> None:
-    """One call of cuBLAS, or of cublasLt, and nothing else."""
+    """Multiply a and b into c by one call of cuBLAS, or of cublasLt for FP8."""
     import cupy
 
     from tf32dtype.cuda._matmul import cublaslt
@@ -39,7 +39,7 @@ def library(name: str, a: Any, b: Any, c: Any) -> None:
 def native(
     sizes: tuple[int, ...], names: tuple[str, ...], **ours: Any
 ) -> Iterator[Case]:
-    """`mode="native"` against the library's own call into the same memory."""
+    """Yield products in `mode="native"` against the library's own call."""
     import cupy
 
     from tf32dtype import cuda as tfc
@@ -59,7 +59,7 @@ def native(
 
 
 def block_products(sizes: tuple[int, ...]) -> Iterator[Case]:
-    """Three products of E4M3 with scales, against the library's one without."""
+    """Yield TCFP-16, three E4M3 products with scales, against one without scales."""
     import cupy
 
     from tf32dtype import cuda as tfc
@@ -84,7 +84,7 @@ def block_products(sizes: tuple[int, ...]) -> Iterator[Case]:
 
 
 def emulated(sizes: tuple[int, ...], precision: str) -> Iterator[Case]:
-    """float32 by lower precisions against cuBLAS SGEMM."""
+    """Yield float32 products in a lower precision against cuBLAS SGEMM."""
     for n in sizes:
         yield Case(f"{precision} {n}", "N(0,1)", products((n, n, n), precision))
 
@@ -92,7 +92,7 @@ def emulated(sizes: tuple[int, ...], precision: str) -> Iterator[Case]:
 def products(
     shape: tuple[int, int, int], precision: str, strategy: str = "eager"
 ) -> dict[str, Callable[[], Any]]:
-    """An emulated product of m, n, k, and SGEMM beside it."""
+    """Return calls of an emulated product and of SGEMM of the shape (m, n, k)."""
     import cupy
 
     from tf32dtype import cuda as tfc
@@ -111,7 +111,10 @@ def products(
 
 
 def snr(n: int, precision: str) -> dict[str, float]:
-    """dB of 64 rows of a product over float64: the emulated one, and SGEMM."""
+    """Return the SNR in dB of the emulated product and of SGEMM.
+
+    The reference is the float64 product, of about 64 rows.
+    """
     import cupy
 
     from tf32dtype import cuda as tfc
@@ -133,12 +136,12 @@ def snr(n: int, precision: str) -> dict[str, float]:
     return found
 
 
-#: a case's name, its call, and what a call does, by the row's unit
+#: a case's name, its call, and the work of one call in the row's unit times seconds
 Rate = tuple[str, Callable[[], Any], float]
 
 
 def chains(sizes: tuple[int, ...], peak: float) -> Iterator[Rate]:
-    """The bits of the CPU, against the float32 operations that the GPU could do."""
+    """Yield products with the CPU's bits; `peak` is the GPU's float32 rate."""
     import cupy
 
     from tf32dtype import cuda as tfc
@@ -152,7 +155,7 @@ def chains(sizes: tuple[int, ...], peak: float) -> Iterator[Rate]:
 
 
 def modeled(sizes: tuple[int, ...], device: str) -> Iterator[Rate]:
-    """10^12 multiply-adds of a tensor core that is emulated."""
+    """Yield products of an emulated tensor core, with 10^12 multiply-adds as unit."""
     from tf32dtype import cuda as tfc
 
     for n in sizes:

@@ -1,7 +1,7 @@
-"""Write what `python benchmarks/cuda/gpu.py` measured for docs/benchmarks/gpu.md.
+"""Format the measurements of benchmarks/cuda/gpu.py for docs/benchmarks/gpu.md.
 
-Ratios of speeds in the report are shown as ratios of times. A part that was not
-measured is left out, and so is the picture if its measurements are missing.
+Ratios of speeds in the report are shown as ratios of times. Tables and the picture are
+left out if their measurements are missing.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 Report = dict[str, Any]
-#: The names of rows, and of their references, if the report's own words are short.
+#: Longer names of rows and of their references, where the report's names are short.
 ROWS = {"native products": '`mode="native"`', "chain": '"chain"'}
 REFERENCES = {"of peak": "float32's peak", "of FP8": "one FP8 product"}
-#: Rows of this unit have speeds, not ratios.
+#: The unit of the rows that have speeds instead of ratios.
 SPEED = "TMAC/s"
-#: A case of a product: a format, or a precision, and the size.
+#: The case of a product: its format or precision, its size, and the instruction.
 PRODUCT = re.compile(r"(\S+) (\d+)(?: by \S+)?")
 
 
 class Measured(NamedTuple):
-    """A measurement's place in a table, and what was measured."""
+    """A measurement with the line and the column that it has in a table."""
 
     line: str
     column: str
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
 
 
 def place(row: str, unit: str, case: str) -> Measured:
-    """Where a case is: products by size, all others by format."""
+    """Return a case's line and column: the size of products, the format of others."""
     if found := PRODUCT.fullmatch(case):
         name, size = found.groups()
         shown = ROWS.get(row, row)
@@ -47,7 +47,7 @@ def place(row: str, unit: str, case: str) -> Measured:
 
 
 def markdown(rows: list[list[str]]) -> list[str]:
-    """A table, its first row the heads, after an empty line."""
+    """Return an empty line and a Markdown table whose first row is the heading."""
     head, *others = (f"| {' | '.join(row)} |" for row in rows)
     return ["", head, f"|{'---|' * len(rows[0])}", *others]
 
@@ -62,7 +62,7 @@ def status(row: Report, cases: list[Measured]) -> str:
 
 
 def lines(row: Report) -> Iterator[tuple[str, list[Measured]]]:
-    """The lines that a row has in a table."""
+    """Yield the lines that a row of the report has in a table, with their cases."""
     found: dict[str, list[Measured]] = {}
     for x in row["measured"]:
         case = place(row["name"], row["unit"], x["case"])._replace(ratio=x["ratio"])
@@ -111,7 +111,7 @@ def ratio_tables(report: Report) -> list[str]:
     return said
 
 
-#: What stands above each table, by the head of its first column.
+#: The caption of each table, by the heading of its first column.
 CAPTIONS = {
     "call": "Time relative to a copy that reads and writes as many bytes, lower is"
     " better:",
@@ -126,7 +126,7 @@ CAPTIONS = {
 
 
 def joules(report: Report) -> list[str]:
-    """Speed under a lasting load, energy, and dB of products by their size."""
+    """Return a table of speed under load, energy and SNR of products, by their size."""
     energy = {str(x["n"]): x for x in report.get("energy", ())}
     ratios = report.get("snr", {})
     sizes = sorted({*energy, *ratios}, key=int)
@@ -151,7 +151,7 @@ def joules(report: Report) -> list[str]:
 
 
 def crossover(report: Report) -> list[str]:
-    """Where bf16x9 is faster, and what `performant` makes of that."""
+    """Describe where bf16x9 is faster, and how well `performant` chooses."""
     found = report.get("crossover", {})
     cases = found.get("cases", ())
     if not cases:
@@ -181,22 +181,22 @@ def crossover(report: Report) -> list[str]:
 
 
 OVER = "performant over the better"
-#: From here on the host's time is hidden.
+#: The smallest side and depth from which on the GPU's time hides the host's.
 LARGE = 4096
 
 
 def file_name(gpu: str) -> str:
-    """Of what is measured on a GPU, without a suffix: the report, and its picture."""
+    """Return the name of a GPU's report and picture, without the suffix."""
     return f"gpu_{re.sub(r'[^a-z0-9]+', '_', gpu.lower()).strip('_')}"
 
 
 def figure(report: Report) -> str:
-    """Its picture, by benchmarks/cuda/gpu_figure.py."""
+    """Return the file name of the picture that benchmarks/cuda/gpu_figure.py draws."""
     return f"{file_name(report['device']['gpu'])}.png"
 
 
 def device(report: Report) -> str:
-    """The GPU, its software, and its clocks under load."""
+    """Describe the GPU, its software, and its clocks under load."""
     facts, computer = report["device"], report["machine"]
     compiler = ".".join(re.findall(r"\d+", facts["nvrtc"]))
     major, minor = divmod(int(facts["driver's CUDA"]) // 10, 100)
@@ -217,7 +217,7 @@ def device(report: Report) -> str:
 
 
 def block(report: Report) -> str:
-    """All of it."""
+    """Return all paragraphs, tables and the picture of a report."""
     failed = report.get("errors")
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""What reads and writes memory once, against a copy of as many bytes on the device."""
+"""Time calls that read and write memory once, relative to a copy of as many bytes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import tf32dtype as td
 
 FORMATS = ("bfloat16", "tf32", "float8_e4m3fn", "float8_e5m2")
 
-#: a call, what it reads, and what it writes or None for next to nothing
+#: a call, the arrays that it reads, and the array that it writes; None if it is tiny
 Stream = tuple[Callable[[], Any], list[Any], Any]
 
 
 def compared(label: str, stream: Stream) -> Case:
-    """With a copy that reads and writes as many bytes together."""
+    """Return a case with a copy on the device that reads and writes as many bytes."""
     import cupy
 
     from tf32dtype.cuda._runtime import backend
@@ -32,7 +32,7 @@ def compared(label: str, stream: Stream) -> Case:
 
 
 def casts(elements: int) -> Iterator[Case]:
-    """From float32 and back."""
+    """Yield casts from float32 and back."""
     from tf32dtype.cuda._arrays import casts
 
     for name in FORMATS:
@@ -46,7 +46,7 @@ def casts(elements: int) -> Iterator[Case]:
 
 
 def ufuncs(elements: int) -> Iterator[Case]:
-    """Arithmetic and functions, into an array that is there."""
+    """Yield arithmetic and functions, into an existing array."""
     for name in ("bfloat16", "tf32", "float8_e4m3fn"):
         x = normal((elements,), getattr(td, name))
         y, out = x.copy(), x.copy()
@@ -59,7 +59,7 @@ def ufuncs(elements: int) -> Iterator[Case]:
 
 
 def reductions(elements: int) -> Iterator[Case]:
-    """Of all numbers, of rows and of columns."""
+    """Yield reductions of all values, of columns and of rows."""
     for name in ("bfloat16", "tf32", "float8_e4m3fn"):
         x = normal((elements >> 13, 1 << 13), getattr(td, name))
         for method in ("sum", "max"):
@@ -69,7 +69,10 @@ def reductions(elements: int) -> Iterator[Case]:
 
 
 def block_casts(elements: int) -> Iterator[Case]:
-    """Arrays of blocks against a copy of the numbers. No search: "amax"."""
+    """Yield casts to and from blocks against a copy of the float32 array.
+
+    The scales are those of the rule "amax", which does not search.
+    """
     from tf32dtype.cuda import blocks
 
     x = normal((elements // 256, 256))

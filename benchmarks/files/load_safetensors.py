@@ -1,12 +1,13 @@
-"""Loading safetensors files, beside the safetensors library in the same run.
+"""Time loading safetensors files, and the safetensors library in the same run.
 
     python benchmarks/files/load_safetensors.py [--quick] [--json FILE]
 
 * Milliseconds to open a checkpoint of 10 GB, 300 bfloat16 tensors, and to load one of
-  0.5 GB, 16 tensors: sparse files, so that no disk is measured. `load` maps a file; the
-  library's `load_file` reads all of it into arrays, as `load(mmap=False)` does.
-* bfloat16 to float32, the first thing done with it: its speed over that of a copy which
-  reads and writes as many bytes; and tensors of F4 and F6 unpacked, in values a second.
+  0.5 GB, 16 tensors. The files are sparse, so that the disk is not measured. `load`
+  maps a file; the library's `load_file` reads all of it, as `load(mmap=False)` does.
+* The speed of the cast of a mapped bfloat16 tensor to float32, relative to a copy that
+  reads and writes as many bytes. Programs usually cast first.
+* The speed of unpacking tensors of F4 and F6, in values per second.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from common import machine, medians, memcpy, pin, restart_as_usual
 
-WIDTH = 4096  # of a layer, WIDTH x WIDTH bfloat16: 34 MB
+WIDTH = 4096  # of a layer: WIDTH x WIDTH bfloat16 values, 34 MB
 SOME, MANY = 16, 300  # layers
 COUNT = 1 << 24  # values that are cast
 
 
 def sparse(path: Path, layers: int) -> None:
-    """A checkpoint of zeros that takes no room on the disk."""
+    """Write a checkpoint of zeros that takes no room on the disk."""
     from tf32dtype._files.safetensors import header
 
     names = [f"model.layers.{i}.weight" for i in range(layers)]
@@ -40,7 +41,7 @@ def sparse(path: Path, layers: int) -> None:
 
 
 def opened(path: Path) -> dict[str, Callable[[], Any]]:
-    """What opens a file and knows its tensors, without reading these."""
+    """Return calls that open a file and list its tensors without reading them."""
     import safetensors
 
     import tf32dtype as td
@@ -61,7 +62,7 @@ def opened(path: Path) -> dict[str, Callable[[], Any]]:
 
 
 def loaded(path: Path) -> dict[str, Callable[[], Any]]:
-    """What makes arrays of all tensors."""
+    """Return calls that make arrays of all tensors."""
     from safetensors.numpy import load_file
 
     import tf32dtype as td
@@ -76,7 +77,10 @@ def loaded(path: Path) -> dict[str, Callable[[], Any]]:
 
 
 def casts(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Of mapped tensors: to float32 in memory that is there, and to a byte an item."""
+    """Return calls that cast a mapped bfloat16 tensor and unpack F4 and F6 tensors.
+
+    The cast writes into an existing float32 array; unpacking makes one byte per value.
+    """
     import numpy as np
 
     import tf32dtype as td
@@ -94,7 +98,7 @@ def casts(folder: Path) -> dict[str, Callable[[], Any]]:
         return lambda: td.safetensors.load(path, names=name)
 
     return {
-        "memcpy": memcpy(3 * COUNT),  # which reads and writes 3 bytes a value
+        "memcpy": memcpy(3 * COUNT),  # reads and writes 3 bytes per value
         "bfloat16 to float32": lambda: np.copyto(target, mapped),
         **{form.name: unpack(form.name) for form in packed},
     }
