@@ -1,6 +1,6 @@
-"""Write figures and tables into the documents, between their marks, and pictures.
+"""Write figures, tables and pictures into the documents.
 
-Figures come from the benchmarks' JSON, tables from the package.
+Figures come from the benchmarks' JSON, tables from the package. Both go between marks.
 
 python benchmarks/readme.py [--root FOLDER] [--check]
 """
@@ -47,7 +47,7 @@ MARK = "<!-- {}:{} -->"
 
 
 def measured_on(report: dict[str, Any]) -> str:
-    """The machine, and what is quoted."""
+    """Describe the machine, and which measurements the table quotes."""
     result = report["results"][0]
     facts = result["machine"]
     runs = runs_said(report["runs"])
@@ -59,18 +59,18 @@ def measured_on(report: dict[str, Any]) -> str:
 
 
 def products(report: dict[str, Any]) -> str:
-    """A Markdown table of products against NumPy's of float32."""
+    """Return a Markdown table of products relative to NumPy's float32 products."""
     lines = [measured_on(report), "", "| product | measured |", "|---|---|"]
     for result in report["results"]:
         units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
-            if units[name] != "of peak":  # more would be better
+            if units[name] != "of peak":  # the only unit in which more is better
                 lines.append(f"| {name} | {ours} {said(units[name])} |")
     return "\n".join(lines)
 
 
 def elementwise(report: dict[str, Any]) -> str:
-    """A Markdown table of the first result: the best instruction set."""
+    """Return a Markdown table of the first result: the best instruction set."""
     result = report["results"][0]
     lines = [
         f"{measured_on(report)} Time relative to the reference in the cell, lower is"
@@ -93,7 +93,7 @@ def elementwise(report: dict[str, Any]) -> str:
 
 
 def tensor_cores(report: dict[str, Any]) -> str:
-    """A Markdown table of all rows."""
+    """Return a Markdown table of all rows."""
     of = {"x": "x the time of NumPy's float32 product"}
     lines = [measured_on(report), "", "| products | measured |", "|---|---|"]
     for result in report["results"]:
@@ -105,7 +105,7 @@ def tensor_cores(report: dict[str, Any]) -> str:
 
 
 def training(report: dict[str, Any]) -> str:
-    """A Markdown table of the steps: on all cores and on one."""
+    """Return a Markdown table of the training steps, on all cores and on one."""
     every, one = report["results"]
     facts = every["machine"]
     lines = [
@@ -184,7 +184,7 @@ def gpu_host(report: dict[str, Any]) -> str:
 
 
 def blocks_speed(report: dict[str, Any]) -> str:
-    """A Markdown table of all rows: one thread, and as it comes."""
+    """Return a Markdown table of all rows, on one thread and on all threads."""
     columns = [{line[0]: line[3] for line in table(r)} for r in report["results"]]
     lines = [
         measured_on(report).replace(", one core", ""),
@@ -199,7 +199,8 @@ def blocks_speed(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-#: By the name of their JSON, with what follows a colon where one has several.
+#: The functions that fill each document's marks. The keys are names of JSON files; a
+#: suffix after a colon distinguishes marks that are filled from the same file.
 DOCUMENTS = {
     "docs/benchmarks/speed.md": {
         "surface:kinds": surface_report.summary,
@@ -253,7 +254,7 @@ TABLES = {
     "docs/benchmarks/verification.md": tensor_core_tables.VERIFICATION,
 }
 
-#: A file for each theme.
+#: The functions that draw pictures, by path without theme; each theme gets a file.
 PICTURES = {
     "docs/figures/overview": overview_figure.picture,
     "docs/figures/questions": questions_figure.picture,
@@ -264,7 +265,7 @@ PICTURES = {
 
 
 def replaced(text: str, name: str, new: str) -> str:
-    """`text` with `new` between the marks of that name."""
+    """Return `text` with `new` between the marks of that name."""
     begin, end = MARK.format(name, "begin"), MARK.format(name, "end")
     before, found, rest = text.partition(begin)
     _, ended, after = rest.partition(end)
@@ -274,7 +275,7 @@ def replaced(text: str, name: str, new: str) -> str:
 
 
 def made(root: Path) -> Iterator[tuple[Path, str]]:
-    """Each document and picture, and what should be in it."""
+    """Yield the path and the new content of each document and picture."""
     for document in {**DOCUMENTS, **TABLES}:
         new = (root / document).read_text()
         for name, block in DOCUMENTS.get(document, {}).items():

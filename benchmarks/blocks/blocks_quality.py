@@ -228,7 +228,7 @@ def products(a: np.ndarray, b: np.ndarray, row: Any) -> Iterator[dict[str, Any]]
 
 
 def passes(row: dict[str, Any]) -> bool:
-    """Return whether a case keeps its limit: at least so many dB, at most so much RMS."""
+    """Return whether a case keeps its limit: a minimum in dB, or a maximum."""
     best, minimum = row["best"], row["minimum"]
     if minimum is None:
         return True

@@ -1,17 +1,17 @@
-"""The relative error of products whose dot products are ill-conditioned.
+"""Measure the relative error of products whose dot products are ill-conditioned.
 
     python benchmarks/matmul/accuracy_condition.py [--quick] [--json FILE] [--plot FILE]
 
 The matrices are made backwards, as in section 5 and figure 4 of arXiv 2605.16617. C has
-random signs and magnitudes uniform in [.9, 1.1] / delta, and one random place of each
+random signs and magnitudes uniform in [.9, 1.1] / delta. One random element of each
 column is delta times larger. A is a random orthonormal matrix (not scaled) and
 B = A^T C, in float64; both are then rounded to float32. The condition of a dot product,
 sum |a| |b| / |sum a b|, is then about delta on average. The reference is the float64
 product of the float32 matrices.
 
 mean, max    relative error of a pair's elements, averaged over the pairs
-nearer, ties share of all elements nearer to the reference than NumPy's float32 product,
-             and as near
+nearer       share of all elements that are nearer to the reference than the elements of
+             NumPy's float32 product; "ties" is the share of equally near elements
 pairs        share of the pairs with a smaller mean error than NumPy's
 """
 
@@ -47,13 +47,14 @@ DELTAS = (1e1, 1e2, 1e3, 1e4, 1e5, 1e6)
 def matrices(
     rng: np.random.Generator, delta: float, count: int, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Stacks of `count` float32 matrices A and B."""
+    """Return stacks of `count` float32 matrices A and B."""
     shape = (count, size, size)
     c = rng.uniform(0.9, 1.1, shape) / delta * rng.choice((-1.0, 1.0), shape)
     place = rng.integers(0, size, (count, 1, size))
     c *= np.where(np.arange(size)[:, None] == place, delta, 1.0)
     a, r = np.linalg.qr(rng.standard_normal(shape))
-    a *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # uniformly random
+    # With the signs of R's diagonal, A is uniformly random.
+    a *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
     b = np.swapaxes(a, 1, 2) @ c
     return a.astype(np.float32), b.astype(np.float32)
 
@@ -61,14 +62,14 @@ def matrices(
 def relative_errors(
     a: np.ndarray, b: np.ndarray, reference: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Of every element in every mode."""
+    """Return the relative error of every element in every mode."""
     return {
         mode: np.abs((product(mode, a, b) - reference) / reference) for mode in MODES
     }
 
 
 def statistics(errors: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    """Averages over the pairs of a stack."""
+    """Return averages of the errors over the pairs of a stack."""
     numpy = errors[NUMPY]
     return {
         mode: {
@@ -83,7 +84,7 @@ def statistics(errors: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
 
 
 def measure_condition(delta: float, pairs: int, stack: int, size: int) -> Report:
-    """One point of the figure."""
+    """Measure one point of the figure."""
     rng = np.random.default_rng(int(delta))
     conditions, found = [], []
     for _ in range(pairs // stack):
@@ -99,7 +100,7 @@ def measure_condition(delta: float, pairs: int, stack: int, size: int) -> Report
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure all points and return them for JSON."""
     size, pairs, stack = (48, 20, 10) if quick else (SIZE, PAIRS, STACK)
     points = []
     for delta in DELTAS:
@@ -112,7 +113,7 @@ HEADINGS = ("condition", "mode", "mean", "max", "nearer", "ties", "pairs")
 
 
 def lines(report: Report) -> list[tuple[str, ...]]:
-    """One tuple of texts a point and mode, under `HEADINGS`."""
+    """Return one tuple of strings per point and mode, under `HEADINGS`."""
     return [
         (
             f"{point['condition']:.3g}",
@@ -127,13 +128,13 @@ def lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def show(report: Report) -> str:
-    """All that was measured, for a terminal."""
+    """Return the table for a terminal."""
     title = f"{report['pairs']} pairs of {report['size']} x {report['size']} matrices"
     return f"{title}\n{columns(HEADINGS, lines(report))}"
 
 
 def block(report: Report) -> str:
-    """A Markdown table: mean errors over NumPy's, and how often bf16x9 is nearer."""
+    """Return a Markdown table of errors relative to NumPy's, and a text on bf16x9."""
     points, others = report["points"], MODES[1:]
     rows = []
     for point in points:
@@ -160,7 +161,7 @@ def block(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """The figure."""
+    """Draw the mean and the largest errors over the condition."""
     drawing, axes = figure(path, 1, 2, (11, 4.2))
     x = [point["condition"] for point in report["points"]]
     for axis, key in zip(axes[0], ("mean", "max"), strict=True):

@@ -1,11 +1,11 @@
-"""The accuracy of products on devices over their length, against those of this package.
+"""Measure the accuracy of products on devices and of this package over their length.
 
     python benchmarks/matmul/accuracy_devices.py [--quick] [--json FILE] [--plot FILE]
 
-Products of 160 x K and K x 160 float32 matrices against the float64 product: the
-signal-to-noise ratio in dB, averaged over four draws, of numbers that are normal or
-uniform in [0, 1). A tensor core cuts toward zero, which adds up where all products have
-one sign.
+For products of 160 x K and K x 160 float32 matrices it computes the signal-to-noise
+ratio over the float64 product in dB, as the mean of four draws. The elements are
+normal, or uniform in [0, 1). A tensor core truncates toward zero, and these errors add
+up if all products have the same sign.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COLORS = dict(zip((HERE, *DEVICES), ("k", "C0", "C1", "C2", "C3", "C4"), strict=
 
 
 def ratios(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
-    """The ratio of every precision and device; "precision, device" names it."""
+    """Return the SNR of every precision and device, by the name "precision, device"."""
     import tf32dtype as td
 
     reference = exact(a, b)
@@ -62,7 +62,7 @@ def ratios(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure all data and lengths and return them for JSON."""
     size, draws = (16, 2) if quick else (SIZE, DRAWS)
     lengths = LENGTHS[:2] if quick else LENGTHS
     found: dict[str, dict[str, list[float]]] = {}
@@ -88,7 +88,7 @@ def headings(report: Report) -> tuple[str, ...]:
 
 
 def lines(report: Report) -> list[tuple[str, ...]]:
-    """One tuple of texts for each precision and device, under `headings`."""
+    """Return one tuple of strings per precision and device, under `headings`."""
     kinds = report["snr"].values()
     names = next(iter(kinds))
     return [
@@ -98,18 +98,18 @@ def lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def show(report: Report) -> str:
-    """All that was measured, for a terminal."""
+    """Return the table for a terminal."""
     return f"SNR in dB\n{columns(headings(report), lines(report))}"
 
 
 def block(report: Report) -> str:
-    """A Markdown table: a row a precision and device."""
+    """Return a Markdown table with one row per precision and device."""
     title = f"{measured_on(report)}; SNR in dB, means of {report['draws']} draws."
     return f"{title}\n\n{markdown(headings(report), lines(report))}"
 
 
 def draw(report: Report, path: Path) -> None:
-    """The figure."""
+    """Draw the SNR over the length, one picture per kind of data."""
     chosen = ("bf16x9", "tf32x3", "tf32", "fp8_e4m3")
     drawing, axes = figure(path, 1, len(report["snr"]), (12, 4.8))
     for axis, (kind, found) in zip(axes[0], report["snr"].items(), strict=True):

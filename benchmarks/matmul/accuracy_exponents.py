@@ -1,27 +1,28 @@
-"""The accuracy of products over all exponents of float32, subnormal numbers included.
+"""Measure the accuracy of products over all exponents of float32, with subnormals.
 
     python benchmarks/matmul/accuracy_exponents.py [--quick] [--json FILE] [--plot FILE]
 
-Figures 5 and 6 of arXiv 2605.16617: A is 512 x 1024, B is 1024 x 2048. The elements of
-each have random signs, significands uniform in [1, 2), and exponents uniform from four
-below the given one up to it; all pairs of exponents have the same numbers but for the
-scale. Below 2^-126 they are rounded to float32's subnormal numbers. The signal-to-noise
-ratio in dB is that of equations 6 and 7 against the float64 product. No ratio is given
-where rounding the float64 product to float32 gives Inf anywhere or zeros alone; 0 dB
-says that nothing is left, as of zeros, Inf or NaN.
+The script reproduces figures 5 and 6 of arXiv 2605.16617. A is 512 x 1024, B is 1024 x
+2048. The elements have random signs, significands uniform in [1, 2), and uniform
+exponents from four below the given exponent up to it. All pairs of exponents have the
+same elements but for the scale. Below 2^-126 they are rounded to float32's subnormal
+numbers. The signal-to-noise ratio in dB over the float64 product is that of equations 6
+and 7. A case has no ratio if the float64 product, rounded to float32, has an Inf or
+only zeros. A ratio of 0 dB means that nothing is left: the result is zeros, Inf or NaN.
 
-"all" is a grid over every exponent of A and B. "border" has normal and subnormal A that
-give normal and subnormal results. Subnormal A and B together give zeros.
+"all" is a grid over the exponents of A and B from -149 to 127. "border" has normal and
+subnormal A that give normal and subnormal results. Subnormal A and B together give
+zeros.
 
-unscaled x6  what compilers make of float32 products on bfloat16 units: components that
-             are not scaled, hi = bf16(a), mid = bf16(a - hi), lo = bf16(a - hi - mid),
-             and six products of them, smallest first. Here the components are widened
-             to float32 and multiplied by NumPy.
+unscaled x6  float32 products as compilers compute them on bfloat16 units: components
+             that are not scaled, hi = bf16(a), mid = bf16(a - hi),
+             lo = bf16(a - hi - mid), and six products of them, smallest first. This
+             script widens the components to float32 and multiplies them by NumPy.
 best         the float64 product rounded to float32.
 
-Where all elements of a matrix have one exponent, sums of products of the leading
-components need so few bits that float32 holds them exactly, and unscaled x6 is nearly
-the best: "equal" in the JSON, at the exponent 0.
+If all elements of a matrix have the same exponent, sums of products of the leading
+components need so few bits that float32 is exact, and unscaled x6 is nearly the best.
+The JSON has this case under "equal", at the exponent 0.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from accuracy import (
 
 SHAPE = (512, 1024, 2048)
 SMALLEST_NORMAL = -126
-BAND = 4  # the octaves below the given exponent
+BAND = 4  # the binades below the given exponent
 UNSCALED, BEST = "unscaled x6", "best"
 DRAWN = (NUMPY, "bf16x9", "bf16x6", UNSCALED)
 
@@ -67,7 +68,7 @@ class Operand:
     ) -> None:
         numbers = rng.uniform(1, 2, shape) * rng.choice((-1.0, 1.0), shape)
         numbers = np.ldexp(numbers, rng.integers(-band, 1, shape))
-        # So that a power of two is all that differs between normal matrices.
+        # Rounded before they are scaled: normal matrices differ only by a power of two.
         self.numbers = numbers.astype(np.float32).astype(np.float64)
 
     def __call__(self, exponent: int) -> np.ndarray:
@@ -75,7 +76,7 @@ class Operand:
 
 
 def has_subnormal(exponent: int) -> bool:
-    """Whether a matrix of that exponent has subnormal numbers."""
+    """Return whether a matrix of that exponent has subnormal numbers."""
     return exponent - BAND < SMALLEST_NORMAL
 
 
@@ -87,7 +88,7 @@ class Reference:
         self.kept: dict[tuple[int, int], np.ndarray] = {}
 
     def __call__(self, exponent_a: int, exponent_b: int) -> np.ndarray:
-        # Normal matrices are those of the exponent 0, scaled exactly.
+        # Normal matrices equal the matrix of the exponent 0 times a power of two.
         i, j = (e if has_subnormal(e) else 0 for e in (exponent_a, exponent_b))
         if (i, j) not in self.kept:
             self.kept[i, j] = exact(self.a(i), self.b(j))
@@ -95,7 +96,7 @@ class Reference:
 
 
 def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Six products of bfloat16 components that are not scaled."""
+    """Add six products of bfloat16 components that are not scaled."""
     import tf32dtype as td
 
     def components(x: np.ndarray) -> list[np.ndarray]:
@@ -112,7 +113,7 @@ def unscaled(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def measure_case(a: np.ndarray, b: np.ndarray, reference: np.ndarray) -> Report | None:
-    """The ratio of every method, if float32 has the result."""
+    """Return the SNR of every method, or None if float32 cannot hold the result."""
     with np.errstate(all="ignore"):
         rounded = reference.astype(np.float32)
     if np.any(np.isinf(rounded)) or not np.any(rounded):
@@ -125,7 +126,7 @@ def measure_case(a: np.ndarray, b: np.ndarray, reference: np.ndarray) -> Report 
 def measure_map(
     a: Operand, b: Operand, reference: Reference, exponents: tuple[range, range]
 ) -> Report:
-    """A grid: for every method rows of A's exponents; None where nothing is given."""
+    """Return every method's SNR in a grid, a row per exponent of A; None: no ratio."""
     first, second = exponents
     names = (*DRAWN, BEST)
     found: dict[str, list[list[float | None]]] = {name: [] for name in names}
@@ -150,7 +151,7 @@ def measure_map(
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure both grids and the case of one exponent, and return them for JSON."""
     m, k, n = (16, 64, 32) if quick else SHAPE
     rng = np.random.default_rng(5)
     a, b = Operand(rng, (m, k), BAND), Operand(rng, (k, n), BAND)
@@ -178,7 +179,7 @@ Case = dict[str, Any]
 
 
 def cases(report: Report) -> list[Case]:
-    """All that have a ratio: exponents, the result's exponent, ratios."""
+    """Return the cases that have a ratio, with their exponents and their ratios."""
     return [
         {"a": i, "b": j, "result": grid["result"][x][y]}
         | {name: rows[x][y] for name, rows in grid["snr"].items()}
@@ -207,7 +208,7 @@ HEADINGS = ("operands, result", "cases", *DRAWN, BEST)
 
 
 def lines(report: Report) -> list[tuple[str, ...]]:
-    """The median and lowest ratio of each kind of case, under `HEADINGS`."""
+    """Return the median and lowest ratio of each kind of case, under `HEADINGS`."""
     rows = []
     for kind, belongs in KINDS.items():
         chosen = [case for case in cases(report) if belongs(case)]
@@ -220,14 +221,14 @@ def lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def show(report: Report) -> str:
-    """All that was measured, for a terminal."""
+    """Return the table for a terminal."""
     m, k, n = report["shape"]
     title = f"SNR in dB of {m} x {k} x {n}, median (lowest); {report['seconds']} s"
     return f"{title}\n{columns(HEADINGS, lines(report))}"
 
 
 def block(report: Report) -> str:
-    """A Markdown table of the kinds of cases."""
+    """Return a Markdown table of the kinds of cases, and a comparison."""
     found = cases(report)
     ahead = [c["bf16x9"] - c[NUMPY] for c in found]
     behind = [case for case, more in zip(found, ahead, strict=True) if more < 0]
@@ -249,7 +250,7 @@ def block(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Heat maps: all exponents above, the border of subnormal numbers below."""
+    """Draw heat maps: all exponents above, the border of subnormal numbers below."""
     drawing, axes = figure(path, len(report["maps"]), len(DRAWN), (14, 7))
     for row, grid in zip(axes, report["maps"].values(), strict=True):
         for axis, name in zip(row, DRAWN, strict=True):

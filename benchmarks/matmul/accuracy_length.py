@@ -1,10 +1,10 @@
-"""The accuracy of products over their length, in all modes.
+"""Measure the accuracy of products over their length, in all modes.
 
     python benchmarks/matmul/accuracy_length.py [--quick] [--json FILE] [--plot FILE]
 
-Products of 160 x K and K x 160 float32 matrices against the float64 product: the
-signal-to-noise ratio in dB, averaged over eight draws, of numbers that are normal,
-uniform in [0, 1) or exp(3 normal).
+For products of 160 x K and K x 160 float32 matrices it computes the signal-to-noise
+ratio over the float64 product in dB, as the mean of eight draws. The elements are
+normal, uniform in [0, 1), or exp(3 normal).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALL = (*MODES, "f16", "fp8_e4m3", "fp8_e5m2")
 
 
 def measure_length(kind: str, length: int, size: int, draws: int) -> dict[str, float]:
-    """The mean ratio of every mode."""
+    """Return the mean ratio of every mode."""
     rng = np.random.default_rng(length)
     found: dict[str, list[float]] = {mode: [] for mode in ALL}
     for _ in range(draws):
@@ -50,7 +50,7 @@ def measure_length(kind: str, length: int, size: int, draws: int) -> dict[str, f
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure all data and lengths and return them for JSON."""
     size, draws = (16, 2) if quick else (SIZE, DRAWS)
     lengths = LENGTHS[:2] if quick else LENGTHS
     found: dict[str, dict[str, list[float]]] = {}
@@ -66,7 +66,7 @@ def headings(report: Report) -> tuple[str, ...]:
 
 
 def lines(report: Report) -> list[tuple[str, ...]]:
-    """One tuple of texts for each data and mode, under `headings`."""
+    """Return one tuple of strings per kind of data and mode, under `headings`."""
     return [
         (kind, mode, *(f"{ratio:.1f}" for ratio in ratios))
         for kind, modes in report["snr"].items()
@@ -75,7 +75,7 @@ def lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def show(report: Report) -> str:
-    """All that was measured, for a terminal."""
+    """Return the table for a terminal."""
     return f"SNR in dB\n{columns(headings(report), lines(report))}"
 
 
@@ -96,7 +96,7 @@ def block(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """The figure."""
+    """Draw the SNR over the length, one picture per kind of data."""
     drawing, axes = figure(path, 1, len(report["snr"]), (13, 4.8))
     for axis, (kind, modes) in zip(axes[0], report["snr"].items(), strict=True):
         for mode, ratios in modes.items():

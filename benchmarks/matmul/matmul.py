@@ -1,14 +1,14 @@
-"""Matrix products against NumPy's of float32, and peers.
+"""Time matrix products relative to NumPy's float32 product and to other libraries.
 
     python benchmarks/matmul/matmul.py [--quick] [--runs 3] [--json FILE]
 
-Tables have our time over that of NumPy's float32 product of the same shape; the JSON
-has the inverse, under "x as fast". NumPy's BLAS has the kernels that it chooses for the
-processor, which are printed. One thread is pinned to a core; two are not. Only the
-x86-64-v3 kernels are compared with OpenBLAS' Haswell kernels, which are for the same
-instruction set. Each setting runs in processes of its own. Peaks are the most that
-the core's multiply-adds can do (peak.c). If torch or jax is installed, it runs on one
-thread too.
+Tables have our time over that of NumPy's float32 product of the same shape. The JSON
+has the inverse, under "x as fast". NumPy's BLAS chooses its kernels for the processor,
+and the report names them. Only our x86-64-v3 kernels are compared with OpenBLAS'
+Haswell kernels, which use the same instruction set. One thread is pinned to a core; two
+threads are not. Each setting runs in its own processes. Peaks are the most operations
+that the core's multiply-adds can reach (peak.c). If torch or jax is installed, it is
+timed on one thread, too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def products(
     shapes: list[tuple[tuple[int, ...], tuple[int, ...]]],
     peers: bool = True,
 ) -> Iterator[Case]:
-    """a @ b into an output made beforehand."""
+    """Yield a @ b into an existing output."""
     for name in names:
         for first, second in shapes:
             for kind in ("normal", "octaves"):
@@ -65,7 +65,7 @@ def products(
 
 
 def with_vector(name: str, n: int, order: str) -> Iterator[Case]:
-    """A matrix in C or Fortran order times a vector, and a vector times it."""
+    """Yield a matrix in C or Fortran order times a vector, and a vector times it."""
     dtype, single = dtype_of(name), np.dtype(np.float32)
     for kind in ("normal", "octaves"):
         m, m32 = (
@@ -86,7 +86,7 @@ def with_vector(name: str, n: int, order: str) -> Iterator[Case]:
 
 
 def dots(names: list[str], sizes: list[int]) -> Iterator[Case]:
-    """Multiply two vectors."""
+    """Yield dot products of two vectors."""
     for name in names:
         for n in sizes:
             x, y = data("normal", 2 * n, dtype_of(name)).reshape(2, n)
@@ -132,7 +132,7 @@ def product(
 
 
 def peers_of(a: np.ndarray, b: np.ndarray) -> Functions:
-    """bfloat16 products of the other libraries that are installed."""
+    """Return bfloat16 products by torch and jax, if they are installed."""
     functions: Functions = {}
     x, y = torch_tensor(a, "bfloat16"), torch_tensor(b, "bfloat16")
     if x is not None:
@@ -150,7 +150,7 @@ def peers_of(a: np.ndarray, b: np.ndarray) -> Functions:
 
 
 def against(peer: str, sizes: list[int]) -> Iterator[Case]:
-    """The same with torch or jax in NumPy's place, if it is installed."""
+    """Yield bfloat16 products against torch or jax instead of NumPy, if installed."""
     for case in products(["bfloat16"], square(*sizes)):
         if peer in case.functions:
             functions = {
@@ -161,7 +161,7 @@ def against(peer: str, sizes: list[int]) -> Iterator[Case]:
 
 
 def with_nan(n: int) -> Iterator[Case]:
-    """fp8 with NaN in 1 % of A's rows against the same without."""
+    """Yield fp8 products with NaN in 1 % of A's rows, against products without NaN."""
     rng = np.random.default_rng(8)
     for name in ("float8_e4m3fn", "float8_e5m2"):
         a, b = data("normal", 2 * n * n, dtype_of(name)).reshape(2, n, n)
@@ -186,7 +186,7 @@ def against_one_thread(
 
 
 def emulated(precision: str, n: int) -> Iterator[Case]:
-    """Products of float32 numbers that are split into components."""
+    """Yield products of float32 matrices that are split into components."""
     import tf32dtype as td
 
     for kind in ("normal", "octaves"):
@@ -204,7 +204,7 @@ def square(*sizes: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 def per_multiply_add(sizes: list[int], repeats: int, budget: float) -> Row:
-    """The time of a multiply-add in products of some sizes over the best size's."""
+    """Measure the time per multiply-add of each size, relative to the fastest size."""
     row = Row(f"bf16, tf32 @ {sizes[0]} to {sizes[-1]}, a multiply-add",
               "x the best size's", 1.3, 1.1, lambda: iter(()))  # fmt: skip
     for name in ("bfloat16", "tf32"):
@@ -276,7 +276,7 @@ def one_thread(sizes: list[int]) -> list[Row]:
 
 
 def two_threads(sizes: list[int]) -> list[Row]:
-    """Without peers, whose threads would stay on the cores while others run."""
+    """Return rows without peers, whose threads would keep the cores busy."""
     n = sizes[-1]
     split = [precision for precision, *_ in EMULATED]
     return [

@@ -1,4 +1,4 @@
-/* Multiply-adds in registers: what the processor does if nothing holds it up. */
+/* Time multiply-adds in registers, at the peak rate of a core. peak.py runs them. */
 #include <immintrin.h>
 
 enum { CHAINS = 20 };
@@ -36,7 +36,8 @@ enum { LANES = 8 };
     }
 
 #if defined(__FMA__)
-/* Operations of `count` rounds on float32. */
+/* Run `count` rounds of CHAINS independent float32 multiply-adds of vectors. Store sums
+ * in `out`, so that the compiler keeps them. Return the operations: two per multiply-add. */
 double singles(long count, float *out)
 {
     const vector x = BROADCAST(0.5f);
@@ -47,7 +48,7 @@ double singles(long count, float *out)
 #endif
 
 #if defined(__AVX512BF16__)
-/* And on pairs of bfloat16. */
+/* Run `count` rounds like singles(), but each lane multiplies two pairs of bfloat16. */
 double pairs(long count, float *out)
 {
     const __m512bh x = (__m512bh)_mm512_set1_epi16(0x3F00);

@@ -1,4 +1,4 @@
-"""The multiply-adds a second that a core does if nothing holds it up: peak.c."""
+"""Measure the peak rate of a core's multiply-adds, by peak.c."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 
 def measure() -> dict[str, float]:
-    """Operations a second of one core: "singles" (float32) and "pairs" (bfloat16).
+    """Return a core's operations per second: "singles" (float32), "pairs" (bfloat16).
 
-    Two operations a multiply-add. Empty if there is no C compiler, or none for this
-    processor.
+    A multiply-add is two operations. Without a C compiler the result is empty. A name
+    is missing if the processor lacks its instructions.
     """
     source = Path(__file__).with_name("peak.c")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,13 @@
-"""Classes of operands that take matrix products many times as long as N(0, 1).
+"""Find operands with which matrix products take many times as long as with N(0, 1).
 
     python benchmarks/matmul/product_cliffs.py [--only PATTERN] [--above 10]
                                                [--size 64] [--json FILE]
 
 A case is a tensor core, or a BLAS routine in a precision, and a class of operands. Its
-factor is its time over that of the same product with N(0, 1), measured in turns, minima
-of repeats. Cases above `--above` are printed, the worst first; all go to the JSON. One
-thread, one core; elementwise functions are in benchmarks/ufuncs/cliffs.py.
+factor is its time over that of the same product with N(0, 1). Both are minima of
+repeats in turns. Cases with a factor above `--above` are printed, the worst first; the
+JSON has all cases. One thread runs on one core. See benchmarks/ufuncs/cliffs.py for
+functions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from common import least_times, machine, pin, restart_as_usual
 
 Call = Callable[[], Any]
 ORDINARY = "N(0, 1)"
-#: Exponents of a and of b.
+#: Ranges of exponents: the smallest of a, a bound above it, and the same of b.
 FINITE = {
     "40 binades": (-20, 20, -20, 20),
     "120 binades": (-60, 60, -60, 60),
@@ -53,7 +54,7 @@ SPECIAL = {
 
 
 def operands(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Each class in float64; special numbers are in b."""
+    """Yield the name and both matrices of each class, in float64; b has Inf and NaN."""
     rng = np.random.default_rng(1)
     a, b = rng.standard_normal((2, n, n))
     yield ORDINARY, a, b
@@ -72,7 +73,7 @@ def operands(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def units(n: int) -> Iterator[tuple[str, dict[str, Call]]]:
-    """The product of each class on each tensor core, once of those that are alike."""
+    """Yield the products of all classes on each tensor core, once per kind of sum."""
     import tf32dtype as td
     from tf32dtype.tensor_core.hypotheses import parameters
 
@@ -100,7 +101,7 @@ def units(n: int) -> Iterator[tuple[str, dict[str, Call]]]:
 
 
 def routines(n: int) -> Iterator[tuple[str, dict[str, Call]]]:
-    """The product of each class by SciPy's BLAS, in the precision in force."""
+    """Yield the products of all classes by SciPy's BLAS, in the current precision."""
     import scipy.linalg.blas as blas
 
     data = {

@@ -1,7 +1,7 @@
-"""Which lines of a program `tf32dtype report` and `tune` name, read from their files.
+"""Read which lines of a program `tf32dtype report` and `tune` name.
 
-For benchmarks/programs/culprits.py. Each command runs as a user types it, in a folder
-of its own with a copy of the program; all that is read is the JSON and the plan.
+benchmarks/programs/culprits.py uses this module. Each command runs as a user types it,
+in its own folder with a copy of the program. Only the JSON and the plan are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from common import usual_environment
 
-#: Precisions from the cheapest to the costliest one, by the bits that they multiply.
+#: Precisions from the cheapest to the costliest, by the bits that they multiply.
 COST = ("fp8_e4m3 fp8_e5m2 bf16 f16 tf32 bf16x3 tf32x3 bf16x6 bf16x9 f32 none").split()
 #: Every number of a program's output.
 NUMBERS = r"regex:(?<![\w.])(-?\d+\.?\d*(?:e[-+]?\d+)?)"
@@ -32,9 +32,9 @@ Lines = dict[int, str]  # the precision of each line's products
 class Ran(NamedTuple):
     """The outcome of a command."""
 
-    #: the file that it wrote; "" if it wrote none
+    #: the content of the file that the command wrote; "" if it wrote none
     text: str
-    #: by the program too
+    #: standard output of the command and of the program
     printed: str
     #: the last line on standard error
     said: str
@@ -66,7 +66,7 @@ def run_command(program: Path, words: Sequence[str], written: str) -> Ran:
 
 
 def run_report(program: Path) -> dict[str, Any]:
-    """The advice for products, and the report's verdict on the program."""
+    """Run `report`; return its advice for products and its verdict on the program."""
     words = ["report", "--quiet", "--json", "report.json"]
     ran = run_command(program, words, "report.json")
     if not ran.text:
@@ -75,7 +75,7 @@ def run_report(program: Path) -> dict[str, Any]:
 
 
 def read_report(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on the program in the JSON, and the lines that its trial lowered."""
+    """Return the JSON's verdict on the program, and the lines that it advises."""
     trial = report["trial"]
     found = {"says": "no trial", "why": "", "change": None}
     if not report["call_sites"]:
@@ -91,9 +91,10 @@ def read_report(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def advised(call_sites: Sequence[Mapping[str, Any]]) -> Lines:
-    """The advised precision of each line: the costliest one of its call sites.
+    """Return the advised precision of each line: the costliest of its call sites.
 
-    A line stays as it is if a call site of it has no precision, as its trial does.
+    A line is left out if one of its call sites has no advised precision. The report's
+    trial does not lower such a line either.
     """
     lines: Lines = {}
     for site in call_sites:
@@ -111,7 +112,7 @@ def advised(call_sites: Sequence[Mapping[str, Any]]) -> Lines:
 
 
 def run_arithmetic(program: Path, double: bool) -> dict[str, Any]:
-    """The lines that `report --arithmetic bf16` blames, and what the program prints."""
+    """Run `report --arithmetic bf16`; return the blamed lines and all output."""
     words = ["report", "--arithmetic", "bf16", *["--float64"] * double]
     words += ["--quiet", "--json", "report.json"]
     ran = run_command(program, words, "report.json")
@@ -122,10 +123,11 @@ def run_arithmetic(program: Path, double: bool) -> dict[str, Any]:
 
 
 def read_arithmetic(report: Mapping[str, Any], program: str) -> dict[str, Any]:
-    """The lines that a report blames, the first one first, and by which evidence.
+    """Return the lines that a report blames, in its order, and the kind of evidence.
 
-    By trials of single lines if the JSON has them; otherwise by the lines of advice, in
-    their order. `says` is the verdict on the program, None if there is none.
+    If the JSON has trials of single lines, the lines are ranked by their changes.
+    Otherwise they come from the advice, in its order. `says` is the verdict on the
+    program, or None.
     """
     arithmetic = report["arithmetic"]
     together = arithmetic.get("together")
@@ -152,7 +154,7 @@ def read_arithmetic(report: Mapping[str, Any], program: str) -> dict[str, Any]:
 
 
 def number(value: Any) -> float:
-    """A number of JSON, where Inf and NaN are strings; None is a failure."""
+    """Convert a number of JSON: Inf and NaN are strings, None is a failure and Inf."""
     return float("inf") if value is None else float(value)
 
 
@@ -160,7 +162,7 @@ def number(value: Any) -> float:
 
 
 def run_tune(program: Path, double: bool, tolerance: float) -> dict[str, Any]:
-    """The plan that `tune` finds for all printed numbers."""
+    """Run `tune` on all printed numbers and return its plan."""
     words = ["tune", "--check", NUMBERS, "--tolerance", f"{tolerance:g}"]
     words += [*["--float64"] * double, "--quiet"]
     ran = run_command(program, words, "plan.toml")
@@ -170,7 +172,7 @@ def run_tune(program: Path, double: bool, tolerance: float) -> dict[str, Any]:
 
 
 def read_plan(plan: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The plan's precision of each line ("none": as it is), in the plan's order."""
+    """Return the plan's precision of each line ("none": unchanged), in its order."""
     lines: Lines = {}
     for site in plan["call_site"]:
         if (user := site.get("user")) is None:
@@ -183,7 +185,7 @@ def read_plan(plan: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def line_number(source: str, user: Mapping[str, Any]) -> int:
-    """The number of the line with a text, the count-th one of those."""
+    """Return the number of the `count`-th line with the text of a plan's call site."""
     text, count = user["text"], user.get("count", 1)
     for number, line in enumerate(source.splitlines(), 1):
         count -= line.strip() == text
@@ -193,6 +195,6 @@ def line_number(source: str, user: Mapping[str, Any]) -> int:
 
 
 def left_high(lines: Lines, cheapest: str = "bf16") -> list[int]:
-    """The lines that a plan does not lower to the cheapest precision, highest first."""
+    """Return the lines above the cheapest precision, those of the highest one first."""
     high = [line for line in lines if COST.index(lines[line]) > COST.index(cheapest)]
     return sorted(high, key=lambda line: -COST.index(lines[line]))

@@ -1,28 +1,29 @@
-"""The advice of `report` and `tune` for twelve programs, against an answer by hand.
+"""Compare the advice of `report` and `tune` for twelve programs with measured answers.
 
     python benchmarks/programs/culprits.py [--quick] [--only NAMES] [--check]
                                            [--json FILE] [--read FILE]
 
-By hand (lowered_lines.py, without tf32dtype): each line of a program that computes is
-lowered to bfloat16, only this line ("alone") and all lines but this one ("without").
-The change of the printed numbers tells which lines are culprits. Only operations of the
-program's own dtype count: float64 ones of a float32 program stay as they are.
+The answer "by hand" comes from lowered_lines.py, which does not use tf32dtype. For each
+line that computes, it lowers only this line to bfloat16 ("alone"), and then all lines
+but this one ("without"). Culprits are the lines that change the printed numbers most.
+Only operations of the program's own dtype count: float64 operations of a float32
+program are not lowered.
 
 Then `tf32dtype report`, `report --arithmetic bf16` and `tune` run as a user types them,
-with `--float64` if that is the program's dtype, and what they say is judged:
+with `--float64` if that is the program's dtype. Their answers are judged:
 
-- safe: a program that `report` or `tune` calls safe is safe by hand with these lines in
-  these precisions;
+- safe: a program that `report` or `tune` calls safe is safe by hand with the lines in
+  the precisions that the command advises;
 - blame: the line that `report --arithmetic` names first is a culprit by hand;
-- named: one of the three lines that it names first is a culprit;
-- high: the line that `tune` leaves in the highest precision is one for products.
+- named: one of the three lines that `report --arithmetic` names first is a culprit;
+- high: the line that `tune` leaves in the highest precision is a culprit of the
+products.
 
-And the time of a program inside of `td.report`, without a trial, over its time by
-itself:
-in one process, the shortest of some runs each.
+The last figure is the time of a program inside `td.report`, without a trial, over its
+time outside. Both are the shortest of some runs in one process.
 
-`--quick` takes two programs; `--check` ends with exit code 1 if a program that is
-called safe is not.
+`--quick` takes two programs. `--check` ends with exit code 1 if a command calls a
+program safe that is not.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from lowered_lines import PRODUCTS, Place, Program, change
 
 PROGRAMS = Path(__file__).resolve().parent / "culprits"
 QUICK = ("pca", "power_iteration")
-#: A culprit moves the answer by a third of the worst line's change, or by 100 %.
+#: A culprit changes the answer by a third of the worst line's change, or by 100 %.
 SHARE, WHOLE = 1 / 3, 1.0
-#: So many lines of the advice count as named.
+#: The first lines of the advice that count as named.
 NAMED = 3
 
 
@@ -56,7 +57,7 @@ NAMED = 3
 
 
 class ByHand:
-    """A program, and how far its printed numbers change with lines lowered."""
+    """A program, to measure how its printed numbers change with lowered lines."""
 
     def __init__(self, path: Path) -> None:
         source = path.read_text()
@@ -71,16 +72,16 @@ class ByHand:
         self.places = sorted(x for x, dtype in seen.items() if dtype == self.dtype)
 
     def change(self, chosen: Mapping[Place, str]) -> float:
-        """The largest change of a printed number; Inf if the program fails."""
+        """Lower the chosen places; return the largest change, or Inf on failure."""
         run = self._program.run(chosen)
         return math.inf if run.failure else self.changed(run.printed)
 
     def changed(self, printed: str) -> float:
-        """The largest change of a number in the output of another run."""
+        """Return the largest change of a number in the output of another run."""
         return change(self._reference.printed, printed)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The change by each line, by its products and arithmetic, and without it."""
+        """Yield the changes with only a line lowered, its kinds, or all other lines."""
         for number in sorted({line for line, _ in self.places}):
             here = [x for x in self.places if x[0] == number]
             others = [x for x in self.places if x[0] != number]
@@ -112,7 +113,10 @@ def bf16(places: list[Place]) -> dict[Place, str]:
 def culprits(
     lines: list[dict[str, Any]], tolerance: float, kind: str = "alone"
 ) -> list[int]:
-    """The lines that move the answer most, the worst first; none if all are safe."""
+    """Return the lines that change the answer most, the worst first.
+
+    Lines whose change is within the tolerance are safe and never culprits.
+    """
     moved = {x["line"]: x[kind] for x in lines if kind in x}
     least = min(SHARE * max(moved.values(), default=0.0), WHOLE)
     found = [line for line, x in moved.items() if x > tolerance and x >= least]
@@ -147,7 +151,7 @@ REPEATS = 15
 
 
 def slowdown(path: Path) -> float:
-    """The time of a program inside of a report, over its time by itself."""
+    """Return the time of a program inside a report over its time outside."""
     command = [sys.executable, "-c", SLOWDOWN, str(path), str(REPEATS)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout)
@@ -157,7 +161,7 @@ def slowdown(path: Path) -> float:
 
 
 def measured(path: Path, tolerance: float) -> dict[str, Any]:
-    """The answer by hand, what the commands say, and by hand what they advise."""
+    """Measure a program by hand, run the commands, and measure their advice by hand."""
     by_hand = ByHand(path)
     found = by_hand.record()
     double = by_hand.dtype == "float64"
@@ -175,7 +179,10 @@ def measured(path: Path, tolerance: float) -> dict[str, Any]:
 
 
 def judged(found: Mapping[str, Any], tolerance: float) -> dict[str, bool | None]:
-    """Whether what the commands say agrees with the answer by hand; None: no matter."""
+    """Return whether each answer of the commands agrees with the answer by hand.
+
+    None stands for a question that the command or the program leaves open.
+    """
     result: dict[str, bool | None] = {}
     for name in ("report", "tune"):
         says = found[name]["says"] == "safe"
@@ -194,7 +201,8 @@ def judged(found: Mapping[str, Any], tolerance: float) -> dict[str, bool | None]
     if found["tune"]["says"] == "safe" and (high or of_products):
         result["tune: high"] = bool(high) and high[0] in of_products
         if high and not of_products and found["all products"] > tolerance:
-            result["tune: high"] = None  # no line is to blame, but all together are
+            # The products of each single line are safe, but not those of all lines.
+            result["tune: high"] = None
     return result
 
 
@@ -202,7 +210,7 @@ def judged(found: Mapping[str, Any], tolerance: float) -> dict[str, bool | None]
 
 
 def amount(x: float) -> str:
-    """A change as a share, in percent."""
+    """Format a change in percent, or as a factor from 100 on."""
     if x == 0:
         return "0"
     if x >= 100 or math.isinf(x):
@@ -215,7 +223,7 @@ def listed(lines: list[int]) -> str:
 
 
 def wrong(judgments: Mapping[str, bool | None], commands: tuple[str, ...]) -> str:
-    """The judgments about these commands that do not agree."""
+    """List the judgments about these commands that do not agree."""
     found = [
         what
         for what, agrees in judgments.items()
@@ -225,7 +233,7 @@ def wrong(judgments: Mapping[str, bool | None], commands: tuple[str, ...]) -> st
 
 
 def arithmetic_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
-    """All operations: the answer by hand, and `report --arithmetic bf16`."""
+    """Yield a program's cells of all operations: by hand, `report --arithmetic`."""
     moved = {x["line"]: x["alone"] for x in found["lines"]}
     those = culprits(found["lines"], tolerance)[:NAMED]
     yield amount(found["all"])
@@ -237,7 +245,7 @@ def arithmetic_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
 
 
 def product_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
-    """Products: the answer by hand, `report` and `tune`."""
+    """Yield a program's cells of products, by hand, by `report` and by `tune`."""
     moved = {x["line"]: x[PRODUCTS] for x in found["lines"] if PRODUCTS in x}
     those = culprits(found["lines"], tolerance, PRODUCTS)[:NAMED]
     yield amount(found["all products"])
@@ -265,7 +273,7 @@ TABLES = {
 
 
 def table(report: Mapping[str, Any], row: Callable[..., Iterator[str]]) -> list[str]:
-    """A Markdown table, a row a program."""
+    """Return the lines of a Markdown table with one row per program."""
     headings = TABLES[row]
     lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for name, found in report["programs"].items():
@@ -275,7 +283,7 @@ def table(report: Mapping[str, Any], row: Callable[..., Iterator[str]]) -> list[
 
 
 def summary(report: Mapping[str, Any]) -> dict[str, str]:
-    """How many programs agree of those that can, by the kind of agreement."""
+    """Count the programs that agree, among the judged ones, by the kind of judgment."""
     counts: dict[str, list[bool]] = {}
     for found in report["programs"].values():
         for name, agrees in judged(found, report["tolerance"]).items():
@@ -284,7 +292,7 @@ def summary(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 def block(report: dict[str, Any]) -> str:
-    """A Markdown table for the document."""
+    """Return both Markdown tables and the summary for the document."""
     report = with_infinities(report)
     facts = report["machine"]
     lines = [
@@ -314,7 +322,7 @@ INFINITE = "inf"
 
 
 def strict(value: Any) -> Any:
-    """For JSON, which has no Inf."""
+    """Replace Inf and NaN by a string, because JSON has neither."""
     if isinstance(value, Mapping):
         return {name: strict(x) for name, x in value.items()}
     if isinstance(value, list):
@@ -324,7 +332,7 @@ def strict(value: Any) -> Any:
 
 
 def with_infinities(value: Any) -> Any:
-    """Undo `strict`; keys that are numbers of lines become numbers."""
+    """Undo `strict`, and convert keys that are line numbers to integers."""
     if isinstance(value, Mapping):
         return {
             int(name) if str(name).isdigit() else name: with_infinities(x)

@@ -1,16 +1,18 @@
-"""A program with some of its lines in a lower precision, by plain NumPy.
+"""Run a program with some of its lines in a lower precision, by plain NumPy.
 
-The answer by hand of benchmarks/programs/culprits.py: nothing here is of tf32dtype. The
-source is parsed, and each operator, call of NumPy and method of an array becomes a call
-of `Lowered`, which rounds where the line and the kind of the operation are chosen:
+This is the answer by hand of benchmarks/programs/culprits.py and uses no tf32dtype. The
+source is parsed. Each operator, call of NumPy and method of an array becomes a call of
+`Lowered`, which rounds if the line and the kind of the operation are chosen:
 
-- arithmetic: operands and the result are rounded to the format, and so are integers
-  where the result is a float. A reduction is one operation, but a sum over the first
-  axis adds whole rows, as NumPy does. A mean is a sum and a division.
-- products (`@`, `dot`, ...): operands are rounded, or split into several numbers of the
-  format; the product is of float32, and its result is not rounded.
+- arithmetic: operands and the result are rounded to the format; if the result is a
+float,
+  integers are rounded, too. A reduction is one operation, but a sum over the first axis
+  adds whole rows, as NumPy does. A mean is a sum and a division.
+- products (`@`, `dot`, ...): operands are rounded, or split into several components of
+  the format; the product is computed in float32, and its result is not rounded.
 
-Python's own floats, complex numbers, LAPACK and what makes or moves numbers stay.
+Python's own floats, complex numbers, LAPACK, and functions that create or move numbers
+are not lowered.
 """
 
 from __future__ import annotations
@@ -28,19 +30,19 @@ from typing import Any
 import numpy as np
 
 PRODUCTS, ARITHMETIC = "products", "arithmetic"
-Place = tuple[int, str]  # a line, and one of the two
+Place = tuple[int, str]  # a line number, and PRODUCTS or ARITHMETIC
 
 
 @dataclass(frozen=True)
 class Format:
-    """Numbers of some significant bits, and how a product has its operands."""
+    """A format of some significant bits, and how products split their operands."""
 
     bits: int
     lowest: int  # the exponent of the smallest normal number
     largest: float
-    parts: int = 1  # of an operand
-    orders: int = 1  # products of parts i and j with i + j below this are added
-    scaled: bool = False  # operands: by a power of two, so that the largest one fits
+    parts: int = 1  # the components of an operand
+    orders: int = 1  # products of components i and j with i + j below this are added
+    scaled: bool = False  # scale operands by a power of two: the largest element fits
 
 
 LARGE = 2.0**128
@@ -70,12 +72,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "MatMult": operator.matmul,
     "USub": operator.neg,
 }
-#: The unsigned integers with the bits of a dtype, and the digits of its fraction.
+#: The unsigned integer type of a dtype's width, and the dtype's fraction bits.
 CODES: dict[str, tuple[Any, int]] = {
     "float32": (np.uint32, 23),
     "float64": (np.uint64, 52),
 }
-#: Functions of NumPy and methods of arrays, besides all ufuncs.
+#: Functions of NumPy and methods of arrays that are lowered, in addition to all ufuncs.
 MULTIPLY = {"MatMult", "matmul", "dot", "inner", "vdot", "tensordot", "einsum"}
 REDUCE = {"sum", "prod", "mean", "trace"}
 OTHERS = {"outer"}
@@ -95,7 +97,7 @@ def rounded(x: Any, form: Format) -> Any:
     half = code((1 << (dropped - 1)) - 1) + ((codes >> code(dropped)) & code(1))
     near = ((codes + half) & ~code((1 << dropped) - 1)).view(values.dtype)
     size = abs(values)
-    if (small := size < 2.0**form.lowest).any():  # its last place is always the same
+    if (small := size < 2.0**form.lowest).any():  # all have the same last place
         last = form.lowest - form.bits + 1
         near = np.where(small, np.ldexp(np.rint(np.ldexp(values, -last)), last), near)
     if (large := abs(near) > form.largest).any():
@@ -106,7 +108,7 @@ def rounded(x: Any, form: Format) -> Any:
 
 
 def is_float(x: Any) -> bool:
-    """Whether NumPy's own arithmetic has it: an array, or a scalar of NumPy's."""
+    """Return whether x is a float32 or float64 array or scalar of NumPy."""
     return isinstance(x, np.ndarray | np.floating) and x.dtype in (
         np.dtype(np.float32),
         np.dtype(np.float64),
@@ -116,14 +118,14 @@ def is_float(x: Any) -> bool:
 def arithmetic(
     name: str, function: partial[Any], args: list[Any], dtype: Any, form: Format
 ) -> Any:
-    """An operation in a format: constants and integers are numbers of it too."""
+    """Compute an operation in a format, to which constants are rounded, too."""
     if name == "mean":
         total = arithmetic(
             "sum", partial(np.sum, **function.keywords), args, dtype, form
         )
         count = np.size(args[0]) // np.size(total)
         return arithmetic("Div", partial(operator.truediv), [total, count], dtype, form)
-    count = 1 if name in REDUCE else len(args)  # others are axes
+    count = 1 if name in REDUCE else len(args)  # further arguments of these are axes
     numbers = [rounded(np.asarray(x, dtype), form) for x in args[:count]]
     if name == "sum" and numbers[0].ndim == 2 and function.keywords == {"axis": 0}:
         return sum_of_rows(numbers[0], form)
@@ -131,7 +133,7 @@ def arithmetic(
 
 
 def sum_of_rows(x: np.ndarray, form: Format) -> np.ndarray:
-    """The sum over the first axis: NumPy adds whole rows to each other."""
+    """Sum over the first axis as NumPy does, which adds whole rows to each other."""
     total = x[0]
     for row in x[1:]:
         total = rounded(total + row, form)
@@ -139,7 +141,7 @@ def sum_of_rows(x: np.ndarray, form: Format) -> np.ndarray:
 
 
 def parts(x: Any, form: Format) -> list[Any]:
-    """The numbers of a format that an operand of a product is the sum of."""
+    """Split an operand of a product into components of a format, whose sum it is."""
     if not is_float(x):
         return [x]
     rest, found, scale = np.asarray(x, np.float32), [], np.float32(1)
@@ -155,7 +157,7 @@ def parts(x: Any, form: Format) -> list[Any]:
 
 
 def product(function: Callable[..., Any], args: list[Any], form: Format) -> Any:
-    """A product in a format, its sums in float32."""
+    """Compute a product with operands in a format and sums in float32."""
     numbers = [i for i, x in enumerate(args) if is_float(x)]
     dtype = np.result_type(*(args[i] for i in numbers))
     split = {i: parts(args[i], form) for i in numbers}
@@ -177,7 +179,7 @@ def product(function: Callable[..., Any], args: list[Any], form: Format) -> Any:
 
 
 class _Wrap(ast.NodeTransformer):
-    """Each operation becomes a call of `lowered`, with the line that it begins in."""
+    """Turn each operation into a call of `lowered` with its first line number."""
 
     def _call(self, node: ast.AST, method: str, *arguments: ast.expr) -> ast.Call:
         function = ast.Attribute(ast.Name("lowered", ast.Load()), method, ast.Load())
@@ -231,14 +233,14 @@ class Lowered:
 
     def __init__(self, chosen: Mapping[Place, str]) -> None:
         self._chosen = chosen
-        #: places that computed floats, and their dtypes
+        #: the places that computed floats, and the dtypes of their results
         self.seen: dict[Place, str] = {}
 
     def operate(self, line: int, name: str, *operands: Any) -> Any:
         return self._compute(line, name, OPERATORS[name], list(operands), {})
 
     def assign(self, line: int, name: str, target: Any, value: Any) -> Any:
-        """`target += value`: an array stays the same one."""
+        """Compute `target += value`; an array is changed in place."""
         result = self._compute(line, name, OPERATORS[name], [target, value], {})
         if isinstance(target, np.ndarray):
             target[...] = result
@@ -246,7 +248,7 @@ class Lowered:
         return result
 
     def call(self, line: int, owner: Any, name: str, *args: Any, **options: Any) -> Any:
-        """`owner.name(...)`: a function of NumPy's, or a method of an array."""
+        """Compute `owner.name(...)`; lower functions of NumPy and methods of arrays."""
         function = getattr(owner, name)
         known = name in MULTIPLY or name in REDUCE or name in OTHERS
         if owner is np and (known or isinstance(function, np.ufunc)):
@@ -281,7 +283,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a program: what it printed, or how it failed."""
+    """A run of a program: its output, its failure or "", and the places that it saw."""
 
     printed: str
     failure: str
@@ -294,7 +296,7 @@ class Program:
     Parameters
     ----------
     source : str
-        Its text.
+        The program's source text.
     """
 
     def __init__(self, source: str) -> None:
@@ -302,14 +304,14 @@ class Program:
         self._code = compile(tree, "program", "exec")
 
     def run(self, chosen: Mapping[Place, str]) -> Run:
-        """Run it with these places lowered."""
+        """Run the program with these places lowered."""
         lowered, out = Lowered(chosen), io.StringIO()
         failure = ""
         options = np.get_printoptions()
         try:
             with contextlib.redirect_stdout(out), np.errstate(all="ignore"):
                 exec(self._code, {"__name__": "__main__", "lowered": lowered})
-        except Exception as error:  # the program's own, as of a singular matrix
+        except Exception as error:  # raised by the program, as for a singular matrix
             failure = f"{type(error).__name__}: {error}"
         finally:
             np.set_printoptions(**options)
@@ -323,7 +325,7 @@ ARRAY = re.compile(r"\[[^]]*\]")
 
 
 def printed_numbers(text: str) -> list[np.ndarray]:
-    """The numbers of a text: those in brackets are one array, others their own."""
+    """Return the numbers of a text: an array per pair of brackets, and single ones."""
     found, end = [], 0
 
     def single(part: str) -> list[np.ndarray]:
@@ -337,9 +339,9 @@ def printed_numbers(text: str) -> list[np.ndarray]:
 
 
 def change(reference: str, other: str) -> float:
-    """The largest change of a printed number, over the largest one of its array.
+    """Return the largest change of a printed number relative to its array's largest.
 
-    Inf if a number is not finite any more, or their count is another.
+    It is Inf if a changed array has Inf or NaN, or if the count of numbers differs.
     """
     before, after = printed_numbers(reference), printed_numbers(other)
     if [len(x) for x in before] != [len(x) for x in after]:

@@ -1,12 +1,13 @@
-"""What it costs a call of BLAS to be caught: nanoseconds on top of the call itself.
+"""Measure the nanoseconds that intercepting adds to a call of BLAS.
 
     python benchmarks/programs/overhead.py [--quick] [--json FILE]
 
-A library in C calls `dgemm_` and `ddot_` of another in a loop, which return at once:
-what is measured is the way there alone. Beside it SciPy's BLAS, 64 x 64. States of the
-engine: not there, there but off (no precision set), counting (a precision for float32
-alone, so that float64 products go on: the process's, or a scope's), and gathering
-call sites, behind 1 and 20 frames of a library, and by operand. It needs gcc.
+A C library calls `dgemm_` and `ddot_` of another library in a loop. They return at
+once, so that only the way to them is measured. SciPy's BLAS is measured with 64 x 64
+matrices, too. The states are: plain (nothing is intercepted), counting (the process, or
+a scope, has a precision only for float32, so that float64 products reach the library),
+off (no precision is set any more), and gathering call sites, behind 1 and 20 frames of
+a library, and by operand. The script needs gcc.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ CALLS = 20000
 
 
 def caller(folder: Path) -> ctypes.CDLL:
-    """The two libraries, compiled and opened."""
+    """Compile the two libraries and open the calling one."""
     for name, text, others in (
         ("provider", PROVIDER, []),
         ("caller", CALLER, ["-lprovider"]),
@@ -80,7 +81,7 @@ def caller(folder: Path) -> ctypes.CDLL:
 
 
 def nested(depth: int, function: Callable[[int], Any]) -> Callable[[int], Any]:
-    """Behind so many frames of a library."""
+    """Return `function` behind `depth` frames of code in Python's own json package."""
     scope: dict[str, Any] = {"call": function}
     text = (
         "def down(depth, count):\n"

@@ -1,4 +1,4 @@
-"""Errors of float32 products against float64's: what the accuracy benchmarks share."""
+"""Share code of the accuracy benchmarks: errors of float32 products against float64."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from common import machine, restart_as_usual
 from report import numpy_of
 
 NUMPY = "NumPy float32"
-SHORT_SUMS = "float32 by 32"  # what the order of the split modes' sums alone gains
+SHORT_SUMS = "float32 by 32"  # float32 products summed in the order of the split modes
 SPLIT = ("bf16x9", "bf16x6", "bf16x3", "tf32x3")
 MODES = (NUMPY, SHORT_SUMS, "f32", *SPLIT, "tf32", "bf16")
-LOST = 0.0  # the SNR in dB of a result that is all zeros, and of Inf and NaN
+LOST = 0.0  # the SNR in dB of a result of zeros, and of a result with Inf or NaN
 
 Report = dict[str, Any]
-#: Elements of matrices, by their name.
+#: Functions that draw the elements of matrices, by the name of the data.
 DATA: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "uniform": lambda rng, shape: rng.random(shape),
@@ -29,7 +29,7 @@ DATA: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = 
 
 
 def product(mode: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The float32 product of float32 matrices or stacks in a mode."""
+    """Return the float32 product of float32 matrices or stacks in a mode."""
     import tf32dtype as td
 
     with np.errstate(all="ignore"):
@@ -41,7 +41,7 @@ def product(mode: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def short_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """NumPy's products of 32 columns and rows, summed by 256, by 4096 and all."""
+    """Multiply 32 columns by 32 rows in NumPy; sum to 256 k, then 4096 k, then all."""
     starts = range(0, a.shape[-1], 32)
     sums = [a[..., i : i + 32] @ b[..., i : i + 32, :] for i in starts]
     for group in (8, 16, len(sums)):
@@ -51,14 +51,14 @@ def short_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The float64 product of the same numbers, the reference."""
+    """Return the float64 product of the same values, the reference."""
     return np.matmul(a.astype(np.float64), b.astype(np.float64))
 
 
 def snr(result: np.ndarray, reference: np.ndarray) -> float:
-    """The signal-to-noise ratio in dB, from the root mean square of the error.
+    """Return the signal-to-noise ratio in dB, by the root mean square of the error.
 
-    At least `LOST`, and that for a result with Inf or NaN.
+    It is `LOST` at least, and for a result with Inf or NaN.
     """
     if not np.all(np.isfinite(result)):
         return LOST
@@ -69,7 +69,7 @@ def snr(result: np.ndarray, reference: np.ndarray) -> float:
 
 
 def columns(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Rows of texts as aligned columns."""
+    """Format rows of strings as aligned columns."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     return "\n".join(
         "  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)).rstrip()
@@ -78,20 +78,20 @@ def columns(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Rows of texts as a Markdown table."""
+    """Format rows of strings as a Markdown table."""
     head, *body = ("| " + " | ".join(row) + " |" for row in (header, *rows))
     return "\n".join([head, "|" + "---|" * len(header), *body])
 
 
 def span(values: Iterable[float], form: str) -> str:
-    """The least and the greatest of some values."""
+    """Format the smallest and the largest of some values."""
     found = list(values)
     least, greatest = format(min(found), form), format(max(found), form)
     return least if least == greatest else f"{least} to {greatest}"
 
 
 def measured_on(report: Report) -> str:
-    """What the figures depend on: NumPy's own products differ between processors."""
+    """Name the processor, NumPy and its BLAS, on which NumPy's products depend."""
     facts = report["machine"]
     return f"Measured on {facts['cpu']}, {numpy_of(facts)}, {facts['date']}"
 
@@ -113,19 +113,19 @@ COLORS = {
 
 
 def line_style(mode: str) -> dict[str, Any]:
-    """How a mode is drawn, the same in every figure."""
+    """Return the style in which every figure draws a mode."""
     styles = {NUMPY: "--", SHORT_SUMS: ":", "f32": ":", "bf16x6": "--", "f16": "--"}
     return {
         "color": COLORS[mode],
         "linestyle": styles.get(mode, "-"),
-        "linewidth": 4 if mode == "bf16x9" else 1.5,  # bf16x6 lies upon it
+        "linewidth": 4 if mode == "bf16x9" else 1.5,  # bf16x6 is drawn on top of it
         "marker": ".",
         "label": mode,
     }
 
 
 def figure(path: Path, rows: int, columns: int, size: tuple[float, float]) -> Any:
-    """An empty figure and its axes for `save`."""
+    """Return an empty figure, whose folder exists, and its axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -136,7 +136,7 @@ def figure(path: Path, rows: int, columns: int, size: tuple[float, float]) -> An
 
 
 def legend(drawing: Any, axis: Any) -> None:
-    """The modes on the right of a figure, as one of its axes has them."""
+    """Draw the legend of one of the axes on the right of a figure."""
     handles, labels = axis.get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside right center", fontsize="small")
 
@@ -147,7 +147,7 @@ def main(
     show: Callable[[Report], str],
     draw: Callable[[Report, Path], None] | None = None,
 ) -> int:
-    """The command line of an accuracy benchmark."""
+    """Run the command line of an accuracy benchmark."""
     restart_as_usual()
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""How we measure: interleaved calls on one pinned core, medians, named data."""
+"""Measure interleaved calls on one pinned core by medians, on named data."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ MEGABYTE = 1 << 20
 Functions = dict[str, Callable[[], Any]]
 
 
-# What makes OpenBLAS take other kernels than those it chooses for the processor. Some
-# machines have them set, users do not: with Haswell's, NumPy's float32 products take
-# twice the time that they need on a processor with AVX-512.
+# Variables that make OpenBLAS use other kernels than it chooses for the processor. Some
+# machines of developers set them, but users do not. With Haswell's kernels, NumPy's
+# float32 products take twice their usual time on a processor with AVX-512.
 CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 def usual_environment() -> dict[str, str]:
-    """The environment with OpenBLAS' choice of kernels left to it."""
+    """Return the environment without the variables that choose OpenBLAS' kernels."""
     return {name: value for name, value in os.environ.items() if name not in CHOICES}
 
 
 def restart_as_usual() -> None:
-    """Start this program anew if its environment chose kernels for OpenBLAS."""
+    """Restart this program if its environment chooses kernels for OpenBLAS."""
     environment = usual_environment()
     if environment != dict(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def blas() -> str:
-    """NumPy's BLAS and the kernels that it chose, as threadpoolctl tells them."""
+    """Return NumPy's BLAS and the kernels that it chose, by threadpoolctl."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
         return "unknown (threadpoolctl is not installed)"
-    here = str(Path(np.__file__).parent)  # numpy.libs is beside it, .dylibs in it
+    here = str(Path(np.__file__).parent)  # prefix of numpy.libs; holds .dylibs
     for library in ThreadpoolController().info():
         if library["user_api"] == "blas" and here in library["filepath"]:
             name = {"openblas": "OpenBLAS"}.get(library["internal_api"])
@@ -52,7 +52,7 @@ def blas() -> str:
 
 
 def pin() -> int:
-    """Bind this process to one core (its last) and return which."""
+    """Bind this process to its last core; return its number, or -1 without support."""
     if not hasattr(os, "sched_setaffinity"):
         return -1
     core = max(os.sched_getaffinity(0))
@@ -61,7 +61,7 @@ def pin() -> int:
 
 
 def machine() -> dict[str, str]:
-    """What a reader must know to judge the figures."""
+    """Return the hardware, the software and the date that the figures depend on."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -79,10 +79,10 @@ def machine() -> dict[str, str]:
 
 
 def medians(functions: Functions, repeats: int, budget: float) -> dict[str, float]:
-    """Median seconds a call, the functions taking turns.
+    """Return the median seconds per call. The functions take turns.
 
     A sample is as many calls as take 300 us. A function that would need more than
-    `budget` seconds for all its repeats sits some rounds out (three remain).
+    `budget` seconds for all its repeats skips rounds, but runs in three at least.
     """
     calls, every = {}, {}
     for name, function in functions.items():
@@ -118,17 +118,17 @@ def least_times(
 
 
 def memcpy(count: int) -> Callable[[], None]:
-    """A copy that moves `count` bytes (reads as many, writes as many)."""
+    """Return a call that reads `count` bytes and writes as many."""
     source, target = np.ones(count, np.uint8), np.zeros(count, np.uint8)
     return lambda: np.copyto(target, source)
 
 
 def data(kind: str, count: int, dtype: np.dtype) -> np.ndarray:
-    """Named data.
+    """Return random elements of the kind:
 
     normal   N(0, 1)
-    octaves  random signs, exponents uniform over 40 octaves about 1
-    codes    uniformly random codes of the dtype, Inf and NaN among them
+    octaves  random signs, exponents uniform over 40 binades around 1
+    codes    uniformly random codes of the dtype, which include Inf and NaN
     """
     rng = np.random.default_rng(2024)
     if kind == "codes":
@@ -149,7 +149,7 @@ def data(kind: str, count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def peer_type(name: str) -> Any:
-    """The type of that name in ml_dtypes, if there is one."""
+    """Return the type of that name in ml_dtypes, or None."""
     with contextlib.suppress(ImportError):
         import ml_dtypes
 
@@ -161,7 +161,7 @@ TORCH_NAMES = ("bfloat16", "float8_e4m3fn", "float32", "float64")
 
 
 def torch_tensor(array: np.ndarray, name: str) -> Any:
-    """A torch tensor of the named dtype with these bits, if torch is installed."""
+    """Return a torch tensor of the named dtype with these bits; None without torch."""
     with contextlib.suppress(ImportError):
         import torch
 

@@ -1,4 +1,4 @@
-"""Rows of benchmarks and how they are measured; all benchmark scripts share this."""
+"""Share the rows of benchmarks, and how all benchmark scripts measure them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from report import BELOW, MORE, merge, quote, show, show_all, table
 
 @dataclass
 class Case:
-    """One operation on one kind of data: what runs in turns."""
+    """One operation on one kind of data; its functions are timed in turns."""
 
     name: str
     data: str
     functions: Functions  # "ours", "reference" and peers
-    operations: float = 0  # of a call: multiply-adds count as two
-    peak: str = ""  # which of the machine's peaks they may reach
+    operations: float = 0  # per call; a multiply-add counts as two
+    peak: str = ""  # the name of the machine's peak that bounds them
 
 
 @dataclass
 class Row:
-    """A row: `minimum` and `target` are ratios (milliseconds for import)."""
+    """A row of a table; `minimum` and `target` are ratios, or milliseconds."""
 
     name: str
     unit: str  # one of report.MORE (more is better), "x" or "ms" (less is better)
@@ -43,13 +43,13 @@ class Row:
     measured: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, case: str, data: str, who: str, ratio: float) -> dict[str, Any]:
-        """Note a measurement."""
+        """Add a measurement and return it."""
         taken = {"case": case, "data": data, "who": who, "ratio": ratio}
         self.measured.append(taken)
         return taken
 
     def record(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the row for JSON."""
         return {
             "name": self.name,
             "unit": self.unit,
@@ -60,10 +60,10 @@ class Row:
 
 
 def blocks(functions: Functions, repeats: int, budget: float) -> dict[str, float]:
-    """Median seconds a call, many calls of each function after one another.
+    """Return the median seconds per call, with many calls of a function in a row.
 
-    For libraries with threads of their own, which wait a while for the next call
-    and would take the cores from each other, taking turns.
+    This is for libraries with their own threads, which spin for a while after a call.
+    If such libraries took turns, they would take the cores from each other.
     """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(3):
@@ -81,7 +81,7 @@ def blocks(functions: Functions, repeats: int, budget: float) -> dict[str, float
 
 
 def threads(count: int, function: Callable[[], Any]) -> Callable[[], Any]:
-    """The function on so many threads of the OpenMP library that is loaded."""
+    """Return a call of the function with `count` threads of GNU's OpenMP library."""
     library = ctypes.CDLL(ctypes.util.find_library("gomp") or "libgomp.so.1")
 
     def call() -> Any:
@@ -98,7 +98,10 @@ def measure_rows(
     timing: Callable[[Functions, int, float], dict[str, float]] = medians,
     peaks: dict[str, float] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run every row once in this process. `peaks` are operations a second."""
+    """Measure every row once in this process and return the rows for JSON.
+
+    `peaks` are operations per second.
+    """
     results = []
     for row in rows:
         for case in row.cases():
@@ -124,7 +127,7 @@ def measure_rows(
 
 
 def command_line(doc: str, quick: str) -> argparse.ArgumentParser:
-    """What every benchmark's command line has; `quick` says what --quick does."""
+    """Return the parser that benchmarks share; `quick` is the help text of --quick."""
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument(
@@ -137,7 +140,7 @@ def command_line(doc: str, quick: str) -> argparse.ArgumentParser:
 
 
 def print_child(measured: list[dict[str, Any]]) -> None:
-    """What a run's process hands to the one that started it."""
+    """Write the measured rows as JSON to stdout, for the parent process."""
     import tf32dtype as td
 
     json.dump({"machine": machine(), "isa": td.isa(), "rows": measured}, sys.stdout)
@@ -146,7 +149,7 @@ def print_child(measured: list[dict[str, Any]]) -> None:
 def run_child(
     script: str, arguments: list[str], variables: dict[str, str]
 ) -> dict[str, Any]:
-    """One run in a process of its own, with environment variables beyond the usual."""
+    """Run the script in its own process, with additional environment variables."""
     command = [sys.executable, script, "--child", *arguments]
     environment = usual_environment() | variables
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
@@ -159,8 +162,10 @@ def run_settings(
     options: argparse.Namespace,
     settings: list[tuple[list[str], dict[str, str]]],
 ) -> int:
-    """Run, show and write each setting, which is arguments and environment
-    variables; whether the first is below a minimum."""
+    """Run, show and write each setting, a pair of arguments and environment variables.
+
+    Return 1 if a row of the first setting is below its minimum, else 0.
+    """
     results = []
     started = time.monotonic()
     quick = ["--quick"] if options.quick else []
@@ -188,7 +193,7 @@ def run_children(
     settings: list[tuple[list[str], dict[str, str]]],
     child: Callable[[str, bool], list[dict[str, Any]]],
 ) -> int:
-    """The command line of a benchmark whose settings' one argument is their name."""
+    """Run the command line of a benchmark whose settings have one argument, a name."""
     parser = command_line(doc, quick)
     parser.add_argument("setting", nargs="?", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A benchmark's measurements as a table: of each row the slowest over all runs."""
+"""Format measurements as a table, with the slowest measurement of each row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import Any
 
-# Units of which more is better.
+# Units in which a larger ratio is better.
 MORE = (
     *("of memcpy", "x as fast", "x as fast as one", "of peak"),
     *("x as fast as torch", "x as fast as jax"),
@@ -14,8 +14,8 @@ MORE = (
 )
 
 
-#: Of these the measured ratio is a speed. It is shown as a time, as all others are:
-#: ours over that of what stands here, and below 1 is faster.
+#: Units whose measured ratio is a speed, and their reference. Tables show the ratio of
+#: times instead, ours over the reference's, as for all other units: below 1 is faster.
 SPEEDS = {
     "of memcpy": "memcpy",
     "x as fast": "NumPy float32",
@@ -26,17 +26,17 @@ SPEEDS = {
 
 
 def as_shown(unit: str, ratio: float) -> float:
-    """A ratio of a row as the tables have it."""
+    """Return a measured ratio as tables show it: speeds as times."""
     return 1 / ratio if unit in SPEEDS else ratio
 
 
 def said(unit: str) -> str:
-    """What a figure of this unit is, behind it in a table."""
+    """Return the words that follow a figure of this unit in a table."""
     return f"x the time of {SPEEDS[unit]}" if unit in SPEEDS else unit
 
 
 def worst(row: dict[str, Any], who: str) -> dict[str, Any] | None:
-    """The slowest measurement of a row."""
+    """Return the slowest measurement of a row by `who`, or None."""
     mine = [m for m in row["measured"] if m["who"] == who]
     pick = min if row["unit"] in MORE else max
     return pick(mine, key=lambda m: m["ratio"]) if mine else None
@@ -52,7 +52,7 @@ def quote(row: dict[str, Any], who: str) -> str:
 
 
 def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Measurements of all runs, row by row."""
+    """Merge the measurements of all runs, row by row, into the first run."""
     merged = runs[0]
     for run in runs[1:]:
         for row, more in zip(merged["rows"], run["rows"], strict=True):
@@ -61,13 +61,13 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def numpy_of(facts: dict[str, str]) -> str:
-    """NumPy's version, and the kernels that its BLAS chose."""
+    """Return NumPy's version, and the kernels that its BLAS chose."""
     kernels = f" with {facts['blas']} kernels" if "blas" in facts else ""
     return f"NumPy {facts['numpy']}{kernels}"
 
 
 def runs_said(count: int) -> str:
-    """What a figure is of so many runs."""
+    """Describe a figure that is the worst of `count` runs."""
     said = {1: "one run", 3: "the worst of three runs"}
     return said.get(count, f"the worst of {count} runs")
 
@@ -80,7 +80,7 @@ HEADINGS = ("operation", "minimum", "target", "measured", "status", "slowest cas
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One tuple of texts a row, under `HEADINGS`."""
+    """Return one tuple of strings per row, under the headings `HEADINGS`."""
     lines = []
     for row in result["rows"]:
         found = worst(row, "ours")
@@ -110,7 +110,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print a table, by rich if it is installed and we write to a terminal."""
+    """Print a table, by rich if it is installed and stdout is a terminal."""
     facts = result["machine"]
     title = f"{facts['cpu']}, {result['isa']}, {numpy_of(facts)}, {facts['date']}"
     title += "".join(
@@ -134,7 +134,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def show_all(result: dict[str, Any]) -> None:
-    """Print every measurement, one a line."""
+    """Print one line per measurement."""
     for row in result["rows"]:
         for m in row["measured"]:
             what = f"{m['who']:10} {m['case']} {m['data']}"

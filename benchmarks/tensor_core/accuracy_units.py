@@ -1,11 +1,12 @@
-"""The errors that matrix units add, over the length of their sums, by device.
+"""Measure the errors that matrix units add over the length of their sums, by device.
 
     python benchmarks/tensor_core/accuracy_units.py [--quick] [--json F] [--plot F]
 
-Products of 32 x K and K x 32 bfloat16 matrices, which all these units multiply
-exactly, against the float64 product: what differs is how each unit adds in float32. The
-root mean square of the error, and its mean, are divided by the root mean square of the
-exact result. Numbers are normal, of both signs, or uniform in [0, 1), of one sign.
+The products are of 32 x K and K x 32 bfloat16 matrices. All these units multiply
+bfloat16 exactly, so that the errors show how a unit adds in float32. The root mean
+square of the error over the float64 product, and its mean, are divided by the root mean
+square of that product. Elements are normal (both signs) or uniform in [0, 1) (one
+sign).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from accuracy import (
 LENGTHS = tuple(4**i for i in range(2, 9))
 SIZE = 32
 CHOSEN = {"both signs": DATA["normal"], "one sign": DATA["uniform"]}
-#: NVIDIA's, AMD's, and those of CPUs.
+#: The devices with their line styles: NVIDIA's solid, AMD's dashed, CPUs' dotted.
 UNITS = {
     "A100": "C0-",
     "H100": "C1-",
@@ -46,7 +47,7 @@ UNITS = {
 
 
 def errors(a: np.ndarray, b: np.ndarray) -> dict[str, tuple[float, float]]:
-    """Of each device the error and the mean error of a product."""
+    """Return each device's root mean square error and mean error of a product."""
     import tf32dtype as td
 
     reference = exact(a, b)
@@ -59,7 +60,7 @@ def errors(a: np.ndarray, b: np.ndarray) -> dict[str, tuple[float, float]]:
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Measure all data and lengths and return them for JSON."""
     import tf32dtype as td
 
     lengths = LENGTHS[:3] if quick else LENGTHS
@@ -77,13 +78,13 @@ def measure(quick: bool) -> Report:
 
 
 def headings(report: Report) -> tuple[str, ...]:
-    """Of the table: the shortest, a middle and the greatest length of each kind."""
+    """Return the table's headings: every third length of each kind of data."""
     ends = [f"K = {length}" for length in report["lengths"][::3]]
     return ("device", *(f"{kind}, {end}" for kind in report["errors"] for end in ends))
 
 
 def lines(report: Report) -> list[tuple[str, ...]]:
-    """One tuple of texts for each device, under `headings`."""
+    """Return one tuple of strings per device, under `headings`."""
     kinds = report["errors"].values()
     return [
         (
@@ -95,18 +96,18 @@ def lines(report: Report) -> list[tuple[str, ...]]:
 
 
 def show(report: Report) -> str:
-    """All that was measured, for a terminal."""
+    """Return the table for a terminal."""
     return f"Error (mean error)\n{columns(headings(report), lines(report))}"
 
 
 def block(report: Report) -> str:
-    """A Markdown table: a row a device."""
+    """Return a Markdown table with one row per device."""
     title = f"{measured_on(report)}; error (mean error), relative to the exact result."
     return f"{title}\n\n{markdown(headings(report), lines(report))}"
 
 
 def draw(report: Report, path: Path) -> None:
-    """The figure."""
+    """Draw the errors over the length, one picture per kind of data."""
     drawing, axes = figure(path, 1, len(report["errors"]), (12, 4.8))
     for axis, (kind, found) in zip(axes[0], report["errors"].items(), strict=True):
         for device, style in UNITS.items():

@@ -1,11 +1,11 @@
-"""Matrix units of AMD and of CPUs, and block scales, against NumPy's float32 product.
+"""Time matrix units of AMD and CPUs, and block scales, relative to NumPy's float32.
 
     python benchmarks/tensor_core/matrix_units.py [--quick] [--runs 3] [--json FILE]
 
-"x" is the time of td.tensor_core.matmul, of arrays of blocks as they are, over that of
-np.matmul with the kernels that NumPy's BLAS chooses, or on x86-64-v3 with those for
-Haswell. Operands, or what was quantized, are N(0, 1) or have exponents spread over 40
-octaves, fewer where a format has fewer. One thread is pinned to a core.
+"x" is the time of td.tensor_core.matmul over that of np.matmul with the kernels that
+NumPy's BLAS chooses, or with the Haswell kernels for x86-64-v3. Arrays of blocks are
+quantized before. Operands, before they are rounded, are N(0, 1) or have exponents over
+40 binades, fewer if a format has fewer. One thread is pinned to a core.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CPUS = [
     ("Arm BF16", "bfdot", "bfloat16", "float32"),
     ("Arm BF16", "bfmmla", "bfloat16", "float32"),
 ]
-BLOCK_SCALED = [  # elements of both operands, and of the result
+BLOCK_SCALED = [  # with the block formats of both operands and the result's dtype
     ("B200", "tcgen05.mxf8f6f4", "mxfp8_e4m3 x mxfp8_e4m3", "float32"),
     ("B200", "tcgen05.mxf8f6f4", "mxfp8_e5m2 x mxfp8_e5m2", "float32"),
     ("B200", "tcgen05.mxf8f6f4", "mxfp6_e2m3 x mxfp8_e4m3", "float32"),

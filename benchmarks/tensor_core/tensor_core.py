@@ -1,14 +1,14 @@
-"""Tensor cores on the CPU against NumPy's float32 product of the same shape.
+"""Time emulated tensor cores relative to NumPy's float32 product of the same shape.
 
     python benchmarks/tensor_core/tensor_core.py [--quick] [--runs 3] [--json FILE]
 
-"x" is the time of td.tensor_core.matmul over that of np.matmul, with the kernels that
-NumPy's BLAS chooses; for x86-64-v3, with OpenBLAS' Haswell kernels, which are for the
-same instruction set. Operands are N(0, 1) or have exponents spread over 40 octaves,
-fewer where a format has fewer. One thread is pinned to a core. "In doubt" is what goes
-the integer way: NaN in 1 % of A's rows, or products below 2^-130 in 1 % of the tiles of
-3 x 32 elements that the loop does at once, in all their blocks; the ratio is to data
-that have none.
+"x" is the time of td.tensor_core.matmul over that of np.matmul with the kernels that
+NumPy's BLAS chooses. For x86-64-v3 it is OpenBLAS' Haswell kernels, which use the same
+instruction set. Operands are N(0, 1) or have exponents over 40 binades, fewer if a
+format has fewer. One thread is pinned to a core. Operands "in doubt" need the slower
+integer code: NaN in 1 % of A's rows, or products below 2^-130 in all blocks of 1 % of
+the tiles of 3 x 32 elements that the loop computes at once. Their time is relative to
+the same product without such operands.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ OTHERS = [
 
 
 def operands(name: str, kind: str, n: int) -> tuple[Any, Any]:
-    """Of a format; or arrays of blocks of two formats, "a x b"."""
+    """Return n x n matrices of a format, or arrays of blocks of two formats "a x b"."""
     import tf32dtype as td
 
     if " x " in name:
@@ -69,7 +69,8 @@ def operands(name: str, kind: str, n: int) -> tuple[Any, Any]:
         return td.blocks.quantize(x, left), td.blocks.quantize(y, right, axis=-2)
     dtype = np.dtype(getattr(np, name, None) or getattr(td, name))
     if kind == "octaves" and name.startswith("float") and name != "float32":
-        # What the range holds; sums of e4m3 and float16 must not overflow.
+        # Exponents within the format's range. Sums of e4m3 and float16 must not
+        # overflow.
         least, greatest = {"float16": (-14, 5), "float8_e5m2": (-14, 10)}.get(
             name, (-6, 4)
         )
@@ -137,7 +138,7 @@ def in_doubt(units: list[Unit], n: int) -> Iterator[Case]:
 
 
 def near_the_top(units: list[Unit], n: int) -> Iterator[Case]:
-    """Numbers of one sign near the top of an octave, whose sums are the largest."""
+    """Yield products of values in [1.875, 2): the largest sums of a binade."""
     rng = np.random.default_rng(9)
     for unit in units:
         a, b = operands(unit[2], "normal", n)
@@ -203,7 +204,7 @@ ROWS: Rows = {"one": one_thread, "two": two_threads, "lesser": lesser}
 
 
 def main(doc: str, script: str, rows: Rows, repeats: int, budget: float) -> int:
-    """The command line of a benchmark of these rows, by the setting."""
+    """Run the command line of a benchmark with rows by the name of the setting."""
 
     def child(setting: str, quick: bool) -> list[dict[str, Any]]:
         if setting != "two":

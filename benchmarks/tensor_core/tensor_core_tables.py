@@ -1,6 +1,6 @@
-"""Tables of models, devices and contested points.
+"""Make the tables of models, devices and contested points.
 
-docs/reference/devices.md and docs/benchmarks/verification.md have them.
+They are in docs/reference/devices.md and docs/benchmarks/verification.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tf32dtype.tensor_core.rounded import ROUNDED, Rounded
 
 
 def models() -> str:
-    """A row for all models that differ in the formats of their operands alone."""
+    """Return a row for all models that differ only in the formats of their operands."""
     groups: dict[tuple[str, ...], list[Aligned]] = {}
     for model in ALIGNED:
         groups.setdefault(_facts(model), []).append(model)
@@ -44,7 +44,7 @@ def _facts(model: Aligned) -> tuple[str, ...]:
 
 
 def rounded() -> str:
-    """A row for all models of other sums that differ in their operands alone."""
+    """Return a row for all models of `rounded` that differ only in their operands."""
     groups: dict[tuple[str, ...], list[Rounded]] = {}
     for model in ROUNDED:
         facts = (
@@ -64,7 +64,7 @@ def rounded() -> str:
     )
 
 
-#: By what becomes of operands and accumulators, and whether results are flushed.
+#: Cells by how operands and accumulators are flushed, and whether results are.
 _SUBNORMAL = {
     ("kept", False): "kept",
     ("+0", True): "operands and c become +0, results a zero of their sign",
@@ -89,7 +89,7 @@ _PARTS = {2: "even and odd k apart"}
 
 
 def block_scaled() -> str:
-    """A row for all block-scaled models that differ in their elements alone."""
+    """Return a row for all block-scaled models that differ only in their elements."""
     groups: dict[tuple[str, ...], list[BlockScaled]] = {}
     for model in BLOCK_SCALED:
         facts = (
@@ -108,7 +108,7 @@ def block_scaled() -> str:
 
 
 def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
-    """Formats that are multiplied with themselves, then pairs of two."""
+    """List the formats that are multiplied with themselves, then pairs of formats."""
     same = [model.a for model in found if model.a == model.b]
     pairs = [(model.a, model.b) for model in found if model.a != model.b]
     if pairs and set(pairs) == set(permutations(same, 2)):
@@ -127,7 +127,7 @@ def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
 
 
 def boards() -> str:
-    """A row for each device."""
+    """Return a row for each device with its board and its peak speeds."""
     return _table(
         ("device", "architecture", "also found as", "board", "dense Tflop/s"),
         [
@@ -145,7 +145,7 @@ def boards() -> str:
 
 
 def in_short() -> str:
-    """A row for each device, with what it multiplies."""
+    """Return a row for each device with the formats that it multiplies."""
     return _table(
         ("device", "architecture", "multiplies"),
         [
@@ -161,7 +161,7 @@ def in_short() -> str:
 
 
 def contested() -> str:
-    """A row for each point, those that nothing settles first."""
+    """Return a row for each contested point, the unsettled points first."""
     return _table(
         ("point", "taken", "alternatives", "settled by", "why"),
         [

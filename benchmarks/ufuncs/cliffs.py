@@ -1,15 +1,15 @@
-"""Classes of inputs that take many times as long as their neighbors, the worst first.
+"""Find inputs that take a function many times as long as similar inputs.
 
     python benchmarks/ufuncs/cliffs.py [--only PATTERN] [--formats NAMES] [--above 10]
                                        [--size 16384] [--json FILE]
 
-A case is a function, a class of data, a layout and a format. Its neighbors are the
-same function, layout and format with N(0, 1), and the same function, data and layout
-in NumPy's float32. Its factor is the larger of its times over theirs, each a minimum of
-repeats. Cases above `--above` are timed again, in turns with their neighbors, and
-printed if they stay above it, unless NumPy's float32 takes about as long. `--only`
-takes the cases whose name matches a regular expression. One thread, one core; products
-of matrices are in benchmarks/matmul.
+A case is a function, a class of data, a layout and a format. It has two neighbors: the
+same function, layout and format with N(0, 1), and the same function, data and layout in
+NumPy's float32. The case's factor is the larger of its times over its neighbors' times,
+which are minima of repeats. Cases with a factor above `--above` are timed again, in
+turns with their neighbors. They are printed if the factor stays above, the worst first,
+unless NumPy's float32 takes about as long. `--only` takes the cases whose name matches
+a regular expression. One thread runs on one core. See benchmarks/matmul for products.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Found = dict[str, Any]
 FORMATS = """tf32 bfloat16 float8_e4m3fn float8_e5m2 float8_e8m0fnu float6_e2m3fn
     float4_e2m1fn""".split()
 ORDINARY = "normal"
-ALIKE = 1.5  # times float32: as slow as that
-LEAST = 5e-6  # seconds that a time counts as at least: the cost of a call
+ALIKE = 1.5  # times float32's time: cases up to this count as equally slow
+LEAST = 5e-6  # seconds, about the cost of a call: shorter times are raised to it
 
 # -- data --------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ def with_some(x: np.ndarray, share: float, value: float) -> np.ndarray:
 
 
 def classes(facts: Any, count: int) -> dict[str, np.ndarray]:
-    """Each class in float64, for a type of these facts (numpy.finfo's)."""
+    """Return each class of data in float64, for a type with this `numpy.finfo`."""
     rng = np.random.default_rng(1)
     x, signs = rng.standard_normal(count), rng.choice([-1.0, 1.0], count)
     upper = 1 + rng.random(count)
@@ -117,7 +117,7 @@ FLAT = LAYOUTS[:3]
 
 
 def laid_out(x: np.ndarray, layout: str) -> np.ndarray:
-    """The elements as a layout has them; rows and columns are those of a matrix."""
+    """Return the elements in a layout; rows and columns make a matrix."""
     if layout == "strided":
         return np.repeat(x, 2)[::2]
     if layout == "reversed":
@@ -147,7 +147,7 @@ class Side:
         self.dtype = dtype_of(name)
         self.flat = wide(name, count)[kind]
         self.x = laid_out(self.flat.astype(self.dtype), layout)
-        # Neither equal to the first operand nor to its opposite.
+        # Elements of y differ from those of x and from their negatives.
         self.y = laid_out(np.roll(self.flat, 1).astype(self.dtype), layout)
         drawn = np.random.default_rng(2).random(self.x.shape) < 0.5
         self.mask = drawn if layout == "where=" else True
@@ -234,7 +234,7 @@ def quantized(rounding: str, overflow: str, side: Side) -> Call:
 
 
 def functions() -> Iterator[Function]:
-    """A name, the layouts and what makes a call of the operands."""
+    """Yield the name of each function, its layouts, and what makes its call."""
     for ufunc in ufuncs():
         yield ufunc.__name__, LAYOUTS[:-2], partial(of_ufunc, ufunc)
     for name in SUMS:
@@ -291,14 +291,14 @@ Case = tuple[str, str, str]  # format, data, layout
 
 
 class Timer:
-    """Times of the cases of a function."""
+    """Time the cases of a function, each once."""
 
     def __init__(self, make: Callable[[Side], Call], count: int) -> None:
         self.make, self.count = make, count
         self.known: dict[Case, float | None] = {}
 
     def built(self, case: Case) -> Call | None:
-        """The call of a case, made once, if the type has it."""
+        """Make the call of a case and run it once; return None if the type lacks it."""
         try:
             call = self.make(Side(*case, self.count))
             call()
@@ -319,7 +319,7 @@ class Timer:
         return self.known[case]
 
     def factors(self, case: Case) -> dict[str, float]:
-        """A case's times over its neighbors', measured in turns."""
+        """Return a case's time over each neighbor's, measured in turns."""
         beside = {k: n for k, n in neighbors(case).items() if self.time(n)}
         calls = [self.built(n) for n in (case, *beside.values())]
         seconds, *others = least_times([c for c in calls if c], 9, LEAST)
@@ -333,7 +333,7 @@ def neighbors(case: Case) -> dict[str, Case]:
 
 
 def cases_of(function: Function, options: argparse.Namespace) -> Iterator[Found]:
-    """The cases of a function that are above the limit, with their factors."""
+    """Yield the cases of a function that are above the limit, with their factors."""
     title, layouts, make = function
     matches = re.compile(options.only).search
     timer = Timer(make, options.size)
@@ -359,7 +359,7 @@ def cases_of(function: Function, options: argparse.Namespace) -> Iterator[Found]
 
 
 def show(found: list[Found]) -> None:
-    """Print the worst case of each function, layout and format, and how many it has."""
+    """Print the worst case of each function, layout and format, and how many more."""
     groups: dict[tuple[str, ...], list[Found]] = {}
     for case in sorted(found, key=lambda case: -max(case["over"].values())):
         key = tuple(case[k] for k in ("function", "layout", "format"))

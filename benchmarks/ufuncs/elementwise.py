@@ -1,14 +1,14 @@
-"""Casts, ufuncs, reductions and sorts against memcpy, NumPy float32 and peers.
+"""Time casts, ufuncs, reductions and sorts relative to memcpy, float32 and peers.
 
     python benchmarks/ufuncs/elementwise.py [--quick] [--isas] [--runs 3] [--json FILE]
 
-Each row has a minimum and a target. The slowest operation and data is quoted, over all
-runs. Casts are held against a copy that moves half of the bytes that they read and
-write: tables have our time over its own, the JSON the inverse, under "of memcpy". "x"
-is the operation's time over NumPy's on float32 of the same length and, for unary
-functions, over float32 `exp`. Outputs are allocated beforehand. Every run is a process
-of its own, pinned to one core. ml_dtypes and torch (one thread) are measured in the
-same turns wherever they are installed and have the operation.
+Each row has a minimum and a target, and quotes its slowest operation and data of all
+runs. Casts are compared with a copy that reads half of the bytes that they read and
+write, and writes as many. Tables have our time over the copy's; the JSON has the
+inverse, under "of memcpy". "x" is the operation's time over NumPy's float32 time of the
+same length; unary functions are compared with float32 `exp`. Outputs are allocated
+before. Every run is its own process on one core. ml_dtypes and torch (one thread) are
+measured in the same turns, if they are installed and have the operation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BASELINES = ("baseline", "x86-64-v3")
 
 
 def casts(pairs: list[tuple[str, str]], size: int) -> Iterator[Case]:
-    """Casts whose wider side is `size` bytes."""
+    """Yield casts whose wider side has `size` bytes."""
     import tf32dtype as td
 
     def dtype(name: str, theirs: bool = False) -> Any:
@@ -84,7 +84,7 @@ def casts(pairs: list[tuple[str, str]], size: int) -> Iterator[Case]:
 
 
 def unary(names: list[str], size: int) -> Iterator[Case]:
-    """exp, log, sin, tanh of the formats, against exp of float32."""
+    """Yield exp, log, sin and tanh of the formats against exp of float32."""
     import tf32dtype as td
 
     count = size // 4
@@ -113,7 +113,7 @@ def unary(names: list[str], size: int) -> Iterator[Case]:
 
 
 def binary(size: int) -> Iterator[Case]:
-    """add, multiply, less, maximum of bfloat16 against float32."""
+    """Yield add, multiply, less and maximum of bfloat16 against float32."""
     import tf32dtype as td
 
     count = size // 4
@@ -167,7 +167,7 @@ def reductions(size: int) -> Iterator[Case]:
 
 
 def sorts(names: list[str], size: int) -> Iterator[Case]:
-    """Sorting a copy, which every side makes."""
+    """Yield sorts; each library sorts a copy that it makes."""
     import tf32dtype as td
 
     count = size // 4
@@ -180,7 +180,7 @@ def sorts(names: list[str], size: int) -> Iterator[Case]:
                 "ours": partial(np.sort, x),
                 "reference": partial(np.sort, x32),
             }
-            if peer is not None and kind != "codes":  # it leaves NaN unsorted
+            if peer is not None and kind != "codes":  # ml_dtypes leaves NaN unsorted
                 functions["ml_dtypes"] = partial(np.sort, x.view(peer))
             a = torch_tensor(x, name)
             if a is not None:
@@ -189,7 +189,7 @@ def sorts(names: list[str], size: int) -> Iterator[Case]:
 
 
 def calls() -> Iterator[Case]:
-    """The cost of a call: four elements."""
+    """Yield calls on four elements, which cost little more than the call itself."""
     import tf32dtype as td
 
     x32 = np.ones(4, np.float32)
@@ -213,7 +213,10 @@ def calls() -> Iterator[Case]:
 
 
 def import_milliseconds(repeats: int) -> dict[str, float]:
-    """What an import costs beyond `import numpy`: medians of processes in turns."""
+    """Return the median milliseconds of an import in addition to `import numpy`.
+
+    Every import is a process of its own; the packages take turns.
+    """
     statements = {"numpy": "numpy", "ours": "numpy, tf32dtype"}
     if peer_type("bfloat16") is not None:
         statements["ml_dtypes"] = "numpy, ml_dtypes"

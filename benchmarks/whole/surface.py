@@ -1,16 +1,17 @@
-"""Every call of NumPy on every format against float32, and against ml_dtypes.
+"""Time every call of NumPy on every format relative to float32 and to ml_dtypes.
 
     python benchmarks/whole/surface.py [--quick] [--only PATTERN] [--runs 3]
                                        [--json FILE]
 
-A case is a call, how it is made (layout, elements, data) and a format. Its figure is
-the time over that of the same call on float32, both in turns, on one thread, medians;
-over ml_dtypes' too where that has the call, up to 1 Mi elements. What each kind of call
-may cost is in surface_limits.py; printed are the cases above that, the worst first, and
-a summary a kind and a format. Of several runs the worst counts. `--quick` takes four
-formats, of each call two variants, and 256 Ki elements for 1 Mi; `--only` what matches
-a regular expression (`--list` shows which); `--cases FILE` repeats those of a JSON that
-are above their limit or slower than ml_dtypes.
+A case is a call, a variant (layout, elements, data) and a format. Its figure is the
+time over that of the same call on float32: medians on one thread, in turns. If
+ml_dtypes has the call, cases of up to 1 Mi elements are also compared with it.
+surface_limits.py has the limits of each kind of call. The script prints the cases above
+their limit, the worst first, and summaries by kind and by format. The worst of several
+runs counts. `--quick` takes four formats, two variants of each call, and 256 Ki instead
+of 1 Mi elements. `--only` takes the cases that match a regular expression, and `--list`
+prints them. `--cases FILE` repeats the cases of a JSON that are above their limit or
+slower than ml_dtypes.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ from surface_report import measured_cells, show
 Case = tuple[Call, Variant, str]
 QUICK_FORMATS = ("tf32", "bfloat16", "float8_e4m3fn", "float4_e2m1fn")
 QUICK_SIZE = 1 << 18  # instead of 1 Mi
-TURNS, FEW_TURNS = 15, 3  # of a case; few where it is well below its limits
-SECONDS, QUICK_SECONDS = 0.03, 0.005  # that end the turns of another
-NEAR, FAR = 1.4, 10  # below a limit, above it: two turns where it is far away
-LONG, ENDLESS = 0.05, 1  # seconds of a call that is sampled once, not at all
-NOT_THEIRS = "nan"  # NaN is a number to these functions in ml_dtypes' types
+TURNS, FEW_TURNS = 15, 3  # turns of a case; few if it is NEAR times below its limits
+SECONDS, QUICK_SECONDS = 0.03, 0.005  # seconds after which few turns are enough, too
+NEAR, FAR = 1.4, 10  # ratios to a limit; two turns are enough if a case is FAR above it
+LONG, ENDLESS = 0.05, 1  # seconds from which a call is sampled once, or not at all
+NOT_THEIRS = "nan"  # ml_dtypes' types do not skip NaN in functions with this prefix
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -56,7 +57,10 @@ def case_name(case: Case) -> str:
 
 
 def cases(quick: bool, pattern: str) -> Iterator[Case]:
-    """All, or of each call the first variant and one more, another for each call."""
+    """Yield all cases that match, or with `quick` two variants of each call.
+
+    The second of the two variants changes from call to call.
+    """
     import tf32dtype as td
 
     matches = re.compile(pattern).search
@@ -88,9 +92,9 @@ def sampled(function: Callable[[], Any], calls: int) -> float:
 
 @dataclass
 class Timed:
-    """A function and its times a call. A sample is as many calls as take 100 us.
+    """A function and its seconds per call. A sample is as many calls as take 100 us.
 
-    The first call, which may make tables, counts only if there is no other.
+    The first call may fill caches. It counts only if no sample is taken.
     """
 
     function: Callable[[], Any]
@@ -109,7 +113,7 @@ class Timed:
 
 
 def built(call: Call, side: Operands) -> Timed | None:
-    """The function to time, called once, if the type has the call."""
+    """Return the function to time, called once, or None if the type lacks it."""
     try:
         function = call.build(side)
         return Timed(function, sampled(function, 1))
@@ -120,7 +124,7 @@ def built(call: Call, side: Operands) -> Timed | None:
 def measured(
     case: Case, single: Timed, budget: float
 ) -> tuple[float, float | None] | None:
-    """The case's time over float32's, and over ml_dtypes' if that has the call."""
+    """Return the case's time over float32's, and over ml_dtypes' if it has the call."""
     call, variant, name = case
     ours = built(call, Operands(name, variant))
     if ours is None:
@@ -131,7 +135,7 @@ def measured(
         peer = built(call, Operands(name, variant, theirs=True))
     most = limit(call.kind(variant), variant.size, name)
     start = time.perf_counter()
-    single.samples = []  # those of other formats
+    single.samples = []  # drop the samples of other formats
     for turn in range(TURNS):
         single.sample()
         ours.sample()
@@ -148,7 +152,7 @@ def measured(
 
 
 class Progress:
-    """A line on stderr: how much is done, how long the rest takes."""
+    """Print progress on stderr: the cases done, the seconds left, and the case."""
 
     def __init__(self, total: int) -> None:
         self.total, self.done, self.start = total, 0, time.monotonic()
@@ -168,11 +172,11 @@ class Progress:
 
 
 def measure(chosen: list[Case], formats: list[str], budget: float) -> dict[str, Any]:
-    """{call: {variant: row}}; the lists of a row are in the order of the formats.
+    """Return {call: {variant: row}}; a row's lists are in the order of the formats.
 
-    A row has its "kind" and "size", "microseconds" of float32 (beside the last format
-    of random codes), the times "over float32" and "over ml_dtypes" (null where they
-    were not measured) and, if a format has not the call, whose it is "not".
+    A row has its "kind" and "size", "microseconds" of float32 (with the values of the
+    last format for random codes), the times "over float32" and "over ml_dtypes" (null
+    if not measured) and, under "not", the formats that lack the call.
     """
     found: dict[str, Any] = {}
     progress = Progress(len(chosen))
@@ -204,12 +208,12 @@ def measure(chosen: list[Case], formats: list[str], budget: float) -> dict[str, 
 
 
 def rounded(x: float | None) -> float | None:
-    """Three digits: more is noise."""
+    """Round to three digits; further digits are noise."""
     return None if x is None else float(f"{x:.3g}")
 
 
 def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The worst figures of some runs of the same cases."""
+    """Return the first run with the worst figures of all runs of the same cases."""
     merged = runs[0]["rows"]
     for run in runs[1:]:
         for call, rows in run["rows"].items():
@@ -291,7 +295,7 @@ def main() -> int:
 
 
 def written(report: dict[str, Any]) -> str:
-    """JSON with a line a variant."""
+    """Format the report as JSON with one line per variant."""
     lines = [
         f'"{name}": {json.dumps(report[name])},' for name in report if name != "rows"
     ]

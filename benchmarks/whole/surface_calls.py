@@ -1,8 +1,9 @@
-"""All calls that the benchmark of the surface times, and in which variants.
+"""List all calls that surface.py times, and their variants.
 
-Element-wise calls are NumPy's ufuncs, as many as it has. The rest are tables of a name
-and an expression of `Operands` that gives the function to time. A call that raises for
-float32 is none; which kind it is of says what it may cost (surface_limits.py).
+Element-wise calls are all ufuncs of NumPy that take float32. The other calls are in
+tables of a name and an expression of `Operands`, which gives the function to time. A
+call that raises for float32 is left out. The kind of a call sets its limit
+(surface_limits.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Call:
     build: Build
     variants: tuple[Variant, ...]
     formats: Callable[[str], bool] = lambda name: True
-    sized: bool = True  # by the variant; else by the call
+    sized: bool = True  # whether the variant sets the size, or else the call
 
 
 SIZES = (4, 16, 256, MEBI, 16 * MEBI)
@@ -44,7 +45,7 @@ def variants(
     sizes: Iterable[int] = SIZES,
     kinds: Iterable[str] = OTHER_DATA,
 ) -> tuple[Variant, ...]:
-    """All sizes, contiguous; 1 Mi elements in all layouts, and with other data."""
+    """Return contiguous variants of all sizes, and others of 1 Mi elements."""
     found = [Variant(size=size) for size in sizes]
     found += [Variant(layout) for layout in layouts]
     found += [Variant(data=kind) for kind in kinds]
@@ -85,7 +86,7 @@ def ufunc_kind(name: str, operands: int) -> str:
 
 
 def ufuncs() -> list[np.ufunc]:
-    """NumPy's element-wise ufuncs that take float32."""
+    """Return NumPy's element-wise ufuncs that take float32."""
     found = {id(f): f for f in vars(np).values() if isinstance(f, np.ufunc)}
     single = np.dtype(SINGLE)
     chosen = []
@@ -94,7 +95,7 @@ def ufuncs() -> list[np.ufunc]:
         try:
             ufunc.resolve_dtypes(types)
         except TypeError:
-            if ufunc.__name__ != "ldexp":  # takes an integer
+            if ufunc.__name__ != "ldexp":  # its second operand is an integer
                 continue
         if ufunc.signature is None:
             chosen.append(ufunc)
@@ -217,7 +218,7 @@ NUMPYS = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float
 
 
 def casts() -> Iterator[Call]:
-    """Copies into arrays made beforehand; pairs of ours against float32 to float32."""
+    """Yield copies into existing arrays; our pairs against float32 to float32."""
     import tf32dtype as td
 
     every = variants(("strided", "unaligned", "output strided"))

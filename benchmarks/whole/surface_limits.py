@@ -1,23 +1,23 @@
-"""How slow a call may be: its time over NumPy float32's of the same call and layout."""
+"""Set how slow a call may be: its time over NumPy's on float32 in the same layout."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-SMALL = 256  # elements up to which the cost of a call counts, not that of the elements
-CALL = 1.2
-PEER = 1.05  # times ml_dtypes' time; less than that is noise
+SMALL = 256  # elements; up to this many, the fixed cost of a call dominates
+CALL = 1.2  # the lowest limit of such calls
+PEER = 1.05  # times ml_dtypes' time; smaller differences are noise
 
 
 class Limit(NamedTuple):
-    """The limits of a kind of call, a group of formats each."""
+    """The limits of a kind of call, one per group of formats."""
 
     bfloat16: float
     narrow: float  # fp8, fp6 and fp4
     tf32: float
 
     def of(self, name: str) -> float:
-        """Of the named format."""
+        """Return the limit of the named format."""
         return getattr(self, name, self.narrow)
 
 
@@ -44,6 +44,6 @@ LIMITS = {
 
 
 def limit(kind: str, size: int, name: str) -> float:
-    """The limit of a case of so many elements in the named format."""
+    """Return the limit of a call on `size` elements of the named format."""
     found = LIMITS[kind].of(name)
     return max(found, CALL) if size <= SMALL else found

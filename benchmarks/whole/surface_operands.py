@@ -1,4 +1,4 @@
-"""Operands of calls: a layout, a number of elements and named data, in any type."""
+"""Make operands of calls in a layout, a size and named data, of any type."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from common import data, peer_type
 
 MEBI = 1 << 20
-NUMBER = 1.5  # of the layouts with a number
+NUMBER = 1.5  # the value of the operand in layouts with a Python number
 SINGLE = "float32"
-FEW, MANY = 1 << 15, 2 * MEBI + (1 << 15)  # elements that are drawn
+FEW, MANY = 1 << 15, 2 * MEBI + (1 << 15)  # elements drawn for small and large arrays
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How a call is made."""
+    """The layout, the number of elements and the data of a call's operands."""
 
     layout: str = "contiguous"
     size: int = MEBI
@@ -31,7 +31,8 @@ class Variant:
         return f"{self.layout}, {size}, {self.data}"
 
 
-# Where functions have numbers as results. Random codes are taken as they are.
+# Map elements into a domain in which a function is not NaN. Random codes are not
+# mapped.
 DOMAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "all": lambda x: x,
     "positive": np.abs,
@@ -48,10 +49,10 @@ def _formats() -> Any:
 
 @lru_cache(maxsize=256)
 def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
-    """Elements of a format or of a type of NumPy's: common.data's, or "specials".
+    """Return elements of a format or NumPy type, of a kind of data or "specials".
 
-    Those are normal numbers of both signs, whatever the domain, a third of which are
-    zero, and one in 64 Inf, another NaN.
+    "specials" are N(0, 1) in all domains. A third of them is replaced by 0, one in 64
+    by Inf, and one in 64 by NaN.
     """
     formats = _formats()
     ours = name in formats
@@ -92,11 +93,11 @@ def random_places(count: int) -> np.ndarray:
 
 
 class Operands:
-    """Arrays of one type for a variant, as the expressions of calls name them.
+    """Arrays of one type for a variant, by the names that surface_calls.py uses.
 
-    `x` and `y` are laid out as the variant says, `matrix` and `cube` hold the same
-    number of elements in C order. `theirs` makes ml_dtypes' type of the same name.
-    float32 has the values of the random codes of the format `beside` it.
+    `x` and `y` have the variant's layout; `matrix` and `cube` have the same number of
+    elements in C order. With `theirs`, the type is ml_dtypes' of the same name. If the
+    data are random codes, float32 has the values of the codes of the format `beside`.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Operands:
     def flat(
         self, count: int | None = None, which: int = 0, domain: str = "all"
     ) -> np.ndarray:
-        """Contiguous elements; `which` operand they are for."""
+        """Return contiguous elements for the operand with the number `which`."""
         count = self.size if count is None else count
         stored = FEW if 2 * count <= FEW else MANY
         drawn = self.beside or self.name
@@ -133,7 +134,7 @@ class Operands:
         return found
 
     def array(self, which: int = 0, domain: str = "all") -> np.ndarray:
-        """An operand in the layout of the variant."""
+        """Return an operand in the layout of the variant."""
         layout = self.variant.layout
         if layout in ("strided", f"operand {which} strided"):
             return self.flat(2 * self.size, which, domain)[::2]
@@ -158,7 +159,7 @@ class Operands:
         return flat
 
     def operands(self, domains: tuple[str, ...]) -> list[Any]:
-        """One a domain; of them one is a Python number if the layout says so."""
+        """Return one operand per domain, one a Python number if the layout has it."""
         found: list[Any] = []
         for which, domain in enumerate(domains):
             number = self.variant.layout == f"operand {which} a Python number"
@@ -166,7 +167,7 @@ class Operands:
         return found
 
     def results(self, ufunc: np.ufunc, operands: list[Any]) -> tuple[np.ndarray, ...]:
-        """Outputs for a call of the ufunc."""
+        """Return the outputs for a call of the ufunc."""
         few = [x if np.isscalar(x) else x[(slice(1),) * x.ndim] for x in operands]
         samples = ufunc(*few)
         samples = samples if isinstance(samples, tuple) else (samples,)
@@ -177,7 +178,7 @@ class Operands:
 
     @property
     def rows(self) -> int:
-        """Of a matrix: a power of two near the root."""
+        """The rows of `matrix`: a power of two near the root of the size."""
         return 1 << (self.size.bit_length() // 2)
 
     @cached_property
@@ -211,7 +212,7 @@ class Operands:
 
     @cached_property
     def indices(self) -> np.ndarray:
-        """Random places in `x`, as many as it has elements."""
+        """Random indices into `x`, as many as it has elements."""
         return random_places(self.x.size)
 
     @cached_property

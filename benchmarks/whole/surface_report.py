@@ -1,4 +1,4 @@
-"""The figures of surface.py as texts: cases above their limits, summaries."""
+"""Format the figures of surface.py: cases above their limits, and summaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surface_limits import LIMITS, PEER, limit
 
 @dataclass(frozen=True)
 class Measured:
-    """A case: its time over float32's, over ml_dtypes' if that has the call."""
+    """A case with its time over float32's, and over ml_dtypes' if it has the call."""
 
     call: str
     variant: str
@@ -38,7 +38,7 @@ class Measured:
 
 
 def measured_cells(report: dict[str, Any]) -> list[Measured]:
-    """All cases of a report that the formats have."""
+    """Return all cases of a report that were measured."""
     found = []
     for call, rows in report["rows"].items():
         for variant, row in rows.items():
@@ -52,7 +52,7 @@ def measured_cells(report: dict[str, Any]) -> list[Measured]:
 
 
 def missing(report: dict[str, Any]) -> dict[str, list[str]]:
-    """The calls that float32 has and a format has not, with those formats."""
+    """Return the calls that float32 has and some formats lack, with these formats."""
     found: dict[str, list[str]] = {}
     for call, rows in report["rows"].items():
         names = [name for row in rows.values() for name in row.get("not", [])]
@@ -62,7 +62,7 @@ def missing(report: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def mean(cases: Iterable[Measured]) -> float:
-    """The geometric mean of the ratios."""
+    """Return the geometric mean of the ratios."""
     logs = [math.log(case.ratio) for case in cases]
     return math.exp(sum(logs) / len(logs))
 
@@ -72,13 +72,13 @@ def ratio(value: float) -> str:
 
 
 def share(cases: list[Measured], test: Callable[[Measured], bool]) -> str:
-    """Rounded downward: 100 % are all."""
+    """Return the share of cases that pass, rounded downward: 100 % means all."""
     percent = 100 * sum(map(test, cases)) / len(cases)
     return f"{math.floor(10 * percent) / 10:.1f} %"
 
 
 def of_formats(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """A row a format, for `FORMAT_HEADINGS`."""
+    """Return one row per format, under `FORMAT_HEADINGS`."""
     by_format: dict[str, list[Measured]] = {}
     for case in measured_cells(report):
         by_format.setdefault(case.format, []).append(case)
@@ -113,7 +113,7 @@ KIND_HEADINGS = ("calls", *GROUPS)
 
 
 def of_kinds(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """A row a kind of call: the mean ratio and the worst, of each group of formats."""
+    """Return one row per kind of call: mean and worst ratio of each format group."""
     found: dict[str, dict[str, list[Measured]]] = {kind: {} for kind in LIMITS}
     for case in measured_cells(report):
         found[case.kind].setdefault(group(case), []).append(case)
@@ -131,7 +131,7 @@ def of_kinds(report: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def slowest(report: dict[str, Any], count: int) -> list[tuple[str, ...]]:
-    """The worst case of each call and group of formats, for `SLOWEST_HEADINGS`."""
+    """Return the worst case of each call and format group, under `SLOWEST_HEADINGS`."""
     worst: dict[tuple[str, str], Measured] = {}
     for case in measured_cells(report):
         key = case.call, group(case)
@@ -150,13 +150,13 @@ PEER_HEADING = "x the time of ml_dtypes"
 
 
 def above(report: dict[str, Any]) -> list[Measured]:
-    """The cases above their limit, the worst in proportion to it first."""
+    """Return the cases above their limit, the worst relative to the limit first."""
     cases = [case for case in measured_cells(report) if case.above]
     return sorted(cases, key=lambda case: -case.ratio / case.limit)
 
 
 def behind(report: dict[str, Any]) -> list[Measured]:
-    """The cases in which ml_dtypes is faster, the worst first."""
+    """Return the cases in which ml_dtypes is faster, the worst first."""
     cases = [case for case in measured_cells(report) if case.behind]
     return sorted(cases, key=lambda case: -(case.over_peer or 0))
 
@@ -170,7 +170,7 @@ def origin(report: dict[str, Any]) -> str:
 
 
 def show(report: dict[str, Any], count: int) -> str:
-    """What is printed: at most `count` cases a list."""
+    """Return the text to print, with at most `count` cases per list."""
     lines = [origin(report)]
     for title, cases in (
         ("above their limit", above(report)),
