@@ -1,12 +1,13 @@
-"""What every layer of a checkpoint loses in every format, by several processes.
+"""Measure what every layer of a checkpoint loses in every format, by several processes.
 
     python examples/dask_checkpoint.py [CHECKPOINT] [--workers 2] [--memory 1GB]
 
-CHECKPOINT is a safetensors file, or the index of several; without one, a small one is
-made. Each process reads a few rows at a time, so that no layer need fit its memory. The
-tables are signal-to-noise ratios in dB: 6 more is one bit more. Formats of numbers are
-used with a power of two for each layer that brings its largest number into range, block
-formats along the last axis (whose tensor scales, if they have any, are of some rows).
+CHECKPOINT is a safetensors file, or the index of several files. Without it, the script
+makes a small file. Each process reads a few rows at a time, so that a layer need not
+fit into its memory. The tables have signal-to-noise ratios in dB; 6 dB more is one bit
+more. Before it is rounded to a dtype, a layer is multiplied by a power of two that
+brings its largest value into range. Block formats have blocks along the last axis; a
+tensor scale, if they have one, is that of the rows that are read together.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ import tf32dtype as td
 
 NUMBERS = [name for name, form in td.formats.items() if form.signed]
 BLOCKS = list(td.blocks.formats)
-#: Numbers that a process reads at once.
+#: The number of values that a process reads at once.
 PIECE = 1 << 20
 
 
 def layer(path: str, name: str) -> da.Array:
-    """A tensor of a file as float32, read where and when it is needed."""
+    """Return a tensor of a file as float32; processes read its rows when needed."""
     with td.safetensors.open(path) as tensors:
         shape = tensors.info(name).shape or (1,)
     rows = max(1, PIECE // max(1, math.prod(shape[1:])))
@@ -53,7 +54,7 @@ def read(path: str, name: str, shape: Any, block_info: Any = None) -> Any:
 
 
 def rounded(x: da.Array, format: str) -> da.Array:
-    """The numbers that a format makes of it."""
+    """Round an array to a format and return the result in float64."""
     if format in BLOCKS:
         return td.interop.dask.quantize(x, format).dequantize(np.float64)
     form = td.formats[format]
@@ -62,14 +63,14 @@ def rounded(x: da.Array, format: str) -> da.Array:
 
 
 def to_range(amax: Any, most: float) -> Any:
-    """The power of two that brings a largest magnitude into a format's upper binade."""
+    """Return the power of two that brings `amax` into a format's upper binade."""
     if not 0 < amax < math.inf:
         return np.float64(1)
     return np.exp2(np.floor(np.log2(most / np.float64(amax))))
 
 
 def squares(path: str, name: str, formats: list[str]) -> list[da.Array]:
-    """The sum of the squares of a layer, and of its errors in each format."""
+    """Return the sums of the squares of a layer, and of its errors in each format."""
     x = layer(path, name)
     wide = x.astype(np.float64)
     return [(wide**2).sum(), *(((rounded(x, f) - wide) ** 2).sum() for f in formats)]
@@ -82,7 +83,7 @@ def snr(error: float, truth: float) -> float:
 
 
 def floats(path: str) -> list[str]:
-    """The names of all tensors that are not empty and have numbers in them."""
+    """Return the names of all tensors of floats that are not empty."""
     with td.safetensors.open(path) as tensors:
         return [
             name
@@ -95,7 +96,7 @@ def floats(path: str) -> list[str]:
 def measured(
     client: Client, path: str, formats: list[str]
 ) -> Iterator[tuple[str, list[float]]]:
-    """A layer's name and its ratio in each format, as layers are done."""
+    """Yield the name of each layer and its SNR in each format, as layers finish."""
     names = {}
     for name in floats(path):
         names[client.compute(dask.delayed(squares(path, name, formats)))] = name
@@ -117,7 +118,7 @@ def print_table(ratios: dict[str, list[float]], formats: list[str], place: int) 
 
 
 def make(path: Path, width: int, layers: int) -> None:
-    """A checkpoint of bfloat16 whose layers have outliers, more and more of them."""
+    """Write a bfloat16 checkpoint; each layer has more columns of outliers."""
     rng = np.random.default_rng(0)
     tensors = {"embedding": rng.standard_normal((4 * width, width), np.float32)}
     for i in range(layers):

@@ -1,8 +1,8 @@
-"""Images of digits, and a network trained on them in NumPy alone.
+"""Load images of digits, and train a network on them in NumPy.
 
-`train` keeps float32 weights, computes with what a format makes of them, and has the
-gradient go to the float32 ones (straight through the rounding). train_digits.py does
-the same with PyTorch: the same images, the same weights to start from, the same order.
+`train` keeps float32 weights, rounds them to a format, and computes with the rounded
+weights. Gradients pass straight through the rounding to the float32 weights.
+train_digits.py does this in PyTorch: same images, same initial weights, same order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RATE, MOMENTUM = 0.05, 0.9
 
 
 class Digits(NamedTuple):
-    """Rows of 64 pixels between 0 and 1, and the digits they show."""
+    """Rows of 64 pixels between 0 and 1, and the digits that they show."""
 
     images: Array
     digits: NDArray[np.intp]
@@ -36,9 +36,9 @@ class Digits(NamedTuple):
 
 @dataclass
 class Curve:
-    """How a training went: the mean loss of every epoch, and what it led to.
+    """The mean loss of every epoch of a training, and its accuracy on the test images.
 
-    `last` has the loss of the last epoch of each seed that a mean is of.
+    In a mean over seeds, `last` has each seed's loss of the last epoch.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Curve:
 
 
 def load() -> Digits:
-    """scikit-learn's images, 1297 to train with and 500 to test with."""
+    """Return scikit-learn's images: 1297 for training and 500 for tests."""
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
@@ -58,7 +58,7 @@ def load() -> Digits:
 
 
 def initial_layers(seed: int) -> list[tuple[Array, Array]]:
-    """Weights (outputs x inputs) and biases of each layer."""
+    """Return initial weights (outputs x inputs) and biases of each layer."""
     rng = np.random.default_rng(seed)
     return [
         (
@@ -70,13 +70,13 @@ def initial_layers(seed: int) -> list[tuple[Array, Array]]:
 
 
 def batches(count: int, seed: int, epoch: int) -> Iterator[NDArray[np.intp]]:
-    """Which images each step sees."""
+    """Yield the indices of the images of each step."""
     order = np.random.default_rng((seed, epoch)).permutation(count)
     for start in range(0, count, BATCH):
         yield order[start : start + BATCH]
 
 
-@matmul_precision("f32")  # the same bits on every machine, which NumPy's are not
+@matmul_precision("f32")  # has the same bits on every machine, unlike NumPy's products
 def train(
     data: Digits, name: str, *, feedback: bool = False, epochs: int, seed: int = 0
 ) -> Curve:
@@ -113,13 +113,13 @@ def train(
 
 
 def weight_rounder(name: str, feedback: bool) -> Callable[[Array], Array]:
-    """What a layer makes of its weight before it computes with it."""
+    """Return the function that rounds a layer's weight before it is used."""
     if name == "float32":
         return lambda w: w
     if name == "bf16":
         return to_bf16
     own = blocks.formats[name].scale
-    rule = "amax" if own == "mse" else own  # as tf32dtype.interop.torch has it
+    rule = "amax" if own == "mse" else own  # as in tf32dtype.interop.torch
     if feedback:
         remembering = blocks.ErrorFeedback(name, scale=rule)
         return lambda w: remembering.quantize(w).dequantize()
@@ -133,7 +133,7 @@ def to_bf16(x: Array) -> Array:
 def forward(
     weights: list[Array], biases: list[Array], x: Array, low: Callable[[Array], Array]
 ) -> list[Array]:
-    """The input of every layer, and the outputs of the last."""
+    """Return the input of every layer, and the outputs of the last layer."""
     inputs = [x]
     for w, b in zip(weights, biases, strict=True):
         outputs = low(inputs[-1]) @ w.T + b
@@ -148,10 +148,10 @@ def step(
     labels: NDArray[np.intp],
     low: Callable[[Array], Array],
 ) -> tuple[float, list[tuple[Array, Array]]]:
-    """The cross entropy of a batch, and its slopes at the weights and biases."""
+    """Return the cross entropy of a batch, and its gradients at weights and biases."""
     *inputs, outputs = forward(weights, biases, x, low)
     rows = np.arange(len(x))
-    # In float64, and rounded: the last bit of float32's exp depends on the machine.
+    # Compute in float64 and round: the last bit of float32's exp varies by machine.
     odds = np.exp(outputs - outputs.max(axis=1, keepdims=True), dtype=np.float64)
     odds = (odds / odds.sum(axis=1, keepdims=True)).astype(outputs.dtype)
     loss = float(-np.log(odds[rows, labels], dtype=np.float64).mean())

@@ -1,17 +1,18 @@
-"""A small network trained on images of digits with weights of many formats.
+"""Train a small network on images of digits with weights in many formats.
 
     python examples/train_digits.py [--plot FILE] [--quick] [--numpy]
                                     [--epochs 30] [--seeds 3]
 
-Needs scikit-learn for the images, matplotlib to draw, and PyTorch if it is there; else,
-or with --numpy, the same training runs in NumPy (digits_numpy.py). That takes about a
-minute and a half, by PyTorch four to eight minutes; --quick, which has 3 epochs of one
-seed, 10 seconds. What is left is said after every training.
+It needs scikit-learn for the images, and matplotlib to draw. It uses PyTorch if that is
+installed, in four to eight minutes. Otherwise, or with --numpy, the same training runs
+in NumPy (digits_numpy.py), in about a minute and a half. With --quick, 3 epochs of one
+seed, it takes 10 seconds. The remaining time is printed after every training.
 
-Block formats run without and with error feedback. The table has the mean over the
-seeds of the last epoch's loss, the least and greatest of them, and the share of 500
-unseen images that are told right. By NumPy the digits are the same on every machine;
-PyTorch's products have other last bits on other processors, which training enlarges.
+Block formats run without and with error feedback. The table has the last epoch's loss
+as mean, smallest and largest over the seeds, and the share of 500 unseen images that
+are classified correctly. In NumPy, all figures are the same on every machine. In
+PyTorch, the last bits of products depend on the processor, and training enlarges the
+difference.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ HEADINGS = ("weights", "feedback", "bits", "loss", "of seeds", "right", "to floa
 def train_torch(
     data: Digits, name: str, *, feedback: bool = False, epochs: int, seed: int = 0
 ) -> Curve:
-    """What `digits_numpy.train` does, by PyTorch."""
+    """Train as `digits_numpy.train` does, in PyTorch."""
     import torch
     from torch import nn
 
@@ -80,7 +81,7 @@ def train_torch(
 def run_all(
     train: Callable[..., Curve], epochs: int, seeds: int
 ) -> dict[tuple[str, bool], Curve]:
-    """The means over the seeds, by format and whether feedback was used."""
+    """Train with all formats; return means over the seeds by format and feedback."""
     data = digits_numpy.load()
     kinds = [(name, False) for name in FORMATS if name not in blocks.formats]
     kinds += [(n, fed) for n in FORMATS if n in blocks.formats for fed in (False, True)]
@@ -102,14 +103,14 @@ def run_all(
 
 
 def _cost(name: str, feedback: bool) -> float:
-    """The time of a training, over that in float32; about."""
+    """Estimate the time of a training relative to that in float32."""
     if name not in blocks.formats:
         return 1 if name == "float32" else 2
     return 4 if feedback else 2
 
 
 class Progress:
-    """A line on standard error for each step, with the time that is left."""
+    """Print a line on standard error for each step, with the remaining time."""
 
     def __init__(self, costs: list[float]) -> None:
         self._costs = costs
@@ -117,7 +118,7 @@ class Progress:
         self._start = time.perf_counter()
 
     def step(self, what: str) -> None:
-        """One more is done."""
+        """Count a finished step and print it."""
         self._done += 1
         spent = time.perf_counter() - self._start
         left = sum(self._costs[self._done :])
@@ -127,7 +128,7 @@ class Progress:
 
 
 def table(curves: dict[tuple[str, bool], Curve]) -> list[tuple[str, ...]]:
-    """One tuple of texts a run, under `HEADINGS`."""
+    """Return one tuple of strings per run, under `HEADINGS`."""
     plain = curves["float32", False].accuracy
     widths = {"float32": 32.0, "bf16": 16.0}
     return [
@@ -151,7 +152,7 @@ def show(curves: dict[tuple[str, bool], Curve]) -> None:
 
 
 def draw(curves: dict[tuple[str, bool], Curve], path: Path) -> None:
-    """All loss curves in one plot; dashed with feedback."""
+    """Draw all loss curves in one plot; curves with feedback are dashed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -175,7 +176,7 @@ def draw(curves: dict[tuple[str, bool], Curve], path: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, print and draw."""
+    """Run the trainings, print the table and draw the losses."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--plot", type=Path, help="draw the losses into this file")
     parser.add_argument("--epochs", type=int, default=30)
@@ -190,7 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
     needed = [("sklearn", "scikit-learn")]
     if options.plot:
         needed.append(("matplotlib", "matplotlib"))
-    for module, package in needed:  # said before minutes of training
+    for module, package in needed:  # reported before minutes of training
         if importlib.util.find_spec(module) is None:
             parser.error(f"{package} is missing: pip install {package}")
     by_torch = not options.numpy and importlib.util.find_spec("torch") is not None

@@ -1,14 +1,14 @@
-"""Coupled clusters (CCSD) of water by PySCF, its products in chosen precisions.
+"""Run PySCF's coupled clusters (CCSD) of water with products in chosen precisions.
 
     python examples/applications/ccsd.py [--quick] [--json FILE] [--plot FILE]
 
-Needs pip install pyscf, and matplotlib to draw. Takes two to six minutes; --quick,
-which has small bases and no more than 20 cycles, some seconds.
+It needs `pip install pyscf`, and matplotlib to draw. It takes two to six minutes. With
+--quick, small bases and at most 20 cycles, it takes some seconds.
 
-PySCF computes in float64. Hartree-Fock and the integrals stay so; within CCSD's own
-kernel each matrix product rounds its operands to float32 and is made in the precision.
-Dots and norms, by which the iteration stops, stay too. At the end Hartree-Fock is in
-the region as well, which moves energies more than any precision of CCSD does.
+PySCF computes in float64. Only in CCSD's kernel each matrix product rounds its operands
+to float32 and runs in the precision. Hartree-Fock, the integrals, and the dot products
+and norms that stop the iteration stay in float64. The last table also lowers
+Hartree-Fock, which changes the energies more than any precision of CCSD does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scripts import (
 
 
 class Molecule(NamedTuple):
-    """Where its atoms are, and who says so."""
+    """The positions of a molecule's atoms, their unit, and their source."""
 
     atoms: str
     unit: str
@@ -72,13 +72,13 @@ MOLECULES = {
 }
 BASIS, QUICK_BASES = "cc-pvdz", {"monomer": "6-31g", "dimer": "sto-3g"}
 CYCLES, QUICK_CYCLES = 60, 20
-#: Changes of the energy and of the amplitudes in a cycle that end the iteration.
-TIGHT, USUAL = (1e-8, 1e-6), (1e-7, 1e-5)  # USUAL is PySCF's
-LAST = 10  # cycles that the spread is of
+#: Changes of the energy and of the amplitudes below which the iteration ends.
+TIGHT, USUAL = (1e-8, 1e-6), (1e-7, 1e-5)  # USUAL is PySCF's default
+LAST = 10  # the last cycles, over which the spread of the energy is taken
 
 
 def molecule(name: str, basis: str) -> Any:
-    """As PySCF has it."""
+    """Return PySCF's molecule of this name in a basis."""
     from pyscf import gto
 
     atoms, unit, _ = MOLECULES[name]
@@ -86,7 +86,7 @@ def molecule(name: str, basis: str) -> Any:
 
 
 def hartree_fock(water: Any, precision: str) -> Any:
-    """The field, converged as far as the precision lets it."""
+    """Return the Hartree-Fock solution, converged as far as the precision allows."""
     from pyscf import scf
 
     field = scf.RHF(water)
@@ -98,7 +98,7 @@ def hartree_fock(water: Any, precision: str) -> Any:
 def clusters(
     field: Any, precision: str, cycles: int, end: tuple[float, float] = TIGHT
 ) -> Report:
-    """Energies of all cycles of CCSD, its products in a precision."""
+    """Run CCSD with products in a precision; return the energies of all cycles."""
     from pyscf import cc
 
     energies: list[float] = []
@@ -114,7 +114,7 @@ def clusters(
     integrals = found.ao2mo()
     with region(precision):
         found.kernel(eris=integrals)
-    energies = energies[1:]  # the first is of the start
+    energies = energies[1:]  # without the energy before the first cycle
     return {
         "energy": float(found.e_corr),
         "converged": bool(found.converged),
@@ -125,7 +125,7 @@ def clusters(
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Run all molecules and precisions and return the results for JSON."""
     bases = QUICK_BASES if quick else dict.fromkeys(MOLECULES, BASIS)
     cycles = QUICK_CYCLES if quick else CYCLES
     found: Report = {"max_cycles": cycles, "molecules": {}}
@@ -152,7 +152,7 @@ def measure(quick: bool) -> Report:
 
 
 def usual(name: str, basis: str, cycles: int) -> dict[str, Report]:
-    """As PySCF ends it by itself."""
+    """Run CCSD in all precisions with PySCF's own, looser thresholds."""
     field = hartree_fock(molecule(name, basis), FLOAT64)
     runs = {}
     for precision in (FLOAT64, *PRECISIONS):
@@ -162,7 +162,7 @@ def usual(name: str, basis: str, cycles: int) -> dict[str, Report]:
 
 
 def whole(name: str, basis: str, precision: str, cycles: int) -> Report:
-    """Hartree-Fock, the change of basis and CCSD, all in a precision."""
+    """Run Hartree-Fock, the change of basis and CCSD, all in a precision."""
     say(f"{name}, {basis}, {precision}, Hartree-Fock too")
     field = hartree_fock(molecule(name, basis), precision)
     with region(precision):
@@ -176,19 +176,19 @@ def whole(name: str, basis: str, precision: str, cycles: int) -> Report:
 
 
 def off(run: Report, runs: dict[str, Report]) -> float:
-    """How far a correlation energy is from float64's."""
+    """Return the difference of a correlation energy from float64's."""
     return float(run["energy"] - runs[FLOAT64]["energy"])
 
 
 def told(run: Report, runs: dict[str, Report]) -> str:
-    """That, and whether it stands."""
+    """Format the difference from float64, with the spread if it did not converge."""
     if run["converged"]:
         return f"{off(run, runs):+.1e}"
     return f"{off(run, runs):+.1e}, moves by {run['spread']:.0e}"
 
 
 def block(report: Report) -> str:
-    """Markdown tables."""
+    """Return the Markdown tables."""
     molecules = report["molecules"]
     header = ["products of CCSD"]
     first = [FLOAT64]
@@ -231,7 +231,7 @@ def block(report: Report) -> str:
 
 
 def whole_rows(found: dict[str, Report], alone: Report) -> list[tuple[str, ...]]:
-    """What Hartree-Fock in the region costs, beside CCSD alone in it."""
+    """Return the errors with only CCSD in a precision, and with Hartree-Fock, too."""
     field, runs = alone["hartree_fock"], alone["runs"]
     rows: list[tuple[str, ...]] = []
     for precision, run in found.items():
@@ -248,7 +248,7 @@ def whole_rows(found: dict[str, Report], alone: Report) -> list[tuple[str, ...]]
 
 
 def draw(report: Report, path: Path) -> None:
-    """Distances from float64's energy, cycle by cycle."""
+    """Draw the distances from float64's final energy over the cycles."""
     molecules = report["molecules"]
     drawing, axes = figure(path, len(molecules), (4 * len(molecules), 4))
     for axis, (name, one) in zip(axes, molecules.items(), strict=True):

@@ -1,8 +1,8 @@
-"""The logits of a small transformer, as a program: what `transformer_plan.py` tunes.
+"""Write the logits of a small transformer: the program that transformer_plan.py tunes.
 
     python examples/applications/digits_logits.py FILE.npy [IMAGES [train|test]]
 
-Writes the logits of so many images to a file, and knows nothing of precisions.
+It writes the logits of the first IMAGES images (64) and does not mention precisions.
 """
 
 from __future__ import annotations

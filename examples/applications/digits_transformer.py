@@ -1,12 +1,12 @@
-"""A small transformer in plain NumPy that tells digits: its forward pass, its training.
+"""A small transformer in plain NumPy that classifies digits: forward pass and training.
 
     python examples/applications/digits_transformer.py
 
-trains it on scikit-learn's digits, in half a minute, and writes transformer.npz beside
-this file, with weights that transformer.py then takes in many precisions. An image of
-8 x 8 pixels is a sequence of 16 patches of 2 x 2. Two layers, each with attention of
-four heads and a network of one hidden layer, add to 32 numbers a patch; the mean over
-the patches, times a last matrix, has a logit for each digit.
+trains it on scikit-learn's digits in half a minute, and writes its weights to
+transformer.npz in this folder. transformer.py uses the weights in many precisions. An
+image of 8 x 8 pixels is a sequence of 16 patches of 2 x 2. Each patch has 32 values, to
+which two layers add: attention of four heads, and a network of one hidden layer. The
+mean over the patches times a last matrix is the logits, one for each digit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Weights = dict[str, Array]
-#: Gives the region that the product of this name is to be in.
+#: Returns the context in which the product of this name runs.
 At = Callable[[str], AbstractContextManager[Any]]
 
 WEIGHTS = Path(__file__).resolve().parent / "transformer.npz"
@@ -32,14 +32,14 @@ EPOCHS, BATCH, RATE = 40, 64, 2e-3
 
 
 class Images(NamedTuple):
-    """Patches of images (images x patches x pixels), and the digits they show."""
+    """Patches of images (images x patches x pixels), and the digits that they show."""
 
     patches: Array
     digits: NDArray[np.intp]
 
 
 def load() -> tuple[Images, Images]:
-    """scikit-learn's images, 1297 to train with and 500 unseen."""
+    """Return scikit-learn's images: 1297 for training, and 500 unseen."""
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
@@ -51,7 +51,7 @@ def load() -> tuple[Images, Images]:
 
 
 def start(seed: int = 0) -> Weights:
-    """Weights to begin with: what a layer adds is small."""
+    """Return random initial weights of mean 0 and variance 1 over their rows."""
     rng = np.random.default_rng(seed)
     shapes = {"embed": (PIXELS, WIDTH), "place": (PATCHES, WIDTH)}
     for i in range(LAYERS):
@@ -70,9 +70,9 @@ def forward(
     at: At = lambda name: nullcontext(),
     kept: list[Any] | None = None,
 ) -> Array:
-    """Logits (images x digits). Each product has a line, and the name it assigns to.
+    """Return logits (images x digits). A product is named after its line's variable.
 
-    `kept` gets what training needs.
+    The arrays that training needs are appended to `kept`.
     """
     with at("tokens"):
         tokens = patches @ w["embed"]
@@ -113,23 +113,23 @@ def forward(
 
 
 def split(x: Array) -> Array:
-    """images x patches x width to images x heads x patches x width of a head."""
+    """Reshape images x patches x width to images x heads x patches x head width."""
     return x.reshape(len(x), PATCHES, HEADS, -1).swapaxes(1, 2)
 
 
 def joined(x: Array) -> Array:
-    """The way back."""
+    """Undo `split`."""
     return x.swapaxes(1, 2).reshape(len(x), PATCHES, -1)
 
 
 def normalized(x: Array) -> Array:
-    """Mean 0 and variance 1 along the last axis."""
+    """Normalize to mean 0 and variance 1 along the last axis."""
     centered = x - x.mean(axis=-1, keepdims=True)
     return centered / np.sqrt(np.square(centered).mean(axis=-1, keepdims=True) + 1e-5)
 
 
 def softmax(x: Array) -> Array:
-    """Odds along the last axis."""
+    """Return the probabilities along the last axis."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -138,7 +138,7 @@ def softmax(x: Array) -> Array:
 
 
 def through_norm(x: Array, slope: Array) -> Array:
-    """The slope at x of what `normalized` makes of it."""
+    """Return the gradient at x, given that at `normalized(x)`."""
     n = normalized(x)
     size = np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
     means = slope.mean(axis=-1, keepdims=True)
@@ -146,14 +146,14 @@ def through_norm(x: Array, slope: Array) -> Array:
 
 
 def of_weight(inputs: Array, slope: Array) -> Array:
-    """The slope at the weight that all rows of the inputs are multiplied by."""
+    """Return the gradient at a weight that multiplies all rows of the inputs."""
     return inputs.reshape(-1, inputs.shape[-1]).T @ slope.reshape(-1, slope.shape[-1])
 
 
 def slopes(
     w: Weights, patches: Array, digits: NDArray[np.intp]
 ) -> tuple[float, Weights]:
-    """The cross entropy, and its slope at each weight."""
+    """Return the cross entropy, and its gradient at each weight."""
     kept: list[Any] = []
     odds = softmax(forward(w, patches, kept=kept))
     rows = np.arange(len(digits))
@@ -191,7 +191,7 @@ def slopes(
 
 
 def train(images: Images, epochs: int, seed: int = 0) -> Weights:
-    """By Adam, its steps going to nothing."""
+    """Train by Adam with a learning rate that falls linearly to almost 0."""
     w = start(seed)
     mean, square = ({k: np.zeros_like(x) for k, x in w.items()} for _ in range(2))
     steps = epochs * (len(images.digits) // BATCH)
@@ -213,7 +213,7 @@ def train(images: Images, epochs: int, seed: int = 0) -> Weights:
 
 
 def right(logits: Array, images: Images) -> float:
-    """The share of images that are told right."""
+    """Return the share of images that are classified correctly."""
     return float(np.mean(logits.argmax(axis=1) == images.digits))
 
 

@@ -1,4 +1,4 @@
-"""The precisions in which programs of float32 are shown here."""
+"""The precisions in which the example programs in float32 run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scripts import FLOAT64
 import tf32dtype as td
 
 NUMPY = "NumPy float32"
-CUT = "tf32, cut"  # operands are cut off, not rounded, as some devices do
+CUT = "tf32, cut"  # operands are truncated, not rounded, as on some devices
 
 COLORS = {
     **COLORS_OF_PRECISIONS,
@@ -22,7 +22,7 @@ COLORS = {
 
 
 def mode(name: str, **options: Any) -> AbstractContextManager[Any]:
-    """A scope for the products of a mode; float64 and NumPy float32 are NumPy's own."""
+    """Return a scope for products in a mode; NumPy computes float64 and its float32."""
     if name in (FLOAT64, NUMPY):
         return nullcontext()
     if name == CUT:
@@ -31,5 +31,5 @@ def mode(name: str, **options: Any) -> AbstractContextManager[Any]:
 
 
 def digits(x: Any) -> float:
-    """Four significant digits, for JSON."""
+    """Round to four significant digits, for JSON."""
     return float(f"{x:.3e}")

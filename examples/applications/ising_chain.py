@@ -1,19 +1,19 @@
-"""The ground state of an Ising chain of 16 spins by TeNPy, in chosen precisions.
+"""Find the ground state of an Ising chain of 16 spins by TeNPy in chosen precisions.
 
     python examples/applications/ising_chain.py [--quick] [--json FILE] [--plot FILE]
 
-Needs pip install physics-tenpy, and matplotlib to draw. Takes one to three minutes;
---quick, which has fewer sweeps, fields and precisions, some seconds.
+It needs `pip install physics-tenpy`, and matplotlib to draw. It takes one to three
+minutes. With --quick, fewer sweeps, fields and precisions, it takes some seconds.
 
 H = - sum x_i x_(i+1) - g sum z_i with open ends, Pauli matrices x and z. A density
 matrix renormalization of two sites finds a matrix product state of bond dimension 16.
-It computes in float64; in a region each matrix product rounds its operands to float32
-and is made in the precision. Dots and norms stay in float64, as the singular values do.
-The exact energy is that of free fermions: the sum of the singular values of a
-bidiagonal matrix.
+It computes in float64. In a region, each matrix product rounds its operands to float32
+and runs in the precision. Dot products, norms and singular values stay in float64. The
+exact energy is that of free fermions: the sum of the singular values of a bidiagonal
+matrix.
 
-A second field is the one whose exact energy is the number that the paper quotes, since
-the paper does not say of which chain it is.
+The paper quotes an energy without the chain's field. The second field is the one that
+has this exact energy.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from scripts import (
 )
 
 SPINS, BOND = 16, 16
-CRITICAL = 1.0  # the field of the phase transition: the most entangled ground state
+CRITICAL = 1.0  # the field of the phase transition, with the most entangled state
 QUOTED = -17.024189  # the paper's float64 energy
-SWEEPS, QUICK_SWEEPS = 12, 3  # TeNPy makes one more
+SWEEPS, QUICK_SWEEPS = 12, 3  # TeNPy runs one more sweep
 QUICK_PRECISIONS = ("f32", "bf16x9", "tf32", "bf16")
-SETTLED = 2  # sweeps that a span leaves out
+SETTLED = 2  # the first sweeps, which the span of energies leaves out
 
 
 def exact(g: float, ring: bool = False) -> float:
-    """The ground state's energy, of free fermions."""
+    """Return the exact energy of the ground state, by free fermions."""
     hopping = g * np.eye(SPINS) + np.eye(SPINS, k=1)
-    if ring:  # the sector of even parity, whose fermions are antiperiodic
+    if ring:  # the sector of even parity, which has antiperiodic fermions
         hopping[-1, 0] = -1
     return -float(np.linalg.svd(hopping, compute_uv=False).sum())
 
 
 def field_of(energy: float, ring: bool = False) -> float:
-    """The field that gives this energy, by bisection."""
+    """Find the field of this exact energy by bisection."""
     low, high = 0.0, 2.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -63,7 +63,7 @@ def field_of(energy: float, ring: bool = False) -> float:
 
 
 def search(g: float, precision: str, sweeps: int, dots: bool = False) -> Report:
-    """Energies of all sweeps, and in float64 that of the state which they end at."""
+    """Return the energies of all sweeps, and the last state's energy in float64."""
     from tenpy.algorithms import dmrg
     from tenpy.models.tf_ising import TFIChain
     from tenpy.networks.mps import MPS
@@ -93,16 +93,16 @@ def search(g: float, precision: str, sweeps: int, dots: bool = False) -> Report:
 
 
 def dots_too(precision: str, sweeps: int) -> str:
-    """How a search ends whose dots and norms are in the precision too."""
+    """Search with dot products and norms in the precision, too; return the outcome."""
     try:
         found = search(CRITICAL, precision, sweeps, dots=True)
-    except Exception as error:  # whatever TeNPy makes of such numbers
+    except Exception as error:  # TeNPy may raise any error in low precision
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return f"{found['energy']:.6f}"
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Search for all fields and precisions and return the results for JSON."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     precisions = QUICK_PRECISIONS if quick else PRECISIONS
@@ -133,7 +133,7 @@ def measure(quick: bool) -> Report:
 
 
 def block(report: Report) -> str:
-    """Markdown tables."""
+    """Return the Markdown tables."""
     lines = [
         measured_on(report),
         f"{report['sweeps']} sweeps, bond dimension {BOND}: the energy that TeNPy"
@@ -167,7 +167,7 @@ def block(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Distances from the exact energy: what is said, and what the state has."""
+    """Draw the distances of reported energies and the state's from the exact one."""
     chains = report["chains"]
     drawing, axes = figure(path, len(chains), (5 * len(chains), 4))
     for axis, (name, chain) in zip(axes, chains.items(), strict=True):

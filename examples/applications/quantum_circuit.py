@@ -1,17 +1,17 @@
-"""Amplitudes of random quantum circuits, by contraction of tensor networks.
+"""Compute amplitudes of random quantum circuits by contraction of tensor networks.
 
     python examples/applications/quantum_circuit.py [--quick]
                                     [--json FILE] [--plot FILE] [--read FILE]
 
-quimb makes a tensor network of a circuit and contracts it along a path that cotengra
-finds: in complex64, as simulators do, for 64 bit strings at once, and along another
-path. In the precisions only those contractions are emulated that sum 16 products or
-more; the libraries know nothing of it. The circuits are of the kind that was run on
-Google's Sycamore chip (square roots of X, Y and W, and fSim gates in the order
-ABCDCDAB), on 4 x 5 qubits with 12 layers, where all amplitudes can be had as a check.
+quimb makes a tensor network of a circuit and contracts it along two paths that cotengra
+finds, in complex64 as simulators do, for 64 bit strings at once. Only contractions that
+sum 16 products or more are emulated in a precision. The libraries need no change. The
+circuits are of the kind that ran on Google's Sycamore chip: square roots of X, Y and W,
+and fSim gates in the order ABCDCDAB. They have 4 x 5 qubits and 12 layers, few enough
+to check the amplitudes by the whole state.
 
-Needs quimb, and matplotlib to draw. Two minutes; --quick, one circuit of 3 x 4 qubits,
-takes some seconds.
+It needs quimb, and matplotlib to draw. It takes two minutes; with --quick, one circuit
+of 3 x 4 qubits, some seconds.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Amplitudes = NDArray[np.complexfloating[Any, Any]]
 
 LAYERS = "ABCDCDAB"
 ROOTS = ("X_1_2", "Y_1_2", "W_1_2")
-LEAST = 16  # products of a sum, for it to be emulated
-OPEN = 6  # qubits with both values: 64 bit strings
+LEAST = 16  # products from which on a sum is emulated
+OPEN = 6  # qubits with both values, which gives 64 bit strings
 MODES = ("f32", "bf16x9", "tf32x3", "tf32", "bf16")
-#: What is held against what: (mode, path) both.
+#: The comparisons: the (mode, path) that is compared, and the (mode, path) reference.
 BOXES = {
     "float32 to float64": ((NUMPY, 0), (FLOAT64, 0)),
     "bf16x9 to float64": (("bf16x9", 0), (FLOAT64, 0)),
@@ -53,7 +53,7 @@ BOXES = {
 
 
 def circuit(rows: int, columns: int, layers: int, seed: int) -> qtn.Circuit:
-    """A random circuit: no root on a qubit twice in succession, roots at the end."""
+    """Make a random circuit that ends with roots and repeats no root on a qubit."""
     import quimb.tensor as qtn
 
     rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def circuit(rows: int, columns: int, layers: int, seed: int) -> qtn.Circuit:
 
 
 def pairs(rows: int, columns: int, pattern: str) -> Iterator[tuple[int, int]]:
-    """Neighbors that a layer couples: below each other (A, B), or side by side."""
+    """Yield the neighbors that a layer couples: in a column (A, B) or in a row."""
     down = pattern in "AB"
     first = pattern in "BD"
     for row in range(rows):
@@ -85,7 +85,7 @@ def pairs(rows: int, columns: int, pattern: str) -> Iterator[tuple[int, int]]:
 def amplitude_network(
     made: qtn.Circuit, seed: int
 ) -> tuple[qtn.TensorNetwork, list[str], list[int]]:
-    """The network of 64 amplitudes, its open indices, and the bits: -1 where open."""
+    """Return the network of 64 amplitudes, its open indices, and bits (-1: open)."""
     import quimb.tensor as qtn
 
     rng = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def amplitude_network(
 
 
 def all_amplitudes(made: qtn.Circuit) -> Amplitudes:
-    """The state, a gate after the other, with an axis for each qubit."""
+    """Apply all gates in turn; return the state with one axis per qubit."""
     state = np.zeros((2,) * made.N, complex)
     state[(0,) * made.N] = 1
     for gate in made.gates:
@@ -115,7 +115,7 @@ def all_amplitudes(made: qtn.Circuit) -> Amplitudes:
 
 
 def sums(tree: cotengra.ContractionTree) -> dict[str, float]:
-    """How many contractions sum `LEAST` products or more, and their share of it all."""
+    """Count the contractions that sum `LEAST` products or more, and their work."""
     long, work, all_work = 0, 0.0, 0.0
     nodes = list(tree.traverse())
     for parent, left, right in nodes:
@@ -134,7 +134,7 @@ def sums(tree: cotengra.ContractionTree) -> dict[str, float]:
 
 
 def paths(network: qtn.TensorNetwork, still: list[str]) -> list[Any]:
-    """Two contraction trees, not the best, whose work is mostly in long sums."""
+    """Find two contraction trees, not the best ones, with most work in long sums."""
     import cotengra
 
     found: list[Any] = []
@@ -151,7 +151,7 @@ def paths(network: qtn.TensorNetwork, still: list[str]) -> list[Any]:
 
 
 def one_circuit(shape: tuple[int, int, int], seed: int) -> dict[str, Any]:
-    """Relative errors of all amplitudes, box by box, and what the paths are like."""
+    """Return the relative errors of each comparison, and the work of both paths."""
     made = circuit(*shape, seed)
     network, still, bits = amplitude_network(made, seed)
     trees = paths(network, still)
@@ -192,7 +192,7 @@ def measure(quick: bool) -> Report:
 
 
 def pooled(report: Report, name: str) -> tuple[float, float, float, float]:
-    """The RMS error over all circuits, and quartiles of all amplitudes' errors."""
+    """Return the RMS error over all circuits, and the quartiles of all errors."""
     found = [one["boxes"][name] for one in report["circuits"]]
     rms = math.sqrt(sum(one["rms"] ** 2 for one in found) / len(found))
     errors = np.concatenate([one["errors"] for one in found])
@@ -201,7 +201,7 @@ def pooled(report: Report, name: str) -> tuple[float, float, float, float]:
 
 
 def block(report: Report) -> str:
-    """What was found, as Markdown."""
+    """Return the results as Markdown."""
     rows, columns, layers = report["shape"]
     circuits = report["circuits"]
     paths = [path for one in circuits for path in one["paths"]]
@@ -231,7 +231,7 @@ def block(report: Report) -> str:
 
 
 def below(report: Report, name: str) -> str:
-    """In how many circuits the RMS error is below float32's."""
+    """Say in how many circuits the RMS error is below float32's."""
     if not name.endswith("to float64") or name == next(iter(BOXES)):
         return ""
     boxes = [one["boxes"] for one in report["circuits"]]
@@ -240,7 +240,7 @@ def below(report: Report, name: str) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Boxes: quartiles and whiskers of the amplitudes' errors, a cross for the RMS."""
+    """Draw quartiles and whiskers of the amplitudes' errors; crosses are the RMS."""
     drawing, (axis,) = figure(path, 1, (10, 5))
     for place, (name, ((kind, _), _)) in enumerate(BOXES.items()):
         found = [one["boxes"][name]["errors"] for one in report["circuits"]]

@@ -1,4 +1,4 @@
-"""What these scripts share: precisions, a command line, tables and figures."""
+"""Share precisions, the command line, tables and figures of these scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import tf32dtype as td
 
 Report = dict[str, Any]
 
-FLOAT64 = "float64"  # no precision: as the program computes
+FLOAT64 = "float64"  # no precision: the program computes unchanged
 PRECISIONS = ("f32", "bf16x9", "bf16x6", "bf16x3", "tf32", "bf16")
 COLORS = dict(zip((FLOAT64, *PRECISIONS), (
     "black", "gold", "tab:blue", "tab:cyan", "tab:orange", "tab:red", "tab:brown",
@@ -27,16 +27,16 @@ COLORS = dict(zip((FLOAT64, *PRECISIONS), (
 
 
 def region(precision: str, *, dots: bool = False) -> AbstractContextManager[Any]:
-    """Products of float64 in a precision, whoever makes them; none in `FLOAT64`."""
+    """Return a region where float64 products have a precision, except `FLOAT64`."""
     if precision == FLOAT64:
         return nullcontext()
     return td.matmul_precision(precision, blas=True, float64=True, dots=dots)
 
 
 def one_thread() -> None:
-    """Start this program anew with one thread, unless it was told how many.
+    """Restart this program with one thread, unless the environment sets the threads.
 
-    The operands are small: threads take more time than they save.
+    The operands are small, so that threads take more time than they save.
     """
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     missing = {name: "1" for name in names if name not in os.environ}
@@ -46,7 +46,7 @@ def one_thread() -> None:
 
 
 def machine(packages: Iterable[str]) -> dict[str, str]:
-    """What figures may depend on."""
+    """Return the processor, the date and the versions that figures may depend on."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -57,7 +57,7 @@ def machine(packages: Iterable[str]) -> dict[str, str]:
 
 
 def measured_on(report: Report) -> str:
-    """One sentence of it."""
+    """Describe the machine of a report in one sentence."""
     facts = dict(report["machine"])
     cpu, date = facts.pop("cpu"), facts.pop("date")
     versions = ", ".join(f"{name} {version}" for name, version in facts.items())
@@ -65,13 +65,13 @@ def measured_on(report: Report) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows of texts as a Markdown table."""
+    """Format rows of strings as a Markdown table."""
     head, *body = ("| " + " | ".join(row) + " |" for row in (header, *rows))
     return "\n".join([head, "|" + "---|" * len(header), *body])
 
 
 def figure(path: Path, columns: int, size: tuple[float, float]) -> Any:
-    """An empty figure and its axes, in a row."""
+    """Return an empty figure and its axes, which are in a row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -88,9 +88,9 @@ def main(
     block: Callable[[Report], str],
     draw: Callable[[Report, Path], None],
 ) -> int:
-    """The command line of a script.
+    """Run the command line of a script.
 
-    `packages` has the name of each package that it needs, by that of its module.
+    `packages` has the names of the packages that it needs, by their modules' names.
     """
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="compute less, in seconds")
@@ -100,7 +100,7 @@ def main(
     options = parser.parse_args()
     needed = {} if options.read else packages
     needed = needed | ({"matplotlib": "matplotlib"} if options.plot else {})
-    for module, package in needed.items():  # said before minutes of computing
+    for module, package in needed.items():  # reported before minutes of computing
         if importlib.util.find_spec(module) is None:
             parser.error(f"{package} is missing: pip install {package}")
     if options.read:
@@ -122,5 +122,5 @@ def main(
 
 
 def say(what: str) -> None:
-    """A line on standard error: how far it is."""
+    """Print progress to standard error."""
     print(what, file=sys.stderr, flush=True)

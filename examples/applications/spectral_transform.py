@@ -1,24 +1,26 @@
-"""A weather model's spectral transform, there and back a thousand times.
+"""Run a weather model's spectral transform a thousand times forth and back.
 
     python examples/applications/spectral_transform.py [--quick]
                                     [--json FILE] [--plot FILE] [--read FILE]
 
-Temperature and wind go from the grid to spherical harmonics and back (spherical.py), as
-vorticity and divergence for the wind; exactly, nothing would change. After each
-power-of-two number of iterations the fields are held against those at the start. The
-products of the Legendre stage have the precision of each row, all else is float32. What
-the rounding of the Legendre functions alone does is shown by float64 transforms with
-tables in float32 and in tf32. Errors are weighted by area and are of all levels. tf32
-goes on to four thousand, to see its law. How bf16x9 compares to float32 depends on the
-draw of the rounding errors: other truncations, with fewer iterations, are other draws,
-of the whole fields and of their waves alone, without the means over all longitudes.
+Temperature and wind go from the grid to spherical harmonics and back (spherical.py);
+the wind has coefficients of vorticity and divergence. An exact transform would change
+nothing. After each power-of-two number of iterations the fields are compared with the
+initial fields. Only the products of the Legendre stage have the precision of a row; all
+other operations are float32. Float64 transforms with tables in float32 and tf32 show
+the effect of rounding only the Legendre functions. Errors are weighted by area, over
+all levels. tf32 runs for four thousand iterations, to show how its error grows.
 
-The fields are made up, as those of the weather are not to be had here: four levels with
-the mean, the contrast of the poles and the jets of some height, and waves whose spectra
-fall with the third power of the wavenumber.
+The ratio of bf16x9's errors to float32's depends on the draw of the rounding errors.
+Other truncations, with fewer iterations, are other draws. Their ratios are taken of the
+whole fields, and of only their waves, without the means over all longitudes.
 
-Needs NumPy, and matplotlib to draw. Five to ten minutes; --quick, a coarser grid and
-fewer iterations, takes some seconds.
+The fields are synthetic: four levels with the mean, the contrast of the poles and the
+jets of some height, and waves whose spectra fall with the third power of the
+wavenumber.
+
+The script needs NumPy, and matplotlib to draw. It takes five to ten minutes; with
+--quick, a coarser grid and fewer iterations, some seconds.
 """
 
 from __future__ import annotations
@@ -36,19 +38,20 @@ import tf32dtype as td
 
 FIELDS = ("T", "U", "V")
 UNITS = {"T": "K", "U": "m/s", "V": "m/s"}
-#: Mean temperature, the poles' below the equator's, wind of the jets.
+#: Per level: mean temperature and its fall from the equator to the poles in K, and the
+#: wind of the jets in m/s.
 LEVELS = ((288, 35, 10), (265, 35, 20), (240, 30, 35), (218, -10, 30))
-#: Float64 transforms, with tables rounded to a type.
+#: Float64 transforms, and the dtypes that their tables are rounded to.
 TABLES = {FLOAT64: None, "tables in float32": np.float32, "tables in tf32": td.tf32}
 MODES = (NUMPY, "f32", "bf16x9", "tf32x3", "tf32", CUT, "bf16")
 #: Other truncations, for the ratio of errors of bf16x9 and of float32.
 OTHERS = range(40, 88, 6)
-#: Whose errors at the end are drawn as a distribution.
+#: The modes whose errors at the end are drawn as a distribution.
 FINE = (NUMPY, "f32", "bf16x9", "tf32x3")
 
 
 def weather(order: int) -> tuple[Array, Array]:
-    """Fields of float64 on the grid, and the share of the area of each latitude."""
+    """Return float64 fields on the grid, and the weight of a value by its area."""
     transform = Transform(order, np.float64)
     rng = np.random.default_rng(2026)
     m, n = np.mgrid[: order + 1, : order + 2]
@@ -77,7 +80,7 @@ def weather(order: int) -> tuple[Array, Array]:
 def iterate(
     name: str, fields: Array, area: Array, order: int, counts: list[int]
 ) -> tuple[dict[str, dict[str, list[float]]], Array]:
-    """Errors of each field after each count, and all errors at the end."""
+    """Return the errors of each field after each count, and all errors at the end."""
     if name in TABLES:
         transform = Transform(order, np.float64, tables=TABLES[name])
     else:
@@ -101,11 +104,11 @@ def rms(error: Array, area: Array) -> float:
 
 
 def growth(counts: list[int], errors: list[float]) -> list[float]:
-    """The exponents p of c^p by which the error grows with the count c.
+    """Return two exponents p of the growth c^p of the error with the count c.
 
-    The first is the fit from 8 iterations to 1000, or to the last; the second that from
-    the last count but one to the last. A law that is linear has 1 in both; one that is
-    exponential starts with 1, and then has more and more.
+    The first is fitted from 8 iterations to 1000, or to the last count. The second is
+    that between the last two counts. Linear growth has 1 in both. Exponential growth
+    starts with 1 and then has larger and larger exponents.
     """
     c, e = np.log(counts), np.log(errors)
     picked = [i for i, count in enumerate(counts) if 8 <= count <= 1000]
@@ -115,7 +118,7 @@ def growth(counts: list[int], errors: list[float]) -> list[float]:
 
 
 def ratios(orders: range, last: int) -> dict[str, dict[str, list[float]]]:
-    """RMS errors of bf16x9 over those of NumPy's float32, for other truncations."""
+    """Return RMS errors of bf16x9 relative to NumPy's float32, by truncation."""
     found: dict[str, dict[str, list[float]]]
     found = {kind: {field: [] for field in FIELDS} for kind in ("whole", "waves")}
     for order in orders:
@@ -134,7 +137,7 @@ def ratios(orders: range, last: int) -> dict[str, dict[str, list[float]]]:
 
 
 def densities(errors: dict[str, Array], area: Array) -> dict[str, Any]:
-    """Histograms of the errors of each field, as densities over shared bins."""
+    """Return histograms of the errors of each field, as densities over shared bins."""
     found: dict[str, Any] = {}
     for i, field in enumerate(FIELDS):
         widest = max(rms(error[i], area) for error in errors.values())
@@ -177,7 +180,7 @@ def measure(quick: bool) -> Report:
 
 
 def block(report: Report) -> str:
-    """What was found, as Markdown."""
+    """Return the results as Markdown."""
     counts = report["counts"]
     lines = [
         measured_on(report),
@@ -230,7 +233,7 @@ def law(found: dict[str, list[float]]) -> str:
 
 
 def tf32_further(report: Report) -> str:
-    """What tf32 does after the last count of all."""
+    """Describe tf32's errors after once, twice and four times the last count."""
     last = report["counts"][-1]
     found = report["results"]["tf32"]
     parts = []
@@ -245,7 +248,7 @@ def tf32_further(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Above, errors over iterations; below, how they are distributed at the end."""
+    """Draw the errors over iterations, and below them their final distributions."""
     drawing, _ = figure(path, 1, (13, 7.5))
     drawing.clear()
     axes = drawing.subplots(2, 3)
@@ -271,7 +274,7 @@ def draw(report: Report, path: Path) -> None:
 
 
 def style(name: str) -> dict[str, Any]:
-    """How a mode is drawn; f32 often lies upon NumPy's float32."""
+    """Return the style of a mode. f32 is dashed, because it often covers float32."""
     if name == FLOAT64:
         return {"color": COLORS[name]}
     if name in TABLES:

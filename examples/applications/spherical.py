@@ -1,16 +1,16 @@
-"""Transforms between fields on the sphere and their spherical harmonics.
+"""Transform between fields on the sphere and their spherical harmonics.
 
 A scalar field is the sum over m and n of (2 - [m = 0]) Re s[m, n] P[m, n](mu) e^(imx),
 with m <= n <= N, mu the sine of the latitude, x the longitude, and P the associated
-Legendre functions with the integral of P^2 over mu equal to 1. Winds are held as
+Legendre functions with the integral of P^2 over mu equal to 1. Winds are stored as
 vorticity and divergence. The grid has 2 (N + 1) Gauss-Legendre latitudes and twice as
-many longitudes: as many as the "TCo" grids of weather models have, which are thinned
+many longitudes, like the "TCo" grids of weather models, which have fewer longitudes
 towards the poles.
 
-The Legendre stage is matrix products, two for each m (functions that are even and odd
-over the equator) with the fields of all levels side by side as columns; they are plain
-`np.matmul`. FFTs are NumPy's. Everything is in the precision of `dtype`; tables are
-made in float64 and rounded to it.
+The Legendre stage has two matrix products for each m, of functions that are even and
+odd over the equator. The columns are the fields of all levels. The products are plain
+`np.matmul`, the FFTs are NumPy's, and all values have the dtype `dtype`. Tables are
+computed in float64 and rounded to it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Transform:
     Grids have the shape (3, levels, latitudes, longitudes): temperature, wind to the
     east, wind to the north, from the north pole to the south pole. Coefficients have
     the shape (order + 1, order + 2, 3, levels), by m and n: temperature, vorticity,
-    divergence; the last n is there for winds, which reach one further.
+    divergence. Only winds need the last n, which is order + 1.
     """
 
     def __init__(
         self, order: int, dtype: DTypeLike, tables: DTypeLike | None = None
     ) -> None:
-        """`tables` rounds the Legendre functions to another dtype before their use."""
+        """Compute the tables. `tables` is a dtype to which they are rounded before."""
         self.order, self.dtype = order, np.dtype(dtype)
         self.half = order + 1
         self.latitudes, self.longitudes = 2 * self.half, 4 * self.half
@@ -63,7 +63,7 @@ class Transform:
         m, n = m[:, :-1], n[:, :-1]
         laplacian = -n * (n + 1) / RADIUS**2
         inverse = np.divide(1, laplacian, out=np.zeros_like(n), where=n > 0)
-        # (1 - mu^2) d/dmu of coefficients, and of the functions themselves
+        # Factors of (1 - mu^2) d/dmu for coefficients, and for the functions.
         slope = (1 - n[:, 1:]) * here, ((n + 2) * above)[:, :-1]
         own_slope = (n[:, 1:] + 1) * here, (-n * above)[:, :-1]
         tables_of_n = (m, inverse, *slope, *own_slope)
@@ -72,7 +72,7 @@ class Transform:
         self._slope, self._own_slope = slopes[:2], slopes[2:]
 
     def to_grid(self, spectrum: Array) -> Array:
-        """The fields of these coefficients."""
+        """Return the fields of these coefficients."""
         fields = np.concatenate([spectrum[:, :, :1], self._winds(spectrum)], axis=2)
         columns = fields.reshape(*fields.shape[:2], -1).view(self.dtype)
         waves = np.empty((self.half, self.latitudes, columns.shape[-1]), self.dtype)
@@ -103,7 +103,7 @@ class Transform:
         return spectrum
 
     def _winds(self, spectrum: Array) -> Array:
-        """Coefficients of wind times cosine, from vorticity and divergence."""
+        """Compute coefficients of wind times cosine from vorticity and divergence."""
         stream = spectrum[:, :, 1] * self._inverse
         potential = spectrum[:, :, 2] * self._inverse
         east = 1j * self._m * potential - neighbors(stream, *self._slope)
@@ -111,7 +111,7 @@ class Transform:
         return np.stack([east, north], axis=2) / RADIUS
 
     def _curls(self, spectrum: Array) -> Array:
-        """Vorticity and divergence, from coefficients of wind over cosine."""
+        """Compute vorticity and divergence from coefficients of wind over cosine."""
         east, north = spectrum[:, :, 1], spectrum[:, :, 2]
         vorticity = 1j * self._m * north + neighbors(east, *self._own_slope)
         divergence = 1j * self._m * east - neighbors(north, *self._own_slope)
@@ -119,7 +119,7 @@ class Transform:
 
 
 def neighbors(x: Array, lower: Array, upper: Array) -> Array:
-    """What coefficients get from those of the n below and of the n above."""
+    """Return lower times the coefficients of n - 1 plus upper times those of n + 1."""
     found = np.zeros_like(x)
     found[:, 1:] = lower * x[:, :-1]
     found[:, :-1] += upper * x[:, 1:]
@@ -127,7 +127,7 @@ def neighbors(x: Array, lower: Array, upper: Array) -> Array:
 
 
 def legendre(order: int, sine: Array) -> list[Array]:
-    """For each m, the functions of n = m ... order + 1 as columns, a row a latitude."""
+    """Return for each m a row per latitude, with columns n = m ... order + 1."""
     cosine = np.sqrt(1 - sine**2)
     first = np.full_like(sine, np.sqrt(0.5))
     found = []

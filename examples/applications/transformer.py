@@ -1,17 +1,17 @@
-"""A transformer's forward pass: the precision that each product needs, and a plan.
+"""Find the precision that each product of a transformer needs, and test plans.
 
     python examples/applications/transformer.py [--quick] [--json FILE] [--plot FILE]
 
-Needs pip install scikit-learn for the images, and matplotlib to draw. Takes half a
-minute; --quick, which has fewer images and precisions, some seconds. The model and its
-weights are those of digits_transformer.py.
+It needs `pip install scikit-learn` for the images, and matplotlib to draw. It takes
+half a minute; with --quick, fewer images and precisions, some seconds. The model and
+its weights are those of digits_transformer.py.
 
-First the whole pass in each precision: the error of the logits against float64, and how
-many unseen images are told right. Then `td.report` of training images names, for each
-line, the precision that is enough at several targets, and each product is made in it: a
-plan by hand. Last, what one product alone in fp8_e4m3 does to the logits, which the
-report, whose figures are those of one product, cannot know; and plans by that: first
-the products whose work is the most for the error.
+First, the whole forward pass runs in each precision. The table has the error of the
+logits over float64, and the share of unseen images that are classified correctly. Then
+`td.report` of training images names, for each line, the precision that is enough at
+several targets, and the pass runs by this plan. Last, each product in turn runs in
+fp8_e4m3 with all others in f32. This shows its effect on the logits, which the report
+does not measure. The last plans lower first the products with the most work per error.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from scripts import COLORS, Report, figure, main, markdown, measured_on, say
 
 import tf32dtype as td
 
-#: Each by the bits that a multiplication takes: an operand's, times the products of
-#: components, as the report counts them. float32 by its time: the paper's GB200 makes
-#: 28 products of bf16 meanwhile (section 7).
+#: The bits of a multiplication in each precision: an operand's bits times the products
+#: of components, as the report counts them. f32 counts by its time, in which the
+#: paper's GB200 computes 28 products of bf16 (section 7).
 BITS = {
     "f32": 28 * 16, "bf16x9": 144, "bf16x6": 96, "bf16x3": 48, "tf32": 19, "bf16": 16,
     "f16": 16, "fp8_e4m3": 8, "fp8_e5m2": 8,
 }  # fmt: skip
 QUICK = ("f32", "bf16x9", "tf32", "bf16", "fp8_e4m3", "fp8_e5m2")
-ALONE = "fp8_e4m3"  # what one product at a time is made in
+ALONE = "fp8_e4m3"  # the precision in which one product at a time runs
 TARGETS, QUICK_TARGETS = (20.0, 25.0, 30.0, 40.0, 60.0), (25.0, 40.0)
-WATCHED, QUICK_WATCHED = 64, 16  # training images that the report is of
+WATCHED, QUICK_WATCHED = 64, 16  # training images of which a report is made
 
 Plan = Mapping[str, str]
 
 
 def logits_by(weights: model.Weights, patches: model.Array, plan: Plan) -> model.Array:
-    """Logits, each product in its precision."""
+    """Return the logits with each product in its precision of a plan."""
 
     def at(name: str) -> AbstractContextManager[Any]:
         return td.matmul_precision(plan[name])
@@ -56,7 +56,7 @@ def logits_by(weights: model.Weights, patches: model.Array, plan: Plan) -> model
 def watch(
     weights: model.Weights, patches: model.Array, target: float, names: tuple[str, ...]
 ) -> dict[str, Report]:
-    """What the report says of each product, by its name, in their order."""
+    """Return the report's figures and advice for each product, by name, in order."""
     with td.report(precision=names, target_db=target, exact=True, by="line") as report:
         model.forward(weights, patches)
     found = {}
@@ -77,12 +77,12 @@ def watch(
 
 
 def distance(logits: model.Array, exact: model.Array) -> float:
-    """Relative, by Frobenius' norm."""
+    """Return the relative error of logits in the Frobenius norm."""
     return float(np.linalg.norm(logits - exact) / np.linalg.norm(exact))
 
 
 def judged(logits: model.Array, exact: model.Array, images: model.Images) -> Report:
-    """How far logits are from float64's, and what they tell."""
+    """Compare logits with float64's, and their classes with the images' digits."""
     return {
         "error": distance(logits, exact),
         "greatest": float(np.abs(logits - exact).max()),
@@ -92,7 +92,7 @@ def judged(logits: model.Array, exact: model.Array, images: model.Images) -> Rep
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Run all precisions and plans and return the results for JSON."""
     with np.load(model.WEIGHTS) as file:
         weights = dict(file)
     train, test = model.load()
@@ -116,7 +116,7 @@ def measure(quick: bool) -> Report:
         plan |= judged(logits, exact, test)
         plan["bits"] = average_bits(lines, plan["products"])
     for line, one in lines.items():
-        del one["verdict"], one["precision"]  # of the last target alone
+        del one["verdict"], one["precision"]  # they are only of the last target
         plan = dict.fromkeys(lines, "f32") | {line: ALONE}
         one["alone"] = distance(logits_by(weights, watched, plan), exact_watched)
     steps = []
@@ -139,19 +139,19 @@ def measure(quick: bool) -> Report:
 
 
 def worth(line: Report) -> float:
-    """Work over the error's square: errors of products add as squares do."""
+    """Return the work over the squared error: squared errors of products add."""
     return float(line["multiply_adds"] / line["alone"] ** 2)
 
 
 def average_bits(lines: dict[str, Report], plan: Plan) -> float:
-    """Of a multiplication."""
+    """Return the mean bits per multiplication of a plan."""
     work = {name: one["multiply_adds"] for name, one in lines.items()}
     bits = sum(BITS[plan[name]] * w for name, w in work.items())
     return float(bits / sum(work.values()))
 
 
 def plan_of(lines: dict[str, Report]) -> Report:
-    """The precisions that a report advises."""
+    """Return the precisions that a report advises, and its verdicts."""
     return {
         "products": {name: one["precision"] or "f32" for name, one in lines.items()},
         "verdicts": {name: one["verdict"] for name, one in lines.items()},
@@ -159,7 +159,7 @@ def plan_of(lines: dict[str, Report]) -> Report:
 
 
 def block(report: Report) -> str:
-    """Markdown tables."""
+    """Return the Markdown tables."""
     names = [name for name in report["precisions"] if name != "bf16x6"]
     total = sum(one["multiply_adds"] for one in report["lines"].values())
     plans = report["plans"]
@@ -216,7 +216,7 @@ COLOR = COLORS | dict(zip(
 
 
 def draw(report: Report, path: Path) -> None:
-    """SNR of every line, and the logits' error over the bits that it takes."""
+    """Draw the SNR of every line, and the logits' error over the mean bits."""
     drawing, (left, right) = figure(path, 2, (12, 4.5))
     lines, runs = report["lines"], report["precisions"]
     for name in runs:

@@ -1,12 +1,12 @@
-"""The cheapest precisions of a transformer's products, found by `tf32dtype tune`.
+"""Find the cheapest precisions of a transformer's products by `tf32dtype tune`.
 
     python examples/applications/transformer_plan.py [--quick] [--json FILE]
 
-Needs pip install scikit-learn for the images. `--plot FILE` draws by matplotlib. Takes
-some minutes; --quick, which has one tolerance and few images, half a minute.
+It needs `pip install scikit-learn` for the images, and matplotlib for `--plot FILE`. It
+takes some minutes; with --quick, one tolerance and few images, half a minute.
 
-For each tolerance `tf32dtype tune` searches a plan for digits_logits.py such that the
-logits of training images stay within it; then unseen images are told by that plan.
+For each tolerance, `tf32dtype tune` searches a plan for digits_logits.py that keeps the
+logits of training images within it. Then unseen images are classified by that plan.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from transformer import average_bits, watch
 
 PROGRAM = Path(__file__).with_name("digits_logits.py")
 TOLERANCES, QUICK_TOLERANCES = (0.3, 0.1, 0.03, 0.001), (0.3,)
-WATCHED, QUICK_WATCHED = 64, 16  # training images that a plan is for
+WATCHED, QUICK_WATCHED = 64, 16  # training images with which a plan is searched
 UNSEEN = 500
 PRECISIONS = ("fp8_e4m3", "bf16", "tf32", "bf16x3", "f32")
 
 
 def run(folder: Path, *words: str) -> str:
-    """A command of tf32dtype; what it prints."""
+    """Run a command of tf32dtype in a folder and return its output."""
     command = [sys.executable, "-m", "tf32dtype", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
@@ -41,7 +41,7 @@ def run(folder: Path, *words: str) -> str:
 
 
 def products_of(plan: Path) -> dict[str, str]:
-    """The precision of each product, by the name that its line assigns to."""
+    """Return the precision of each product, by the name that its line assigns to."""
     found = {}
     with plan.open("rb") as file:
         for site in tomllib.load(file)["call_site"]:
@@ -52,7 +52,7 @@ def products_of(plan: Path) -> dict[str, str]:
 
 
 def logits(folder: Path, *options: str) -> Any:
-    """Of unseen images, by digits_logits.py."""
+    """Run digits_logits.py and return the logits of unseen images."""
     words = [str(PROGRAM), "unseen.npy", str(UNSEEN), "test"]
     if options:
         run(folder, "run", "--quiet", *options, *words)
@@ -62,7 +62,7 @@ def logits(folder: Path, *options: str) -> Any:
 
 
 def measure(quick: bool) -> Report:
-    """Everything, for JSON."""
+    """Search and test a plan for each tolerance, and return the results for JSON."""
     count = QUICK_WATCHED if quick else WATCHED
     train, test = model.load()
     with np.load(model.WEIGHTS) as file:
@@ -99,7 +99,7 @@ def _precision(products: dict[str, str], name: str) -> str:
 
 
 def block(report: Report) -> str:
-    """A Markdown table."""
+    """Return the results as a Markdown table."""
     plans = report["plans"]
     names = dict.fromkeys(name for plan in plans.values() for name in plan["products"])
     rows = [
@@ -123,7 +123,7 @@ def block(report: Report) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Bits over the tolerance."""
+    """Draw the mean bits per multiplication over the tolerance."""
     drawing, (axes,) = figure(path, 1, (5, 3.2))
     plans = {float(x): plan for x, plan in report["plans"].items()}
     axes.plot(list(plans), [plan["bits"] for plan in plans.values()], "o-")
