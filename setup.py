@@ -1,13 +1,13 @@
-"""Builds the extension modules; everything static is in pyproject.toml.
+"""Build the extension modules. All static settings are in pyproject.toml.
 
-The C sources know no Python, and the kernels among them are compiled once per
-instruction set, so setuptools' own scheme (one list of sources, one list of
-flags) does not fit. Here each C file is one task, each Cython file is another,
-all run side by side, and setuptools only links the objects.
+The C sources do not use Python, and their kernels are compiled once per instruction
+set. setuptools has one list of sources and one list of flags, which does not fit.
+Therefore each C file and each Cython file is a task; the tasks run in parallel, and
+setuptools only links the objects.
 
     src/**/*.c              baseline flags           } linked into
     src/**/kernels/*.c      each instruction set     } tf32dtype._core._core, and with
-    .../kernels/plain/*.c   all sets but those of bfloat16: they gain nothing there
+    .../kernels/plain/*.c   all sets except bfloat16's, which would not be faster
     src/**/preload/*.c      baseline flags           } that into tf32dtype_blas.so
     tf32dtype/_core/**/*.c  Python and NumPy headers }
     tf32dtype/_core/*.pyx   one extension module per file
@@ -24,13 +24,13 @@ Environment:
     TF32DTYPE_PROGRESS    seconds between two lines that count the compiled files
                           (default: 10; on a terminal 0.2, on one line)
     TF32DTYPE_SANITIZE    e.g. "address,undefined": -fsanitize=..., unoptimized
-    TF32DTYPE_WERROR      "1": our C must compile without a warning
-    TF32DTYPE_OPENMP      "0": without OpenMP, as where the compiler has none
+    TF32DTYPE_WERROR      "1": a compiler warning in our C is an error
+    TF32DTYPE_OPENMP      "0": build without OpenMP, as for a compiler without it
 """
 
 import sys
 
-if sys.version_info < (3, 11):  # before anything that an old Python lacks
+if sys.version_info < (3, 11):  # before any code that an old Python does not have
     raise SystemExit(
         "\n\ntf32dtype needs Python 3.11 or newer; this is Python"
         f" {sys.version_info[0]}.{sys.version_info[1]} ({sys.executable}).\n"
@@ -79,10 +79,10 @@ class InstructionSet(NamedTuple):
     identifier: str  # the suffix of its symbols, as in src/runtime/cpu_sets.h
     flags: list[str]
     probe: str  # C that needs those flags
-    plain: str  # the set whose kernels/plain it takes: itself, or a smaller one
+    plain: str  # the set whose kernels/plain it uses: itself, or a smaller set
 
 
-# Prints the identifiers of the sets that the machine has.
+# A program that prints the identifiers of the machine's instruction sets.
 SETS_OF_THIS_MACHINE = """
 #include <stdio.h>
 #include "runtime/cpu_sets.h"
@@ -124,8 +124,8 @@ X86_64 = [
     ),
 ]
 
-# Seconds of processor time of the files that take long, on one machine. The order of
-# compiling and the time left that is shown depend on it, and nothing else.
+# Seconds of processor time of the files that take long, on one machine. Only the order
+# of compiling and the printed time left depend on them.
 LONG = {
     Path("tf32dtype/_core/_core.pyx"): 14.0,
     Path("src/blocks/kernels/plain/quantize.c"): 4.5,
@@ -134,20 +134,20 @@ LONG = {
     Path("src/ufuncs/kernels/plain/quick_near.c"): 2.5,
     Path("src/tensor_core/kernels/plain/mma.c"): 1.3,
 }
-SHORT = 0.25  # of the others, on average
+SHORT = 0.25  # seconds of each other file, on average
 
-# Results must not depend on the compiler's license to rearrange: no fast-math
-# (undone first, should CFLAGS bring it), no contraction to fused operations.
-# Exceptions are handled by hand, so that speculation may be vectorized.
+# Results must not depend on the compiler: it must not reorder operations (fast-math,
+# which CFLAGS may have) or contract them to fused operations. Our code handles
+# exceptions, so that the compiler may vectorize speculative operations.
 FLOATING_POINT = [
     "-fno-fast-math",
     "-fno-trapping-math",
     "-fno-math-errno",
     "-ffp-contract=off",
-    # GCC 16 compiles it to fprem of the x87 unit, whose flags are not in MXCSR.
+    # GCC 16 compiles fmod to fprem of the x87 unit, whose flags are not in MXCSR.
     "-fno-builtin-fmod",
 ]
-# The linker leaves functions and tables out of the library that is preloaded.
+# With these the linker can leave unused functions and tables out of the preload.
 SECTIONS = ["-ffunction-sections", "-fdata-sections"]
 COMMON = ["-std=c11", "-fvisibility=hidden", "-fPIC", *SECTIONS, *FLOATING_POINT]
 
@@ -161,7 +161,7 @@ if SANITIZE:
         "-g",
     ]
     OPTIMIZE = FALLBACK = COMPACT = GLUE = ["-O1", *INSTRUMENT]
-    WARNINGS = ["-w"]  # instrumented code looks as if it used what is not set
+    WARNINGS = ["-w"]  # instrumented code gets false warnings of uninitialized values
 else:
     # No code throws: only debuggers would use the tables that unwind the stack.
     SMALL = ["-g0", "-fno-asynchronous-unwind-tables"]
@@ -216,9 +216,9 @@ def fingerprint(*parts: object) -> str:
 
 
 def is_current(target: Path, depfile: Path) -> bool:
-    """Is `target` newer than all that `depfile`, a make rule, says it needs?
+    """Return whether `target` is newer than its sources in `depfile`, a make rule.
 
-    Files outside this folder (Python's, NumPy's) are not looked at: their
+    Files outside this folder (Python's, NumPy's) are not checked, because their
     versions are part of the folder's name.
     """
     if not (target.exists() and depfile.exists()):
@@ -226,7 +226,7 @@ def is_current(target: Path, depfile: Path) -> bool:
     made = target.stat().st_mtime
     rule = depfile.read_text().replace("\\\n", " ")
     for name in shlex.split(rule.partition(":")[2]):
-        path = Path(os.path.normpath(ROOT / name))  # "../../tmp/..." is outside
+        path = Path(os.path.normpath(ROOT / name))  # "../../tmp/..." must be outside
         if not path.is_relative_to(ROOT):
             continue
         if not path.exists() or path.stat().st_mtime > made:
@@ -235,7 +235,7 @@ def is_current(target: Path, depfile: Path) -> bool:
 
 
 def numpy_headers() -> tuple[str, str]:
-    """NumPy's version and its include folder."""
+    """Return NumPy's version and its include folder."""
     try:
         import numpy as np
     except ImportError:
@@ -274,7 +274,7 @@ class Step(NamedTuple):
     """One file to compile."""
 
     source: Path
-    target: str  # what its object is linked into: a module's name, "ours", ...
+    target: str  # names the library that gets the object: a module, "ours", ...
     compile: Callable[[], str]  # returns the object's path
 
     @property
@@ -283,8 +283,7 @@ class Step(NamedTuple):
 
 
 class Progress:
-    """One line that counts compiled files: rewritten on a terminal, printed every ten
-    seconds elsewhere."""
+    """Count compiled files in a line, rewritten or (not on a terminal) every 10 s."""
 
     def __init__(self, files: int) -> None:
         self.files = files
@@ -311,7 +310,7 @@ class Progress:
 
 
 def compile_all(steps: list[Step], shown: bool) -> dict[str, list[str]]:
-    """Compile side by side, the longest steps first; the objects by target."""
+    """Compile in parallel, the longest steps first; return the objects by target."""
     workers = cpu_count()
     began: dict[Step, float] = {}
     took: dict[Step, float] = {}
@@ -354,10 +353,10 @@ def compile_all(steps: list[Step], shown: bool) -> dict[str, list[str]]:
 
 
 class BuildExt(build_ext):
-    """Compiles in parallel, once per instruction set, then links as usual."""
+    """Compile in parallel, once per instruction set, then link as usual."""
 
     def run(self) -> None:
-        # Developers need symbols. setuptools resets `inplace` during the run.
+        # Developers need symbols. Read `inplace` now: setuptools resets it in the run.
         self.with_symbols = bool(self.inplace or self.editable_mode)
         super().run()
 
@@ -375,13 +374,13 @@ class BuildExt(build_ext):
             self.link_preload([*products, *objects[PRELOAD]], threads)
 
     def steps(self, threads: list[str]) -> list[Step]:
-        """Return all steps: Cython's modules, our C files and those of the preload.
+        """Return all steps: Cython's modules, our C files, and the preload's C files.
 
         The objects of our C are "ours"; C files that use Python are "glue".
         """
         numpy_version, numpy_include = numpy_headers()
         instruction_sets = self.instruction_sets()
-        # The headers of Python and NumPy may warn; ours may not.
+        # Warnings are suppressed in the headers of Python and NumPy, but not in ours.
         python_include = [d for d in self.include_dirs if Path(d).is_absolute()]
         system = [f"-isystem{d}" for d in [numpy_include, *python_include]]
         python_key = (sys.version, numpy_version)
@@ -433,8 +432,10 @@ class BuildExt(build_ext):
         return steps
 
     def instruction_sets(self) -> list[InstructionSet]:
-        """Those to build, best last: all that the compiler has, or the baseline and the
-        best one that this machine has too."""
+        """Return the instruction sets to build, the best last.
+
+        They are all sets of the compiler, or only the baseline and this machine's best.
+        """
         found = [BASELINE]
         if self.compiles("#ifndef __x86_64__\n#error\n#endif\nint f;", []):
             for isa in X86_64:
@@ -455,7 +456,7 @@ class BuildExt(build_ext):
         return [BASELINE, best._replace(plain=best.identifier)]
 
     def sets_of_this_machine(self) -> list[str]:
-        """Return the identifiers of its instruction sets."""
+        """Return the identifiers of this machine's instruction sets."""
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder, "sets.c"), Path(folder, "sets")
             source.write_text(SETS_OF_THIS_MACHINE)
@@ -467,10 +468,9 @@ class BuildExt(build_ext):
     def thread_flags(self) -> list[str]:
         """Return the flags for the threads of matrix multiplications.
 
-        Without them everything else works the same.
-
-        ThreadSanitizer would take OpenMP's threads for races: it does not see how the
-        library waits.
+        Without the flags, matrix products run on one thread; nothing else changes.
+        ThreadSanitizer gets no such flags: it does not see how OpenMP's library waits,
+        and would report races.
         """
         if os.environ.get("TF32DTYPE_OPENMP") == "0":
             return []
@@ -479,10 +479,10 @@ class BuildExt(build_ext):
         return flags if with_openmp and "thread" not in SANITIZE.split(",") else []
 
     def link(self, objects: dict[str, list[str]], threads: list[str]) -> None:
-        """Link each extension module; the core with all of our C.
+        """Link each extension module; the core gets all of our C.
 
-        It is quick, and always done: what lies in build/ may have been linked from
-        objects with other flags.
+        Linking is quick and always done, because a module in build/ may have been
+        linked from objects with other flags.
         """
         self.force = self.compiler.force = True
         for ext in self.extensions:
@@ -496,8 +496,10 @@ class BuildExt(build_ext):
             self.build_extension(ext)
 
     def link_preload(self, objects: list[str], threads: list[str]) -> None:
-        """Link the library that programs which are not Python preload, without what
-        products do not reach."""
+        """Link the library that programs other than Python preload.
+
+        The linker leaves out functions and tables that matrix products do not use.
+        """
         self.compiler.link_shared_object(
             objects,
             str(Path(self.get_ext_fullpath(CORE)).with_name(PRELOAD)),
@@ -510,7 +512,7 @@ class BuildExt(build_ext):
         )
 
     def link_flags(self) -> list[str]:
-        """Return the flags for linking; only checkouts may keep the symbols."""
+        """Return the flags for linking; only builds in a checkout keep the symbols."""
         strip = sys.platform == "linux" and not self.with_symbols
         return [
             *(["-Wl,--strip-all"] if strip else []),
@@ -545,7 +547,7 @@ class BuildExt(build_ext):
             )
 
     def compile_errors(self, code: str, flags: list[str]) -> str | None:
-        """Compile a few lines; what the compiler complained of, or None."""
+        """Compile a few lines; return the compiler's errors, or None."""
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.c")
             source.write_text(code + "\n")
@@ -569,11 +571,11 @@ class BuildExt(build_ext):
         system: list[str] | None = None,
         key: object = None,
     ) -> str:
-        """Compile one C file, unless its object is current; the object's path.
+        """Compile one C file, unless its object is current; return the object's path.
 
-        `system` are flags that name headers which are not ours: `key` stands
-        for them in the folder's name, as pip keeps NumPy in a new folder each
-        time.
+        `system` has the flags for headers of Python and NumPy. The folder's name
+        depends on `key` instead of these flags, because pip builds with NumPy in a new
+        folder each time.
         """
         compiler = self.compiler.compiler_so
         name = fingerprint(compiler, self.compiler_version(), flags, macros, key)
@@ -592,7 +594,7 @@ class BuildExt(build_ext):
                 raise CompileError(f"{shlex.join(command)}\n{done.stderr}")
             if done.stderr:
                 print(f"\n{done.stderr}", file=sys.stderr)
-            # A file that changed while the compiler ran counts as newer.
+            # With the time of the start, a file that changes meanwhile counts as newer.
             os.utime(target, (started, started))
         return str(target)
 
@@ -616,7 +618,7 @@ class BuildExt(build_ext):
         system: list[str],
         key: object,
     ) -> str:
-        """Translate one Cython file and compile it; the object's path."""
+        """Translate one Cython file and compile it; return the object's path."""
         target = Path("build", f"cython-{translator}", source).with_suffix(".c")
         depfile = Path(f"{target}.dep")
         if not is_current(target, depfile):
@@ -632,7 +634,7 @@ class BuildExt(build_ext):
 
 
 def with_included(sources: Iterable[Path]) -> set[Path]:
-    """Files, and those that they include from src/."""
+    """Return the files, and all files that they include from src/."""
     found: set[Path] = set()
     waiting = list(sources)
     while waiting:
@@ -645,10 +647,10 @@ def with_included(sources: Iterable[Path]) -> set[Path]:
 
 
 class BuildPy(build_py):
-    """Also brings what GPU kernels are compiled from when they are first used."""
+    """Also copy the sources of GPU kernels, which are compiled at their first use."""
 
     def run(self) -> None:
-        if self.editable_mode:  # then the checkout's own are used
+        if self.editable_mode:  # the kernels' sources in the checkout are used
             super().run()
             return
         # Remove the output of earlier builds: it may hold files that no longer exist.

@@ -1,6 +1,6 @@
-/* Put before every file of a wheel by tools/wheels: names the versions of glibc's functions
- * that have been there since 2.17 and before, for which a newer one is declared by the
- * headers of a newer glibc. Their results are the same. */
+/* Link with versions of functions that glibc 2.17 already has. Headers of a newer glibc
+ * declare newer versions of these functions, whose results are the same. tools/wheels
+ * includes this header before every C file of a wheel. */
 #ifndef TF32DTYPE_TOOLS_GLIBC_2_17_H
 #define TF32DTYPE_TOOLS_GLIBC_2_17_H
 
@@ -10,7 +10,7 @@
 #define FIRST "GLIBC_2.17"
 #endif
 
-/* Since 2.29 a second version does not call what a program has defined as matherr. */
+/* The second version, of glibc 2.29, does not call a program's own matherr(). */
 #if defined(FIRST)
 __asm__(".symver exp, exp@" FIRST);
 __asm__(".symver exp2, exp2@" FIRST);

@@ -1,4 +1,4 @@
-"""Makes docs/explorer/core.js: the C of the explorer of numbers, and what it is told.
+"""Make docs/explorer/core.js: the explorer's C code and its tables.
 
 `python -m tools.explorer` compiles docs/explorer/source with clang and wasm-ld.
 """

@@ -1,4 +1,4 @@
-"""From C and tables to core.js."""
+"""Compile the explorer's C and write it with the package's tables to core.js."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = ROOT / "docs" / "explorer" / "source"
 CORE = ROOT / "docs" / "explorer" / "core.js"
 
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-#: Freestanding: no library, and no operation that could be another than is written.
+#: Freestanding: no library, and no fused or reordered floating-point operations.
 FLAGS = (
     "--target=wasm32",
     "-std=c11",
@@ -34,7 +34,7 @@ FLAGS = (
     "-Wno-sign-conversion",
     "-Werror",
     "-Wl,--no-entry",
-    # What would not fit ends the module, and overwrites nothing.
+    # A stack that overflows ends the module instead of overwriting its data.
     "-Wl,--stack-first",
     "-Wl,-z,stack-size=4194304",
     "-Wl,--strip-all",
@@ -42,11 +42,11 @@ FLAGS = (
 
 
 class BuildError(Exception):
-    """A compiler or a linker is missing, or found something."""
+    """A compiler or a linker is missing, or reported an error."""
 
 
 def sources() -> list[Path]:
-    """Every C file and every header of this project that the module is made of."""
+    """Return every C file and header of this project that the module needs."""
     found: dict[Path, None] = {}
     waiting = sorted(SOURCE.rglob("*.[ch]"))
     while waiting:
@@ -66,7 +66,7 @@ def _included(path: Path) -> Iterator[Path]:
 
 
 def digest() -> str:
-    """SHA-256 of all that core.js is made of but the compiler."""
+    """Return the SHA-256 of all inputs of core.js except the compiler."""
     state = hashlib.sha256(json.dumps([FLAGS, data()]).encode())
     for path in sources():
         state.update(f"\0{path.relative_to(ROOT).as_posix()}\0".encode())
@@ -75,7 +75,7 @@ def digest() -> str:
 
 
 def compiler() -> str:
-    """Name and version of what would compile it.
+    """Return the name and version of the compiler.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def compiler() -> str:
 
 
 def module() -> bytes:
-    """Compile the module."""
+    """Compile the WebAssembly module and return its bytes."""
     files = sorted(str(path.relative_to(ROOT)) for path in SOURCE.glob("*.c"))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "core.wasm"
@@ -106,7 +106,7 @@ def _run(command: list[str]) -> str:
 
 
 def text(compiler: str, wasm: bytes) -> str:
-    """What core.js is."""
+    """Return the content of core.js."""
     lines = [
         "/* Made by `make explorer` of docs/explorer/source, src/ and the package's",
         " * tables. `wasm` is a WebAssembly module in base64. */",
@@ -126,7 +126,7 @@ def text(compiler: str, wasm: bytes) -> str:
 
 
 def build() -> str:
-    """Write core.js; returns what was done, in a line."""
+    """Write core.js and return a line about it."""
     name = compiler()
     made = text(name, module())
     CORE.write_text(made)

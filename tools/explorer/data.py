@@ -1,5 +1,4 @@
-"""What the explorer needs of the package's tables that are Python's: names, the devices
-with their models, the block formats."""
+"""Collect the package's Python tables for the explorer: names, devices, blocks."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from tf32dtype.tensor_core.block_scaled import BLOCK_SCALED, ZERO_TERMS, BlockSc
 from tf32dtype.tensor_core.device import DEVICES, Device
 from tf32dtype.tensor_core.models import ALIGNED, VERIFIED, Aligned
 
-#: Lists are in the order of the C, which is called with places in them.
+#: Lists are in the order of the C code, which takes indices into them.
 Data = dict[str, Any]
 
 
 def data() -> Data:
-    """All of it, of types that JSON has."""
+    """Return all tables, in types that JSON has."""
     names = [*_core.names, *NUMPY_ALIASES]
     return {
         "names": [_names(name) for name in names],
@@ -48,7 +47,7 @@ def _names(name: str) -> Data:
 
 
 def _aligned(device: Device) -> list[Aligned]:
-    """Its models that the explorer has."""
+    """Return the device's models that the explorer supports."""
     return [model for model in device.models if isinstance(model, Aligned)]
 
 
@@ -101,7 +100,7 @@ def _scaled(index: int, model: BlockScaled) -> Data:
 
 
 def _model_words(model: Aligned) -> list[int | None]:
-    """The members of struct tf_mma_model in their order; None: TF_NO_EXPONENT."""
+    """Return the members of struct tf_mma_model in order; None: TF_NO_EXPONENT."""
     return [
         model.depth,
         model.instruction_depth,
@@ -119,7 +118,7 @@ def _model_words(model: Aligned) -> list[int | None]:
 
 
 def _scaled_words(model: BlockScaled) -> list[int | None]:
-    """The members of struct tf_scaled_model in their order; None: TF_NO_EXPONENT."""
+    """Return the members of struct tf_scaled_model in order; None: TF_NO_EXPONENT."""
     return [
         model.depth,
         model.block_size,
@@ -138,7 +137,7 @@ def _scaled_words(model: BlockScaled) -> list[int | None]:
 
 
 def _block_format(row: BlockFormat) -> Data:
-    # TCFP alone was published with a rule of its own.
+    # Only TCFP was published with its own rule.
     published = row.name.startswith("tcfp")
     return {
         "name": row.name,
@@ -157,7 +156,7 @@ def _block_format(row: BlockFormat) -> Data:
 
 
 def _block_words(row: BlockFormat) -> list[int]:
-    """Its element, residual and scale format (-1: none), and whether it poisons."""
+    """Return element, residual and scale format (-1: none), and whether it poisons."""
     return [
         elements[row.element].index,
         -1 if row.residual is None else elements[row.residual].index,

@@ -1,4 +1,4 @@
-"""Copies of the checkout, where faults are planted and tests run."""
+"""Copy the checkout, plant faults in a copy, and run tests there."""
 
 import contextlib
 import filecmp
@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 from .faults import BYTES, Fault, sources
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Folders of tests/ by what they test, where the names differ.
+#: The folders of tests/ for subjects whose folder has another name.
 FOLDERS = {"functions": "ufuncs", "measures": "cli", "base": "cli"}
 
 
 class Ran(NamedTuple):
-    """A command, and the tests that failed."""
+    """The outcome of a command: its status, failed tests, and times."""
 
     status: int | None  # None: it was stopped
     failed: list[str]
     seconds: float
-    silence: float  # the longest
+    silence: float  # the longest time without output, in seconds
 
 
-#: A test that has failed, as pytest says it at once and in its summary.
+#: A failed test, in pytest's line at once and in its summary.
 FAILED = re.compile(
     r"^(?:\[gw\d+\] \[ *\d+%\] )?(?:FAILED|ERROR) (tests.*?)(?: - .*| *)\n",
     re.MULTILINE,
@@ -44,8 +44,9 @@ def run(
     silence: float,
     until_failure: bool = False,
 ) -> Ran:
-    """Run Python in a tree, inside a limit of time and of time without a word."""
-    variables = os.environ | {"PYTHONPATH": str(tree), "CI": "1"}  # the same examples
+    """Run Python in a tree, with limits of the time and of the time without output."""
+    # CI makes Hypothesis use the same examples in each run.
+    variables = os.environ | {"PYTHONPATH": str(tree), "CI": "1"}
     variables.pop("TF32DTYPE_WERROR", None)
     started = heard = time.monotonic()
     text, longest, status = "", 0.0, None
@@ -76,7 +77,7 @@ def run(
 
 
 def own_tests(tree: Path, name: str) -> list[str]:
-    """The folder of tests of what a file belongs to, and the tests of the whole."""
+    """Return the folder of tests of a file's subject, and the tests of the whole."""
     parts = Path(name).with_suffix("").parts
     subject = parts[2 if parts[1] == "_core" else 1].lstrip("_")
     folders = f"tests/{FOLDERS.get(subject, subject)}", "tests/whole"
@@ -88,7 +89,7 @@ def git(*words: str) -> bytes:
 
 
 def copy_checkout(tree: Path) -> None:
-    """What git knows or would take, and what was built, with the files' times."""
+    """Copy all files that git does not ignore, and build outputs, with their times."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     paths = [ROOT / name for name in listed.decode().split("\0") if name]
     for built in ("build/objects/**/*", "build/cython-*/**/*", "tf32dtype/_core/*.so"):
@@ -100,14 +101,16 @@ def copy_checkout(tree: Path) -> None:
 
 
 class Bench:
-    """The copies: one that stays as it is, one that gets the faults, and one that has
-    the former tests and links to all else of the second."""
+    """The copies of the checkout: `clean` is unchanged, and `work` gets the faults.
+
+    A third one has the former tests, and links to all other files of `work`.
+    """
 
     def __init__(self, folder: Path, former: str | None, tests: list[str]) -> None:
         self.folder, self.chosen = folder, tests
         self.clean, self.work = folder / "clean", folder / "work"
         self.tiers = {"reduced": self.work}
-        self.usual: dict[str, dict[str, Any]] = {}  # without a fault
+        self.usual: dict[str, dict[str, Any]] = {}  # tiers' outcomes without a fault
         if not self.clean.exists():
             begun = folder / "begun"
             copy_checkout(begun)
@@ -126,7 +129,7 @@ class Bench:
                     (tree / path.name).symlink_to(path)
 
     def restore(self) -> None:
-        """Give back to each file its content and its time, to objects too."""
+        """Restore the content and the time of each file of `work`, also of objects."""
         for path in filter(Path.is_file, self.clean.rglob("*")):
             copy = self.work / path.relative_to(self.clean)
             states = [(x.stat().st_size, x.stat().st_mtime_ns)
@@ -140,7 +143,7 @@ class Bench:
         return run(command, tree, self.folder / "build.txt", 3600, 3600).status
 
     def plant(self, fault: Fault) -> str | None:
-        """Put a fault in and build; what it is discarded for, if it is."""
+        """Plant a fault and build; return why the fault is discarded, or None."""
         path = self.work / fault.path
         text = path.read_bytes()
         end = fault.start + len(fault.before)
@@ -160,13 +163,15 @@ class Bench:
         return None if any(differ) else "equivalent"
 
     def learn(self, tier: str) -> None:
-        """Run a tier without a fault, but with a new comment in each file: how long it
-        takes, and what fails."""
+        """Run a tier without a fault, but with a new comment in each file.
+
+        Note how long the tier takes, and which tests fail.
+        """
         for name in itertools.chain(*sources(self.clean).values()):
             path, was = self.work / name, (self.clean / name).stat()
             with path.open("a") as file:
                 file.write("/* . */\n" if path.suffix in (".c", ".h") else "# .\n")
-            os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))  # nothing is to build
+            os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))  # avoids a build
         log = self.folder / f"{tier}-without-fault.txt"
         places = self.chosen or ["tests"]
         ran = self.pytest(self.tiers[tier], [], places, log, 6 * 3600, 3600)
@@ -178,7 +183,7 @@ class Bench:
     def pytest(
         self, tree: Path, words: list[str], places: list[str], log: Path, *limits: Any
     ) -> Ran:
-        """Run the tests in some places with the samples of a run of all tests."""
+        """Run the tests in some folders with the samples of a run of all tests."""
         command = ["-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"]
         command.append(f"--basetemp={self.folder / 'tmp'}")
         if any("::" in place for place in places):
@@ -188,7 +193,7 @@ class Bench:
         return run([*command, *words], tree, log, *limits)
 
     def find(self, tier: str, fault: Fault) -> Ran:
-        """Run a tier until a test fails, those of the subject first."""
+        """Run a tier until a test fails, beginning with the tests of the subject."""
         tree, usual = self.tiers[tier], self.usual[tier]
         log = self.folder / f"{tier}.txt"
         # A file that cannot be imported has no test to deselect.
@@ -199,14 +204,14 @@ class Bench:
         limits = 300 + 5 * usual["seconds"], 120 + 3 * usual["silence"], True
         first = self.chosen or own_tests(tree, fault.path)
         ran = self.pytest(tree, words, first, log, *limits)
-        if ran.status not in (0, 5) or self.chosen:  # 5: there is no such test
+        if ran.status not in (0, 5) or self.chosen:  # 5: no test was collected
             return ran
         words += [f"--ignore={name}" for name in first]
         rest = self.pytest(tree, words, ["tests"], log, *limits)
         return rest._replace(seconds=ran.seconds + rest.seconds)
 
     def result(self, fault: Fault) -> dict[str, Any]:
-        """Plant a fault and look for it: what is to be written about it."""
+        """Plant a fault, run the tiers, and return the fault's row of results.json."""
         started = time.monotonic()
         reason = self.plant(fault)
         row = {"outcome": reason, "test": "", **fault._asdict()}

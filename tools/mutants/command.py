@@ -1,4 +1,4 @@
-"""Plants as many faults as are asked for, and counts."""
+"""Plant as many faults as requested, and count those that tests find."""
 
 import argparse
 import collections
@@ -60,9 +60,11 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.work.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what it started
+    # An exit, unlike the signal, also ends the commands that this program started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    resource.setrlimit(resource.RLIMIT_DATA, (half, half))  # a fault may ask for all
+    # A fault may allocate without limit.
+    resource.setrlimit(resource.RLIMIT_DATA, (half, half))
     former = options.former
     if former:
         former = git("rev-parse", "--verify", f"{former}^{{commit}}").decode().strip()

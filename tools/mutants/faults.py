@@ -1,4 +1,4 @@
-"""What a fault is, and which a tree has room for."""
+"""Find the faults that can be planted in a tree, and draw some of them."""
 
 import ast
 import importlib.util
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 C_SUBJECTS = "formats ufuncs matmul tensor_core blocks runtime programs".split()
-#: A byte is a character, so that places in a text are places in its file.
+#: In this encoding a byte is a character: offsets in a string are offsets in its file.
 BYTES = "latin-1"
 
 
@@ -18,7 +18,7 @@ PAIRS = """< <=  > >=  == !=  + -  += -=  & |  &= |=  << >>  <<= >>=  && ||  and
 SWAPS = dict(zip(PAIRS[::2], PAIRS[1::2], strict=True))
 SWAPS |= {after: before for before, after in SWAPS.items()}
 SWAPS |= {"is": "is not", "is not": "is"}
-#: What a kind of fault changes: group 1.
+#: The patterns of each kind of fault, which changes group 1.
 KINDS = {
     "comparison": r"(?<= )([<>]=?|[=!]=)(?= )",
     "sum": r"(?<= )([-+]=?)(?= )",
@@ -41,7 +41,7 @@ PYTHON = KINDS | {
     "condition": r"\b(?:if|elif|while) ([^\n]+):(?= *$)",
     "return": r"\breturn (\S[^\n]*?) *$",
 }
-#: What is not code, and what says what must be.
+#: Comments, strings, preprocessor lines and assertions, in which no fault is planted.
 QUOTED = r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
 NOT_C = re.compile(
     rf"/\*(?s:.*?)\*/|//[^\n]*|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|{QUOTED}"
@@ -52,7 +52,7 @@ NOT_PYTHON = re.compile(
     rf'"""(?:\\.|[^\\])*?"""|{QUOTED}|#[^\n]*|^[ \t]*assert [^\n]*',
     re.MULTILINE | re.DOTALL,
 )
-#: Of declarations, how large arrays are.
+#: The sizes of arrays in declarations.
 BOUNDS = re.compile(
     r"\b(?!(?:return|else|case|in|not|and|or|if|is|yield|await|del|raise)\b)"
     r"[A-Za-z_]\w* +\**\w+((?:\[[^\]\n]*\])+)"
@@ -69,7 +69,7 @@ class Fault(NamedTuple):
 
 
 def changed(kind: str, token: str, in_c: bool) -> list[str]:
-    """What a token may become."""
+    """Return the tokens that may replace a token."""
     if token in SWAPS:
         return [SWAPS[token]]
     if kind == "integer":
@@ -85,7 +85,7 @@ def changed(kind: str, token: str, in_c: bool) -> list[str]:
 
 
 def faults_in(tree: Path, name: str) -> dict[str, list[Fault]]:
-    """All faults that a file has room for, by kind."""
+    """Return all possible faults of a file, by kind."""
     text = (tree / name).read_bytes().decode(BYTES)
     in_c = name.endswith((".c", ".h"))
     code = (NOT_C if in_c else NOT_PYTHON).sub(blotted, text)
@@ -100,7 +100,8 @@ def faults_in(tree: Path, name: str) -> dict[str, list[Fault]]:
             goes_on = any(
                 token.count(a) != token.count(b) for a, b in ("()", "[]", "{}")
             )
-            if goes_on or (token == "|" and name.endswith(".py")):  # of types mostly
+            # In Python, | mostly joins types.
+            if goes_on or (token == "|" and name.endswith(".py")):
                 continue
             place = text.count("\n", 0, match.start(1)) + 1, match.start(1), token
             for after in changed(kind, token, in_c):
@@ -113,7 +114,7 @@ def blotted(found: re.Match[str]) -> str:
 
 
 def without_types(code: str, tree: ast.AST) -> str:
-    """Blot out annotations, and what only type checkers read."""
+    """Replace annotations, and code that only type checkers read, by spaces."""
     lines = code.split("\n")
     for node in ast.walk(tree):
         part: ast.AST | None = None
@@ -135,7 +136,7 @@ def without_types(code: str, tree: ast.AST) -> str:
 
 
 def sources(tree: Path) -> dict[str, list[str]]:
-    """The files that faults are put into, by subject."""
+    """Return the files in which faults are planted, by subject."""
     found = {name: [*Path(tree, "src", name).rglob("*.[ch]")] for name in C_SUBJECTS}
     found["Cython"] = [*Path(tree, "tf32dtype/_core").rglob("*.pxi")]
     found["Python"] = [
@@ -154,7 +155,7 @@ def sources(tree: Path) -> dict[str, list[str]]:
 
 
 def has_imports(path: Path) -> bool:
-    """Is all that a file imports installed?"""
+    """Return whether all modules that a file imports are installed."""
     modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
@@ -166,10 +167,10 @@ def has_imports(path: Path) -> bool:
 
 
 def draws(tree: Path, names: list[str], seed: str) -> Iterator[Fault]:
-    """Faults of one subject, until there are hardly new ones.
+    """Draw different faults of one subject, until 1000 draws in a row are not new.
 
-    A file counts by the root of how many faults it has room for. The kinds of a file
-    count alike.
+    The chance of a file is proportional to the root of its number of possible faults.
+    All kinds of faults of a file have the same chance.
     """
     chance = random.Random(seed)
     found = [faults for name in names if (faults := faults_in(tree, name))]

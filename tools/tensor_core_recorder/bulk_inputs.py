@@ -1,7 +1,7 @@
-"""What is recorded without being kept: digests of many dots and conversions.
+"""Make the inputs of results that are recorded only as digests: dots and conversions.
 
-Random inputs are those of src/cuda/recorder/record_inputs.cu, computed here with
-NumPy: a digest of dots can be made again without a GPU.
+NumPy computes the same random inputs as src/cuda/recorder/record_inputs.cu, so that a
+digest of dot products can be computed again without a GPU.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from .instructions import Bits, Format, Unit, decode
 from .operand_builder import assemble, mix
 
 SEED = 0x7F32
-#: dots of which there is one digest, and digests of a unit: 10 * 2**20 dots
+#: the dot products of one digest, and the digests of a unit: 10 * 2**20 dot products
 CHUNK, CHUNKS = 1 << 16, 160
-#: as many are held against the models
+#: the number of digests that are compared with the models
 JUDGED = 8
 
 
 class Draw(NamedTuple):
-    """Random numbers of a matrix; of each four tiles the i-th has these exponents."""
+    """Random numbers of a matrix; the i-th of four tiles has the i-th exponents."""
 
     format: Format
     low: tuple[int, ...]
     span: tuple[int, ...]
     per_tile: int
     seed: int
-    #: bits that a code is written in
+    #: bits of the word in which a code is written
     width: int
 
     def codes(self, first: int, count: int) -> NDArray[Any]:
-        """What `fill` in record_inputs.cu writes."""
+        """Return the codes that `fill` in record_inputs.cu writes."""
         i = first + np.arange(count, dtype=np.uint32)
         kind = i // np.uint32(self.per_tile) % np.uint32(4)
         r = mix(mix(i) ^ mix(np.array([self.seed], np.uint32)))
@@ -46,13 +46,13 @@ class Draw(NamedTuple):
 def _fields(
     f: Format, *ranges: tuple[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """First exponent fields and their number, of ranges within what is finite."""
+    """Return the first exponent field and the length of ranges, clipped to finite."""
     ends = [(max(low, 0), max(min(high, f.top_field), 0)) for low, high in ranges]
     return tuple(low for low, _ in ends), tuple(high - low + 1 for low, high in ends)
 
 
 def draws(unit: Unit) -> tuple[Draw, Draw, Draw]:
-    """The numbers of A, B and C: exponents at 0, not far from it, any, the least."""
+    """Return the numbers of A, B, C: exponents near 0, farther, any, the smallest."""
     found = []
     for i, f in enumerate((unit.a, unit.b)):
         near, some = (f.bias - 1, f.bias + 1), (f.bias - 8, f.bias + 8)
@@ -69,7 +69,7 @@ def draws(unit: Unit) -> tuple[Draw, Draw, Draw]:
 
 
 def chunk(unit: Unit, index: int) -> tuple[Bits, Bits, Bits]:
-    """The dots of one chunk of bulk results: a and b (CHUNK, k), c (CHUNK,)."""
+    """Return the operands of one chunk of dots: a and b (CHUNK, k), c (CHUNK,)."""
     tiles = CHUNK // (unit.rows * 8)
     a, b, c = (
         decode(d.format, d.codes(index * tiles * d.per_tile, tiles * d.per_tile))
@@ -82,7 +82,7 @@ def chunk(unit: Unit, index: int) -> tuple[Bits, Bits, Bits]:
 
 
 def digest(d: Bits) -> np.uint64:
-    """The first 8 bytes of the SHA-256 of results, float16 ones in 32 bits too."""
+    """Return 8 bytes of the SHA-256 of results, which have 32 bits, float16's too."""
     data = np.ascontiguousarray(d, "<u4").tobytes()
     return np.uint64(int.from_bytes(hashlib.sha256(data).digest()[:8], "little"))
 
@@ -91,7 +91,7 @@ def digest(d: Bits) -> np.uint64:
 
 
 class Conversion(NamedTuple):
-    """A conversion of float32: PTX that makes %0 of %1, and who has it."""
+    """A conversion of float32: PTX that converts %1 to %0, and the first capability."""
 
     name: str
     ptx: str
@@ -99,12 +99,12 @@ class Conversion(NamedTuple):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """How src/cuda/recorder/record_inputs.cu is compiled for it."""
+        """The options to compile src/cuda/recorder/record_inputs.cu for it."""
         return (f'-DCONVERSION="{self.ptx}"',)
 
 
 def _conversion(name: str, capability: tuple[int, int], bits: int = 16) -> Conversion:
-    """To a register of so many bits; of a pair, the upper number is that of 0."""
+    """Return a conversion to a register of `bits` bits; a pair's upper value is 0."""
     first = "0f00000000, " if "x2" in name else ""
     ptx = f"{{.reg .b{bits} y; {name} y, {first}%1; cvt.u32.u{bits} %0, y;}}"
     return Conversion(name, ptx, capability)
@@ -127,15 +127,15 @@ CONVERSIONS = (
 
 
 def conversions(capability: tuple[int, int]) -> list[Conversion]:
-    """Those that a compute capability has."""
+    """Return the conversions that a compute capability has."""
     return [c for c in CONVERSIONS if capability >= c.capability]
 
 
 def boundaries() -> Bits:
-    """Float32 near what formats cannot tell apart, and special ones; about 5000.
+    """Return about 5000 float32 values near ties of formats, and special values.
 
-    For exponents that formats end at, and each width of fraction: ties, one less and
-    one more; zeros, Inf, the largest, NaN.
+    For exponents at the ends of formats and for each width of the fraction, they are
+    ties, and the values one below and one above; then zeros, Inf, the largest, and NaN.
     """
     fields = [*range(4), *range(100, 146), 253, 254]
     exponents = np.array(fields, np.uint32) << np.uint32(23)

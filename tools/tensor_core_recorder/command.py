@@ -1,24 +1,24 @@
-"""Records what the tensor cores of a GPU return, so that models can be held against it.
+"""Record the results of a GPU's tensor cores, and compare the models with them.
 
     pip install -e '.[cuda]' nvidia-cuda-nvdisasm       # in the checkout
     python -m tools.tensor_core_recorder --out DIR
 
-runs every instruction that the GPU has (instructions.py) on probes that tell apart what
-sources claim (probes.py), and writes DIR/golden.npz, raw bits, and DIR/meta.json:
-versions, machine instructions, and what the results say of each contested point. It is
-meant to take two minutes, and writes less than 1 MB. Without a GPU,
+runs every instruction of the GPU (instructions.py) on probes that distinguish the
+claims of different sources (probes.py). It writes the raw bits to DIR/golden.npz.
+DIR/meta.json has versions, machine instructions, and the conclusion for each contested
+point. This takes about two minutes and less than 1 MB. Without a GPU,
 
     python -m tools.tensor_core_recorder --replay DIR
 
-holds recorded results against the models again. golden.npz has, for each UNIT,
+compares recorded results with the models again. golden.npz has, for each UNIT,
 
     UNIT/d             results of the probes of its SET, in the accumulator's bits
-    UNIT/agrees        a bit a probe: its result is the same at all places of a tile
+    UNIT/agrees        a bit of each probe: all positions in a tile have its result
     UNIT/scaled        wgmma: results with scale-d 0
     UNIT/chain         results of chains of probes, see tiles.py
     UNIT/bulk          digests, see bulk_inputs.py
     SET/a SET/b SET/c  codes of the probes
-    SET/group          their groups, as numbers in the list `groups`
+    SET/group          the probes' groups, as indices into the list `groups`
     CVT/y CVT/digest   conversions of `boundaries`, digests of all float32
 """
 
@@ -59,10 +59,10 @@ def run_all(
     say: Callable[[str], None],
     save: Callable[[dict[str, np.ndarray], dict[str, Any]], None],
 ) -> tuple[list[Recording], dict[str, np.ndarray], dict[str, Any]]:
-    """All that is recorded, and facts about the run, errors among them.
+    """Return all recordings, their arrays, and facts about the run, including errors.
 
-    One that breaks the GPU's context makes all later ones fail too, and after one that
-    hangs there are none: wgmma comes last, and `save` gets arrays and facts after each.
+    A unit that breaks the GPU's context makes all later units fail, and a unit that
+    hangs ends the run. Therefore wgmma runs last, and `save` is called after each unit.
     """
     recordings: list[Recording] = []
     arrays: dict[str, np.ndarray] = {"boundaries": bulk_inputs.boundaries()}
@@ -126,7 +126,7 @@ _SEEN = {None: "-", True: "expected", False: "OTHER"}
 
 
 def table(about: dict[str, Any], each: dict[str, Any]) -> str:
-    """A line for each unit, and one for each group that differs from the model."""
+    """Return a line for each unit, and for each group that differs from the model."""
     lines = [f"{'unit':30} {'probes':>6} {'places':>7} {'opcodes':>8}  model"]
     for name, facts in about.items():
         differ = each.get(name, {}).get("differences")
@@ -142,7 +142,7 @@ def table(about: dict[str, Any], each: dict[str, Any]) -> str:
 
 
 def _first(d: dict[str, Any]) -> str:
-    """The first dot of a group that differs; of digests nothing is known."""
+    """Return the first dot of a group that differs; digests do not have any."""
     if "products" not in d:
         return ""
     terms = " ".join(f"{k}:{x}*{y}" for k, (x, y) in list(d["products"].items())[:4])
@@ -150,14 +150,17 @@ def _first(d: dict[str, Any]) -> str:
 
 
 def points_table(points: dict[str, Any]) -> str:
-    """A line for each contested point."""
+    """Return a line for each contested point."""
     width = max(map(len, points))
     return "\n".join(f"{name:{width}}  {value}" for name, value in points.items())
 
 
 def findings(about: dict[str, Any], each: dict[str, Any]) -> dict[str, list[str]]:
-    """Units whose results differ from the model's, whose machine instructions are
-    others, or whose results depend on the place in a tile."""
+    """Return the units that have a finding, by its kind.
+
+    Results differ from the model's, machine instructions are not the expected ones, or
+    results depend on the position in a tile.
+    """
     return {
         "differs": [name for name, found in each.items() if found.get("differences")],
         "opcodes other": [
@@ -170,7 +173,7 @@ def findings(about: dict[str, Any], each: dict[str, Any]) -> dict[str, list[str]
 
 
 def verdict(found: dict[str, list[str]], points: dict[str, Any]) -> str:
-    """What to read first: a line of points that are settled, and lines of findings."""
+    """Return the summary: a line of the points that are settled, and the findings."""
     undecided = conclude.UNDECIDED, conclude.UNEXPLAINED
     settled = [
         f"{name} = {value}" for name, value in points.items() if value not in undecided
@@ -185,7 +188,7 @@ def verdict(found: dict[str, list[str]], points: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the status is 0 if all was recorded, and nothing was found."""
+    """Run the command; return 0 if all units were recorded and there is no finding."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.tensor_core_recorder", description=__doc__.splitlines()[0]
     )
@@ -217,7 +220,7 @@ def _replay(folder: Path) -> int:
 
 
 def _report(about: dict[str, Any], each: dict[str, Any], points: dict[str, Any]) -> int:
-    """Print it; 1 if there are findings."""
+    """Print the tables and the summary; return 1 if there are findings."""
     found = findings(about, each)
     print(table(about, each))
     print(points_table(points))

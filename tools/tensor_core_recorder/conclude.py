@@ -1,7 +1,7 @@
-"""Which of the arithmetics that sources claim is the one that a GPU showed.
+"""Conclude which of the arithmetics that sources claim a GPU uses.
 
-For each contested point its probes are computed under each alternative. What alone
-agrees with every result holds.
+The probes of each contested point are computed under each alternative. A value holds if
+it is the only one that agrees with every result.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tf32dtype.tensor_core.models import Aligned
 from .instructions import Bits, Unit
 from .operand_builder import Probes
 
-#: several values of a point agree with results, or none does
+#: several values of a point agree with the results, or no value does
 UNDECIDED, UNEXPLAINED = "undecided", "unexplained"
 
 
 class Result(NamedTuple):
-    """What a unit returned for probes: `d` is float32's bits, as `c` is."""
+    """The results of a unit for probes: `d` has float32's bits, like `c`."""
 
     unit: Unit
-    #: the model of the device that it ran on; None where nothing is modeled
+    #: the model of the unit on its device; None if there is no model
     model: Aligned | None
     probes: Probes
     d: Bits
@@ -36,17 +36,20 @@ class Result(NamedTuple):
 
 # -- ways to compute -------------------------------------------------------------------
 
-#: From a, b and c to d.
+#: Computes d from a, b and c.
 Way = Callable[[Bits, Bits, Bits], Bits]
 
 
 def changed(model: Aligned, **changes: Any) -> Way:
-    """As the model has it, but for these fields."""
+    """Return a way to compute by the model with these fields changed."""
     return partial(mma_accumulate, replace(model, **changes))
 
 
 def seeing_low_bits(model: Aligned) -> Way:
-    """A NaN of tf32 by bits that it lacks is one: the model reads it as Inf."""
+    """Return a way in which the low bits of float32 decide whether tf32 is NaN.
+
+    The model reads a NaN that has only bits below tf32's as Inf.
+    """
 
     def seen(bits: Bits) -> Bits:
         nan = np.isnan(bits.view(np.float32))
@@ -57,12 +60,12 @@ def seeing_low_bits(model: Aligned) -> Way:
 
 # -- the points ------------------------------------------------------------------------
 
-#: Values of a point and how they compute; none where a unit does not concern it.
+#: The values of a point with their ways to compute; empty if a unit does not show it.
 Ways = Iterable[tuple[object, Way]]
 
 
 class Point(NamedTuple):
-    """Where a contested point shows, and the ways to compute what is asked there."""
+    """The groups of probes that show a contested point, and its ways to compute."""
 
     groups: tuple[str, ...]
     ways: Callable[[Unit, Aligned], Ways]
@@ -73,7 +76,7 @@ def _values(name: str) -> tuple[Any, ...]:
 
 
 def _field(name: str) -> Callable[[Unit, Aligned], Ways]:
-    """Ways of a point that is a field of `Aligned`."""
+    """Return the ways of a point that is a field of `Aligned`."""
 
     def ways(unit: Unit, model: Aligned) -> Ways:
         return [(value, changed(model, **{name: value})) for value in _values(name)]
@@ -82,9 +85,9 @@ def _field(name: str) -> Callable[[Unit, Aligned], Ways]:
 
 
 def _floors(unit: Unit, model: Aligned) -> tuple[int | None, ...]:
-    """None, the published one, and what else could be and would show.
+    """Return None, the published floor, and the floors near it that results can show.
 
-    Not -126: for float32 it is the same as that exponent for a zero c.
+    -126 is left out: for float32 it has the same effect as that exponent of a zero c.
     """
     published = models.POINTS["floor"].value
     assert isinstance(published, dict)
@@ -97,7 +100,7 @@ def _floors(unit: Unit, model: Aligned) -> tuple[int | None, ...]:
 
 
 def _least(name: str) -> Callable[[Unit, Aligned], Ways]:
-    """Ways of the floor and of a zero c's exponent, which show in the same sums."""
+    """Return the ways of the floor or a zero c's exponent; the same sums show both."""
 
     def ways(unit: Unit, model: Aligned) -> Ways:
         for floor in _floors(unit, model):
@@ -122,7 +125,7 @@ def _low_bits(unit: Unit, model: Aligned) -> Ways:
 
 @dataclass(frozen=True)
 class _Float4(Aligned):
-    """A model with another exponent of float4's one subnormal number."""
+    """A model with another exponent of float4's only subnormal number."""
 
     subnormals: int = 0
 
@@ -155,15 +158,16 @@ def _half_sums(unit: Unit, model: Aligned) -> Ways:
 
 
 def _fp8_of_16(unit: Unit, model: Aligned) -> Ways:
-    """As the assembler of CUDA 13 has it, or otherwise."""
+    """Yield the way of CUDA 13's assembler, and two others."""
     if model.emulated and unit.k == 16:
         yield "two blocks of 8 and an addition", changed(model)
         yield "one block of 16", changed(model, emulated=False, depth=16)
         yield "two blocks of 8 in order", changed(model, emulated=False, depth=8)
 
 
-#: By the names of `models.POINTS`, and one that no row of the table depends on. What is
-#: found of the first holds below it. "scale_input_d" is of tcgen05, "zero_terms" of
+#: The points that units can show, by the names of `models.POINTS`, and a last one on
+#: which no row of that table depends. The conclusion on the first point is used for all
+#: later points. "scale_input_d" concerns tcgen05, and "zero_terms" concerns
 #: block-scaled instructions: no unit shows them.
 POINTS = {
     "negative_zero": Point(("negzero",), _field("negative_zero")),
@@ -182,7 +186,7 @@ POINTS = {
 
 
 def conclude_unit(result: Result) -> dict[str, object]:
-    """What one unit's results say of each point that they concern.
+    """Return the conclusion from one unit's results on each point that they show.
 
     Parameters
     ----------
@@ -191,8 +195,8 @@ def conclude_unit(result: Result) -> dict[str, object]:
     Returns
     -------
     dict
-        By the names of `models.POINTS` the value that alone agrees with all results, or
-        `UNDECIDED` or `UNEXPLAINED`. Empty without a model.
+        By the names of `POINTS`, the only value that agrees with all results, or
+        `UNDECIDED`, or `UNEXPLAINED`. Empty without a model.
     """
     unit, model, probes, d = result
     said: dict[str, object] = {}
@@ -216,7 +220,7 @@ def conclude_unit(result: Result) -> dict[str, object]:
 def conclude(
     said: Iterable[tuple[Aligned | None, Mapping[str, object]]],
 ) -> dict[str, object]:
-    """Which value of each contested point holds for a device.
+    """Return the value of each contested point that holds for a device.
 
     Parameters
     ----------
@@ -226,10 +230,10 @@ def conclude(
     Returns
     -------
     dict
-        By the names of `POINTS` and `models.POINTS` a value, or `UNDECIDED`: where no
-        unit shows it, or units say different things; the unexplained ones do not count.
-        For "floor" it is a mapping like that of `models.POINTS`, of the accumulators
-        and fraction bits that were seen to have one.
+        By the names of `POINTS` and `models.POINTS`, a value, or `UNDECIDED` if no unit
+        shows the point, or if units disagree. Unexplained results do not count. For
+        "floor" the value is a mapping like that of `models.POINTS`, of the accumulators
+        and fraction bits that have a floor in the results.
     """
     values: dict[str, list[object]] = {name: [] for name in (*models.POINTS, *POINTS)}
     floors: dict[tuple[str, int], list[object]] = {}

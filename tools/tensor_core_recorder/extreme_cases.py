@@ -1,4 +1,7 @@
-"""Probes of small and large numbers, zero, Inf, NaN; ordinary_cases.py has the rest."""
+"""Make probes of small and large numbers, zero, Inf, NaN; see also ordinary_cases.py.
+
+The docstring of a function says which question its group of probes answers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .operand_builder import INF, ONE, SIGN, Builder, drawn
 
 
 def sub(p: Builder) -> None:
-    """Subnormal operands, c and results: whether any is flushed."""
+    """Probe subnormal operands, c and results: which of them are flushed?"""
     for f, other, swap in ((p.fa, p.fb, False), (p.fb, p.fa, True)):
         smallest, least = f.smallest_subnormal, f.smallest_normal
         for x in (smallest, least - smallest, least, 3 * smallest):
@@ -39,7 +42,7 @@ def sub(p: Builder) -> None:
 
 
 def subexp(p: Builder) -> None:
-    """Subnormal times large: the exponent that a subnormal operand brings."""
+    """Probe subnormal times large: which exponent does a subnormal operand count as?"""
     for f, other, swap in ((p.fa, p.fb, False), (p.fb, p.fa, True)):
         x = f.smallest_subnormal
         for top in (other.largest_exponent, 0):
@@ -53,7 +56,7 @@ def subexp(p: Builder) -> None:
 
 
 def zexp(p: Builder) -> None:
-    """Zero times large beside a small c: whether it brings an exponent."""
+    """Probe zero times large plus a small c: does a zero product set the alignment?"""
     m = p.fc.mantissa_bits
     odd = 2 - 2.0**-m
     tops = {p.fb.largest_exponent, p.fb.largest_exponent // 2, 0}
@@ -72,7 +75,7 @@ def zexp(p: Builder) -> None:
 
 
 def zeroc(p: Builder) -> None:
-    """Tiny sums with c = 0 and c = -0: whether these bring an exponent."""
+    """Probe tiny sums with c = 0 and c = -0: does a zero c set the alignment?"""
     start = p.fc.least_exponent
     for e in range(start - 14, start + 4):
         for c in (0.0, -0.0):
@@ -80,7 +83,7 @@ def zeroc(p: Builder) -> None:
             p.add({0: p.product(e, 1.5, 1.5), 1: p.power(e - 23, -1)}, c)
 
 
-# 2**n - 1 as a product of two numbers of at most 8 bits each.
+# The factors of 2**n - 1, which have at most 8 bits each.
 _ONES = {
     1: (1, 1), 2: (3, 1), 3: (7, 1), 4: (15, 1), 5: (31, 1), 6: (63, 1), 7: (127, 1),
     8: (255, 1), 9: (73, 7), 10: (93, 11), 11: (89, 23), 12: (65, 63), 14: (129, 127),
@@ -89,10 +92,10 @@ _ONES = {
 
 
 def floor(p: Builder) -> None:
-    """Sums of tiny terms that carry: the least exponent that terms are aligned to.
+    """Probe tiny sums that carry: what is the smallest exponent of the alignment?
 
-    They reach 2**q, the last bit of a result, by what lies far below it: a term of
-    2**q - 2**(q - n) and two of 2**(q - n - 1), which alignment cuts from some n on.
+    A term of 2**q - 2**(q - n) and two terms of 2**(q - n - 1) add up to 2**q, the last
+    bit of a result. From some n on, alignment truncates the two small terms.
     """
     m = p.fc.mantissa_bits
     q = p.fc.least_exponent - m
@@ -104,7 +107,7 @@ def floor(p: Builder) -> None:
                 p.add({0: most, 1: small, 2: small})
                 p.add({0: most, p.k // 2: small, p.k - 1: small})
                 p.add({0: most, 1: small, 2: small}, sign * 2.0**q)
-    else:  # to nearest: a tie, which only what lies below breaks
+    else:  # to nearest: only a term far below breaks the tie
         for e in range(q - 30, q - 1):
             for sign in (1, -1):
                 p.add({0: p.power(q - 1, sign), 1: p.power(e, sign)})
@@ -113,7 +116,7 @@ def floor(p: Builder) -> None:
 
 
 def negzero(p: Builder) -> None:
-    """Negative sums too small for a result: their zero's sign."""
+    """Probe negative sums that are too small for a result: which zero do they give?"""
     q = p.fc.least_exponent - p.fc.mantissa_bits
     for e in range(q - 6, q + 1):
         for sign in (1, -1):
@@ -126,7 +129,7 @@ def negzero(p: Builder) -> None:
 
 
 def carry(p: Builder) -> None:
-    """All products large: no carry is lost."""
+    """Probe sums of large products only: is any carry lost?"""
     one = float(np.nextafter(np.float32(2), np.float32(0)))
     for scale in (0, -3, -20):
         x = p.fa.max * 2.0 ** (scale - p.fa.largest_exponent)
@@ -143,7 +146,7 @@ def carry(p: Builder) -> None:
 
 
 def over(p: Builder) -> None:
-    """Sums beyond the accumulator, and products beyond it that cancel."""
+    """Probe sums out of the accumulator's range, and such products that cancel."""
     top = p.fc.largest_exponent
     most = p.fc.max
     for sign in (1, -1):
@@ -162,7 +165,7 @@ def over(p: Builder) -> None:
 
 
 def sign0(p: Builder) -> None:
-    """Zeros of either sign, and what cancels: the sign of an exact zero."""
+    """Probe zeros of both signs, and sums that cancel: what sign has an exact zero?"""
     one, minus = (1.0, 1.0), (-1.0, 1.0)
     for c in (0.0, -0.0):
         p.add({}, c)
@@ -182,7 +185,7 @@ _PAYLOADS = (0x7FC00000, 0x7FFFE000, 0x7FA00000, 0x7F802000, 0x7FC0A000, 0x7F820
 
 
 def _nans(f: Format) -> list[int]:
-    """NaN of a format: all of e5m2, some of others, quiet and signaling."""
+    """Return NaN of a format: all of e5m2, some of others, quiet and signaling."""
     if f.storage == 32:
         found = list(_PAYLOADS)
     else:
@@ -196,7 +199,7 @@ def _nans(f: Format) -> list[int]:
 
 
 def spec(p: Builder) -> None:
-    """Inf in operands and c: Inf and NaN of results."""
+    """Probe Inf in operands and c: when is the result Inf or NaN?"""
     k = p.k
 
     def probe(terms: dict[int, tuple[int, int]], c: int = 0) -> None:
@@ -226,7 +229,7 @@ def spec(p: Builder) -> None:
 
 
 def nan(p: Builder) -> None:
-    """NaN in operands and c, with signs and payloads: NaN of results."""
+    """Probe NaN with signs and payloads in operands and c: which NaN is the result?"""
     k = p.k
     other_nan = 0x7FE00000 if p.fc.storage == 16 else 0x7F923000
     for bits in _nans(p.fc):
@@ -245,7 +248,7 @@ _LOW = 0x7F800001, 0x7F801FFF, 0x7F801000, 0xFF800001, 0x7F802001, 0x1FFF, 0x1
 
 
 def lowbits(p: Builder) -> None:
-    """tf32 with bits below its own: whether they count, a NaN's too."""
+    """Probe tf32 operands with bits below tf32's: do the bits count, also in NaN?"""
     if p.fa.name != "tf32":
         return
     k = p.k
@@ -267,7 +270,7 @@ def lowbits(p: Builder) -> None:
 
 
 def czero(p: Builder) -> None:
-    """Products of zero beside c: whether c is cut."""
+    """Probe products of zero plus c: is c truncated?"""
     m = p.fc.mantissa_bits
     least = p.fc.least_exponent
     for e in (0, -7, least, least + 12, p.fc.largest_exponent):
@@ -278,10 +281,10 @@ def czero(p: Builder) -> None:
 
 
 def twice(p: Builder) -> None:
-    """Sums that round otherwise by way of 13 bits: rounding of float16 results."""
+    """Probe sums whose float16 result differs if they are cut to 13 bits first."""
     if p.fc.storage != 16:
         return
-    count = p.k // 2  # equal terms, whose carry leaves bits to be cut
+    count = p.k // 2  # equal terms, whose carry leaves bits to truncate
     rise = count.bit_length() - 1
     for h in (p.high - 4, 0):
         for at in {count + 1, p.k - 1}:

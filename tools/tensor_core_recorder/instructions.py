@@ -1,8 +1,8 @@
-"""The instructions that are recorded, and how their operands are stored.
+"""Describe the recorded instructions, and how their operands are stored.
 
-A unit is one instruction with its formats. Operands are spoken of as float32's bits, of
-values that their format holds. Codes are what the instruction is given, one an element,
-in 8, 16 or 32 bits.
+A unit is one instruction with its formats. Most functions take and return operands as
+float32's bits of values that the format has. Codes are the elements in the form that
+the instruction takes, in 8, 16 or 32 bits each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Format:
 
     name: str
     dtype: np.dtype[Any]
-    #: sign, exponent and mantissa
+    #: the total of sign, exponent and mantissa
     bits: int
     exponent_bits: int
     mantissa_bits: int
@@ -41,9 +41,9 @@ class Format:
     max: float
     smallest_normal: float
     smallest_subnormal: float
-    #: its name in PTX
+    #: the format's name in PTX
     ptx: str
-    #: unused bits below a code
+    #: the number of unused bits below a code
     shift: int
 
     @property
@@ -53,27 +53,27 @@ class Format:
 
     @property
     def unsigned(self) -> np.dtype[Any]:
-        """What a code is kept in."""
+        """The unsigned integer type of a code."""
         return np.dtype(f"u{self.dtype.itemsize}")
 
     @property
     def least_exponent(self) -> int:
-        """That of the smallest normal number, and of the subnormal ones."""
+        """The exponent of the smallest normal number, and of subnormal numbers."""
         return 1 - self.bias
 
     @property
     def largest_exponent(self) -> int:
-        """That of the largest number."""
+        """The exponent of the largest number."""
         return math.frexp(self.max)[1] - 1
 
     @property
     def top_field(self) -> int:
-        """The highest exponent field that is of numbers alone."""
+        """The highest exponent field whose codes are all finite."""
         return (1 << self.exponent_bits) - 1 - self.has_nan
 
 
 def _format(name: str, ptx: str, shift: int = 0) -> Format:
-    """A format of this package's."""
+    """Return the description of a format of this package."""
     f = formats[name]
     return Format(
         f.name, f.dtype, f.bits, f.exponent_bits, f.mantissa_bits, f.bias,
@@ -83,7 +83,7 @@ def _format(name: str, ptx: str, shift: int = 0) -> Format:
 
 
 def _numpy_format(name: str, ptx: str) -> Format:
-    """A format of NumPy's own."""
+    """Return the description of a NumPy dtype."""
     f = np.finfo(name)
     return Format(
         name, np.dtype(name), f.bits, f.iexp, f.nmant, f.maxexp - 1,
@@ -92,9 +92,9 @@ def _numpy_format(name: str, ptx: str) -> Format:
     )  # fmt: skip
 
 
-#: tf32 is passed as float32's bits, low ones included: what is done with them is asked.
-#: 4 bits lie in the middle of a byte, 6 are its low ones. (CUTLASS, fp4_shift_A in
-#: mma_traits_sm120.hpp.)
+#: tf32 is passed as float32's bits with the low bits, to record what becomes of them.
+#: 4-bit codes are in the middle of a byte, 6-bit codes are in its low bits (CUTLASS,
+#: fp4_shift_A in mma_traits_sm120.hpp).
 FORMATS = {
     f.name: f
     for f in (
@@ -112,12 +112,12 @@ FORMATS = {
 
 
 def encode(f: Format, bits: Bits) -> NDArray[Any]:
-    """Codes of float32's bits. A NaN keeps its sign, and of its payload what fits.
+    """Return the codes of float32's bits. A NaN keeps its sign and its high payload.
 
     Raises
     ------
     ValueError
-        For a value that the format does not hold.
+        If the format does not have a value.
     """
     bits = np.ascontiguousarray(bits, np.uint32)
     if f.storage == 32:
@@ -131,7 +131,7 @@ def encode(f: Format, bits: Bits) -> NDArray[Any]:
         first = int(bits[wrong][0])
         raise ValueError(f"{f.name} does not hold what float32 has as {first:#010x}")
     codes = rounded.view(f.unsigned)
-    if f.has_infinity:  # casts drop payloads; one that does not fit would leave Inf
+    if f.has_infinity:  # casts drop payloads; a payload of 0 would be Inf
         m = f.mantissa_bits
         infinity = ((1 << f.exponent_bits) - 1) << m
         payload = np.maximum((bits & 0x7FFFFF) >> (23 - m), 1)
@@ -141,7 +141,7 @@ def encode(f: Format, bits: Bits) -> NDArray[Any]:
 
 
 def decode(f: Format, codes: NDArray[Any]) -> Bits:
-    """Float32's bits of codes. A NaN's payload is in the high bits of theirs."""
+    """Return float32's bits of codes. A NaN's payload becomes the high payload bits."""
     if f.storage == 32:
         return np.asarray(codes, np.uint32)
     codes = (np.asarray(codes) >> f.shift).astype(f.unsigned)
@@ -155,7 +155,7 @@ def decode(f: Format, codes: NDArray[Any]) -> Bits:
 
 
 def pack(codes: NDArray[Any]) -> Bits:
-    """The last axis as 32-bit words, the first code lowest."""
+    """Pack the last axis into 32-bit words, with the first code in the lowest bits."""
     return np.ascontiguousarray(codes).view("<u4").astype(np.uint32, copy=False)
 
 
@@ -176,14 +176,14 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """Shape, formats and accumulator, as in `mma.m16n8k8.tf32.tf32.f32`."""
+        """The shape, formats and accumulator, as in `mma.m16n8k8.tf32.tf32.f32`."""
         instruction = "mma" if self.instruction == "mma.sync" else "wgmma"
         formats = f"{self.a.ptx}.{self.b.ptx}.{self.accumulator.ptx}"
         return f"{instruction}.m{self.rows}n8k{self.k}.{formats}"
 
     @property
     def ptx(self) -> str:
-        """What follows `...sync.aligned.` in PTX."""
+        """The part of the PTX instruction that follows `...sync.aligned.`."""
         shape, d = f"m{self.rows}n8k{self.k}", self.accumulator.ptx
         if self.instruction == "wgmma":
             return f"{shape}.{d}.{self.a.ptx}.{self.b.ptx}"
@@ -193,7 +193,7 @@ class Unit:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """How src/cuda/recorder/record_mma.cu is compiled for it."""
+        """The options to compile src/cuda/recorder/record_mma.cu for the unit."""
         wgmma = self.instruction == "wgmma"
         return (
             f"-DWGMMA={int(wgmma)}",
@@ -206,21 +206,21 @@ class Unit:
 
     @property
     def half(self) -> bool:
-        """Whether its accumulators are float16."""
+        """Whether the accumulators are float16."""
         return self.accumulator.storage == 16
 
     @property
     def words(self) -> int:
-        """32-bit words of a row's k."""
+        """The number of 32-bit words of the k elements of a row."""
         return self.k * self.a.storage // 32
 
     @property
     def threads(self) -> int:
-        """Threads that execute it together."""
+        """The number of threads that execute the instruction together."""
         return 128 if self.instruction == "wgmma" else 32
 
     def opcodes(self, capability: tuple[int, int]) -> tuple[str, ...]:
-        """The instructions of the GPU, in nvdisasm's words, that it should become."""
+        """Return the start of nvdisasm's names of the expected machine instructions."""
         if self.instruction == "wgmma":
             letter = "Q" if self.a.storage == 8 else "H"
             return (f"{letter}GMMA.{self.rows}x8x{self.k}",)
@@ -234,10 +234,10 @@ class Unit:
         return (f"QMMA.{self.rows}8{self.k}",)
 
     def model(self, device: str | None) -> Aligned | None:
-        """What is modeled of it, for its own depth.
+        """Return the model of the unit on a device, for the unit's depth, or None.
 
-        What is modeled of emulated fp8 is for a k of 32. The assembler of CUDA 13 does
-        the same for 16, by blocks of 8.
+        The model of emulated fp8 is for a k of 32. The assembler of CUDA 13 emulates a
+        k of 16 in the same way, by blocks of 8.
         """
         formats = self.a.name, self.b.name, self.accumulator.name
         key = device, self.instruction, *formats
@@ -254,13 +254,13 @@ _FP6 = ("float6_e3m2fn", "float6_e2m3fn")
 
 
 def device_of(capability: tuple[int, int]) -> str | None:
-    """The device whose models are those of a compute capability."""
+    """Return the device whose models are those of a compute capability, or None."""
     found = devices.get("sm_{}{}".format(*capability))
     return None if found is None else found.name
 
 
 def architecture(capability: tuple[int, int]) -> str:
-    """The architecture to compile for; from 9.0 on with what it alone has."""
+    """Return the architecture to compile for; from 9.0 on, the specific one ("a")."""
     major, minor = capability
     return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
@@ -268,10 +268,10 @@ def architecture(capability: tuple[int, int]) -> str:
 def _shapes(
     capability: tuple[int, int],
 ) -> Iterator[tuple[str, int, int, str, str, tuple[str, ...]]]:
-    """Instruction, rows, k, formats of operands, and those of accumulators."""
+    """Yield instruction, rows, k, formats of operands, and formats of accumulators."""
     single = ("float32",)
     both = ("float32", "float16")
-    if (7, 0) <= capability < (8, 0):  # Ampere and later do it without tensor cores
+    if (7, 0) <= capability < (8, 0):  # from Ampere on it does not use tensor cores
         yield "mma.sync", 8, 4, "float16", "float16", both
     if capability >= (7, 5):
         yield "mma.sync", 16, 8, "float16", "float16", both
@@ -298,7 +298,7 @@ def _shapes(
 
 
 def units(capability: tuple[int, int]) -> list[Unit]:
-    """All units of a compute capability; none below 7.0."""
+    """Return all units of a compute capability; there are none below 7.0."""
     return [
         Unit(instruction, rows, k, FORMATS[a], FORMATS[b], FORMATS[accumulator])
         for instruction, rows, k, a, b, accumulators in _shapes(capability)

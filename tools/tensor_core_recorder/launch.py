@@ -1,4 +1,4 @@
-"""The recorder's kernels on a GPU, run by CuPy, which is imported here alone."""
+"""Run the recorder's kernels on a GPU by CuPy, which only this module imports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _cupy() -> Any:
 
 
 def _driver() -> str | None:
-    """The driver's version, which CUDA has no call for."""
+    """Return the driver's version, for which CUDA has no call, or None."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
@@ -64,7 +64,7 @@ class Gpu:
         self._load("cuda/recorder/record_inputs.cu", ())
 
     def facts(self) -> dict[str, Any]:
-        """What else decides on results: versions of all that is involved."""
+        """Return the GPU and the versions of all software on which results depend."""
         runtime, nvrtc = self.cupy.cuda.runtime, self.cupy.cuda.nvrtc
         return {
             "gpu": self.name,
@@ -91,13 +91,13 @@ class Gpu:
         return self._modules[key]
 
     def opcodes(self, file: str, options: tuple[str, ...]) -> dict[str, int] | None:
-        """The machine instructions of a kernel file."""
+        """Count the machine instructions of a kernel file by name."""
         return opcodes(self._load(file, options)[1])
 
     # -- dots
 
     def run(self, unit: Unit, a: Bits, b: Bits, c: Bits, scale_d: bool = True) -> Bits:
-        """D of tiles, as `tiles.Run` says."""
+        """Return D of tiles; `tiles.Run` describes the shapes."""
         x, y, z = (self.cupy.asarray(np.ascontiguousarray(m)) for m in (a, b, c))
         return self._run(unit, x, y, z, a.shape[1], scale_d)
 
@@ -111,7 +111,7 @@ class Gpu:
         return d.get()  # type: ignore[no-any-return]
 
     def bulk(self, unit: Unit) -> NDArray[np.uint64]:
-        """Digests of bulk results."""
+        """Return the digests of bulk results."""
         tiles = CHUNK * CHUNKS // (unit.rows * 8)
         shapes = (unit.rows, unit.words), (8, unit.words), (unit.rows, 8)
         a, b, c = (
@@ -122,7 +122,7 @@ class Gpu:
         return np.array([digest(part) for part in d])
 
     def _fill(self, draw: Draw, count: int, shape: tuple[int, ...]) -> Any:
-        """Random numbers, in the words of an array of this shape."""
+        """Return random numbers in the 32-bit words of an array of this shape."""
         f, out = draw.format, self.cupy.empty(shape, np.uint32)
         numbers = map(np.uint32, (0, count, draw.seed, draw.per_tile))
         bits = draw.width, f.mantissa_bits, f.exponent_bits, f.shift
@@ -138,14 +138,14 @@ class Gpu:
     # -- conversions
 
     def convert(self, conversion: Conversion, x: Bits) -> Bits:
-        """Conversions of float32's bits."""
+        """Convert float32's bits."""
         given, found = self.cupy.asarray(x), self.cupy.empty(len(x), np.uint32)
         kernel = self._conversion(conversion, "convert")
         kernel((-(-len(x) // 256),), (256,), (given, found, np.uint32(len(x))))
         return found.get()  # type: ignore[no-any-return]
 
     def convert_all(self, conversion: Conversion) -> np.ndarray:
-        """Digests of the conversions of all float32, one for each first byte."""
+        """Return digests of the conversions of all float32, one per high byte."""
         sums = self.cupy.asarray(np.zeros(256, np.uint64))
         self._conversion(conversion, "digest")((256, 256), (256,), (sums,))
         return sums.get()  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
-"""Probes are put together here, by products that are powers of two or nearly so.
+"""Build probes from products that are powers of two or nearly so.
 
-Nothing is drawn from a generator that a library could change.
+No probe depends on a random generator of a library, which the library could change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from .instructions import Bits, Format, Unit
 
-#: float32's bits
+#: float32's bits of Inf, of 1, and of the sign
 INF, ONE, SIGN = 0x7F800000, 0x3F800000, 0x80000000
 
 
 class Probes(NamedTuple):
-    """Dots of one unit: `a` and `b` are (n, k), `c` and `group` (n,)."""
+    """Dot products of one unit: `a` and `b` are (n, k), `c` and `group` are (n,)."""
 
     a: Bits
     b: Bits
@@ -29,12 +29,12 @@ class Probes(NamedTuple):
 
 
 def bits_of(x: float) -> int:
-    """Float32's bits of a number that it holds."""
+    """Return float32's bits of a number that float32 represents."""
     return int(np.float32(x).view(np.uint32))
 
 
 def holds(f: Format, x: float) -> bool:
-    """Whether a finite number is one of the format."""
+    """Return whether the format represents a finite number."""
     exponent = max(math.frexp(x)[1] - 1, f.least_exponent)
     return abs(x) <= f.max and math.ldexp(x, f.mantissa_bits - exponent).is_integer()
 
@@ -44,7 +44,7 @@ Pair = tuple[float, float]
 
 @cache
 def pair(fa: Format, fb: Format, exponent: int, x: float, y: float) -> Pair | None:
-    """Operands x * 2**i and y * 2**j, i + j = exponent, i as near to j as can be."""
+    """Return operands x * 2**i and y * 2**j with i + j = exponent and i near j."""
     middle = exponent // 2
     for distance in range(300):
         for i in {middle + distance, middle - distance}:
@@ -61,7 +61,7 @@ def _small(f: Format, exponent: int) -> bool:
 
 
 def mix(x: Bits) -> Bits:
-    """A bijection of 32 bits that looks random (Wellons' lowbias32)."""
+    """Mix 32 bits by a bijection that looks random (Wellons' lowbias32)."""
     x = np.atleast_1d(np.asarray(x, np.uint32))  # scalars would warn of overflow
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
     x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
@@ -69,20 +69,20 @@ def mix(x: Bits) -> Bits:
 
 
 def drawn(seed: int, shape: Sequence[int] | int) -> Bits:
-    """32 bits a number, by a counter: the same everywhere and forever."""
+    """Return random 32-bit words from a counter, the same on every machine."""
     counter = np.arange(np.prod(shape, dtype=int), dtype=np.uint32).reshape(shape)
     return mix(mix(counter) ^ mix(np.asarray(seed, np.uint32)))
 
 
 def assemble(f: Format, random: Bits, fields: Bits) -> NDArray[Any]:
-    """Codes of numbers with these exponent fields; sign and fraction are drawn."""
+    """Return codes with these exponent fields and random signs and fractions."""
     m = f.mantissa_bits
     code = random >> 31 << (f.bits - 1) | fields << m | random & ((1 << m) - 1)
     return (code << f.shift).astype(f.unsigned)
 
 
 class Builder:
-    """Collects the probes of one unit."""
+    """Collect the probes of one unit."""
 
     def __init__(self, unit: Unit) -> None:
         a, b = unit.a, unit.b
@@ -92,20 +92,20 @@ class Builder:
         self.group = ""
         least = a.least_exponent + b.least_exponent - a.mantissa_bits - b.mantissa_bits
         largest = a.largest_exponent + b.largest_exponent
-        #: of products that have room below, 39 octaves if the formats allow for that
+        #: the exponent of large terms, with 39 binades below it if the formats allow
         self.high = 8 if least <= -31 else min(13, largest - 1)
         self.least, self.largest = least, largest
 
     def product(self, exponent: int, x: float = 1.0, y: float = 1.0) -> Pair | None:
-        """Operands of a product x * y * 2**exponent; None where there are none."""
+        """Return operands with the product x * y * 2**exponent, or None."""
         return pair(self.fa, self.fb, exponent, x, y)
 
     def power(self, exponent: int, sign: int = 1) -> Pair | None:
-        """Operands of a product that is a power of two."""
+        """Return operands with the product sign * 2**exponent, or None."""
         return self.product(exponent, float(sign))
 
     def add(self, terms: Mapping[int, Pair | None], c: float = 0.0) -> None:
-        """A probe: products by k, others 0 * 0. None if a format lacks a value."""
+        """Add a probe with products by k, others 0 * 0, if the formats allow it."""
         if not holds(self.fc, c):
             return
         a, b = [0] * self.k, [0] * self.k
@@ -116,12 +116,12 @@ class Builder:
         self.add_bits(a, b, bits_of(c))
 
     def add_bits(self, a: list[int], b: list[int], c: int) -> None:
-        """A probe as it is."""
+        """Add a probe by its float32 bits."""
         self.rows.append((tuple(a), tuple(b), c))
         self.groups.append(self.group)
 
     def finish(self) -> Probes:
-        """All probes, each once."""
+        """Return all probes, without duplicates in a group."""
         probes = dict.fromkeys(zip(self.groups, self.rows, strict=True))
         groups, rows = zip(*probes, strict=True)
         a, b, c = (np.array(x, np.uint32) for x in zip(*rows, strict=True))

@@ -1,7 +1,7 @@
-"""Probes of ordinary numbers: bits kept, rounding, and which k are added at once.
+"""Make probes of ordinary numbers: kept bits, rounding, and the k that add at once.
 
-Each function adds the probes of the group that it is named after, and says what they
-pin.
+Each function adds the probes of the group of its name. Its docstring says which
+question they answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .operand_builder import SIGN, Builder, Pair, assemble, drawn, mix
 
 
 def align(p: Builder) -> None:
-    """A term s octaves below two that cancel: bits kept, of products and of c."""
+    """Probe a term s binades below two that cancel: how many of its bits are kept?"""
     h, last = p.high, p.k - 1
     high, low = p.power(h), p.power(h, -1)
     for sign in (1, -1):
@@ -28,7 +28,7 @@ def align(p: Builder) -> None:
             if (sign > 0) == s % 2:
                 p.add({last: high, last - 1: low, last - 2: small})
                 p.add({0: low, 1: small}, 2.0**h)
-    # Formats too narrow for these: many small terms below c add up to its last bit.
+    # For formats too narrow for such terms: many small terms add up to c's last bit.
     for exponent in range(p.least, p.least + 6):
         for s in range(20, 29):
             count = 1 << max(s - 23, 0)
@@ -40,7 +40,7 @@ def align(p: Builder) -> None:
 
 
 def alignr(p: Builder) -> None:
-    """The same with more bits in the term: how terms are cut."""
+    """Probe a term of several bits below two that cancel: how is it truncated?"""
     h = p.high
     high, low = p.power(h), p.power(h, -1)
     for s in range(9, 29):
@@ -54,7 +54,7 @@ def alignr(p: Builder) -> None:
 
 
 def tie(p: Builder) -> None:
-    """A tie and a term far below: how results are rounded, and bits kept under them."""
+    """Probe a tie and a term far below: how are results rounded, after which bits?"""
     h = p.high
     for m in {p.fc.mantissa_bits, 13}:
         for s in range(m + 2, 40):
@@ -65,7 +65,7 @@ def tie(p: Builder) -> None:
 
 
 def final(p: Builder) -> None:
-    """Sums of two and three terms: rounding and width of results."""
+    """Probe sums of two and three terms: the rounding and the width of results."""
     h = p.high
     for s in range(8, 29):
         for sign in (1, -1):
@@ -78,7 +78,7 @@ def final(p: Builder) -> None:
 
 
 def pnorm(p: Builder) -> None:
-    """Products of 2 and more: whether their exponents are the operands' sum."""
+    """Probe products of 2 and more: is their exponent the sum of the operands'?"""
     h = p.high
     high, low = p.product(h, 1.5, 1.5), p.product(h, -1.5, 1.5)
     for s in range(9, 29):
@@ -92,7 +92,7 @@ def pnorm(p: Builder) -> None:
 
 
 def group(p: Builder) -> None:
-    """A pair that cancels and a small term, at all k: which are added at once."""
+    """Probe a pair that cancels and a small term at all k: which k add at once?"""
     quarters = sorted({1, p.k // 4, p.k // 2, p.k - 1})
     h, tiny = p.high, _tiny(p)
     for i in range(1, p.k):
@@ -101,14 +101,14 @@ def group(p: Builder) -> None:
                 p.add({0: p.power(h), i: p.power(h, -1), at: tiny})
     for i in range(1, p.k - 1):
         p.add({i - 1: p.power(h), i + 1: p.power(h, -1), i: tiny})
-    for i in range(p.k // 2):  # two halves of c's last bit: lost one by one
+    for i in range(p.k // 2):  # two halves of c's last bit: lost if added one by one
         for j in {i + 1, p.k // 2 + i, p.k - 1 - i} - {i}:
             small = p.power(p.least)
             p.add({i: small, j: small}, 2.0 ** (p.least + p.fc.mantissa_bits + 1))
 
 
 def order(p: Builder) -> None:
-    """c, a product that cancels it, a small term: in which order blocks are added."""
+    """Probe c, a product that cancels it, a small term: in which order add blocks?"""
     h, tiny = p.high, _tiny(p)
     for i in range(p.k):
         for at in sorted({0, p.k // 2, p.k - 1}):
@@ -120,7 +120,7 @@ def order(p: Builder) -> None:
 
 
 def _tiny(p: Builder) -> Pair | None:
-    """Lost beside the high ones, whatever is kept."""
+    """Return a product so small that a sum with the high products loses it."""
     for s in (30, 27, 26, 16, 15):
         found = p.power(p.high - s)
         if found is not None:
@@ -129,7 +129,7 @@ def _tiny(p: Builder) -> Pair | None:
 
 
 def perm(p: Builder) -> None:
-    """One multiset in many orders, within blocks and across them."""
+    """Probe the same terms in many orders, within blocks and across them."""
     step = max(1, 40 // p.k)
     x = [(1.0, 1.5, 1.25, 1.0)[i % 4] * (-1.0) ** (i // 2) for i in range(p.k)]
     terms = [
@@ -145,12 +145,12 @@ def perm(p: Builder) -> None:
 
 
 def rand(p: Builder) -> None:
-    """Drawn: near 0, wide, any code, nearly canceling; fewer where formats differ."""
+    """Draw probes near 0, wide, of any code, canceling; fewer if formats differ."""
     count = 50 if p.fa == p.fb else 25
     for kind in range(4):
         a = _draw(p.fa, kind, 11 + kind, (count, p.k))
         b = _draw(p.fb, kind, 21 + kind, (count, p.k))
-        if kind == 3:  # second halves undo first ones, but for some
+        if kind == 3:  # most products of the second half cancel those of the first
             half = p.k // 2
             keep = drawn(31, (count, half)) % 4 != 0
             a[:, half:] = np.where(keep, a[:, :half] ^ np.uint32(SIGN), a[:, half:])
@@ -162,7 +162,7 @@ def rand(p: Builder) -> None:
 
 
 def _draw(f: Format, kind: int, seed: int, shape: Sequence[int]) -> Bits:
-    """Numbers of a format; their exponents are near 0, within 40 octaves, or any."""
+    """Draw numbers of a format with exponents near 0, within 40 binades, or any."""
     r = drawn(seed, shape)
     reach = (2, 20, 1 << 10, 6)[kind]
     low, high = max(f.bias - reach, 0), min(f.bias + reach, f.top_field)

@@ -1,6 +1,6 @@
-"""What is recorded: dot products whose results tell one arithmetic from another.
+"""Make the recorded probes: dot products that distinguish arithmetics by their results.
 
-Everything is float32's bits, and follows from formats, accumulator and k alone.
+Probes are float32's bits and depend only on the formats, the accumulator and k.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BUILDERS: tuple[Callable[[Builder], None], ...] = (
     ordinary_cases.rand,
 )  # fmt: skip
 
-#: The groups of probes by name; what each pins is its first line of documentation.
+#: The functions that add the groups of probes, by name; their docstrings describe them.
 GROUPS = {build.__name__: build for build in _BUILDERS}
 
 
 def probes(unit: Unit) -> Probes:
-    """What is asked of a unit.
+    """Return the probes of a unit.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def probes(unit: Unit) -> Probes:
     Returns
     -------
     Probes
-        Float32's bits of operands that the unit's formats hold (of tf32: of any), and
+        Float32's bits of operands that the unit's formats represent (any for tf32), and
         the name of each probe's group. No group has a probe twice.
     """
     builder = Builder(unit)

@@ -1,4 +1,4 @@
-"""What a GPU returned: recorded, kept in files, and held against the models."""
+"""Record the results of a GPU, store them, and compare them with the models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GROUP_NAMES = list(GROUPS)
 
 
 class Recording(NamedTuple):
-    """What one unit returned, in codes."""
+    """The results of one unit, in codes."""
 
     unit: Unit
     probes: Probes
     d: Bits
-    #: which probes have one result wherever they stand
+    #: whether a probe has the same result at all positions of a tile
     agrees: np.ndarray
     #: results of `tiles.chains`
     chain: Bits
@@ -38,7 +38,7 @@ class Recording(NamedTuple):
     bulk: NDArray[np.uint64]
 
     def result(self, device: str | None) -> conclude.Result:
-        """The results, beside the model of a device."""
+        """Return the results in float32's bits, with the model of a device."""
         d = decode(self.unit.accumulator, self.d)
         return conclude.Result(self.unit, self.unit.model(device), self.probes, d)
 
@@ -60,12 +60,12 @@ def record(gpu: Any, unit: Unit) -> Recording:
 
 
 def set_name(unit: Unit) -> str:
-    """The name of a unit's probes, which units of equal formats share."""
+    """Return the name of a unit's set of probes, which units of equal formats share."""
     return f"{unit.a.ptx}.{unit.b.ptx}.{unit.accumulator.ptx}.k{unit.k}"
 
 
 def to_arrays(recording: Recording) -> dict[str, np.ndarray]:
-    """What golden.npz has of a unit."""
+    """Return the arrays of a recording in golden.npz."""
     unit, asked, name = recording.unit, recording.probes, set_name(recording.unit)
     narrow = unit.accumulator.unsigned
     numbers = {group: i for i, group in enumerate(GROUP_NAMES)}
@@ -85,7 +85,7 @@ def to_arrays(recording: Recording) -> dict[str, np.ndarray]:
 
 
 def from_arrays(unit: Unit, arrays: Any, groups: list[str]) -> Recording:
-    """A unit's recording out of golden.npz."""
+    """Return a unit's recording from the arrays of golden.npz."""
     name = set_name(unit)
     a, b, c = (
         decode(f, arrays[f"{name}/{key}"])
@@ -104,7 +104,7 @@ def from_arrays(unit: Unit, arrays: Any, groups: list[str]) -> Recording:
 
 
 def plain(x: object) -> Any:
-    """JSON has neither tuples nor keys other than strings."""
+    """Replace tuples, and keys that are not strings, because JSON has neither."""
     if isinstance(x, dict):
         return {
             "/".join(map(str, k)) if isinstance(k, tuple) else str(k): plain(v)
@@ -115,8 +115,7 @@ def plain(x: object) -> Any:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, which becomes `path` when it is whole: who is stopped meanwhile
-    leaves the one before."""
+    """Open a new file, which replaces `path` only when it is complete."""
     new = path.with_name(f"{path.name}.new")
     with new.open("wb") as file:
         yield file
@@ -124,7 +123,7 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write(folder: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-    """Both files, of as many units as there are so far."""
+    """Write both files with the units that are recorded so far."""
     with _replaced(folder / "golden.npz") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     with _replaced(folder / "meta.json") as file:
@@ -132,7 +131,7 @@ def write(folder: Path, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> 
 
 
 def read(folder: Path) -> tuple[dict[str, Any], list[Recording]]:
-    """What was written: meta.json and the recordings."""
+    """Read meta.json and the recordings of golden.npz."""
     meta = json.loads((folder / "meta.json").read_text())
     have = {unit.name: unit for unit in units(tuple(meta["capability"]))}
     with np.load(folder / "golden.npz") as arrays:
@@ -145,10 +144,11 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Recording]]:
 
 
 def differences(recording: Recording, result: conclude.Result) -> dict[str, Any] | None:
-    """Where results are not the model's: by group how many, and the first one in hex.
+    """Return the results that differ from the model: their count and first, by group.
 
-    Chains are groups "chain of N", scale-d 0 is "scaled"; of bulk results the digests
-    of the first `bulk_inputs.JUDGED` are looked at. None without a model.
+    Chains are groups "chain of N", and results with scale-d 0 are the group "scaled".
+    Bulk results are compared by their first `bulk_inputs.JUDGED` digests. The first
+    result is in hexadecimal digits. Return None without a model.
     """
     unit, model, asked, d = result
     if model is None:
@@ -195,7 +195,10 @@ def differences(recording: Recording, result: conclude.Result) -> dict[str, Any]
 def judge(
     recordings: Iterable[Recording], device: str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What differs and is said of contested points: for each unit, then for all."""
+    """Compare recordings with the models.
+
+    Return the differences and the contested points of each unit, and of the device.
+    """
     each: dict[str, Any] = {}
     said = []
     for recording in recordings:

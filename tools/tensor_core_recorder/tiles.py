@@ -1,8 +1,9 @@
-"""Where probes stand in the tiles that an instruction multiplies.
+"""Place probes in the tiles that an instruction multiplies.
 
-A dot's result must not depend on its row, its column or what is beside it. So each
-probe is run alone, in column 0; at all places of a tile at once; and beside others, in
-places that change. What differs between these shows a wrong layout, not arithmetic.
+The result of a dot product must not depend on its row, its column or its neighbors.
+Therefore each probe runs in three ways: as the only one of a tile, in column 0; at all
+positions of a tile at once; and with other probes, at changing positions. A difference
+between these results shows a wrong layout, not another arithmetic.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ Places = NDArray[np.intp]
 
 
 class Run(Protocol):
-    """D of tiles, each after a chain of instructions.
+    """Compute D of tiles, each by a chain of instructions.
 
-    `a` is (tiles, chain, rows, words), `b` (tiles, chain, 8, words), both packed; `c`
-    and D are (tiles, rows, 8). Without scale_d wgmma's first instruction adds no C.
+    `a` is (tiles, chain, rows, words), `b` is (tiles, chain, 8, words), both packed.
+    `c` and D are (tiles, rows, 8). Without scale_d wgmma's first instruction does not
+    add C.
     """
 
     def __call__(
         self, unit: Unit, a: Bits, b: Bits, c: Bits, scale_d: bool = True
     ) -> Bits:
-        """Run it."""
+        """Run the chains and return D."""
 
 
 class Words(NamedTuple):
-    """Dots as a unit takes them: packed a and b (n, chain, words), codes of c (n,)."""
+    """Dot products for a unit: packed a and b (n, chain, words), codes of c (n,)."""
 
     a: Bits
     b: Bits
@@ -42,7 +44,7 @@ class Words(NamedTuple):
 
 
 def words(unit: Unit, probes: Probes) -> Words:
-    """Probes in the storage of a unit."""
+    """Convert probes to the storage of a unit."""
     return Words(
         pack(encode(unit.a, probes.a))[:, None],
         pack(encode(unit.b, probes.b))[:, None],
@@ -59,7 +61,7 @@ def _placed(
     column: Places,
     scale_d: bool = True,
 ) -> Bits:
-    """The results of dots that stand at these places; all others are zero."""
+    """Return the results of dots at these positions; all other operands are zero."""
     tiles, chain = int(tile[-1]) + 1, x.a.shape[1]
     a = np.zeros((tiles, chain, unit.rows, unit.words), np.uint32)
     b = np.zeros((tiles, chain, COLUMNS, unit.words), np.uint32)
@@ -70,19 +72,19 @@ def _placed(
 
 
 def alone(run: Run, unit: Unit, x: Words, scale_d: bool = True) -> Bits:
-    """Each dot in a tile of its own, in column 0; the rows take turns."""
+    """Run each dot in its own tile, in column 0; the row changes from tile to tile."""
     i = np.arange(len(x.c))
     return _placed(run, unit, x, i, i % unit.rows, np.zeros_like(i), scale_d)
 
 
 def beside(run: Run, unit: Unit, x: Words) -> Bits:
-    """Eight dots a tile, in as many rows and columns, which shift from tile to tile."""
+    """Run eight dots per tile, in different rows and columns; rows shift by tile."""
     tile, column = np.divmod(np.arange(len(x.c)), COLUMNS)
     return _placed(run, unit, x, tile, (column + tile) % unit.rows, column)
 
 
 def everywhere(run: Run, unit: Unit, x: Words) -> Bits:
-    """Each dot at all places of a tile: (n, rows, columns)."""
+    """Run each dot at all positions of a tile; return (n, rows, columns) results."""
     a = np.repeat(x.a[:, :, None], unit.rows, 2)
     b = np.repeat(x.b[:, :, None], COLUMNS, 2)
     c = np.broadcast_to(x.c[:, None, None], (len(x.c), unit.rows, COLUMNS))
@@ -91,15 +93,15 @@ def everywhere(run: Run, unit: Unit, x: Words) -> Bits:
 
 # -- chains ----------------------------------------------------------------------------
 
-#: how many chains of how many instructions
+#: the number of chains for each number of instructions in a chain
 LENGTHS = {2: 24, 3: 16, 4: 16, 8: 16, 16: 8, 64: 4}
 
 
 def chains(probes: Probes) -> list[Places]:
-    """The probes that are chained, an array of (chains, length) for each length.
+    """Return the indices of the chained probes, (chains, length) for each length.
 
-    Step s of chain i is the (7 i + s)th of the drawn ones, these being a ring; i counts
-    chains of all lengths. A chain begins with the c of its first probe.
+    Step s of chain i is the random probe 7 i + s modulo their number. The index i
+    counts chains of all lengths. A chain begins with the c of its first probe.
     """
     drawn = np.flatnonzero(probes.group == "rand")
     found, first = [], 0
@@ -111,7 +113,7 @@ def chains(probes: Probes) -> list[Places]:
 
 
 def chained(run: Run, unit: Unit, x: Words, chosen: list[Places]) -> Bits:
-    """The results of chains, each in a tile of its own."""
+    """Run the chains, each in its own tile, and return their results."""
     d = []
     for steps in chosen:
         i = np.arange(len(steps))
