@@ -73,7 +73,7 @@ def bars() -> list[Bar]:
 
 
 def number_lines() -> list[str]:
-    """The left half: a row a format, a tick a number, 0 to 8."""
+    """Draw the left half: one row per format, one tick per value from 0 to 8."""
     left, step, most = 92, 33, 8
     drawn = [text(0, 22, "All values from 0 to 8", "ink", "title")]
     top, bottom = 70, 70 + 44 * (len(LINES) - 1)
