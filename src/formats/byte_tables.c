@@ -44,26 +44,21 @@ static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
     }
 }
 
-/* Ranks all items by their numbers. There are at most 255 numbers; rank 255 is NaN. */
-static void fill_ranks(struct tf_format f, struct tf_byte_table *table)
+static struct tf_byte_order order_of(struct tf_format f)
 {
-    const int has_infinity = f.specials == TF_IEEE;
-    const uint32_t greatest = tf_maximum_magnitude(f) + (uint32_t)has_infinity;
-    const uint32_t zero = f.is_signed ? greatest + (f.specials != TF_FNUZ) : 0;
-    for (uint32_t item = 0; item < 256; item++) {
-        const char byte = (char)(unsigned char)item;
-        const uint32_t code = tf_load_code(f, &byte);
-        const uint32_t magnitude = code & tf_magnitude_mask(f);
-        const int negative = (code & tf_sign_mask(f)) != 0;
-        const int is_nan = tf_is_nan(f, code);
-        const uint32_t rank = is_nan     ? 255
-                              : negative ? greatest - magnitude
-                                         : zero + magnitude;
-        TF_ASSERT(rank < 256);
-        table->rank[item] = (uint8_t)rank;
-        table->order[item] = (uint8_t)(tf_is_zero(f, code) ? zero : rank);
-        table->item[rank] = (uint8_t)(is_nan ? tf_nan_code(f) : code);
-    }
+    const int has_infinity = f.specials == TF_IEEE, is_fnuz = f.specials == TF_FNUZ;
+    const uint32_t largest = tf_maximum_magnitude(f) + (uint32_t)has_infinity;
+    const int has_large_nan = !is_fnuz && f.specials != TF_FINITE;
+    const struct tf_byte_order found = {
+        .magnitude = (uint8_t)tf_magnitude_mask(f),
+        .sign = (uint8_t)tf_sign_mask(f),
+        .first_nan = (uint8_t)(has_large_nan ? largest + 1 : 255),
+        .sign_is_nan = is_fnuz ? 255 : 0,
+        .negative_zero = (uint8_t)largest,
+        .zero = (uint8_t)(f.is_signed ? largest + !is_fnuz : 0),
+        .nan = (uint8_t)tf_nan_code(f),
+    };
+    return found;
 }
 
 /* Lists all items in ascending order of their numbers, then NaN, negative ones first. */
@@ -124,7 +119,7 @@ void tf_byte_tables_fill(void)
         }
         table->as_bf16 = as_bf16(f);
         table->sign_code = (uint8_t)tf_sign_mask(f);
-        fill_ranks(f, table);
+        table->order = order_of(f);
         fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {
             const char byte = (char)(unsigned char)item;

@@ -5,6 +5,7 @@
 #ifndef TF32DTYPE_FORMATS_BYTE_TABLES_H
 #define TF32DTYPE_FORMATS_BYTE_TABLES_H
 
+#include "formats/byte_order.h"
 #include "formats/formats.h"
 #include "formats/kernels.h"
 #include "runtime/asserts.h"
@@ -36,9 +37,7 @@ struct tf_byte_table {
     /* Whether items i and i + 128 differ only in the bit `sign` of `high`. */
     int halved;
     uint8_t sign;
-    uint8_t rank[256];  /* among all numbers, -0 below +0; NaN has 255 */
-    uint8_t order[256]; /* as rank, but -0 and +0 are equal */
-    uint8_t item[256];  /* the item that has a rank */
+    struct tf_byte_order order; /* -0 is below +0 */
     /* Values of the codes of at most six bits, as multiples of the smallest number. Only
      * formats whose values are all finite and fit a byte have them. */
     int8_t integers[64];

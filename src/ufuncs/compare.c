@@ -54,11 +54,11 @@ void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *maximum = by_size(tf_isa->ufuncs->extreme[TF_MAXIMUM], itemsize);
-    tf_items_fn *minimum = by_size(tf_isa->ufuncs->extreme[TF_MINIMUM], itemsize);
-    const struct tf_byte_table *table = &tf_byte_tables[format];
+    const struct tf_clip_by_size *by_size = tf_isa->ufuncs->clip;
+    tf_clip_fn *clip = itemsize == 1   ? by_size->bytes
+                       : itemsize == 2 ? by_size->bf16
+                                       : by_size->words;
     const struct tf_fp saved = tf_fp_begin();
-    TF_BUFFER(raised);
     TF_BUFFER(buffer);
     struct loop_operand x, low, high;
     operand_begin(&x, data[0], strides[0], 1);
@@ -67,12 +67,13 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
     char *out = data[3];
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = tf_min_size(n - done, TF_CHUNK);
-        const void *bound = operand_items(&low, itemsize, count);
-        maximum(table, operand_items(&x, itemsize, count), bound, raised, count);
-        bound = operand_items(&high, itemsize, count);
-        void *target = operand_target(out, strides[3], itemsize, bound, bound, itemsize,
+        const void *items = operand_items(&x, itemsize, count);
+        const void *from = operand_items(&low, itemsize, count);
+        const void *to = operand_items(&high, itemsize, count);
+        void *target = operand_target(out, strides[3], itemsize, items, from, itemsize,
                                       count, buffer);
-        minimum(table, raised, bound, target, count);
+        target = tf_overlap(to, target, count * itemsize) ? buffer : target;
+        clip(&tf_byte_tables[format], items, from, to, target, count);
         tf_scatter(target, out, strides[3], itemsize, count);
         out += (ptrdiff_t)count * strides[3];
     }

@@ -3,6 +3,7 @@
 #ifndef TF32DTYPE_UFUNCS_KERNELS_H
 #define TF32DTYPE_UFUNCS_KERNELS_H
 
+#include "formats/byte_order.h"
 #include "formats/kernels.h"
 #include "ufuncs/binary_ops.h"
 
@@ -73,6 +74,14 @@ typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
                          const void *restrict, void *restrict, size_t);
 struct tf_by_size {
     tf_items_fn *words, *bf16, *bytes; /* tf32, bfloat16, the others */
+};
+
+/* As tf_items_fn, for x, the lower bound and the upper bound. */
+typedef void tf_clip_fn(const struct tf_byte_table *, const void *restrict,
+                        const void *restrict, const void *restrict, void *restrict,
+                        size_t);
+struct tf_clip_by_size {
+    tf_clip_fn *words, *bf16, *bytes;
 };
 
 /* A summary of a chunk of results, made on the way to items. */
@@ -168,6 +177,7 @@ struct tf_ufunc_kernels {
     void (*are_near)(struct tf_nearness nearness, const float *a, const float *b,
                      uint8_t *r, size_t n);
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
+    const struct tf_clip_by_size *clip;
     const struct tf_by_size *compare_items;
     const struct tf_by_size *sign; /* functions of one operand get it twice */
     /* Returns the flags of magnitudes r from `beyond` on, Inf and NaN. Inf from finite
@@ -199,8 +209,8 @@ struct tf_ufunc_kernels {
     /* As `bounds` of tf_format_kernels, for bfloat16, with or without NaN. */
     void (*bf16_bounds)(const uint16_t *in, size_t n, int without_nans, int32_t *least,
                         int32_t *greatest);
-    /* The bounds of n bytes' ranks. The rank of NaN is UINT8_MAX. */
-    void (*byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
+    /* The bounds of n bytes' ranks. The rank of NaN is TF_RANK_OF_NAN. */
+    void (*byte_bounds)(struct tf_byte_order order, const uint8_t *in, size_t n,
                         int without_nans, uint8_t *least, uint8_t *greatest);
 
     const struct tf_moment_loops *moments;

@@ -31,10 +31,10 @@ static struct extremes chunk_extremes(int format, const void *items, size_t n,
         const struct tf_byte_table *table = &tf_byte_tables[format];
         uint8_t ranks[2], ends[2];
         float numbers[2];
-        tf_isa->ufuncs->byte_bounds(table->rank, items, n, without_nans, &ranks[0],
+        tf_isa->ufuncs->byte_bounds(table->order, items, n, without_nans, &ranks[0],
                                     &ranks[1]);
-        ends[0] = table->item[ranks[0]];
-        ends[1] = table->item[ranks[1]];
+        ends[0] = tf_byte_of_rank(table->order, ranks[0]);
+        ends[1] = tf_byte_of_rank(table->order, ranks[1]);
         tf_isa->formats->conversions[format].to_float32(ends, numbers, 2);
         return (struct extremes){numbers[0], numbers[1]};
     }
@@ -125,11 +125,11 @@ static void order_bytes(int format, struct order order, struct byte_order *made)
     const int nan_first = order.nan == INT32_MIN, last = UINT8_MAX;
     const float nan = NAN;
     for (int item = 0; item < 256; item++) {
-        const int rank = table->rank[item];
+        const uint8_t rank = tf_rank_of_byte(table->order, (uint8_t)item);
         const int place = order.flip ? last - 1 - rank : rank;
         made->places[item] = (uint8_t)(rank == last ? (nan_first ? 0 : last)
                                                     : place + nan_first);
-        made->items[made->places[item]] = table->item[rank];
+        made->items[made->places[item]] = tf_byte_of_rank(table->order, rank);
     }
     tf_isa->formats->conversions[format].from_float32(
         &nan, &made->items[nan_first ? 0 : last], 1);

@@ -249,12 +249,13 @@ TF_INLINE uint8_t byte_in_order(const struct tf_byte_table *table, int i, int de
 /* Returns whether different items occur that are equal. */
 static int has_equal_bytes(const struct tf_byte_table *table, const uint32_t *counts)
 {
+    const struct tf_byte_order order = tf_order_with_one_zero(table->order);
     int last = -1;
     for (int i = 0; i < 256; i++) {
-        const uint8_t item = table->sequence[i];
-        if (counts[item] != 0 && table->order[item] == last)
+        const uint8_t item = table->sequence[i], rank = tf_rank_of_byte(order, item);
+        if (counts[item] != 0 && rank == last)
             return 1;
-        last = counts[item] != 0 ? table->order[item] : last;
+        last = counts[item] != 0 ? rank : last;
     }
     return 0;
 }
@@ -287,9 +288,10 @@ static void argsort_bytes(const struct tf_byte_table *table, const uint8_t *item
 {
     uint8_t keys[256];
     ptrdiff_t places[256] = {0};
+    const struct tf_byte_order order = tf_order_with_one_zero(table->order);
     for (int i = 0; i < 256; i++) {
-        const uint8_t order = table->order[i];
-        keys[i] = descending && order != 255 ? (uint8_t)(254 - order) : order;
+        const uint8_t rank = tf_rank_of_byte(order, (uint8_t)i);
+        keys[i] = descending && rank != TF_RANK_OF_NAN ? (uint8_t)(254 - rank) : rank;
     }
     for (ptrdiff_t i = 0; i < count; i++)
         places[keys[items[i]]]++;

@@ -256,9 +256,10 @@ TF_INLINE int compare(struct tf_format f, int format, const void *a, const void 
 {
     uint32_t x, y;
     if (f.itemsize == 1) {
-        const uint8_t *order = tf_byte_tables[format].order;
-        x = order[*(const uint8_t *)a];
-        y = order[*(const uint8_t *)b];
+        const struct tf_byte_order order =
+            tf_order_with_one_zero(tf_byte_tables[format].order);
+        x = tf_rank_of_byte(order, *(const uint8_t *)a);
+        y = tf_rank_of_byte(order, *(const uint8_t *)b);
     } else {
         x = tf_order_key(f, tf_load_code(f, a));
         y = tf_order_key(f, tf_load_code(f, b));

@@ -49,21 +49,37 @@ TF_INLINE struct tf_looked_up tf_look_up_uint16(struct tf_byte_registers highs,
                                  _mm512_unpackhi_epi8(low, high)};
 }
 #elif defined(__AVX2__)
-/* Looks up 32 bytes with a shuffle for each 16 bytes of the table. The saturating addition
- * sets the highest bit of indices into other 16 bytes, for which a shuffle gives 0. */
+/* Looks up the low four bits of each index in 16 bytes of a table. The result is 0 if the
+ * highest bit of the index is set. */
+TF_INLINE __m256i tf_shuffle_in(const uint8_t entries[16], __m256i index)
+{
+    const __m128i loaded = _mm_loadu_si128((const __m128i *)entries);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(loaded), index);
+}
+
+/* Looks up indices below 128; the result of other indices is 0. Bits 4 to 6 of an index,
+ * shifted to the highest bit of the byte, choose among the results of eight shuffles. */
+TF_INLINE __m256i tf_shuffle_half(const uint8_t table[128], __m256i index)
+{
+    __m256i found[8];
+    for (int i = 0; i < 8; i++) {
+        found[i] = tf_shuffle_in(table + 16 * i, index);
+    }
+    for (int count = 4, bit = 4; count > 0; count /= 2, bit++) {
+        const __m256i is_second = _mm256_slli_epi16(index, 7 - bit);
+        for (int i = 0; i < count; i++) {
+            found[i] = _mm256_blendv_epi8(found[2 * i], found[2 * i + 1], is_second);
+        }
+    }
+    return found[0];
+}
+
+/* Looks up 32 bytes in a table of 256. */
 TF_INLINE __m256i tf_shuffle_bytes(const uint8_t table[256], __m256i index)
 {
-    const __m256i limit = _mm256_set1_epi8(0x70);
-    __m256i found = _mm256_setzero_si256();
-    for (int i = 0; i < 16; i++) {
-        const __m128i *part = (const __m128i *)(table + 16 * i);
-        const __m256i entries = _mm256_broadcastsi128_si256(_mm_loadu_si128(part));
-        const __m256i place = _mm256_xor_si256(index, _mm256_set1_epi8((char)(16 * i)));
-        const __m256i one =
-            _mm256_shuffle_epi8(entries, _mm256_adds_epu8(place, limit));
-        found = _mm256_or_si256(found, one);
-    }
-    return found;
+    const __m256i other = _mm256_xor_si256(index, _mm256_set1_epi8(INT8_MIN));
+    return _mm256_or_si256(tf_shuffle_half(table, index),
+                           tf_shuffle_half(table + 128, other));
 }
 #endif
 

@@ -1,6 +1,6 @@
 /* Comparisons, the larger or the smaller of two, and signs, on items as they are in memory.
  *
- * Items of two bytes are ordered as integers, items of a byte by tables of ranks. NaN is at
+ * Items of two bytes are ordered as integers, items of a byte by their ranks. NaN is at
  * one end of the order: above all numbers if it is to be the maximum or must not be the
  * minimum, else below them. */
 #include "formats/byte_tables.h"
@@ -60,21 +60,19 @@ TF_INLINE void extreme_of_bf16(enum tf_binary_op op, const uint16_t *restrict a,
     }
 }
 
-/* Uses ranks. The rank of NaN is the last one; adding 1 makes it the first one. */
+/* Compares ranks. The rank of NaN is the last one; adding 1 makes it the first one. */
 TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table,
                                 const uint8_t *a, const uint8_t *b, uint8_t *out,
                                 size_t n)
 {
-    uint8_t p[TF_CHUNK], q[TF_CHUNK];
+    const struct tf_byte_order order = table->order;
     const uint8_t up = has_nan_on_top(op) ? 0 : 1;
-    TF_NAME(tf_lookup)(table->rank, a, p, n);
-    TF_NAME(tf_lookup)(table->rank, b, q, n);
     for (size_t i = 0; i < n; i++) {
-        const uint8_t x = (uint8_t)(p[i] + up), y = (uint8_t)(q[i] + up);
+        const uint8_t x = (uint8_t)(tf_rank_of_byte(order, a[i]) + up);
+        const uint8_t y = (uint8_t)(tf_rank_of_byte(order, b[i]) + up);
         const uint8_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
-        p[i] = (uint8_t)(chosen - up);
+        out[i] = tf_byte_of_rank(order, (uint8_t)(chosen - up));
     }
-    TF_NAME(tf_lookup)(table->item, p, out, n);
 }
 
 #define EXTREME(name, op)                                                      \
@@ -103,6 +101,68 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
     [TF_FMAX] = {fmax_words, fmax_bf16, fmax_bytes},
     [TF_FMIN] = {fmin_words, fmin_bf16, fmin_bytes},
 };
+
+/* -- clip -------------------------------------------------------------------------- */
+
+/* Writes minimum(maximum(x, low), high). A NaN among the three is the result. */
+#define CLIP(size, item_type)                                                  \
+    static void clip_##size(const struct tf_byte_table *table,                 \
+                            const void *restrict items, const void *restrict lower, \
+                            const void *restrict upper, void *restrict out, size_t n) \
+    {                                                                          \
+        const item_type *in = items, *low = lower, *high = upper;              \
+        item_type *results = out;                                              \
+        const struct tf_byte_order order = table->order;                       \
+        for (size_t i = 0; i < n; i++) {                                       \
+            results[i] = clipped_##size(order, in[i], low[i], high[i]);        \
+        }                                                                      \
+    }
+#define LARGER(x, y) ((x) > (y) ? (x) : (y))
+#define SMALLER(x, y) ((x) < (y) ? (x) : (y))
+
+TF_INLINE uint32_t clipped_words(struct tf_byte_order unused, uint32_t x, uint32_t low,
+                                 uint32_t high)
+{
+    const uint32_t used = UINT32_C(0xFFFFE000);
+    const int32_t p = (int32_t)(x & TF_MAGNITUDE_BITS & used);
+    const int32_t q = (int32_t)(low & TF_MAGNITUDE_BITS & used);
+    const int32_t r = (int32_t)(high & TF_MAGNITUDE_BITS & used);
+    const int32_t a = tf_total_order(x & used), b = tf_total_order(low & used);
+    const int32_t most = tf_total_order(high & used), raised = LARGER(a, b);
+    const int32_t clipped = SMALLER(raised, most), larger = LARGER(p, q);
+    const uint32_t number = (uint32_t)tf_total_order((uint32_t)clipped);
+    (void)unused;
+    return LARGER(larger, r) > (int32_t)TF_INF_BITS ? TF_QUIET_NAN_BITS : number;
+}
+
+TF_INLINE uint16_t clipped_bf16(struct tf_byte_order unused, uint16_t x, uint16_t low,
+                                uint16_t high)
+{
+    const int16_t p = x & INT16_MAX, q = low & INT16_MAX, r = high & INT16_MAX;
+    const int16_t a = tf_bf16_order((int16_t)x), b = tf_bf16_order((int16_t)low);
+    const int16_t most = tf_bf16_order((int16_t)high), raised = LARGER(a, b);
+    const int16_t clipped = SMALLER(raised, most), larger = LARGER(p, q);
+    const int16_t largest = LARGER(larger, r), inf = TF_BF16_INF_BITS;
+    const int16_t number = tf_bf16_order(clipped), nan = TF_BF16_QUIET_NAN_BITS;
+    (void)unused;
+    return (uint16_t)(largest > inf ? nan : number);
+}
+
+TF_INLINE uint8_t clipped_bytes(struct tf_byte_order order, uint8_t x, uint8_t low,
+                                uint8_t high)
+{
+    const uint8_t a = tf_rank_of_byte(order, x), b = tf_rank_of_byte(order, low);
+    const uint8_t most = tf_rank_of_byte(order, high), raised = LARGER(a, b);
+    const uint8_t clipped = SMALLER(raised, most), largest = LARGER(raised, most);
+    const uint8_t number = tf_byte_of_rank(order, clipped);
+    return largest == TF_RANK_OF_NAN ? order.nan : number;
+}
+
+CLIP(words, uint32_t)
+CLIP(bf16, uint16_t)
+CLIP(bytes, uint8_t)
+
+const struct tf_clip_by_size TF_NAME(tf_clip_items) = {clip_words, clip_bf16, clip_bytes};
 
 /* -- comparisons ------------------------------------------------------------------ */
 
@@ -160,12 +220,13 @@ TF_INLINE __m512 load_bf16(const uint16_t *items)
     }                                                                          \
     LOOP(name##_bytes)                                                         \
     {                                                                          \
-        uint8_t first[TF_CHUNK], second[TF_CHUNK], *results = out;             \
-        TF_NAME(tf_lookup)(table->order, a, first, n);                         \
-        TF_NAME(tf_lookup)(table->order, b, second, n);                        \
+        const struct tf_byte_order order = tf_order_with_one_zero(table->order); \
+        const uint8_t *first = a, *second = b;                                 \
+        uint8_t *results = out;                                                \
         for (size_t i = 0; i < n; i++) {                                       \
-            const uint8_t x = first[i], y = second[i];                         \
-            const uint8_t is_nan = (x == 0xFF) | (y == 0xFF);                  \
+            const uint8_t x = tf_rank_of_byte(order, first[i]);                \
+            const uint8_t y = tf_rank_of_byte(order, second[i]);               \
+            const uint8_t is_nan = (x == TF_RANK_OF_NAN) | (y == TF_RANK_OF_NAN); \
             results[i] = is_nan ? (of_nan) : (expression);                     \
         }                                                                      \
     }

@@ -18,6 +18,7 @@ extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
 void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,
                           uint8_t *r, size_t n);
 extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
+extern const struct tf_clip_by_size TF_NAME(tf_clip_items);
 extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
 extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
@@ -36,7 +37,7 @@ int TF_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, siz
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest);
-void TF_NAME(tf_byte_bounds)(const uint8_t ranks[256], const uint8_t *in, size_t n,
+void TF_NAME(tf_byte_bounds)(struct tf_byte_order order, const uint8_t *in, size_t n,
                              int without_nans, uint8_t *least, uint8_t *greatest);
 extern const struct tf_moment_loops TF_PLAIN_NAME(tf_moment_loops);
 

@@ -13,6 +13,7 @@ const struct tf_ufunc_kernels TF_NAME(tf_ufunc_kernels) = {
     .compare = TF_NAME(tf_compare),
     .are_near = TF_NAME(tf_are_near),
     .extreme = TF_NAME(tf_extreme),
+    .clip = &TF_NAME(tf_clip_items),
     .compare_items = TF_NAME(tf_compare_items),
     .sign = TF_NAME(tf_sign),
     .exceptions = TF_NAME(tf_exceptions),
