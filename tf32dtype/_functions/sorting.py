@@ -91,12 +91,8 @@ def _partition(a: Array, *args: Any, **kwargs: Any) -> Any:
         return NotImplemented
     usual = _USUAL | kwargs
     axis = [usual.pop("axis")] if "axis" in usual and len(args) == 1 else []
-    if (
-        form.itemsize < 4
-        and args
-        and usual == _USUAL
-        and _sort_instead(a, *args, *axis)
-    ):
+    is_usual = bool(args) and usual == _USUAL
+    if form.itemsize < 4 and is_usual and _sort_instead(a, *args, *axis):
         return None
     items = np.asarray(a).view(f"u{form.itemsize}")
     keys = _keys(items, form)

@@ -181,6 +181,8 @@ tf_unpack_fn *const TF_NAME(tf_loads)[TF_KIND_COUNT] = {
  * lower bound of w bits is above -2^(w-1) - 1, or from -2^(w-1) on where float32 lacks
  * the former. */
 #define STORE_INTEGER(name, type, in_range, out_of_range)                      \
+    STORE_BY(name, type, in_range, (type)x, out_of_range)
+#define STORE_BY(name, type, in_range, truncated, out_of_range)                \
     static unsigned store_##name(const float *in, void *items, size_t n)       \
     {                                                                          \
         type *out = items;                                                     \
@@ -188,19 +190,42 @@ tf_unpack_fn *const TF_NAME(tf_loads)[TF_KIND_COUNT] = {
         for (size_t i = 0; i < n; i++) {                                       \
             const float x = in[i];                                             \
             const int fits = (in_range);                                       \
-            out[i] = fits ? (type)x : (out_of_range);                          \
+            out[i] = fits ? (truncated) : (out_of_range);                      \
             invalid |= !fits;                                                  \
         }                                                                      \
         return invalid ? TF_INVALID : 0;                                       \
     }
+
+/* Returns |x| below 2^64, truncated. Without AVX512DQ no instruction converts vectors. */
+TF_INLINE uint64_t truncated_magnitude(float x)
+{
+#if defined(__AVX512DQ__)
+    return (uint64_t)__builtin_fabsf(x);
+#else
+    const uint32_t bits = tf_bits_of(x);
+    const int32_t exponent = (int32_t)(bits >> 23 & 0xFF) - 127 - 23;
+    const uint32_t left = exponent > 0 ? (uint32_t)exponent & 63 : 0;
+    const uint32_t down = exponent < 0 ? (uint32_t)-exponent : 0;
+    const uint32_t right = down < 31 ? down : 31;
+    const uint64_t significand = (bits & 0x7FFFFF) | 0x800000;
+    return significand << left >> right;
+#endif
+}
+
+TF_INLINE int64_t truncated_int64(float x)
+{
+    const uint64_t magnitude = truncated_magnitude(x), sign = -(uint64_t)(x < 0);
+    return (int64_t)((magnitude ^ sign) - sign);
+}
+
 STORE_INTEGER(int8, int8_t, x > -129.0f && x < 128.0f, INT8_MIN)
 STORE_INTEGER(int16, int16_t, x > -32769.0f && x < 32768.0f, INT16_MIN)
 STORE_INTEGER(int32, int32_t, x >= -0x1p31f && x < 0x1p31f, INT32_MIN)
-STORE_INTEGER(int64, int64_t, x >= -0x1p63f && x < 0x1p63f, INT64_MIN)
+STORE_BY(int64, int64_t, x >= -0x1p63f && x < 0x1p63f, truncated_int64(x), INT64_MIN)
 STORE_INTEGER(uint8, uint8_t, x > -1 && x < 0x1p8f, 0)
 STORE_INTEGER(uint16, uint16_t, x > -1 && x < 0x1p16f, 0)
 STORE_INTEGER(uint32, uint32_t, x > -1 && x < 0x1p32f, 0)
-STORE_INTEGER(uint64, uint64_t, x > -1 && x < 0x1p64f, 0)
+STORE_BY(uint64, uint64_t, x > -1 && x < 0x1p64f, truncated_magnitude(x), 0)
 
 static unsigned store_bool(const float *in, void *items, size_t n)
 {
