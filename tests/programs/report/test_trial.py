@@ -75,6 +75,15 @@ def test_cancellation_after_the_product_is_found(folder: Path) -> None:
     assert np.load(folder / "product.npy").dtype == np.float32  # saved by the first run
 
 
+def test_output_in_a_buffer_counts(folder: Path) -> None:
+    """Python flushes an output that is not a terminal only at the program's end."""
+    (folder / "x.py").write_text(START + CANCELS)
+    words = "-m", "tf32dtype", "report", "--precision", "bf16", "x.py"
+    done = interpreters.python(*words, cwd=folder, PYTHONUNBUFFERED="")
+    assert done.returncode == 0, done.stderr
+    assert "in bf16 the printed numbers" in done.stdout
+
+
 def test_results_that_stay(folder: Path) -> None:
     found, line = trial(folder, "print('norm', np.linalg.norm(product))")
     assert found["keeps_results"]

@@ -57,11 +57,11 @@ class Recording:
 
     def stop(self) -> None:
         """Stop to record; streams stay, as the program may have kept them."""
-        _at_work.remove(self)
         try:
-            sys.stdout.flush()
+            sys.stdout.flush()  # which records the output that is still in a buffer
         except Exception:  # the program may have put anything there
             self._is_complete = False
+        _at_work.remove(self)
 
     @property
     def printed(self) -> str | None:
