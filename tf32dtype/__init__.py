@@ -3,7 +3,7 @@
 >>> import numpy as np, tf32dtype as td
 >>> a = np.array([1.1, 2.2], dtype=td.tf32)
 >>> a + a
-array([2.1992188, 4.3984375], dtype=tf32)
+array([2.2, 4.4], dtype=tf32)
 """
 
 import os as _os

@@ -8,7 +8,7 @@ tf32.
 
 >>> import zarr, tf32dtype as td
 >>> zarr.create_array({}, shape=4, dtype="float8_e4m3fn")[:]
-array([0.0, 0.0, 0.0, 0.0], dtype=float8_e4m3fn)
+array([0., 0., 0., 0.], dtype='float8_e4m3fn')
 """
 
 from __future__ import annotations
