@@ -145,7 +145,23 @@ tf_matmul_prepare()
 
 
 def isa():
-    """Return the instruction set in use; TF32DTYPE_ISA in the environment sets it."""
+    """Return the instruction set in use; TF32DTYPE_ISA in the environment sets it.
+
+    Returns
+    -------
+    str
+        One of the instruction sets of this build, such as "baseline" or "x86-64-v3".
+
+    See Also
+    --------
+    show_config : Show all instruction sets of this build and of the CPU.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> td.isa() in td.show_config(mode="dicts")["instruction_sets"]["built"]
+    True
+    """
     return _isa
 
 
