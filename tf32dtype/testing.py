@@ -56,6 +56,10 @@ def assert_max_ulp(a: ArrayLike, b: ArrayLike, maxulp: SupportsIndex = 1) -> Any
     TypeError, ValueError
         As `tf32dtype.ulp_distance`, and for another `maxulp`.
 
+    See Also
+    --------
+    tf32dtype.ulp_distance : Count the steps between elements.
+
     Examples
     --------
     >>> import numpy as np, tf32dtype as td

@@ -61,6 +61,11 @@ def bits(a: ArrayLike) -> Any:
     TypeError
         If the dtype of `a` is not a format of this package.
 
+    See Also
+    --------
+    from_bits : Create an array of a format from its codes.
+    pack : Pack the codes in bytes, without unused bits.
+
     Examples
     --------
     >>> import tf32dtype as td
@@ -97,26 +102,32 @@ def from_bits(
     dtype : str, dtype or type
         The format.
     dirty : {"raise", "ignore"}
-        How to treat codes with unused bits set: raise ValueError, or keep the bits,
-        which every operation ignores.
+        How to treat codes with unused bits set. "raise" raises a ValueError. "ignore"
+        keeps the bits, which every operation ignores.
 
     Returns
     -------
     ndarray
-        A view of `codes` where they are an array of the right integer type.
+        An array of the format with the shape of `codes`. It is a view of `codes` if
+        they are an array of the dtype that `bits` returns.
 
     Raises
     ------
     ValueError
-        For an integer that is not a code, or an unknown `dirty`.
+        For an integer that is not a code, an unknown format or an unknown `dirty`.
     TypeError
-        If `codes` are not integers.
+        If `codes` are not integers, or `dtype` is not a format.
+
+    See Also
+    --------
+    bits : Return the codes of an array.
+    unpack : Read numbers from packed bytes.
 
     Examples
     --------
     >>> import tf32dtype as td
-    >>> td.from_bits([0x7E, 0x08], "float8_e4m3fn").astype(float)
-    array([4.48e+02, 1.56e-02])
+    >>> td.from_bits([0x7E, 0x08], "float8_e4m3fn").tolist()
+    [448.0, 0.015625]
     """
     if dirty not in ("raise", "ignore"):
         raise ValueError(one_of("dirty", dirty, ("raise", "ignore")))

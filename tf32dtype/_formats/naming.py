@@ -32,19 +32,24 @@ def names(owner: Owner | None = None) -> Owner:
     Parameters
     ----------
     owner : {"tf32dtype", "ml_dtypes"}, optional
-        Whose they are from now on, in the whole process, also if ml_dtypes is
-        imported later. Libraries that give names to NumPy and want ml_dtypes' dtypes
-        back (JAX) need them to be ml_dtypes'.
+        The package whose dtypes the names mean from now on, in the whole process, also
+        if ml_dtypes is imported later. JAX and other libraries that give names to NumPy
+        need the dtypes of ml_dtypes. By default nothing changes.
 
     Returns
     -------
     str
-        Whose they are.
+        The package whose dtypes the names mean: "tf32dtype" or "ml_dtypes".
 
     Raises
     ------
     ValueError
         For another owner; for "ml_dtypes" if it has not been imported.
+
+    See Also
+    --------
+    as_ml_dtypes : View an array under the dtype of ml_dtypes.
+    from_ml_dtypes : View an array of ml_dtypes under the dtype of this package.
 
     Examples
     --------

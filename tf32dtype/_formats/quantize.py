@@ -75,7 +75,7 @@ def quantize(
     dtype : str, dtype or type
         The format to round to: one of this package's, float16 or float32.
     rounding : str
-        An IEEE 754 rounding direction: "ties_to_even", "ties_to_away",
+        An IEEE 754 rounding direction: "ties_to_even" (default), "ties_to_away",
         "toward_zero", "toward_positive" or "toward_negative"; or "to_odd" (inexact
         results take the neighbor with an odd code), or "stochastic" (away from zero
         with a probability that equals the fraction cut off).
@@ -84,7 +84,7 @@ def quantize(
         format without Inf gives NaN, and a format without both gives the largest
         number. Directed modes and "to_odd" give the largest number where IEEE 754
         section 7.4 says so. "saturate" gives the largest number, for Inf too.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, optional
         The generator for "stochastic": one 64-bit draw per element, in C order,
         ``rng.integers(0, 2**64, size=x.shape, dtype=np.uint64)``. The result is
         rounded away from zero if the draw is less than 2^64 times the fraction.
@@ -94,15 +94,23 @@ def quantize(
     Returns
     -------
     ndarray or scalar
-        `out` if given.
+        The rounded values, with the shape of `x` and the dtype `dtype`; a scalar for a
+        single number. `out` is returned if given.
 
     Raises
     ------
     ValueError
         For an unknown format, rounding or overflow. For "stochastic" without `rng`, or
-        `rng` without "stochastic". For an `out` of another shape.
+        `rng` without "stochastic". For an `out` of another shape, or read-only.
     TypeError
-        If `x` is not made of real numbers, or `out` is not an array of the dtype.
+        If `x` is not made of real numbers, `dtype` is not a format, or `out` is not an
+        array of that format. If `rng` is not a generator.
+
+    See Also
+    --------
+    arithmetic : Round all float32 arithmetic of NumPy in a scope.
+    tf32dtype.blocks.quantize : Round to blocks of codes with scales.
+    tf32dtype.blocks.round : Round to the values of a block format.
 
     Notes
     -----
@@ -112,8 +120,8 @@ def quantize(
     Examples
     --------
     >>> import tf32dtype as td
-    >>> td.quantize([0.3, 500.0], "float8_e4m3fn", overflow="saturate").astype(float)
-    array([3.125e-01, 4.480e+02])
+    >>> td.quantize([0.3, 500.0], "float8_e4m3fn", overflow="saturate").tolist()
+    [0.3125, 448.0]
     """
     target = target_dtype(dtype)
     check_arguments(rounding, overflow, OVERFLOWS, rng)

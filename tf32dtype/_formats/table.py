@@ -29,6 +29,18 @@ class Format:
     NumPy accepts a format as a dtype: ``x.astype(td.formats["bf16"])``. Each format has
     only one object, which cannot be changed. Copying or unpickling a format returns the
     same object.
+
+    See Also
+    --------
+    tf32dtype.bits : Return the codes of an array.
+    tf32dtype.from_bits : Create an array from codes.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> f = td.formats["fp8_e4m3"]
+    >>> f.name, f.bits, f.max, f.eps, f.nan_codes
+    ('float8_e4m3fn', 8, 448.0, 0.125, (127, 255))
     """
 
     # Not a dataclass: creating one would add a tenth to the time of this import.
@@ -50,16 +62,21 @@ class Format:
     itemsize: int
     #: unused low bits of an item
     unused_low_bits: int
+    #: bits of the exponent
     exponent_bits: int
     #: stored mantissa bits; the significand has one more
     mantissa_bits: int
+    #: bias of the exponent
     bias: int
+    #: whether codes have a sign bit
     signed: bool
     #: which codes are not numbers: "ieee", "fn", "fnuz", "finite" or "powers"
     specials: str
     #: largest finite number
     max: float
+    #: smallest positive normal number
     smallest_normal: float
+    #: smallest positive number
     smallest_subnormal: float
 
     def __init__(self, **facts: Any) -> None:
@@ -81,6 +98,7 @@ class Format:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The dtype of arrays of the format."""
         return np.dtype(self.type)
 
     @property
@@ -109,18 +127,22 @@ class Format:
 
     @property
     def has_infinity(self) -> bool:
+        """Whether the format has Inf and -Inf."""
         return self.specials == "ieee"
 
     @property
     def has_nan(self) -> bool:
+        """Whether the format has NaN."""
         return self.specials != "finite"
 
     @property
     def has_zero(self) -> bool:
+        """Whether the format has a zero; only float8_e8m0fnu has none."""
         return self.specials != "powers"
 
     @property
     def has_negative_zero(self) -> bool:
+        """Whether the format has a negative zero."""
         return self.signed and self.specials != "fnuz"
 
     @property
