@@ -35,7 +35,20 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
 
     See Also
     --------
-    quantize, matmul
+    quantize : Create an array from numbers.
+    matmul : Multiply arrays of blocks.
+    TileArray : An array with scales for tiles of rows and columns.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> b = td.blocks.quantize([[0.5, -6, 1.1, 96]], "mxfp4")
+    >>> b
+    BlockArray('mxfp4', shape=(1, 4), axis=1, scale_format='float8_e8m0fnu', 4.25 bits)
+    >>> b.elements.tolist(), b.block_scales.tolist()
+    ([[0.0, -0.5, 0.0, 6.0]], [[16.0]])
+    >>> np.asarray(b)
+    array([[ 0., -8.,  0., 96.]], dtype=float32)
     """
 
     __slots__ = ()
@@ -115,6 +128,11 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
             A factor of all scales except float8_e8m0fnu ones: a positive float32, and a
             power of two unless scales are ue4m3.
 
+        Returns
+        -------
+        BlockArray
+            An array with a copy of the codes and scales.
+
         Raises
         ------
         TypeError
@@ -129,7 +147,13 @@ class BlockArray(Blocks[NDArray[np.uint8], NDArray[np.float32]], HostScaled):
     # -- parts -----------------------------------------------------------------
 
     def tobytes(self) -> bytes:
-        """Return the buffer as bytes."""
+        """Return the buffer as bytes.
+
+        Returns
+        -------
+        bytes
+            All codes, then all scales, then all residuals.
+        """
         return self._buffer.tobytes()
 
     def to_torch_scaled_mm(self) -> TorchOperand:

@@ -55,6 +55,7 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return len(self._layout.shape)
 
     @property
@@ -64,15 +65,17 @@ class Blocks(Scaled[Product], Generic[Buffer, Product]):
 
     @property
     def axis(self) -> int:
-        """The axis that blocks lie along, counted from 0."""
+        """The axis that blocks are along, counted from 0."""
         return self._layout.axis
 
     @property
     def block_size(self) -> BlockSize:
+        """Number of values per block."""
         return self._layout.block_size
 
     @property
     def scale_format(self) -> ScaleFormat:
+        """Name of the scales' format."""
         return self._layout.scale_format
 
     @property

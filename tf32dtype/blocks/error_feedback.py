@@ -37,9 +37,14 @@ class ErrorFeedback:
     Raises
     ------
     ValueError
-        For an unknown format.
+        For an unknown format, and for other values of the options.
     TypeError
-        For another option.
+        For an unknown option, and for an `axis` that is not an integer.
+
+    See Also
+    --------
+    quantize : Quantize a tensor once.
+    tf32dtype.interop.torch.convert : Train a PyTorch model with error feedback.
 
     Notes
     -----
@@ -76,6 +81,7 @@ class ErrorFeedback:
 
     @property
     def format(self) -> BlockFormatName:
+        """Name of the block format."""
         return self._row.name
 
     @property
@@ -96,6 +102,7 @@ class ErrorFeedback:
         Returns
         -------
         BlockArray
+            The quantized sum, with the shape of `x`.
 
         Raises
         ------
@@ -138,7 +145,14 @@ class ErrorFeedback:
         self._error = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the format, the error and the state of `rng` for `load_state_dict`."""
+        """Return the format, the error and the state of `rng` for `load_state_dict`.
+
+        Returns
+        -------
+        dict of str to values
+            "format" is a name, "error" is a float32 array or None, and "rng" is the
+            state of the generator or None.
+        """
         rng = self._options.get("rng")
         with self._lock:  # both of one step
             return {

@@ -82,8 +82,21 @@ scale_formats: dict[ScaleFormat, int] = dict(_core.block_scales)
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
-    """A block format: the contents of a block, and the defaults of `quantize`."""
+    """A block format: the contents of a block, and the defaults of `quantize`.
 
+    See Also
+    --------
+    quantize : Round numbers to a block format.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> f = td.blocks.formats["nvfp4"]
+    >>> f.element, f.scale_format, f.block_size, f.bits_per_value
+    ('float4_e2m1fn', 'ue4m3', 16, 4.5)
+    """
+
+    #: name of the block format
     name: BlockFormatName
     #: name of the element
     element: str
@@ -91,6 +104,7 @@ class BlockFormat:
     residual: str | None
     #: scale format; None: the finest one that the range of the tensor allows
     scale_format: ScaleFormat | None
+    #: number of values per block
     block_size: BlockSize
     #: rule of the scale
     scale: Rule
@@ -109,6 +123,11 @@ class BlockFormat:
         ----------
         block_size : int
             Values of a block.
+
+        Returns
+        -------
+        float
+            The bits of the codes, and the share of one value in the block's scales.
         """
         levels = [elements[name] for name in (self.element, self.residual) if name]
         return sum(level.width + 8 / block_size for level in levels)

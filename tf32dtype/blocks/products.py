@@ -89,7 +89,8 @@ def matmul(
         hi hi. 3: all except lo lo. 4 or None: all. Operands without residuals give the
         same result for each value.
     dtype : dtype
-        The dtype of the result: float32, float64, float16 or a format of this package.
+        The dtype of the result: float32 (default), float64, float16 or a format of this
+        package.
         The float32 sums are rounded to it once, ties to even.
     out : ndarray, optional
         An array of the result's shape to write into, with any strides. It may overlap
@@ -113,6 +114,12 @@ def matmul(
         be cast to that of `out`.
     MemoryError
         If memory is short. Nothing has been written then.
+
+    See Also
+    --------
+    quantize : Round numbers to blocks.
+    tf32dtype.tensor_core.matmul : Multiply blocks as a device does.
+    tf32dtype.matmul : Multiply arrays without scales in a chosen precision.
 
     Notes
     -----

@@ -88,8 +88,8 @@ def quantize(
     format : str
         A name of `tf32dtype.blocks.formats`.
     axis : int
-        The axis along which neighbors form blocks. The last block of a line may be
-        short.
+        The axis along which neighbors form blocks (default: the last axis). The last
+        block of a line may be short.
     tile : tuple of two int or None, optional
         The rows and columns of the last two axes that share a scale: ``(16, 16)`` for
         nvfp4. One of the two lengths must be the block size, along the block axis. The
@@ -131,24 +131,32 @@ def quantize(
         float8_e8m0fnu scales, however, the scale of the block becomes NaN, as OCP
         specifies. "saturate" gives Inf the largest value of its block. NaN stays NaN if
         the element has NaN (E4M3, E5M2), and is a ValueError otherwise.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, optional
         The generator for ``rounding="stochastic"``: one 64-bit draw per element, in C
         order.
 
     Returns
     -------
     BlockArray
+        The codes and scales, with the shape of `x`.
 
     Raises
     ------
     ValueError
         For an unknown name or size. For NaN or Inf as above; the message names the
         first one. For "stochastic" without `rng`, or `rng` without "stochastic". If x
-        is a single number. For `tile` or `division` with a format that has residuals,
-        or with integers and a rounding other than ties to even. For `tile` under a rule
-        other than "amax", "floor" and "even".
+        is a single number, or does not have the axis. For `tile` or `division` with a
+        format that has residuals, or with integers and a rounding other than ties to
+        even. For `tile` under a rule other than "amax", "floor" and "even".
     TypeError
-        If `x` is not made of real numbers, or `block_size` is not an integer.
+        If `x` is not made of real numbers, or `axis` or `block_size` is not an integer.
+
+    See Also
+    --------
+    round : Round to the same values without their codes.
+    quantize_tiles : Round to tiles of rows and columns.
+    matmul : Multiply arrays of blocks.
+    BlockArray.from_codes : Create an array from existing codes.
 
     Examples
     --------

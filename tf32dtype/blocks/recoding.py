@@ -64,6 +64,11 @@ def recode(
     TypeError
         If `a` is not an array of blocks or tiles.
 
+    See Also
+    --------
+    quantize : Round numbers to a block format.
+    quantize_tiles : Round numbers to tiles.
+
     Examples
     --------
     >>> import numpy as np, tf32dtype as td

@@ -23,9 +23,10 @@ def round(
     out: NDArray[np.float32] | None = None,
     **options: Unpack[Options],
 ) -> NDArray[np.float32]:
-    """Round numbers as `quantize` and `dequantize` do, in one pass on all threads.
+    """Round numbers to the values of a block format, without their codes.
 
-    Use it in training, which needs the rounded numbers but not their codes.
+    Use this function in training, which needs the rounded numbers but not their codes.
+    It does the same as `quantize` and `dequantize`, in one pass on all threads.
 
     Parameters
     ----------
@@ -47,6 +48,12 @@ def round(
     ------
     ValueError, TypeError
         As `quantize`, and for an `out` of another shape or dtype, before it is written.
+
+    See Also
+    --------
+    quantize : Return the codes and scales.
+    tf32dtype.quantize : Round to a format without scales.
+    ErrorFeedback : Quantize so that the errors of many steps cancel.
 
     Examples
     --------

@@ -57,7 +57,8 @@ def swizzle_scales(scales: ArrayLike, layout: ScaleLayout = "128x4") -> NDArray[
 
     See Also
     --------
-    unswizzle_scales
+    unswizzle_scales : Bring the scales back to row-major order.
+    BlockArray.to_torch_scaled_mm : Return codes and scales as PyTorch's tensors.
 
     Examples
     --------
@@ -110,6 +111,11 @@ def unswizzle_scales(
     ValueError
         If the number of scales is not that of the padded shape; for a shape of fewer
         than two axes, and for an unknown layout.
+
+    See Also
+    --------
+    swizzle_scales : Reorder scales to tiles.
+    BlockArray.from_codes : Create an array from codes and scales.
 
     Examples
     --------

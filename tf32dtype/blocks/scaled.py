@@ -122,9 +122,9 @@ class HostScaled(Scaled[NDArray[np.float32]]):
         ----------
         dtype : dtype
             float32 (None too), float64, float16 or a format of this package. Values are
-            exact in float64; in the others they are rounded once, ties to even. Beyond
-            the maximum of float32 they are that maximum in a `BlockArray`, and Inf in a
-            `TileArray`.
+            exact in float64; in the others they are rounded once, ties to even. Values
+            above the maximum of float32 become that maximum in a `BlockArray`, and Inf
+            in a `TileArray`.
         out : ndarray, optional
             An array of this shape and dtype to write into, with any strides.
 

@@ -49,11 +49,11 @@ def quantize_tiles(
         Real numbers of any builtin dtype or of one of the formats. Numbers of wider
         dtypes are first rounded to float32, to odd.
     format : str, dtype or type
-        Format of the elements: int8 or int4; uint8 or uint4, with zero points; or a
-        format of one byte or less that has a sign.
+        Format of the elements (default: "float8_e4m3fn"): int8 or int4; uint8 or uint4,
+        with zero points; or a format of one byte or less that has a sign.
     tile : tuple of two int or None
-        The rows and columns that share a scale. None means all of them: ``(1, None)``
-        gives one scale per row. Tiles at the ends may be smaller.
+        The rows and columns that share a scale (default: 128 of both). None means all:
+        ``(1, None)`` gives one scale per row. Tiles at the ends may be smaller.
     scale_format : {"float32", "bfloat16", "float16", "float8_e8m0fnu"}
         The format of the scales.
     division : {"exact", "divide", "reciprocal", "amax"}
@@ -66,6 +66,7 @@ def quantize_tiles(
     Returns
     -------
     TileArray
+        The elements and scales, with the shape of `x`.
 
     Raises
     ------
@@ -75,6 +76,12 @@ def quantize_tiles(
         If 1 / s or M / A is out of the range of float32.
     TypeError
         If `x` is not made of real numbers.
+
+    See Also
+    --------
+    quantize : Round to blocks along one axis.
+    matmul : Multiply arrays of tiles.
+    TileArray.from_codes : Create an array from existing codes.
 
     Notes
     -----

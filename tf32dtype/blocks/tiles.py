@@ -55,7 +55,20 @@ class TileArray(HostScaled):
 
     See Also
     --------
-    quantize_tiles, BlockArray
+    quantize_tiles : Create an array from numbers.
+    matmul : Multiply arrays of tiles.
+    BlockArray : An array with scales for blocks along one axis.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> t = td.blocks.TileArray.from_codes(
+    ...     "int8", np.int8([[10, -20]]), np.float32([[0.5]]), tile=(1, None)
+    ... )
+    >>> t
+    TileArray('int8', shape=(1, 2), tile=(1, 2), scale_format='float32')
+    >>> np.asarray(t)
+    array([[  5., -10.]], dtype=float32)
     """
 
     __slots__ = ("_elements", "_format", "_offsets", "_scales", "_tile")
@@ -178,6 +191,7 @@ class TileArray(HostScaled):
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return self._elements.ndim
 
     @property
@@ -204,7 +218,7 @@ class TileArray(HostScaled):
 
     @property
     def scales(self) -> NDArray[Any]:
-        """(..., ceil(m / rows), ceil(n / columns)); read-only."""
+        """The scales, of shape (..., ceil(m / rows), ceil(n / columns)); read-only."""
         return self._scales
 
     @property

@@ -27,17 +27,24 @@ _MULTIPLE = 32
 
 
 class TorchOperand(NamedTuple):
-    """Tensors that `torch._scaled_mm` takes: of `BlockArray.to_torch_scaled_mm`.
+    """The codes and scales of an array as the tensors that `torch._scaled_mm` takes.
+
+    `BlockArray.to_torch_scaled_mm` returns it, and has an example.
 
     Parameters
     ----------
     data : torch.Tensor
-        The codes: row-major if blocks lie along rows, else column-major.
+        The codes: row-major if blocks are along rows, else column-major.
     scale : torch.Tensor
         The scales in tiles of 128 x 4.
     tensor_scale : torch.Tensor or None
         A float32 of no axes that multiplies all scales of nvfp4; None for other
         formats.
+
+    See Also
+    --------
+    BlockArray.to_torch_scaled_mm : Return the operand of an array.
+    swizzle_scales : Reorder scales to the layout of `scale`.
     """
 
     data: torch.Tensor
