@@ -145,7 +145,9 @@ NumberScalar Identification""".split()
 numpydoc_validation_exclude = {rf"\.{name}$" for name in FACTS + MADE}
 numpydoc_validation_exclude |= {r"\.cuda\.ndarray"}
 #: Fields that are None by default, whose comments an older Sphinx hides from numpydoc.
-numpydoc_validation_exclude |= {r"\.(Aligned|BlockScaled)\.(cut_first|floor)$"}
+numpydoc_validation_exclude |= {
+    r"\.(Aligned|BlockScaled)\.(cut_first|floor|zero_c_exponent)$"
+}
 
 # -- looks ---------------------------------------------------------------------------
 

@@ -39,13 +39,28 @@ ZERO_TERMS: tuple[ZeroTerms, ...] = get_args(ZeroTerms)
 
 @dataclass(frozen=True)
 class BlockScaled:
-    """The model of one block-scaled instruction of a device."""
+    """The model of one block-scaled instruction of a device.
 
+    See Also
+    --------
+    Aligned : A model of an instruction without scales.
+    matmul : Multiply arrays of blocks as a device does.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> model = td.tensor_core.devices["B200"].block_scaled[0]
+    >>> model.instruction, model.scale, model.block_size, model.depth
+    ('tcgen05.mxf4', 'float8_e8m0fnu', 32, 64)
+    """
+
+    #: name of the device, as `devices` has it
     device: Board
     #: the instruction and its kind
     instruction: BlockInstruction
-    #: formats of the operands' elements
+    #: format of the elements of the first operand
     a: Operand
+    #: format of the elements of the second operand
     b: Operand
     #: format of the scales of both
     scale: str
@@ -58,18 +73,23 @@ class BlockScaled:
     group: int
     #: bits kept below the largest exponent
     fraction: int
+    #: how the model was verified, as in `Model.verified`
     verified: Verified
     #: smallest exponent that terms are aligned to
     floor: int | None = None
+    #: exponent that an accumulator of zero brings to a sum; None: no exponent
     zero_c_exponent: int | None = None
     #: terms of zero that count with the exponent of their scales: none, those whose
     #: products cancel, or all
     zero_terms: ZeroTerms = "canceled"
+    #: whether a negative sum that is truncated to zero is -0
     negative_zero: bool = False
 
-    #: format of the accumulator and the result; its fraction bits; rounding of sums
+    #: format of the accumulator and of the result
     accumulator: Accumulator = "float32"
+    #: fraction bits of the result
     kept: int = 23
+    #: rounding of sums
     rounding: str = "toward_zero"
 
     @property

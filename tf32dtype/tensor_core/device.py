@@ -46,8 +46,22 @@ DeviceInstruction = Literal[
 
 @dataclass(frozen=True)
 class Device:
-    """A device, by the name of its best known board."""
+    """A device whose matrix unit is modeled, and its facts.
 
+    See Also
+    --------
+    matmul : Multiply matrices as a device does.
+    Model : The model of one instruction.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> device = td.tensor_core.devices["H200"]
+    >>> device.name, device.instructions, device.peak["bfloat16"]
+    ('H100', ('wgmma', 'mma.sync'), 989)
+    """
+
+    #: the name that other names stand for
     name: Board
     #: the vendor's name of the architecture, and the compilers'
     architecture: str

@@ -49,11 +49,27 @@ VERIFIED = {
 
 
 class Contested(NamedTuple):
-    """A point on which sources differ, with the value used here and the reason."""
+    """A point on which sources differ, with the value used here and the reason.
 
+    See Also
+    --------
+    Model : The model of one instruction.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> point = td.tensor_core.CONTESTED["scale_input_d"]
+    >>> point.value, point.alternatives
+    ('before', ('inside',))
+    """
+
+    #: name of the point, and its key in `CONTESTED`
     name: str
+    #: value that the models use
     value: object
+    #: values of other sources
     alternatives: tuple[object, ...]
+    #: meaning of the value, and reason for its choice
     reason: str
     #: the device whose recorded results settle it, or a simulator that its authors
     #: verified on hardware; "" if neither exists
@@ -187,18 +203,38 @@ LEAST_EXPONENTS = {
 
 @dataclass(frozen=True)
 class Model:
-    """The model of one instruction of a device for operands of two formats."""
+    """The model of one instruction of a device for operands of two formats.
 
+    See Also
+    --------
+    Aligned : A model that aligns, truncates and adds exactly.
+    Rounded : A model that rounds in other ways.
+    explain : Explain how a model computes one element.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> model = td.tensor_core.devices["A100"].models[0]
+    >>> model.name, model.depth, model.verified
+    ('A100 mma.sync float16 -> float32', 8, 'recorded')
+    """
+
+    #: name of the device, as `devices` has it
     device: Board
+    #: name of the instruction
     instruction: Instruction
-    #: formats of the operands
+    #: format of the first operand
     a: Operand
+    #: format of the second operand
     b: Operand
+    #: format of the accumulators and of the result
     accumulator: Accumulator
     #: products that are added in one group, to which the accumulator belongs
     depth: int
     #: k that an instruction takes; matrices are padded with zeros to a multiple of it
     instruction_depth: int
+    #: how the model was verified: "recorded" (equal to results of the device), "two
+    #: simulators", "one source" or "documented" (by the vendor)
     verified: Verified
 
     @property
@@ -229,7 +265,20 @@ class Model:
 
 @dataclass(frozen=True)
 class Aligned(Model):
-    """A model whose groups are aligned, truncated, added exactly and rounded once."""
+    """A model whose groups are aligned, truncated, added exactly and rounded once.
+
+    See Also
+    --------
+    Rounded : A model that rounds in other ways.
+    BlockScaled : A model of an instruction that takes scales.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> model = td.tensor_core.devices["H100"].models[0]
+    >>> model.depth, model.fraction, model.kept, model.rounding
+    (16, 25, 23, 'toward_zero')
+    """
 
     #: bits kept below the largest exponent of a group
     fraction: int
@@ -241,8 +290,11 @@ class Aligned(Model):
     emulated: bool = False
     #: smallest exponent that terms are aligned to
     floor: int | None = None
+    #: exponent that an accumulator of zero brings to a group; None: no exponent
     zero_c_exponent: int | None = None
+    #: whether a product with a zero counts with the exponents of its operands
     zero_products: bool = False
+    #: whether a negative sum that is truncated to zero is -0
     negative_zero: bool = False
     #: fraction bits to which a sum is truncated before it is rounded to float16; None:
     #: all bits are kept

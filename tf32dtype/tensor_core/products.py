@@ -225,7 +225,7 @@ def matmul(
     >>> y = np.ones((3, 1), np.float32)
     >>> td.tensor_core.matmul(x, y, device="A100")
     array([[5.9604645e-08]], dtype=float32)
-    >>> td.tensor_core.matmul(x, y, device="V100")
+    >>> td.tensor_core.matmul(x, y, device="V100")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     ValueError: V100 mma.sync cannot multiply tf32 x tf32 -> float32; ...

@@ -35,8 +35,23 @@ Flushed = Literal["kept", "+0", "zero of their sign"]
 
 @dataclass(frozen=True)
 class Rounded(Model):
-    """The model of an instruction that does not add aligned terms and round once."""
+    """The model of an instruction that does not add aligned terms and round once.
 
+    See Also
+    --------
+    Aligned : A model that aligns, truncates and adds exactly.
+
+    Examples
+    --------
+    >>> import tf32dtype as td
+    >>> model = td.tensor_core.devices["MI100"].models[0]
+    >>> model.depth, model.arithmetic, model.rounding
+    (4, 'fused', 'ties_to_even')
+    """
+
+    #: how a group is added. "fused": the exact sum of the products and the accumulator
+    #: is rounded once. "stepwise": each product and each sum of two are rounded. "two
+    #: stages": the truncated products are added first, then the accumulator
     arithmetic: Arithmetic = "fused"
     #: "to_odd": the last bit of inexact results is 1, and results are then flushed
     rounding: Literal["ties_to_even", "to_odd"] = "ties_to_even"
@@ -44,6 +59,7 @@ class Rounded(Model):
     #: sums of a group's products. Fused, they are chains that begin at `start`, and
     #: their sum is added to the accumulator. 0: one chain of groups and the accumulator
     lanes: int = 0
+    #: initial value of the fused chains of `lanes`
     start: float = 0.0
     #: whether the second one of each two k is added first
     odd_first: bool = False
