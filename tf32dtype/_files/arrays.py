@@ -73,10 +73,14 @@ def save(
         For arrays of Python objects, and arrays of tiles with zero points or biases;
         for an unknown `header`; for a file header that is longer than readers accept;
         for a name of another kind of file, such as `a.safetensors`.
+    OSError
+        If the file cannot be written.
 
     See Also
     --------
-    load, savez
+    load : Read the file.
+    savez : Write several arrays to one file.
+    tf32dtype.safetensors.save : Write arrays to a safetensors file.
 
     Notes
     -----
@@ -121,11 +125,22 @@ def savez(
     ------
     TypeError, ValueError
         As for `save`, before anything is written. ValueError also if a keyword is
-        the name of a positional array, and for a name that ends with `.npy`.
+        the name of a positional array, and for a file whose name ends with `.npy`.
 
     See Also
     --------
-    load, save, savez_compressed
+    load : Read the file.
+    save : Write one array.
+    savez_compressed : Write a compressed file.
+
+    Examples
+    --------
+    >>> import io, numpy as np, tf32dtype as td
+    >>> file = io.BytesIO()
+    >>> td.savez(file, w=np.array([1.5, 2], td.bfloat16), step=7)
+    >>> _ = file.seek(0)
+    >>> td.load(file)["w"]
+    array([1.5, 2. ], dtype=bfloat16)
     """
     _save_archive(file, args, header, kwds, compressed=False)
 
@@ -150,7 +165,16 @@ def savez_compressed(
 
     See Also
     --------
-    load, savez
+    load : Read the file.
+    savez : Write an uncompressed file.
+
+    Examples
+    --------
+    >>> import io, numpy as np, tf32dtype as td
+    >>> file = io.BytesIO()
+    >>> td.savez_compressed(file, w=np.zeros(10**6, td.bfloat16))
+    >>> len(file.getvalue()) < 10**4
+    True
     """
     _save_archive(file, args, header, kwds, compressed=True)
 
@@ -196,6 +220,23 @@ def load(
         If the file is empty.
     OSError
         If the file cannot be opened.
+    TypeError
+        If `file` is neither a path nor a binary file object.
+
+    See Also
+    --------
+    save : Write one array.
+    savez : Write several arrays to one file.
+    tf32dtype.safetensors.load : Read a safetensors file.
+
+    Examples
+    --------
+    >>> import io, numpy as np, tf32dtype as td
+    >>> file = io.BytesIO()
+    >>> td.save(file, np.array([1.5, 2], td.bfloat16))
+    >>> _ = file.seek(0)
+    >>> td.load(file)
+    array([1.5, 2. ], dtype=bfloat16)
     """
     if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
         raise ValueError(one_of("mmap_mode", mmap_mode, ("r", "r+", "c")))

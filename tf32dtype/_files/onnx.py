@@ -65,6 +65,7 @@ def to_array(
     Parameters
     ----------
     tensor : onnx.TensorProto
+        A tensor of a model, such as one of `model.graph.initializer`.
     base_dir : path, optional
         The folder of the model, for a tensor whose data are in a separate file. onnx
         opens that file, and refuses files outside the folder.
@@ -83,13 +84,20 @@ def to_array(
         code; for an unknown type. For data in a separate file: if `base_dir` is not
         given, or the file is missing, too short or outside that folder. The error names
         the tensor.
+    TypeError
+        If `tensor` is not a tensor of onnx.
+
+    See Also
+    --------
+    from_array : Return an ONNX tensor with the values of an array.
+    dtype_of : Return the dtype without the values.
 
     Examples
     --------
     >>> import numpy as np, tf32dtype as td
     >>> tensor = td.interop.onnx.from_array(np.array([0.5, 6], td.float4_e2m1fn), "w")
-    >>> tensor.raw_data, td.interop.onnx.to_array(tensor)
-    (b'q', array([0.5, 6. ], dtype=float4_e2m1fn))
+    >>> tensor.raw_data, td.interop.onnx.to_array(tensor).tolist()
+    (b'q', [0.5, 6.0])
     """
     if not isinstance(tensor, onnx.TensorProto):
         raise TypeError(f"tensor must be an onnx.TensorProto; got {brief(tensor)}")
@@ -114,11 +122,23 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
     Returns
     -------
     onnx.TensorProto
+        A tensor with the shape of `a`, and with the type of its format.
 
     Raises
     ------
     TypeError
         For a format without a type in ONNX, or in the installed version.
+
+    See Also
+    --------
+    to_array : Return the values of an ONNX tensor as an array.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> tensor = td.interop.onnx.from_array(np.array([1.5, 2], td.bfloat16), "w")
+    >>> tensor.name, tensor.dims, tensor.raw_data
+    ('w', [2], b'\\xc0?\\x00@')
     """
     array = np.asarray(as_own(a))
     form = format_of_dtype(array.dtype)
@@ -151,6 +171,23 @@ def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
     ----------
     tensor : onnx.TensorProto
         The tensor; only its type is read.
+
+    Returns
+    -------
+    numpy.dtype or None
+        A format, int8 or uint8 for integers of 4 and 2 bits, or another NumPy dtype.
+        None if the installed version of onnx does not have the type.
+
+    See Also
+    --------
+    to_array : Return the values of the tensor.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> tensor = td.interop.onnx.from_array(np.array([1.5, 2], td.bfloat16), "w")
+    >>> td.interop.onnx.dtype_of(tensor)
+    dtype(bfloat16)
     """
     number = tensor.data_type
     if (name := _numbers(_FORMATS).get(number)) is not None:

@@ -49,6 +49,7 @@ def load(
     Parameters
     ----------
     path : path
+        The path of the file.
     mmap : bool
         True: arrays are read-only views of the file, which is mapped into memory. The
         system reads only the used pages, and the file must not be shortened while it is
@@ -71,10 +72,27 @@ def load(
         For a name or pattern that matches no tensor; the error suggests similar names.
     OSError
         If the file cannot be read.
+    TypeError
+        If `path` is not a path, or a name is not a string.
 
     See Also
     --------
-    open
+    open : Read tensors one at a time.
+    tf32dtype.safetensors.load : Read a safetensors file.
+
+    Examples
+    --------
+    Write a file with the package gguf, and read it:
+
+    >>> import gguf, numpy as np, tf32dtype as td
+    >>> writer = gguf.GGUFWriter("a.gguf", "llama")
+    >>> writer.add_tensor("w", np.array([1.5, 2], np.float16))
+    >>> writer.write_header_to_file()
+    >>> writer.write_kv_data_to_file()
+    >>> writer.write_tensors_to_file()
+    >>> writer.close()
+    >>> td.interop.gguf.load("a.gguf", names="w*")
+    {'w': array([1.5, 2. ], dtype=float16)}
     """
     with open(path) as file:
         wanted = select(names, file.tensors, file._path)
@@ -93,6 +111,7 @@ def open(path: Path) -> File:
     Parameters
     ----------
     path : path
+        The path of the file.
 
     Returns
     -------
@@ -102,8 +121,28 @@ def open(path: Path) -> File:
 
     Raises
     ------
-    ValueError, OSError
+    ValueError, OSError, TypeError
         As for `load`.
+
+    See Also
+    --------
+    load : Read all tensors, or some by name.
+    File : The mapping that this function returns.
+
+    Examples
+    --------
+    Write a file with the package gguf, and read it:
+
+    >>> import gguf, numpy as np, tf32dtype as td
+    >>> writer = gguf.GGUFWriter("a.gguf", "llama")
+    >>> writer.add_tensor("w", np.array([1.5, 2], np.float16))
+    >>> writer.write_header_to_file()
+    >>> writer.write_kv_data_to_file()
+    >>> writer.write_tensors_to_file()
+    >>> writer.close()
+    >>> with td.interop.gguf.open("a.gguf") as f:
+    ...     f.metadata["general.architecture"], f.tensors["w"].kind.name, f["w"]
+    ('llama', 'F16', array([1.5, 2. ], dtype=float16))
     """
     return File(path)
 
@@ -139,6 +178,10 @@ class File(NamedTensors[Held]):
     tensors : dict of str to Tensor
         The facts of each tensor in the header: `name`, `kind` (with its `name`),
         `shape`, `nbytes`, and `offset` in the file.
+
+    See Also
+    --------
+    open : Open a file, with an example.
     """
 
     def __init__(self, path: Path) -> None:
@@ -178,7 +221,7 @@ class File(NamedTensors[Held]):
         Parameters
         ----------
         name : str
-            The tensor's.
+            The name of the tensor.
 
         Raises
         ------
@@ -195,7 +238,7 @@ class File(NamedTensors[Held]):
         Parameters
         ----------
         name : str
-            The tensor's.
+            The name of the tensor.
 
         Returns
         -------

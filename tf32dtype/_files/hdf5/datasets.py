@@ -31,11 +31,12 @@ def write(
     dtype: object = None,
     **create: Any,
 ) -> Any:
-    """Write an array to a new dataset.
+    """Write an array to a new HDF5 dataset.
 
     Parameters
     ----------
     group : h5py.Group or h5py.File
+        The group to write to.
     name : str
         The name of the dataset. Missing groups in it are made: "layer/0/weight".
     a : array_like, BlockArray or TileArray
@@ -66,11 +67,18 @@ def write(
         If h5py is not installed.
     TypeError
         For arrays that a dataset cannot restore: masked arrays, structured arrays with
-        a format in a field, custom dtypes of other packages.
+        a format in a field, custom dtypes of other packages. If `group` is not a group
+        of h5py.
     ValueError
         For a name that exists already. For ``scaleoffset``, which drops bits. For a
-        ``fillvalue`` that HDF5 would change to another number. Errors are raised before
-        anything is written.
+        ``fillvalue`` that HDF5 would change to another number. For a `dtype` with an
+        array of blocks or tiles. Errors are raised before anything is written.
+
+    See Also
+    --------
+    read : Read a dataset.
+    assign : Write to a selection of a dataset.
+    save : Write several arrays to a new file.
 
     Examples
     --------
@@ -79,7 +87,7 @@ def write(
     ...     w = np.ones((1000, 1000), td.bfloat16)
     ...     dataset = td.hdf5.write(file, "w", w, compression="gzip", shuffle=True)
     ...     td.hdf5.read(dataset, np.s_[0, :3])
-    array([1, 1, 1], dtype=bfloat16)
+    array([1., 1., 1.], dtype=bfloat16)
     """
     if not isinstance(group, h5py().Group):
         raise TypeError(
@@ -127,7 +135,7 @@ def write(
 
 
 def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> Any:
-    """Read a dataset, or a selection of it.
+    """Read an HDF5 dataset, or a selection of it, as an array.
 
     Parameters
     ----------
@@ -153,11 +161,20 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
     ImportError
         If h5py is not installed.
     TypeError
-        If elements of the dataset contain a format in a field or an array.
+        If `dataset` is not a dataset of h5py. If its elements contain a format in a
+        field or an array.
     ValueError
         If the attribute does not name a format, or names one that the dataset cannot
         store. If `out` has another shape or dtype, or is read-only. For a selection
         that h5py rejects.
+    IndexError
+        For an index that is out of range.
+
+    See Also
+    --------
+    load : Read all datasets of a file.
+    write : Write an array to a new dataset.
+    assign : Write to a selection of a dataset.
 
     Examples
     --------
@@ -165,7 +182,7 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
     >>> with h5py.File("a.h5", "w") as file:
     ...     _ = td.hdf5.write(file, "w", np.arange(6, dtype=td.tf32).reshape(2, 3))
     ...     td.hdf5.read(file["w"], np.s_[:, 1])
-    array([1, 4], dtype=tf32)
+    array([1., 4.], dtype=tf32)
     """
     _check_dataset(dataset)
     facts = storage.attribute(dataset, BLOCKS_ATTRIBUTE)
@@ -202,7 +219,7 @@ def read(dataset: Any, selection: Any = (), out: NDArray[Any] | None = None) -> 
 
 
 def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
-    """Write to a selection of a dataset, as ``array[selection] = a`` does for arrays.
+    """Write to a selection of an HDF5 dataset, as ``array[selection] = a`` does.
 
     Parameters
     ----------
@@ -217,7 +234,14 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
     Raises
     ------
     TypeError, ValueError
-        As for `read`, and if `a` cannot be broadcast.
+        As for `read`, and a ValueError if `a` cannot be broadcast or converted.
+    IndexError
+        For an index that is out of range.
+
+    See Also
+    --------
+    write : Write an array to a new dataset.
+    read : Read a dataset, or a selection of it.
 
     Examples
     --------
@@ -228,7 +252,7 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
     ...     dataset.resize(4, axis=0)
     ...     td.hdf5.assign(dataset, np.s_[2:], [1, 2, 3])
     ...     td.hdf5.read(dataset)[:, 2]
-    array([0, 0, 3, 3], dtype=float4_e2m1fn)
+    array([0., 0., 3., 3.], dtype='float4_e2m1fn')
     """
     _check_dataset(dataset)
     if storage.attribute(dataset, BLOCKS_ATTRIBUTE) is not None:

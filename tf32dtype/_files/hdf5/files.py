@@ -32,7 +32,7 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
     path : path
         The path of the file. An existing file is replaced as a whole, or stays as it is
         if an error occurs.
-    arrays : mapping of str to array_like or BlockArray
+    arrays : mapping of str to array_like, BlockArray or TileArray
         Arrays as for `write`. Slashes in names separate groups: "layer/0/weight".
     **create
         As for `write`: ``compression="gzip"``. Arrays without an axis are written
@@ -47,6 +47,12 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
         restore; for a path that names another kind of file, such as `a.npy`.
     OSError
         If the file cannot be written.
+
+    See Also
+    --------
+    load : Read the file.
+    write : Write one array to an open file.
+    tf32dtype.safetensors.save : Write arrays to a safetensors file.
 
     Examples
     --------
@@ -87,7 +93,7 @@ def load(
 
     Returns
     -------
-    dict of str to ndarray or BlockArray
+    dict of str to ndarray, BlockArray or TileArray
         The datasets of all groups, as `read` returns them, in the order of their names.
         Soft and external links are not followed.
 
@@ -97,6 +103,8 @@ def load(
         If h5py is not installed.
     KeyError
         For a name or pattern that matches no dataset.
+    TypeError
+        If `path` is not a path, or a name is not a string.
     ValueError
         If the file is not an HDF5 file, or is damaged: the error names the file, the
         dataset and the fault. If the arrays would take more than one GiB and more than
@@ -104,10 +112,22 @@ def load(
     OSError
         If the file cannot be opened.
 
+    See Also
+    --------
+    save : Write a file.
+    read : Read one dataset of an open file, or a selection.
+
     Notes
     -----
     The library of h5py, libhdf5, reads the file. Do not load untrusted files: some
     malicious files crash libhdf5.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> td.hdf5.save("a.h5", {"layer/w": np.array([1.5, 2], td.bfloat16), "step": 7})
+    >>> td.hdf5.load("a.h5", names="layer/*")
+    {'layer/w': array([1.5, 2. ], dtype=bfloat16)}
     """
     open_file = h5py().File  # outside `errors_of`: a missing library is not damage
     file_name = os.fsdecode(path)

@@ -22,10 +22,24 @@ Path = str | os.PathLike[str]
 
 
 class TensorInfo(NamedTuple):
-    """The facts of a tensor, available without reading its data."""
+    """The facts of a tensor, available without reading its data.
+
+    See Also
+    --------
+    SafeTensors.info : Return the facts of a tensor.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> td.safetensors.save("a.safetensors", {"w": np.ones((2, 3), td.fp4)})
+    >>> with td.safetensors.open("a.safetensors") as f:
+    ...     f.info("w")
+    TensorInfo(dtype=dtype(float4_e2m1fn), shape=(2, 3), nbytes=3)
+    """
 
     #: the dtype of the array, in which elements of F4 and F6 have one byte each
     dtype: np.dtype[Any]
+    #: the lengths of the axes of the array
     shape: tuple[int, ...]
     #: the number of bytes in the file, where F4 and F6 are packed
     nbytes: int
@@ -36,6 +50,20 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
 
     `open` returns it. Each tensor is read on access. Close it, or use it in a `with`
     statement; arrays that it returned remain valid.
+
+    See Also
+    --------
+    open : Open a file or a checkpoint.
+    load : Read all tensors, or some by name.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> w = np.array([1.5, 2], td.bfloat16)
+    >>> td.safetensors.save("a.safetensors", {"w": w}, metadata={"format": "np"})
+    >>> with td.safetensors.open("a.safetensors") as f:
+    ...     print(list(f), f.metadata, f.stored_as("w"), f["w"])
+    ['w'] {'format': 'np'} BF16 [1.5 2. ]
     """
 
     def __init__(self, path: str, mmap: bool) -> None:
@@ -94,7 +122,12 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         Parameters
         ----------
         name : str
-            The tensor's.
+            The name of the tensor.
+
+        Returns
+        -------
+        str
+            The path of the only file, or of one of the checkpoint's files.
 
         Raises
         ------
@@ -109,7 +142,12 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         Parameters
         ----------
         name : str
-            The tensor's.
+            The name of the tensor.
+
+        Returns
+        -------
+        TensorInfo
+            The dtype and shape of the array, and its number of bytes in the file.
 
         Raises
         ------
@@ -126,7 +164,12 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         Parameters
         ----------
         name : str
-            The tensor's.
+            The name of the tensor.
+
+        Returns
+        -------
+        str
+            The name that the header of the file has.
 
         Raises
         ------
@@ -145,6 +188,11 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
 
         Each weight has `format`, `shape`, `scheme` and `members`, the names of its
         tensors. `weight.read(tensors.__getitem__)` returns an array of blocks or tiles.
+
+        Returns
+        -------
+        dict of str to Group
+            The weights by their names. It is empty if no weight has scales.
         """
         return {group.name: group for group in self.found().groups}
 
@@ -161,6 +209,19 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         ----------
         names : str or iterable of str, optional
             As for `load`.
+
+        Returns
+        -------
+        list of str
+            The names of the tensors, without duplicates.
+
+        Raises
+        ------
+        KeyError
+            For a name or pattern that matches no tensor; the error suggests similar
+            names.
+        TypeError
+            If a name is not a string.
         """
         return select(names, self._names, self._path)
 
@@ -208,6 +269,13 @@ def open(path: Path, *, mmap: bool = True) -> SafeTensors:
         error names the file and the tensor.
     OSError
         If a file cannot be opened.
+    TypeError
+        If `path` is not a path.
+
+    See Also
+    --------
+    load : Read all tensors, or some by name.
+    SafeTensors : The mapping that this function returns.
 
     Examples
     --------
@@ -215,7 +283,7 @@ def open(path: Path, *, mmap: bool = True) -> SafeTensors:
     >>> td.safetensors.save("a.safetensors", {"w": np.ones((2, 3), td.bfloat16)})
     >>> with td.safetensors.open("a.safetensors") as f:
     ...     f.info("w").shape, f["w"][1]
-    ((2, 3), array([1, 1, 1], dtype=bfloat16))
+    ((2, 3), array([1., 1., 1.], dtype=bfloat16))
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the path of a file or folder; got {brief(path)}")
@@ -283,6 +351,26 @@ def load(
     ValueError, OSError
         As for `open`. With ``blocks=True``, ValueError also for a weight whose scales
         are damaged, and for codes whose scales match no known scheme or several.
+    TypeError
+        As for `open`, and if a name is not a string.
+
+    Warns
+    -----
+    UserWarning
+        If `blocks` is None, and the file has weights whose scales are separate tensors.
+
+    See Also
+    --------
+    open : Read tensors one at a time.
+    save : Write a file.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> arrays = {"w": np.array([1.5, 2], td.bfloat16), "step": np.int64(7)}
+    >>> td.safetensors.save("a.safetensors", arrays)
+    >>> td.safetensors.load("a.safetensors", names="w*")
+    {'w': array([1.5, 2. ], dtype=bfloat16)}
     """
     with open(path, mmap=mmap) as tensors:
         if blocks:

@@ -86,7 +86,7 @@ def save(
         are written as zeros.
     metadata : mapping of str to str, optional
         Strings to store in the file. The key "tf32dtype.formats" is reserved for this
-        package.
+        package, and a value that you give for it is ignored.
     max_shard_size : int or str, optional
         The largest size of the tensors in one file: a number of bytes, or a string such
         as "5GB". If the tensors take more, path `model.safetensors` becomes
@@ -105,18 +105,28 @@ def save(
     TypeError
         For dtypes that a file cannot store: complex128, longdouble, objects, strings,
         times, structured dtypes. For masked arrays. For names and metadata that are not
-        strings.
+        strings. If `tensors` is not a mapping.
     ValueError
         For a name that a tensor cannot have. For a header of more than 100 MB. For an
-        array of blocks or tiles that the scheme cannot store. For a path that names
-        another kind of file, such as `a.npy`. Errors are raised before anything is
-        written.
+        array of blocks or tiles that the scheme cannot store. For an unknown scheme, or
+        another `max_shard_size`. For a path that names another kind of file, such as
+        `a.npy`. Errors are raised before anything is written.
+    OSError
+        If a file cannot be written.
+
+    See Also
+    --------
+    load : Read the file.
+    tf32dtype.save : Write one array to a `.npy` file.
+    tf32dtype.hdf5.save : Write arrays to an HDF5 file.
 
     Examples
     --------
     >>> import numpy as np, tf32dtype as td
-    >>> w = np.ones((2, 3), td.float8_e4m3fn)
+    >>> w = np.array([1, 2, 3], td.float8_e4m3fn)
     >>> td.safetensors.save("a.safetensors", {"w": w}, metadata={"format": "np"})
+    >>> td.safetensors.load("a.safetensors")["w"]
+    array([1., 2., 3.], dtype='float8_e4m3fn')
     """
     if not isinstance(tensors, Mapping):
         raise TypeError(
