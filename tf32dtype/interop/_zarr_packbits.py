@@ -32,15 +32,26 @@ class PackBits(ArrayBytesCodec):
         significant bit. The default is all bits. When data are read, other bits are
         zeros, or copies of the last bit for signed integers. tf32 has bits 13 to 31.
 
+    Raises
+    ------
+    ValueError
+        For another `padding_encoding`, and for bits that are not integers of 0 or more.
+        When an array is created, also for a dtype that the codec does not support or
+        that lacks these bits.
+
+    See Also
+    --------
+    tf32dtype.pack : Pack the numbers of an array in bytes.
+
     Examples
     --------
     >>> import numpy as np, zarr, tf32dtype as td
-    >>> a = np.array([0.5, 6, -1, 2], td.fp4)
+    >>> codec = td.interop.zarr.PackBits()
     >>> z = zarr.create_array(
-    ...     {}, shape=4, dtype=a.dtype, serializer=PackBits(), compressors=None
+    ...     {}, shape=4, dtype=np.dtype(td.fp4), serializer=codec, compressors=None
     ... )
-    >>> z[:] = a
-    >>> z.nbytes_stored() - len(z.store["zarr.json"])  # doctest: +SKIP
+    >>> z[:] = [0.5, 6, -1, 2]
+    >>> codec.pack(z[:]).nbytes
     2
     """
 

@@ -43,13 +43,25 @@ def __dir__() -> list[str]:
 class NumberType(pa.ExtensionType):
     """An Arrow extension type for the values of a format.
 
+    `to_arrow` returns arrays of this type.
+
     Parameters
     ----------
     format : str, dtype or type
         A format of this package.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `format` is not a format.
+
+    See Also
+    --------
+    to_arrow : Convert an array to an Arrow array.
+
     Examples
     --------
+    >>> import pyarrow as pa, tf32dtype as td
     >>> pa.schema({"x": td.interop.arrow.NumberType("bfloat16")})
     x: extension<tf32dtype.bfloat16<NumberType>>
     """
@@ -85,7 +97,20 @@ class NumberType(pa.ExtensionType):
 
 
 class NumberArray(pa.ExtensionArray):
-    """An Arrow array of values of a format; `np.asarray` converts it to NumPy."""
+    """An Arrow array of values of a format; `np.asarray` converts it to NumPy.
+
+    See Also
+    --------
+    to_arrow : Create an Arrow array from a NumPy array.
+    from_arrow : Convert an Arrow array to a NumPy array.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> x = td.interop.arrow.to_arrow(np.array([1.5, -2], td.bfloat16))
+    >>> type(x).__name__, np.asarray(x)
+    ('NumberArray', array([ 1.5, -2. ], dtype=bfloat16))
+    """
 
     def to_numpy(self, zero_copy_only: bool = True, writable: bool = False) -> Any:
         """Return the values as a NumPy array, as `from_arrow` does."""
@@ -94,7 +119,19 @@ class NumberArray(pa.ExtensionArray):
 
 
 class NumberScalar(pa.ExtensionScalar):
-    """A value of an Arrow array, or null."""
+    """A value of a `NumberArray`, or null.
+
+    See Also
+    --------
+    NumberArray : The array that has such values.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> x = td.interop.arrow.to_arrow(np.array([1.5, -2], td.bfloat16))
+    >>> x[0], x[0].as_py()
+    (<pyarrow.NumberScalar: 1.5>, 1.5)
+    """
 
     def as_py(self, **options: Any) -> float | None:
         """Return the value as a Python float, or None for null."""
@@ -126,8 +163,13 @@ def to_arrow(a: ArrayLike) -> Any:
     ValueError
         For a scalar.
 
+    See Also
+    --------
+    from_arrow : Convert an Arrow array to a NumPy array.
+
     Examples
     --------
+    >>> import numpy as np, tf32dtype as td
     >>> td.interop.arrow.to_arrow(np.array([1.5, -2], td.bfloat16)).to_pylist()
     [1.5, -2.0]
     """
@@ -185,14 +227,27 @@ def from_arrow(
     Returns
     -------
     ndarray or numpy.ma.MaskedArray
-        A read-only view of the array's memory, or a new array if it is in chunks.
+        An array of the format, with one more axis for each fixed-size list. It is a
+        read-only view of the array's memory, or a new array if `array` is in chunks.
 
     Raises
     ------
     TypeError
-        For an array of another type.
+        For an array of another type, and if `format` is not a format.
     ValueError
-        If an element is null and `masked` is False; if a list is null.
+        If an element is null and `masked` is False; if a list is null; for an unknown
+        format.
+
+    See Also
+    --------
+    to_arrow : Convert an array to an Arrow array.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa, tf32dtype as td
+    >>> codes = pa.array([0x3FC0, None], pa.uint16())
+    >>> td.interop.arrow.from_arrow(codes, "bfloat16", masked=True).tolist()
+    [1.5, None]
     """
     if isinstance(array, pa.ChunkedArray):
         chunks = [from_arrow(chunk, format, masked=masked) for chunk in array.chunks]

@@ -113,6 +113,10 @@ def to_dlpack(a: ArrayLike) -> DLPackExporter:
     TypeError
         For a masked array.
 
+    See Also
+    --------
+    from_dlpack : Import an array through the protocol.
+
     Notes
     -----
     FP6 and FP4 are exchanged as one value per byte, with the flag for unpacked values.
@@ -253,10 +257,16 @@ def from_dlpack(
     ------
     TypeError
         For an object without `__dlpack__`; for a masked array.
+    ValueError
+        For another `device`.
     BufferError
         For memory of a GPU. For types that neither NumPy nor this package has. With
         ``copy=False`` if a copy is needed. For capsules that were used before or that
         do not describe a valid array.
+
+    See Also
+    --------
+    to_dlpack : Export an array through the protocol.
 
     Examples
     --------

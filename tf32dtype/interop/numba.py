@@ -63,9 +63,16 @@ def to_float32(format: FormatLike) -> Any:
     TypeError, ValueError
         If `format` is not a format.
 
+    See Also
+    --------
+    from_float32 : Return a function that converts to codes.
+    tf32dtype.bits : Return the codes of an array.
+
     Examples
     --------
-    >>> td.interop.numba.to_float32("bfloat16")(np.array([0x3F80, 0x4049], np.uint16))
+    >>> import numpy as np, tf32dtype as td
+    >>> decode = td.interop.numba.to_float32("bfloat16")
+    >>> decode(np.array([0x3F80, 0x4049], np.uint16))
     array([1.      , 3.140625], dtype=float32)
     """
     return _decoder(find(format))
@@ -91,11 +98,18 @@ def from_float32(format: FormatLike) -> Any:
     TypeError, ValueError
         If `format` is not a format.
 
+    See Also
+    --------
+    to_float32 : Return a function that converts from codes.
+    tf32dtype.from_bits : Create an array from codes.
+
     Examples
     --------
-    >>> codes = td.interop.numba.from_float32("float8_e4m3fn")(np.float32([1.1, 1000]))
+    >>> import numpy as np, tf32dtype as td
+    >>> encode = td.interop.numba.from_float32("float8_e4m3fn")
+    >>> codes = encode(np.float32([1.1, 1000]))
     >>> codes, codes.view(td.float8_e4m3fn)
-    (array([ 57, 127], dtype=uint8), array([1.12, nan], dtype=float8_e4m3fn))
+    (array([ 57, 127], dtype=uint8), array([1.125,   nan], dtype='float8_e4m3fn'))
     """
     return _encoder(find(format))
 

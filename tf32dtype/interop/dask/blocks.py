@@ -34,6 +34,18 @@ class BlockArray:
     `quantize` and `from_blocks` return them. The block axis is not divided into chunks,
     so blocks and sums over blocks equal those of the whole array. These arrays support
     ``@``, but not the functions of NumPy; `dequantize` converts them to dask arrays.
+
+    See Also
+    --------
+    quantize : Quantize a dask array.
+    from_blocks : Divide an array of blocks in memory into chunks.
+
+    Examples
+    --------
+    >>> import dask.array as da, tf32dtype as td
+    >>> q = td.interop.dask.quantize(da.ones((64, 32), chunks=16), "mxfp8")
+    >>> q.chunks, q.dequantize().sum().compute()
+    (((16, 16, 16, 16), (32,)), np.float32(2048.0))
     """
 
     __slots__ = ("_chunks", "axis", "format")
@@ -44,16 +56,20 @@ class BlockArray:
         #: a dask array whose chunks are arrays of blocks; its dtype is only the default
         #: of `dequantize`
         self._chunks = chunks
+        #: name of the block format
         self.format: BlockFormatName = format
+        #: the axis that blocks are along, counted from 0
         self.axis: int = axis
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
         found: tuple[int, ...] = self._chunks.shape
         return found
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return len(self.shape)
 
     @property
@@ -68,7 +84,13 @@ class BlockArray:
         Parameters
         ----------
         dtype : dtype
-            The dtype of the values, as for `tf32dtype.blocks.BlockArray.dequantize`.
+            The dtype of the values (default: float32), as for
+            `tf32dtype.blocks.BlockArray.dequantize`.
+
+        Returns
+        -------
+        dask.array.Array
+            The values, with the shape and chunks of this array.
         """
         dtype = find_dtype(np.float32 if dtype is None else dtype)
         return self._chunks.map_blocks(
@@ -86,6 +108,11 @@ class BlockArray:
         ----------
         **keywords
             Keyword arguments of `dask.persist`.
+
+        Returns
+        -------
+        BlockArray
+            An array whose chunks are computed.
         """
         return BlockArray(self._chunks.persist(**keywords), self.format, self.axis)
 
@@ -96,6 +123,11 @@ class BlockArray:
         ----------
         **keywords
             Keyword arguments of `dask.compute`.
+
+        Returns
+        -------
+        tf32dtype.blocks.BlockArray
+            The whole array.
 
         Raises
         ------
@@ -151,6 +183,13 @@ def quantize(
     ValueError
         As for `tf32dtype.blocks.quantize`: errors of arguments are raised at once,
         errors of values (NaN, Inf) when they are computed. Also if `rng` is given.
+    TypeError
+        As for `tf32dtype.blocks.quantize`.
+
+    See Also
+    --------
+    from_blocks : Divide an array of blocks in memory into chunks.
+    tf32dtype.blocks.quantize : Quantize an array in memory.
 
     Examples
     --------
@@ -191,12 +230,34 @@ def from_blocks(x: blocks.BlockArray, chunks: Any = "auto") -> BlockArray:
     Parameters
     ----------
     x : tf32dtype.blocks.BlockArray
+        The array in memory.
     chunks : int, tuple or "auto"
-        As for `dask.array.from_array`, except that the block axis is always one chunk.
+        As for `dask.array.from_array` (default: "auto"), except that the block axis is
+        always one chunk.
 
     Returns
     -------
     BlockArray
+        A lazy array with the same shape, blocks and values.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not an array of blocks.
+    ValueError
+        If `chunks` do not match the shape.
+
+    See Also
+    --------
+    quantize : Quantize a dask array.
+    BlockArray.compute : Return the array in memory.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> b = td.blocks.quantize(np.ones((64, 32), np.float32), "mxfp8")
+    >>> td.interop.dask.from_blocks(b, 16)
+    BlockArray('mxfp8_e4m3', shape=(64, 32), axis=1, chunksize=(16, 32))
     """
     if not isinstance(x, blocks.BlockArray):
         raise TypeError(f"x must be a BlockArray; got {brief(x)}")

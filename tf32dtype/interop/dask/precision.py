@@ -23,7 +23,14 @@ from distributed import Client, Worker, WorkerPlugin  # noqa: E402
 
 
 class WorkersPrecision:
-    """A precision that workers use until `close`; returned by `matmul_precision`."""
+    """A precision that workers use until `close`; returned by `matmul_precision`.
+
+    You can also use it in a ``with`` statement, which calls `close` at its end.
+
+    See Also
+    --------
+    matmul_precision : Set a precision in all workers, with an example.
+    """
 
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
@@ -91,6 +98,7 @@ def matmul_precision(
     See Also
     --------
     matmul : Multiply matrices with bits that do not depend on chunks.
+    tf32dtype.matmul_precision : Set the precision in a scope of this process.
 
     Notes
     -----
@@ -102,10 +110,12 @@ def matmul_precision(
 
     Examples
     --------
+    >>> import dask.array as da, tf32dtype as td
     >>> from distributed import Client
+    >>> a = da.ones((1000, 1000), dtype="f4", chunks=500)
     >>> with Client(n_workers=2) as client:  # doctest: +SKIP
     ...     with td.interop.dask.matmul_precision(client, "bf16x9"):
-    ...         y = (a @ b).compute()
+    ...         y = (a @ a).compute()
     """
     refuse_unknown("matmul_precision", options, Options)
     if not isinstance(client, Client):

@@ -90,6 +90,7 @@ def matmul(
     Returns
     -------
     dask.array.Array
+        The product of shape (..., m, n), without the axis that a vector lacks.
 
     Raises
     ------
@@ -99,12 +100,18 @@ def matmul(
     TypeError
         For dtypes that the precision does not support.
 
+    See Also
+    --------
+    tensordot : Sum products over several axes.
+    matmul_precision : Set the precision in all workers of a cluster.
+    tf32dtype.matmul : Multiply arrays in memory.
+
     Examples
     --------
     >>> import dask.array as da, numpy as np, tf32dtype as td
     >>> a = da.ones((4, 1000), dtype=np.float32, chunks=(2, 500)) / 3
     >>> td.interop.dask.matmul(a, a.T, precision="bf16x9").compute()[0, 0]
-    np.float32(111.11111)
+    np.float32(111.111115)
     """
     refuse_unknown("matmul", options, ProductOptions)
     a, b = as_chunks(a, "a"), as_chunks(b, "b")
@@ -163,11 +170,25 @@ def tensordot(
     Returns
     -------
     dask.array.Array
+        An array with the axes of `a` that are not contracted, then those of `b`.
 
     Raises
     ------
     ValueError, TypeError
         As for `matmul`, and for contracted axes whose lengths differ.
+
+    See Also
+    --------
+    matmul : Multiply matrices.
+    matmul_precision : Set the precision in all workers of a cluster.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, tf32dtype as td
+    >>> a = da.ones((4, 8), dtype=np.float32, chunks=2)
+    >>> c = td.interop.dask.tensordot(a, a, axes=([1], [1]), precision="bf16x9")
+    >>> c.shape, c.compute()[0, 0]
+    ((4, 4), np.float32(8.0))
     """
     refuse_unknown("tensordot", options, ProductOptions)
     a, b = as_chunks(a, "a"), as_chunks(b, "b")

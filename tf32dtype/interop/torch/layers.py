@@ -56,7 +56,7 @@ def convert(
     model : Module
         The model; it can itself be such a layer.
     format : str
-        A block format; see `tf32dtype.blocks.quantize`.
+        A block format (default: "tcfp12"); see `tf32dtype.blocks.quantize`.
     error_feedback : bool
         Whether a layer stores the rounding error of its weight, and adds it to the
         weight before the next rounding. The mean of the rounded weights over many steps
@@ -96,6 +96,11 @@ def convert(
         If no layer has changed, and for a name in `skip` or `include` that matches no
         layer.
 
+    See Also
+    --------
+    Linear, Embedding, LayerNorm
+    tf32dtype.blocks.ErrorFeedback : Keep the error of each rounding for an array.
+
     Notes
     -----
     The rounding error is stored in the buffer `feedback`, which is not part of state
@@ -107,6 +112,14 @@ def convert(
     other values are rounded to float32 once. bfloat16 represents the values of `tcfp8`,
     and of MX and NVFP4 elements with scales that are powers of two. `tcfp12` and
     `tcfp16` have more digits than bfloat16.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import Linear, convert
+    >>> model = convert(torch.nn.Sequential(torch.nn.Linear(64, 32)), "tcfp12")
+    >>> isinstance(model[0], Linear), model(torch.ones(2, 64)).shape
+    (True, torch.Size([2, 32]))
     """
     if not isinstance(model, nn.Module):
         raise TypeError(
@@ -277,6 +290,23 @@ class Linear(_Rounding, nn.Linear):
         As `nn.Linear` has them.
     format, error_feedback, activations, **options
         As `convert` has them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown formats or options, as for `convert`.
+
+    See Also
+    --------
+    convert : Convert the layers of a model.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import Linear
+    >>> layer = Linear(64, 32, format="mxfp8")
+    >>> layer(torch.ones(2, 64)).shape
+    torch.Size([2, 32])
     """
 
     def __init__(
@@ -313,6 +343,23 @@ class LayerNorm(_Rounding, nn.LayerNorm):
         As `nn.LayerNorm` has them.
     format, error_feedback, **options
         As `convert` has them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown formats or options, as for `convert`.
+
+    See Also
+    --------
+    convert : Convert the layers of a model.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import LayerNorm
+    >>> layer = LayerNorm(64, format="mxfp8")
+    >>> layer(torch.ones(2, 64)).shape
+    torch.Size([2, 64])
     """
 
     def __init__(
@@ -350,6 +397,23 @@ class Embedding(_Rounding, nn.Embedding):
         As `convert` has them.
     **keywords
         All other keyword arguments of `nn.Embedding` and of `convert`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown formats or options, as for `convert`.
+
+    See Also
+    --------
+    convert : Convert the layers of a model.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import Embedding
+    >>> layer = Embedding(10, 64, format="mxfp8")
+    >>> layer(torch.tensor([1, 2])).shape
+    torch.Size([2, 64])
     """
 
     def __init__(

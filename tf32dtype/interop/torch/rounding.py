@@ -43,12 +43,26 @@ def quantize(
     Returns
     -------
     BlockArray
-        The array of blocks, without a gradient. `dequantize` converts it to a tensor.
+        The array of blocks, with the shape of `x` and without a gradient. `dequantize`
+        converts it to a tensor.
 
     Raises
     ------
     TypeError, ValueError
-        For other tensors, and as for `tf32dtype.blocks.quantize`.
+        As for `tf32dtype.blocks.quantize`. A TypeError also if `x` is not a tensor of
+        one of these dtypes, and a ValueError if it is not on the CPU.
+
+    See Also
+    --------
+    dequantize : Convert an array of blocks to a tensor.
+    fake_quantize : Round a tensor, and let gradients pass.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import quantize
+    >>> quantize(torch.ones(32), "mxfp4")
+    BlockArray('mxfp4', shape=(32,), axis=0, scale_format='float8_e8m0fnu', 4.25 bits)
     """
     return blocks.quantize(_array(x), format, axis, **options)
 
@@ -63,12 +77,30 @@ def dequantize(
     x : BlockArray or TileArray
         An array of blocks, as `quantize` returns it, or an array of tiles.
     dtype : torch.dtype
-        The dtype of the tensor: float32, float64, bfloat16 or float16.
+        The dtype of the tensor: float32 (default), float64, bfloat16 or float16.
+
+    Returns
+    -------
+    Tensor
+        A tensor on the CPU, with the shape of `x`.
 
     Raises
     ------
     TypeError
         For another dtype.
+
+    See Also
+    --------
+    quantize : Quantize a tensor to an array of blocks.
+    tf32dtype.blocks.BlockArray.dequantize : Return the values as an array.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import dequantize, quantize
+    >>> x = torch.tensor([1, 2.2, 3.4, 100])
+    >>> dequantize(quantize(x, "mxfp4")).tolist()
+    [0.0, 0.0, 0.0, 96.0]
     """
     if dtype not in _FLOATS:
         raise TypeError(f"dtype must be one of {_names(_FLOATS)}; got {dtype}")
@@ -100,7 +132,23 @@ def fake_quantize(
     Raises
     ------
     TypeError, ValueError
-        For other tensors, and as for `tf32dtype.blocks.round`.
+        As for `tf32dtype.blocks.round`. A TypeError also if `x` is not a tensor of one
+        of these dtypes, and a ValueError if it is not on the CPU.
+
+    See Also
+    --------
+    tf32dtype.blocks.round : Round an array to the values of a block format.
+    convert : Make the layers of a model round their weights.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop.torch import fake_quantize
+    >>> x = torch.tensor([1, 2.2, 3.4, 100], requires_grad=True)
+    >>> y = fake_quantize(x, "mxfp4")
+    >>> y.sum().backward()
+    >>> y.tolist(), x.grad.tolist()
+    ([0.0, 0.0, 0.0, 96.0], [1.0, 1.0, 1.0, 1.0])
     """
     return through(x, partial(round_tensor, format=format, axis=axis, options=options))
 

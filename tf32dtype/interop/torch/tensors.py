@@ -31,7 +31,7 @@ _PAIRS = torch.float4_e2m1fn_x2
 
 
 def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
-    """Return the memory of a tensor as an array.
+    """Convert a PyTorch tensor to an array, by default without a copy.
 
     Parameters
     ----------
@@ -58,6 +58,11 @@ def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
         For tensors that an array cannot represent: they require a gradient, are on a
         GPU, are sparse or nested, or are not conjugated or negated yet. The error names
         the call that makes a plain tensor.
+
+    See Also
+    --------
+    from_numpy : Convert an array to a PyTorch tensor.
+    tf32dtype.from_dlpack : Import a tensor through the DLPack protocol.
 
     Examples
     --------
@@ -89,7 +94,7 @@ def to_numpy(x: Tensor, *, copy: bool = False) -> NDArray[Any]:
 
 
 def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
-    """Return the memory of an array as a tensor.
+    """Convert an array to a PyTorch tensor, by default without a copy.
 
     Arrays of a format that torch has keep their format. Arrays of NumPy dtypes are
     converted as `torch.from_numpy` does.
@@ -125,6 +130,11 @@ def from_numpy(a: NDArray[Any], *, copy: bool = False) -> Tensor:
     UserWarning
         For a read-only array without a copy, because torch has no read-only tensors.
         `torch.from_numpy` issues this warning once in a program.
+
+    See Also
+    --------
+    to_numpy : Convert a PyTorch tensor to an array.
+    tf32dtype.to_dlpack : Export an array through the DLPack protocol.
 
     Examples
     --------
