@@ -64,21 +64,29 @@ def asarray(
     Returns
     -------
     ndarray
-        `x` itself if it is an `ndarray` of this dtype. Arrays of float32 are also of
-        this class, so that `tf32dtype.matmul_precision` affects their matrix products.
+        An array with the shape of `x`; `x` itself if it is an `ndarray` of this dtype.
+        Arrays of float32 are also of this class, so that `tf32dtype.matmul_precision`
+        affects their matrix products.
 
     Raises
     ------
     TypeError
-        If `x` has another dtype and `dtype` is not given, or if `x` is not real.
+        If `x` has another dtype and `dtype` is not given, if `dtype` is neither a
+        format nor float32, or if `x` is not real.
     ValueError
-        If the format is unknown.
+        If the format, the rounding or the overflow is unknown. "stochastic" is not
+        supported on a GPU.
+
+    See Also
+    --------
+    quantize : Round also to float16, and arrays that have the dtype already.
+    ndarray.get : Copy the array to the host.
 
     Examples
     --------
     >>> import tf32dtype as td, tf32dtype.cuda as tfc
     >>> tfc.asarray([1.1, 2.2], td.tf32)
-    array([1.0996094, 2.1992188], dtype=tf32)
+    array([1.1, 2.2], dtype=tf32)
     """
     wanted = None if dtype is None else element_dtype(dtype)
     found = _of_dtype(x, wanted, rounding, overflow)
@@ -172,8 +180,6 @@ def quantize(
 ) -> Any:
     """Round values once to a format, float16 or float32, on the GPU.
 
-    The result is an `ndarray`, or a plain CuPy array for float16.
-
     Parameters
     ----------
     x : array_like
@@ -183,9 +189,30 @@ def quantize(
     rounding, overflow : str
         How to round, as for `tf32dtype.quantize`.
 
+    Returns
+    -------
+    ndarray or cupy.ndarray
+        The rounded values, with the shape of `x` and the dtype `dtype`. float16 gives a
+        plain CuPy array.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not real, or `dtype` is not one of these.
+    ValueError
+        If the format, the rounding or the overflow is unknown. "stochastic" is not
+        supported on a GPU.
+
     See Also
     --------
-    asarray, tf32dtype.quantize
+    asarray : Convert an object to an array on the GPU.
+    tf32dtype.quantize : Round values on the CPU.
+
+    Examples
+    --------
+    >>> import tf32dtype.cuda as tfc
+    >>> tfc.quantize([0.3, 500.0], "fp8_e4m3", overflow="saturate").get().tolist()
+    [0.3125, 448.0]
     """
     wanted = target_dtype(dtype)
     found = _of_dtype(x, wanted, rounding, overflow, always=True)
@@ -198,9 +225,9 @@ def quantize(
 
 
 def zeros(shape: Any, dtype: TargetLike) -> ndarray:
-    """Return a new array with all codes 0, which means zeros.
+    """Return a new array of zeros.
 
-    The exception is float8_e8m0fnu: it has no zero, and its code 0 is 2^-127.
+    All codes are 0. The format float8_e8m0fnu has no zero: its code 0 is 2^-127.
 
     Parameters
     ----------
@@ -208,6 +235,29 @@ def zeros(shape: Any, dtype: TargetLike) -> ndarray:
         Shape of the array.
     dtype : str, dtype or type
         A format, or float32.
+
+    Returns
+    -------
+    ndarray
+        An array of this shape and dtype on the current device.
+
+    Raises
+    ------
+    TypeError
+        If `dtype` is neither a format nor float32.
+    ValueError
+        If the format is unknown.
+
+    See Also
+    --------
+    empty, ones, full
+    zeros_like : Take the shape and dtype of another array.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> tfc.zeros(3, td.bfloat16)
+    array([0., 0., 0.], dtype=bfloat16)
     """
     wanted = element_dtype(dtype)
     storage = STORAGE[wanted.itemsize]
@@ -223,6 +273,29 @@ def ones(shape: Any, dtype: TargetLike) -> ndarray:
         Shape of the array.
     dtype : str, dtype or type
         A format, or float32.
+
+    Returns
+    -------
+    ndarray
+        An array of this shape and dtype on the current device.
+
+    Raises
+    ------
+    TypeError
+        If `dtype` is neither a format nor float32.
+    ValueError
+        If the format is unknown.
+
+    See Also
+    --------
+    empty, zeros, full
+    ones_like : Take the shape and dtype of another array.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> tfc.ones(3, td.bfloat16)
+    array([1., 1., 1.], dtype=bfloat16)
     """
     return full(shape, 1, dtype)
 
@@ -238,6 +311,30 @@ def full(shape: Any, fill_value: Any, dtype: TargetLike | None = None) -> ndarra
         Value of all elements.
     dtype : str, dtype or type, optional
         A format, or float32 (default: the dtype of `fill_value`).
+
+    Returns
+    -------
+    ndarray
+        An array of this shape and dtype on the current device.
+
+    Raises
+    ------
+    TypeError
+        If `dtype` is neither a format nor float32. If it is not given, and `fill_value`
+        does not have such a dtype.
+    ValueError
+        If the format is unknown.
+
+    See Also
+    --------
+    empty, zeros, ones
+    full_like : Take the shape and dtype of another array.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> tfc.full(2, 1.5, td.bfloat16)
+    array([1.5, 1.5], dtype=bfloat16)
     """
     if dtype is None:
         found = getattr(fill_value, "dtype", None)
@@ -258,6 +355,29 @@ def new(shape: Any, dtype: TargetLike) -> ndarray:
         Shape of the array.
     dtype : str, dtype or type
         A format, or float32.
+
+    Returns
+    -------
+    ndarray
+        An array of this shape and dtype on the current device.
+
+    Raises
+    ------
+    TypeError
+        If `dtype` is neither a format nor float32.
+    ValueError
+        If the format is unknown.
+
+    See Also
+    --------
+    zeros, ones, full
+    empty_like : Take the shape and dtype of another array.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> tfc.empty((2, 3), td.bfloat16).shape
+    (2, 3)
     """
     return empty(shape, element_dtype(dtype))
 
@@ -279,6 +399,27 @@ def empty_like(
         A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
         Shape of the result (default: the shape of `x`).
+
+    Returns
+    -------
+    ndarray
+        An array on the current device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `empty`.
+
+    See Also
+    --------
+    empty : Name the shape and the dtype.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([1, 2], td.bfloat16)
+    >>> tfc.empty_like(x).shape
+    (2,)
     """
     return new(*_like(x, dtype, shape))
 
@@ -286,7 +427,7 @@ def empty_like(
 def zeros_like(
     x: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """Return `zeros` with the shape and dtype of another array.
+    """Return a new array of zeros with the shape and dtype of another array.
 
     Parameters
     ----------
@@ -296,12 +437,33 @@ def zeros_like(
         A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
         Shape of the result (default: the shape of `x`).
+
+    Returns
+    -------
+    ndarray
+        An array on the current device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `zeros`.
+
+    See Also
+    --------
+    zeros : Name the shape and the dtype.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([1, 2], td.bfloat16)
+    >>> tfc.zeros_like(x)
+    array([0., 0.], dtype=bfloat16)
     """
     return zeros(*_like(x, dtype, shape))
 
 
 def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> ndarray:
-    """Return `ones` with the shape and dtype of another array.
+    """Return a new array of ones with the shape and dtype of another array.
 
     Parameters
     ----------
@@ -311,6 +473,27 @@ def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> 
         A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
         Shape of the result (default: the shape of `x`).
+
+    Returns
+    -------
+    ndarray
+        An array on the current device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `ones`.
+
+    See Also
+    --------
+    ones : Name the shape and the dtype.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([1, 2], td.bfloat16)
+    >>> tfc.ones_like(x)
+    array([1., 1.], dtype=bfloat16)
     """
     return ones(*_like(x, dtype, shape))
 
@@ -318,7 +501,7 @@ def ones_like(x: Any, dtype: TargetLike | None = None, *, shape: Any = None) -> 
 def full_like(
     x: Any, fill_value: Any, dtype: TargetLike | None = None, *, shape: Any = None
 ) -> ndarray:
-    """Return `full` with the shape and dtype of another array.
+    """Return a new array of one value with the shape and dtype of another array.
 
     Parameters
     ----------
@@ -330,6 +513,27 @@ def full_like(
         A format, or float32 (default: the dtype of `x`).
     shape : int or tuple of int, optional
         Shape of the result (default: the shape of `x`).
+
+    Returns
+    -------
+    ndarray
+        An array on the current device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `full`.
+
+    See Also
+    --------
+    full : Name the shape and the dtype.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([1, 2], td.bfloat16)
+    >>> tfc.full_like(x, 1.5)
+    array([1.5, 1.5], dtype=bfloat16)
     """
     shape, dtype = _like(x, dtype, shape)
     return full(shape, fill_value, dtype)
@@ -339,7 +543,7 @@ def full_like(
 
 
 def bits(x: Any) -> Any:
-    """Return the codes of an array, as `tf32dtype.bits` does on the CPU.
+    """Return the codes of an array on a GPU.
 
     Parameters
     ----------
@@ -349,12 +553,23 @@ def bits(x: Any) -> Any:
     Returns
     -------
     cupy.ndarray
-        A copy as uint8, uint16 or uint32. Unused bits are zero.
+        A copy as uint8, uint16 or uint32, with the shape of `x`. Unused bits are zero.
 
     Raises
     ------
     TypeError
         If `x` is not a CuPy array of a format.
+
+    See Also
+    --------
+    from_bits : Return an array from its codes.
+    tf32dtype.bits : Return the codes of an array on the CPU.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> tfc.bits(tfc.asarray([1, -2], td.bfloat16))
+    array([16256, 49152], dtype=uint16)
     """
     if not isinstance(x, cupy.ndarray):
         raise TypeError(f"x must be an array on a GPU; got {type(x).__name__}")
@@ -367,7 +582,7 @@ def bits(x: Any) -> Any:
 def from_bits(
     codes: Any, dtype: TargetLike, *, dirty: Literal["raise", "ignore"] = "raise"
 ) -> ndarray:
-    """Return an array of a format from its codes, as `tf32dtype.from_bits` does.
+    """Create an array of a format on a GPU from its codes.
 
     Parameters
     ----------
@@ -382,7 +597,27 @@ def from_bits(
     Returns
     -------
     ndarray
-        A view of `codes` if they are on the GPU.
+        An array of the format with the shape of `codes`; a view of `codes` if they are
+        on the GPU.
+
+    Raises
+    ------
+    ValueError
+        If an integer is not a code, or if the format or `dirty` is unknown.
+    TypeError
+        If `codes` are not integers, or on the GPU of another dtype than `bits` returns.
+        If `dtype` is not a format.
+
+    See Also
+    --------
+    bits : Return the codes of an array.
+    tf32dtype.from_bits : Create an array on the CPU.
+
+    Examples
+    --------
+    >>> import tf32dtype.cuda as tfc
+    >>> tfc.from_bits([0x3F80, 0xC000], "bfloat16")
+    array([ 1., -2.], dtype=bfloat16)
     """
     form = find(dtype)
     if not isinstance(codes, cupy.ndarray):

@@ -110,6 +110,19 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
     operations between a GPU array and a NumPy array raise a TypeError.
 
     No operation raises floating-point warnings, because a GPU keeps no flags.
+
+    See Also
+    --------
+    asarray : Convert an object to an array on the GPU.
+    tf32dtype.cuda.matmul : Multiply arrays in a chosen mode.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([[1, 2], [3, 4]], td.bfloat16)
+    >>> (x @ x).get()
+    array([[ 7., 10.],
+           [15., 22.]], dtype=bfloat16)
     """
 
     # -- views
@@ -175,6 +188,8 @@ class ndarray(cupy.ndarray):  # type: ignore[misc]
         ------
         TypeError
             If `casting` is given and does not allow the cast.
+        ValueError
+            For another `order`.
         """
         wanted = find_dtype(dtype)
         if casting is not None and not np.can_cast(self.dtype, wanted, casting):

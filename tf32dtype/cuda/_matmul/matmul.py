@@ -106,6 +106,16 @@ def matmul(
     See Also
     --------
     matmul_mode : Set the mode of all products in a scope.
+    tf32dtype.matmul : Multiply arrays on the CPU.
+    tf32dtype.tensor_core.matmul : Model a device's tensor cores on the CPU.
+
+    Examples
+    --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([[1, 2], [3, 4]], td.bfloat16)
+    >>> tfc.matmul(x, x, mode="model", device="A100")
+    array([[ 7., 10.],
+           [15., 22.]], dtype=float32)
     """
     a, b = _operand(a, "a"), _operand(b, "b")
     if mode is None:

@@ -94,7 +94,8 @@ class matmul_mode(Scope):
     Parameters
     ----------
     mode : {"chain", "model", "native"}
-        The mode, as in `matmul`.
+        The mode, as in `matmul`: the bits of the CPU, the bits of the tensor cores of
+        `device`, or this GPU's tensor cores.
     device, instruction : str, optional
         Options of the mode, as in `matmul`.
 
@@ -106,6 +107,11 @@ class matmul_mode(Scope):
         If you decorate a generator function, because its body would run outside the
         scope.
 
+    See Also
+    --------
+    matmul : Multiply matrices in a chosen mode.
+    tf32dtype.matmul_precision : Set the precision of float32 products.
+
     Notes
     -----
     A mode belongs to a thread and to an asyncio task, as `tf32dtype.matmul_precision`
@@ -114,8 +120,10 @@ class matmul_mode(Scope):
 
     Examples
     --------
+    >>> import tf32dtype as td, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray([[1, 2], [3, 4]], td.bfloat16)
     >>> with tfc.matmul_mode("model", device="A100"):  # doctest: +SKIP
-    ...     x @ y
+    ...     x @ x
     """
 
     def __init__(

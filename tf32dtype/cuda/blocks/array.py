@@ -34,7 +34,17 @@ class BlockArray(Blocks[Any, Any]):
 
     See Also
     --------
-    quantize, matmul
+    quantize : Quantize an array on the GPU.
+    asarray : Copy an array of blocks from the CPU.
+    matmul : Multiply arrays of blocks.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray(np.full((2, 32), 3.0, np.float32))
+    >>> b = tfc.blocks.quantize(x, "mxfp8")
+    >>> b.shape, b.format, b.dequantize().get()[1, :2]
+    ((2, 32), 'mxfp8_e4m3', array([3., 3.], dtype=float32))
     """
 
     __slots__ = ()
@@ -172,7 +182,13 @@ class BlockArray(Blocks[Any, Any]):
     # -- as an object ----------------------------------------------------------
 
     def get(self) -> blocks.BlockArray:
-        """Copy the array to the CPU, with the same bytes, and wait for the copy."""
+        """Copy the array to the CPU, with the same bytes, and wait for the copy.
+
+        Returns
+        -------
+        tf32dtype.blocks.BlockArray
+            An array with the same shape, format and bytes.
+        """
         return blocks.BlockArray._of(self._layout, backend.current().get(self._buffer))
 
     def tobytes(self) -> bytes:
@@ -203,10 +219,27 @@ def asarray(x: blocks.BlockArray | BlockArray) -> BlockArray:
     x : tf32dtype.blocks.BlockArray or BlockArray
         Array on the CPU or on a GPU. A GPU array is returned unchanged.
 
+    Returns
+    -------
+    BlockArray
+        An array with the same shape, format and bytes.
+
     Raises
     ------
     TypeError
         If `x` is not an array of blocks.
+
+    See Also
+    --------
+    quantize : Quantize an array on the GPU.
+    BlockArray.get : Copy the array to the CPU.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td, tf32dtype.cuda as tfc
+    >>> b = td.blocks.quantize(np.ones((2, 32), np.float32), "mxfp8")
+    >>> tfc.blocks.asarray(b).get() == b
+    True
     """
     if isinstance(x, BlockArray):
         return x

@@ -103,7 +103,8 @@ def matmul(
         Terms to compute if there are residuals: only hi hi, all but lo lo, or all
         (default: all).
     dtype : dtype
-        Dtype of the result, to which the float32 sums are rounded once, ties to even.
+        Dtype of the result (default: float32), to which the float32 sums are rounded
+        once, ties to even.
     out : cupy.ndarray, optional
         Array to write the result to.
 
@@ -119,6 +120,20 @@ def matmul(
     ValueError
         If shapes, block axes, block sizes or `terms` do not match, or if the current
         mode does not support the operands.
+
+    See Also
+    --------
+    quantize : Round numbers to blocks on the GPU.
+    tf32dtype.blocks.matmul : Multiply arrays of blocks on the CPU.
+    tf32dtype.cuda.matmul_mode : Use tensor cores instead.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype.cuda as tfc
+    >>> a = tfc.blocks.quantize(tfc.asarray(np.ones((2, 64), np.float32)), "mxfp8")
+    >>> tfc.blocks.matmul(a, a.T).get()
+    array([[64., 64.],
+           [64., 64.]], dtype=float32)
     """
     wanted = find_dtype(dtype)
     if not (is_ours(wanted) or wanted.kind == "f"):

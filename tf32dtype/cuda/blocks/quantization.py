@@ -28,7 +28,7 @@ def quantize(
     axis: int = -1,
     **options: Unpack[cpu.Options],
 ) -> BlockArray:
-    """Round numbers to codes of a few bits, with a common scale for each block.
+    """Round numbers on a GPU to codes of a few bits, with a scale for each block.
 
     The bytes are those of `tf32dtype.blocks.quantize` on the CPU.
 
@@ -45,12 +45,18 @@ def quantize(
     Returns
     -------
     BlockArray
-        The quantized array.
+        The codes and scales on the GPU, with the shape of `x`.
 
     Raises
     ------
     TypeError, ValueError
         As for `tf32dtype.blocks.quantize`, and a TypeError if `x` is not a CuPy array.
+
+    See Also
+    --------
+    asarray : Copy an array of blocks from the CPU.
+    matmul : Multiply arrays of blocks.
+    tf32dtype.blocks.quantize : Quantize an array on the CPU.
 
     Notes
     -----
@@ -59,6 +65,13 @@ def quantize(
     because the largest magnitude determines the tensor scale. The mx formats do not
     wait, nor does ``overflow="saturate"`` with float8_e8m0fnu scales and elements that
     have NaN.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype.cuda as tfc
+    >>> x = tfc.asarray(np.ones((2, 32), np.float32))
+    >>> tfc.blocks.quantize(x, "mxfp8").nbytes
+    66
     """
     row = find(format)
     refuse_unknown("quantize", options, cpu.Options)
