@@ -37,6 +37,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
 
     See Also
     --------
+    isa : Return only the instruction set in use.
     numpy.show_config : Show the configuration of NumPy.
 
     Notes
@@ -49,8 +50,12 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
 
     Examples
     --------
-    >>> td.show_config(mode="dicts")["instruction_sets"]["built"]  # doctest: +SKIP
+    >>> import tf32dtype as td
+    >>> config = td.show_config(mode="dicts")
+    >>> config["instruction_sets"]["built"]  # doctest: +SKIP
     ['baseline', 'x86-64-v3']
+    >>> config["instruction_sets"]["used"] == td.isa()
+    True
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(one_of("mode", mode, ("stdout", "dicts")))

@@ -136,6 +136,11 @@ def einsum(
         If an operand does not convert to `dtype`, or the result to `out`. If `out` is
         not an array. For lists that hold anything but integers and Ellipsis.
 
+    See Also
+    --------
+    matmul : Multiply two arrays in a chosen precision.
+    matmul_precision : Set the precision of float32 products, also of `numpy.einsum`.
+
     Notes
     -----
     Two operands are multiplied in at most three steps, each of which has results of

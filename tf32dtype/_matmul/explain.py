@@ -113,8 +113,8 @@ def explain_matmul(
     Raises
     ------
     ValueError, TypeError
-        As `matmul` does. TypeError also for complex operands, whose products are
-        computed as four products of real numbers.
+        As `matmul` does. In a precision, TypeError also for complex operands, whose
+        products are computed as four products of real numbers.
 
     See Also
     --------

@@ -94,7 +94,7 @@ class arithmetic(Scope):
     Parameters
     ----------
     format : str, dtype or type
-        A format, float16, or (for float64 numbers) float32.
+        A format, float16, or (for float64 numbers) float32. Required without a plan.
     float64 : bool
         Whether float64 numbers are rounded too.
     watch : bool
@@ -187,12 +187,23 @@ class arithmetic(Scope):
     def call_sites() -> list[dict[str, Any]]:
         """Return the measurements of the last scope with `watch`, by call site.
 
-        Each is a dictionary, whose entries :doc:`/reference/arithmetic` explains.
+        The entries of the dictionaries are explained on :doc:`/reference/arithmetic`.
+
+        Returns
+        -------
+        list of dict
+            One dictionary per call site. The list is empty if no scope had `watch`.
         """
         return _core.arithmetic_call_sites()
 
     @staticmethod
     def functions() -> tuple[str, ...]:
-        """Return the names of the ufuncs that round."""
+        """Return the names of the ufuncs that round.
+
+        Returns
+        -------
+        tuple of str
+            The names in alphabetic order: "absolute", "add" and so on.
+        """
         with _lock:
             return tuple(sorted(_core.arithmetic_functions()))

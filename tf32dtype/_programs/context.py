@@ -160,8 +160,8 @@ class matmul_precision(Scope):
         Whether the precision also applies to products inside LAPACK routines. This
         needs `blas`.
     min_size : int
-        The smallest k: the precision does not apply to matrix products that sum fewer
-        than `min_size` terms per element.
+        The smallest k (default: 0): the precision does not apply to matrix products
+        that sum fewer than `min_size` terms per element.
     plan : path, optional
         A plan file instead of one precision. It has a precision for each call site and
         the settings that choose the products, as ``tf32dtype tune`` writes it: see
@@ -281,6 +281,11 @@ def set_matmul_precision(
         If memory was so short that BLAS computed some earlier products without the
         previous precision. The new precision is set nevertheless. When Python exits,
         a line on standard error reports this instead.
+
+    See Also
+    --------
+    matmul_precision : Set the precision in a scope or a function.
+    matmul : Compute one product in a precision.
 
     Examples
     --------

@@ -35,18 +35,19 @@ class report:
         Devices whose tensor cores are measured too, such as "H100" or
         "H100:mma.sync".
     target_db : float
-        The SNR in dB that makes a precision sufficient. Every error must also be at
-        most 10^(-target_db/20) of the sum of the magnitudes of the same row's and
-        column's products.
+        The SNR in dB that makes a precision sufficient (default: 40). Every error must
+        also be at most 10^(-target_db/20) of the sum of the magnitudes of the same
+        row's and column's products.
     exact : bool
-        Keep and measure all operands instead of samples, however long it takes.
+        Whether to keep and measure all operands instead of samples, however long it
+        takes.
     dots : bool
-        Watch dot products and norms too.
+        Whether to watch dot products and norms too.
     lapack : bool
-        Watch the matrix multiplications inside LAPACK too.
-    stop_at : str or sequence of str
+        Whether to watch the matrix multiplications inside LAPACK too.
+    stop_at : str or sequence of str, optional
         Packages whose lines are shown as if they were yours.
-    only, excepted : str or sequence of str
+    only, excepted : str or sequence of str, optional
         Regions of the source, "FILE" or "FILE:FUNCTION", to watch or to exclude.
     by : {"operand", "line"}
         The rows of the report. "operand": one row per line and constant matrix that the
@@ -77,12 +78,15 @@ class report:
     ------
     ValueError
         For an unknown precision, device, file, function or `by`.
+    TypeError
+        If `trial` is not a function.
     RuntimeError
         If a result is read before the block has ended, or the report is entered twice.
 
     See Also
     --------
     matmul_precision : Run a block in a precision.
+    arithmetic : Round the float32 arithmetic of a block to a format.
 
     Notes
     -----
@@ -207,7 +211,12 @@ class report:
         Parameters
         ----------
         stream : text file, optional
-            Where to print; standard output by default.
+            The file to print to (default: standard output).
+
+        Raises
+        ------
+        RuntimeError
+            If the block has not ended.
         """
         self._report.print(stream)
 
@@ -222,5 +231,14 @@ class report:
         ----------
         path : path
             The file, which ends in ".html" or ".json".
+
+        Raises
+        ------
+        ValueError
+            For another ending, and for a folder that does not exist.
+        OSError
+            If the file cannot be written; an existing file is then unchanged.
+        RuntimeError
+            If the block has not ended.
         """
         self._report.save(os.fspath(path))
