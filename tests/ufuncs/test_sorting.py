@@ -246,6 +246,24 @@ def test_median_and_percentile(scalar_type: Any) -> None:
         assert got == np.percentile(exact, q, method="nearest")
 
 
+@each_type
+def test_medians_of_many(scalar_type: Any) -> None:
+    """Medians of more than 1024 elements begin with a sort. NaN counts as in NumPy."""
+    rng = np.random.default_rng(5)
+    for shape in ((1999,), (40, 51), (7, 50, 6), (1500, 1), (1, 1500)):
+        values = np.abs(rng.standard_normal(shape)).astype(scalar_type)
+        with_nan = values.copy()
+        if td.formats[scalar_type.__name__].has_nan:
+            with_nan.flat[rng.integers(0, values.size, 3)] = np.nan
+        for x in (values, with_nan):
+            for axis in (None, 0, -1, (0,)):
+                for keepdims in (False, True):
+                    got = np.median(x, axis, keepdims=keepdims)
+                    want = np.median(wide(x), axis, keepdims=keepdims)
+                    assert np.shape(got) == np.shape(want)
+                    assert equal_values(got, np.asarray(want).astype(scalar_type))
+
+
 @pytest.mark.parametrize("scalar_type", [td.bfloat16, td.tf32, td.float8_e4m3fn])
 def test_histogram(scalar_type: Any) -> None:
     values = np.random.default_rng(6).integers(0, 9, 1000) / 2

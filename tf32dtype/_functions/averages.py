@@ -29,6 +29,8 @@ FORMATS = formats_by_dtype
 #: dtypes whose means are rounded from float64
 _NARROW = {*FORMATS, np.dtype(np.float16), np.dtype(np.float32)}
 _DOUBLE = np.dtype(np.float64)
+#: Medians of more elements begin with a sort.
+_FEW = 1024
 
 
 def rounded(
@@ -176,13 +178,37 @@ def _sum(own: Function, statistic: int | None, nans: bool) -> Function:
     return sum
 
 
-def _median(own: Function, casting: str = "unsafe") -> Function:
+def _middle(a: Any, axis: Any) -> Any:
+    """Return an array of few elements that has the same medians along an axis.
+
+    They are the middle one or two elements of each sorted line, or NaN if the line has
+    a NaN. Sorting our formats takes less time than NumPy's partition of float64.
+    """
+    shape = a.shape
+    if axis is None and a.ndim > 0:
+        a, axis = a.reshape(-1), 0
+    elif type(axis) is not int or not -a.ndim <= axis < a.ndim:
+        return a
+    lines = np.moveaxis(np.sort(a, axis), axis, -1)
+    count = lines.shape[-1]
+    middle, last = lines[..., (count - 1) // 2 : count // 2 + 1], lines[..., -1:]
+    nan = np.isnan(last)
+    if nan.any():
+        middle = np.where(nan, last, middle)
+    if a.ndim < len(shape):
+        return middle.reshape((1,) * (len(shape) - 1) + (-1,))
+    return np.moveaxis(middle, -1, axis)
+
+
+def _median(own: Function, casting: str = "unsafe", sorts: bool = False) -> Function:
     def median(
         a: Any, axis: Any = None, out: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
         a = np.asanyarray(a)
         if a.dtype not in _NARROW:
             return NotImplemented
+        if sorts and a.size > _FEW and type(a) is np.ndarray and a.dtype in FORMATS:
+            a = _middle(a, axis)
         wide = (a.astype(_DOUBLE), axis, _double_like(out), *args)
         return _own_rounded(own, wide, kwargs, a.dtype, out, casting)
 
@@ -354,7 +380,7 @@ ANSWERS: dict[str, Callable[[Function], Function]] = {
     "numpy.nanprod": functools.partial(_sum, statistic=_PRODUCT, nans=True),
     "numpy.nansum": functools.partial(_sum, statistic=_TOTAL, nans=True),
     "numpy.nancumsum": functools.partial(_sum, statistic=None, nans=True),
-    "numpy.median": _median,
+    "numpy.median": functools.partial(_median, sorts=True),
     "numpy.nanmedian": _median,
     "numpy.quantile": _quantile,
     "numpy.percentile": _quantile,
