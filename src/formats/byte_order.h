@@ -13,11 +13,18 @@ enum { TF_RANK_OF_NAN = 255 };
  * is `negative_zero` - m, and that of the positive one is `zero` + m. */
 struct tf_byte_order {
     uint8_t magnitude, sign; /* the bits of each; an unsigned format has no `sign` */
+    uint8_t first_special;   /* the smallest magnitude that is Inf or NaN, or 255 */
     uint8_t first_nan;       /* the smallest magnitude that is NaN, or 255 */
     uint8_t sign_is_nan;     /* 255 if the item that has only `sign` is NaN, or 0 */
     uint8_t negative_zero, zero;
     uint8_t nan; /* the canonical NaN */
 };
+
+TF_INLINE uint8_t tf_byte_is_nan(struct tf_byte_order order, uint8_t item)
+{
+    const uint8_t is_large = (item & order.magnitude) >= order.first_nan;
+    return is_large | ((item == order.sign) & order.sign_is_nan);
+}
 
 /* Returns an order in which zeros of both signs have the same rank. */
 TF_INLINE struct tf_byte_order tf_order_with_one_zero(struct tf_byte_order order)

@@ -27,23 +27,6 @@ static struct tf_byte_as_bf16 as_bf16(struct tf_format f)
     return found;
 }
 
-static void fill_predicates(struct tf_format f, struct tf_byte_table *table)
-{
-    for (uint32_t item = 0; item < 256; item++) {
-        const char byte = (char)(unsigned char)item;
-        const struct tf_value x = tf_decode(f, tf_load_code(f, &byte));
-        const int is_nan = x.value_class == TF_NAN;
-        const int is_inf = x.value_class == TF_INFINITY;
-        const uint32_t sign = tf_load_code(f, &byte) & tf_sign_mask(f);
-        table->predicates[TF_ISNAN][item] = (uint8_t)is_nan;
-        table->predicates[TF_ISINF][item] = (uint8_t)is_inf;
-        table->predicates[TF_ISFINITE][item] = !is_nan && !is_inf;
-        table->predicates[TF_SIGNBIT][item] =
-            sign != 0 && !(is_nan && f.specials == TF_FNUZ);
-        table->predicates[TF_LOGICAL_NOT][item] = tf_is_zero(f, tf_load_code(f, &byte));
-    }
-}
-
 static struct tf_byte_order order_of(struct tf_format f)
 {
     const int has_infinity = f.specials == TF_IEEE, is_fnuz = f.specials == TF_FNUZ;
@@ -52,6 +35,8 @@ static struct tf_byte_order order_of(struct tf_format f)
     const struct tf_byte_order found = {
         .magnitude = (uint8_t)tf_magnitude_mask(f),
         .sign = (uint8_t)tf_sign_mask(f),
+        .first_special =
+            (uint8_t)(has_large_nan ? largest + 1 - (uint32_t)has_infinity : 255),
         .first_nan = (uint8_t)(has_large_nan ? largest + 1 : 255),
         .sign_is_nan = is_fnuz ? 255 : 0,
         .negative_zero = (uint8_t)largest,
@@ -89,10 +74,9 @@ static void fill_halved(struct tf_byte_table *table)
     table->sign = table->high[ONE] ^ table->high[ONE + HALF];
     table->halved = (table->sign & 0x7F) == 0;
     for (int i = 0; i < HALF; i++) {
-        const int nan = table->predicates[TF_ISNAN][i];
-        const int other = i + HALF;
+        const int nan = tf_byte_is_nan(table->order, (uint8_t)i), other = i + HALF;
         table->halved &=
-            table->predicates[TF_ISNAN][other] == nan &&
+            tf_byte_is_nan(table->order, (uint8_t)other) == nan &&
             table->low[i] == table->low[other] &&
             (nan || (table->high[i] ^ table->high[other]) == table->sign);
     }
@@ -118,14 +102,12 @@ void tf_byte_tables_fill(void)
             continue;
         }
         table->as_bf16 = as_bf16(f);
-        table->sign_code = (uint8_t)tf_sign_mask(f);
         table->order = order_of(f);
         fill_sequence(f, table);
         for (uint32_t item = 0; item < 256; item++) {
             const char byte = (char)(unsigned char)item;
             tf_set_value(table, item, (float)tf_double_from_code(f, tf_load_code(f, &byte)));
         }
-        fill_predicates(f, table);
         fill_halved(table);
         fill_integers(f, table);
     }

@@ -30,7 +30,6 @@ struct tf_byte_as_bf16 {
 };
 
 struct tf_byte_table {
-    uint8_t predicates[TF_PREDICATE_COUNT][256];
     uint32_t bits[256];
     uint8_t high[256];
     uint8_t low[256];
@@ -45,7 +44,6 @@ struct tf_byte_table {
     /* All items, unused bits included, in the order of their numbers; NaN come last. */
     uint8_t sequence[256];
     int number_count; /* of the items in `sequence` before NaN */
-    uint8_t sign_code; /* only the sign bit is set; 0 if there is none */
     struct tf_byte_as_bf16 as_bf16;
 };
 

@@ -3,6 +3,7 @@
 #ifndef TF32DTYPE_FORMATS_KERNELS_H
 #define TF32DTYPE_FORMATS_KERNELS_H
 
+#include "formats/byte_order.h"
 #include "formats/codec.h"
 #include "formats/float_bits.h"
 #include "runtime/kernel_table.h"
@@ -48,6 +49,8 @@ struct tf_conversions {
 
 /* Stores for each of n items whether an enum tf_predicate_op is true, as bool. */
 typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
+typedef void tf_byte_predicate_fn(struct tf_byte_order, const uint8_t *, uint8_t *restrict,
+                                  size_t);
 
 struct tf_byte_table; /* formats/byte_tables.h */
 
@@ -64,6 +67,7 @@ struct tf_format_kernels {
     void (*widen)(const float *in, double *out, size_t n);
 
     tf_predicate_fn *const (*predicate)[2]; /* of items of tf32 and bfloat16 */
+    tf_byte_predicate_fn *const *byte_predicate; /* of items of a byte */
     /* Makes every NaN the positive quiet one; returns 1 if some number is Inf or NaN. */
     int (*canonical_nans)(float *x, size_t n);
     /* Finds the smallest and the largest tf_total_order() in [~last, last]; INT32_MAX

@@ -104,7 +104,7 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
         const void *x = operand_items(&a, itemsize, count);
         void *target =
             operand_target(out, strides[1], itemsize, x, x, itemsize, count, buffer);
-        change(NULL, x, x, target, count);
+        change(&tf_byte_tables[format], x, x, target, count);
         tf_scatter(target, out, strides[1], itemsize, count);
         out += (ptrdiff_t)count * strides[1];
     }
@@ -184,7 +184,7 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
         void *target =
             operand_target(out, strides[1], 1, x, x, itemsize, count, buffer);
         if (itemsize == 1) {
-            tf_isa->formats->lookup(table->predicates[op], x, target, count);
+            tf_isa->formats->byte_predicate[op](table->order, x, target, count);
         } else {
             predicate(x, target, count);
         }

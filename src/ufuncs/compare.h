@@ -16,7 +16,8 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
 /* Writes the first operand with the sign bit of the second, also for NaN. */
 void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[3],
                        ptrdiff_t n);
-/* Changes the sign bit of items of bfloat16 or tf32, also of NaN. */
+/* Changes the sign bit of items, also of NaN, but not of an item that is only a sign bit
+ * and NaN. The format must have a sign. */
 void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
                     const ptrdiff_t strides[2], ptrdiff_t n);
 

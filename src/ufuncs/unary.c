@@ -459,12 +459,12 @@ static unsigned compute(struct tf_format f, const struct function *function,
     return flags;
 }
 
-/* Returns the sign operation of a function of codes on items of two bytes or more, which
- * needs no table; -1 for other functions and items. */
+/* Returns the sign operation of a function of codes, which needs no table; -1 for other
+ * functions, and for formats without a sign. */
 static int sign_change_of(int format, int op)
 {
     uint32_t (*of_code)(struct tf_format, uint32_t, unsigned *) = functions[op].of_code;
-    if (tf_format_rows[format]->itemsize == 1) {
+    if (!tf_format_rows[format]->is_signed) {
         return -1;
     }
     return of_code == same_code       ? TF_POSITIVE

@@ -5,7 +5,7 @@
 
 /* -- predicates --------------------------------------------------------------------- */
 
-/* Defines a predicate of tf32 or bfloat16 items; the one-byte formats have tables. It is
+/* Defines a predicate of tf32 or bfloat16 items; BYTE_PREDICATE has the others. It is
  * the sign of `expression`, since a comparison's mask would take more steps to become
  * bytes. */
 #define PREDICATE_OF(name, type, used, infinity, expression)                   \
@@ -35,6 +35,32 @@ tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
     [TF_ISFINITE] = {is_finite_words, is_finite_bf16},
     [TF_SIGNBIT] = {sign_bit_words, sign_bit_bf16},
     [TF_LOGICAL_NOT] = {logical_not_words, logical_not_bf16},
+};
+
+/* Items of a byte. A format without a sign, float8_e8m0fnu, has no zero. */
+#define BYTE_PREDICATE(name, expression)                                       \
+    static void name##_bytes(struct tf_byte_order order, const uint8_t *items, \
+                             uint8_t *restrict r, size_t n)                    \
+    {                                                                          \
+        const uint8_t has_zero = order.sign != 0;                              \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const uint8_t item = items[i], magnitude = item & order.magnitude; \
+            const uint8_t is_nan = (item == order.sign) & order.sign_is_nan;   \
+            const uint8_t is_other = is_nan ^ 1;                               \
+            (void)has_zero, (void)magnitude, (void)is_other;                   \
+            r[i] = (expression);                                               \
+        }                                                                      \
+    }
+BYTE_PREDICATE(is_nan, (magnitude >= order.first_nan) | is_nan)
+BYTE_PREDICATE(is_inf, (magnitude >= order.first_special) & (magnitude < order.first_nan))
+BYTE_PREDICATE(is_finite, (magnitude < order.first_special) & is_other)
+BYTE_PREDICATE(sign_bit, ((item & order.sign) != 0) & is_other)
+BYTE_PREDICATE(logical_not, (magnitude == 0) & has_zero & is_other)
+
+tf_byte_predicate_fn *const TF_NAME(tf_byte_predicate)[TF_PREDICATE_COUNT] = {
+    [TF_ISNAN] = is_nan_bytes,           [TF_ISINF] = is_inf_bytes,
+    [TF_ISFINITE] = is_finite_bytes,     [TF_SIGNBIT] = sign_bit_bytes,
+    [TF_LOGICAL_NOT] = logical_not_bytes,
 };
 
 /* -- NaN ---------------------------------------------------------------------------- */

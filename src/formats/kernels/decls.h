@@ -11,6 +11,7 @@ extern tf_store_fn *const TF_NAME(tf_stores)[];
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n);
 void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2];
+extern tf_byte_predicate_fn *const TF_NAME(tf_byte_predicate)[TF_PREDICATE_COUNT];
 int TF_NAME(tf_canonical_nans)(float *x, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);

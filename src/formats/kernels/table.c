@@ -8,6 +8,7 @@ const struct tf_format_kernels TF_NAME(tf_format_kernels) = {
     .narrow = TF_NAME(tf_narrow),
     .widen = TF_NAME(tf_widen),
     .predicate = TF_NAME(tf_predicate),
+    .byte_predicate = TF_NAME(tf_byte_predicate),
     .canonical_nans = TF_NAME(tf_canonical_nans),
     .bounds = TF_NAME(tf_bounds),
     .lookup = TF_NAME(tf_lookup),

@@ -281,37 +281,31 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
                                              TF_BF16_MAGNITUDE_BITS,           \
                                              TF_BF16_SIGN_BIT);                \
         }                                                                      \
+    }                                                                          \
+    LOOP(name##_bytes)                                                         \
+    {                                                                          \
+        /* If the code of -0 is NaN, that NaN gives no sign, and neither it nor zero \
+         * takes a sign. */                                                    \
+        const struct tf_byte_order order = table->order;                       \
+        const uint8_t *first = a, *second = b, is_nan = order.sign_is_nan;     \
+        uint8_t *results = out;                                                \
+        for (size_t i = 0; i < n; i++) {                                       \
+            const uint8_t x = first[i], y = second[i];                         \
+            const uint8_t keep = x & order.magnitude ? 0 : is_nan;             \
+            const uint8_t giver = y & ~(y == order.sign ? is_nan : 0);         \
+            const uint8_t changed = (uint8_t)with_sign(                        \
+                op, x, giver, order.magnitude, order.sign);                    \
+            results[i] = (uint8_t)((x & keep) | (changed & ~keep));            \
+        }                                                                      \
     }
 SIGN(copysign, TF_COPYSIGN)
 SIGN(positive, TF_POSITIVE)
 SIGN(negative, TF_NEGATIVE)
 SIGN(absolute, TF_ABSOLUTE)
 
-/* Copies signs; functions of one operand have tables. If the code of -0 is NaN, that NaN
- * gives no sign, and neither it nor zero takes a sign. */
-LOOP(copysign_bytes)
-{
-    const uint8_t *first = a, *second = b;
-    uint8_t *results = out;
-    const uint8_t sign = table->sign_code;
-    const uint8_t magnitude = (uint8_t)(sign - 1); /* of e8m0: all bits */
-    if (!table->as_bf16.sign_is_nan) {
-        for (size_t i = 0; i < n; i++) {
-            results[i] = (uint8_t)with_sign(TF_COPYSIGN, first[i], second[i], magnitude,
-                                            sign);
-        }
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t given = second[i] == sign ? 0 : second[i] & sign;
-        const uint8_t x = first[i] & magnitude;
-        results[i] = x == 0 ? first[i] : x | given;
-    }
-}
-
 const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT] = {
     [TF_COPYSIGN] = {copysign_words, copysign_bf16, copysign_bytes},
-    [TF_POSITIVE] = {positive_words, positive_bf16, NULL},
-    [TF_NEGATIVE] = {negative_words, negative_bf16, NULL},
-    [TF_ABSOLUTE] = {absolute_words, absolute_bf16, NULL},
+    [TF_POSITIVE] = {positive_words, positive_bf16, positive_bytes},
+    [TF_NEGATIVE] = {negative_words, negative_bf16, negative_bytes},
+    [TF_ABSOLUTE] = {absolute_words, absolute_bf16, absolute_bytes},
 };
