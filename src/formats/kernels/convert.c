@@ -250,51 +250,49 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
         out[i] = tf_float_of(table->bits[in[i]]);
     }
 }
-#elif defined(__AVX2__) && !defined(__AVX512F__)
-/* As tf_single_of_item, eight items at a time, because gcc vectorizes a loop over it by
- * 32 items and spills registers. For a subnormal number, x has 1 + fraction instead of
- * its fraction, and 2 x - 2^(1 - bias) is the number. */
+#elif defined(__AVX2__) && defined(__F16C__) && !defined(__AVX512F__)
+/* Items are shifted to the fields of float16, whose exponent is at least as wide. That
+ * number times 2^(15 - bias) is the item's, also if it is subnormal. The exponent of
+ * float8_e5m2fnuz is as wide, but has no Inf and NaN. */
 TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in,
                                 float *out, size_t n)
 {
-    if (f.specials == TF_EXPONENT_ONLY) {
+    enum { INF = 0x7C00, QUIET_NAN = 0x7E00, BIAS = 15, EXPONENT_BITS = 5 };
+    const int up = 10 - f.mantissa_bits, is_ieee = f.specials == TF_IEEE;
+    if (f.specials == TF_EXPONENT_ONLY || (f.exponent_bits == EXPONENT_BITS && !is_ieee)) {
         each_to_float32(f, in, out, n);
         return;
     }
-    const __m256i mask = _mm256_set1_epi32((int)(tf_magnitude_mask(f) << tf_cut(f)));
-    const __m256i rebias = _mm256_set1_epi32((int)tf_rebias(f));
-    const __m256 least = _mm256_set1_ps(tf_float_of(tf_least_normal(f)));
-    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(TF_QUIET_NAN_BITS));
-    const int infinity = (int)(tf_infinity_magnitude(f) << tf_cut(f));
+    const __m256i mask = _mm256_set1_epi16((short)tf_magnitude_mask(f));
+    const __m256i sign_bit = _mm256_set1_epi16(INT16_MIN);
+    const __m256i only_sign = _mm256_set1_epi16((short)tf_sign_mask(f));
+    const __m256i infinity = _mm256_set1_epi16((short)tf_infinity_magnitude(f));
+    const __m256i nan = _mm256_set1_epi16(QUIET_NAN);
+    const __m256 scale = _mm256_set1_ps(ldexpf(1, BIAS - f.bias));
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const __m256i item = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(in + i)));
-        const __m256i magnitude =
-            _mm256_and_si256(_mm256_slli_epi32(item, tf_cut(f)), mask);
-        const __m256 sign = _mm256_and_ps(
-            _mm256_castsi256_ps(_mm256_slli_epi32(item, 32 - f.width)),
-            _mm256_set1_ps(-0.0f));
-        const __m256 x = _mm256_castsi256_ps(_mm256_add_epi32(magnitude, rebias));
-        __m256 number = _mm256_min_ps(_mm256_sub_ps(_mm256_add_ps(x, x), least), x);
-        if (f.specials == TF_IEEE) {
-            const __m256i is_nan =
-                _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(infinity));
-            const __m256i is_special =
-                _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(infinity - 1));
-            const __m256 special = _mm256_blendv_ps(
-                _mm256_set1_ps((float)INFINITY), nan, _mm256_castsi256_ps(is_nan));
-            number = _mm256_blendv_ps(number, special, _mm256_castsi256_ps(is_special));
+    for (; i + 16 <= n; i += 16) {
+        const __m256i item = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(in + i)));
+        const __m256i magnitude = _mm256_and_si256(item, mask);
+        const __m256i sign =
+            _mm256_and_si256(_mm256_slli_epi16(item, 16 - f.width), sign_bit);
+        __m256i half = _mm256_slli_epi16(magnitude, up);
+        if (is_ieee) {
+            const __m256i is_nan = _mm256_cmpgt_epi16(magnitude, infinity);
+            const __m256i is_infinite = _mm256_cmpeq_epi16(magnitude, infinity);
+            half = _mm256_blendv_epi8(half, nan, is_nan);
+            half = _mm256_blendv_epi8(half, _mm256_set1_epi16(INF), is_infinite);
         } else if (f.specials == TF_FN) {
-            const __m256i is_nan = _mm256_cmpeq_epi32(magnitude, mask);
-            number = _mm256_blendv_ps(number, nan, _mm256_castsi256_ps(is_nan));
+            half = _mm256_blendv_epi8(half, nan, _mm256_cmpeq_epi16(magnitude, mask));
         }
-        number = _mm256_or_ps(number, sign);
+        half = _mm256_or_si256(half, sign);
         if (f.specials == TF_FNUZ) {
-            const __m256i is_nan =
-                _mm256_cmpeq_epi32(item, _mm256_set1_epi32(1 << (f.width - 1)));
-            number = _mm256_blendv_ps(number, nan, _mm256_castsi256_ps(is_nan));
+            const __m256i is_nan = _mm256_cmpeq_epi16(item, only_sign);
+            half = _mm256_blendv_epi8(half, nan, is_nan);
         }
-        _mm256_storeu_ps(out + i, number);
+        const __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
+        const __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
+        _mm256_storeu_ps(out + i, _mm256_mul_ps(low, scale));
+        _mm256_storeu_ps(out + i + 8, _mm256_mul_ps(high, scale));
     }
     for (; i < n; i++) {
         out[i] = tf_float_of(tf_byte_tables[index].bits[in[i]]);
