@@ -131,7 +131,7 @@ def from_bits(
     """
     if dirty not in ("raise", "ignore"):
         raise ValueError(one_of("dirty", dirty, ("raise", "ignore")))
-    form = find(dtype)
+    form = find(dtype, "dtype")
     array = np.asarray(codes)
     if array.dtype.kind not in "ui":
         raise TypeError(f"codes must be integers; got {array.dtype}")

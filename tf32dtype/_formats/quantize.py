@@ -123,7 +123,7 @@ def quantize(
     >>> td.quantize([0.3, 500.0], "float8_e4m3fn", overflow="saturate").tolist()
     [0.3125, 448.0]
     """
-    target = target_dtype(dtype)
+    target = target_dtype(dtype, "dtype")
     check_arguments(rounding, overflow, OVERFLOWS, rng)
     source = own_array(x)
     if out is not None:
@@ -150,7 +150,7 @@ def quantize(
     return out
 
 
-def target_dtype(which: object) -> np.dtype[Any]:
+def target_dtype(which: object, argument: str = "format") -> np.dtype[Any]:
     """Return the dtype that a name or type means: a format's, float16 or float32.
 
     Raises
@@ -171,7 +171,7 @@ def target_dtype(which: object) -> np.dtype[Any]:
         names = [*formats.known(), "float16", "float32"]
         fix = None if canonical(name) in NUMPY_ALIASES else cure(name)
         listing = "td.formats, float16 or float32"
-        raise type(error)(one_of("format", which, names, listing, fix)) from None
+        raise type(error)(one_of(argument, which, names, listing, fix)) from None
 
 
 def check_arguments(

@@ -186,13 +186,6 @@ class Formats(Mapping[str, Format]):
         self._rows: dict[str, Format] = {row.name: row for row in rows}
 
     def __getitem__(self, which: object) -> Format:
-        if isinstance(which, str):
-            row = self._rows.get(canonical(which))
-            if row is not None:
-                return row
-            raise UnknownFormat(
-                one_of("format", which, self.known(), "td.formats", cure(which))
-            )
         try:
             return find(which)
         except TypeError as error:
@@ -236,10 +229,10 @@ def _rows() -> list[Format]:
 
 formats: Formats = Formats(_rows())
 #: The formats by their dtypes.
-formats_by_dtype = {form.dtype: form for form in formats.values()}
+formats_by_dtype = {form.dtype: form for form in formats._rows.values()}
 
 
-def find(which: object) -> Format:
+def find(which: object, argument: str = "format") -> Format:
     """Return the format of a name, dtype or scalar type.
 
     Parameters
@@ -247,6 +240,8 @@ def find(which: object) -> Format:
     which : str, dtype, type or Format
         A full or short name, a dtype of this package or of ml_dtypes, or a scalar
         type. Names always mean the formats of this package.
+    argument : str
+        The name of the argument, for the error.
 
     Raises
     ------
@@ -258,15 +253,19 @@ def find(which: object) -> Format:
     if isinstance(which, Format):
         return which
     if isinstance(which, str):
-        return formats[which]
+        row = formats._rows.get(canonical(which))
+        if row is not None:
+            return row
+        raise UnknownFormat(
+            one_of(argument, which, formats.known(), "td.formats", cure(which))
+        )
     try:
-        dtype = np.dtype(which)  # type: ignore[call-overload]
+        own = _own_dtype(np.dtype(which)).type  # type: ignore[call-overload]
     except TypeError:
-        raise TypeError(_not_a_format(which)) from None
-    own = _own_dtype(dtype).type
+        own = None
     if own in _core.scalar_types:
         return formats[own.__name__]
-    raise TypeError(_not_a_format(which))
+    raise TypeError(f"{argument} must be one of td.formats; got {brief(which)}")
 
 
 def find_dtype(which: object) -> np.dtype[Any]:
@@ -278,16 +277,19 @@ def find_dtype(which: object) -> np.dtype[Any]:
     Raises
     ------
     TypeError
-        For an argument that is not a dtype, as `numpy.dtype` does.
+        For an argument that is not a dtype.
     """
-    if isinstance(which, np.dtype):
-        return _own_dtype(which)
+    wanted = which
     if isinstance(which, str):
         name = canonical(which)
         if name in _core.names:
             return formats[name].dtype
-        return np.dtype(name if name in NUMPY_ALIASES else which)
-    return _own_dtype(np.dtype(which))  # type: ignore[call-overload]
+        wanted = name if name in NUMPY_ALIASES else which
+    try:
+        return _own_dtype(np.dtype(wanted))  # type: ignore[call-overload]
+    except TypeError:
+        listing = "td.formats or NumPy's dtypes"
+        raise TypeError(one_of("dtype", which, formats.known(), listing)) from None
 
 
 def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
@@ -358,7 +360,3 @@ def _own_of_type(kind: Any) -> np.dtype[Any] | None:
     if kind.__module__.partition(".")[0] == "ml_dtypes" and kind.__name__ in formats:
         return formats[kind.__name__].dtype
     return None
-
-
-def _not_a_format(which: object) -> str:
-    return f"format must be one of td.formats; got {brief(which)}"

@@ -55,14 +55,18 @@ def value_dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
     if dtype is None:
         return np.dtype(np.float32)
     try:
-        wanted = find(dtype).dtype
+        return find(dtype).dtype
     except (TypeError, ValueError):
+        pass
+    try:
         wanted = find_dtype(dtype).newbyteorder("=")
-        if wanted not in (*_BY_CORE, np.float16):
-            raise TypeError(
-                "dtype must be float32, float64, float16 or one of td.formats; got"
-                f" {wanted}"
-            ) from None
+    except TypeError:
+        wanted = None
+    if wanted not in (*_BY_CORE, np.float16):
+        raise TypeError(
+            "dtype must be float32, float64, float16 or one of td.formats; got"
+            f" {brief(dtype) if wanted is None else wanted}"
+        )
     return wanted
 
 

@@ -19,7 +19,7 @@ from ..._base.matrices import check_axes, check_k
 from ..._base.options import refuse_unknown, shows
 from ..._base.wording import brief
 from ..._formats.aliases import BlockFormatName
-from ..._formats.table import find_dtype
+from ...blocks.dequantization import value_dtype
 from ...blocks.formats import BlockFormatLike, find
 from ...blocks.layout import checked_axis
 from ...blocks.quantization import Options, Settings
@@ -91,8 +91,13 @@ class BlockArray:
         -------
         dask.array.Array
             The values, with the shape and chunks of this array.
+
+        Raises
+        ------
+        TypeError
+            For any other dtype.
         """
-        dtype = find_dtype(np.float32 if dtype is None else dtype)
+        dtype = value_dtype(dtype)
         return self._chunks.map_blocks(
             _dequantize, to=dtype, dtype=dtype, meta=np.empty((0,) * self.ndim, dtype)
         )
