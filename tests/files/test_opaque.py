@@ -110,7 +110,7 @@ def test_wrong_formats(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", raw("bfloat16"))
     with pytest.raises(ValueError, match=r"format of 2 bytes, .*; got float8_e4m3fn"):
         td.load(tmp_path / "a.npy", dtype="fp8_e4m3")
-    with pytest.raises(ValueError, match="format must be one of"):
+    with pytest.raises(ValueError, match="dtype must be one of"):
         td.load(tmp_path / "a.npy", dtype="bf17")
 
 

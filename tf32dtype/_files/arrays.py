@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._base.whole_files import replacing
-from .._base.wording import brief, one_of, warn_of_raw_bytes
-from .._formats.table import format_of_dtype, formats, own_array
+from .._base.wording import one_of, warn_of_raw_bytes
+from .._formats.table import find, format_of_dtype, own_array
 from . import file_kinds, npy, opaque
 from .npy import Header
 from .scaled_arrays import is_scaled
@@ -68,7 +68,8 @@ def save(
     ------
     TypeError
         For arrays that a `.npy` file cannot restore: masked arrays, custom dtypes of
-        other packages, structured arrays with ``header="bits"``.
+        other packages, structured arrays with ``header="bits"``. If `file` is neither a
+        path nor a binary file object.
     ValueError
         For arrays of Python objects, and arrays of tiles with zero points or biases;
         for an unknown `header`; for a file header that is longer than readers accept;
@@ -221,7 +222,7 @@ def load(
     OSError
         If the file cannot be opened.
     TypeError
-        If `file` is neither a path nor a binary file object.
+        If `file` is neither a path nor a binary file object, or `dtype` is not a dtype.
 
     See Also
     --------
@@ -240,7 +241,7 @@ def load(
     """
     if mmap_mode is not None and str(mmap_mode) not in ("r", "r+", "c"):
         raise ValueError(one_of("mmap_mode", mmap_mode, ("r", "r+", "c")))
-    given = None if dtype is None else formats[dtype].name
+    given = None if dtype is None else find(dtype, "dtype").name
     name = file_kinds.name_of(file)
     with file_kinds.naming(name):
         if isinstance(file, str | os.PathLike):
@@ -251,12 +252,9 @@ def load(
 
 def _begin(stream: IO[bytes], name: str) -> Form | None:
     """Return the format that a file names; restore the position of the stream."""
-    if not hasattr(stream, "seek"):
-        raise TypeError(f"file must be a path or a binary file; got {brief(stream)}")
+    file_kinds.check_stream(stream, "seek")
     start = stream.tell()
     head = stream.read(file_kinds.HEAD_BYTES)
-    if not isinstance(head, bytes):
-        raise TypeError(f"{name} must be open in binary mode, 'rb'; got a text file")
     file_kinds.check(head, name)
     stream.seek(start)
     form = npy.read_name(stream)
@@ -397,6 +395,7 @@ def _save_archive(
 def _opened(file: Path | IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     """Return a stream to write to; the file of a path is replaced as a whole."""
     if not isinstance(file, str | os.PathLike):
+        file_kinds.check_stream(file, "write")
         return nullcontext(file)
     path = os.fspath(file)
     file_kinds.check_name(path, "td.savez" if suffix == ".npz" else "td.save", suffix)

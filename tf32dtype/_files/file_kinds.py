@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.wording import brief
+
 if TYPE_CHECKING:
     from zipfile import ZipFile
 
@@ -86,6 +88,14 @@ def check_name(path: str, writer: str, *own: str) -> None:
         raise ValueError(
             f"{writer} cannot write {what}; got the name {path}. Use {cure}"
         )
+
+
+def check_stream(file: object, method: str) -> None:
+    """Raise a TypeError unless an object is a binary file with a method."""
+    if hasattr(file, "encoding"):  # also of wrappers, such as those of tempfile
+        raise TypeError(f"{name_of(file)} must be open in binary mode; got a text file")
+    if not hasattr(file, method):
+        raise TypeError(f"file must be a path or a binary file; got {brief(file)}")
 
 
 def check(head: bytes, name: str) -> None:

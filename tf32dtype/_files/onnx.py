@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._base.arguments import checked_path
 from .._base.requirements import need
 from .._base.wording import brief
 from .._formats import bit_packing
@@ -99,8 +100,9 @@ def to_array(
     >>> tensor.raw_data, td.interop.onnx.to_array(tensor).tolist()
     (b'q', [0.5, 6.0])
     """
-    if not isinstance(tensor, onnx.TensorProto):
-        raise TypeError(f"tensor must be an onnx.TensorProto; got {brief(tensor)}")
+    _check_tensor(tensor)
+    if base_dir is not None:
+        base_dir = checked_path(base_dir, "base_dir", "the model's folder")
     try:
         return _array(tensor, base_dir)
     except (ValueError, onnx.checker.ValidationError) as error:
@@ -127,7 +129,8 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
     Raises
     ------
     TypeError
-        For a format without a type in ONNX, or in the installed version.
+        For a format without a type in ONNX, or in the installed version. For a `name`
+        that is not a string.
 
     See Also
     --------
@@ -140,6 +143,8 @@ def from_array(a: ArrayLike, name: str | None = None) -> TensorProto:
     >>> tensor.name, tensor.dims, tensor.raw_data
     ('w', [2], b'\\xc0?\\x00@')
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string or None; got {brief(name)}")
     array = np.asarray(as_own(a))
     form = format_of_dtype(array.dtype)
     if form is None:
@@ -178,6 +183,11 @@ def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
         A format, int8 or uint8 for integers of 4 and 2 bits, or another NumPy dtype.
         None if the installed version of onnx does not have the type.
 
+    Raises
+    ------
+    TypeError
+        If `tensor` is not a tensor of onnx.
+
     See Also
     --------
     to_array : Return the values of the tensor.
@@ -189,6 +199,7 @@ def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
     >>> td.interop.onnx.dtype_of(tensor)
     dtype(bfloat16)
     """
+    _check_tensor(tensor)
     number = tensor.data_type
     if (name := _numbers(_FORMATS).get(number)) is not None:
         return formats[name].dtype
@@ -201,9 +212,12 @@ def dtype_of(tensor: TensorProto) -> np.dtype[Any] | None:
     return known
 
 
-def _array(
-    tensor: TensorProto, base_dir: str | os.PathLike[str] | None
-) -> NDArray[Any]:
+def _check_tensor(tensor: object) -> None:
+    if not isinstance(tensor, onnx.TensorProto):
+        raise TypeError(f"tensor must be an onnx.TensorProto; got {brief(tensor)}")
+
+
+def _array(tensor: TensorProto, base_dir: str | None) -> NDArray[Any]:
     dims = tuple(tensor.dims)
     if any(length < 0 for length in dims):
         raise ValueError(f"dims must be 0 or more; got {dims}")
@@ -252,7 +266,7 @@ def _numbers(table: dict[str, Any]) -> dict[int, Any]:
 
 def _codes(
     tensor: TensorProto,
-    base_dir: str | os.PathLike[str] | None,
+    base_dir: str | None,
     width: int,
     count: int,
 ) -> NDArray[np.unsignedinteger[Any]]:
@@ -281,9 +295,7 @@ def _codes(
     return _unpacked(codes, width, count) if is_packed else codes
 
 
-def _raw(
-    tensor: TensorProto, base_dir: str | os.PathLike[str] | None, size: int
-) -> bytes | None:
+def _raw(tensor: TensorProto, base_dir: str | None, size: int) -> bytes | None:
     """Return the bytes of a tensor after checking their number; None for integers."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         tensor = _loaded(tensor, base_dir, size)
@@ -298,9 +310,7 @@ def _raw(
     return raw
 
 
-def _loaded(
-    tensor: TensorProto, base_dir: str | os.PathLike[str] | None, size: int
-) -> TensorProto:
+def _loaded(tensor: TensorProto, base_dir: str | None, size: int) -> TensorProto:
     """Return the tensor with exactly its bytes from its external file."""
     where = {entry.key: entry.value for entry in tensor.external_data}
     if base_dir is None:
@@ -324,7 +334,7 @@ def _loaded(
         ],
     )
     helper = onnx.external_data_helper
-    helper.load_external_data_for_tensor(loaded, os.fspath(base_dir))
+    helper.load_external_data_for_tensor(loaded, base_dir)
     return loaded
 
 

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Self, TypeVar
 
+from .._base.arguments import checked_strings
 from .._base.wording import brief, did_you_mean
 
 _FIRST = 3  # names that an error lists if none is near
@@ -77,14 +78,8 @@ def select(
     """
     if names is None:
         return list(known)
-    if not isinstance(names, str | Iterable):
-        raise TypeError(
-            f"names must be a string or several strings; got {brief(names)}"
-        )
     chosen: dict[str, None] = {}
-    for name in [names] if isinstance(names, str) else names:
-        if not isinstance(name, str):
-            raise TypeError(f"names must be strings; got {brief(name)}")
+    for name in checked_strings(names, "names"):
         found = [name] if name in known else fnmatch.filter(known, name)
         if not found:
             raise UnknownTensor(name, known, path)

@@ -18,9 +18,8 @@ from typing import (
     get_args,
 )
 
-import numpy as np
-
 from .. import _core
+from .._base.arguments import checked_flag
 from .._base.wording import brief, joined, one_of
 from .._formats.aliases import BLOCK_FORMATS, canonical, cure, meanings
 from .._formats.quantize import ROUNDINGS, Tf32Rounding
@@ -251,8 +250,8 @@ def rounding_of(
 def check_types(settings: Settings) -> None:
     for keyword in FLAGS:
         value = getattr(settings, keyword)
-        if not isinstance(value, bool | np.bool | Unless):
-            raise TypeError(f"{keyword} must be True or False; got {brief(value)}")
+        if not isinstance(value, Unless):
+            checked_flag(value, keyword)
     try:
         operator.index(settings.min_size)
     except TypeError:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple, Self, cast
 
 from .. import _core
+from .._base.arguments import checked_path
 from .._base.scopes import Scope
 from .._base.wording import brief
 from .._formats.aliases import FormatName, NumPyName
@@ -36,7 +37,7 @@ _lock = _core.shared_lock()
 _open: list[_Settings] = []
 
 
-def format_name(which: object) -> FormatName | NumPyName:
+def format_name(which: object, argument: str = "format") -> FormatName | NumPyName:
     """Return the full name of a format that NumPy's arithmetic can be rounded to.
 
     These are the package's formats that have zero and signs, float16 and float32.
@@ -46,11 +47,11 @@ def format_name(which: object) -> FormatName | NumPyName:
     ValueError, TypeError
         For an unknown format, or a format without zero and signs.
     """
-    name = str(target_dtype(which).name)
+    name = str(target_dtype(which, argument).name)
     if name in formats and not formats[name].has_zero:
         raise ValueError(
-            "format must have zero and negative numbers; got"
-            f" {name}, a format for scales"
+            f"{argument} must have zero and negative numbers; got {name}, a format for"
+            " scales"
         )
     return cast(FormatName | NumPyName, name)
 
@@ -150,7 +151,7 @@ class arithmetic(Scope):
                 f" format={brief(format)}, float64={float64}"
             )
         else:
-            path = os.fspath(plan)
+            path = checked_path(plan, "plan")
             planned, float64 = _resolve_plan(path, bool(watch))
         self._settings = _Settings(name, bool(float64), bool(watch), planned, path)
 

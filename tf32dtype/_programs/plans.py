@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from .. import _core
+from .._base.arguments import checked_path
 from .._base.caller import warn
 from .._base.wording import brief, one_of
 from .._matmul.precisions import Settings, check_types, resolve
@@ -306,7 +307,7 @@ def resolve_plan(settings: Settings) -> _core.MatmulSpec:
     """
     check_types(settings)
     assert settings.plan is not None
-    path = os.fspath(settings.plan)
+    path = checked_path(settings.plan, "plan")
     others = settings._replace(plan=None, blas=False)
     for name, usual in Settings(None)._asdict().items():
         if getattr(others, name) != usual:

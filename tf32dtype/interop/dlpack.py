@@ -256,7 +256,8 @@ def from_dlpack(
     Raises
     ------
     TypeError
-        For an object without `__dlpack__`; for a masked array.
+        For an object without `__dlpack__`; for a masked array; for a `copy` that is not
+        True, False or None.
     ValueError
         For another `device`.
     BufferError
@@ -276,6 +277,9 @@ def from_dlpack(
     """
     if device not in (None, "cpu"):
         raise ValueError(f"device must be 'cpu' or None; got {brief(device)}")
+    from .._base.arguments import checked_flag  # `import tf32dtype` need not load it
+
+    copy = checked_flag(copy, "copy", optional=True)
     if isinstance(x, np.ndarray):  # NumPy has no capsules for all of our formats
         _refuse_mask(x)
         own: NDArray[Any] = np.asarray(as_own(x))

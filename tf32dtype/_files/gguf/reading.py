@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
+from ..._base.arguments import checked_path
 from ..._base.mapping import map_file
 from ..._base.requirements import install
 from ..._base.wording import brief
@@ -185,7 +186,7 @@ class File(NamedTensors[Held]):
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = os.fspath(path)
+        self._path = checked_path(path)
         self._data: NDArray[np.uint8] | None = _mapped(self._path)
         try:
             header = gguf_header.read(self._data)
@@ -264,7 +265,7 @@ class File(NamedTensors[Held]):
         return self._data[tensor.offset : tensor.offset + tensor.nbytes]
 
     def _kind(self, name: str) -> Kind:
-        if name not in self.tensors:
+        if not isinstance(name, str) or name not in self.tensors:
             raise UnknownTensor(name, self.tensors, self._path)
         tensor = self.tensors[name]
         if tensor.kind is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._base.arguments import checked_path
 from ..._base.whole_files import replacing
 from ..._base.wording import brief
 from ..file_kinds import check_name, is_absurd
@@ -66,7 +67,7 @@ def save(path: Path, arrays: Mapping[str, ArrayLike | Scaled], **create: Any) ->
         )
     for name in arrays:
         _check_name(name)
-    check_name(os.fspath(path), "td.hdf5.save", ".h5", ".hdf5")
+    check_name(checked_path(path), "td.hdf5.save", ".h5", ".hdf5")
     h5py()  # raises before a file is made if h5py is missing
     with replacing(path) as stream, h5py().File(stream, "w") as file:
         for name, array in arrays.items():
@@ -130,7 +131,7 @@ def load(
     {'layer/w': array([1.5, 2. ], dtype=bfloat16)}
     """
     open_file = h5py().File  # outside `errors_of`: a missing library is not damage
-    file_name = os.fsdecode(path)
+    file_name = checked_path(path)
     with open(path, "rb") as stream:  # errors of the system stay as they are
         size = os.fstat(stream.fileno()).st_size
     with errors_of(file_name), open_file(path, "r") as file:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._base.arguments import checked_path
 from ..._base.wording import brief
 from ..tensor_names import NamedTensors, UnknownTensor, select
 from . import sharded
@@ -179,7 +180,7 @@ class SafeTensors(NamedTensors[NDArray[Any]]):
         return self._place(name).entries[name].dtype
 
     def _place(self, name: str) -> File:
-        if name not in self._names:
+        if not isinstance(name, str) or name not in self._names:
             raise UnknownTensor(name, self._names, self._path)
         return self._names[name]
 
@@ -285,9 +286,7 @@ def open(path: Path, *, mmap: bool = True) -> SafeTensors:
     ...     f.info("w").shape, f["w"][1]
     ((2, 3), array([1., 1., 1.], dtype=bfloat16))
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be the path of a file or folder; got {brief(path)}")
-    return SafeTensors(os.fspath(path), mmap)
+    return SafeTensors(checked_path(path, what="a file or folder"), mmap)
 
 
 @overload

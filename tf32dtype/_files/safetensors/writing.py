@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._base.arguments import checked_path
 from ..._base.whole_files import replacing
 from ..._base.wording import brief
 from ..._formats import bit_packing
@@ -135,7 +136,7 @@ def save(
     plain, metadata = _taken_apart(tensors, metadata, scheme)
     arrays = {name: _array(name, given) for name, given in plain.items()}
     types = {name: (array.dtype, array.shape) for name, array in arrays.items()}
-    path = os.fspath(path)
+    path = checked_path(path)
     check_name(path, "td.safetensors.save", ".safetensors")
     sizes = {name: _kind(name, *facts).size(facts[1]) for name, facts in types.items()}
     files = _files(path, sizes, max_shard_size)

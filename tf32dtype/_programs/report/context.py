@@ -79,7 +79,8 @@ class report:
     ValueError
         For an unknown precision, device, file, function or `by`.
     TypeError
-        If `trial` is not a function.
+        If `trial` is not a function, `target_db` is not a number, or a name is not a
+        string.
     RuntimeError
         If a result is read before the block has ended, or the report is entered twice.
 
@@ -241,4 +242,6 @@ class report:
         RuntimeError
             If the block has not ended.
         """
-        self._report.save(os.fspath(path))
+        from ..._base.arguments import checked_path
+
+        self._report.save(checked_path(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..._base.arguments import checked_number, checked_strings
 from ..._base.errors import UserError
 from ..._base.wording import one_of
 from ..._formats.aliases import FormatName, NumPyName
@@ -58,16 +59,19 @@ def options(
     UserError
         For an unknown precision, device, file, function or row; for a target that is
         not a positive and finite number of dB.
+    TypeError
+        For a target that is not a number, and for names that are not strings.
     """
-    if not 0 < target_db < float("inf"):
-        raise UserError(f"target_db must be more than 0 and finite; got {target_db:g}")
+    target = checked_number(target_db, "target_db")
+    if not 0 < target < float("inf"):
+        raise UserError(f"target_db must be more than 0 and finite; got {target:g}")
     if by not in BY:
         raise UserError(one_of("by", by, BY))
-    named = () if precision is None else select(_words(precision))
+    named = () if precision is None else select(_words(precision, "precision"))
     return ReportOptions(
         _ways(precision, _devices(device)),
         tuple(dict.fromkeys(way.name for way in named)),
-        float(target_db),
+        target,
         exact,
         arithmetic_format(arithmetic),
         float64,
@@ -75,9 +79,9 @@ def options(
             dots=dots,
             lapack=lapack,
             exact=exact,
-            stop_at=_words(stop_at),
-            only=tuple(map(find_region, _list(only))),
-            excepted=tuple(map(find_region, _list(excepted))),
+            stop_at=_words(stop_at, "stop_at"),
+            only=tuple(map(find_region, _list(only, "only"))),
+            excepted=tuple(map(find_region, _list(excepted, "excepted"))),
             by_operand=by == "operand",
         ),
     )
@@ -93,7 +97,7 @@ def _ways(
     """
     if precision is None:
         names = all_names()
-    elif not (named := _words(precision)):
+    elif not (named := _words(precision, "precision")):
         raise UserError("precision must name at least one precision; got none")
     else:
         names = ["f32", *named]
@@ -111,23 +115,25 @@ def _ways(
     return tuple(ways.values())
 
 
-def _words(names: str | Iterable[str] | None) -> tuple[str, ...]:
+def _words(names: str | Iterable[str] | None, argument: str) -> tuple[str, ...]:
     """Return names separated by commas or blanks, in one string or in several."""
     return tuple(
-        word for text in _list(names) for word in text.replace(",", " ").split()
+        word
+        for text in _list(names, argument)
+        for word in text.replace(",", " ").split()
     )
 
 
 def _devices(names: str | Iterable[str] | None) -> list[str]:
     """Return names separated by commas, in one or several strings; blanks are kept."""
-    named = [name.strip() for text in _list(names) for name in text.split(",")]
+    named = [
+        name.strip() for text in _list(names, "device") for name in text.split(",")
+    ]
     return [name for name in named if name]
 
 
-def _list(names: str | Iterable[str] | None) -> tuple[str, ...]:
-    if names is None:
-        return ()
-    return (names,) if isinstance(names, str) else tuple(names)
+def _list(names: str | Iterable[str] | None, argument: str) -> tuple[str, ...]:
+    return () if names is None else checked_strings(names, argument)
 
 
 def arithmetic_format(name: str | None) -> FormatName | NumPyName | None:
@@ -139,6 +145,6 @@ def arithmetic_format(name: str | None) -> FormatName | NumPyName | None:
         If there is none of that name.
     """
     try:
-        return None if name is None else format_name(name)
+        return None if name is None else format_name(name, "arithmetic")
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
