@@ -65,6 +65,16 @@ def test_values_are_rounded_once(format: str, offsets: dict[str, Any]) -> None:
         assert float(narrow[i, j]) == nearest(want, 8)
 
 
+@pytest.mark.parametrize("format", RANGES)
+def test_lists_of_integers_are_elements(format: str) -> None:
+    made = TileArray.from_codes(
+        format, [RANGES[format]], np.ones((1, 1), np.float32), zero_points=[[3]]
+    )
+    assert made.elements.dtype == (np.int8 if RANGES[format][0] else np.uint8)
+    assert made.elements.tolist() == [[*RANGES[format]]]
+    assert made.zero_points.tolist() == [[3]]  # type: ignore[union-attr]
+
+
 def test_a_tie_that_a_bias_breaks() -> None:
     """Break a tie of float32 by a bias too small to change the sum in float64."""
     scales, codes = np.float32([[2**23 + 1]]), np.uint8([[2]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import numpy as np
@@ -173,8 +174,15 @@ class ErrorFeedback:
         ------
         ValueError
             If the state is of another format, has other keys, or its error is not an
-            array of finite float32 numbers.
+            array of finite float32 numbers. If its "rng" is not the state of a
+            generator of the same kind.
+        TypeError
+            If `state` is not a dictionary.
         """
+        if not isinstance(state, Mapping):
+            raise TypeError(
+                f"state must be a result of state_dict(); got {brief(state)}"
+            )
         if set(state) != {"format", "error", "rng"}:
             raise ValueError(
                 f"state must have the keys format, error and rng; got {list(state)}"
@@ -197,7 +205,14 @@ class ErrorFeedback:
                 f" state['rng'] {'without' if rng is None else 'None with'} rng"
             )
         if rng is not None:
-            rng.bit_generator.state = state["rng"]
+            bits = rng.bit_generator
+            try:
+                bits.state = state["rng"]
+            except (TypeError, ValueError, KeyError):
+                raise ValueError(
+                    f"state['rng'] must be the state of a {type(bits).__name__}; got"
+                    f" {brief(state['rng'])}"
+                ) from None
         self._error = error
 
     def __repr__(self) -> str:

@@ -122,13 +122,21 @@ class BlockFormat:
         Parameters
         ----------
         block_size : int
-            Values of a block.
+            Values of a block: 16, 32, 64 or 128.
 
         Returns
         -------
         float
             The bits of the codes, and the share of one value in the block's scales.
+
+        Raises
+        ------
+        TypeError
+            For a size that is not an integer.
+        ValueError
+            For an integer that is not a block size.
         """
+        checked_block_size(block_size)
         levels = [elements[name] for name in (self.element, self.residual) if name]
         return sum(level.width + 8 / block_size for level in levels)
 
@@ -141,6 +149,17 @@ class BlockFormat:
     def levels(self) -> int:
         """1, or 2 with a residual; also the scales a block has."""
         return 1 if self.residual is None else 2
+
+
+def checked_block_size(block_size: int) -> BlockSize:
+    """Return the block size, or raise an error if there is no such size."""
+    # operator.index takes True and 0-d arrays too
+    if isinstance(block_size, bool) or not isinstance(block_size, int | np.integer):
+        raise TypeError(f"block_size must be an integer; got {brief(block_size)}")
+    for size in BLOCK_SIZES:
+        if block_size == size:
+            return size
+    raise ValueError(one_of("block_size", block_size, BLOCK_SIZES))
 
 
 #: A block format by its name or its row.

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.arguments import checked_number
 from .._base.wording import brief, one_of
 from .._formats.aliases import canonical
 from .formats import (
-    BLOCK_SIZES,
     POWERS,
     BlockFormat,
     BlockSize,
     Element,
     ScaleFormat,
+    checked_block_size,
     elements,
     find,
     scale_formats,
@@ -156,7 +157,7 @@ def make(
         row,
         lengths,
         checked_axis(axis, len(lengths)),
-        checked_block_size(block_size) or row.block_size,
+        row.block_size if block_size is None else checked_block_size(block_size),
         chosen,
         _checked_tensor_scale(tensor_scale, chosen),
     )
@@ -209,18 +210,6 @@ def _check_ndim(ndim: int) -> None:
         )
 
 
-def checked_block_size(block_size: int | None) -> BlockSize | None:
-    if block_size is None:
-        return None
-    # operator.index takes True and 0-d arrays too
-    if isinstance(block_size, bool) or not isinstance(block_size, int | np.integer):
-        raise TypeError(f"block_size must be an integer; got {brief(block_size)}")
-    for size in BLOCK_SIZES:
-        if block_size == size:
-            return size
-    raise ValueError(one_of("block_size", block_size, BLOCK_SIZES))
-
-
 def checked_scale_format(scale_format: str | None) -> ScaleFormat | None:
     if scale_format is None:
         return None
@@ -232,14 +221,7 @@ def checked_scale_format(scale_format: str | None) -> ScaleFormat | None:
 
 
 def _checked_tensor_scale(tensor_scale: float, scale_format: str) -> float:
-    try:
-        value = float(tensor_scale)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"tensor_scale must be a number; got {brief(tensor_scale)}"
-        ) from None
-    except OverflowError:  # an integer
-        value = math.inf
+    value = checked_number(tensor_scale, "tensor_scale")
     if scale_format == POWERS and value != 1:
         raise ValueError(
             f"tensor_scale must be 1 for scale_format {POWERS!r}; got {value!r}"

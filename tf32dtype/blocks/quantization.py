@@ -23,6 +23,7 @@ from .formats import (
     BlockSize,
     Rule,
     ScaleFormat,
+    checked_block_size,
     elements,
     find,
     scale_formats,
@@ -30,7 +31,7 @@ from .formats import (
 from .from_codes import buffer_of
 from .given_scales import elements as elements_of
 from .given_scales import greatest_of_tiles
-from .layout import Layout, checked_axis, checked_block_size, checked_scale_format
+from .layout import Layout, checked_axis, checked_scale_format
 from .lines import as_lines, checked, from_lines, to_float32
 from .tiles import Tile
 
@@ -318,7 +319,9 @@ def resolved(
     row: BlockFormat, settings: Settings
 ) -> tuple[BlockSize, Rule, ScaleFormat | None]:
     """Block size, rule and scale format (None: left to the tensor); all checked."""
-    size = checked_block_size(settings.block_size) or row.block_size
+    size = row.block_size
+    if settings.block_size is not None:
+        size = checked_block_size(settings.block_size)
     rule = _rule(row, settings.scale)
     named = _scale_format(row, rule, settings.scale_format)
     check_arguments(settings.rounding, settings.overflow, _OVERFLOWS, settings.rng)

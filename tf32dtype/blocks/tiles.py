@@ -123,8 +123,9 @@ class TileArray(HostScaled):
             Format of the elements: int8, uint8, int4 or uint4, or a format of one byte
             or less that has a sign.
         codes : array_like, shape (..., m, n)
-            Elements of that dtype; for integers of 4 bits, int8 or uint8. Or integers:
-            codes as `tf32dtype.bits` returns them.
+            Elements of that dtype; for integers of 4 bits, int8 or uint8. A list may
+            have integers for these elements. Or, for other formats, integers: codes as
+            `tf32dtype.bits` returns them.
         scales : array_like, shape (..., ceil(m / rows), ceil(n / columns))
             Scales of dtype float32, bfloat16, float16 or float8_e8m0fnu.
         tile : tuple of two int or None
@@ -147,10 +148,10 @@ class TileArray(HostScaled):
         TypeError
             For other dtypes.
         ValueError
-            For other shapes, tiles and formats.
+            For other shapes, tiles and formats, and for integers out of range.
         """
         element = checked_element(format)
-        items, factors = own_array(codes), own_array(scales)
+        items, factors = _integers(codes, element, "codes"), own_array(scales)
         if items.dtype.kind in "iu" and not element.is_integer:
             items = from_bits(items, element.dtype)
         if items.dtype != element.dtype:
@@ -162,7 +163,7 @@ class TileArray(HostScaled):
                 one_of("dtype of scales", factors.dtype.name, SCALE_FORMATS)
             )
         _check_range(items, element, "codes")
-        sizes = checked_tile(tile, items.shape)
+        sizes = checked_tile(tile, items.shape, "codes")
         wanted = grid(items.shape, sizes)
         if factors.shape != wanted:
             raise ValueError(
@@ -442,7 +443,7 @@ def checked_element(which: object) -> Element:
         return which
     if isinstance(which, str) and which in INTEGERS:
         return INTEGERS[which]
-    if which in (np.int8, np.uint8):
+    if isinstance(which, type | np.dtype) and which in (np.int8, np.uint8):
         return INTEGERS[np.dtype(which).name]
     row = find_format(which)
     if row.itemsize > 1 or not row.signed:
@@ -453,7 +454,7 @@ def checked_element(which: object) -> Element:
 
 def _check_range(items: NDArray[Any], element: Element, name: str) -> None:
     """Check integers of fewer bits than their dtype has."""
-    if not element.is_integer or element.width == 8:
+    if not element.is_integer or items.dtype.itemsize * 8 == element.width:
         return
     most = int(element.max)
     least = -most - 1 if element.has_sign else 0
@@ -463,6 +464,15 @@ def _check_range(items: NDArray[Any], element: Element, name: str) -> None:
         raise ValueError(
             f"{name} must be {element.name} values from {least} to {most}; got {value}"
         )
+
+
+def _integers(given: ArrayLike, element: Element, name: str) -> NDArray[Any]:
+    """Return an array; integers in lists, which have no dtype, as elements."""
+    items = own_array(given)
+    if element.is_integer and items.dtype.kind in "iu" and not hasattr(given, "dtype"):
+        _check_range(items, element, name)
+        return items.astype(element.dtype)
+    return items
 
 
 def _offsets(
@@ -480,7 +490,10 @@ def _offsets(
         )
     name = "biases" if zero_points is None else "zero_points"
     wanted = scales.dtype if zero_points is None else element.dtype
-    found = own_array(biases if zero_points is None else zero_points)
+    if zero_points is None:
+        found = own_array(biases)
+    else:
+        found = _integers(zero_points, element, name)
     if found.dtype.newbyteorder("=") != wanted.newbyteorder("="):
         raise TypeError(f"{name} must be an array of {wanted}; got {found.dtype}")
     if found.shape != scales.shape:
@@ -492,10 +505,17 @@ def _offsets(
     return found
 
 
-def checked_tile(tile: object, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return rows and columns of a tile of an array of this shape."""
+def checked_tile(
+    tile: object, shape: tuple[int, ...], array: str = "x"
+) -> tuple[int, int]:
+    """Return rows and columns of a tile of an array of this shape.
+
+    The error for a shape without rows and columns names the argument `array`.
+    """
     if len(shape) < 2:
-        raise ValueError(f"x must have at least two axes for tiles; got shape {shape}")
+        raise ValueError(
+            f"{array} must have at least two axes for tiles; got shape {shape}"
+        )
     try:
         rows, columns = (
             max(length, 1) if size is None else integer(size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import (
     TYPE_CHECKING,
@@ -393,7 +394,7 @@ def as_accumulators(
                 raise ValueError(
                     f"c must be within the range of {dtype}; got an integer outside it"
                 ) from None
-        if np.isfinite(c) and not np.isfinite(start):
+        if math.isfinite(c) and not np.isfinite(start):
             raise ValueError(f"c must be within the range of {dtype}; got {c}")
     else:
         start = plain_array(c, "c")

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from ..._formats.codes import bits
 from ...blocks import layout
 from ...blocks.array import BlockArray
-from ...blocks.formats import POWERS, ScaleFormat
+from ...blocks.formats import POWERS, ScaleFormat, checked_block_size
 from ...blocks.formats import formats as block_formats
-from ...blocks.layout import checked_block_size
 from ...blocks.tiles import TileArray, checked_element, grid, scale_dtype
 from .dtypes import kind_of
 from .scheme_evidence import MARKERS_KEY, Evidence, Form, Metadata, parsed
@@ -78,6 +77,7 @@ class OwnRow(Row):
             raise ValueError(
                 f"scale_format must be less than {len(_SCALE_FORMATS)}; got {number}"
             )
+        size = facts.block_size
         return BlockArray.from_codes(
             block_formats[facts.format],
             arrays["codes"],
@@ -85,7 +85,7 @@ class OwnRow(Row):
             arrays.get("residuals"),
             shape=facts.shape,
             axis=facts.axis,
-            block_size=checked_block_size(facts.block_size),
+            block_size=None if size is None else checked_block_size(size),
             scale_format=_SCALE_FORMATS[number],
             tensor_scale=float(arrays["tensor_scale"][0]),
         )
