@@ -19,6 +19,7 @@ from .storage import h5py
 if TYPE_CHECKING:
     from ...blocks.facts_text import Scaled
 
+_NUMBERS = "biufc"  # the kinds of NumPy's numbers
 #: The attribute of an array of blocks, with all facts except its bytes.
 BLOCKS_ATTRIBUTE = "tf32dtype blocks"
 
@@ -68,11 +69,12 @@ def write(
     TypeError
         For arrays that a dataset cannot restore: masked arrays, structured arrays with
         a format in a field, custom dtypes of other packages. If `group` is not a group
-        of h5py.
+        of h5py, or `name` is not a string.
     ValueError
         For a name that exists already. For ``scaleoffset``, which drops bits. For a
         ``fillvalue`` that HDF5 would change to another number. For a `dtype` with an
-        array of blocks or tiles. Errors are raised before anything is written.
+        array of blocks or tiles, or to which `a` cannot be converted. Errors are raised
+        before anything is written.
 
     See Also
     --------
@@ -94,6 +96,8 @@ def write(
             f"group must be an h5py.Group or h5py.File; got {brief(group)}. Use"
             " td.hdf5.save to write a file"
         )
+    if name is not None and not isinstance(name, str | bytes):
+        raise TypeError(f"name must be a string; got {brief(name)}")
     if is_scaled(a):
         if dtype is not None:
             raise ValueError(
@@ -108,7 +112,7 @@ def write(
         )
     array = own_array(a)
     if dtype is not None:
-        array = cast(array, find_dtype(dtype))
+        array = _converted(array, find_dtype(dtype))
     form = format_of_dtype(array.dtype)
     if form is None:
         _check_plain(array.dtype, array.dtype)
@@ -263,11 +267,38 @@ def assign(dataset: Any, selection: Any, a: ArrayLike) -> None:
     form = storage.format_of(dataset)
     array = own_array(a)
     if form is not None:
-        _transfer(dataset, form, selection, cast(array, form.dtype))
-    elif format_of_dtype(array.dtype) is not None:
-        dataset[selection] = cast(array, dataset.dtype)
-    else:
+        _transfer(dataset, form, selection, _converted(array, form.dtype))
+        return
+    is_number = dataset.dtype.kind in _NUMBERS and array.dtype.kind not in _NUMBERS
+    if is_number or format_of_dtype(array.dtype) is not None:
+        array = _converted(array, dataset.dtype)
+    try:
         dataset[selection] = array
+    except TypeError as error:
+        if "broadcast" in str(error):
+            raise _not_broadcast(array, dataset, selection) from None
+        raise
+
+
+def _converted(
+    array: NDArray[Any], dtype: np.dtype[Any], argument: str = "a"
+) -> NDArray[Any]:
+    """Return the values in a dtype, by one rounding."""
+    try:
+        converted: NDArray[Any] = cast(array, dtype)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{argument} must have values that convert to {dtype}; got {brief(array)}"
+        ) from None
+    return converted
+
+
+def _not_broadcast(array: NDArray[Any], dataset: Any, selection: Any) -> ValueError:
+    return ValueError(
+        f"a must broadcast to selection {brief(selection)} of {dataset.name}, which has"
+        f" shape {dataset.shape}; got shape {array.shape}"
+    )
 
 
 class _Place(NamedTuple):
@@ -304,7 +335,11 @@ def _is_all(selection: Any) -> bool:
 def _transfer(dataset: Any, form: Format, selection: Any, array: NDArray[Any]) -> None:
     """Write the codes of an array, which is broadcast to the selection."""
     place = _place(dataset, selection)
-    codes = np.asarray(bits(np.broadcast_to(array, place.shape)), order="C")
+    try:
+        whole = np.broadcast_to(array, place.shape)
+    except ValueError:
+        raise _not_broadcast(array, dataset, selection) from None
+    codes = np.asarray(bits(whole), order="C")
     if codes.size:
         kind = dataset.id.get_type()
         in_order = codes if _is_native(kind) else codes.byteswap()
@@ -326,7 +361,7 @@ def _fill_value(form: Format, kind: Any, value: Any) -> Any:
     HDF5 converts the fill value to the dataset's type, for some values wrongly. A trial
     in a file in memory finds such values.
     """
-    wanted = cast(own_array(value), form.dtype)
+    wanted = _converted(own_array(value), form.dtype, "fillvalue")
     if form not in storage.TYPED:
         return bits(wanted).view(form.carrier)[()]
     number = wanted.astype(np.float64)[()]
