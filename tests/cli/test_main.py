@@ -37,7 +37,7 @@ def test_wrong_arguments(argv, capsys):
 
 def test_wrong_arguments_say_where_to_look(capsys):
     said = complaint(capsys, "compare", "A.npy", "B.npy", "--formats", "bf16", "fp8")
-    assert "unrecognized arguments: fp8; use tf32dtype COMMAND --help" in said
+    assert "compare: unrecognized arguments: fp8; use tf32dtype compare --help" in said
     said = complaint(capsys, "inspect", "1", "--format", "mxfp4,bf16")
     assert "got mxfp4 and bfloat16" in said
 

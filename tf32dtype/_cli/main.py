@@ -86,10 +86,15 @@ _NEGATIVE = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 
 
 class _Parser(argparse.ArgumentParser):
+    #: the chosen command: argparse reports its unknown options to the outer parser
+    chosen = ""
+
     def error(self, message: str) -> NoReturn:
+        prog = self.prog
         if message.startswith("unrecognized"):
-            message += f"; use {self.prog} COMMAND --help to list all options"
-        self.exit(2, f"{self.prog}: {message}\n")
+            prog = self.chosen or prog
+            message += f"; use {prog} --help to list all options"
+        self.exit(2, f"{prog}: {message}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise an error for a value that is not one of the choices."""
@@ -199,6 +204,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
             command.description = module.__doc__
             module.add_arguments(command)
             command.set_defaults(run=module.run)
+            parser.chosen = command.prog
     return parser
 
 
