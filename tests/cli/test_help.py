@@ -11,6 +11,7 @@ import pytest
 import tf32dtype as td
 from tests.support.command_line import plain
 from tf32dtype._cli import main as program
+from tf32dtype._files.safetensors.schemes import SCHEMES
 
 pytestmark = pytest.mark.once
 
@@ -42,6 +43,12 @@ def options():
         for action in parser._actions:
             if "-h" not in action.option_strings:
                 yield pytest.param(action, id=f"{command} {action.dest}")
+
+
+def test_the_help_of_convert_lists_every_scheme():
+    text = parser_of("convert")._option_string_actions["--scheme"].help
+    assert SCHEMES[-1] == "tf32dtype"
+    assert f"{', '.join(SCHEMES[:-1])} or tf32dtype;" in text
 
 
 def test_every_command_is_listed_once_by_its_question():

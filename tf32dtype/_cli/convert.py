@@ -63,11 +63,13 @@ from .._base.text import (
     progress,
     size,
 )
+from .._base.wording import joined
 from .._files.convert.convert import Result, convert
 from .._files.convert.options import Options
 from .._files.convert.plan import said_of_parts
 from .._files.convert.targets import find
 from .._files.convert.weak import MOST, Weak, find_weak
+from .._files.safetensors.schemes import SCHEMES
 from .._formats.quantize import ROUNDINGS
 from .._programs.streams import say
 from ..blocks.formats import BLOCK_SIZES, RULES
@@ -145,9 +147,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     output.add_argument(
         "--scheme",
         metavar="NAME",
-        help="name and lay out scales in this way: compressed-tensors (or vllm),"
-        " modelopt, quark, gpt-oss, deepseek, torchao, or tf32dtype, which has all"
-        " formats (default: the first of these that can hold the format)",
+        help=f"name and lay out scales in this way: {joined(SCHEMES)}; vllm means"
+        " compressed-tensors, and tf32dtype has all formats (default: the first of"
+        " these that can hold the format)",
     )
     output.add_argument(
         "--min-db",

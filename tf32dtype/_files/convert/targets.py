@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ... import blocks
 from ..._base.errors import UserError
+from ..._base.wording import brief
 from ..._formats.quantize import quantize
 from ..._measures.format_facts import Facts, facts
 from ...blocks.formats import elements
@@ -216,6 +217,10 @@ def numbers(array: Any, size: int = PIECE) -> Iterator[Array]:
         yield array[index].dequantize(np.float64).reshape(-1)
 
 
+#: The name of a tensor that tries the options; it is not in the file.
+_TRIAL = "module.weight"
+
+
 def find(options: Options) -> Target:
     """Return the target that the options describe.
 
@@ -226,11 +231,12 @@ def find(options: Options) -> Target:
     """
     _check_seed(options)
     target = _target(options)
-    name, shape = "module.weight", (128, 128)
     try:
         # Options that contradict each other are found before a file is written.
-        target.convert(name, np.ones(shape), lambda *_: None, lambda: None)
+        target.convert(_TRIAL, np.ones((128, 128)), lambda *_: None, lambda: None)
     except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(target, Scaled) and brief(_TRIAL) in str(error):
+            raise _not_stored(target.scheme, target.format, error) from None
         raise UserError(f"--to {options.to}: {error}") from None
     return target
 
@@ -288,13 +294,16 @@ def _scheme(options: Options, some: schemes.Facts) -> str:
             f"--scheme must be one of {', '.join(schemes.SCHEMES)}; got {scheme}"
         )
     try:
-        schemes.outline("module.weight", some, scheme)
+        schemes.outline(_TRIAL, some, scheme)
     except (ValueError, TypeError) as error:
-        why = str(error).rpartition(": ")[2]
-        raise UserError(
-            f"--scheme {scheme} cannot store {some.format}: {why}"
-        ) from None
+        raise _not_stored(scheme, some.format, error) from None
     return scheme
+
+
+def _not_stored(scheme: str, format: str, error: Exception) -> UserError:
+    """Return an error with the reason of another one, which names the trial tensor."""
+    why = str(error).rpartition(": ")[2]
+    return UserError(f"--scheme {scheme} cannot store {format}: {why}")
 
 
 def _refuse(options: Options, names: Sequence[str], why: str) -> None:

@@ -317,7 +317,7 @@ class BlockRow(Row):
             scale = np.float32(array.tensor_scale)
             found["tensor_scale"] = np.array(divisor(scale) if self.divides else scale)
         elif array.tensor_scale != 1:
-            raise ValueError(f"tensor_scale must be 1; got {array.tensor_scale!r}")
+            raise ValueError(f"tensor_scale must be 1; got {array.tensor_scale!s}")
         return found | _marker_text(self.marker)
 
 
