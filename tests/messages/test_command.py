@@ -59,6 +59,7 @@ WORDS = {
         for name, words in {
             "scheme": "--to mxfp8 --scheme x",
             "scheme_of": "--to bf16 --scheme vllm",
+            "scheme_scale": "--to nvfp4 --scheme mlx",
             "block_size": "--to nvfp4 --block-size 32 --scheme modelopt",
             "tile": "--to fp8_e4m3 --tile 4",
             "tile_of": "--to mxfp8 --tile 1x128",
@@ -102,7 +103,9 @@ WORDS = {
     "main.command": ["frmats"],
     "main.no_near_command": ["x"],
     "convert.choice": ["convert", "a", "b", "--to", "mxfp8", "--block-size", "8"],
-    "main.option": ["sizes", "7B", "--no-such-option"],
+    "main.option": ["--no-such-option"],
+    "sizes.option": ["sizes", "7B", "--no-such-option"],
+    "blas.option": ["blas", "--quiet", "ls"],
 }
 
 
@@ -131,6 +134,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 LISTED = {
     "main.command": "`tf32dtype --help`; got 'frmats'. Did you mean formats",
     "convert.choice": "--block-size must be one of 16, 32, 64 or 128; got 8",
+    "convert.scheme_scale": "convert: --scheme mlx cannot store nvfp4: tensor_scale"
+    " must be 1; got 0.00037202382\n",
+    "main.option": "tf32dtype: unrecognized arguments: --no-such-option; use tf32dtype"
+    " --help",
+    "blas.option": "tf32dtype blas: unrecognized arguments: --quiet; use tf32dtype blas"
+    " --help",
     "compare.unknown_format": "`tf32dtype formats`; got 'bf17'. Did you mean bf16?",
     "compare.unknown_precision": "`tf32dtype run --help` or `tf32dtype sizes 1`; got",
 }
@@ -138,7 +147,7 @@ LISTED = {
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", LISTED)
-def test_names_are_listed_by_commands(
+def test_names_of_commands_and_options(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with suppress(SystemExit):
