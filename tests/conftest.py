@@ -62,7 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-case",
         action="store_true",
-        help="leave out cases only of tests with the mark `sampled`",
+        help="run every case of tests without the mark `sampled` (default: if all tests"
+        " run, one case in 4 of such tests with 8 cases or more)",
     )
 
 
