@@ -163,7 +163,7 @@ def in_short() -> str:
 def contested() -> str:
     """Return a row for each contested point, the unsettled points first."""
     return _table(
-        ("point", "taken", "alternatives", "settled by", "why"),
+        ("point", "value used", "other values", "settled by", "meaning and reason"),
         [
             (
                 point.name,
@@ -180,7 +180,9 @@ def contested() -> str:
 def _settled(source: str) -> str:
     if not source:
         return "-"
-    return f"recording of {source}" if source in devices else f"{source}, on hardware"
+    if source in devices:
+        return f"recording of {source}"
+    return f"{source}, which was compared with hardware"
 
 
 def _value(value: object) -> str:

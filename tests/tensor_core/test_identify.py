@@ -428,12 +428,12 @@ def test_the_table():
     assert text == repr(found)
     first, *lines = text.splitlines()
     assert first == (
-        f"5 of {found.tried:,} hypotheses explain all, and these results do not tell"
-        " them apart"
+        f"5 of {found.tried:,} hypotheses explain all, and these results do not"
+        " distinguish them"
     )
     assert lines[0] == "  2,304 of 2,304  one chain"
     assert lines[1].startswith("    H100 wgmma, H100 mma.sync, B200 tcgen05, B200 mma")
-    assert lines[2] == "the nearest of the others"
+    assert lines[2] == "closest other hypotheses"
     counts = [h.explains for h in found.nearest]
     assert counts == sorted(counts, reverse=True)
     assert 0 < counts[0] < 2304
@@ -471,11 +471,11 @@ def test_results_that_tell_nothing():
     assert found.tells_nothing
     assert len(found) >= 100
     assert {h.model.device for h in found} >= {"A100", "H100", "B200"}
-    assert "tell nothing" in str(found)
-    assert "give the float32 results" in str(found)
+    assert "the search stopped" in str(found)
+    assert "Give the float32 results" in str(found)
     told = identify(a, b.T, None, sums)
     assert not told.tells_nothing
-    assert "tell nothing" not in str(told)
+    assert "the search stopped" not in str(told)
 
 
 class _Terminal(io.StringIO):

@@ -39,10 +39,11 @@ def header(model: Aligned, k: int, promote_every: int | None) -> Iterator[str]:
     filled = f"; the last one is filled up with {count(zeros, 'zero')}" * bool(zeros)
     yield f"  instruction  {model.instruction_depth} k{filled}"
     if model.emulated:
-        yield "               two groups of float16, the first from 0; their sum t is"
-        yield "               added to the accumulator, to nearest, ties to even"
+        yield "               two groups of float16, of which the first starts at 0;"
+        yield "               their sum t is added to the accumulator, to nearest, ties"
+        yield "               to even"
     if promote_every is not None:
-        yield f"  promotion    sums of {promote_every} k, from 0, are added in float32"
+        yield f"  promotion    sums of {promote_every} k, each from 0, added in float32"
     yield f"  verified     {model.verified}: {VERIFIED[model.verified]}"
 
 
@@ -83,7 +84,7 @@ def _terms(group: Group, a: Sequence[float], b: Sequence[float]) -> Iterator[str
     c, *products = group.terms
     there = [term for term in products if term.exact.magnitude]
     if not there and not c.exact.magnitude:
-        yield f"{_title(group)}: all is zero"
+        yield f"{_title(group)}: all terms are zero"
         return
     yield _title(group)
     yield f"  largest exponent {group.greatest}, of {some(group.sources, 4)}"
@@ -115,7 +116,7 @@ def _rounding(model: Aligned, step: Step) -> str:
     if rounded.tie:
         direction += ", a tie to even"
     if rounded.overflow:
-        what = "beyond the range"
+        what = "out of range"
     elif rounded.off.magnitude:
         verb = "added" if rounded.up else "truncated"
         what = f"{hexadecimal(rounded.off)} is {verb}"
@@ -130,15 +131,16 @@ _LINE = (9, 4, 6, 4, 15, 16)
 
 
 def _in_lines(model: Aligned, found: Sequence[Step]) -> Iterator[str]:
-    yield _line("k", "exp", "of", "lost", "sum", "rounding") + "  accumulator"
+    yield _line("k", "exp", "term", "lost", "sum", "rounding") + "  accumulator"
     for step in found:
         yield f"{_cells(step)}  {shown(model, step.result)}"
     yield ""
-    yield "exp: the largest exponent; of: its term; lost: number of truncated terms;"
-    yield "rounding: the accumulator minus the sum"
+    yield "exp: the largest exponent; term: the term that has it; lost: number of"
+    yield "truncated terms; rounding: the accumulator minus the sum"
     if any(isinstance(step, Addition) for step in found):
         yield "+: an addition to the accumulator, to nearest, ties to even"
-    yield "In full: explain one instruction's k, with the accumulator before it as c"
+    yield "To see all terms, explain the k of one instruction, and give as c the"
+    yield "accumulator before it"
 
 
 def _cells(step: Step) -> str:

@@ -208,11 +208,11 @@ class Identification(Sequence[Hypothesis]):
 
     def __repr__(self) -> str:
         """Return the table."""
-        alike = ", and these results do not tell them apart" * (len(self) > 1)
+        alike = ", and these results do not distinguish them" * (len(self) > 1)
         if self.tells_nothing:
             alike = (
-                ": these results tell nothing, and the search has ended; give the"
-                " float32 results, before they are rounded"
+                ": the search stopped, because too many hypotheses explain these"
+                " results. Give the float32 results, before they are rounded"
             )
         lines = [f"{len(self):,} of {self.tried:,} hypotheses explain all{alike}"]
         shown = [*self[:_SHOWN]]
@@ -220,7 +220,7 @@ class Identification(Sequence[Hypothesis]):
         if len(self) > len(shown):
             lines.append(f"  and {len(self) - len(shown):,} more")
         if self.nearest:
-            lines += ["the nearest of the others", *_lines(self.nearest[: _SHOWN // 2])]
+            lines += ["closest other hypotheses", *_lines(self.nearest[: _SHOWN // 2])]
         return "\n".join(lines)
 
 

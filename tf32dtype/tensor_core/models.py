@@ -45,7 +45,7 @@ VERIFIED = {
     "documented": "as its vendor's manual has it; nothing recorded",
 }
 
-# -- what is contested -----------------------------------------------------------------
+# -- contested points ------------------------------------------------------------------
 
 
 class Contested(NamedTuple):
@@ -88,9 +88,10 @@ POINTS = {
             "zero_c_exponent",
             None,
             (-126,),
-            "the exponent that an accumulator of zero brings to a group. None, as in"
-            " the source whose floors below were set by measurement; -126 looks like"
-            " what a simulator decodes of zero",
+            "exponent that an accumulator of zero adds to the exponents of its group."
+            " The models use none, like the source that measured the floors. The -126"
+            " of the other source is probably the exponent that a simulator decodes"
+            " from zero",
             "H100",
         ),
         Contested(
@@ -104,10 +105,10 @@ POINTS = {
                 ("float16", 25): -21,
             },
             ({},),
-            "the least exponent that a group is aligned to, by accumulator and fraction"
-            " bits. Recorded on H100 for F=25. It shows with bfloat16 and tf32 products"
-            " below 2^-126, with small scales of blocks, and with ties of the least"
-            " float16",
+            "smallest exponent that a group is aligned to, by accumulator and number F"
+            " of fraction bits. Recorded on H100 for F=25. It matters for bfloat16 and"
+            " tf32 products below 2^-126, for small scales of blocks, and for ties at"
+            " the smallest float16 value",
             _MMA_SIM,
         ),
         Contested(
@@ -115,72 +116,77 @@ POINTS = {
             False,
             (True,),
             "whether a product with a zero counts with the exponents of its operands,"
-            " zero having -126. Not: 0 * 2^15 would wipe out an accumulator below"
-            " 2^-135",
+            " where zero has the exponent -126. The models use no, because 0 * 2^15"
+            " would otherwise erase an accumulator below 2^-135",
             "H100",
         ),
         Contested(
             "negative_zero",
             False,
             (True,),
-            "whether a negative sum that is cut to zero is -0. The simulator that"
-            " compares signs yields +0",
+            "whether a negative sum that is truncated to zero becomes -0. The simulator"
+            " that compares signs returns +0",
             "H100",
         ),
         Contested(
             "depth of tf32 on Hopper and Blackwell",
             8,
             (4,),
-            "earlier recordings are four products deep. Both simulators say 8 today;"
-            " one said 4 before",
+            "number of products that are added in one group. Earlier recordings have"
+            " only four products. Both simulators now use 8; one of them used 4 before",
             "H100",
         ),
         Contested(
             "low_bits_nan",
             False,
             (True,),
-            "whether a float32 NaN that shows in the 13 bits tf32 lacks alone is a NaN."
-            " Not: the unit does not see these bits, and reads an Inf",
+            "whether a float32 NaN stays a NaN if its only nonzero mantissa bits are"
+            " among the 13 low bits, which tf32 does not have. The models use no: the"
+            " unit ignores these bits and reads an Inf",
             "H100",
         ),
         Contested(
             "scale_input_d",
             "before",
             ("inside",),
-            "whether tcgen05 rounds an accumulator that it scales by 2^-8 before it"
-            " joins the sum. It shows with accumulators below 2^-118 alone",
+            "whether tcgen05 rounds an accumulator that it scales by 2^-8 before the"
+            " sum, or scales it inside the sum without rounding. The results differ"
+            " only for accumulators below 2^-118",
         ),
         Contested(
             "block of Turing",
             (8, 24),
             ((4, 23), (4, 24)),
-            "depth and fraction bits of T4, m16n8k8: one simulator; no recording",
+            "depth and number of fraction bits of m16n8k8 on T4. One simulator has"
+            " these values, and nothing was recorded",
             _MMA_SIM,
         ),
         Contested(
             "wgmma fp8 into float16",
             "float16",
             ("e8m13, then float16",),
-            "how wgmma rounds fp8 sums into float16 accumulators: once, says one"
-            " simulator; earlier recordings are of mma.sync",
+            "how wgmma rounds FP8 sums to float16 accumulators. One simulator rounds"
+            " once. Earlier recordings used mma.sync",
             "H100",
         ),
         Contested(
             "float4_subnormals",
             0,
             (-1,),
-            "the exponent of 0.5 in float4_e2m1fn: that of 1, since subnormal numbers"
-            " of all formats have that of the least normal one, or its own. It shows"
-            " with an accumulator more than 25 bits below the products",
+            "exponent of 0.5, the subnormal number of float4_e2m1fn. The models use 0,"
+            " the exponent of the smallest normal number, as for all other formats; -1"
+            " is the exponent of 0.5 itself. The results differ only for an accumulator"
+            " more than 25 bits below the products",
             _MMA_SIM,
         ),
         Contested(
             "zero_terms",
             "canceled",
             ("never", "always"),
-            "block-scaled instructions: which terms of zero count with the exponent of"
-            " their scales: those whose products cancel, not those of zeros alone, nor"
-            " with a scale of zero",
+            "which terms of value zero count with the exponent of their scales in"
+            " block-scaled instructions. The models count a term whose products cancel."
+            " They do not count a term whose products are all zero, or whose scale is"
+            " zero",
             _MMA_SIM,
         ),
     )

@@ -1,4 +1,4 @@
-"""One element of a product on a unit that rounds otherwise than NVIDIA's, as text."""
+"""One element of a product on a unit whose rounding differs from NVIDIA's."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def header(model: Model, k: int, promote_every: int | None) -> Iterator[str]:
     filled = f"; the last one is filled up with {count(zeros, 'zero')}" * bool(zeros)
     yield f"  instruction  {model.instruction_depth} k{filled}"
     if promote_every is not None:
-        yield f"  promotion    sums of {promote_every} k, from 0, are added in float32"
+        yield f"  promotion    sums of {promote_every} k, each from 0, added in float32"
     yield f"  verified     {model.verified}: {VERIFIED[model.verified]}"
 
 
 def _fused_header(model: Model) -> Iterator[str]:
-    onto = "what came before" if model.lanes else "the accumulator"
+    onto = "the previous sum" if model.lanes else "the accumulator"
     if model.depth == 1:
         yield f"  group        one product and {onto}: a fused multiply-add"
     else:
@@ -69,32 +69,32 @@ def _fused_header(model: Model) -> Iterator[str]:
         yield f"  group        {what} and {onto} in one exact sum"
     yield f"  sum          rounded {_NEAREST}"
     if model.odd_first:
-        yield "  order        of each two k the second one first"
+        yield "  order        odd k before even k, in each pair of k"
     if model.lanes == 1:
-        yield f"  chain        of an instruction, from {model.start:g};"
+        yield f"  chain        one per instruction, starts at {model.start:g};"
         yield f"               its sum t is added to the accumulator, {_NEAREST}"
     elif model.lanes:
-        yield f"  chains       t0 of even k, t1 of odd k, from {model.start:g};"
+        yield f"  chains       t0 of even k and t1 of odd k start at {model.start:g};"
         yield f"               their sum t is added to the accumulator, {_NEAREST}"
 
 
 def _stepwise_header(model: Model) -> Iterator[str]:
     how = "to odd" if model.rounding == "to_odd" else _NEAREST
     products = f"{model.depth} products (K)"
-    yield f"  group        {products}, and their sum s, neighbors first"
-    yield "  sum          that of s and the accumulator"
-    yield f"  rounding     of each product and each sum, {how}"
+    yield f"  group        {products} and their sum s; neighbors are added first"
+    yield "  sum          s plus the accumulator"
+    yield f"  rounding     every product and every sum, {how}"
 
 
 def _two_stages_header(model: Model) -> Iterator[str]:
     yield f"  group        {model.depth} products (K), then the accumulator"
     yield f"  products     truncated to {FRACTION} bits below their largest exponent"
     if model.lanes > 1:
-        yield "               even and odd k apart; both sums are brought to the"
-        yield "               larger exponent, downward, and added"
+        yield "               even and odd k separately; both sums are aligned to the"
+        yield "               larger exponent, rounded downward, and added"
+    yield "  sum          sum and accumulator are aligned to the larger exponent and"
     bits = f"{SUM_FRACTION} and {FRACTION} bits"
-    yield "  sum          it and the accumulator are brought to the larger exponent,"
-    yield f"               downward: {bits} below it are kept"
+    yield f"               rounded downward; {bits} below it are kept"
     if model.lanes > 1:
         yield f"               (an accumulator {FAR + 1} or more below it is dropped)"
     yield f"  rounding     downward to {KEPT_DOWN} fraction bits, then {_NEAREST}"
@@ -213,7 +213,7 @@ def _two_stages(
         total = Exact(part.total < 0, abs(part.total), part.unit)
         yield row("sum", "", "", f"{total.value:.5g}", "", units(part.total))
     if not step.products:
-        yield "  no product but zeros"
+        yield "  all products are zero"
     else:
         summed = {term.k for part in step.products for term in part.terms}
         if len(summed) < len(there):
@@ -227,7 +227,7 @@ def _two_stages(
     for term in step.terms:
         yield _brought(term)
     if step.dropped:
-        yield f"  c is more than {FAR} exponents below that: it is dropped"
+        yield f"  c is more than {FAR} exponents below the largest, so it is dropped"
     yield row("all", "", "", f"{step.total.value:.5g}", "", _signed(step.total))
     if step.down.magnitude:
         yield f"  rounded downward: {_short(step.down)} is truncated"
@@ -270,14 +270,14 @@ def _how(model: Model, rounded: Rounded, nearest: bool = False) -> str:
 def _off(rounded: Rounded) -> str:
     """Return the bits that a rounding adds or truncates."""
     if rounded.overflow:
-        return "beyond the range"
+        return "out of range"
     if not rounded.off.magnitude:
         return "exact"
     return f"{_short(rounded.off)} is {'added' if rounded.up else 'truncated'}"
 
 
 def _short(x: Exact) -> str:
-    """Return an exact number in hexadecimal, or about what it is where that is long."""
+    """Return an exact number in hexadecimal, or a decimal "~x" if it is too long."""
     if not x.magnitude:
         return "0"
     exactly = hexadecimal(x)
@@ -299,12 +299,12 @@ def _in_lines(model: Model, found: Sequence[Step], k: int) -> Iterator[str]:
         cells = _line(widths, *_line_cells(step, k))
         yield f"{cells}  {shown(model, step.result)}"
     yield ""
-    yield "sum: the exact one; rounding: the accumulator minus the sum"
+    yield "sum: the exact sum; rounding: the accumulator minus the sum"
     if any(isinstance(step, Addition) for step in found):
         yield "+: an addition to the accumulator, to nearest, ties to even"
     if model.arithmetic != "fused" or model.depth > 1:
-        words = "with the accumulator before it as c"
-        yield f"In full: explain one instruction's k, {words}"
+        yield "To see all terms, explain the k of one instruction, and give as c the"
+        yield "accumulator before it"
 
 
 def _only_fills(step: Step, k: int) -> bool:

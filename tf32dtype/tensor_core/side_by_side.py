@@ -99,10 +99,10 @@ def table(courses: Sequence[Course], found: Sequence[Block]) -> Iterator[str]:
         ulps = "" if block.ulps == 0 else "-" if block.ulps is None else str(block.ulps)
         yield _line([f"{block.first}-{block.last - 1}", *cells, ulps], wide)
     yield ""
-    yield "The accumulators after these k; ulps: the largest distance of two, in"
-    yield f"{courses[0].model.accumulator} numbers"
+    yield "Each line shows the accumulators after these k. ulps: the largest distance"
+    yield f"between two of them, in {courses[0].model.accumulator} values"
     if any(line.ulps != 0 and line not in found for line in lines):
-        yield "A line of many steps shows the last accumulators and the largest ulps"
+        yield "A line of many steps shows its last accumulators and its largest ulps"
 
 
 def _together(found: Sequence[Block]) -> list[Block]:
