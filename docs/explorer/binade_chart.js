@@ -22,8 +22,8 @@ explorer.binadeChart = (() => {
         const last = normal[normal.length - 1];
         const [low, high] = [normal[0], last].map(({ power }) => raisedText(power));
         return `${format.name}: ${grouped(most)} in each power of two from ${low} to ${high}${
-            last.numbers === most ? "" : ` (there ${grouped(last.numbers)})`}${
-            few ? `; ${grouped(few.numbers)} subnormal` : "; no subnormal ones"}`;
+            last.numbers === most ? "" : ` (${grouped(last.numbers)} in the last)`}${
+            few ? `; ${grouped(few.numbers)} subnormal` : "; no subnormal numbers"}`;
     }
 
     /** @param {Format[]} formats  one or two @param {number} width @returns {SVGElement} */

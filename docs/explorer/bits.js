@@ -39,7 +39,7 @@ explorer.bits = (() => {
             onclick: () => flip(at),
         }, binary[at]);
         const row = h("div", { class: "bit-row", role: "group", "aria-label":
-            "Bits: arrows left and right go along, up and down to the next number" },
+            "Bits: left and right arrows move between bits, up and down arrows go to the next number" },
         fields(value).map(({ name, bits, first }) =>
             h("div", { class: `bit-field ${name}`, role: "group", "aria-label": name },
                 h("div", { class: "keys" }, [...bits].map((_, i) =>

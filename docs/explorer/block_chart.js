@@ -1,4 +1,4 @@
-/* Draw a block: each number as it was given and as it is stored; below, the errors as bars,
+/* Draw a block: each number of the input and the stored number; below, the errors as bars,
  * on their own scale. */
 "use strict";
 
@@ -25,7 +25,7 @@ explorer.blockChart = (() => {
         const saturated = elements.flatMap((e, i) => (isSaturated(e) ? [first + i] : []));
         return `${elements.length} numbers, largest magnitude ${amax}; largest error ${
             worst || "not finite"}; ${saturated.length ? `saturated: ${saturated.join(", ")}`
-            : "none saturated"}. The table has each.`;
+            : "none saturated"}. The table lists each number.`;
     }
 
     /** @param {Block} block @param {number} first  index of its first number
@@ -53,8 +53,8 @@ explorer.blockChart = (() => {
             const name = isSaturated(e) ? " saturated" : "";
             return !e.x || !e.exact || !e.error
                 ? s("text", { class: "lost", x: left + each / 2, y: values + 4 }, "?")
-                : s("g", {}, s("title", {}, `Number ${first + i}: ${short(e.x)} given, ${
-                    short(e.exact)} held, error ${short(e.error)}; ${e.outcome}`),
+                : s("g", {}, s("title", {}, `Number ${first + i}: input ${short(e.x)}, stored ${
+                    short(e.exact)}, error ${short(e.error)}; ${e.outcome}`),
                 bar(e.number, high, values, left + each * 0.15, each * 0.7, `held${name}`),
                 s("line", { class: "given", x1: left + each * 0.02, x2: left + each * 0.98,
                     y1: y(e.x.number), y2: y(e.x.number) }),
@@ -69,9 +69,9 @@ explorer.blockChart = (() => {
         return s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "block-chart" },
             s("title", {}, "Values and errors"), s("desc", {}, inWords(block, first)),
             s("text", { class: "part", x: LEFT, y: 14 },
-                "held as bars, given as lines"),
+                "stored values as bars, input as lines"),
             s("text", { class: "part", x: LEFT, y: TOP + TALL + GAP - 12 },
-                "error, held \u2212 given"),
+                "error: stored \u2212 input"),
             elements.map(one), axis(values, high), axis(errors, far),
             elements.map((_, i) => i % every === 0 && s("text", { class: "place",
                 x: LEFT + (i + 0.5) * each, y: height - 4 }, first + i)));

@@ -8,12 +8,13 @@ explorer.blockTables = (() => {
     /** How a rule finds the scale from A, the largest magnitude.
      * @type {Object<string, string>} */
     const RULES = {
-        amax: "The smallest scale with which A does not saturate.",
-        floor: "2 to the exponent of A minus that of the element's maximum, or the scale "
-            + "nearest to A / that maximum. Larger numbers saturate.",
-        even: "As floor, after A is rounded to the element's bits.",
-        nf: "As amax, with three standard deviations for A where the block looks normal.",
-        mse: "Tries a few scales and takes the one with the least squared error.",
+        amax: "The smallest scale for which A does not saturate.",
+        floor: "2 to the power of e(A) - e(M), the exponents of A and of M; a scale format with "
+            + "a mantissa takes the scale nearest to A / M. Larger numbers saturate.",
+        even: "Like floor, after A is rounded to the element's bits.",
+        nf: "Like amax, with three standard deviations instead of A if the block looks normally "
+            + "distributed.",
+        mse: "Tries a few scales and takes the scale with the smallest squared error.",
         published: "The rule of the first publication of TCFP.",
     };
 
@@ -42,9 +43,9 @@ explorer.blockTables = (() => {
                 cell: scales },
             { title: "RMS error", kind: "figure",
                 cell: ({ rms }) => errorText(rms) },
-            { title: "Greatest error", kind: "figure", cell: ({ worst }) => errorText(worst) },
+            { title: "Largest error", kind: "figure", cell: ({ worst }) => errorText(worst) },
             { title: "Saturated", kind: "figure", cell: saturatedIn },
-            { title: "How it finds the scale", kind: "words", cell: ({ rule }) => RULES[rule] },
+            { title: "How it finds the scale (A: largest magnitude, M: largest element)", kind: "words", cell: ({ rule }) => RULES[rule] },
         ], all, { stacks: true, className: ({ rule }) => (rule === chosen ? "this" : "") });
     }
 
@@ -64,12 +65,12 @@ explorer.blockTables = (() => {
             { title: "Residual", kind: "figure", cell: ({ e }) => valueText({ text: e.residual }) }];
         return explorer.tables.table(caption, [
             { title: "Number", cell: ({ at }) => at },
-            { title: "Given", kind: "figure", cell: ({ e }) => (e.x ? brief(e.x.number) : valueText({ text: e.given })) },
+            { title: "Input", kind: "figure", cell: ({ e }) => (e.x ? brief(e.x.number) : valueText({ text: e.given })) },
             { title: "Code", kind: "code", cell: ({ e }) => e.hex },
             { title: "Bits", cell: ({ e }) => bits(format.element, e.code, e.binary) },
             { title: "Element", kind: "figure", cell: ({ e }) => valueText({ text: e.element }) },
             ...second,
-            { title: "Held", kind: "figure", cell: ({ e }) =>
+            { title: "Stored", kind: "figure", cell: ({ e }) =>
                 (e.exact ? brief(e.number) : valueText({ text: e.value })) },
             { title: "Error", kind: "figure", cell: ({ e }) =>
                 (e.error ? brief(e.error.number) : "not finite") },

@@ -60,7 +60,7 @@ explorer.drawnNumbers = (() => {
         const count = explorer.controls.picker(label, COUNTS.map((n) => ({ value: n, text: n })),
             (n) => explorer.shell.choose({ count: n }));
         const element = explorer.dom.h("div", { class: "controls drawing-tools" }, count.element,
-            explorer.controls.group("Draw at random",
+            explorer.controls.group("Random numbers",
                 buttons.map(([text, press]) => explorer.controls.button(text, press))));
         return { element, show: count.show };
     }

@@ -11,8 +11,8 @@ explorer.numberFacts = (() => {
     /** Descriptions of the codes without a power of two. @type {Object<string, string>} */
     const WITHOUT_POWER = {
         zero: "All bits of exponent and mantissa are 0: zero.",
-        inf: "This code stands for infinity.",
-        nan: "This code stands for no number (NaN).",
+        inf: "This code means infinity.",
+        nan: "This code means NaN (not a number).",
     };
 
     /** "+1 x 2^(4 - 7) x 1.625", each factor in its field's color.
@@ -32,7 +32,7 @@ explorer.numberFacts = (() => {
         return h("p", { class: "formula" },
             factors.flatMap((factor, i) => (i ? [" \u00d7 ", factor] : [factor])),
             ` = ${valueText(value)}`,
-            subnormal && h("span", { class: "hint" }, " The exponent's bits are all 0: "
+            subnormal && h("span", { class: "hint" }, " All bits of the exponent are 0: "
                 + "a subnormal number, whose significand begins with 0."));
     }
 
@@ -41,14 +41,14 @@ explorer.numberFacts = (() => {
         const { value } = parsed.rounded;
         /** @type {[string, any][]} */
         const rows = [
-            ["Typed, exactly", parsed.isCode ? null : parsed.exact && minus(parsed.exact.decimal)],
-            ["Held, exactly", value.exact && minus(value.exact.decimal)],
+            ["Input, exact", parsed.isCode ? null : parsed.exact && minus(parsed.exact.decimal)],
+            ["Stored, exact", value.exact && minus(value.exact.decimal)],
             ["m \u00d7 2\u207f", value.exact && powerOfTwo(value.exact.power)],
             ["Hexadecimal", value.exact && minus(value.exact.hex)],
             ["Code", `${value.hex}, in bits ${value.binary}`],
             ["Kind", KINDS[value.kind]],
             ["Outcome", !parsed.isCode && explorer.wording.outcome(parsed.rounded)],
-            ["Spacing here (ulp)", value.ulp && [powerOfTwo(value.ulp.power), " = ",
+            ["Spacing (ulp)", value.ulp && [powerOfTwo(value.ulp.power), " = ",
                 minus(value.ulp.decimal)]],
         ];
         return explorer.tables.factList(rows);

@@ -9,7 +9,7 @@
 explorer.numberLine = (() => {
     const { s } = explorer.dom;
     const { brief, minus } = explorer.wording;
-    const APART = 4;  // the least pixels between numbers that are ticks
+    const APART = 4;  // the fewest pixels between numbers that are ticks
     const LETTER = 7.2;  // the approximate width of a letter in pixels
     const AXIS = 104;  // the upper format's line
     const GAP = 40;  // between the lines, for the decimal axis
@@ -118,7 +118,8 @@ explorer.numberLine = (() => {
         const become = (/** @type {string} */ x) => {
             const [ieee, saturated] = arithmetic.overflows.map((overflow) =>
                 brief(arithmetic.round(x, format.name, "ties_to_even", overflow).value.number));
-            return ieee === saturated ? `beyond: ${ieee}` : `beyond: ${ieee}, or ${saturated} saturated`;
+            return ieee === saturated ? `out of range: ${ieee}`
+                : `out of range: ${ieee}, or ${saturated} if saturated`;
         };
         const limit = (/** @type {number} */ x) => Math.max(0, Math.min(width, place(x)));
         return [

@@ -18,7 +18,7 @@ explorer.numberList = (() => {
         const texts = text.split(/[\s,;]+/).filter(Boolean);
         if (texts.length === 0 || texts.length > MOST) {
             return { numbers: [], wrong: texts.length ? `${texts.length} numbers` : "",
-                error: `1 to ${MOST} are wanted, with spaces or commas between them` };
+                error: `enter 1 to ${MOST}, with spaces or commas between them` };
         }
         const numbers = texts.map((one) => arithmetic.parse(one, format));
         const at = numbers.findIndex(({ error }) => error !== "");

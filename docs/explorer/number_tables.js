@@ -60,14 +60,14 @@ explorer.numberTables = (() => {
             { title: "Format", cell: (/** @type {any} */ { cast }) =>
                 h("a", { href: explorer.shell.link("number", { format: cast.value.format,
                     x: parsed.text }) }, cast.value.format) },
-            ...parsed.isCode ? [] : [{ title: "The input rounded to it",
+            ...parsed.isCode ? [] : [{ title: "Input rounded to this format",
                 cell: (/** @type {any} */ { direct }) => withLoss(direct) }],
-            { title: `${valueText(value)} of ${format.short}, cast to it`,
+            { title: `${valueText(value)} of ${format.short}, cast to this format`,
                 cell: (/** @type {any} */ { cast }) => withLoss(cast) },
-            { title: "And back", cell: (/** @type {any} */ { cast }) =>
+            { title: "Cast back", cell: (/** @type {any} */ { cast }) =>
                 (cast.same ? SAME : shown(cast.back)) },
         ];
-        return explorer.tables.table("In every format, and back", columns, rows,
+        return explorer.tables.table("Rounded to every format, and cast back", columns, rows,
             { stacks: true, className: ({ cast }) => (cast.same ? "" : "changed") });
     }
 

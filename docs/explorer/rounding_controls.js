@@ -7,7 +7,7 @@ explorer.roundingControls = (() => {
     /** The roundings that are not random. */
     const { stochastic: _, ...FIXED } = ROUNDINGS;
     /** @type {Object<string, string>} */
-    const OVERFLOWS = { ieee: "as IEEE 754 has it", saturate: "to the largest finite number" };
+    const OVERFLOWS = { ieee: "as in IEEE 754", saturate: "to the largest finite number" };
 
     /** Return the keys of a view with these pickers. */
     const keys = () => ({

@@ -143,7 +143,7 @@ explorer.shell = (() => {
         try {
             work();
         } catch (error) {
-            tell(`This could not be drawn: ${error instanceof Error ? error.message : error}`);
+            tell(`The view could not be drawn: ${error instanceof Error ? error.message : error}`);
             console.error(error);
         }
     }
@@ -167,7 +167,7 @@ explorer.shell = (() => {
         try {
             await navigator.clipboard.writeText(location.href);
             fill(button, "Copied");
-            say("The link is copied");
+            say("Link copied");
         } catch {
             tell(`The browser does not allow copying; the link is ${location.href}`);
         }
@@ -213,7 +213,7 @@ explorer.shell = (() => {
         place("theme").addEventListener("click", switchTheme);
         place("copy").addEventListener("click", copyLink);
         if (typeof arithmetic === "undefined") {
-            throw new Error("the arithmetic did not load: are core.js and arithmetic.js here?");
+            throw new Error("core.js or arithmetic.js did not load; put both next to index.html");
         }
         await arithmetic.ready;
         place("loading").remove();

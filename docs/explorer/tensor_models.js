@@ -78,7 +78,7 @@ explorer.tensorModels = (() => {
         }
         const depth = model.instructionDepth;
         return /^\d{1,6}$/.test(every.trim()) && Number(every) > 0 && Number(every) % depth === 0 ? ""
-            : `a positive multiple of ${depth} is wanted, the products of an instruction`;
+            : `enter a positive multiple of ${depth}, the number of products of an instruction`;
     }
 
     /** @param {AnyModel} model @param {Operands} operands

@@ -53,8 +53,9 @@ explorer.tensorPicture = (() => {
     /** Describe the picture in words. @param {Group} group */
     function inWords({ terms, greatest, unit }) {
         const cut = terms.filter((term) => term.cut).map(({ ks }) => termName(ks));
-        return `The largest exponent is ${greatest}; bits below 2^${unit} are truncated: ${
-            cut.length ? `of ${cut.join(", ")}` : "of no term"}. The table has the same.`;
+        return `The largest exponent is ${greatest}. ${cut.length
+            ? `${cut.join(", ")}: bits below 2^${unit} are truncated`
+            : `No term has bits below 2^${unit}`}. The table shows the same terms.`;
     }
 
     let count = 0;
@@ -127,7 +128,7 @@ explorer.tensorPicture = (() => {
                 `largest exponent: ${raisedText(greatest)}`),
             s("line", { class: "mark unit", x1: x(unit - 1), x2: x(unit - 1), y1: 36, y2: end }),
             s("text", { class: "mark-name unit", x: x(unit - 1), y: 32 },
-                `last bit kept: ${raisedText(unit)}`),
+                `last kept bit: ${raisedText(unit)}`),
             all.map(line), ticks);
     }
 

@@ -8,7 +8,7 @@ explorer.tensorSteps = (() => {
 
     /** "Group 2: k 8–15". @param {Group} group @param {number} number */
     const title = ({ ks }, number) =>
-        `Group ${number}: ${ks.length ? kText(ks) : "no products, for none are left"}`;
+        `Group ${number}: ${ks.length ? kText(ks) : "no products are left"}`;
 
     /** Show a value as an integer times a power of two, otherwise as a decimal.
      * @param {Exact} exact */
@@ -17,7 +17,7 @@ explorer.tensorSteps = (() => {
     /** @param {SumRounding} rounding @param {string} format */
     function roundingText({ how, up, tie, overflow, off }, format) {
         return overflow ? `Rounded ${how} to ${format}: it overflows to infinity.`
-            : off === null ? `The sum is a number of ${format}: nothing is rounded.`
+            : off === null ? `The sum is a value of ${format}: nothing is rounded.`
                 : [`Rounded ${how} to ${format}: `, tie ? "a tie; " : "",
                     exactly(off), up ? " is added." : " is dropped."];
     }
@@ -45,7 +45,7 @@ explorer.tensorSteps = (() => {
             { title: "a \u00d7 b, or c", kind: "figure", cell: cell((term) =>
                 (term.ks.length ? short(term.exact) : valueText(accumulator)),
             total && short(total)) },
-            { title: "exactly", cell: cell(({ exact }) => exactly(exact), total && exactly(total)) },
+            { title: "exact", cell: cell(({ exact }) => exactly(exact), total && exactly(total)) },
             { title: "exponent", kind: "figure", cell: cell(({ exponent }) =>
                 (exponent === null ? "none" : minus(String(exponent)))) },
             { title: unit === null ? "kept" : `kept, in units of ${
@@ -59,11 +59,11 @@ explorer.tensorSteps = (() => {
     function alignment({ greatest, sources, unit, terms }) {
         const cut = terms.filter((term) => term.cut).length;
         return greatest === null || unit === null ? h("p", {}, "All terms are zero.")
-            : h("p", {}, "All are aligned to the largest exponent, ", twoTo(greatest), `, which ${
-                sources.join(", ")} ${sources.length > 1 ? "have" : "has"}. The last bit kept is `, twoTo(unit), "; ",
+            : h("p", {}, "All terms are aligned to the largest exponent, ", twoTo(greatest), `, of ${
+                sources.join(", ")}. The last kept bit is `, twoTo(unit), "; ",
             cut === 0 ? "no term has bits below it." : [h("strong", {},
                 `${cut} ${cut === 1 ? "term loses" : "terms lose"} bits below it`),
-            ", hatched here."]);
+            ", hatched in the picture."]);
     }
 
     /** @param {Group} group @param {Value[]} a @param {Value[]} b @param {number} number
@@ -74,7 +74,7 @@ explorer.tensorSteps = (() => {
             explorer.drawing(place)((width) => explorer.tensorPicture.draw(group, width));
         }
         return h("section", { class: "card group-card" }, h("h2", {}, title(group, number)),
-            group.special.length ? [h("p", {}, "There is nothing to align:"),
+            group.special.length ? [h("p", {}, "The result is Inf or NaN, so nothing is aligned:"),
                 h("ul", {}, group.special.map((reason) => h("li", {}, reason)))]
                 : [alignment(group), place, table(group, a, b, number)],
             group.rounding && h("p", {}, roundingText(group.rounding, group.result.format)),
@@ -84,7 +84,7 @@ explorer.tensorSteps = (() => {
     /** @param {Addition} addition @returns {HTMLElement} */
     function addition({ sum, accumulator, rounding, promotes, result }) {
         return h("section", { class: "card group-card" },
-            h("h2", {}, promotes ? "Promotion: an addition by itself" : "Addition of the accumulator"),
+            h("h2", {}, promotes ? "Promotion: a separate addition" : "Addition of the accumulator"),
             h("p", {}, `${valueText(accumulator)} + ${valueText(sum)}`),
             rounding && h("p", {}, roundingText(rounding, result.format)),
             outcome("Result", result));

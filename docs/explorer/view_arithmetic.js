@@ -72,15 +72,15 @@
         }
         const exact = how.rest === "" || !how.rest.includes("1");
         return [
-            h("p", {}, "The format keeps digits down to ", twoTo(last), "; the digits below it decide:"),
+            h("p", {}, "The format keeps digits down to ", twoTo(last), ". The digits below it decide the rounding:"),
             h("ul", { class: "legend digits-legend" },
-                h("li", { class: "digit-guard" }, `guard ${how.guard}: the first of them`),
-                h("li", { class: "digit-round" }, `round ${how.round}: the second`),
-                h("li", { class: "digit-sticky" }, `sticky ${how.sticky}: 1 if any other is 1`)),
+                h("li", { class: "digit-guard" }, `guard ${how.guard}: the first digit`),
+                h("li", { class: "digit-round" }, `round ${how.round}: the second digit`),
+                h("li", { class: "digit-sticky" }, `sticky ${how.sticky}: 1 if any other digit is 1`)),
             h("p", {}, exact ? "Nothing is lost: the result is exact."
-                : [how.tie ? "It is a tie, in the middle of two numbers. " : "",
+                : [how.tie ? "It is a tie, in the middle between two numbers. " : "",
                     `Rounded ${explorer.wording.ROUNDINGS[rounding]}: the digits that are kept `,
-                    how.up ? "grow by one in the last place." : "stay as they are."]),
+                    how.up ? "increase by one in the last place." : "stay as they are."]),
         ];
     }
 

@@ -1,4 +1,4 @@
-/* The Block view: numbers with a common scale, which each rule finds in another way. */
+/* The Block view: numbers with a common scale, which each rule finds in a different way. */
 "use strict";
 
 (() => {
@@ -12,7 +12,7 @@
         + "0.25, 1.1";
     const SIZES = ["16", "32", "64", "128"];
     /** The treatment of NaN and Inf. @type {Object<string, string>} */
-    const SPECIAL = { raise: "refused, or the block is NaN", saturate: "Inf saturates" };
+    const SPECIAL = { raise: "rejected, or the block becomes NaN", saturate: "Inf saturates" };
 
     /** @param {readonly string[]} names */
     const oneOf = (names) => (/** @type {string} */ name) => name === "" || names.includes(name);
@@ -38,8 +38,8 @@
             ["Scales", found.scaleFormat],
             ["Scale of the tensor", short(found.tensorScale)],
             ["Block", `${found.blockSize} numbers`],
-            ["Bits a number", format.bitsPerValue],
-            ["NaN and Inf", format.poisons ? "make their block NaN" : "are refused"],
+            ["Bits per number", format.bitsPerValue],
+            ["NaN and Inf", format.poisons ? "make their block NaN" : "are rejected"],
         ]));
 
     /** Show the result. RMS is the root of the mean squared error.
@@ -48,14 +48,14 @@
         h("h2", {}, `By the rule \u201c${found.rule}\u201d`),
         h("p", { class: "headline" }, "RMS error ",
             h("strong", {}, errorText(found.rms))),
-        factList([["Greatest error", errorText(found.worst)],
+        factList([["Largest error", errorText(found.worst)],
             ["Saturated", saturatedIn(found) || "none"],
             ["The rule", RULES[found.rule]]]));
 
     /** @param {BlockScale} scale */
     const scaleFact = (scale) => [scaleText(scale), scale.worth && scale.scale
         && scale.worth.text !== scale.scale.text && h("span", { class: "hint" },
-        ` worth ${short(scale.worth)}, times the tensor's`)];
+        ` = ${short(scale.worth)}, times the scale of the tensor`)];
 
     /** @param {Block} block @param {BlockFormat} format @param {number} number
      * @param {number} first */
@@ -69,17 +69,17 @@
                 ["Scale", scaleFact(block.scale)],
                 ...block.residualScale
                     ? [["Scale of the residual", scaleFact(block.residualScale)]] : [],
-                ["Greatest magnitude", minus(block.amax)],
+                ["Largest magnitude", minus(block.amax)],
                 ["RMS error", errorText(block.rms)],
-                ["Greatest error", errorText(block.worst)],
+                ["Largest error", errorText(block.worst)],
             ]), place, elements(block, format, first, `Numbers of block ${number}`));
     }
 
     explorer.shell.register({
         name: "block",
         title: "Block",
-        summary: "Give numbers a common scale and a few bits each: the scale each rule finds, the "
-            + "codes, and what is lost.",
+        summary: "Store numbers with a common scale and a few bits each: see the scale that each "
+            + "rule finds, the codes, and the errors.",
         keys: {
             block: { initial: "mxfp4", allowed: (name) => formatNamed(name) !== undefined },
             rule: { initial: "", allowed: oneOf(Object.keys(RULES)) },
@@ -95,7 +95,7 @@
             let shown = {};
             const chooser = (/** @type {string} */ key) => (/** @type {string} */ value) =>
                 explorer.shell.choose({ [key]: value });
-            const own = { value: "", text: "its own" };
+            const own = { value: "", text: "default" };
             const same = (/** @type {readonly string[]} */ names) =>
                 names.map((value) => ({ value, text: value }));
             const { picker, argumentPicker } = explorer.controls;
@@ -111,7 +111,7 @@
             };
             const input = explorer.controls.input("Numbers",
                 (values) => explorer.shell.choose({ values }, { step: true }),
-                "1 to 64 with spaces or commas between them, taken as float32; or its codes");
+                "1 to 64 with spaces or commas between them, rounded to float32; or float32 codes");
             input.element.classList.add("wide");
             const use = (/** @type {number[]} */ numbers) => explorer.shell.choose({
                 values: explorer.numberList.write(numbers.map((x) => drawn.textIn(x, "float16"))) });
@@ -135,7 +135,7 @@
                 const rule = known && state.rule ? state.rule : format.rule;
                 Object.entries(pickers).forEach(([key, { show }]) => show(state[key]));
                 tools.show(state.count);
-                fill(note, !known && `${format.name} has no rule ${state.rule}: its own, ${
+                fill(note, !known && `${format.name} has no rule ${state.rule}; its default, ${
                     format.rule}, is used.`);
                 note.hidden = known;
                 const given = explorer.numberList.read(state.values, "float32");

@@ -67,8 +67,8 @@
     function notes(text, chain) {
         const before = [text, ...chain.steps.map(({ value }) => explorer.wording.exactText(value))];
         return chain.steps.map(({ value }, i) => (isTie(before[i], value.format)
-            ? `${i ? valueText(chain.steps[i - 1].value) : "The number typed"} is a tie here: it lies `
-                + "in the middle of two numbers." : ""));
+            ? `${i ? valueText(chain.steps[i - 1].value) : "The input"} is a tie here: it is `
+                + "in the middle between two numbers." : ""));
     }
 
     /** @param {Chain} chain @returns {HTMLElement} */
@@ -82,15 +82,15 @@
         // If the last cast changes nothing, only an earlier cast causes the difference.
         const again = chain.steps[chain.steps.length - 2].value.text !== last.value.text;
         return h("p", { class: "verdict differs" },
-            h("strong", {}, again ? "Double rounding. " : "Rounded before. "),
-            `Through the chain it is ${through}; one cast gives ${once}.`);
+            h("strong", {}, again ? "Double rounding. " : "Rounded earlier. "),
+            `The chain gives ${through}; one cast gives ${once}.`);
     }
 
     explorer.shell.register({
         name: "chain",
         title: "Cast chain",
         summary: "Cast a value from format to format, and see where rounding twice gives "
-            + "another number than rounding once.",
+            + "a different number than rounding once.",
         keys: {
             chain: { initial: "float64,float16,float8_e4m3fn", allowed,
                 full: (text) => namesOf(text).map(explorer.controls.fullName).join(",") },
@@ -116,7 +116,7 @@
                     (name) => replaced(i, name), () => true, i < 2 ? "" : "no more"));
             const rounding = explorer.roundingControls.controls();
             const message = h("p", { class: "hint" });
-            const example = explorer.controls.button("Find a number where it matters", () => {
+            const example = explorer.controls.button("Find a number that differs", () => {
                 const x = doubleRounding(names, shown);
                 explorer.shell.say(x || NONE);
                 if (x) {
@@ -155,7 +155,7 @@
                     h("section", { class: "card" }, h("h2", {}, "Through the chain"),
                         h("ol", { class: "steps" }, chain.steps.map((rounded, i) =>
                             h("li", {}, step(rounded, noted[i]))))),
-                    h("section", { class: "card" }, h("h2", {}, "At once"),
+                    h("section", { class: "card" }, h("h2", {}, "In one cast"),
                         h("ol", { class: "steps" }, h("li", {}, step(chain.direct))))));
                 explorer.shell.say(results.firstElementChild?.textContent ?? "");
             };

@@ -57,7 +57,7 @@
         const table = h("table", { class: "codes" },
             h("caption", {}, `All ${values.length} codes of ${format.name}`,
                 format.mantissaBits > 0
-                && h("span", { class: "hint" }, "Fractions have three significant digits here.")),
+                && h("span", { class: "hint" }, "Fractions are shown with three significant digits.")),
             h("thead", {}, h("tr", {}, h("td"), digits.map((digit) =>
                 h("th", { scope: "col", class: "code" }, `_${digit}`)))),
             h("tbody", {}, rows.map((digit, row) => h("tr", {},
@@ -90,8 +90,8 @@
     explorer.shell.register({
         name: "codes",
         title: "Codes",
-        summary: "All numbers that a format of at most 8 bits has. Click one to see it in full; "
-            + "in the grid, arrow keys go from code to code.",
+        summary: "All numbers that a format of at most 8 bits has. Click a number to see its "
+            + "details. In the grid, arrow keys go from code to code.",
         keys: {
             format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(small),
                 full: explorer.controls.fullName },

@@ -4,7 +4,7 @@
 explorer.shell.register({
     name: "line",
     title: "Number line",
-    summary: "See where the numbers of a format lie, how far apart, and where they end. "
+    summary: "See the numbers of a format, the distances between them, and their range. "
         + "Zoom with the wheel, two fingers, or + and -; click to mark a number.",
     keys: {
         format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(),
@@ -30,7 +30,7 @@ explorer.shell.register({
         const format = explorer.controls.formatPicker("Format", (name) =>
             explorer.shell.choose({ format: name, ...now.parsed.isCode && now.parsed.rounded
                 && { x: exactText(now.parsed.rounded.value) } }));
-        const other = explorer.controls.formatPicker("Below it", (name) =>
+        const other = explorer.controls.formatPicker("Second format", (name) =>
             explorer.shell.choose({ other: name }), undefined, "no other format");
         const input = explorer.controls.input("Marked number", (x) => choose({ x }),
             "a decimal, a fraction, or a code of the format");
@@ -114,7 +114,7 @@ explorer.shell.register({
                     look(value.number - half, value.number + half, false);
                 }
             }],
-            ["Where it ends", () => look(now.format.max.number * 0.4,
+            ["Upper end", () => look(now.format.max.number * 0.4,
                 now.format.max.number * 1.25, false)],
         ];
         const place = h("div", { class: "line-place", tabindex: 0, role: "group",
@@ -136,7 +136,7 @@ explorer.shell.register({
                         button("+", () => gestures.zoom(0.5, 0.5), { "aria-label": "Zoom in" }),
                         button("\u2190", () => gestures.pan(-0.5), { "aria-label": "Move left" }),
                         button("\u2192", () => gestures.pan(0.5), { "aria-label": "Move right" })]),
-                    group("Stretches", stretches.map(([name, go]) => button(name, go)))),
+                    group("Intervals", stretches.map(([name, go]) => button(name, go)))),
                 place, marked),
             h("section", { class: "card" },
                 h("h2", {}, "Numbers in each power of two"),
@@ -167,8 +167,8 @@ explorer.shell.register({
             const text = `Numbers from ${brief(now.from)} to ${brief(now.to)}: ${counted.join(", ")}`;
             const mark = parsed.exact?.number ?? null;
             drawLine((width) => explorer.numberLine.draw(formats, now, held, mark, text, width));
-            fill(marked, !drawn && [`From ${state.from} to ${state.to} there is nothing to draw: `
-                + "this is another stretch.", h("br")],
+            fill(marked, !drawn && [`The interval from ${state.from} to ${state.to} cannot be drawn; `
+                + "another interval is shown.", h("br")],
             h("span", { class: "hint" }, text, "."), h("br"),
                 parsed.error ? "" : [`${state.x.trim()} becomes `, inWords(parsed.text, formats, held)]);
             drawChart((width) => explorer.binadeChart.draw(formats, width));

@@ -4,7 +4,7 @@
 explorer.shell.register({
     name: "number",
     title: "Number",
-    summary: "Type a number, or click its bits, and see what a format makes of it.",
+    summary: "Type a number, or click its bits, and see how a format stores it.",
     keys: {
         format: { initial: "float8_e4m3fn", allowed: explorer.controls.isFormat(),
             full: explorer.controls.fullName },
@@ -55,7 +55,7 @@ explorer.shell.register({
                 ["smallest normal", format.subnormals && exactText(format.smallestNormal)],
                 ["1", "1"],
                 ["1 + eps", format.mantissaBits > 0 && afterOne(format)],
-                ["greatest", exactText(format.max)],
+                ["largest", exactText(format.max)],
                 ["Inf", format.infinity && "inf"],
                 ["NaN", format.nan && "nan"],
             ];

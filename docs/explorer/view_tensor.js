@@ -52,18 +52,18 @@
     function facts(model) {
         /** @type {[string, any][]} */
         const some = isScaled(model) ? [
-            ["Products that are one term", model.group],
+            ["Products in one term", model.group],
             ["Sum", `toward zero to ${model.accumulator}`],
         ] : [
             ["Products of an instruction", model.instructionDepth],
             ["Sum", `${explorer.wording.ROUNDINGS[model.rounding]}; ${model.kept} fraction bits`],
-            ["Accumulator", model.emulated ? "added afterwards, by itself" : "in the same sum"],
+            ["Accumulator", model.emulated ? "added separately, after the sum" : "in the same sum"],
         ];
         return [
             ["Products of a group", model.depth],
             ["Bits below the largest exponent", model.fraction],
             ...some,
-            ["Known how", `${model.verified}: ${model.verifiedText}`],
+            ["Evidence", `${model.verified}: ${model.verifiedText}`],
         ];
     }
 
@@ -74,7 +74,7 @@
     const glance = (value) => (value.exact ? short(value.exact) : valueText(value));
 
     /** @param {Exact | null} error */
-    const errorText = (error) => (error === null ? "none: not finite"
+    const errorText = (error) => (error === null ? "not finite"
         : error.power === "0" ? "0, exact" : short(error));
 
     /** @param {AnyModel} model @param {Dot} dot @param {number} length */
@@ -99,7 +99,7 @@
             .map((other) => ({ other, dot: compute(other, operands, promoteEvery) }));
         const same = (/** @type {{dot: Dot}} */ { dot }) => dot.result.code === own;
         return explorer.tables.table(`The same numbers on every device that has these formats${
-            canPromote(model) && promoteEvery.trim() ? ", and promotes so" : ""}`, [
+            canPromote(model) && promoteEvery.trim() ? ", with the same promotion" : ""}`, [
             { title: "Device and instruction", cell: ({ other }) => (other === model
                 ? `${other.device} ${other.instruction}` : h("a", {
                     href: explorer.shell.link("tensor", { ...state, model: other.name }) },
@@ -107,19 +107,19 @@
             { title: "Result", kind: "figure", cell: ({ dot }) => glance(dot.result) },
             { title: "Code", kind: "code", cell: ({ dot }) => dot.result.hex },
             { title: "Error", kind: "figure", cell: ({ dot }) => errorText(dot.error) },
-            { title: "Against this one", cell: (row) => (row.other === model ? "this one"
+            { title: "Compared with this model", cell: (row) => (row.other === model ? "this model"
                 : same(row) ? "the same" : h("strong", { class: "error" }, "differs")) },
             { title: "Group", kind: "figure", cell: ({ other }) => other.depth },
             { title: "Bits kept", kind: "figure", cell: ({ other }) => other.fraction },
-            { title: "Known how", cell: ({ other }) => other.verified },
+            { title: "Evidence", cell: ({ other }) => other.verified },
         ], rows, { stacks: true, className: ({ other }) => (other === model ? "this" : "") });
     }
 
     explorer.shell.register({
         name: "tensor",
         title: "Tensor core",
-        summary: "Multiply and add a few pairs as a tensor core does: products aligned, the "
-            + "truncated bits, the sum, its rounding; and what other devices return.",
+        summary: "Multiply and add a few pairs as a tensor core does. See the aligned products, the "
+            + "truncated bits, the sum, its rounding, and the results of other devices.",
         keys: {
             model: { initial: MODEL, allowed: (name) => named(name) !== undefined },
             left: { initial: EXAMPLE.left },
@@ -138,14 +138,14 @@
                 explorer.shell.choose({ [key]: text }, { step: true });
             const some = "1 to 64 numbers or codes with spaces or commas between them";
             const left = explorer.controls.input("a", typed("left"), some);
-            const right = explorer.controls.input("b", typed("right"), "As many");
+            const right = explorer.controls.input("b", typed("right"), "As many as in a");
             const c = explorer.controls.input("c", typed("c"), "The initial value of the sum");
             const promotion = explorer.controls.input("Promote every", typed("promoteEvery"),
-                "So many products are summed from 0, and added in float32; empty: never");
+                "This many products are summed from 0, then added in float32; empty: never");
             const scalesLeft = explorer.controls.input("Scales of a", typed("scalesLeft"),
-                "One for each block; the last one stands for those after it");
+                "One scale per block; the last scale is repeated");
             const scalesRight = explorer.controls.input("Scales of b", typed("scalesRight"),
-                "The same");
+                "As for a");
             const scales = h("div", { class: "controls" }, scalesLeft.element, scalesRight.element);
             /** @param {number[][]} pairs */
             const use = (pairs) => explorer.shell.choose({

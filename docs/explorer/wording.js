@@ -11,8 +11,8 @@ explorer.wording = (() => {
         toward_zero: "toward zero",
         toward_positive: "up, toward +Inf",
         toward_negative: "down, toward -Inf",
-        to_odd: "to odd, if it is not exact",
-        stochastic: "at random, by distance",
+        to_odd: "to odd, if the result is inexact",
+        stochastic: "at random, more often to the closer one",
     };
     /** @type {Object<string, string>} */
     const KINDS = {

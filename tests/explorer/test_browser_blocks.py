@@ -100,7 +100,7 @@ def test_what_saturates_is_marked(explorer):
 
 def test_a_rule_that_a_format_lacks(explorer):
     one = explorer().open("#block?block=mxfp4&rule=published&values=1,2,3")
-    assert "mxfp4 has no rule published: its own, floor, is used." in one.text
+    assert "mxfp4 has no rule published; its default, floor, is used." in one.text
     assert check_values(one) == [1, 2, 3]
 
 

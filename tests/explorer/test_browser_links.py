@@ -28,7 +28,7 @@ def test_reload(explorer, name):
 def test_back_and_forward(explorer):
     one = explorer().open(NUMBER)
     first = one.text
-    one.page.click("text=greatest")
+    one.page.click("text=largest")
     second = one.text
     assert second != first
     one.page.click("nav >> text=Codes")
@@ -101,7 +101,7 @@ def test_a_link_to_what_is_not_there(explorer, link, told):
 def test_a_stretch_that_cannot_be_drawn(explorer, start, end):
     """The page draws another stretch, and says so."""
     one = explorer().open(f"#line?from={start}&to={end}")
-    assert f"From {start} to {end} there is nothing to draw" in one.text
+    assert f"The interval from {start} to {end} cannot be drawn" in one.text
     assert "Numbers from \N{MINUS SIGN}2 to 2:" in one.text
 
 

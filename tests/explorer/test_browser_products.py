@@ -53,10 +53,10 @@ def test_promotion(explorer):
     )  # fmt: skip
     shown = int(one.page.inner_text(".step-bits a"), 16)
     assert shown == want.view(np.uint32)[0, 0]
-    assert "and promotes so" in one.text
+    assert "with the same promotion" in one.text
     assert explorer().open(one.link).text == one.text
     one.page.get_by_label("Promote every", exact=True).fill("20")
-    assert "a positive multiple of 32 is wanted" in one.text
+    assert "enter a positive multiple of 32" in one.text
     one.page.get_by_label("Promote every", exact=True).fill("")
     assert one.page.locator("text=Promotion").count() == 0
 
@@ -93,7 +93,7 @@ def check(one: Any, name: str) -> int:
         found, result = codes[other.name]
         assert int(shown, 16) == found, other.name
         same = "the same" if found == codes[name][0] else "differs"
-        assert verdict == ("this one" if other is model else same)
+        assert verdict == ("this model" if other is model else same)
         assert (error == "0, exact") == (Fraction(float(result)) == exact)
     return len(rows)
 

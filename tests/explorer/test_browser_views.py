@@ -11,12 +11,12 @@ pytestmark = pytest.mark.once
 def test_a_chain_that_rounds_twice(explorer):
     one = explorer().open("#chain?x=0.1")
     assert "gives the same" in one.page.inner_text(".verdict")
-    one.page.click("text=Find a number where it matters")
+    one.page.click("text=Find a number that differs")
     x = float(one.page.get_by_label("Number", exact=True).input_value())
     through = float(np.float16(x).astype(td.float8_e4m3fn))
     once = float(np.float64(x).astype(td.float8_e4m3fn))
     assert through != once
-    told = f"Through the chain it is {through:g}; one cast gives {once:g}."
+    told = f"The chain gives {through:g}; one cast gives {once:g}."
     assert one.page.inner_text(".verdict") == f"Double rounding. {told}"
     assert "is a tie here" in one.page.inner_text(".steps li:last-child >> nth=0")
 
@@ -30,18 +30,18 @@ def test_a_small_number_is_subnormal_or_zero(explorer):
 
 def test_the_first_chain_rounds_twice(explorer):
     one = explorer().open("#chain")
-    assert "Through the chain it is 1; one cast gives 1.125." in one.text
+    assert "The chain gives 1; one cast gives 1.125." in one.text
 
 
 def test_a_chain_of_wide_formats_has_no_example(explorer):
     one = explorer().open("#chain?chain=float8_e4m3fn,float64&x=1")
-    one.page.click("text=Find a number where it matters")
+    one.page.click("text=Find a number that differs")
     assert "no such value" in one.page.inner_text("#view-chain")
 
 
 def test_a_chain_that_widens_is_not_double_rounding(explorer):
     one = explorer().open("#chain?chain=float8_e4m3fn,float64&x=1.03125")
-    assert one.page.inner_text(".verdict").startswith("Rounded before.")
+    assert one.page.inner_text(".verdict").startswith("Rounded earlier.")
 
 
 @pytest.mark.parametrize(
