@@ -53,14 +53,15 @@ def measured_on(report: dict[str, Any]) -> str:
     runs = runs_said(report["runs"])
     return (
         f"Measured on {facts['cpu']}, one core, {result['isa']}, {numpy_of(facts)}, "
-        f"Python {facts['python']}, {facts['date']}; {runs}, the slowest operation and "
-        "data of each row. Times are relative to the named ones, lower is better."
+        f"Python {facts['python']}, {facts['date']}; {runs}. Each row shows its "
+        "slowest operation and data. Times are relative to the reference in the cell: "
+        "lower is better, and below 1 is faster."
     )
 
 
 def products(report: dict[str, Any]) -> str:
     """Return a Markdown table of products relative to NumPy's float32 products."""
-    lines = [measured_on(report), "", "| product | measured |", "|---|---|"]
+    lines = [measured_on(report), "", "| product | time |", "|---|---|"]
     for result in report["results"]:
         units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
@@ -73,10 +74,9 @@ def elementwise(report: dict[str, Any]) -> str:
     """Return a Markdown table of the first result: the best instruction set."""
     result = report["results"][0]
     lines = [
-        f"{measured_on(report)} Time relative to the reference in the cell, lower is"
-        " better.",
+        measured_on(report),
         "",
-        "| operation | measured | ml_dtypes |",
+        "| operation | tf32dtype | ml_dtypes |",
         "|---|---|---|",
     ]
     for name, _, _, ours, _, _, _, theirs, *_ in table(result):
@@ -95,7 +95,7 @@ def elementwise(report: dict[str, Any]) -> str:
 def tensor_cores(report: dict[str, Any]) -> str:
     """Return a Markdown table of all rows."""
     of = {"x": "x the time of NumPy's float32 product"}
-    lines = [measured_on(report), "", "| products | measured |", "|---|---|"]
+    lines = [measured_on(report), "", "| product | time |", "|---|---|"]
     for result in report["results"]:
         units = {row["name"]: row["unit"] for row in result["rows"]}
         for name, _, _, ours, *_ in table(result):
@@ -110,16 +110,21 @@ def training(report: dict[str, Any]) -> str:
     facts = every["machine"]
     lines = [
         f"Measured on {facts['cpu']}, {facts['cores']} cores, {every['isa']}, "
-        f"{numpy_of(facts)}, {facts['date']}; the worst of {report['runs']} run(s), "
-        "the time of a step over bf16's.",
+        f"{numpy_of(facts)}, {facts['date']}; {runs_said(report['runs'])}. Time of a "
+        "training step relative to the same step in bfloat16, lower is better:",
         "",
-        "| weights | published, on a GPU | all cores | one core | with feedback |",
+        "| weights | published, on a GPU | all cores | one core | all cores, with error"
+        " feedback |",
         "|---|---|---|---|---|",
     ]
     for row, single in zip(every["rows"], one["rows"], strict=True):
         name, published = row["name"].split(", published ")
-        ours, alone, fed = quote(row, "ours"), quote(single, "ours"), quote(row, "fed")
-        lines.append(f"| `{name}` | {published} | {ours} | {alone} | {fed} |")
+        ours, single_core, fed = (
+            quote(row, "ours"),
+            quote(single, "ours"),
+            quote(row, "fed"),
+        )
+        lines.append(f"| `{name}` | {published} | {ours} | {single_core} | {fed} |")
     return "\n".join(lines)
 
 
@@ -147,13 +152,14 @@ def gpu_bounds(report: dict[str, Any]) -> str:
     """Return the speed that the machine code of each kernel allows."""
     gpu = report["gpu"]
     lines = [
-        f"By `python benchmarks/cuda/gpu_bounds.py`, for {report['arch']}:"
+        f"Computed by `python benchmarks/cuda/gpu_bounds.py` for {report['arch']}:"
         f" {gpu['processors']} multiprocessors at {gpu['clock'] / 1e9:.2f} GHz,"
         f" {gpu['memory'] / 1e12:.2f} TB/s. `mma.sync` is assumed to reach"
         f" {gpu['mma_sync']} of the tensor cores' peak, as others measured. Higher is"
         " faster.",
         "",
-        "| kernel | main loop | limited by | bound by that unit | with schedulers |",
+        "| kernel | main loop | limited by | bound by that unit | bound with"
+        " schedulers |",
         "|---|---|---|---|---|",
     ]
     for row in report["kernels"]:
@@ -167,7 +173,7 @@ def gpu_bounds(report: dict[str, Any]) -> str:
 def gpu_host(report: dict[str, Any]) -> str:
     """Return the microseconds from each call to its last launch."""
     lines = [
-        f"By `python benchmarks/cuda/gpu_host.py` on {report['cpu']}, Python"
+        f"Measured by `python benchmarks/cuda/gpu_host.py` on {report['cpu']}, Python"
         f" {report['python']}, {report['date']}, without a driver. Time from the call"
         " to its last launch, lower is better. The last column is relative to a fixed"
         f" piece of Python code, which takes {report['python_work']:.0f} us.",
@@ -189,7 +195,7 @@ def blocks_speed(report: dict[str, Any]) -> str:
     lines = [
         measured_on(report).replace(", one core", ""),
         "",
-        "| operation | one thread | as it comes |",
+        "| operation | one thread | default number of threads |",
         "|---|---|---|",
     ]
     for row in report["results"][0]["rows"]:

@@ -47,15 +47,15 @@ Errors = dict[str, float]
 
 def errors(x: np.ndarray, rounded: np.ndarray) -> Errors:
     """Return the mean square error, SNR in dB and largest error of rounded numbers."""
-    total = power = greatest = 0.0
+    total = power = largest = 0.0
     for numbers, became in zip(x, rounded, strict=True):
         exactly = numbers.astype(np.float64)
         error = became.astype(np.float64) - exactly
         total += float(error @ error)
         power += float(exactly @ exactly)
-        greatest = max(greatest, float(np.abs(error).max()))
+        largest = max(largest, float(np.abs(error).max()))
     ratio = 10 * math.log10(power / total)
-    return {"mse": total / x.size, "snr": ratio, "max": greatest}
+    return {"mse": total / x.size, "snr": ratio, "max": largest}
 
 
 def naive(x: np.ndarray) -> np.ndarray:
@@ -215,7 +215,7 @@ def products(a: np.ndarray, b: np.ndarray, row: Any) -> Iterator[dict[str, Any]]
         exactly = snr(exact(p.dequantize(), q.dequantize()), truth)
         yield row(f"{name}, product {size}^3", "dB", None, None, ours, None)
         lost = max(exactly - ours, 0.0)
-        case = f"{name}, what the float64 product of the blocks has more"
+        case = f"{name}, SNR lost by float32 sums"
         yield row(case, "dB less", None, None, lost, 0.5)
     p, q = quantize(a, "tcfp16"), quantize(b, "tcfp16", axis=0)
     three, four = (
@@ -251,9 +251,9 @@ def measure(quick: bool) -> Report:
 
 
 NORMAL = ("format", "bits per value",
-          *(f"{figure}, {who}" for who in ("published", "its rule", "best")
+          *(f"{figure}, {who}" for who in ("published", "rule of the format", "best")
             for figure in ("MSE", "SNR", "max")))  # fmt: skip
-FAILURES = ("case", "published", "its rule", "best", "minimum")
+FAILURES = ("case", "published", "rule of the format", "best", "required")
 
 
 def normal_lines(report: Report) -> list[tuple[str, ...]]:
@@ -316,8 +316,11 @@ def block(report: Report) -> str:
     """Return both tables in Markdown."""
     return "\n\n".join(
         [
+            "Errors of normal values. SNR is in dB, higher is better; for MSE and max,"
+            " lower is better:",
             markdown(NORMAL, normal_lines(report)),
-            "Data at which the published rules fail, and products of normal numbers:",
+            "Data for which the published rules fail, and matrix products of normal"
+            " values. SNR in dB (higher is better), or an error (lower is better):",
             markdown(FAILURES, failure_lines(report)),
         ]
     )
@@ -344,7 +347,7 @@ def draw(report: Report, path: Path) -> None:
         )
     ends = np.array([4, 17])
     axis.plot(ends, 20 * math.log10(2) * ends, "k:", label="rate-distortion bound")
-    axis.set_xlabel("bits a value")
+    axis.set_xlabel("bits per value")
     axis.set_ylabel("SNR in dB, normal numbers")
     axis.grid(alpha=0.3)
     axis.legend(fontsize="small")

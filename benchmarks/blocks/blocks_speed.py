@@ -29,7 +29,7 @@ from report import quote
 WIDTH = 4096  # of arrays
 FAST = (("tcfp8", "amax"), ("mxfp8_e4m3", "floor"))
 SEARCHED = ("tcfp8", "tcfp12", "tcfp16")
-KINDS = ("normal", "octaves")
+KINDS = ("normal", "binades")
 SINGLE = np.dtype(np.float32)
 
 
@@ -106,7 +106,7 @@ def searched(size: int, repeats: int, budget: float) -> list[dict[str, Any]]:
 
     found = []
     for name in SEARCHED:
-        row = Row(f"float32 -> {name} (mse)", "ns a number", 200, 80, lambda: iter(()))
+        row = Row(f"float32 -> {name} (mse)", "ns per value", 200, 80, lambda: iter(()))
         for kind in KINDS:
             x = matrix(kind, size)
             call = {"ours": partial(td.blocks.quantize, x, name, scale="mse")}

@@ -47,8 +47,8 @@ def scale_formats() -> str:
         fields = (1 << 8 - bits) - 1
         low = f"f = c >> {bits}, b = the low {bits} bits"
         code = f"b if f = 0, else ({one} + b) 2^(f - 1), with {low}"
-        greatest = f"{2 * one - 1} 2^{fields - 1}"
-        rows.append((f"`{name}`", code, greatest, str(fields)))
+        largest = f"{2 * one - 1} 2^{fields - 1}"
+        rows.append((f"`{name}`", code, largest, str(fields)))
     return markdown(WHOLE, rows)
 
 

@@ -121,7 +121,7 @@ def rows() -> Iterator[Row]:
     nine = wgmma.kernel(("bfloat16",) * 2, 2, wgmma.WIDE, True, True, 3, 5)
     name = "leading split order of bf16x9 by `wgmma`"
     yield Row(name, nine, "HGMMA.64x64", "TFLOP/s")
-    yield Row("its other orders", nine, "HGMMA.64x256", "TFLOP/s")
+    yield Row("other split orders of bf16x9", nine, "HGMMA.64x256", "TFLOP/s")
     names, terms = ("float8_e4m3fn",) * 2, [(0, 0), (0, 1), (1, 0)]
     options = blocks.options(names, 32, terms, blocks.LARGE)
     kernel = Kernel("cuda/blocks/native_matmul.cu", "block_native", options)

@@ -44,7 +44,7 @@ VARIED: dict[str, dict[str, tuple[int, ...]]] = {
 }
 DATA = {
     **DATA,
-    "40 octaves": lambda rng, shape: (
+    "40 binades": lambda rng, shape: (
         rng.choice([-1, 1], shape) * np.exp2(rng.uniform(-20, 20, shape))
     ),
 }

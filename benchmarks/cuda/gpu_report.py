@@ -28,6 +28,10 @@ class Measured(NamedTuple):
     ratio: float
 
 
+#: Names of the casts to and from arrays of blocks.
+BLOCK_CASTS = {"to": "float32 to blocks", "from": "blocks to float32"}
+
+
 def place(row: str, unit: str, case: str) -> Measured:
     """Return a case's line and column: the size of products, the format of others."""
     if found := PRODUCT.fullmatch(case):
@@ -43,7 +47,7 @@ def place(row: str, unit: str, case: str) -> Measured:
         line = "cast from float32" if wide else "cast to float32"
         return Measured(line, target if wide else source, 0)
     call, _, name = case.rpartition(" ")
-    return Measured(call, name, 0)
+    return Measured(BLOCK_CASTS.get(call, call), name, 0)
 
 
 def markdown(rows: list[list[str]]) -> list[str]:
@@ -97,7 +101,7 @@ def ratio_tables(report: Report) -> list[str]:
     groups: dict[str, list[Report]] = {x: [] for x in CAPTIONS}
     for row in rows:
         if row["name"] == "blocks":
-            groups["blocks"].append(row)
+            groups["cast"].append(row)
         elif row["unit"] == SPEED:
             groups["emulated device"].append(row)
         elif all(PRODUCT.fullmatch(x["case"]) for x in row["measured"]):
@@ -115,7 +119,7 @@ def ratio_tables(report: Report) -> list[str]:
 CAPTIONS = {
     "call": "Time relative to a copy that reads and writes as many bytes, lower is"
     " better:",
-    "blocks": "Casts to and from arrays of blocks: time relative to a copy of the"
+    "cast": "Casts to and from arrays of blocks: time relative to a copy of the"
     " float32 array, lower is better:",
     "product": "Matrix products of n x n by n x n, one column per n: time relative to"
     " the reference in the first column, lower is better:",
@@ -144,8 +148,9 @@ def joules(report: Report) -> list[str]:
     for n, *values in zip(sizes, *columns.values(), strict=True):
         shown.append([n, *("-" if x is None else f"{x:.1f}" for x in values)])
     said = (
-        "Speed and energy under two seconds of continuous load (higher is better), and"
-        " the signal-to-noise ratio over float64 for N(0,1):"
+        "Speed and speed per watt during two seconds of continuous load, and the"
+        " signal-to-noise ratio relative to float64 for N(0, 1) operands; higher is"
+        " better:"
     )
     return ["", said, *markdown(shown)]
 
@@ -160,23 +165,27 @@ def crossover(report: Report) -> list[str]:
     speedup = {(x["mn"], x["k"]): x["native"] / x["emulated"] for x in cases}
     faster = [place for place, ratio in speedup.items() if ratio > 1]
     picture = (
-        "![TFLOP/s over shapes; TFLOP/s and GFLOP/s per watt over n]"
+        "![TFLOP/s of each shape; TFLOP/s and GFLOP/s per watt of each n]"
         f"(../figures/{figure(report)})"
     )
     (mn, k), most = max(speedup.items(), key=lambda x: x[1])
     said = (
-        f"{precision} is faster than SGEMM in {len(faster)} of {len(cases)} shapes,"
-        f" from {min(map(min, speedup))} to {max(map(max, speedup))}, the host's time"
-        f" included. Its lowest time relative to SGEMM is {1 / most:.2f}, at M = N ="
-        f" {mn}, K = {k}."
+        f"Including the time of the host, {precision} is faster than SGEMM in"
+        f" {len(faster)} of {len(cases)} shapes with M, N and K from"
+        f" {min(map(min, speedup))} to {max(map(max, speedup))}. Its lowest time"
+        f" relative to SGEMM is {1 / most:.2f}, at M = N = {mn}, K = {k}."
     )
     if square := [m for m, k in faster if m == k]:
-        said += f" The smallest cube among these shapes is {min(square)}."
+        said += f" With M = N = K, the smallest such shape has sides of {min(square)}."
     if over := {(x["mn"], x["k"]): x[OVER] for x in cases if OVER in x}:
         said += ' `strategy="performant"` takes at most'
         said += f" {max(over.values()):.2f} times as long as the faster of the two"
         large = [ratio for place, ratio in over.items() if min(place) >= LARGE]
-        said += f", and {max(large):.2f} from {LARGE} on." if large else "."
+        said += (
+            f", and at most {max(large):.2f} times if M, N and K are {LARGE} or more."
+            if large
+            else "."
+        )
     return ["", said, "", picture]
 
 
@@ -209,9 +218,9 @@ def device(report: Report) -> str:
     clocks = report.get("clocks after the rows")
     if clocks:
         said += (
-            f"; after the rows at {clocks['clocks.sm']} of {clocks['clocks.max.sm']},"
-            f" memory {clocks['clocks.mem']}, {clocks['power.draw']} of"
-            f" {clocks['power.limit']}"
+            f". After the measurements, the GPU ran at {clocks['clocks.sm']} (maximum:"
+            f" {clocks['clocks.max.sm']}), its memory at {clocks['clocks.mem']}, and"
+            f" it used {clocks['power.draw']} (limit: {clocks['power.limit']})"
         )
     return f"{said}."
 
@@ -225,6 +234,10 @@ def block(report: Report) -> str:
             *ratio_tables(report),
             *joules(report),
             *crossover(report),
-            *(["", f"Not measured to the end: {', '.join(failed)}."] if failed else []),
+            *(
+                ["", f"Measurements that failed: {', '.join(failed)}."]
+                if failed
+                else []
+            ),
         ]
     )

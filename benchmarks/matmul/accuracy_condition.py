@@ -153,8 +153,8 @@ def block(report: Report) -> str:
         "",
         markdown(("condition", f"mean error of {NUMPY}", *others), rows),
         "",
-        f"Depending on the condition, bf16x9 is nearer to float64 than {NUMPY} in",
-        f"{nearer} % of all elements and as near in {ties} %. Its mean error is",
+        f"Depending on the condition, bf16x9 is closer to float64 than {NUMPY} in",
+        f"{nearer} % of all elements, and equally close in {ties} %. Its mean error is",
         f"smaller in {pairs} % of the pairs. Its largest error of a pair is on average",
         f"{span(largest, '.2f')} times that of {NUMPY}.",
     ])  # fmt: skip

@@ -104,7 +104,10 @@ def show(report: Report) -> str:
 
 def block(report: Report) -> str:
     """Return a Markdown table with one row per precision and device."""
-    title = f"{measured_on(report)}; SNR in dB, means of {report['draws']} draws."
+    title = (
+        f"{measured_on(report)}. SNR in dB, higher is better: means of"
+        f" {report['draws']} draws."
+    )
     return f"{title}\n\n{markdown(headings(report), lines(report))}"
 
 

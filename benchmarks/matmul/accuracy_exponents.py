@@ -236,7 +236,7 @@ def block(report: Report) -> str:
     lost = sum(case[UNSCALED] < case[NUMPY] - 20 for case in found)
     equal = ", ".join(f"{n} {report['equal'][n]:.1f}" for n in (*DRAWN, BEST))
     return "\n".join([
-        f"{measured_on(report)}. SNR in dB, higher is better: the median and (the"
+        f"{measured_on(report)}. SNR in dB, higher is better: median and (the"
         " lowest) case.",
         "",
         markdown(HEADINGS, lines(report)),

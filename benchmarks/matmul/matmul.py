@@ -60,14 +60,14 @@ def products(
     """Yield a @ b into an existing output."""
     for name in names:
         for first, second in shapes:
-            for kind in ("normal", "octaves"):
+            for kind in ("normal", "binades"):
                 yield product(name, dtype_of(name), kind, first, second, peers)
 
 
 def with_vector(name: str, n: int, order: str) -> Iterator[Case]:
     """Yield a matrix in C or Fortran order times a vector, and a vector times it."""
     dtype, single = dtype_of(name), np.dtype(np.float32)
-    for kind in ("normal", "octaves"):
+    for kind in ("normal", "binades"):
         m, m32 = (
             np.asarray(data(x, n * n, y).reshape(n, n), order=order)
             for x, y in ((kind, dtype), ("normal", single))
@@ -189,7 +189,7 @@ def emulated(precision: str, n: int) -> Iterator[Case]:
     """Yield products of float32 matrices that are split into components."""
     import tf32dtype as td
 
-    for kind in ("normal", "octaves"):
+    for kind in ("normal", "binades"):
         a, b = data(kind, 2 * n * n, np.dtype(np.float32)).reshape(2, n, n)
         out, out32 = np.empty_like(a), np.empty_like(a)
         functions: Functions = {
@@ -205,8 +205,8 @@ def square(*sizes: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 def per_multiply_add(sizes: list[int], repeats: int, budget: float) -> Row:
     """Measure the time per multiply-add of each size, relative to the fastest size."""
-    row = Row(f"bf16, tf32 @ {sizes[0]} to {sizes[-1]}, a multiply-add",
-              "x the best size's", 1.3, 1.1, lambda: iter(()))  # fmt: skip
+    row = Row(f"bf16, tf32 @ {sizes[0]} to {sizes[-1]}, per multiply-add",
+              "x the time of the fastest size", 1.3, 1.1, lambda: iter(()))  # fmt: skip
     for name in ("bfloat16", "tf32"):
         cases = products([name], square(*sizes), False)
         normal = [case for case in cases if case.data == "normal"]
@@ -261,14 +261,14 @@ def one_thread(sizes: list[int]) -> list[Row]:
         *[Row(f"256 times {SHORT[name]} @ 64", FASTER, 0.95, 1.9,
               partial(products, [name], BATCH))
           for name in ALL],
-        *[Row(f"bf16 @ {text} over {peer}", f"x as fast as {peer}", 1, 1.05,
+        *[Row(f"bf16 @ {text} relative to {peer}", f"x as fast as {peer}", 1, 1.05,
               partial(against, peer, sizes))
           for peer in ("torch", "jax")],
         *[Row(f"{name} @ {', '.join(map(str, peaks))}", "of peak", 0.9, 0.95,
               partial(products, names, square(*peaks), False))
           for name, names in (("bf16, fp8", NARROW), ("tf32", ["tf32"]))],
-        Row(f"fp8 @ {large}, NaN in 1 % of the rows", "x the time of none", 1.15, 1.05,
-            lambda: with_nan(large)),
+        Row(f"fp8 @ {large}, NaN in 1 % of the rows", "x the time without NaN",
+            1.15, 1.05, lambda: with_nan(large)),
         *[Row(f"{precision} @ {large}", FASTER, minimum, target,
               partial(emulated, precision, large))
           for precision, minimum, target in EMULATED],
@@ -284,18 +284,20 @@ def two_threads(sizes: list[int]) -> list[Row]:
             lambda: products(["bfloat16"], square(n), False)),
         Row(f"tf32 @ {n}, two threads", FASTER, 1, 1.12,
             lambda: products(["tf32"], square(n), False)),
-        Row(f"bf16, fp8, tf32 @ {n}, two threads over one", "x as fast as one", 1.85,
-            1.95, lambda: against_one_thread([*NARROW, "tf32"], [], n)),
-        Row(f"{', '.join(split)} @ {n}, two threads over one", "x as fast as one", 1.85,
-            1.95, lambda: against_one_thread([], split, n)),
+        Row(f"bf16, fp8, tf32 @ {n}, two threads, relative to one",
+            "x as fast as one", 1.85, 1.95,
+            lambda: against_one_thread([*NARROW, "tf32"], [], n)),
+        Row(f"{', '.join(split)} @ {n}, two threads, relative to one",
+            "x as fast as one", 1.85, 1.95, lambda: against_one_thread([], split, n)),
     ]  # fmt: skip
 
 
 def lesser(sizes: list[int]) -> list[Row]:
     text = ", ".join(str(n) for n in sizes)
     return [
-        Row(f"bf16, fp8, tf32 @ {text}, x86-64-v3, over Haswell kernels", FASTER, 0.97,
-            1, lambda: products([*NARROW, "tf32"], square(*sizes), False)),
+        Row(f"bf16, fp8, tf32 @ {text}, x86-64-v3, relative to Haswell kernels",
+            FASTER, 0.97, 1,
+            lambda: products([*NARROW, "tf32"], square(*sizes), False)),
     ]  # fmt: skip
 
 

@@ -262,12 +262,13 @@ def product_row(found: Mapping[str, Any], tolerance: float) -> Iterator[str]:
 
 TABLES = {
     arithmetic_row: (
-        "program", "all of it by hand", "all of it by tf32dtype", "culprits by hand",
-        "named", "verdict", "wrong",
+        "program", "change by hand", "change by tf32dtype", "culprits by hand",
+        "named lines", "verdict", "wrong judgments",
     ),
     product_row: (
-        "program", "all products by hand", "culprits by hand", "`report`", "`tune`",
-        "`tune` leaves high", "wrong", "time in a report",
+        "program", "change by hand", "culprits by hand", "`report`", "`tune`",
+        "lines that `tune` leaves high", "wrong judgments",
+        "time in a report, relative",
     ),
 }  # fmt: skip
 
@@ -296,21 +297,22 @@ def block(report: dict[str, Any]) -> str:
     report = with_infinities(report)
     facts = report["machine"]
     lines = [
-        f"By `python benchmarks/programs/culprits.py` on {facts['cpu']}, NumPy"
+        f"Measured by `python benchmarks/programs/culprits.py` on {facts['cpu']}, NumPy"
         f" {facts['numpy']}, {facts['date']}. Tolerance:"
         f" {amount(report['tolerance'])}.",
         "",
-        "All operations, and `report --arithmetic bf16`:",
+        "All operations in bfloat16, and `report --arithmetic bf16`:",
         "",
         *table(report, arithmetic_row),
         "",
-        "Matrix products only, `report` and `tune`. In parentheses: the change by hand"
-        " with these products in the precisions that the command chose.",
+        "Only matrix products in bfloat16, `report` and `tune`. The number in"
+        " parentheses is the change by hand, with these products in the precisions that"
+        " the command chose.",
         "",
         *table(report, product_row),
         "",
         "Judgments that agree with the answer by hand: "
-        + "; ".join(f"{name} {x}" for name, x in summary(report).items())
+        + "; ".join(f"{name} ({x})" for name, x in summary(report).items())
         + ".",
     ]
     return "\n".join(lines)

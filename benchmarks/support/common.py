@@ -127,7 +127,7 @@ def data(kind: str, count: int, dtype: np.dtype) -> np.ndarray:
     """Return random elements of the kind:
 
     normal   N(0, 1)
-    octaves  random signs, exponents uniform over 40 binades around 1
+    binades  random signs, exponents uniform over 40 binades around 1
     codes    uniformly random codes of the dtype, which include Inf and NaN
     """
     rng = np.random.default_rng(2024)
@@ -138,7 +138,7 @@ def data(kind: str, count: int, dtype: np.dtype) -> np.ndarray:
             raw &= np.uint32(0xFFFFE000)
         return raw.view(dtype)
     values = rng.standard_normal(count, np.float32)
-    if kind == "octaves":
+    if kind == "binades":
         scale = rng.integers(-20, 20, count, np.int8).astype(np.int32)
         values = np.ldexp(np.sign(values) * (1 + rng.random(count, np.float32)), scale)
     with np.errstate(all="ignore"):

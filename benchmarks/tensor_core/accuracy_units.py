@@ -102,7 +102,10 @@ def show(report: Report) -> str:
 
 def block(report: Report) -> str:
     """Return a Markdown table with one row per device."""
-    title = f"{measured_on(report)}; error (mean error), relative to the exact result."
+    title = (
+        f"{measured_on(report)}. Root mean square error and (mean error), relative to"
+        " the exact result; closer to 0 is better."
+    )
     return f"{title}\n\n{markdown(headings(report), lines(report))}"
 
 

@@ -82,7 +82,7 @@ def two_threads(sizes: list[int]) -> list[Row]:
 
 
 def lesser(sizes: list[int]) -> list[Row]:
-    return one_thread(sizes, ", x86-64-v3, over Haswell kernels")
+    return one_thread(sizes, ", x86-64-v3, relative to Haswell kernels")
 
 
 ROWS: Rows = {"one": one_thread, "two": two_threads, "lesser": lesser}

@@ -68,7 +68,7 @@ def operands(name: str, kind: str, n: int) -> tuple[Any, Any]:
         left, right = name.split(" x ")
         return td.blocks.quantize(x, left), td.blocks.quantize(y, right, axis=-2)
     dtype = np.dtype(getattr(np, name, None) or getattr(td, name))
-    if kind == "octaves" and name.startswith("float") and name != "float32":
+    if kind == "binades" and name.startswith("float") and name != "float32":
         # Exponents within the format's range. Sums of e4m3 and float16 must not
         # overflow.
         least, greatest = {"float16": (-14, 5), "float8_e5m2": (-14, 10)}.get(
@@ -110,7 +110,7 @@ def against_numpy(units: list[Unit], sizes: list[int]) -> Iterator[Case]:
         x, y = data("normal", 2 * n * n, np.dtype(np.float32)).reshape(2, n, n)
         out = np.empty_like(x)
         for unit in units:
-            for kind in ("normal", "octaves"):
+            for kind in ("normal", "binades"):
                 ours = multiplication(unit, *operands(unit[2], kind, n))
                 functions = {
                     "ours": ours,
@@ -150,7 +150,7 @@ def near_the_top(units: list[Unit], n: int) -> Iterator[Case]:
 
 def against_one_thread(units: list[Unit], n: int) -> Iterator[Case]:
     for unit in units:
-        for kind in ("normal", "octaves"):
+        for kind in ("normal", "binades"):
             ours = multiplication(unit, *operands(unit[2], kind, n))
             functions = {"ours": threads(2, ours), "reference": threads(1, ours)}
             yield Case(named(unit, n), kind, functions)
@@ -167,9 +167,9 @@ def one_thread(sizes: list[int]) -> list[Row]:
             lambda: against_numpy(HALVES, sizes)),
         Row(f"other units @ {text}", "x", 10, 5,
             lambda: against_numpy(OTHERS, sizes)),
-        Row(f"1 % in doubt @ {sizes[0]}", "x the time of none", 2, 1.5,
+        Row(f"1 % in doubt @ {sizes[0]}", "x the time of N(0, 1)", 2, 1.5,
             lambda: in_doubt([A100[0], H100[0], H100[1]], sizes[0])),
-        Row(f"one sign, near the top of an octave @ {sizes[0]}",
+        Row(f"one sign, near the top of a binade @ {sizes[0]}",
             "x the time of N(0, 1)", 2, 1.5,
             lambda: near_the_top([*A100, *H100], sizes[0])),
     ]  # fmt: skip
@@ -185,8 +185,8 @@ def two_threads(sizes: list[int]) -> list[Row]:
 def lesser(sizes: list[int]) -> list[Row]:
     text = ", ".join(str(n) for n in sizes)
     return [
-        Row(f"all of these @ {text}, x86-64-v3, over Haswell kernels", "x", 25, 15,
-            lambda: against_numpy([*A100, *H100, *HALVES], sizes)),
+        Row(f"all of these @ {text}, x86-64-v3, relative to Haswell kernels",
+            "x", 25, 15, lambda: against_numpy([*A100, *H100, *HALVES], sizes)),
     ]  # fmt: skip
 
 

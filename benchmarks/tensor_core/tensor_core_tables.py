@@ -21,7 +21,7 @@ def models() -> str:
         groups.setdefault(_facts(model), []).append(model)
     header = ("device", "instruction", "operands", "accumulator")
     return _table(
-        (*header, "K", "F", "a sum is rounded", "instruction's k", "verified"),
+        (*header, "K", "F", "rounding of a sum", "k per instruction", "verified"),
         [(*facts[:2], _operands(found), *facts[2:]) for facts, found in groups.items()],
     )
 
@@ -57,9 +57,9 @@ def rounded() -> str:
             model.verified,
         )
         groups.setdefault(facts, []).append(model)
-    header = ("unit", "instruction", "operands", "K", "a group computes")
+    header = ("unit", "instruction", "operands", "K", "arithmetic of a group")
     return _table(
-        (*header, "subnormal numbers", "instruction's k", "verified"),
+        (*header, "subnormal numbers", "k per instruction", "verified"),
         [(*key[:2], _operands(found), *key[2:]) for key, found in groups.items()],
     )
 
@@ -67,8 +67,8 @@ def rounded() -> str:
 #: Cells by how operands and accumulators are flushed, and whether results are.
 _SUBNORMAL = {
     ("kept", False): "kept",
-    ("+0", True): "operands and c become +0, results a zero of their sign",
-    ("zero of their sign", True): "become zeros of their sign",
+    ("+0", True): "operands and c become +0, results become zeros of the same sign",
+    ("zero of their sign", True): "become zeros of the same sign",
 }
 
 
@@ -85,7 +85,7 @@ def _arithmetic(model: Rounded) -> str:
     return f"fma{parts}{', odd k first' * model.odd_first}"
 
 
-_PARTS = {2: "even and odd k apart"}
+_PARTS = {2: "even and odd k separately"}
 
 
 def block_scaled() -> str:
@@ -114,7 +114,7 @@ def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
     if pairs and set(pairs) == set(permutations(same, 2)):
         return f"{', '.join(same)}, any two of them"
     if len(pairs) == 2 and pairs[0] == pairs[1][::-1]:
-        return f"{' x '.join(pairs[0])}, either way"
+        return f"{' x '.join(pairs[0])}, in either order"
     others = dict.fromkeys(a for a, _ in pairs if a not in same)
     if (
         same
@@ -129,7 +129,7 @@ def _operands(found: Sequence[Model] | Sequence[BlockScaled]) -> str:
 def boards() -> str:
     """Return a row for each device with its board and its peak speeds."""
     return _table(
-        ("device", "architecture", "also found as", "board", "dense Tflop/s"),
+        ("device", "architecture", "aliases", "board", "dense TFLOP/s"),
         [
             (
                 device.name,

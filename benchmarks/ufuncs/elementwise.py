@@ -67,7 +67,7 @@ def casts(pairs: list[tuple[str, str]], size: int) -> Iterator[Case]:
     for source, target in pairs:
         wide = max(dtype(source).itemsize, dtype(target).itemsize)
         count = size // wide
-        for kind in ("normal", "octaves"):
+        for kind in ("normal", "binades"):
             x = data(kind, count, dtype(source))
             y = np.empty(count, dtype(target))
             functions: Functions = {
@@ -92,7 +92,7 @@ def unary(names: list[str], size: int) -> Iterator[Case]:
     for name in names:
         dtype = td.formats[name].dtype
         out, peer = np.empty(count, dtype), peer_type(name)
-        for kind in ("normal", "octaves", "codes"):
+        for kind in ("normal", "binades", "codes"):
             x = data(kind, count, dtype)
             x32 = data("normal" if kind == "codes" else kind, count, np.dtype("f4"))
             for op in UNARY:
@@ -119,7 +119,7 @@ def binary(size: int) -> Iterator[Case]:
     count = size // 4
     peer = peer_type("bfloat16")
     single = np.dtype(np.float32)
-    for kind in ("normal", "octaves"):
+    for kind in ("normal", "binades"):
         x, y = (data(kind, count, np.dtype(td.bfloat16))[::step] for step in (1, -1))
         x32, y32 = (data(kind, count, single)[::step] for step in (1, -1))
         y, y32 = y.copy(), y32.copy()
@@ -149,7 +149,7 @@ def reductions(size: int) -> Iterator[Case]:
     import tf32dtype as td
 
     count, peer = size // 4, peer_type("bfloat16")
-    for kind in ("normal", "octaves"):
+    for kind in ("normal", "binades"):
         x = data(kind, count, np.dtype(td.bfloat16))
         x32 = data(kind, count, np.dtype(np.float32))
         for op in ("sum", "max"):
@@ -173,7 +173,7 @@ def sorts(names: list[str], size: int) -> Iterator[Case]:
     count = size // 4
     for name in names:
         peer = peer_type(name)
-        for kind in ("normal", "octaves", "codes"):
+        for kind in ("normal", "binades", "codes"):
             x = data(kind, count, td.formats[name].dtype)
             x32 = data("normal" if kind == "codes" else kind, count, np.dtype("f4"))
             functions: Functions = {
@@ -275,7 +275,7 @@ def rows(large: int) -> list[Row]:
     ]  # fmt: skip
 
 
-IMPORT = Row("import, beyond import numpy", "ms", 20, 5, lambda: iter(()))
+IMPORT = Row("import, without the time of import numpy", "ms", 20, 5, lambda: iter(()))
 
 
 def measure(large: int, repeats: int, budget: float) -> list[dict[str, Any]]:

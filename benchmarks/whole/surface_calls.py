@@ -30,7 +30,7 @@ class Call:
 
 
 SIZES = (4, 16, 256, MEBI, 16 * MEBI)
-OTHER_DATA = ("octaves", "codes", "specials")
+OTHER_DATA = ("binades", "codes", "specials")
 PLAIN = ("strided", "reversed", "transposed", "unaligned")
 BINARY = (
     *PLAIN,

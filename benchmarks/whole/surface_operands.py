@@ -62,7 +62,7 @@ def numbers(name: str, kind: str, domain: str, count: int) -> np.ndarray:
     if kind == "codes" and dtype.kind in "iu":
         raw = np.random.default_rng(3).bytes(count * dtype.itemsize)
         return np.frombuffer(raw, dtype).copy()
-    single = data("octaves" if kind == "octaves" else "normal", count, np.dtype("f4"))
+    single = data("binades" if kind == "binades" else "normal", count, np.dtype("f4"))
     if kind == "specials" and dtype.kind not in "iu":
         single, domain = with_specials(single), "all"
     if dtype.kind == "b":

@@ -184,13 +184,13 @@ def told(run: Report, runs: dict[str, Report]) -> str:
     """Format the difference from float64, with the spread if it did not converge."""
     if run["converged"]:
         return f"{off(run, runs):+.1e}"
-    return f"{off(run, runs):+.1e}, moves by {run['spread']:.0e}"
+    return f"{off(run, runs):+.1e}, still changes by {run['spread']:.0e}"
 
 
 def block(report: Report) -> str:
     """Return the Markdown tables."""
     molecules = report["molecules"]
-    header = ["products of CCSD"]
+    header = ["precision of CCSD"]
     first = [FLOAT64]
     rows = [[p] for p in PRECISIONS]
     for name, one in molecules.items():
@@ -216,15 +216,15 @@ def block(report: Report) -> str:
         "",
         markdown(header, [first, *rows]),
         "",
-        f"Cycles of the {report['usual']['molecule']} by PySCF's own, looser"
+        f"Cycles of the {report['usual']['molecule']} by PySCF's default, looser"
         f" thresholds: {stops}.",
         "",
-        f"The {of['molecule']}: only CCSD in the precision (\"out\"), or Hartree-Fock"
-        " too (\"in\"). Differences from float64 in hartree:",
+        f"The {of['molecule']}: only CCSD in the precision, or Hartree-Fock too."
+        " Differences from the energies of float64, in hartree:",
         "",
         markdown(
-            ("products", "out: correlation", "in: Hartree-Fock", "in: correlation",
-             "in: total"),
+            ("precision", "only CCSD: correlation", "both: Hartree-Fock",
+             "both: correlation", "both: total"),
             whole_rows(of["runs"], molecules[of["molecule"]]),
         ),
     ])  # fmt: skip

@@ -11,7 +11,7 @@ from scripts import FLOAT64
 import tf32dtype as td
 
 NUMPY = "NumPy float32"
-CUT = "tf32, cut"  # operands are truncated, not rounded, as on some devices
+CUT = "tf32, truncated"  # operands are truncated, not rounded, as on some devices
 
 COLORS = {
     **COLORS_OF_PRECISIONS,

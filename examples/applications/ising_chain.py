@@ -132,14 +132,20 @@ def measure(quick: bool) -> Report:
     }
 
 
+TITLES = {
+    "critical": "The critical chain",
+    "of the quoted energy": "The chain with the energy of the paper",
+}
+
+
 def block(report: Report) -> str:
     """Return the Markdown tables."""
     lines = [
         measured_on(report),
-        f"{report['sweeps']} sweeps, bond dimension {BOND}: the energy that TeNPy"
-        " reports, its difference from float64's, the range of this difference from"
-        " the third sweep on, and the difference of the state's energy, computed in"
-        " float64.",
+        f"{report['sweeps']} sweeps, bond dimension {BOND}. The columns are the energy"
+        " that TeNPy reports, its difference from the energy in float64 (the first row:"
+        " from the exact energy), the range of this difference from the third sweep on,"
+        " and the difference of the state's energy, computed in float64.",
     ]
     for name, chain in report["chains"].items():
         runs = chain["runs"]
@@ -152,13 +158,17 @@ def block(report: Report) -> str:
                     p, f"{run['energy']:.9f}", f"{run['energy'] - base:+.1e}",
                     f"{low:+.1e} to {high:+.1e}", f"{run['of the state'] - base:+.0e}",
                 ))  # fmt: skip
-        what = f"{name}, g = {chain['g']:.6f}; exact {chain['exact']:.9f}"
-        header = ("products", what, "minus float64's", "sweeps from 3 on", "state's")
-        lines += ["", markdown(header, rows)]
+        title = (
+            f"{TITLES[name]}, g = {chain['g']:.6f}. Exact energy: {chain['exact']:.9f}."
+        )
+        header = ("precision", "energy", "difference", "range of difference",
+                  "difference of the state's energy")  # fmt: skip
+        lines += ["", title, "", markdown(header, rows)]
     quoted = report["quoted"]
     lines += [
         "",
-        f"With dots and norms in bf16 too, TeNPy raises {report['dots too']['bf16']}",
+        "With dot products and norms in bf16 too, TeNPy raises"
+        f" {report['dots too']['bf16']}",
         f"{quoted['energy']} would be the energy of an open chain with g ="
         f" {quoted['open']['g']:.6f}, or of a ring with {quoted['ring']['g']:.6f}; a"
         f" ring with 0.5 has {quoted['ring of 0.5']:.6f}.",

@@ -226,8 +226,15 @@ def block(report: Report) -> str:
         found.append(
             (name, *texts, f"{values[3] / values[1]:.2f}", below(report, name))
         )
-    header = ("", "RMS", "lower quartile", "median", "upper quartile", "upper / lower")
-    return "\n".join([*lines, markdown((*header, "RMS below float32's"), found)])
+    header = (
+        "results",
+        "RMS",
+        "lower quartile",
+        "median",
+        "upper quartile",
+        "upper / lower",
+    )
+    return "\n".join([*lines, markdown((*header, "RMS below that of float32"), found)])
 
 
 def below(report: Report, name: str) -> str:

@@ -185,26 +185,27 @@ def block(report: Report) -> str:
     lines = [
         measured_on(report),
         f"Truncation {report['order']}, {report['levels']} levels. RMS error and"
-        f" (largest error) after {counts[-1]} transforms there and back, in K and m/s:",
+        f" (largest error) after {counts[-1]} transforms and their inverses, in K (T)"
+        " and m/s (U, V):",
         "",
     ]
     rows, laws = [], []
     for name, fields in report["results"].items():
         found = [fields[field] for field in FIELDS]
         errors = [short(x["rms"][len(counts) - 1]) for x in found]
-        greatest = [short(x["max"][len(counts) - 1]) for x in found]
-        cells = [f"{e} ({g})" for e, g in zip(errors, greatest, strict=True)]
+        largest = [short(x["max"][len(counts) - 1]) for x in found]
+        cells = [f"{e} ({g})" for e, g in zip(errors, largest, strict=True)]
         rows.append((name, *cells))
         laws.append((name, *(law(x) for x in found)))
-    lines += [markdown(("", *FIELDS), rows), ""]
+    lines += [markdown(("precision", *FIELDS), rows), ""]
     lines += [
         "Exponents of the growth with the number of transforms, from 8 to"
         f" {counts[-1]}, for the RMS error and for the largest error (1 is linear"
         " growth):",
         "",
-        markdown(("", *FIELDS), laws),
+        markdown(("precision", *FIELDS), laws),
         "",
-        "RMS error of bf16x9 relative to that of NumPy's float32, lower is better,"
+        "RMS error of bf16x9 relative to the error of NumPy float32, lower is better,"
         f" after {report['other count']} transforms at {len(report['other orders'])}"
         " other truncations: geometric mean, smallest to largest.",
         "",

@@ -174,9 +174,11 @@ def block(report: Report) -> str:
         for name, one in report["lines"].items()
     ]
     runs = [(f"all in {name}", run) for name, run in report["precisions"].items()]
-    runs += [(f"by the report, {target} dB", plan) for target, plan in plans.items()]
     runs += [
-        (f"bf16, in {ALONE}: {', '.join(step['low'])}", step)
+        (f"plan of the report, {target} dB", plan) for target, plan in plans.items()
+    ]
+    runs += [
+        (f"bf16; in {ALONE}: {', '.join(step['low'])}", step)
         for step in report["steps"][1:6:2]
     ]
     alone = [one["alone"] for one in report["lines"].values()]
@@ -184,11 +186,13 @@ def block(report: Report) -> str:
     return "\n".join([
         measured_on(report),
         f"In float64 the model classifies {report['right']:.1%} of"
-        f" {report['images']} unseen images correctly. The logits' error is relative"
-        " (Frobenius); \"bits\" is the mean over the multiplications.",
+        f" {report['images']} unseen images correctly. The error of the logits is"
+        " relative (Frobenius norm), lower is better. \"Bits\" is the mean over the"
+        " multiplications.",
         "",
         markdown(
-            ("products", "bits", "logits' error", "largest", "correct", "as float64"),
+            ("precision", "bits", "error of logits", "largest error", "correct",
+             "same as float64"),
             [
                 (what, f"{run['bits']:.3g}", f"{run['error']:.1e}",
                  f"{run['greatest']:.1e}", f"{run['right']:.1%}",

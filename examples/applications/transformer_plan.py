@@ -113,9 +113,10 @@ def block(report: Report) -> str:
         [
             measured_on(report),
             f"Plans for the logits of {report['watched']} training images; `none` is"
-            ' unchanged float32. "bits" is the mean over the multiplications, "runs"'
-            ' the number of runs of the search. "error" (Frobenius) and "correct"'
-            f" are those of {report['images']} unseen images.",
+            ' unchanged float32. "bits" is the mean over the multiplications, and'
+            ' "runs" is the number of runs of the search. "error" (Frobenius norm) and'
+            f' "correct" are those of'
+            f" {report['images']} unseen images.",
             "",
             markdown(["product", *(f"within {x}" for x in plans)], rows),
         ]

@@ -66,8 +66,8 @@ def test_lines_and_columns(texts: Any) -> None:
         "| cast from float32 | 1.25 | 1.05 | 1.11 | 1.43 | misses the limit: bf16 |",
         "| cast to float32 | 1.25 | 1.05 | 1.04 | - | target reached |",
         "| sum(None) | 1.25 | 1.05 | - | 1.25 | misses the limit |",
-        "| blocks | limit | target | mxfp8 | status |",
-        "| to | 1.25 | 1.05 | 0.75 | target reached |",
+        "| cast | limit | target | mxfp8 | status |",
+        "| float32 to blocks | 1.25 | 1.05 | 0.75 | target reached |",
         "| product | limit | target | 1024 | 2048 | 4096 | status |",
         '| `mode="native"`, tf32, relative to cuBLAS | 1.25 | 1.05 | 1.00 | 2.00 | - |'
         " misses the limit: 2048 |",
@@ -110,21 +110,22 @@ def test_crossover(texts: Any) -> None:
     ]
     report = REPORT | {"crossover": {"precision": "bf16x9", "cases": cases}}
     said = texts.block(report)
-    assert "in 1 of 4 shapes, from 64 to 4096" in said
-    assert "relative to SGEMM is 0.03, at M = N = 4096, K = 4096. The smallest" in said
-    assert "among these shapes is 4096." in said
+    assert "in 1 of 4 shapes with M, N and K from 64 to 4096" in said
+    assert "relative to SGEMM is 0.03, at M = N = 4096, K = 4096. With M = N" in said
+    assert "the smallest such shape has sides of 4096." in said
     assert "performant" not in said
     cases[0][texts.OVER] = 1.25
     said = texts.block(report)
     assert '`strategy="performant"` takes at most 1.25 times' in said
     assert "faster of the two." in said
     cases[3][texts.OVER] = 1.01
-    assert "faster of the two, and 1.01 from 4096 on." in texts.block(report)
+    large = "faster of the two, and at most 1.01 times if M, N and K are 4096 or more."
+    assert large in texts.block(report)
 
 
 def test_what_failed_is_named(texts: Any) -> None:
     said = texts.block(REPORT | {"errors": {"blocks": "RuntimeError: memory"}})
-    assert said.endswith("\n\nNot measured to the end: blocks.")
+    assert said.endswith("\n\nMeasurements that failed: blocks.")
 
 
 def test_the_figures_are_there_that_are_shown(texts: Any) -> None:

@@ -25,7 +25,7 @@ VERIFICATION = DOCS / "benchmarks" / "verification.md"
 
 def pairs(operands: str) -> list[tuple[str, str]]:
     """Return the pairs that a table cell lists. The cell may be "a, b, any two of
-    them", "a x b, either way", "a, a x b" or "a, any two of them, or with b"."""
+    them", "a x b, in either order", "a, a x b" or "a, any two of them, or with b"."""
     operands, _, others = operands.partition(", or with ")
     names = operands.split(", ")
     if others:
@@ -34,7 +34,7 @@ def pairs(operands: str) -> list[tuple[str, str]]:
         return [pair for pair in both if {*pair} & {*names[:-1]}]
     if names[-1] == "any two of them":
         return [(x, x) for x in names[:-1]] + list(permutations(names[:-1], 2))
-    if names[-1] == "either way":
+    if names[-1] == "in either order":
         return list(permutations(names[0].split(" x "), 2))
     return [tuple(x.split(" x ")) if " x " in x else (x, x) for x in names]
 

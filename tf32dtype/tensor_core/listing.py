@@ -39,7 +39,7 @@ def listing(devices: Iterable[Device]) -> str:
     The kinds of block-scaled ones follow the instruction that they are kinds of.
     """
     lines = [
-        _line("device", "architecture", "peak of a board, in dense Tflop/s"),
+        _line("device", "architecture", "peak of a board, in dense TFLOP/s"),
         _line("  instruction", "formats", "models by how they were verified"),
     ]
     for device in devices:
