@@ -298,9 +298,16 @@ def made(root: Path) -> Iterator[tuple[Path, str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--root", type=Path, default=HERE.parent, help="read documents here"
+        "--root",
+        type=Path,
+        default=HERE.parent,
+        help="update the documents of this folder (default: this repository)",
     )
-    parser.add_argument("--check", action="store_true", help="fail if it would change")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing, and fail if a document would change",
+    )
     options = parser.parse_args()
     changed = []
     for path, new in made(options.root):
@@ -309,7 +316,7 @@ def main() -> int:
             if not options.check:
                 path.write_text(new)
     if options.check and changed:
-        print(f"other figures or tables: {', '.join(changed)}", file=sys.stderr)
+        print(f"out of date: {', '.join(changed)}", file=sys.stderr)
         return 1
     return 0
 

@@ -136,14 +136,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "checkpoint", nargs="?", help="read this safetensors file (default: make one)"
     )
-    parser.add_argument("--workers", type=int, default=2, help="start N processes (2)")
     parser.add_argument(
-        "--memory", default="1GB", help="limit each process to this (1GB)"
+        "--workers", type=int, default=2, help="start N processes (default: 2)"
     )
     parser.add_argument(
-        "--width", type=int, default=256, help="make tensors of this width (256)"
+        "--memory",
+        default="1GB",
+        help="limit the memory of each process (default: 1GB)",
     )
-    parser.add_argument("--layers", type=int, default=3, help="make N layers (3)")
+    parser.add_argument(
+        "--width",
+        type=int,
+        default=256,
+        help="make tensors of this width (default: 256)",
+    )
+    parser.add_argument(
+        "--layers", type=int, default=3, help="make N layers (default: 3)"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = options.checkpoint

@@ -181,7 +181,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--plot", type=Path, help="draw the losses into this file")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--numpy", action="store_true", help="use NumPy, not PyTorch")
+    parser.add_argument(
+        "--numpy", action="store_true", help="use NumPy instead of PyTorch"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="train 3 epochs of one seed (10 s)"
     )
@@ -199,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     way = "PyTorch" if by_torch else "NumPy"
     what = f"{way}, {options.epochs} epochs, means of {options.seeds} seeds"
     seconds = (3.5 if by_torch else 1) * options.epochs * options.seeds
-    print(f"{what}: some {seconds:.0f} s; --quick takes 10", file=sys.stderr)
+    print(f"{what}: about {seconds:.0f} s; --quick takes 10", file=sys.stderr)
     curves = run_all(train, options.epochs, options.seeds)
     print(f"{what}\n")
     show(curves)

@@ -212,7 +212,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", help="search these files (default: all)")
     add = partial(parser.add_argument, action="store_true")
     add("--check", help="fail if a file has more errors than its baseline")
-    add("--update", help="lower the baseline to the present counts")
+    add("--update", help="lower the baseline to the current counts")
     add("--force", help="let --update raise counts, too")
     add("--warnings", help="print warnings, too")
     parser.add_argument("--commits", metavar="BASE", default=FIRST_COMMIT)

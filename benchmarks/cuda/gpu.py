@@ -143,14 +143,18 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
         description=(__doc__ or "").partition("\n")[0],
         prog="python benchmarks/cuda/gpu.py",
     )
-    parser.add_argument("--quick", action="store_true", help="measure small sizes only")
+    parser.add_argument("--quick", action="store_true", help="measure only small sizes")
     parser.add_argument(
         "--parts", nargs="*", choices=PARTS, default=PARTS, metavar="NAME",
-        help=f"measure only these (all): {', '.join(PARTS)}",
+        help=f"measure only these (default: all): {', '.join(PARTS)}",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write all measurements here")
-    parser.add_argument("--tables", type=Path, help="copy the crossover table here")
-    parser.add_argument("--figure", type=Path, help="draw the measurements here")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file")
+    parser.add_argument(
+        "--tables", type=Path, help="copy the crossover table to this file"
+    )
+    parser.add_argument(
+        "--figure", type=Path, help="draw the measurements into this file"
+    )
     return parser.parse_args(arguments)
 
 
@@ -218,7 +222,7 @@ def measure_crossover(
         shutil.copy(table, tables)
     performant(clock, "bf16x9", measured)
     slowest = max(case["performant over the better"] for case in measured)
-    print(f"performant takes at most {slowest:.3f} times the better of its two")
+    print(f"performant takes at most {slowest:.3f} times as long as the better choice")
 
 
 def measure_energy(report: Report, sizes: tuple[int, ...]) -> None:

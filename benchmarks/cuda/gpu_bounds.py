@@ -264,7 +264,7 @@ def counted(row: Row) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     found = []
     for row in rows():

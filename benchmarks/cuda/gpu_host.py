@@ -361,7 +361,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--only", default="", help="measure calls whose names contain this"
     )
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--repeats", type=int, default=101)
     options = parser.parse_args(arguments)
     pin()

@@ -138,12 +138,19 @@ def main() -> int:
     import tf32dtype as td
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="measure cases that match (all)")
     parser.add_argument(
-        "--above", type=float, default=10, help="print ratios above (10)"
+        "--only", default="", help="measure cases that match (default: all)"
     )
-    parser.add_argument("--size", type=int, default=64, help="use m = n = k = N (64)")
-    parser.add_argument("--json", type=Path, help="write all cases here")
+    parser.add_argument(
+        "--above",
+        type=float,
+        default=10,
+        help="print larger ratios of times (default: 10)",
+    )
+    parser.add_argument(
+        "--size", type=int, default=64, help="use m = n = k = N (default: 64)"
+    )
+    parser.add_argument("--json", type=Path, help="write all cases to this file")
     options = parser.parse_args()
     wanted = re.compile(options.only).search
     restart_as_usual()

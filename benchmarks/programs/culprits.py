@@ -370,11 +370,17 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     every = sorted(path.stem for path in PROGRAMS.glob("*.py"))
-    parser.add_argument("--quick", action="store_true", help="only two programs")
-    parser.add_argument("--only", help="only these, separated by commas")
-    parser.add_argument("--check", action="store_true", help="fail if a verdict lies")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    parser.add_argument("--read", type=Path, help="read them here, measure nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="measure only two programs"
+    )
+    parser.add_argument(
+        "--only", help="measure only these programs, separated by commas"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="fail if a verdict is safe but wrong"
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--read", type=Path, help="read the results from this file")
     options = parser.parse_args()
     if options.read:
         report = with_infinities(json.loads(options.read.read_text()))
@@ -391,7 +397,7 @@ def main() -> int:
         if what.endswith("safe") and agrees is False
     ]
     for lie in lies:
-        print(f"called safe, and is not: {lie}", file=sys.stderr)
+        print(f"called safe, but it is not: {lie}", file=sys.stderr)
     return int(options.check and bool(lies))
 
 

@@ -153,8 +153,10 @@ def main(
     parser.add_argument(
         "--quick", action="store_true", help="use few and small matrices"
     )
-    parser.add_argument("--read", type=Path, help="take this JSON; measure nothing")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
+    parser.add_argument(
+        "--read", type=Path, help="read this JSON file instead of measuring"
+    )
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
     if draw is not None:
         parser.add_argument("--plot", type=Path, help="draw the errors into this file")
     options = parser.parse_args()

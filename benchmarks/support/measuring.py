@@ -131,10 +131,10 @@ def command_line(doc: str, quick: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument(
-        "--runs", type=int, default=1, help="take the worst of N runs (1)"
+        "--runs", type=int, default=1, help="use the worst of N runs (default: 1)"
     )
     parser.add_argument("--all", action="store_true", help="print every measurement")
-    parser.add_argument("--json", type=Path, help="write all measurements here")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser
 

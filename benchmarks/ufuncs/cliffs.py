@@ -373,15 +373,20 @@ def show(found: list[Found]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="measure cases that match (all)")
+    parser.add_argument(
+        "--only", default="", help="measure cases that match (default: all)"
+    )
     parser.add_argument("--formats", type=str.split, default=FORMATS)
     parser.add_argument(
-        "--above", type=float, default=10, help="print ratios above (10)"
+        "--above",
+        type=float,
+        default=10,
+        help="print larger ratios of times (default: 10)",
     )
     parser.add_argument(
-        "--size", type=int, default=1 << 14, help="use N elements (16384)"
+        "--size", type=int, default=1 << 14, help="use N elements (default: 16384)"
     )
-    parser.add_argument("--json", type=Path, help="write the cases found here")
+    parser.add_argument("--json", type=Path, help="write the found cases to this file")
     options = parser.parse_args()
     restart_as_usual()
     pin()

@@ -231,10 +231,13 @@ def merge(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
-        "--quick", action="store_true", help="measure few cases of each call"
+        "--quick", action="store_true", help="measure a few cases of each call"
     )
     parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="measure cases that match (all)"
+        "--only",
+        default="",
+        metavar="PATTERN",
+        help="measure cases that match (default: all)",
     )
     parser.add_argument(
         "--list", action="store_true", help="print the names of the cases"
@@ -243,14 +246,16 @@ def arguments() -> argparse.ArgumentParser:
         "--cases",
         type=Path,
         metavar="FILE",
-        help="measure cases above their limit in FILE",
+        help="measure only the cases that are above their limit in FILE",
     )
     parser.add_argument(
-        "--runs", type=int, default=1, help="take the worst of N runs (1)"
+        "--runs", type=int, default=1, help="use the worst of N runs (default: 1)"
     )
-    parser.add_argument("--worst", type=int, default=60, help="print N cases (60)")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all figures here"
+        "--worst", type=int, default=60, help="print N cases (default: 60)"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all results to this file"
     )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser

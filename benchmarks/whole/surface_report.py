@@ -192,7 +192,7 @@ def show(report: dict[str, Any], count: int) -> str:
                 columns((SLOWEST_HEADINGS[3], "limit", PEER_HEADING, "case"), rows)
             )
     for call, names in missing(report).items():
-        lines.append(f"not there: {call} of {', '.join(names)}")
+        lines.append(f"missing: {call} of {', '.join(names)}")
     lines += ["", columns(KIND_HEADINGS, of_kinds(report))]
     lines += ["", columns(FORMAT_HEADINGS, of_formats(report))]
     return "\n".join(lines)

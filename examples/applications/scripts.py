@@ -93,9 +93,13 @@ def main(
     `packages` has the names of the packages that it needs, by their modules' names.
     """
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="compute less, in seconds")
-    parser.add_argument("--read", type=Path, help="take this JSON; compute nothing")
-    parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument(
+        "--quick", action="store_true", help="compute a small case in seconds"
+    )
+    parser.add_argument(
+        "--read", type=Path, help="read this JSON file instead of computing"
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--plot", type=Path, help="draw the results into this file")
     options = parser.parse_args()
     needed = {} if options.read else packages

@@ -115,7 +115,7 @@ class Bench:
             begun = folder / "begun"
             copy_checkout(begun)
             if self.build(begun) != 0:
-                raise SystemExit(f"It cannot be built: {folder / 'build.txt'}")
+                raise SystemExit(f"The build failed: {folder / 'build.txt'}")
             begun.rename(self.clean)
         self.restore()
         if former:
@@ -176,7 +176,7 @@ class Bench:
         places = self.chosen or ["tests"]
         ran = self.pytest(self.tiers[tier], [], places, log, 6 * 3600, 3600)
         if ran.status not in (0, 1):
-            raise SystemExit(f"The {tier} tier does not run without a fault: {log}")
+            raise SystemExit(f"The {tier} tier fails without a planted fault: {log}")
         self.usual[tier] = ran._asdict()
         self.restore()
 

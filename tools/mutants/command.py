@@ -37,25 +37,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(about_all or "").partition("\n")[0])
     add = parser.add_argument
     add("--former", metavar="REVISION", help="compare with the tests of REVISION")
-    add("--count", type=int, default=200, help="plant N faults (200)")
-    add("--seed", type=int, default=1, help="seed the choice of faults (1)")
+    add("--count", type=int, default=200, help="plant N faults (default: 200)")
+    add("--seed", type=int, default=1, help="seed the choice of faults (default: 1)")
     add(
         "--subjects",
         nargs="+",
-        help=f"choose from {', '.join(C_SUBJECTS)}, Cython, Python (all)",
+        help=f"choose from {', '.join(C_SUBJECTS)}, Cython, Python (default: all)",
     )
     add(
         "--tests",
         nargs="+",
         default=[],
         metavar="PATH",
-        help="run only these tests (all)",
+        help="run only these tests (default: all)",
     )
     add(
         "--work",
         type=Path,
         default=ROOT / "build/mutants",
-        help="build here (build/mutants)",
+        help="build in this folder (default: build/mutants)",
     )
     options = parser.parse_args()
     folder = options.work.resolve()
@@ -75,7 +75,7 @@ def main() -> None:
     if results.exists():
         kept = json.loads(results.read_text())
         if kept["about"] != about:
-            raise SystemExit(f"{results} is of another run: {kept['about']}")
+            raise SystemExit(f"{results} is from another run: {kept['about']}")
 
     def keep() -> None:
         results.with_suffix(".new").write_text(json.dumps(kept, indent=1) + "\n")
@@ -88,7 +88,8 @@ def main() -> None:
             bench.learn(tier)
             keep()
         seconds, failed = bench.usual[tier]["seconds"], bench.usual[tier]["failed"]
-        print(f"{tier} tier: {seconds:.0f} s; {len(failed)} tests are left out")
+        left_out = f"{len(failed)} tests fail without a fault and are left out"
+        print(f"{tier} tier: {seconds:.0f} s; {left_out}")
 
     known = {Fault(*map(row.get, Fault._fields)): row for row in kept["faults"]}
     names = sources(bench.clean)

@@ -201,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
         **folder,
     )
     parser.add_argument(
-        "--unit", metavar="TEXT", help="take only units whose names contain TEXT"
+        "--unit", metavar="TEXT", help="use only units whose names contain TEXT"
     )
     options = parser.parse_args(arguments)
     try:
@@ -235,7 +235,7 @@ def _record(gpu: Any, folder: Path, text: str) -> int:
         names = [unit.name for unit in units(gpu.capability)] or ["no tensor cores"]
         which = f"{gpu.name} ({gpu.architecture})"
         has = ", ".join(names)
-        raise CudaError(f"{which}: no unit is called {text!r}; it has {has}")
+        raise CudaError(f"{which}: no unit has the name {text!r}; use one of {has}")
     folder.mkdir(parents=True, exist_ok=True)
     device = device_of(gpu.capability)
     meta = gpu.facts() | {
