@@ -1,31 +1,36 @@
-# Two commands do everything, each in its own virtual environment under this folder:
+# Two commands for users, each in its own virtual environment in this folder:
 #
 #   make demo        install, then classify real images in 32 to 4 bits
 #   make test        install, then run the plain tests, one process per core (ARGS="-k sum");
 #                    6 minutes on two cores of an AMD EPYC with AVX2
 #
-# and for those who change the code:
+# Commands for developers:
 #
-#   make exhaustive  the tests that take longer                 (ARGS=...)
-#   make docs        the site, in build/docs; a warning is an error
-#   make lint        ruff, mypy, the wording and spelling of all text, and all C without
-#                    a warning under gcc and clang
-#   make sanitize    the plain tests under address and undefined (ARGS=...)
-#   make sanitize-threads    the threaded tests under thread (ARGS=...)
-#   make explorer    docs/explorer/core.js of its C             (needs clang and lld)
+#   make exhaustive  run the tests that take longer             (ARGS=...)
+#   make docs        build the site in build/docs; a warning is an error
+#   make lint        run ruff and mypy, check the wording and spelling of all text, and
+#                    compile all C with gcc and clang; a warning is an error
+#   make sanitize    run the plain tests under AddressSanitizer and
+#                    UndefinedBehaviorSanitizer                 (ARGS=...)
+#   make sanitize-threads
+#                    run the tests of threads under ThreadSanitizer (ARGS=...)
+#   make explorer    build docs/explorer/core.js from its C     (needs clang and lld)
 #   make clean       remove builds and environments
 #
-# PYTHON=/path/to/python3 and CC=compiler choose others than the newest found.
+# PYTHON=/path/to/python3 and CC=compiler choose a Python and a compiler. By default, make
+# uses the newest Python on this machine and its compiler.
 
 PYTHON ?=
 ARGS ?=
 SOURCES := pyproject.toml setup.py $(shell find src tf32dtype -type f \
     ! -name '*.so' ! -name '*.pyc')
 
-# Tests start many short programs: each would compile the package's Python again.
+# Let Python write bytecode: tests start many short programs, and each of them would compile
+# the Python of the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-# pip compiles all Python that it installs. Here Python compiles what it imports.
+# Do not let pip compile all Python that it installs. Python compiles the modules that it
+# imports.
 export PIP_COMPILE := 0
 
 ifeq ($(origin CC),command line)

@@ -183,7 +183,7 @@ if os.environ.get("TF32DTYPE_WERROR", "") not in ("", "0"):
 
 
 def stop(message: str) -> SystemExit:
-    """Return an exit with a message, set off from the compiler's output."""
+    """Return an exit with a message, separated from the compiler's output."""
     return SystemExit(f"\n\ntf32dtype cannot be built. {message}\n")
 
 
