@@ -304,7 +304,7 @@ def test_an_error_of_the_gpu_keeps_what_was_recorded(tmp_path, capsys):
 
 def test_an_unknown_unit_and_a_gpu_without_tensor_cores(tmp_path):
     with pytest.raises(
-        command.CudaError, match="no unit has the name 'e9m9'; use one of mma"
+        command.CudaError, match="no unit has the name 'e9m9'; it has mma"
     ):
         command._record(MadeUp(), tmp_path / "a", "e9m9")
     old = MadeUp()

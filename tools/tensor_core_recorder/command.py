@@ -235,7 +235,7 @@ def _record(gpu: Any, folder: Path, text: str) -> int:
         names = [unit.name for unit in units(gpu.capability)] or ["no tensor cores"]
         which = f"{gpu.name} ({gpu.architecture})"
         has = ", ".join(names)
-        raise CudaError(f"{which}: no unit has the name {text!r}; use one of {has}")
+        raise CudaError(f"{which}: no unit has the name {text!r}; it has {has}")
     folder.mkdir(parents=True, exist_ok=True)
     device = device_of(gpu.capability)
     meta = gpu.facts() | {
