@@ -543,7 +543,7 @@ def test_compare_says_that_it_multiplies(capsys):
     hint = "`tf32dtype diff a.safetensors:w b.safetensors:w` compares them"
     text = plain(capsys, *argv)
     (line,) = [line for line in text.splitlines() if "diff" in line]
-    assert "this is the error of A @ B" in line
+    assert "the table has the error of A @ B" in line
     assert hint in line
     assert "diff" not in json.dumps(report(capsys, *argv))
     for others in (

@@ -31,11 +31,11 @@ A file is FILE.npy, or FILE:NAME for a tensor of a .npz, safetensors, GGUF, HDF5
 or ONNX file. A block array counts as the values that it represents.
 
 One array is rounded to each format, and to each block format with the blocks along its
-last axis. Two are rounded to the format and multiplied. The products are exact, the
-sums are in float32, and the result is rounded to the format, as
+last axis. Two arrays are rounded to the format and multiplied. The products are exact,
+the sums are in float32, and the result is rounded to the format, as
 `A.astype(T) @ B.astype(T)` does. The reference is the float64 result. To find out how
-much two tensors differ, use `tf32dtype diff A B`. Two files of several tensors, without
-names, are compared in this way too.
+much two tensors differ, use `tf32dtype diff A B`. If A and B are files of several
+tensors, without names, the command prints the same as `tf32dtype diff A B`.
 
 Columns of the tables:
 
@@ -364,7 +364,8 @@ def _print(report: dict[str, Any], tables: list[Table]) -> None:
         is_square = shape["m"] == shape["k"] == shape["n"]
         if is_square and files[0] != files[1] and have_one_name(*files):
             print(
-                "A and B have one name and one shape: this is the error of A @ B;"
+                "A and B have the same name and shape: the table has the error of"
+                " A @ B;"
                 f" `tf32dtype diff {' '.join(map(quote, files))}` compares them"
             )
         condition = {name: number(x) for name, x in report["condition"].items()}

@@ -84,11 +84,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "source",
         metavar="IN",
         help="read a .npy, .npz, GGUF, HDF5, Zarr or ONNX file, or safetensors: a file,"
-        " the index of several, or a folder with one",
+        " an index of several files, or a folder with an index",
     )
     add_patterns(
         files,
-        "convert only tensors whose names match (default: as above)",
+        "convert only tensors whose names match (default: see above)",
         "copy tensors whose names match unchanged (default: none)",
     )
     precision = parser.add_argument_group("Precision")
@@ -129,7 +129,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--block-size",
         type=int,
         choices=BLOCK_SIZES,
-        help="store one scale per so many values (default: the block format's)",
+        help="store one scale per N values (default: the block format's)",
     )
     precision.add_argument(
         "--tile",

@@ -3,7 +3,7 @@
 Example:
 
   $ tf32dtype formats
-  Formats (s-e-m: bits of sign, exponent and mantissa; [1,2): spacing there)
+  Formats (s-e-m: bits of sign, exponent, mantissa; [1,2): spacing in this interval)
   format              bits    s-e-m  bias          max  min normal  smallest  ...
   ------------------  ----  -------  ----  -----------  ----------  --------  ...
   tf32                  19   1-8-10   127   3.4012e+38      2^-126    2^-136  ...
@@ -48,7 +48,8 @@ def table(all_facts: list[Facts]) -> Table:
     """Return the facts as text."""
     header = ["format", "bits", "s-e-m", "bias", "max", "min normal", "smallest", "eps"]
     return Table(
-        "Formats (s-e-m: bits of sign, exponent and mantissa; [1,2): spacing there)",
+        "Formats (s-e-m: bits of sign, exponent, mantissa; [1,2): spacing in this"
+        " interval)",
         [*header, "digits", *_OCTAVES, "Inf", "NaN"],
         [_row(f) for f in all_facts],
     )

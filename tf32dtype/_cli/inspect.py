@@ -14,7 +14,7 @@ Example: the bits of a number in tf32, and its error in every format
   next below   3.138671875
   next above   3.142578125
 
-  Nearest value in every format (ulps: error in spacings)
+  Nearest value in every format (ulps: error divided by the spacing)
   format                            code              value  rel. error    ulps
   ------------------  ------------------  -----------------  ----------  ------
   tf32                        0x40490000           3.140625   -0.000307   0.494
@@ -23,7 +23,7 @@ Example: the bits of a number in tf32, and its error in every format
 Example: several numbers in one format
 
   $ tf32dtype inspect 0.1 1e-8 1e6 --format fp16
-  Nearest value in float16 (ulps: error in spacings)
+  Nearest value in float16 (ulps: error divided by the spacing)
   number    code                bits            value  rel. error   ulps  ...
   ------  ------  ------------------  ---------------  ----------  -----  ...
   0.1     0x2E66  0 01011 1001100110  0.0999755859375   -0.000244    0.4  ...
@@ -292,7 +292,7 @@ def _draw(form: Facts, report: dict[str, Any]) -> None:
 
 def _print_errors(report: dict[str, Any]) -> None:
     Table(
-        "Nearest value in every format (ulps: error in spacings)",
+        "Nearest value in every format (ulps: error divided by the spacing)",
         ["format", "code", "value", "rel. error", "ulps"],
         [
             [

@@ -71,7 +71,7 @@ def measure(x: float | None) -> str:
 
 def _table(title: str, key: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
     return Table(
-        f"{title} (ulps: error in spacings)",
+        f"{title} (ulps: error divided by the spacing)",
         [key, "code", "bits", "value", "rel. error", "ulps", "outcome"],
         [
             [

@@ -42,7 +42,7 @@ _COMMANDS = {
         ("how_to/terminal", "how_to/read_checkpoint"),
     ),
     "sizes": _Command(
-        "compute the bytes of so many values in every format",
+        "compute the memory of N parameters in every format",
         ("concepts/blocks",),
     ),
     "compare": _Command(
@@ -56,11 +56,11 @@ _COMMANDS = {
         "convert a checkpoint to another format", ("how_to/convert_checkpoint",)
     ),
     "report": _Command(
-        "measure what each line would lose in each precision",
+        "measure the error of each line in each precision",
         ("how_to/report",),
     ),
     "tune": _Command(
-        "search the lowest precision of each line that is enough",
+        "find the lowest precision of each line that is enough",
         ("how_to/tune",),
     ),
     "run": _Command(
@@ -68,7 +68,7 @@ _COMMANDS = {
         ("how_to/precision", "how_to/blas"),
     ),
     "blas": _Command(
-        "run a program that is not Python in reduced precision", ("how_to/blas",)
+        "run a program in another language in reduced precision", ("how_to/blas",)
     ),
 }
 
@@ -182,7 +182,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="tf32dtype",
         usage="tf32dtype [-h] [--version] COMMAND ...",
-        description="Show what reduced-precision numbers are, and what they lose.",
+        description="Inspect reduced-precision formats, and measure their errors.",
         epilog=_list_of_commands(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -16,7 +16,9 @@ _EDGE = 8  # blanks on both sides of a line, for labels below its ends
 _LONGEST_LABEL = 12  # of a number that is written exactly
 _EACH_SIDE = 2  # numbers that are drawn on each side of one
 
-WHOLE_LEGEND = "(|: one value; 2 to 9: so many values; +: more; ~: between subnormals)"
+WHOLE_LEGEND = (
+    "(|: one value; 2 to 9: this many values; +: more; ~: between subnormals)"
+)
 AROUND_LEGEND = (
     "(v: the input; |: values of the format; #: the rounded input;"
     " ~: between subnormals)"

@@ -8,8 +8,8 @@ from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unl
 
 _OTHERS = {
     "float64": "include matrix multiplications in float64 (default: float32 only)",
-    "complex64": "include those in complex64, and in complex128 with --float64"
-    " (default: real ones only)",
+    "complex64": "include matrix multiplications in complex64; with --float64, in"
+    " complex128, too (default: only real ones)",
     "dots": "include dot products and norms, whose result is one number (default: leave"
     " them unchanged)",
     "lapack": "include matrix multiplications inside LAPACK's routines (default: leave"

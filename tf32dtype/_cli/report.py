@@ -44,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     group.add_argument(
         "--precision",
         metavar="NAMES",
-        help="measure these besides f32, separated by commas (default: all): "
+        help="measure these precisions and f32, separated by commas (default: all): "
         f"{shorts}, block formats",
     )
     group.add_argument(
@@ -91,7 +91,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--by",
         choices=BY,
         default=BY[0],
-        help="count a line once for each constant matrix that it multiplies by, or once"
+        help="list a line once per constant matrix that it multiplies by, or only once"
         " (default: operand)",
     )
     add_regions(group)
@@ -100,11 +100,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PACKAGE",
-        help="show a package's lines as yours (default: none; repeatable)",
+        help="show a package's lines as your code (default: none; repeatable)",
     )
     for name, what in (
-        ("--dots", "watch dot products and norms too (default: no)"),
-        ("--lapack", "watch matrix multiplications inside LAPACK too (default: no)"),
+        ("--dots", "measure dot products and norms, too (default: no)"),
+        ("--lapack", "measure matrix multiplications inside LAPACK, too (default: no)"),
         ("--float64", "round float64 arithmetic too, with --arithmetic (default: no)"),
     ):
         group.add_argument(name, action="store_true", help=what)

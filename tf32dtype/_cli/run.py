@@ -11,7 +11,7 @@ library computes by BLAS. At the end, a summary on standard error says how many
 multiplications used the precision, and how to include the others.
 
 Regions (--only, --except) include the code that they call, not child processes.
-Exit code 3: memory was too short for the precision of some multiplications; with
+Exit code 3: some multiplications had too little memory for the precision; with
 --strict also if neither a multiplication nor, with --arithmetic, a ufunc was rounded.
 """
 

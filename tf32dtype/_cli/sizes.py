@@ -15,11 +15,11 @@ Example:
   mxfp4                       32            4.25   3718750000   3.5          13.3
   ...
 
-bits           bits per value in an array of the format, scales of blocks included. A
-               tf32 takes 4 bytes, FP6 and FP4 take 1 byte each, but blocks are packed
-bytes          bytes of all values in one row; the last block is filled up. Block
-               formats with a scale of the whole tensor take 4 more bytes per tensor
-GiB            2^30 bytes
+bits per value  in an array of the format, scales of blocks included. A tf32 value takes
+                4 bytes; FP6 and FP4 values take 1 byte each, except in blocks
+bytes           bytes of all values in one row; the last block is filled up. Block
+                formats with a scale of the whole tensor take 4 more bytes per tensor
+GiB             2^30 bytes
 """
 
 from argparse import ArgumentParser, Namespace
@@ -46,12 +46,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "count",
         nargs="?",
         metavar="COUNT",
-        help="count so many parameters: 7B, 124M, 7e9 (default: that of --parameters)",
+        help="count this many parameters: 7B, 124M, 7e9 (default: use --parameters)",
     )
     given.add_argument(
         "--parameters",
         metavar="COUNT",
-        help="count so many parameters (default: COUNT)",
+        help="count this many parameters (default: COUNT)",
     )
     given.add_argument(
         "--block-size",

@@ -58,7 +58,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _add_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("Result")
     group.add_argument(
-        "--check", metavar="CHECK", help="say where the numbers are (required)"
+        "--check",
+        metavar="CHECK",
+        help="read the numbers to compare from here (required)",
     )
     group.add_argument(
         "--tolerance",
@@ -76,7 +78,7 @@ def _add_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--precisions",
         metavar="NAMES",
-        help=f"try these, separated by commas (default: {PRECISIONS})",
+        help=f"try these precisions, separated by commas (default: {PRECISIONS})",
     )
     group.add_argument(
         "--arithmetic",
@@ -96,7 +98,11 @@ def _add_options(parser: ArgumentParser) -> None:
         group.add_argument(name, action="store_true", help=what)
     group = parser.add_argument_group("Search")
     group.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="run N at a time (default: 1)"
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run N trials at a time (default: 1)",
     )
     group.add_argument(
         "--time-limit",

@@ -15,9 +15,9 @@ Example:
   Finite values of float4_e2m1fn
           |---------|----|-----|-|--|~|~~|~~|~|--|-|-----|----|---------|
          -6             -3               0               3              6
-  (|: one value; 2 to 9: so many values; +: more; ~: between subnormals)
+  (|: one value; 2 to 9: this many values; +: more; ~: between subnormals)
 
-  Positive values of float4_e2m1fn per binade, and as many negative ones
+  Positive values of float4_e2m1fn per binade, and as many negative values
   binade                spacing  values
   --------------------  -------  ------
   subnormal, below 2^0     2^-1       1
@@ -230,7 +230,7 @@ def _binade_table(form: Facts, report: dict[str, Any]) -> Table:
             ]
         )
     rows += [_run(run) for run in _runs(report["binades"])]
-    negative = ", and as many negative ones" if form.signed else ""
+    negative = ", and as many negative values" if form.signed else ""
     return Table(
         f"Positive values of {form.name} per binade{negative}",
         ["binade", "spacing", "values"],

@@ -159,7 +159,7 @@ _FATES = {
     "short": (f"{_PRODUCTS} with k below --min-size", ""),
     "outside": (f"{_PRODUCTS} excluded by --only, --except or a plan", ""),
     "no memory": (
-        f"{_PRODUCTS} for which memory was short",
+        f"{_PRODUCTS} without enough memory",
         "Some results are not in the requested precision",
     ),
 }
@@ -210,7 +210,7 @@ def _unchanged(fate: str, dtype: str, calls: int, adds: int, blas: bool) -> Unch
     work, remedy = _FATES[fate]
     if fate == "no precision" and not blas:
         work = f"{_PRODUCTS} by BLAS"
-        remedy = "Leave out --no-blas to include them"
+        remedy = "Omit --no-blas to include them"
     if dtype == "complex128" and fate in ("float64", "complex"):
         remedy = "Use --float64 --complex64 to include them"
     return Unchanged(f"{dtype} {work}", calls, adds, None, remedy)

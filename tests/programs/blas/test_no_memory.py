@@ -94,7 +94,7 @@ def test_the_command_tells(refuser: Path, tmp_path: Path) -> None:
     words = ["-m", "tf32dtype", "run", "--precision", "bf16", "--complex64", "--dots"]
     done = python(*words, tmp_path / "p.py", refuser, LD_PRELOAD=str(refuser))
     assert done.returncode == 3, done.stderr
-    assert "for which memory was short" in done.stderr
+    assert "without enough memory" in done.stderr
 
 
 #: A product of a thread is in the reserve for seconds, while the main thread runs.

@@ -206,7 +206,7 @@ def test_what_would_reach_it(folder: Path) -> None:
 def test_without_blas(folder: Path) -> None:
     first, *others = summary(folder, "--no-blas", program="program.py")
     assert first.startswith("tf32dtype: 1 matrix multiplication ran in bf16 (16.7 %")
-    assert any("Leave out --no-blas" in line for line in others)
+    assert any("Omit --no-blas" in line for line in others)
 
 
 def test_region_of_a_program(folder: Path) -> None:

@@ -159,7 +159,7 @@ def test_nothing_reached_is_the_first_line() -> None:
 def test_many_places_are_counted() -> None:
     many = [site(gaussian(), user=HERE._replace(line=i)) for i in range(9)]
     first, *_ = report(*many, precision="bf16").advice
-    assert "; and 5 more; each product was judged alone" in first.text
+    assert "; and 5 more; each product was judged separately" in first.text
 
 
 @pytest.mark.parametrize(

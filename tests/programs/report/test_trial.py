@@ -123,7 +123,7 @@ def test_no_trial(code: str, part: str, folder: Path) -> None:
     assert part in (found["why"] if part else "")
     assert line.startswith("No trial of the program: " if part else "The program: ")
     text = json.loads((folder.parent / "r.json").read_text())["advice"][-1]["text"]
-    assert ("each product was judged alone" in text) == bool(part)
+    assert ("each product was judged separately" in text) == bool(part)
 
 
 def test_a_program_that_fails_in_the_precision(folder: Path) -> None:
@@ -139,7 +139,7 @@ def test_none_is_asked_for(folder: Path) -> None:
     last = done.stdout.splitlines()[-1]
     assert last.startswith("The product alone: bf16 is enough at 1 call site (100.0 %")
     assert last.endswith(
-        "; each product was judged alone, `tf32dtype tune` decides for the program"
+        "; each product was judged separately, `tf32dtype tune` judges the program"
     )
 
 

@@ -125,7 +125,7 @@ _VERBS = {
 
 
 #: The text after a verdict if the program was not tried.
-_ALONE = "; each product was judged alone, `tf32dtype tune` decides for the program"
+_ALONE = "; each product was judged separately, `tf32dtype tune` judges the program"
 
 
 def _verdicts(

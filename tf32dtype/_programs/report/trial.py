@@ -70,9 +70,8 @@ class Outcome:
         else:
             text = "; ".join(x.text for x in self.changes[:_NAMED] if x.largest)
         if self.noisy:
-            text += (
-                f". Not compared: {numbered(self.noisy, 'number')}, other in each run"
-            )
+            noisy = numbered(self.noisy, "number")
+            text += f". Not compared: {noisy} that change in each run"
         return text
 
     def advice(self, target_db: float) -> Advice:
@@ -165,7 +164,7 @@ def _nothing(reports: Sequence[CallSiteReport]) -> str:
         return "its call sites are in a notebook. Move the code into a file"
     if any(x.verdict.way and x.verdict.kind == "sufficient" for x in reports):
         return "it cannot run in these formats, or the source cannot be read"
-    return "no call site bears a lower precision"
+    return "no call site allows a lower precision"
 
 
 def estimated_seconds(found: Lowered, seconds: float) -> float:

@@ -190,7 +190,7 @@ class Tuner:
             if before["answer"] != record["answer"]:
                 raise UserError(
                     "the unchanged program must give the same result as before; got"
-                    " another one. Start again without --resume"
+                    " a different result. Start again without --resume"
                 )
             return
         second = self._unchanged()
@@ -319,8 +319,8 @@ class Tuner:
         if not self._passes(outcome) or (before and before.digest != outcome.digest):
             why = trial.why or f"{outcome.distance:.3g} from the reference's"
             raise UserError(
-                "the program must be deterministic; got another result in the plan's"
-                f" last run: {why}"
+                "the program must be deterministic; got a different result in the last"
+                f" run of the plan: {why}"
             )
         return outcome
 
