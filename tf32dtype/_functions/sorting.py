@@ -64,6 +64,8 @@ def _items(keys: Array, form: Format) -> Array:
     return keys
 
 
+#: Arrays of so many elements are sorted instead of partitioned.
+_FEW = 1024
 #: Arguments of a partition that have only one value.
 _USUAL = {"kind": "introselect", "order": None}
 
@@ -71,7 +73,8 @@ _USUAL = {"kind": "introselect", "order": None}
 def _sort_instead(a: Array, kth: Any, axis: Any = -1, *rest: Any) -> bool:
     """Sort instead of a partition if the arguments are valid. Return whether they are.
 
-    Sorting items of one or two bytes takes less time than a partition.
+    Sorting few elements, or items of one or two bytes, takes less time than a
+    partition.
     """
     if rest or type(axis) is not int or not -a.ndim <= axis < a.ndim:
         return False
@@ -92,7 +95,8 @@ def _partition(a: Array, *args: Any, **kwargs: Any) -> Any:
     usual = _USUAL | kwargs
     axis = [usual.pop("axis")] if "axis" in usual and len(args) == 1 else []
     is_usual = bool(args) and usual == _USUAL
-    if form.itemsize < 4 and is_usual and _sort_instead(a, *args, *axis):
+    is_quick = form.itemsize < 4 or a.size <= _FEW
+    if is_quick and is_usual and _sort_instead(a, *args, *axis):
         return None
     items = np.asarray(a).view(f"u{form.itemsize}")
     keys = _keys(items, form)
