@@ -131,6 +131,9 @@ def test_partition_moves_items(form: Any) -> None:
     "call",
     [
         lambda a: a.partition(9999),
+        lambda a: a.partition([]),
+        lambda a: a.partition(1, order=np.array(["x", "y"])),
+        lambda a: a.partition(1, kind=np.array([1, 2])),
         lambda a: a.partition(1.5),
         lambda a: a.partition(1, axis=7),
         lambda a: a.partition(1, kind="x"),

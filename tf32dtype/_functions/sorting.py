@@ -66,8 +66,6 @@ def _items(keys: Array, form: Format) -> Array:
 
 #: Arrays of so many elements are sorted instead of partitioned.
 _FEW = 1024
-#: Arguments of a partition that have only one value.
-_USUAL = {"kind": "introselect", "order": None}
 
 
 def _sort_instead(a: Array, kth: Any, axis: Any = -1, *rest: Any) -> bool:
@@ -79,10 +77,9 @@ def _sort_instead(a: Array, kth: Any, axis: Any = -1, *rest: Any) -> bool:
     if rest or type(axis) is not int or not -a.ndim <= axis < a.ndim:
         return False
     length = a.shape[axis]
-    if not all(
-        type(k) is int and -length <= k < length
-        for k in (kth if isinstance(kth, list | tuple) else [kth])
-    ):
+    places = kth if isinstance(kth, list | tuple) else [kth]
+    are_valid = (type(k) is int and -length <= k < length for k in places)
+    if not places or not all(are_valid):
         return False
     np.ndarray.sort(a, axis)
     return True
@@ -92,11 +89,12 @@ def _partition(a: Array, *args: Any, **kwargs: Any) -> Any:
     form = FORMATS.get(a.dtype)
     if form is None or not a.flags.writeable:
         return NotImplemented
-    usual = _USUAL | kwargs
-    axis = [usual.pop("axis")] if "axis" in usual and len(args) == 1 else []
-    is_usual = bool(args) and usual == _USUAL
+    others = dict(kwargs)
+    kind, order = others.pop("kind", "introselect"), others.pop("order", None)
+    axis = [others.pop("axis")] if "axis" in others and len(args) == 1 else []
+    is_usual = isinstance(kind, str) and kind == "introselect" and order is None
     is_quick = form.itemsize < 4 or a.size <= _FEW
-    if is_quick and is_usual and _sort_instead(a, *args, *axis):
+    if args and is_quick and is_usual and not others and _sort_instead(a, *args, *axis):
         return None
     items = np.asarray(a).view(f"u{form.itemsize}")
     keys = _keys(items, form)

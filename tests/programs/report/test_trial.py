@@ -75,9 +75,20 @@ def test_cancellation_after_the_product_is_found(folder: Path) -> None:
     assert np.load(folder / "product.npy").dtype == np.float32  # saved by the first run
 
 
-def test_output_in_a_buffer_counts(folder: Path) -> None:
+#: Replaces standard output by an object that does not flush it.
+TEE = """
+class Tee:
+    def __init__(self, stream): self.stream = stream
+    def write(self, text): return self.stream.write(text)
+    def flush(self): pass
+sys.stdout = Tee(sys.stdout)
+"""
+
+
+@pytest.mark.parametrize("replaced", ["", TEE])
+def test_output_in_a_buffer_counts(folder: Path, replaced: str) -> None:
     """Python flushes an output that is not a terminal only at the program's end."""
-    (folder / "x.py").write_text(START + CANCELS)
+    (folder / "x.py").write_text(START + replaced + CANCELS)
     words = "-m", "tf32dtype", "report", "--precision", "bf16", "x.py"
     done = interpreters.python(*words, cwd=folder, PYTHONUNBUFFERED="")
     assert done.returncode == 0, done.stderr

@@ -35,6 +35,7 @@ class Recording:
         self._originals = sys.stdout, sys.stdin
         self._encoding = "utf-8"
         self._is_complete = False
+        self._stream: io.TextIOWrapper | None = None
 
     def start(self) -> None:
         """Begin to record."""
@@ -49,7 +50,8 @@ class Recording:
             if isinstance(out.buffer, io.BufferedWriter):  # not with python -u
                 writer = io.BufferedWriter(writer)
             self._encoding, self._is_complete = out.encoding, True
-            sys.stdout = sys.__stdout__ = _wrapped(writer, out)  # type: ignore[misc]
+            self._stream = _wrapped(writer, out)
+            sys.stdout = sys.__stdout__ = self._stream  # type: ignore[misc]
         fd = _descriptor(into)
         if fd is not None and _is_pipe_or_file(fd):
             reader = io.BufferedReader(_Reader(self, fd))
@@ -58,10 +60,15 @@ class Recording:
     def stop(self) -> None:
         """Stop to record; streams stay, as the program may have kept them."""
         try:
-            sys.stdout.flush()  # which records the output that is still in a buffer
-        except Exception:  # the program may have put anything there
+            # Record the output that is still in buffers. The program may have replaced
+            # the stream by any object, which may hold output for the stream.
+            sys.stdout.flush()
+            if self._stream is not None:
+                self._stream.flush()
+        except Exception:
             self._is_complete = False
-        _at_work.remove(self)
+        finally:
+            _at_work.remove(self)
 
     @property
     def printed(self) -> str | None:
