@@ -129,7 +129,8 @@ X86_64 = [
 LONG = {
     Path("tf32dtype/_core/_core.pyx"): 14.0,
     Path("src/blocks/kernels/plain/quantize.c"): 4.5,
-    Path("src/matmul/kernels/dot.c"): 3.0,
+    Path("src/matmul/kernels/dot.c"): 2.0,
+    Path("src/matmul/kernels/plain/dot_singles.c"): 1.5,
     Path("src/formats/kernels/convert.c"): 2.5,
     Path("src/ufuncs/kernels/plain/quick_near.c"): 2.5,
     Path("src/tensor_core/kernels/plain/mma.c"): 1.3,

@@ -1,4 +1,4 @@
-/* Chains along lines of memory in vectors of eight: the loops of dot.c without AVX-512. The
+/* Chains along lines of memory in vectors of eight: the loops of dot_chains.h without AVX-512. The
  * preconditions are those that dot.c lists.
  *
  * The first step reads BLOCK bytes of each line and transposes them: the buffer then has
@@ -166,8 +166,6 @@ TF_INLINE void chain(enum width width, enum other other, int groups,
     }
 }
 
-/* -- one instance for each width ----------------------------------------------------- */
-
 TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_operands *in,
                          size_t depth, float *sums)
 {
@@ -179,9 +177,5 @@ TF_INLINE void chains_of(enum width width, int groups, const struct tf_dot_opera
         chain(width, LINES, groups, in, depth, sums);
     }
 }
-
-INSTANCE(bytes, BYTES, LANES)
-INSTANCE(bf16, BF16, LANES)
-INSTANCE(singles, SINGLES, LANES)
 
 #endif
