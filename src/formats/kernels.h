@@ -49,8 +49,6 @@ struct tf_conversions {
 
 /* Stores for each of n items whether an enum tf_predicate_op is true, as bool. */
 typedef void tf_predicate_fn(const void *, uint8_t *, size_t);
-typedef void tf_byte_predicate_fn(struct tf_byte_order, const uint8_t *, uint8_t *restrict,
-                                  size_t);
 
 struct tf_byte_table; /* formats/byte_tables.h */
 
@@ -67,7 +65,8 @@ struct tf_format_kernels {
     void (*widen)(const float *in, double *out, size_t n);
 
     tf_predicate_fn *const (*predicate)[2]; /* of items of tf32 and bfloat16 */
-    tf_byte_predicate_fn *const *byte_predicate; /* of items of a byte */
+    void (*byte_predicate)(enum tf_predicate_op op, struct tf_byte_order order,
+                           const uint8_t *items, uint8_t *restrict r, size_t n);
     /* Makes every NaN the positive quiet one; returns 1 if some number is Inf or NaN. */
     int (*canonical_nans)(float *x, size_t n);
     /* Finds the smallest and the largest tf_total_order() in [~last, last]; INT32_MAX

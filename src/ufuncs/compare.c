@@ -112,11 +112,35 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
 
 /* -- comparisons ------------------------------------------------------------------ */
 
+/* A comparison that kernels have: a > b is b < a. */
+struct comparison {
+    enum tf_compare_op op;
+    int swapped; /* whether the operands are */
+    char *data[3];
+    ptrdiff_t strides[3];
+};
+
+static struct comparison comparison_of(enum tf_compare_op op, char *const data[3],
+                                       const ptrdiff_t strides[3])
+{
+    const int swapped = op == TF_GREATER || op == TF_GREATER_EQUAL;
+    return (struct comparison){
+        .op = op == TF_GREATER         ? TF_LESS
+              : op == TF_GREATER_EQUAL ? TF_LESS_EQUAL
+                                       : op,
+        .swapped = swapped,
+        .data = {data[swapped], data[!swapped], data[2]},
+        .strides = {strides[swapped], strides[!swapped], strides[2]},
+    };
+}
+
 void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    apply(format, by_size(tf_isa->ufuncs->compare_items[op], itemsize), data, strides, 1, n);
+    const struct comparison call = comparison_of(op, data, strides);
+    apply(format, by_size(tf_isa->ufuncs->compare_items[call.op], itemsize), call.data,
+          call.strides, 1, n);
 }
 
 /* A test of two operands' numbers: a comparison, or nearness within a tolerance. */
@@ -153,8 +177,10 @@ static void test_numbers(const struct test *test, int a_kind, int b_kind,
 void tf_compare_kinds(int a_kind, int b_kind, enum tf_compare_op op,
                       char *const data[3], const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    const struct test test = {.compare = tf_isa->ufuncs->compare[op]};
-    test_numbers(&test, a_kind, b_kind, data, strides, n);
+    const struct comparison call = comparison_of(op, data, strides);
+    const struct test test = {.compare = tf_isa->ufuncs->compare[call.op]};
+    test_numbers(&test, call.swapped ? b_kind : a_kind, call.swapped ? a_kind : b_kind,
+                 call.data, call.strides, n);
 }
 
 void tf_is_close(int format, char *const data[6], const ptrdiff_t strides[6],
@@ -184,7 +210,7 @@ void tf_predicate(int format, enum tf_predicate_op op, char *const data[2],
         void *target =
             operand_target(out, strides[1], 1, x, x, itemsize, count, buffer);
         if (itemsize == 1) {
-            tf_isa->formats->byte_predicate[op](table->order, x, target, count);
+            tf_isa->formats->byte_predicate(op, table->order, x, target, count);
         } else {
             predicate(x, target, count);
         }

@@ -12,7 +12,8 @@ enum tf_compare_op {
     TF_NOT_EQUAL,
     TF_LESS,
     TF_LESS_EQUAL,
-    TF_GREATER,
+    TF_COMPARE_KERNELS, /* a > b is b < a */
+    TF_GREATER = TF_COMPARE_KERNELS,
     TF_GREATER_EQUAL,
     TF_COMPARE_COUNT
 };

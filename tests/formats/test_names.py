@@ -313,7 +313,7 @@ def check_cure(name: str, written: str) -> None:
     if is_numpys:
         assert td.quantize(1.0, written).dtype == getattr(np, CURES[name][0][3:])
     else:
-        with pytest.raises(ValueError, match="format must be one of") as value:
+        with pytest.raises(ValueError, match="dtype must be one of") as value:
             td.quantize(1.0, written)
         texts.append(str(value.value))
     for text in texts:

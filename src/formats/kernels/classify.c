@@ -1,11 +1,13 @@
 /* Predicates, NaN and bounds of numbers, and look-ups in tables of 256. */
+#include <string.h>
+
 #include "formats/byte_tables.h"
 #include "formats/kernels/decls.h"
 #include "runtime/kernels/byte_lookup.h"
 
 /* -- predicates --------------------------------------------------------------------- */
 
-/* Defines a predicate of tf32 or bfloat16 items; BYTE_PREDICATE has the others. It is
+/* Defines a predicate of tf32 or bfloat16 items; tf_byte_predicate has the others. It is
  * the sign of `expression`, since a comparison's mask would take more steps to become
  * bytes. */
 #define PREDICATE_OF(name, type, used, infinity, expression)                   \
@@ -35,32 +37,6 @@ tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2] = {
     [TF_ISFINITE] = {is_finite_words, is_finite_bf16},
     [TF_SIGNBIT] = {sign_bit_words, sign_bit_bf16},
     [TF_LOGICAL_NOT] = {logical_not_words, logical_not_bf16},
-};
-
-/* Items of a byte. A format without a sign, float8_e8m0fnu, has no zero. */
-#define BYTE_PREDICATE(name, expression)                                       \
-    static void name##_bytes(struct tf_byte_order order, const uint8_t *items, \
-                             uint8_t *restrict r, size_t n)                    \
-    {                                                                          \
-        const uint8_t has_zero = order.sign != 0;                              \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const uint8_t item = items[i], magnitude = item & order.magnitude; \
-            const uint8_t is_nan = (item == order.sign) & order.sign_is_nan;   \
-            const uint8_t is_other = is_nan ^ 1;                               \
-            (void)has_zero, (void)magnitude, (void)is_other;                   \
-            r[i] = (expression);                                               \
-        }                                                                      \
-    }
-BYTE_PREDICATE(is_nan, (magnitude >= order.first_nan) | is_nan)
-BYTE_PREDICATE(is_inf, (magnitude >= order.first_special) & (magnitude < order.first_nan))
-BYTE_PREDICATE(is_finite, (magnitude < order.first_special) & is_other)
-BYTE_PREDICATE(sign_bit, ((item & order.sign) != 0) & is_other)
-BYTE_PREDICATE(logical_not, (magnitude == 0) & has_zero & is_other)
-
-tf_byte_predicate_fn *const TF_NAME(tf_byte_predicate)[TF_PREDICATE_COUNT] = {
-    [TF_ISNAN] = is_nan_bytes,           [TF_ISINF] = is_inf_bytes,
-    [TF_ISFINITE] = is_finite_bytes,     [TF_SIGNBIT] = sign_bit_bytes,
-    [TF_LOGICAL_NOT] = logical_not_bytes,
 };
 
 /* -- NaN ---------------------------------------------------------------------------- */
@@ -120,6 +96,59 @@ void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t last, int32_t *least,
     all_bounds(in, n, least, greatest);
     if (*greatest > last || *least < ~last) {
         bounds_without_nans(in, n, (uint32_t)(INT32_MAX - last), least, greatest);
+    }
+}
+
+/* -- ranks -------------------------------------------------------------------------- */
+
+void TF_NAME(tf_rank_bytes)(struct tf_byte_order order, const uint8_t *items,
+                            uint8_t *restrict ranks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        ranks[i] = tf_rank_of_byte(order, items[i]);
+    }
+}
+
+void TF_NAME(tf_bytes_of_ranks)(struct tf_byte_order order, const uint8_t *ranks,
+                                uint8_t *restrict items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        items[i] = tf_byte_of_rank(order, ranks[i]);
+    }
+}
+
+/* Predicates of items of a byte. All but the sign are one of three ranks, or none of them.
+ * A format without a sign, float8_e8m0fnu, has no zero. */
+void TF_NAME(tf_byte_predicate)(enum tf_predicate_op op, struct tf_byte_order order,
+                                const uint8_t *items, uint8_t *restrict r, size_t n)
+{
+    if (op == TF_SIGNBIT) {
+        for (size_t i = 0; i < n; i++) {
+            const uint8_t is_nan = (items[i] == order.sign) & order.sign_is_nan;
+            r[i] = ((items[i] & order.sign) != 0) & (is_nan ^ 1);
+        }
+        return;
+    }
+    const int has_infinity = order.first_special < order.first_nan;
+    const int is_zero = op == TF_LOGICAL_NOT, is_finite = op == TF_ISFINITE;
+    if ((op == TF_ISINF && !has_infinity) || (is_zero && !order.sign)) {
+        memset(r, 0, n);
+        return;
+    }
+    const uint8_t infinity = (uint8_t)(order.zero + order.first_special);
+    uint8_t ranks[3] = {TF_RANK_OF_NAN, TF_RANK_OF_NAN, TF_RANK_OF_NAN};
+    if (is_zero) {
+        ranks[0] = ranks[1] = order.zero;
+        ranks[2] = order.sign_is_nan ? order.zero : order.negative_zero;
+    } else if (has_infinity && op != TF_ISNAN) {
+        ranks[0] = 0; /* of -Inf */
+        ranks[1] = infinity;
+        ranks[2] = is_finite ? TF_RANK_OF_NAN : infinity;
+    }
+    const uint8_t first = ranks[0], second = ranks[1], third = ranks[2];
+    TF_NAME(tf_rank_bytes)(order, items, r, n);
+    for (size_t i = 0; i < n; i++) {
+        r[i] = ((r[i] == first) | (r[i] == second) | (r[i] == third)) ^ (uint8_t)is_finite;
     }
 }
 

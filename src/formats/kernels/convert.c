@@ -251,51 +251,60 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
     }
 }
 #elif defined(__AVX2__) && defined(__F16C__) && !defined(__AVX512F__)
-/* Items are shifted to the fields of float16, whose exponent is at least as wide. That
- * number times 2^(15 - bias) is the item's, also if it is subnormal. The exponent of
- * float8_e5m2fnuz is as wide, but has no Inf and NaN. */
-TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in,
-                                float *out, size_t n)
+/* Converts 16 items. Each is shifted to the fields of float16, whose exponent is at least as
+ * wide. That number times 2^(15 - bias) is the item's, also if it is subnormal. */
+TF_INLINE void through_float16(struct tf_format f, const uint8_t *in, float *out)
 {
-    enum { INF = 0x7C00, QUIET_NAN = 0x7E00, BIAS = 15, EXPONENT_BITS = 5 };
-    const int up = 10 - f.mantissa_bits, is_ieee = f.specials == TF_IEEE;
-    if (f.specials == TF_EXPONENT_ONLY || (f.exponent_bits == EXPONENT_BITS && !is_ieee)) {
-        each_to_float32(f, in, out, n);
-        return;
-    }
+    enum { INF = 0x7C00, QUIET_NAN = 0x7E00, BIAS = 15, FRACTION_BITS = 10 };
     const __m256i mask = _mm256_set1_epi16((short)tf_magnitude_mask(f));
     const __m256i sign_bit = _mm256_set1_epi16(INT16_MIN);
     const __m256i only_sign = _mm256_set1_epi16((short)tf_sign_mask(f));
     const __m256i infinity = _mm256_set1_epi16((short)tf_infinity_magnitude(f));
     const __m256i nan = _mm256_set1_epi16(QUIET_NAN);
     const __m256 scale = _mm256_set1_ps(ldexpf(1, BIAS - f.bias));
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m256i item = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(in + i)));
-        const __m256i magnitude = _mm256_and_si256(item, mask);
-        const __m256i sign =
-            _mm256_and_si256(_mm256_slli_epi16(item, 16 - f.width), sign_bit);
-        __m256i half = _mm256_slli_epi16(magnitude, up);
-        if (is_ieee) {
-            const __m256i is_nan = _mm256_cmpgt_epi16(magnitude, infinity);
-            const __m256i is_infinite = _mm256_cmpeq_epi16(magnitude, infinity);
-            half = _mm256_blendv_epi8(half, nan, is_nan);
-            half = _mm256_blendv_epi8(half, _mm256_set1_epi16(INF), is_infinite);
-        } else if (f.specials == TF_FN) {
-            half = _mm256_blendv_epi8(half, nan, _mm256_cmpeq_epi16(magnitude, mask));
-        }
-        half = _mm256_or_si256(half, sign);
-        if (f.specials == TF_FNUZ) {
-            const __m256i is_nan = _mm256_cmpeq_epi16(item, only_sign);
-            half = _mm256_blendv_epi8(half, nan, is_nan);
-        }
-        const __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
-        const __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
-        _mm256_storeu_ps(out + i, _mm256_mul_ps(low, scale));
-        _mm256_storeu_ps(out + i + 8, _mm256_mul_ps(high, scale));
+    const __m256i item = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)in));
+    const __m256i magnitude = _mm256_and_si256(item, mask);
+    const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(item, 16 - f.width), sign_bit);
+    __m256i half = _mm256_slli_epi16(magnitude, FRACTION_BITS - f.mantissa_bits);
+    if (f.specials == TF_IEEE) {
+        const __m256i is_nan = _mm256_cmpgt_epi16(magnitude, infinity);
+        const __m256i is_infinite = _mm256_cmpeq_epi16(magnitude, infinity);
+        half = _mm256_blendv_epi8(half, nan, is_nan);
+        half = _mm256_blendv_epi8(half, _mm256_set1_epi16(INF), is_infinite);
+    } else if (f.specials == TF_FN) {
+        half = _mm256_blendv_epi8(half, nan, _mm256_cmpeq_epi16(magnitude, mask));
     }
-    for (; i < n; i++) {
-        out[i] = tf_float_of(tf_byte_tables[index].bits[in[i]]);
+    half = _mm256_or_si256(half, sign);
+    if (f.specials == TF_FNUZ) {
+        half = _mm256_blendv_epi8(half, nan, _mm256_cmpeq_epi16(item, only_sign));
+    }
+    const __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
+    const __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
+    _mm256_storeu_ps(out, _mm256_mul_ps(low, scale));
+    _mm256_storeu_ps(out + 8, _mm256_mul_ps(high, scale));
+}
+
+TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in,
+                                float *out, size_t n)
+{
+    enum { AT_ONCE = 16, EXPONENT_BITS = 5 };
+    const int is_ieee = f.specials == TF_IEEE;
+    (void)index;
+    /* The exponent of float8_e5m2fnuz is as wide as float16's, but has no Inf and NaN. */
+    if (f.specials == TF_EXPONENT_ONLY || (f.exponent_bits == EXPONENT_BITS && !is_ieee)) {
+        each_to_float32(f, in, out, n);
+        return;
+    }
+    size_t i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE) {
+        through_float16(f, in + i, out + i);
+    }
+    if (i < n) {
+        uint8_t items[AT_ONCE] = {0};
+        float numbers[AT_ONCE];
+        memcpy(items, in + i, n - i);
+        through_float16(f, items, numbers);
+        memcpy(out + i, numbers, (n - i) * sizeof(float));
     }
 }
 #else

@@ -60,19 +60,21 @@ TF_INLINE void extreme_of_bf16(enum tf_binary_op op, const uint16_t *restrict a,
     }
 }
 
-/* Compares ranks. The rank of NaN is the last one; adding 1 makes it the first one. */
-TF_INLINE void extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table,
-                                const uint8_t *a, const uint8_t *b, uint8_t *out,
-                                size_t n)
+/* Compares ranks. The rank of NaN is the last one; adding 1 makes it the first one. A minimum
+ * is the maximum of the complements. One loop serves all four operations. */
+static __attribute__((noinline)) void
+extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table, const uint8_t *a,
+                 const uint8_t *b, uint8_t *out, size_t n)
 {
-    const struct tf_byte_order order = table->order;
-    const uint8_t up = has_nan_on_top(op) ? 0 : 1;
+    uint8_t p[TF_CHUNK], q[TF_CHUNK];
+    const uint8_t up = has_nan_on_top(op) ? 0 : 1, flip = is_greater(op) ? 0 : 0xFF;
+    TF_NAME(tf_rank_bytes)(table->order, a, p, n);
+    TF_NAME(tf_rank_bytes)(table->order, b, q, n);
     for (size_t i = 0; i < n; i++) {
-        const uint8_t x = (uint8_t)(tf_rank_of_byte(order, a[i]) + up);
-        const uint8_t y = (uint8_t)(tf_rank_of_byte(order, b[i]) + up);
-        const uint8_t chosen = is_greater(op) ? (x > y ? x : y) : (x < y ? x : y);
-        out[i] = tf_byte_of_rank(order, (uint8_t)(chosen - up));
+        const uint8_t x = (uint8_t)(p[i] + up) ^ flip, y = (uint8_t)(q[i] + up) ^ flip;
+        p[i] = (uint8_t)(((x > y ? x : y) ^ flip) - up);
     }
+    TF_NAME(tf_bytes_of_ranks)(table->order, p, out, n);
 }
 
 #define EXTREME(name, op)                                                      \
@@ -110,18 +112,17 @@ const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
                             const void *restrict items, const void *restrict lower, \
                             const void *restrict upper, void *restrict out, size_t n) \
     {                                                                          \
-        const item_type *in = items, *low = lower, *high = upper;              \
+        const item_type *x = items, *low = lower, *high = upper;               \
         item_type *results = out;                                              \
-        const struct tf_byte_order order = table->order;                       \
+        (void)table;                                                           \
         for (size_t i = 0; i < n; i++) {                                       \
-            results[i] = clipped_##size(order, in[i], low[i], high[i]);        \
+            results[i] = clipped_##size(x[i], low[i], high[i]);                \
         }                                                                      \
     }
 #define LARGER(x, y) ((x) > (y) ? (x) : (y))
 #define SMALLER(x, y) ((x) < (y) ? (x) : (y))
 
-TF_INLINE uint32_t clipped_words(struct tf_byte_order unused, uint32_t x, uint32_t low,
-                                 uint32_t high)
+TF_INLINE uint32_t clipped_words(uint32_t x, uint32_t low, uint32_t high)
 {
     const uint32_t used = UINT32_C(0xFFFFE000);
     const int32_t p = (int32_t)(x & TF_MAGNITUDE_BITS & used);
@@ -131,12 +132,10 @@ TF_INLINE uint32_t clipped_words(struct tf_byte_order unused, uint32_t x, uint32
     const int32_t most = tf_total_order(high & used), raised = LARGER(a, b);
     const int32_t clipped = SMALLER(raised, most), larger = LARGER(p, q);
     const uint32_t number = (uint32_t)tf_total_order((uint32_t)clipped);
-    (void)unused;
     return LARGER(larger, r) > (int32_t)TF_INF_BITS ? TF_QUIET_NAN_BITS : number;
 }
 
-TF_INLINE uint16_t clipped_bf16(struct tf_byte_order unused, uint16_t x, uint16_t low,
-                                uint16_t high)
+TF_INLINE uint16_t clipped_bf16(uint16_t x, uint16_t low, uint16_t high)
 {
     const int16_t p = x & INT16_MAX, q = low & INT16_MAX, r = high & INT16_MAX;
     const int16_t a = tf_bf16_order((int16_t)x), b = tf_bf16_order((int16_t)low);
@@ -144,23 +143,27 @@ TF_INLINE uint16_t clipped_bf16(struct tf_byte_order unused, uint16_t x, uint16_
     const int16_t clipped = SMALLER(raised, most), larger = LARGER(p, q);
     const int16_t largest = LARGER(larger, r), inf = TF_BF16_INF_BITS;
     const int16_t number = tf_bf16_order(clipped), nan = TF_BF16_QUIET_NAN_BITS;
-    (void)unused;
     return (uint16_t)(largest > inf ? nan : number);
-}
-
-TF_INLINE uint8_t clipped_bytes(struct tf_byte_order order, uint8_t x, uint8_t low,
-                                uint8_t high)
-{
-    const uint8_t a = tf_rank_of_byte(order, x), b = tf_rank_of_byte(order, low);
-    const uint8_t most = tf_rank_of_byte(order, high), raised = LARGER(a, b);
-    const uint8_t clipped = SMALLER(raised, most), largest = LARGER(raised, most);
-    const uint8_t number = tf_byte_of_rank(order, clipped);
-    return largest == TF_RANK_OF_NAN ? order.nan : number;
 }
 
 CLIP(words, uint32_t)
 CLIP(bf16, uint16_t)
-CLIP(bytes, uint8_t)
+
+static void clip_bytes(const struct tf_byte_table *table, const void *restrict items,
+                       const void *restrict lower, const void *restrict upper,
+                       void *restrict out, size_t n)
+{
+    uint8_t x[TF_CHUNK], low[TF_CHUNK], high[TF_CHUNK];
+    TF_NAME(tf_rank_bytes)(table->order, items, x, n);
+    TF_NAME(tf_rank_bytes)(table->order, lower, low, n);
+    TF_NAME(tf_rank_bytes)(table->order, upper, high, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t raised = LARGER(x[i], low[i]), largest = LARGER(raised, high[i]);
+        const uint8_t clipped = SMALLER(raised, high[i]), nan = TF_RANK_OF_NAN;
+        x[i] = largest == nan ? nan : clipped;
+    }
+    TF_NAME(tf_bytes_of_ranks)(table->order, x, out, n);
+}
 
 const struct tf_clip_by_size TF_NAME(tf_clip_items) = {clip_words, clip_bf16, clip_bytes};
 
@@ -221,11 +224,11 @@ TF_INLINE __m512 load_bf16(const uint16_t *items)
     LOOP(name##_bytes)                                                         \
     {                                                                          \
         const struct tf_byte_order order = tf_order_with_one_zero(table->order); \
-        const uint8_t *first = a, *second = b;                                 \
-        uint8_t *results = out;                                                \
+        uint8_t first[TF_CHUNK], second[TF_CHUNK], *results = out;             \
+        TF_NAME(tf_rank_bytes)(order, a, first, n);                            \
+        TF_NAME(tf_rank_bytes)(order, b, second, n);                           \
         for (size_t i = 0; i < n; i++) {                                       \
-            const uint8_t x = tf_rank_of_byte(order, first[i]);                \
-            const uint8_t y = tf_rank_of_byte(order, second[i]);               \
+            const uint8_t x = first[i], y = second[i];                         \
             const uint8_t is_nan = (x == TF_RANK_OF_NAN) | (y == TF_RANK_OF_NAN); \
             results[i] = is_nan ? (of_nan) : (expression);                     \
         }                                                                      \
@@ -234,29 +237,58 @@ COMPARE(equal, x == y, 0, _CMP_EQ_OQ)
 COMPARE(not_equal, x != y, 1, _CMP_NEQ_UQ)
 COMPARE(less, x < y, 0, _CMP_LT_OQ)
 COMPARE(less_equal, x <= y, 0, _CMP_LE_OQ)
-COMPARE(greater, x > y, 0, _CMP_GT_OQ)
-COMPARE(greater_equal, x >= y, 0, _CMP_GE_OQ)
 
-const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT] = {
+const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_KERNELS] = {
     [TF_EQUAL] = {equal_words, equal_bf16, equal_bytes},
     [TF_NOT_EQUAL] = {not_equal_words, not_equal_bf16, not_equal_bytes},
     [TF_LESS] = {less_words, less_bf16, less_bytes},
     [TF_LESS_EQUAL] = {less_equal_words, less_equal_bf16, less_equal_bytes},
-    [TF_GREATER] = {greater_words, greater_bf16, greater_bytes},
-    [TF_GREATER_EQUAL] = {greater_equal_words, greater_equal_bf16, greater_equal_bytes},
 };
 
 /* -- signs ------------------------------------------------------------------------ */
 
-/* Returns a's magnitude with the sign of b, of a, the opposite of a's, or none. */
-TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
-                             uint32_t magnitude, uint32_t sign)
+/* A result has the `kept` bits of the first operand, some of them `flipped`, and the `taken`
+ * bits of the second one. */
+struct masks {
+    uint32_t kept, flipped, taken;
+};
+
+TF_INLINE struct masks masks_of(enum tf_sign_op op, uint32_t magnitude, uint32_t sign)
 {
-    switch (op) {
-    case TF_COPYSIGN: return (a & magnitude) | (b & sign);
-    case TF_POSITIVE: return a & (magnitude | sign);
-    case TF_NEGATIVE: return (a ^ sign) & (magnitude | sign);
-    default: return a & magnitude;
+    const int keeps_sign = op == TF_POSITIVE || op == TF_NEGATIVE;
+    return (struct masks){magnitude | (keeps_sign ? sign : 0), op == TF_NEGATIVE ? sign : 0,
+                          op == TF_COPYSIGN ? sign : 0};
+}
+
+/* One loop for all operations: more loops would be larger and no faster. */
+#define SIGN_LOOP(size, type, magnitude, sign)                                 \
+    static __attribute__((noinline)) void sign_##size(                         \
+        enum tf_sign_op op, const type *restrict a, const type *restrict b,    \
+        type *restrict out, size_t n)                                          \
+    {                                                                          \
+        const struct masks masks = masks_of(op, magnitude, sign);              \
+        const type kept = (type)masks.kept, flipped = (type)masks.flipped;     \
+        const type taken = (type)masks.taken;                                  \
+        for (size_t i = 0; i < n; i++) {                                       \
+            out[i] = (type)(((a[i] & kept) ^ flipped) | (b[i] & taken));       \
+        }                                                                      \
+    }
+SIGN_LOOP(words, uint32_t, UINT32_C(0x7FFFE000), TF_SIGN_BIT)
+SIGN_LOOP(bf16, uint16_t, TF_BF16_MAGNITUDE_BITS, TF_BF16_SIGN_BIT)
+
+/* If the code of -0 is NaN, that NaN gives no sign, and neither it nor zero takes a sign. */
+static __attribute__((noinline)) void
+sign_bytes(enum tf_sign_op op, struct tf_byte_order order, const uint8_t *restrict a,
+           const uint8_t *restrict b, uint8_t *restrict out, size_t n)
+{
+    const struct masks masks = masks_of(op, order.magnitude, order.sign);
+    const uint8_t kept = (uint8_t)masks.kept, flipped = (uint8_t)masks.flipped;
+    const uint8_t taken = (uint8_t)masks.taken, is_nan = order.sign_is_nan;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t x = a[i], y = b[i], stays = x & order.magnitude ? 0 : is_nan;
+        const uint8_t giver = y & ~(y == order.sign ? is_nan : 0);
+        const uint8_t changed = ((x & kept) ^ flipped) | (giver & taken);
+        out[i] = (uint8_t)((x & stays) | (changed & ~stays));
     }
 }
 
@@ -264,39 +296,16 @@ TF_INLINE uint32_t with_sign(enum tf_sign_op op, uint32_t a, uint32_t b,
     LOOP(name##_words)                                                         \
     {                                                                          \
         (void)table;                                                           \
-        const uint32_t *first = a, *second = b;                                \
-        uint32_t *results = out;                                               \
-        for (size_t i = 0; i < n; i++) {                                       \
-            results[i] = with_sign(op, first[i], second[i],                    \
-                                   UINT32_C(0x7FFFE000), TF_SIGN_BIT);         \
-        }                                                                      \
+        sign_words(op, a, b, out, n);                                          \
     }                                                                          \
     LOOP(name##_bf16)                                                          \
     {                                                                          \
         (void)table;                                                           \
-        const uint16_t *first = a, *second = b;                                \
-        uint16_t *results = out;                                               \
-        for (size_t i = 0; i < n; i++) {                                       \
-            results[i] = (uint16_t)with_sign(op, first[i], second[i],          \
-                                             TF_BF16_MAGNITUDE_BITS,           \
-                                             TF_BF16_SIGN_BIT);                \
-        }                                                                      \
+        sign_bf16(op, a, b, out, n);                                           \
     }                                                                          \
     LOOP(name##_bytes)                                                         \
     {                                                                          \
-        /* If the code of -0 is NaN, that NaN gives no sign, and neither it nor zero \
-         * takes a sign. */                                                    \
-        const struct tf_byte_order order = table->order;                       \
-        const uint8_t *first = a, *second = b, is_nan = order.sign_is_nan;     \
-        uint8_t *results = out;                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
-            const uint8_t x = first[i], y = second[i];                         \
-            const uint8_t keep = x & order.magnitude ? 0 : is_nan;             \
-            const uint8_t giver = y & ~(y == order.sign ? is_nan : 0);         \
-            const uint8_t changed = (uint8_t)with_sign(                        \
-                op, x, giver, order.magnitude, order.sign);                    \
-            results[i] = (uint8_t)((x & keep) | (changed & ~keep));            \
-        }                                                                      \
+        sign_bytes(op, table->order, a, b, out, n);                            \
     }
 SIGN(copysign, TF_COPYSIGN)
 SIGN(positive, TF_POSITIVE)

@@ -14,12 +14,12 @@ extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
 extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick)[TF_QUICK_NEAR][2];
 extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
 extern const struct tf_parts TF_PLAIN_NAME(tf_parts);
-extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT];
+extern tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_KERNELS];
 void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const float *b,
                           uint8_t *r, size_t n);
 extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
 extern const struct tf_clip_by_size TF_NAME(tf_clip_items);
-extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_COUNT];
+extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_KERNELS];
 extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n);

@@ -51,16 +51,12 @@ COMPARE(equal, x == y)
 COMPARE(not_equal, x != y)
 COMPARE(less, x < y)
 COMPARE(less_equal, x <= y)
-COMPARE(greater, x > y)
-COMPARE(greater_equal, x >= y)
 
-tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_COUNT] = {
+tf_compare_fn *const TF_NAME(tf_compare)[TF_COMPARE_KERNELS] = {
     [TF_EQUAL] = equal,
     [TF_NOT_EQUAL] = not_equal,
     [TF_LESS] = less,
     [TF_LESS_EQUAL] = less_equal,
-    [TF_GREATER] = greater,
-    [TF_GREATER_EQUAL] = greater_equal,
 };
 
 /* Computes in float64, as NumPy does. */
@@ -221,11 +217,11 @@ struct byte_bounds {
     uint8_t least[64], greatest[64], next[64];
 };
 
-TF_INLINE void widen_byte_bounds(struct byte_bounds *bounds, struct tf_byte_order order,
-                                 const uint8_t *items, size_t n)
+TF_INLINE void widen_byte_bounds(struct byte_bounds *bounds, const uint8_t *ranks,
+                                 size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint8_t rank = tf_rank_of_byte(order, items[i]), next = (uint8_t)(rank + 1);
+        const uint8_t rank = ranks[i], next = (uint8_t)(rank + 1);
         bounds->least[i] = rank < bounds->least[i] ? rank : bounds->least[i];
         bounds->greatest[i] = rank > bounds->greatest[i] ? rank : bounds->greatest[i];
         bounds->next[i] = next > bounds->next[i] ? next : bounds->next[i];
@@ -239,11 +235,16 @@ void TF_NAME(tf_byte_bounds)(struct tf_byte_order order, const uint8_t *in, size
     memset(bounds.least, UINT8_MAX, sizeof bounds.least);
     memset(bounds.greatest, 0, sizeof bounds.greatest);
     memset(bounds.next, 0, sizeof bounds.next);
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        widen_byte_bounds(&bounds, order, in + i, 64);
+    for (size_t i = 0, count; i < n; i += count) {
+        uint8_t found[TF_CHUNK];
+        size_t j = 0;
+        count = tf_min_size(n - i, TF_CHUNK);
+        TF_NAME(tf_rank_bytes)(order, in + i, found, count);
+        for (; j + 64 <= count; j += 64) {
+            widen_byte_bounds(&bounds, found + j, 64);
+        }
+        widen_byte_bounds(&bounds, found + j, count - j);
     }
-    widen_byte_bounds(&bounds, order, in + i, n - i);
     uint8_t low = UINT8_MAX, high = 0, next = 0;
     for (int lane = 0; lane < 64; lane++) {
         low = bounds.least[lane] < low ? bounds.least[lane] : low;
