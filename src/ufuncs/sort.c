@@ -360,6 +360,22 @@ void tf_sort_integers_by(tf_integer_sort *int16, tf_integer_sort *int32,
     free(aside);                                                               \
     return !failed;
 
+/* Sorts as int32, of which NumPy has a sort with vectors for more processors. */
+static int sort_as_words(void *items, ptrdiff_t count, void *unused)
+{
+    int16_t *const x = items;
+    int32_t *const words = malloc((size_t)count * sizeof *words);
+    if (!words)
+        return -1;
+    for (ptrdiff_t i = 0; i < count; i++)
+        words[i] = x[i];
+    const int failed = sort_int32(words, count, unused);
+    for (ptrdiff_t i = 0; i < count; i++)
+        x[i] = (int16_t)words[i];
+    free(words);
+    return failed;
+}
+
 static int32_t word_order(int32_t bits) { return tf_total_order((uint32_t)bits); }
 
 /* Returns 1 if the items are sorted, or 0 with the items as before, except for the order of
@@ -367,7 +383,10 @@ static int32_t word_order(int32_t bits) { return tf_total_order((uint32_t)bits);
 static int integer_sort(struct tf_format f, void *items, ptrdiff_t count, int stable)
 {
     switch (f.itemsize) {
-    case 2: { SORT_INTEGERS(int16_t, tf_bf16_order, sort_int16) }
+    case 2: {
+        tf_integer_sort *const sort = sort_int16 ? sort_int16 : sort_as_words;
+        SORT_INTEGERS(int16_t, tf_bf16_order, sort)
+    }
     case 4: { SORT_INTEGERS(int32_t, word_order, sort_int32) }
     default: return 0;
     }

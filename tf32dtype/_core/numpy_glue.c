@@ -39,12 +39,31 @@ static tf_integer_sort *integer_sort(int type)
     return sort;
 }
 
+/* Returns whether NumPy uses an instruction set of the CPU. */
+static int numpy_uses(const char *feature)
+{
+    PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath");
+    PyObject *features = module ? PyObject_GetAttrString(module, "__cpu_features__") : NULL;
+    PyObject *found = features ? PyMapping_GetItemString(features, feature) : NULL;
+    const int uses = found && PyObject_IsTrue(found) == 1;
+    Py_XDECREF(found);
+    Py_XDECREF(features);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return uses;
+}
+
 int tf_dtype_base_ready(void)
 {
     if (_import_array() < 0) {
         return -1;
     }
-    tf_sort_integers_by(integer_sort(NPY_INT16), integer_sort(NPY_INT32),
+    /* On other x86 processors NumPy's sort of int16 has no vectors. */
+    int is_fast = numpy_uses("AVX512_ICL");
+#if !defined(__x86_64__)
+    is_fast = 1;
+#endif
+    tf_sort_integers_by(is_fast ? integer_sort(NPY_INT16) : NULL, integer_sort(NPY_INT32),
                         integer_sort(NPY_INT64));
     prepare(&tf_dtype_base, "tf32dtype.ReducedPrecisionDType", &PyArrayDescr_Type);
     tf_dtype_base.flags = NPY_DT_ABSTRACT;
