@@ -210,6 +210,8 @@ def blocks_speed(report: dict[str, Any]) -> str:
 DOCUMENTS = {
     "docs/benchmarks/speed.md": {
         "surface:kinds": surface_report.summary,
+        "surface_zen:kinds": surface_report.summary,
+        "surface_avx2:kinds": surface_report.summary,
         "elementwise": elementwise,
         "matmul": products,
         "matmul_avx2": products,

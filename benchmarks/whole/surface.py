@@ -49,6 +49,12 @@ NEAR, FAR = 1.4, 10  # ratios to a limit; two turns are enough if a case is FAR 
 LONG, ENDLESS = 0.05, 1  # seconds from which a call is sampled once, or not at all
 NOT_THEIRS = "nan"  # ml_dtypes' types do not skip NaN in functions with this prefix
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+#: Limits all that is compared to AVX2.
+AVX2 = {
+    "TF32DTYPE_ISA": "x86-64-v3",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
 
 
 def case_name(case: Case) -> str:
@@ -257,6 +263,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write all results to this file"
     )
+    parser.add_argument(
+        "--avx2",
+        action="store_true",
+        help="compare the AVX2 kernels of all, on a processor with AVX-512",
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -289,8 +300,10 @@ def main() -> int:
     if options.cases:
         passed += ["--cases", str(options.cases)]
     started = time.monotonic()
-    runs = [run_child(__file__, passed, ALONE) for _ in range(options.runs)]
+    variables = ALONE | (AVX2 if options.avx2 else {})
+    runs = [run_child(__file__, passed, variables) for _ in range(options.runs)]
     report = merge(runs) | {"runs": options.runs, "quick": options.quick}
+    report["avx2"] = options.avx2
     print(show(report, options.worst))
     print(f"{options.runs} run(s), {time.monotonic() - started:.0f} s")
     if options.json:

@@ -203,6 +203,11 @@ def show(report: dict[str, Any], count: int) -> str:
 
 def measured_on(report: dict[str, Any]) -> str:
     text = f"Measured on {origin(report)}."
+    if report.get("avx2"):
+        text += (
+            " The processor has AVX-512, but tf32dtype, NumPy and OpenBLAS use only"
+            " AVX2 (`--avx2`)."
+        )
     if report["quick"]:
         text += " A quick selection of the cases (`--quick`)."
     return text
