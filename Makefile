@@ -2,7 +2,7 @@
 #
 #   make demo        install, then classify real images in 32 to 4 bits
 #   make test        install, then run the plain tests, one process per core (ARGS="-k sum");
-#                    6 minutes on two cores of an AMD EPYC with AVX2
+#                    3 to 5 minutes on two cores
 #
 # Commands for developers:
 #
