@@ -20,12 +20,6 @@ struct tf_byte_order {
     uint8_t nan; /* the canonical NaN */
 };
 
-TF_INLINE uint8_t tf_byte_is_nan(struct tf_byte_order order, uint8_t item)
-{
-    const uint8_t is_large = (item & order.magnitude) >= order.first_nan;
-    return is_large | ((item == order.sign) & order.sign_is_nan);
-}
-
 /* Returns an order in which zeros of both signs have the same rank. */
 TF_INLINE struct tf_byte_order tf_order_with_one_zero(struct tf_byte_order order)
 {

@@ -66,6 +66,11 @@ static void fill_sequence(struct tf_format f, struct tf_byte_table *table)
     TF_ASSERT(count == 256);
 }
 
+static int is_nan(const struct tf_byte_table *table, int item)
+{
+    return tf_rank_of_byte(table->order, (uint8_t)item) == TF_RANK_OF_NAN;
+}
+
 /* Sets `halved` if items i and i + 128 differ only in the bit `sign` of `high`. The sign
  * of NaN is not compared. */
 static void fill_halved(struct tf_byte_table *table)
@@ -74,9 +79,10 @@ static void fill_halved(struct tf_byte_table *table)
     table->sign = table->high[ONE] ^ table->high[ONE + HALF];
     table->halved = (table->sign & 0x7F) == 0;
     for (int i = 0; i < HALF; i++) {
-        const int nan = tf_byte_is_nan(table->order, (uint8_t)i), other = i + HALF;
+        const int other = i + HALF;
+        const int nan = is_nan(table, i);
         table->halved &=
-            tf_byte_is_nan(table->order, (uint8_t)other) == nan &&
+            is_nan(table, other) == nan &&
             table->low[i] == table->low[other] &&
             (nan || (table->high[i] ^ table->high[other]) == table->sign);
     }

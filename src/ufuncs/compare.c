@@ -7,12 +7,11 @@
 #include "runtime/sizes.h"
 #include "formats/items.h"
 
-static tf_items_fn *by_size(struct tf_by_size functions, size_t itemsize)
-{
-    return itemsize == 1   ? functions.bytes
-           : itemsize == 2 ? functions.bf16
-                           : functions.words;
-}
+/* Chooses from a struct tf_by_size or a struct tf_clip_by_size. */
+#define BY_SIZE(functions, itemsize)                                           \
+    ((itemsize) == 1   ? (functions).bytes                                     \
+     : (itemsize) == 2 ? (functions).bf16                                      \
+                       : (functions).words)
 
 /* Applies a function to the items of two operands. Reductions and accumulations take one
  * item at a time, as it may be the previous result. */
@@ -47,17 +46,14 @@ void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    apply(format, by_size(tf_isa->ufuncs->extreme[op], itemsize), data, strides, itemsize,
+    apply(format, BY_SIZE(tf_isa->ufuncs->extreme[op], itemsize), data, strides, itemsize,
           n);
 }
 
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    const struct tf_clip_by_size *by_size = tf_isa->ufuncs->clip;
-    tf_clip_fn *clip = itemsize == 1   ? by_size->bytes
-                       : itemsize == 2 ? by_size->bf16
-                                       : by_size->words;
+    tf_clip_fn *clip = BY_SIZE(*tf_isa->ufuncs->clip, itemsize);
     const struct tf_fp saved = tf_fp_begin();
     TF_BUFFER(buffer);
     struct loop_operand x, low, high;
@@ -86,7 +82,7 @@ void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[
                        ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *copysign = by_size(tf_isa->ufuncs->sign[TF_COPYSIGN], itemsize);
+    tf_items_fn *copysign = BY_SIZE(tf_isa->ufuncs->sign[TF_COPYSIGN], itemsize);
     apply(format, copysign, data, strides, itemsize, n);
 }
 
@@ -94,7 +90,7 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
                     const ptrdiff_t strides[2], ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *change = by_size(tf_isa->ufuncs->sign[op], itemsize);
+    tf_items_fn *change = BY_SIZE(tf_isa->ufuncs->sign[op], itemsize);
     TF_BUFFER(buffer);
     struct loop_operand a;
     operand_begin(&a, data[0], strides[0], 1);
@@ -112,6 +108,12 @@ void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
 
 /* -- comparisons ------------------------------------------------------------------ */
 
+const enum tf_compare_op tf_mirrored[TF_COMPARE_COUNT] = {
+    [TF_EQUAL] = TF_EQUAL,     [TF_NOT_EQUAL] = TF_NOT_EQUAL,
+    [TF_LESS] = TF_GREATER,    [TF_LESS_EQUAL] = TF_GREATER_EQUAL,
+    [TF_GREATER] = TF_LESS,    [TF_GREATER_EQUAL] = TF_LESS_EQUAL,
+};
+
 /* A comparison that kernels have: a > b is b < a. */
 struct comparison {
     enum tf_compare_op op;
@@ -123,11 +125,9 @@ struct comparison {
 static struct comparison comparison_of(enum tf_compare_op op, char *const data[3],
                                        const ptrdiff_t strides[3])
 {
-    const int swapped = op == TF_GREATER || op == TF_GREATER_EQUAL;
+    const int swapped = op >= TF_COMPARE_KERNELS;
     return (struct comparison){
-        .op = op == TF_GREATER         ? TF_LESS
-              : op == TF_GREATER_EQUAL ? TF_LESS_EQUAL
-                                       : op,
+        .op = swapped ? tf_mirrored[op] : op,
         .swapped = swapped,
         .data = {data[swapped], data[!swapped], data[2]},
         .strides = {strides[swapped], strides[!swapped], strides[2]},
@@ -139,7 +139,7 @@ void tf_compare(int format, enum tf_compare_op op, char *const data[3],
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct comparison call = comparison_of(op, data, strides);
-    apply(format, by_size(tf_isa->ufuncs->compare_items[call.op], itemsize), call.data,
+    apply(format, BY_SIZE(tf_isa->ufuncs->compare_items[call.op], itemsize), call.data,
           call.strides, 1, n);
 }
 

@@ -21,6 +21,9 @@ void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[
 void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
                     const ptrdiff_t strides[2], ptrdiff_t n);
 
+/* a op b equals b tf_mirrored[op] a. */
+extern const enum tf_compare_op tf_mirrored[TF_COMPARE_COUNT];
+
 /* Compares the items of two operands. The result is NumPy's bool. */
 void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n);

@@ -40,13 +40,6 @@ static uint32_t last_code(struct tf_format f, int is_greatest)
 
 /* -- comparisons --------------------------------------------------------------------- */
 
-/* a op b equals b mirrored[op] a */
-static const enum tf_compare_op mirrored[TF_COMPARE_COUNT] = {
-    [TF_EQUAL] = TF_EQUAL,     [TF_NOT_EQUAL] = TF_NOT_EQUAL,
-    [TF_LESS] = TF_GREATER,    [TF_LESS_EQUAL] = TF_GREATER_EQUAL,
-    [TF_GREATER] = TF_LESS,    [TF_GREATER_EQUAL] = TF_LESS_EQUAL,
-};
-
 /* A comparison with one exact number, as one with a number of the format if possible. */
 struct comparison {
     int is_known; /* all numbers give one result, */
@@ -100,7 +93,7 @@ void tf_exact_compare(int format, enum tf_compare_op op, int exact, char *const 
         return;
     }
     struct comparison with =
-        comparison_with(*tf_format_rows[format], exact == 0 ? mirrored[op] : op,
+        comparison_with(*tf_format_rows[format], exact == 0 ? tf_mirrored[op] : op,
                         load_exact(data[exact]));
     if (!with.is_known) {
         char *const same[3] = {data[1 - exact], with.item, data[2]};

@@ -58,11 +58,8 @@ int tf_dtype_base_ready(void)
     if (_import_array() < 0) {
         return -1;
     }
-    /* On other x86 processors NumPy's sort of int16 has no vectors. */
-    int is_fast = numpy_uses("AVX512_ICL");
-#if !defined(__x86_64__)
-    is_fast = 1;
-#endif
+    /* With other instruction sets NumPy's sort of int16 has no vectors. */
+    const int is_fast = numpy_uses("AVX512_ICL") || numpy_uses("ASIMD");
     tf_sort_integers_by(is_fast ? integer_sort(NPY_INT16) : NULL, integer_sort(NPY_INT32),
                         integer_sort(NPY_INT64));
     prepare(&tf_dtype_base, "tf32dtype.ReducedPrecisionDType", &PyArrayDescr_Type);
