@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 import peak
 from common import (
+    HASWELL,
     Functions,
     data,
     medians,
@@ -305,7 +306,6 @@ ONE_THREAD_OF_JAX = {
     "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
-HASWELL = {"TF32DTYPE_ISA": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell"}
 SETTINGS: list[tuple[list[str], dict[str, str]]] = [
     (["one"], {"OMP_NUM_THREADS": "1", **ONE_THREAD_OF_JAX}),
     (["two"], {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}),

@@ -22,6 +22,8 @@ Functions = dict[str, Callable[[], Any]]
 # machines of developers set them, but users do not. With Haswell's kernels, NumPy's
 # float32 products take twice their usual time on a processor with AVX-512.
 CHOICES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+#: Limits our kernels and those of OpenBLAS to AVX2.
+HASWELL = {"TF32DTYPE_ISA": "x86-64-v3", "OPENBLAS_CORETYPE": "Haswell"}
 
 
 def usual_environment() -> dict[str, str]:

@@ -33,7 +33,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from common import machine, peer_type, pin
+from common import HASWELL, machine, peer_type, pin
 from measuring import run_child
 from surface_calls import Call, every_call
 from surface_limits import PEER, limit
@@ -49,12 +49,8 @@ NEAR, FAR = 1.4, 10  # ratios to a limit; two turns are enough if a case is FAR 
 LONG, ENDLESS = 0.05, 1  # seconds from which a call is sampled once, or not at all
 NOT_THEIRS = "nan"  # ml_dtypes' types do not skip NaN in functions with this prefix
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-#: Limits all that is compared to AVX2.
-AVX2 = {
-    "TF32DTYPE_ISA": "x86-64-v3",
-    "OPENBLAS_CORETYPE": "Haswell",
-    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
-}
+#: Limits tf32dtype, OpenBLAS and NumPy to AVX2.
+AVX2 = HASWELL | {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
 
 
 def case_name(case: Case) -> str:
