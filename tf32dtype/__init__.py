@@ -50,6 +50,7 @@ if _typing.TYPE_CHECKING:
     from . import blocks, hdf5, safetensors, tensor_core, testing
     from . import cuda as cuda
     from . import typing as typing
+    from ._checks.error_bounds import error_bound
     from ._config import show_config
     from ._files.arrays import load, save, savez, savez_compressed
     from ._formats.packing import pack, unpack
@@ -88,6 +89,7 @@ __all__ = [
     "bits",
     "blocks",
     "einsum",
+    "error_bound",
     "explain_matmul",
     "float4_e2m1fn",
     "float6_e2m3fn",
@@ -147,6 +149,7 @@ _LATER = {
     "arithmetic": "_programs.arithmetic",
     "as_ml_dtypes": "interop.ml_dtypes",
     "einsum": "_matmul.einsum",
+    "error_bound": "_checks.error_bounds",
     "explain_matmul": "_matmul.explain",
     "from_dlpack": "interop.dlpack",
     "from_ml_dtypes": "interop.ml_dtypes",

@@ -9,12 +9,14 @@ array([0, 2], dtype=uint64)
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack, overload
 
 import numpy as np
 
 from ._base.text import counted
 from ._base.wording import brief
+from ._checks.check import Check, Worst
+from ._checks.checking import CheckOptions, check_matmul
 from ._formats.table import own_array
 from ._measures.ulps import NAN_ULPS, coarser, ulp_distance
 
@@ -23,7 +25,64 @@ if TYPE_CHECKING:
 
     from ._formats.typed import Number
 
-__all__ = ["assert_max_ulp"]
+__all__ = ["Check", "Worst", "assert_matmul", "assert_max_ulp", "check_matmul"]
+
+
+def assert_matmul(
+    d: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    *,
+    unit: str,
+    **options: Unpack[CheckOptions],
+) -> Check:
+    """Raise an error if no order of additions gives the results of a matrix product.
+
+    Parameters
+    ----------
+    d, a, b, c, unit, **options
+        As for `check_matmul`.
+
+    Returns
+    -------
+    Check
+        The verdict, which is "identical" or "within bound".
+
+    Raises
+    ------
+    AssertionError
+        If the verdict is "wrong". The message is the text of the check: the number of
+        wrong elements, where they are, and the faults that explain them.
+    TypeError, ValueError
+        As `check_matmul`.
+
+    See Also
+    --------
+    check_matmul : Return the verdict instead.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.standard_normal((2, 64, 64)).astype(td.bfloat16)
+    >>> d = td.tensor_core.matmul(a, b, device="H100")
+    >>> td.testing.assert_matmul(d, a, b, unit="H100").verdict
+    'identical'
+    >>> d[8:16] = 0
+    >>> td.testing.assert_matmul(d, a, b, unit="H100")
+    Traceback (most recent call last):
+    ...
+    AssertionError: wrong: 512 of 4,096 elements; no order of additions gives them
+    where: rows 8-15
+    fault: all wrong results are 0, as if they were never written or added: rows 8-15
+    ...
+    """
+    __tracebackhide__ = True
+    found = check_matmul(d, a, b, c, unit=unit, **options)
+    if not found:
+        raise AssertionError(repr(found))
+    return found
 
 
 @overload

@@ -21,7 +21,7 @@ LAYERS = {
         _formats _config
         tensor_core blocks
         _matmul
-        _functions _measures
+        _functions _measures _checks
         _files
         _programs
         interop safetensors hdf5 testing

@@ -19,6 +19,7 @@ PAGES = {
     "concepts/formats": "Number formats",
     "how_to/arithmetic": "Run NumPy arithmetic in reduced precision",
     "how_to/blas": "Run Octave, R or SciPy in reduced precision",
+    "how_to/check_result": "Check a matrix product from a file",
     "how_to/convert_checkpoint": "Convert checkpoint files",
     "how_to/diff": "Compare two files of tensors",
     "how_to/explain_differences": "Explain why two GPUs differ",
@@ -27,6 +28,7 @@ PAGES = {
     "how_to/read_checkpoint": "Read a checkpoint",
     "how_to/report": "Find the lines that lose accuracy",
     "how_to/terminal": "Inspect numbers in the terminal",
+    "how_to/test_kernel": "Test a GPU kernel",
     "how_to/tune": "Search the lowest precision that keeps the answer",
     "reference/command": "Command line",
 }

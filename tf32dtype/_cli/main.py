@@ -49,6 +49,10 @@ _COMMANDS = {
         "measure the error of an array, or of A @ B, in each format",
         ("how_to/explain_differences", "benchmarks/accuracy", "how_to/diff"),
     ),
+    "check": _Command(
+        "check a matrix product of a GPU or a library",
+        ("how_to/test_kernel", "how_to/check_result"),
+    ),
     "diff": _Command(
         "compare two files of tensors, tensor by tensor", ("how_to/diff",)
     ),
@@ -77,6 +81,7 @@ _QUESTIONS = {
     "Where do I start?": ("demo",),
     "How do the formats differ?": ("formats", "values", "inspect", "sizes"),
     "How much do my arrays lose?": ("compare", "diff", "convert"),
+    "Is this matrix product right?": ("check",),
     "Which precision does my program need?": ("report", "tune", "run", "blas"),
 }
 

@@ -33,7 +33,7 @@ def opened(path: str) -> Iterator[TensorFile]:
         yield file
 
 
-def read(text: str) -> Array:
+def read(text: str, *, finite: bool = True) -> Array:
     """Return the array that `FILE` or `FILE:NAME` names.
 
     Parameters
@@ -41,11 +41,13 @@ def read(text: str) -> Array:
     text : str
         A path, or the path of a file of several tensors, a colon and the name of one. A
         file of one needs no name.
+    finite : bool
+        Whether all numbers must be finite.
 
     Returns
     -------
     numpy.ndarray
-        An array of a real dtype, which is not empty and has only finite numbers. An
+        An array of a real dtype, which is not empty. An
         array of blocks becomes float64, which holds its values exactly.
 
     Raises
@@ -62,7 +64,7 @@ def read(text: str) -> Array:
     found: Array = (
         array if isinstance(array, np.ndarray) else array.dequantize(np.float64)
     )
-    _check(found, text)
+    _check(found, text, finite)
     return found
 
 
@@ -130,7 +132,7 @@ def choose(file: TensorFile, path: str, name: str) -> Tensor:
     return file[name or next(iter(file))]
 
 
-def _check(array: Array, name: str) -> None:
+def _check(array: Array, name: str, must_be_finite: bool) -> None:
     if array.dtype.kind == "V" and array.dtype.names is None:
         raise UserError(
             f"{name} must hold real numbers; got {array.dtype}, elements of"
@@ -147,6 +149,8 @@ def _check(array: Array, name: str) -> None:
         raise UserError(f"{name} must hold real numbers; got {array.dtype}")
     if array.size == 0:
         raise UserError(f"{name} must not be empty; got shape {array.shape}")
+    if not must_be_finite:
+        return
     finite = np.isfinite(array)
     bad = array.size - int(np.count_nonzero(finite))
     if bad:

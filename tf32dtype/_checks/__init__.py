@@ -1,0 +1,1 @@
+"""Checks of matrix products without a guessed tolerance."""

@@ -1,0 +1,333 @@
+"""Check a matrix product: identical to a known way, within its bound, or wrong."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._base.arguments import checked_number
+from .._base.wording import brief
+from .._formats.quantize import Tf32Rounding, quantize
+from .._formats.table import formats
+from ..tensor_core.hypotheses import Hypothesis
+from ..tensor_core.identification import identify
+from .check import EDGES, Check, Verdict, Worst
+from .diagnoses import Case, diagnose
+from .places import where
+from .product import Product
+from .request import Request, request
+from .units import PLAIN, find_unit
+
+Array = NDArray[Any]
+
+#: Elements whose origin is searched, before all results are compared.
+_SEARCHED = 2304
+#: Hypotheses whose results are compared with all of d.
+_TRIED = 3
+#: Products of more multiplications are sampled, with this number of elements.
+_LARGE, _SAMPLE = 1 << 36, 1 << 20
+
+
+class CheckOptions(TypedDict, total=False):
+    """The options of `check_matmul`."""
+
+    instruction: str | None
+    accumulator: str | None
+    rounding: Tf32Rounding | None
+    alpha: float
+    beta: float
+    bias: ArrayLike | None
+    scale_a: ArrayLike | None
+    scale_b: ArrayLike | None
+    promote_every: int | None
+    factor: float
+    sample: int | None
+
+
+def check_matmul(
+    d: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    *,
+    unit: str,
+    instruction: str | None = None,
+    accumulator: str | None = None,
+    rounding: Tf32Rounding | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    bias: ArrayLike | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+    promote_every: int | None = None,
+    factor: float = 1.0,
+    sample: int | None = None,
+) -> Check:
+    """Check the results of a matrix product without a tolerance.
+
+    Parameters
+    ----------
+    d : array_like
+        The results of alpha * (a @ b) + beta * c + bias, of shape (..., m, n). Arrays
+        of NumPy, CuPy and PyTorch are accepted.
+    a, b : array_like
+        The operands, as for `tf32dtype.tensor_core.matmul`.
+    c : array_like, optional
+        An array that broadcasts to the shape of `d`.
+    unit : str
+        The device whose unit computed the product, as in
+        `tf32dtype.tensor_core.devices`. "float32" and "float64" stand for a program
+        that multiplies and adds in this format, in any order.
+    instruction, accumulator : str, optional
+        As for `tf32dtype.tensor_core.matmul`.
+    rounding : str, optional
+        How float32 operands became tf32. By default both the rounding of the vendor's
+        library and the truncation of the unit are tried.
+    alpha, beta : float
+        Factors of the product and of `c`.
+    bias : array_like, optional
+        An array that broadcasts to the shape of `d`, such as one number per column.
+    scale_a, scale_b : array_like, optional
+        Scales of the operands: a number; one number per row of `a`, of shape (m, 1), or
+        per column of `b`, of shape (1, n); or one per row and range of k, of shapes (m,
+        groups) and (groups, n). Fewer rows or columns stand for blocks of equal size.
+    promote_every : int, optional
+        The k after which sums are added to other float32 accumulators.
+    factor : float
+        A factor of all bounds.
+    sample : int, optional
+        The number of elements to check, of rows and columns drawn at random. By
+        default, all elements are checked, or 2^20 if there are more than 2^36
+        multiplications.
+
+    Returns
+    -------
+    Check
+        The verdict. "identical": all bits are those of a known way. "within bound": no
+        known way gives these bits, but rounding in some order may explain each element.
+        "wrong": no order gives some of the elements.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For operands that the unit does not multiply, shapes that do not fit, and
+        unknown names.
+
+    See Also
+    --------
+    assert_matmul : Raise an error for a wrong product.
+    tf32dtype.error_bound : Compute the bound.
+    tf32dtype.tensor_core.identify : Find all ways that give the same bits.
+
+    Notes
+    -----
+    The bound holds for any order of the products, any division of k into parts, and any
+    order in which the float32 sums of parts are added: see
+    :doc:`/concepts/error_bounds`. Partial sums must not be stored in a narrower format
+    than that of the accumulators.
+
+    Examples
+    --------
+    >>> import numpy as np, tf32dtype as td
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.standard_normal((2, 64, 64)).astype(td.bfloat16)
+    >>> d = td.tensor_core.matmul(a[:, 16:], b[16:], device="H100")
+    >>> check = td.testing.check_matmul(d, a, b, unit="H100")
+    >>> check.verdict, check.diagnoses
+    ('wrong', ('k 0 to 15 is missing: all elements',))
+    """
+    asked = request(
+        d, a, b, c, alpha, beta, bias, scale_a, scale_b, promote_every
+    )  # fmt: skip
+    bounds = checked_number(factor, "factor")
+    if not bounds > 0:
+        raise ValueError(f"factor must be above 0; got {brief(factor)}")
+    count = _sample(sample, asked)
+    if count is not None and count < asked.d.size:
+        asked = asked.sampled(count)
+    roundings: list[Tf32Rounding | None] = [rounding]
+    is_single = np.float32 in (asked.a.dtype, asked.b.dtype)
+    if rounding is None and is_single and unit not in PLAIN:
+        roundings = _roundings(asked, unit, instruction, accumulator)
+    tries = [
+        _Try(asked, bounds, unit, instruction, accumulator, how) for how in roundings
+    ]
+    return min(tries, key=lambda one: one.wrong).check()
+
+
+def _sample(sample: object, asked: Request) -> int | None:
+    """Return how many elements to check; None for all."""
+    if sample is None:
+        work = asked.size * asked.a.shape[-1]
+        return _SAMPLE if work > _LARGE else None
+    try:
+        count = operator.index(sample)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"sample must be an integer; got {brief(sample)}") from None
+    if count < 1:
+        raise ValueError(f"sample must be 1 or more; got {count}")
+    return count
+
+
+def _roundings(
+    asked: Request, unit: str, instruction: str | None, accumulator: str | None
+) -> list[Tf32Rounding | None]:
+    """Return the roundings to try for float32 operands of a unit that reads tf32."""
+    found, _, _ = find_unit(unit, instruction, asked.a, asked.b, accumulator)
+    assert found.model is not None
+    library = found.model.library_rounding
+    is_tf32 = "tf32" in (found.model.a, found.model.b)
+    return [None, library] if is_tf32 and library != "toward_zero" else [None]
+
+
+class _Try:
+    """A check with one rounding of the operands."""
+
+    def __init__(
+        self,
+        asked: Request,
+        factor: float,
+        unit: str,
+        instruction: str | None,
+        accumulator: str | None,
+        rounding: Tf32Rounding | None,
+    ) -> None:
+        self._asked, self._rounding = asked, rounding
+        self.unit, self._a, self._b = find_unit(
+            unit, instruction, asked.a, asked.b, accumulator, rounding
+        )
+        self.shares = np.empty(asked.d.shape, np.float32)
+        for i, d in enumerate(asked.d):
+            self.shares[i] = self.product(i).shares(d) / np.float32(factor)
+        self.wrong = int((self.shares > 1).sum())
+
+    def product(self, i: int) -> Product:
+        """Return one matrix of the stack, as it should be."""
+        asked = self._asked
+        return Product(
+            self._a[i],
+            self._b[i],
+            self.unit,
+            asked.d.dtype,
+            c=None if asked.c is None else asked.c[i],
+            alpha=asked.alpha,
+            beta=asked.beta,
+            bias=None if asked.bias is None else asked.bias[i],
+            scale_a=asked.scale_a,
+            scale_b=asked.scale_b,
+            promote_every=asked.promote_every,
+        )
+
+    def check(self) -> Check:
+        """Return the verdict."""
+        asked, wrong = self._asked, self.shares > 1
+        verdict: Verdict = "wrong"
+        origin: str | None = None
+        diagnoses: tuple[str, ...] = ()
+        place = ""
+        if self.wrong:
+            i = int(np.argmax(wrong.sum(axis=(1, 2))))
+            case = Case(self.product(i), asked.d[i], self.shares[i])
+            diagnoses = tuple(x.text for x in diagnose(case))
+            place = _place(wrong, asked)
+        else:
+            origin = self._origin()
+            verdict = "within bound" if origin is None else "identical"
+        worst = np.unravel_index(int(np.argmax(self.shares)), self.shares.shape)
+        counts = np.bincount(
+            np.searchsorted(EDGES, self.shares.ravel()), minlength=len(EDGES)
+        )
+        return Check(
+            verdict=verdict,
+            unit=self.unit.name,
+            origin=origin,
+            diagnoses=diagnoses,
+            wrong=self.wrong,
+            place=place,
+            size=asked.size,
+            worst=self._worst(*(int(x) for x in worst)),
+            distribution=tuple(counts.tolist()),
+            shares=self.shares,
+        )
+
+    def _worst(self, matrix: int, row: int, column: int) -> Worst:
+        rows, columns = slice(row, row + 1), slice(column, column + 1)
+        values = self.product(matrix).part(rows, columns).values()
+        return Worst(
+            self._asked.index(matrix, row, column),
+            float(self._asked.d[matrix, row, column]),
+            float(values.exact[0, 0]),
+            float(values.bound[0, 0]),
+            float(self.shares[matrix, row, column]),
+        )
+
+    # -- origin ------------------------------------------------------------------------
+
+    def _origin(self) -> str | None:
+        """Return the known way that gives all bits, in words."""
+        asked = self._asked
+        few = asked.sampled(_SEARCHED) if asked.d.size > _SEARCHED else asked
+        for hypothesis in self._hypotheses(few):
+            if few is asked or self._gives(hypothesis):
+                return f"{hypothesis.model.name}, {hypothesis.how}"
+        return None
+
+    def _hypotheses(self, few: Request) -> Iterator[Hypothesis]:
+        """Yield the hypotheses that explain a sample."""
+        model = self.unit.model
+        if model is None or not few.is_plain:
+            return
+        a, b = self._operands(few)
+        found = identify(a, b, _accumulators(few.c, model.accumulator), few.d)
+        wanted = (model.device, model.instruction)
+        tried = 0
+        for hypothesis in found:
+            if (hypothesis.model.device, hypothesis.model.instruction) == wanted:
+                yield hypothesis
+                tried += 1
+            if tried == _TRIED:
+                return
+
+    def _operands(self, asked: Request) -> list[Array]:
+        """Return operands as the unit reads them."""
+        model = self.unit.model
+        names = (model.a, model.b) if model is not None else ("", "")
+        return [
+            quantize(x, formats["tf32"].dtype, rounding=self._rounding or "toward_zero")
+            if name == "tf32" and x.dtype == np.float32
+            else x
+            for x, name in zip((asked.a, asked.b), names, strict=True)
+        ]
+
+    def _gives(self, hypothesis: Hypothesis) -> bool:
+        """Return whether a hypothesis gives all results."""
+        asked, accumulator = self._asked, hypothesis.model.accumulator
+        c = _accumulators(asked.c, accumulator)
+        a, b = self._operands(asked)
+        found = hypothesis.matmul(a, b, c)
+        bits = f"u{found.dtype.itemsize}"
+        same = found.view(bits) == asked.d.view(bits)
+        return bool((same | np.isnan(found) & np.isnan(asked.d)).all())
+
+
+def _accumulators(c: Array | None, accumulator: str) -> Array | None:
+    return None if c is None else c.astype(accumulator)
+
+
+def _place(wrong: Array, asked: Request) -> str:
+    """Say where wrong elements are; a sample has no neighbors."""
+    if wrong.size < asked.size:
+        _, rows, columns = np.nonzero(wrong)
+        return f"in {len(set(rows))} of {wrong.shape[1]} rows and" + (
+            f" {len(set(columns))} of {wrong.shape[2]} columns of the sample"
+        )
+    matrices = np.flatnonzero(wrong.any(axis=(1, 2)))
+    if len(wrong) == 1:
+        return where(wrong[0])
+    first = int(matrices[0])
+    some = f"{len(matrices)} of {len(wrong)} matrices"
+    return f"{some}; in matrix {first}: {where(wrong[first])}"

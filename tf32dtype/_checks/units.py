@@ -1,0 +1,108 @@
+"""The units whose results can be checked: matrix units, and float32 or float64 code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._base.wording import brief, one_of
+from .._formats.quantize import Tf32Rounding
+from ..tensor_core.look_up import devices
+from ..tensor_core.models import LEAST_EXPONENTS, Model
+from ..tensor_core.products import as_operand, resolve
+from .sizes import Sizes
+from .unit_bounds import (
+    FLOAT32,
+    FLOAT64,
+    OF_ACCUMULATOR,
+    Bound,
+    Format,
+    bound_of_chain,
+    bound_of_unit,
+)
+
+Array = NDArray[Any]
+
+#: Units that are no device: sums in a format, in any order.
+PLAIN = {"float32": FLOAT32, "float64": FLOAT64}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How sums are computed: by the model of an instruction, or in a format."""
+
+    #: the unit in words
+    name: str
+    #: format of the sums
+    form: Format
+    #: exponents of the smallest normal numbers of both operands
+    least: tuple[int, int]
+    #: the model; None for sums in a format
+    model: Model | None = None
+    #: whether products are exact in the format of the sums
+    exact: bool = False
+
+    def bound(self, s: Sizes, k: int) -> Bound:
+        """Return the bound of sums of k products."""
+        if self.model is None:
+            return bound_of_chain(s, k, self.form, exact=self.exact)
+        return bound_of_unit(self.model, s, k)
+
+
+def find_unit(
+    name: object,
+    instruction: str | None,
+    a: Any,
+    b: Any,
+    accumulator: Any = None,
+    rounding: Tf32Rounding | None = None,
+) -> tuple[Unit, Array, Array]:
+    """Return a unit, and operands in float64 as the unit reads them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an unknown unit, or one that does not multiply these formats.
+    """
+    if isinstance(name, str) and name in PLAIN:
+        if instruction is not None:
+            raise ValueError(
+                f"instruction must be None with unit={name!r}; got {brief(instruction)}"
+            )
+        return plain_unit(name, as_operand(a, "a"), as_operand(b, "b"))
+    if not (isinstance(name, str) and name in devices):
+        known = (*PLAIN, *devices)
+        raise ValueError(one_of("unit", name, known, "td.tensor_core.devices"))
+    device: Any = name
+    model, x, y, _ = resolve(a, b, device, instruction, accumulator, rounding, None)
+    unit = Unit(model.name, OF_ACCUMULATOR[model.accumulator], _least(model), model)
+    return unit, _doubles(x), _doubles(y)
+
+
+def plain_unit(name: str, a: Array, b: Array) -> tuple[Unit, Array, Array]:
+    """Return the unit of sums in float32 or float64."""
+    form = PLAIN[name]
+    kept = [int(np.finfo(x.dtype).nmant) for x in (a, b)]
+    least = [LEAST_EXPONENTS[x.dtype.name] for x in (a, b)]
+    if max(kept) > form.kept:
+        raise TypeError(
+            f"a and b must be exact in float32 with unit='float32'; got {a.dtype} x"
+            f" {b.dtype}. Use unit='float64'"
+        )
+    is_exact = sum(kept) + 2 <= form.kept + 1
+    words = f"{name}, any order"
+    unit = Unit(words, form, (least[0], least[1]), None, is_exact)
+    return unit, _doubles(a), _doubles(b)
+
+
+def _least(model: Model) -> tuple[int, int]:
+    a, b = model.least_exponents  # type: ignore[attr-defined]
+    return a, b
+
+
+def _doubles(x: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return x.astype(np.float64)

@@ -1,0 +1,167 @@
+"""Check the results of a matrix product, without a tolerance.
+
+Example:
+
+  $ tf32dtype check d.npy a.npy b.npy --unit H100
+  wrong: 2,048 of 65,536 elements; no order of additions gives them
+  where: rows 64-127 of columns 128-159
+  fault: k 224 to 255 is missing: rows 64-127 of columns 128-159
+  ...
+
+Example: tensors of a file, a bias, and a page with a picture of the errors
+
+  $ tf32dtype check run.safetensors:d run.safetensors:a run.safetensors:b \\
+      --bias run.safetensors:bias --unit A100 --html check.html
+
+D must be alpha * (A @ B) + beta * C + bias. All are .npy, .npz, safetensors, GGUF,
+HDF5, Zarr or ONNX files; FILE:NAME is one tensor of a file. --unit names the device
+that computed D: its formats and additions bound the error of each element, for any
+order of the sums. "float32" and "float64" stand for programs that add in this format.
+
+The verdict is one of these:
+
+identical      all bits of D are those of a known way: a unit, and the order of sums
+within bound   no known way gives these bits, but rounding explains each element
+wrong          no order of additions gives some of the elements
+
+Exit codes: 0 for a product that is not wrong, 1 for a wrong one, 2 for an input error.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from .. import __version__
+from .._base.errors import UserError
+from .._base.text import print_json
+from .._checks.check import Check
+from .._checks.checking import check_matmul
+from .._checks.fault_map import svg_map
+from .._programs.report.html import whole_page
+from .._programs.report.output import check_folder
+from .._programs.streams import keep
+from . import add_output
+from .operands import read
+
+_COLORS = {"identical": "good", "within bound": "good", "wrong": "bad"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    files = parser.add_argument_group("Files")
+    files.add_argument("d", metavar="D", help="the results: FILE, or FILE:NAME")
+    files.add_argument("a", metavar="A", help="the first operand")
+    files.add_argument("b", metavar="B", help="the second operand")
+    files.add_argument("c", metavar="C", nargs="?", help="an array that is added")
+    files.add_argument("--bias", metavar="FILE", help="a bias (default: none)")
+    for side, lines in (("a", "rows"), ("b", "columns")):
+        files.add_argument(
+            f"--scale-{side}",
+            metavar="S",
+            help=f"scales of {side.upper()}: a number, or a file with one for each of"
+            f" its {lines} (default: 1)",
+        )
+    precision = parser.add_argument_group("Precision")
+    precision.add_argument(
+        "--unit", required=True, metavar="UNIT", help='a device, "float32" or "float64"'
+    )
+    precision.add_argument(
+        "--instruction", metavar="I", help="an instruction of the device"
+    )
+    precision.add_argument(
+        "--accumulator", metavar="DTYPE", help="float16 or float32 (default: float32)"
+    )
+    for name, what in (("alpha", "the product"), ("beta", "C")):
+        precision.add_argument(
+            f"--{name}", type=float, default=1.0, help=f"factor of {what} (default: 1)"
+        )
+    precision.add_argument(
+        "--promote-every",
+        type=int,
+        metavar="K",
+        help="add sums of K products to other float32 accumulators (default: never)",
+    )
+    precision.add_argument(
+        "--factor", type=float, default=1.0, help="a factor of bounds (default: 1)"
+    )
+    precision.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="check N elements of random rows and columns (default: all, or 2^20 if"
+        " there are more than 2^36 multiplications)",
+    )
+    output = add_output(parser)
+    output.add_argument(
+        "--html", metavar="FILE", help="write a page with a map (default: none)"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Print the verdict; 1 if the product is wrong, or the page cannot be written."""
+    if arguments.html is not None:
+        check_folder(arguments.html)
+    names = ("d", "a", "b", "c", "bias")
+    arrays: dict[str, Any] = {
+        name: None if text is None else read(text, finite=False)
+        for name in names
+        for text in [getattr(arguments, name)]
+    }
+    try:
+        found = check_matmul(
+            **arrays,
+            unit=arguments.unit,
+            instruction=arguments.instruction,
+            accumulator=arguments.accumulator,
+            alpha=arguments.alpha,
+            beta=arguments.beta,
+            scale_a=_scale(arguments.scale_a),
+            scale_b=_scale(arguments.scale_b),
+            promote_every=arguments.promote_every,
+            factor=arguments.factor,
+            sample=arguments.sample,
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error)) from None
+    if arguments.json:
+        print_json(found.record())
+    else:
+        print(found)
+    files = " ".join(getattr(arguments, name) for name in ("d", "a", "b"))
+    is_written = keep("check", arguments.html, lambda: _page(found, files))
+    return int(not found or not is_written)
+
+
+def _scale(text: str | None) -> Any:
+    """Return the scale that a number or a file stands for."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return read(text)
+
+
+def _page(found: Check, names: str) -> str:
+    return whole_page(f"{names}: check", _body(found, names))
+
+
+def _body(found: Check, names: str) -> Iterator[str]:
+    first, *rest = found.lines()
+    yield f"<h1>{escape(names)}</h1>"
+    yield f'<p class="{_COLORS[found.verdict]}">{escape(first)}</p>'
+    yield f'<p class="dim">tf32dtype {escape(__version__)}</p>'
+    yield "<ul>"
+    for line in rest:
+        if line.startswith("map:"):
+            break
+        yield f"<li>{escape(line)}</li>"
+    yield "</ul>"
+    yield "<h2>Where the errors are</h2>"
+    yield (
+        "<p>Each square is the largest error of its elements: pale green up to 0.1 of"
+        " the bound, green up to the bound, pale red if some elements are wrong, red if"
+        " nearly all are.</p>"
+    )
+    yield f'<div class="wide">{svg_map(found.worst_matrix)}</div>'
