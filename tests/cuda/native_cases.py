@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tests.support.cuda import cupy
+from tests.support.cuda_products import by_plan
 from tf32dtype import tensor_core
 from tf32dtype.cuda._arrays.ndarray import wrap
 from tf32dtype.cuda._matmul import native, tensor_cores
-from tf32dtype.cuda._runtime.storage import STORAGE, raw
+from tf32dtype.cuda._runtime.storage import STORAGE
 
 
 def numbers(rng, shape, dtype, special=False):
@@ -58,10 +59,9 @@ def product(backend, a, b, tile=None, sums=None, c=None):
         c = np.full((len(a), a.shape[1], b.shape[2]), np.nan, np.float32)
     out = backend.put(c)
     if tile is None and sums is None:
-        tensor_cores.product(a, b, out, "mma.sync")
+        by_plan(tensor_cores.plan, a, b, out, "mma.sync")
     else:
-        names = a.dtype.name, b.dtype.name
-        native.multiply(raw(a), raw(b), out, names, tile, sums or native.CHAIN)
+        by_plan(native.plan, a, b, out, tile, sums or native.CHAIN)
     return backend.get(out).view(np.uint32)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 import tf32dtype as td
 import tf32dtype.cuda as tfc
+from tests.support.cuda_products import by_plan
 from tests.support.paths import BENCHMARKS
 from tf32dtype.cuda import blocks
 from tf32dtype.cuda._matmul import fma, native
@@ -158,7 +159,7 @@ def chain_large() -> None:
     n = sized(2048, 130)
     a, b = pair(n, td.tf32)
     out = cupy.empty((1, n, n), np.float32)
-    fma.product(tfc.asarray(a)[None], tfc.asarray(b)[None], out, fma.LARGE)
+    by_plan(fma.plan, tfc.asarray(a), tfc.asarray(b), out, fma.LARGE)
     equal(out[0], td.matmul(a, b, dtype=np.float32), "chain")
 
 
@@ -223,7 +224,7 @@ def every_tile() -> None:
     """The stages of the named tile. The tile SMALL can replace this tile until the
     repair."""
     n = sized(1500, 70)
-    a, b = (raw(put(x[None])) for x in pair(n, td.bfloat16))
+    a, b = (put(x[None]) for x in pair(n, td.bfloat16))
     b = b.swapaxes(1, 2)  # along k, as a is
     ordinary = (
         native.WIDE, native.WIDE_SHORT, native.SQUARE,
@@ -240,7 +241,7 @@ def every_tile() -> None:
         results = []
         for tile in tiles:
             results.append(cupy.empty((1, n, n), np.float32))
-            native.multiply(a, b, results[-1], ("bfloat16",) * 2, tile, sums)
+            by_plan(native.plan, a, b, results[-1], tile, sums)
             equal(results[-1], results[0], f"{tile} {sums}")
 
 

@@ -18,6 +18,7 @@ import pytest
 import tf32dtype as td
 from tests.cuda.native_cases import lay, ours
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
+from tests.support.cuda_products import by_plan
 from tf32dtype._base import nvrtc
 from tf32dtype.cuda._matmul import cublaslt, native, tensor_cores
 from tf32dtype.cuda._runtime import cublas
@@ -206,7 +207,7 @@ EVERY = [*LAYOUTS, "thinned", "reversed", "repeated"]
 @pytest.mark.parametrize("dtype", [td.tf32, td.bfloat16, np.float16])
 @pytest.mark.parametrize("layout", EVERY)
 def test_product(backend, library, dtype, layout):
-    """`tensor_cores.product` copies only arrays that cuBLAS cannot read."""
+    """`tensor_cores.plan` copies only arrays that cuBLAS cannot read."""
     rng = np.random.default_rng(1)
     for m, k, n in SHAPES:
         x, y = integers(rng, (3, m, k), dtype), integers(rng, (3, k, n), dtype)
@@ -214,7 +215,7 @@ def test_product(backend, library, dtype, layout):
             x[:], y[:] = x[:1].copy(), y[:1].copy()
         a, b = (ours(backend, i, layout) for i in (x, y))
         out = backend.put(np.full((3, m, n), np.nan, np.float32))
-        tensor_cores.product(a, b, out, None)
+        by_plan(tensor_cores.plan, a, b, out, None)
         want = x.astype(np.float64) @ y.astype(np.float64)
         np.testing.assert_array_equal(backend.get(out), want)
     if backend is HOST and layout not in ("thinned", "reversed"):
@@ -335,7 +336,7 @@ def test_fp8(backend, monkeypatch, pair, layout):
         for stacks in (3, 1):
             a, b = (ours(backend, i[:stacks], layout) for i in (x, y))
             out = backend.put(np.full((stacks, m, n), np.nan, np.float32))
-            tensor_cores.product(a, b, out, None)
+            by_plan(tensor_cores.plan, a, b, out, None)
             want = x[:stacks].astype(np.float64) @ y[:stacks].astype(np.float64)
             np.testing.assert_array_equal(backend.get(out), want)
     if backend is HOST:

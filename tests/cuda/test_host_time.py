@@ -21,6 +21,7 @@ import pytest
 import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import assert_same, on_gpu
+from tests.support.cuda_products import by_plan
 from tests.support.paths import GPU_BENCHMARKS
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._functions import reductions
@@ -314,7 +315,7 @@ def test_another_device_has_another_grid(backend, monkeypatch):
     for processors in (2, 132, 2):
         monkeypatch.setattr(HOST, "processors", lambda count=processors: count)
         np.add(x, x)
-        fma.product(y, y, out)
+        by_plan(fma.plan, y, y, out)
     each = len(grids) // 3
     assert grids[:each] != grids[each : 2 * each]
     assert grids[0] == grids[-each] != grids[each]
@@ -329,7 +330,7 @@ def test_another_architecture_has_other_tiles(backend, monkeypatch):
     out = ndarray.empty((1, 512, 512), np.dtype(np.float32))
     for arch in ("sm_80", "sm_86", "sm_80"):
         monkeypatch.setattr(HOST, "arch", arch)
-        native.multiply(x, x, out, ("bfloat16", "bfloat16"))
+        by_plan(native.plan, x, x, out)
     assert found[0] == found[2] != found[1]
     monkeypatch.setattr(HOST, "arch", "sm_89")
     tensor_cores._check(("float8_e5m2",) * 2, "mma.sync")

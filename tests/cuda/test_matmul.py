@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import threading
 
@@ -17,15 +18,16 @@ from tests.support.bits import name as format_name
 # ruff: noqa: F811
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.cuda_operands import assert_same, numbers, on_gpu, on_host
+from tests.support.cuda_products import by_plan
 from tests.support.sass import ARCHITECTURES, check
 from tests.support.simulator.backend import LINE, KernelError, numpy_view
 from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda._arrays import ndarray
 from tf32dtype.cuda._matmul import fma, split_emulation, tensor_cores
-from tf32dtype.cuda._matmul.algorithms import find_algorithm
 from tf32dtype.cuda._matmul.matmul import matmul
 from tf32dtype.cuda._matmul.mode import Mode, current_mode, matmul_mode
 from tf32dtype.cuda._matmul.numpy_products import dispatch
+from tf32dtype.cuda._matmul.product_plan import plan_product
 from tf32dtype.cuda._runtime import backend as backends
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda._runtime.storage import is_ours
@@ -115,7 +117,7 @@ def test_every_tile(backend, tile, descends):
             (ndarray.empty((2, m, n), BF16), a @ b),
             (cupy.empty((2, m, n), np.float32), np.matmul(a, b, dtype=np.float32)),
         ):
-            fma.product(on_gpu(a), on_gpu(b), out, tile)
+            by_plan(fma.plan, on_gpu(a), on_gpu(b), out, tile)
             assert_same(out, want, (m, k, n))
 
 
@@ -131,14 +133,14 @@ def test_whole_tiles(backend, tile, kind):
         want = np.matmul(a[:, part], b[part], dtype=np.float32)[None]
         p, q = x[..., part], y[:, part]
         out = cupy.empty((1, m, n), np.float32)
-        fma.product(p, q, out, tile)
+        by_plan(fma.plan, p, q, out, tile)
         assert_same(out, want, part)
         out = cupy.empty((1, n, m), np.float32)
-        fma.product(q.swapaxes(1, 2), p.swapaxes(1, 2), out, tile)
+        by_plan(fma.plan, q.swapaxes(1, 2), p.swapaxes(1, 2), out, tile)
         assert_same(out, want.swapaxes(1, 2), part)
         along = q.swapaxes(1, 2).copy().swapaxes(1, 2)
         out = cupy.empty((1, m, n), np.float32)
-        fma.product(p, along, out, tile)
+        by_plan(fma.plan, p, along, out, tile)
         assert_same(out, want, part)
 
 
@@ -525,7 +527,7 @@ def test_turing_has_little_shared_memory(backend, monkeypatch):
     x = ndarray.empty((1, 512, 512), BF16)
     for arch in ("sm_75", "sm_80"):
         monkeypatch.setattr(HOST, "arch", arch)
-        fma.product(x, x, ndarray.empty((1, 512, 512), BF16))
+        by_plan(fma.plan, x, x, ndarray.empty((1, 512, 512), BF16))
     assert [kernel.name for kernel in kernels] == ["chain_small", "chain_large"]
 
 
@@ -539,7 +541,7 @@ def test_sizes_that_no_kernel_counts_to(backend, monkeypatch):
     def product(m, k):
         x = cupy.broadcast_to(one, (1, m, k))
         out = cupy.broadcast_to(cupy.empty((1, 1, 1), np.float32), (1, m, 1))
-        fma.product(x, cupy.broadcast_to(one, (1, k, 1)), out)
+        by_plan(fma.plan, x, cupy.broadcast_to(one, (1, k, 1)), out)
 
     with pytest.raises(
         ValueError, match=r"at most .* elements along an axis; got matrices of"
@@ -584,25 +586,28 @@ def recorded(monkeypatch):
     """Replace this GPU's own products, and yield a list of the calls."""
     calls = []
 
-    def native(a, b, out, instruction):
-        calls.append(("native", a.dtype.name, b.dtype.name, a.shape, instruction))
-        backends.current().call("ndarray.fill", out, 3)
+    def filled(a, b, out, value):
+        backends.current().call("ndarray.fill", out, value)
 
-    def emulation(a, b, out, precision, **options):
+    def native(a, b, c, instruction):
+        calls.append(("native", a.dtype.name, b.dtype.name, a.shape, instruction))
+        return functools.partial(filled, value=3)
+
+    def emulation(a, b, c, precision, **options):
         calls.append(("emulation", a.dtype.name, precision, options))
-        backends.current().call("ndarray.fill", out, 4)
+        return functools.partial(filled, value=4)
 
     def choose(precision, strategy, m, n, k):
         calls.append((strategy, m, n, k))
         emulates = strategy == "eager" or "x" not in precision.lower()
         return find_precision(precision).short if emulates else "f32"
 
-    monkeypatch.setattr(tensor_cores, "product", native)
-    monkeypatch.setattr(split_emulation, "product", emulation)
+    monkeypatch.setattr(tensor_cores, "plan", native)
+    monkeypatch.setattr(split_emulation, "plan", emulation)
     monkeypatch.setattr(split_emulation, "choose_precision", choose)
-    find_algorithm.cache_clear()  # which has the functions that are replaced
+    plan_product.cache_clear()  # which has the functions that are replaced
     yield calls
-    find_algorithm.cache_clear()
+    plan_product.cache_clear()
 
 
 def test_native(backend, recorded):
@@ -775,7 +780,7 @@ def chains_differ():
             room = cupy.empty((a.shape[0] + 2, b.shape[1] + 70), np.float32)
             numpy_view(room)[...] = 7
             out = room[1:-1, :-70]
-            fma.product(on_gpu(a)[None], on_gpu(b)[None], out[None])
+            by_plan(fma.plan, on_gpu(a), on_gpu(b), out)
             want = np.full(room.shape, 7, np.float32)
             want[1:-1, :-70] = np.matmul(a, b, dtype=np.float32)
             if (on_host(room).view("u4") != want.view("u4")).any():

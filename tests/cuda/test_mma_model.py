@@ -11,6 +11,7 @@ import pytest
 import tf32dtype as td
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
 from tests.support.cuda_operands import assert_same, numbers, on_gpu
+from tests.support.cuda_products import by_plan
 from tests.support.sass import ARCHITECTURES, check
 from tests.support.simulator.backend import LINE, KernelError
 
@@ -55,7 +56,7 @@ def product(model, a, b, c=None, **keywords):
     start = np.zeros(shape, dtype) if c is None else np.broadcast_to(c, shape)
     out = on_gpu(start.copy())
     x, y = on_gpu(a), on_gpu(b)
-    models.product(x, y, out, model, continues=c is not None, **keywords)
+    by_plan(models.plan, x, y, out, model, continues=c is not None, **keywords)
     want = td.tensor_core.matmul(
         a, b, c, device=model.device, instruction=model.instruction, accumulator=dtype
     )

@@ -10,8 +10,10 @@ import pytest
 import tf32dtype as td
 from tests.cuda.native_cases import has, model, numbers, ours, product
 from tests.support.cuda import HOST, backend  # noqa: F401
+from tests.support.cuda_products import by_plan
 from tests.support.sass import ARCHITECTURES, check
 from tf32dtype.cuda._matmul import native, tensor_cores
+from tf32dtype.cuda._matmul.matmul import matmul
 
 FP8 = (td.float8_e4m3fn, td.float8_e5m2)
 PAIRS = [(x, x) for x in (td.tf32, td.bfloat16, np.float16)] + [
@@ -99,8 +101,9 @@ def test_float32_is_tf32(backend):
     rng = np.random.default_rng(4)
     bits = rng.integers(0, 1 << 32, (1, 20, 40), np.uint32)
     a, b = bits.view(np.float32), numbers(rng, (1, 40, 8), td.tf32)
-    got = product(backend, ours(backend, a, "rows"), ours(backend, b, "rows"))
-    np.testing.assert_array_equal(got, model(backend, a, b))
+    x, y = ours(backend, a, "rows"), ours(backend, b, "rows")
+    got = backend.get(matmul(x, y, mode="native", instruction="mma.sync"))
+    np.testing.assert_array_equal(got.view(np.uint32), model(backend, a, b))
 
 
 TILES = {
@@ -242,7 +245,7 @@ def refuse(arch, a, b, match, instruction="mma.sync"):
     x, y = (ours(HOST, np.zeros((1, 4, 4), i), "rows") for i in (a, b))
     out = HOST.put(np.ones((1, 4, 4), np.float32))
     with pytest.raises(ValueError, match=match):
-        tensor_cores.product(x, y, out, instruction)
+        by_plan(tensor_cores.plan, x, y, out, instruction)
     assert (HOST.get(out) == 1).all()
 
 

@@ -23,11 +23,14 @@ from tests.matmul.precision_cases import (
 )
 from tests.support.compiled import split as split_on_cpu
 from tests.support.cuda import HOST, backend, cupy  # noqa: F401
+from tests.support.cuda_products import by_plan
 from tests.support.sass import ARCHITECTURES, check
 from tf32dtype._formats.quantize import Tf32Rounding as Rounding
 from tf32dtype._matmul.precisions import PRECISIONS, find_precision
 from tf32dtype.cuda._matmul import native, split_emulation
-from tf32dtype.cuda._runtime.backend import Kernel, View
+from tf32dtype.cuda._matmul.tile_options import Matrices
+from tf32dtype.cuda._runtime.backend import Kernel
+from tf32dtype.cuda._runtime.storage import raw
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +57,7 @@ def multiply(machine: Any, a: Any, b: Any, **keywords: Any) -> Array:
         x, y = x[None], y[None]
     out = cupy.empty((len(x), x.shape[1], y.shape[2]), np.float32)
     before = Counter(machine.counts) if machine is HOST else None
-    split_emulation.product(x, y, out, **keywords)
+    by_plan(split_emulation.plan, x, y, out, **keywords)
     if before is not None:
         assert machine.counts["get"] == before["get"]
         made = machine.counts["call"] - before["call"]  # NumPy's results, put back
@@ -98,11 +101,11 @@ def split(
     lines, k = x.shape
     padded = -(-k // 8) * 8
     row = next(y for y in PRECISIONS if (y.format, y.components) == (format, parts))
-    both = View.of(machine.put(x)), View.of(machine.put(x[::-1]))
-    made = split_emulation.split(
-        machine, *both[:: -1 if reversed else 1], row, padded, saturates
-    )
-    made = made[reversed].array
+    both = [machine.put(z) for z in (x, x[::-1])[:: -1 if reversed else 1]]
+    layouts = [Matrices((1, *z.shape), (0, *z.strides), z.dtype) for z in both]
+    plan = split_emulation.plan_split(*layouts, row, padded, saturates)
+    made = plan(*(i.view(z.data) for i, z in zip(layouts, both, strict=True)))
+    made = raw(made[reversed]).array
     found = machine.get(made).reshape(lines, parts, padded)
     assert not found[:, :, k:].any()
     stored = found.view(getattr(td, format)).astype(np.float32)

@@ -28,13 +28,14 @@ from tests.cuda.wgmma_cases import (
 from tests.support.compiled import split as split_on_cpu
 from tests.support.cuda import HOST, backend, cupy, tfc  # noqa: F401
 from tests.support.cuda_operands import on_gpu, on_host
+from tests.support.cuda_products import by_plan
 from tests.support.sass import check, remarks
 from tf32dtype._matmul.precisions import find_precision
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda._matmul import split_emulation, wgmma
+from tf32dtype.cuda._matmul.tile_options import Matrices
 from tf32dtype.cuda._runtime import tensor_maps
-from tf32dtype.cuda._runtime.backend import Kernel, View
-from tf32dtype.cuda._runtime.storage import raw
+from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda.blocks import wgmma as of_blocks
 
 
@@ -121,7 +122,6 @@ def test_layouts(hopper, tile, layouts, monkeypatch):
     """Operands are along k and across it. Elements of 2 bytes are read in place. There
     are more lines than in a box, and a box without lines."""
     monkeypatch.setattr(wgmma, "CHAINS", (tile,))
-    wgmma._planned.cache_clear()
     rng = np.random.default_rng(15)
     for dtype in (td.bfloat16, np.float16, td.tf32):
         a, b = (numbers(rng, x, dtype) for x in ((1, 136, 328), (1, 328, 200)))
@@ -129,7 +129,6 @@ def test_layouts(hopper, tile, layouts, monkeypatch):
         assert_right(hopper, a, b, layouts=layouts)
         if hopper is HOST and dtype is not td.tf32:
             assert HOST.counts["launch"] == 2  # in either order of threads
-    wgmma._planned.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -157,10 +156,10 @@ def test_strides_without_a_map(hopper):
     bits = np.lib.stride_tricks.as_strided(
         a.view(np.uint16), (2, 4, 16), (3 * 32, 2 * 32, 2)
     )
-    x = cupy.ndarray((2, 4, 16), np.uint16, raw(x).data, (3 * 32, 2 * 32, 2))
+    x = cupy.ndarray((2, 4, 16), x.dtype, x.data, (3 * 32, 2 * 32, 2))
     out = hopper.put(np.zeros((2, 4, 5), np.float32))
-    y = raw(ours(hopper, b, "columns"))
-    wgmma.multiply(x, y, out, ("bfloat16",) * 2)
+    y = ours(hopper, b, "columns")
+    by_plan(wgmma.plan, x, y, out)
     want = model(hopper, bits.view(td.bfloat16), b, instruction="wgmma")
     np.testing.assert_array_equal(hopper.get(out).view(np.uint32), want)
 
@@ -241,7 +240,7 @@ def test_split_products(hopper, precision, monkeypatch):
         kernels.clear()
         out = hopper.put(np.full((1, m, n), np.nan, np.float32))
         a, b = (hopper.put(z[None]) for z in (x, y))
-        split_emulation.product(a, b, out, precision, **keywords)
+        by_plan(split_emulation.plan, a, b, out, precision, **keywords)
         return hopper.get(out)
 
     monkeypatch.setattr(hopper, "launch", noted)
@@ -309,11 +308,10 @@ def test_long_products_are_left_to_cublas():
 
 def test_too_long(hopper):
     """The coordinates of copies have 32 bits."""
-    x = View(
-        np.dtype(np.uint8), hopper.put(np.zeros(16)).data, (1, 1, 1 << 31), (0, 0, 1)
-    )
+    x = Matrices((1, 1, 1 << 31), (0, 0, 1), np.dtype(E4M3))
+    c = Matrices((1, 1, 1), (4, 4, 4), np.dtype(np.float32))
     with pytest.raises(ValueError, match=r"k must be at most .*; got 2147483648"):
-        wgmma.multiply(x, x.swapaxes(1, 2), np.empty((1, 1, 1)), ("float8_e4m3fn",) * 2)
+        wgmma.plan(x, x.flipped, c)
 
 
 def test_when_it_leads(backend, monkeypatch):

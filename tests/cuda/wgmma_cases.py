@@ -9,9 +9,10 @@ from tests.cuda import block_cases as cases
 from tests.cuda.native_cases import model, ours
 from tests.support.cuda import HOST, tfc
 from tests.support.cuda_operands import on_host
+from tests.support.cuda_products import by_plan
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda._matmul import wgmma
-from tf32dtype.cuda._runtime.storage import raw
+from tf32dtype.cuda._matmul.tile_options import Matrices
 
 E4M3, E5M2 = td.float8_e4m3fn, td.float8_e5m2
 
@@ -29,7 +30,7 @@ def product(backend, a, b, layouts=("rows", "columns")):
     shape = len(a), a.shape[1], b.shape[2]
     out = backend.put(np.full(shape, np.nan, np.float32))
     x, y = (ours(backend, z, how) for z, how in zip((a, b), layouts, strict=True))
-    wgmma.multiply(raw(x), raw(y), out, (a.dtype.name, b.dtype.name))
+    by_plan(wgmma.plan, x, y, out)
     return backend.get(out).view(np.uint32)
 
 
@@ -57,8 +58,10 @@ def sums_of_parts(backend, a, b, parts, count):
     (_, s, m, _), n = a.shape, b.shape[2]
     out = backend.put(np.full((count * s, m, n), np.nan, np.float32))
     a, b = (np.concatenate([*map(padded, x)], -1) for x in (a, b[::-1]))
-    x, y = (raw(ours(backend, z, "rows")) for z in (a, b))
-    wgmma.multiply_parts(x, y, out, a.dtype.name, parts, count)
+    x, y = (ours(backend, z, "rows") for z in (a, b))
+    layouts = Matrices.of(x), Matrices.of(y).flipped, Matrices.of(out)
+    plan = wgmma.plan(*layouts, parts, count)
+    plan(*(i.view(z.data) for i, z in zip(layouts, (x, y, out), strict=True)))
     return backend.get(out).view(np.uint32)
 
 

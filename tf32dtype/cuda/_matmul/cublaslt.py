@@ -22,6 +22,7 @@ import numpy as np
 
 from ..._base.nvrtc import CUBLAS, CudaError
 from .._runtime.backend import KEPT, current
+from .._runtime.storage import raw
 from .operand_lines import lines_along_k
 
 _TYPES = {"float8_e4m3fn": 28, "float8_e5m2": 29}  # CUDA_R_8F_E4M3, CUDA_R_8F_E5M2
@@ -86,10 +87,10 @@ def gemm(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
 
     Parameters
     ----------
-    a, b : cupy.ndarray
-        Codes as uint8, of shapes (s, m, k) and (s, k, n) and any strides.
-    out : cupy.ndarray
-        float32 array of shape (s, m, n) in C order.
+    a, b : cupy.ndarray or View
+        Codes of shapes (s, m, k) and (s, k, n) and any strides.
+    out : cupy.ndarray or View
+        float32 matrices (s, m, n), each of which is in C order.
     formats : tuple of str
         Formats of a and b: "float8_e4m3fn" or "float8_e5m2". At most one operand may
         have "float8_e5m2".
@@ -106,8 +107,9 @@ def gemm(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
     if k == 0:
         current().call("ndarray.fill", out, 0)
         return
-    x = _along_k(a, m)
-    y = _along_k(b.swapaxes(-1, -2), n + -n % _UNIT)
+    # Copies depend on addresses, and the library's plan on their alignment and device.
+    x = _along_k(raw(a), m)
+    y = _along_k(raw(b).swapaxes(-1, -2), n + -n % _UNIT)
     wide = y.shape[1]
     target = out if n == wide and out.data.ptr % _UNIT == 0 else None
     if target is None:
@@ -163,7 +165,7 @@ _SCALES_AT = _SCALES.ctypes.data
 
 def _alignment(x: Any) -> int:
     """Return the alignment of all matrices of a stack: a power of two up to 256."""
-    together = int(x.data.ptr) | (x.strides[0] if len(x) > 1 else 0) | 256
+    together = int(x.data.ptr) | (x.strides[0] if x.shape[0] > 1 else 0) | 256
     return together & -together
 
 

@@ -15,7 +15,6 @@ from ..._base.matrices import (
     as_matrices,
     check_cast,
     check_shape,
-    stack_of,
     unwrapped,
 )
 from ..._base.options import refuse_unknown, shows
@@ -28,14 +27,16 @@ from ..._programs.context import current_settings
 from ...tensor_core.device import DeviceName
 from ...tensor_core.models import Instruction
 from .._arrays import casts
-from .._arrays.ndarray import allocate, as_own, lying, ndarray, wrap
+from .._arrays.ndarray import allocate, as_own, ndarray, wrap
 from .._runtime import backend
 from .._runtime.backend import Shape
-from .._runtime.storage import is_ours, plain
-from .algorithms import FLOAT32, TF32, Algorithm, find_algorithm
+from .._runtime.storage import plain
+from . import wgmma
 from .crossover import Strategy
 from .mode import Mode, ModeName, choose_mode, current_mode
-from .stacks import like, stack_of_one, stacks
+from .product_plan import plan_product
+from .stacks import like, places
+from .tile_options import FLOAT32, Matrices
 
 # -- arguments -------------------------------------------------------------------------
 
@@ -162,23 +163,6 @@ def _operand(x: Any, name: str) -> Any:
     )
 
 
-# -- operands and results --------------------------------------------------------------
-
-
-def _read(x: Any, dtype: np.dtype[Any], algorithm: Algorithm) -> Any:
-    """Return an operand as the algorithm reads it."""
-    if algorithm.reads_tf32 and x.dtype == FLOAT32:
-        return x.view(TF32, ndarray)
-    return cast(x, dtype)
-
-
-def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Cast an array to a dtype; return the same array if it has the dtype."""
-    if x.dtype == dtype:
-        return x
-    return casts.cast(x, dtype)
-
-
 # -- one product of stacks -------------------------------------------------------------
 
 
@@ -211,75 +195,50 @@ def product(
     cupy.ndarray
         Array of this shape; `out` if given.
     """
-    mode = mode or current_mode()
     wanted = None if dtype is None else find_dtype(dtype)
-    if wanted is not None and not (is_ours(wanted) or wanted.kind in "fc"):
-        raise TypeError(f"dtype must be a floating-point dtype; got {wanted}")
-    algorithm = find_algorithm(a.dtype, b.dtype, mode, settings, wanted, strategy)
-    stack = stack_of(a.shape[:-2], b.shape[:-2], a.shape, b.shape)
-    matrices = (*stack, a.shape[-2], b.shape[-1])
-    shape = matrices if shape is None else shape
-    if wanted is not None:
-        made = wanted
-    elif algorithm is not None:
-        made = algorithm.dtype
-    else:
-        made = np.result_type(a.dtype, b.dtype)
+    machine = backend.current()
+    device = machine.architecture(), machine.processors(), machine.name(), wgmma.ENABLED
+    plan = plan_product(
+        Matrices.of(a), Matrices.of(b), shape, wanted, mode or current_mode(), settings,
+        strategy, device,
+    )  # fmt: skip
     if out is not None:
-        out = as_target(out, made, shape)
-    own_class = any(type(x) is ndarray and x.dtype == FLOAT32 for x in (a, b))
-    if algorithm is None:
-        result = _by_cupy(a, b, made)
+        out = as_target(out, plan.dtype, plan.shape)
+    x = a if plan.cast_a is None else casts.cast(a, plan.cast_a)
+    y = b if plan.cast_b is None else casts.cast(b, plan.cast_b)
+    if plan.write is None:
+        result = machine.call("matmul", plain(x), plain(y))
+        result = result if result.shape == plan.shape else result.reshape(plan.shape)
     else:
         # Write to `out` directly if nothing is rounded and no operand is overwritten.
+        # Only addresses tell whether arrays overlap.
         direct = (
             out is not None
-            and out.dtype == algorithm.dtype == made
+            and out.dtype == plan.sums == plan.dtype
             and out.flags.c_contiguous
-            and out.shape == shape
-            and not any(cupy.may_share_memory(out, x) for x in (a, b))
+            and out.shape == plan.shape
+            and not any(cupy.may_share_memory(out, i) for i in (a, b))
         )
-        if direct:
-            result = out.reshape(matrices)
-        else:
-            strides = lying(matrices, algorithm.dtype.itemsize)
-            result = allocate(matrices, algorithm.dtype, strides)
-        _write(algorithm, a, b, result)
+        result = out if direct else allocate(plan.shape, plan.sums, plan.strides)
+        x, y, z = plan.a.view(x.data), plan.b.view(y.data), plan.c.view(result.data)
+        for of_x, of_y, of_z in places(plan.others, 3):
+            plan.write(x.at(of_x), y.at(of_y), z.at(of_z))
         if direct:
             return out
-        result = cast(result, made)
-    if result.shape != shape:
-        result = result.reshape(shape)
+    result = cast(result, plan.dtype)
     if out is not None:
         copy_into(result, out)
         return out
-    return wrap(result, FLOAT32) if own_class and made == FLOAT32 else result
+    if plan.dtype == FLOAT32 and any(
+        type(i) is ndarray and i.dtype == FLOAT32 for i in (a, b)
+    ):
+        return wrap(result, FLOAT32)
+    return result
 
 
-def _write(algorithm: Algorithm, a: Any, b: Any, result: Any) -> None:
-    """Write a product to a C-contiguous array."""
-    x, y = _read(a, algorithm.a, algorithm), _read(b, algorithm.b, algorithm)
-    if result.size == 0:
-        return
-    if result.ndim == 2 and not algorithm.takes_matrices:
-        algorithm.write(stack_of_one(x), stack_of_one(y), stack_of_one(result))
-        return
-    if result.ndim == 2 or (result.ndim == 3 and algorithm.broadcasts):
-        algorithm.write(x, y, result)
-        return
-    batch = result.shape[:-2]
-    x = cupy.broadcast_to(x, (*batch, *x.shape[-2:]))
-    y = cupy.broadcast_to(y, (*batch, *y.shape[-2:]))
-    for one, two, three in stacks(x, y, result):
-        algorithm.write(one, two, three)
-
-
-def _by_cupy(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
-    """Multiply arrays of NumPy dtypes by CuPy's own function."""
-    if is_ours(dtype):  # float32 sums, rounded once
-        return cast(_by_cupy(a, b, np.result_type(a.dtype, b.dtype)), dtype)
-    x, y = plain(cast(a, dtype)), plain(cast(b, dtype))
-    return backend.current().call("matmul", x, y)
+def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Cast an array to a dtype; return the same array if it has the dtype."""
+    return x if x.dtype == dtype else casts.cast(x, dtype)
 
 
 def as_target(out: Any, made: np.dtype[Any], shape: Shape) -> Any:

@@ -6,15 +6,24 @@ The kernel is src/cuda/tensor_core/mma_model.cu.
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...tensor_core.models import Aligned
-from .._runtime import backend
-from .._runtime.backend import KEPT, Constant, Kernel
-from .stacks import of_stack
-from .tile_options import MOST, Matrices, matrices, option, pieces, task
+from .._runtime.backend import Kernel
+from .tile_options import (
+    MOST,
+    A,
+    B,
+    C,
+    Launch,
+    Launches,
+    Matrices,
+    option,
+    pieces,
+    task,
+)
 
+FILE = "cuda/tensor_core/mma_model.cu"
 #: Rows and columns of C, and threads, per block of threads; k in shared memory.
 ROWS, COLUMNS, THREADS, STAGE = 64, 64, 256, 32
 _ELEMENTS = ROWS * COLUMNS // THREADS
@@ -54,85 +63,49 @@ def options(model: Aligned, a: Any, b: Any) -> tuple[str, ...]:
     )
 
 
-def product(
-    a: Any,
-    b: Any,
-    out: Any,
+def plan(
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
     model: Aligned,
     *,
     continues: bool = False,
     exactly: bool = False,
-) -> None:
-    """Write a @ b to `out` as the model computes it.
-
-    Shapes are (s, m, k), (s, k, n) and (s, m, n), or without s.
+) -> Launches:
+    """Plan a @ b as the model computes it.
 
     Parameters
     ----------
-    a, b : cupy.ndarray
-        Arrays of the model's formats, with any strides. One matrix, or a stack of one,
-        is multiplied by all matrices of the other operand.
-    out : cupy.ndarray
-        Array of the accumulators' dtype. It must not overlap the operands.
+    a, b : Matrices
+        Operands (s, m, k) and (s, k, n) of the model's formats, with any strides.
+    c : Matrices
+        Result (s, m, n) of the accumulators' dtype. It must not overlap the operands.
     model : Aligned
         A row of `tensor_core.MODELS` whose sums are aligned.
     continues : bool
-        Whether the accumulators begin with the values of `out`, instead of +0.
+        Whether the accumulators begin with the values of `c`, instead of +0.
     exactly : bool
         Whether to compute all sums by the integers of src/tensor_core/mma_model.h. By
         default only sums that need this exact fallback use it. The bits are the same.
     """
-    if 0 in out.shape or (continues and a.shape[-1] == 0):
-        return
-    count = len(out) if out.ndim == 3 else 1
+    if 0 in c.shape or (continues and a.shape[2] == 0):
+        return Launches()
+    kernel = Kernel(FILE, "model", options(model, a.dtype, b.dtype))
+    count, _, n = c.shape
     wide = MOST * COLUMNS
-    if count > MOST or out.shape[-1] > wide:
-        how = {"continues": continues, "exactly": exactly}
-        for first, left in itertools.product(
-            range(0, count, MOST), range(0, out.shape[-1], wide)
-        ):
-            part = slice(first, first + MOST)
-            x, y, z = (of_stack(x, count, part) for x in (a, b, out))
-            y, z = (array[..., left : left + wide] for array in (y, z))
-            product(x, y, z, model, **how)
-        return
-    told = _plan(
-        matrices(a, count),
-        matrices(b, count),
-        matrices(out, count),
-        (a.dtype, b.dtype),
-        model,
-        continues,
-        exactly,
-    )
-    backend.current().launch(
-        told.kernel, told.grid, (THREADS,), told.task, a, b, out, shared=told.shared
-    )
-
-
-class _Plan(NamedTuple):
-    """A launch that computes a product, without the addresses of its operands."""
-
-    kernel: Kernel
-    grid: tuple[int, int, int]
-    task: Constant
-    shared: int
-
-
-@lru_cache(maxsize=KEPT)
-def _plan(
-    a: Matrices,
-    b: Matrices,
-    c: Matrices,
-    dtypes: tuple[Any, Any],
-    model: Aligned,
-    continues: bool,
-    exactly: bool,
-) -> _Plan:
-    count, m, n = c.shape
-    return _Plan(
-        Kernel("cuda/tensor_core/mma_model.cu", "model", options(model, *dtypes)),
-        (pieces(m, ROWS), pieces(n, COLUMNS), count),
-        task(a, b, c, continues=continues, exactly=exactly),
-        shared_memory(),
-    )
+    launches = []
+    for first, left in itertools.product(range(0, count, MOST), range(0, n, wide)):
+        x, y, z = (i.part(0, first, MOST) for i in (a, b, c))
+        y, z = (i.part(2, left, wide) for i in (y, z))
+        stacks, rows, columns = z.shape
+        launches.append(
+            Launch(
+                kernel,
+                (pieces(rows, ROWS), pieces(columns, COLUMNS), stacks),
+                (THREADS,),
+                task(x, y, z, continues=continues, exactly=exactly),
+                ((A, x.start), (B, y.start), (C, z.start)),
+                shared_memory(),
+            )
+        )
+    return Launches(tuple(launches))

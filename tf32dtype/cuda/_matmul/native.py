@@ -14,15 +14,17 @@ PTX, and inspect the machine code. Tiles and their weights are estimates.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
 from ... import tensor_core
-from .._runtime.backend import KEPT, Constant, Kernel, current, int32, int64
+from .._runtime.backend import Constant, Kernel, Shape, View, current, int32, int64
+from .._runtime.storage import raw
 from .operand_lines import lines_along_k
+from .tile_options import CHUNK, Launches, Matrices, Writer, pieces
 
 #: Formats of mma.sync: the name in PTX, and the first architecture that supports it.
 FORMATS = {
@@ -35,8 +37,6 @@ FORMATS = {
 
 #: Architectures with 99 KiB of shared memory per block; others have 163 KiB or more.
 LITTLE = (86, 89, 120, 121)
-#: The alignment of the kernel's 16-byte copies.
-_CHUNK = 16
 
 
 class Tile(NamedTuple):
@@ -150,63 +150,56 @@ class Lines(NamedTuple):
     matrices: int  #: number of matrices
 
 
-class Operand(NamedTuple):
-    """The storage and layout of rows of a, or of columns of b."""
+class Reading(NamedTuple):
+    """The way in which a kernel reads (s, rows, k): as it is stored, or a copy."""
 
-    storage: Any
     lines: Lines
+    #: shape of the copy, (s, rows, k) or (s, k, rows); None to read without a copy
+    copy: Shape | None = None
+    transposes: bool = False  #: whether the copy needs a kernel of `operand_lines`
+
+    def storage(self, x: View) -> Any:
+        """Return the storage of an operand, copied if planned."""
+        if self.copy is None:
+            return x
+        x = raw(x)
+        if self.transposes:
+            return lines_along_k(x, *self.copy[1:])
+        one = x[: self.copy[0]]  # copy a repeated matrix only once
+        copy = cupy.empty(self.copy, x.dtype)
+        one = one if self.lines.along_k else one.swapaxes(1, 2)
+        current().call("copyto", copy[..., : one.shape[2]], one)
+        return copy
 
 
-class _Plan(NamedTuple):
-    """A plan of a product, without the addresses of its operands."""
+class Plan(NamedTuple):
+    """A launch of the kernel."""
 
+    a: Reading
+    b: Reading
     kernel: Kernel
     blocks: int
     threads: int
     shared: int
     numbers: tuple[Constant, ...]
 
+    def __call__(self, a: View, b: View, out: View) -> None:
+        x, y = self.a.storage(a), self.b.storage(b.swapaxes(1, 2))
+        current().launch(
+            self.kernel, (self.blocks,), (self.threads,), x, y, out, *self.numbers,
+            shared=self.shared,
+        )  # fmt: skip
 
-def multiply(
-    a: Any,
-    b: Any,
-    out: Any,
-    formats: tuple[str, str],
-    tile: Tile | None = None,
-    sums: Sums = CHAIN,
-) -> None:
-    """Start the kernel on the storage of operands, whose formats this GPU supports."""
-    s, m, k = a.shape
-    n = b.shape[-1]
+
+def plan(
+    a: Matrices, b: Matrices, c: Matrices, tile: Tile | None = None, sums: Sums = CHAIN
+) -> Writer:
+    """Plan a @ b, for formats that this GPU supports; c is float32 in C order."""
     machine = current()
-    x, y = operand(a), operand(b.swapaxes(-1, -2))
-    plan = _planned(
-        formats, a.dtype.itemsize, (s, m, n, k), x.lines, y.lines, tile, sums,
-        machine.architecture(), machine.processors(),
-    )  # fmt: skip
-    if plan.blocks == 0:
-        return
-    machine.launch(
-        plan.kernel, (plan.blocks,), (plan.threads,), x.storage, y.storage, out,
-        *plan.numbers, shared=plan.shared,
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=KEPT)
-def _planned(
-    formats: tuple[str, str],
-    size: int,
-    shape: tuple[int, int, int, int],
-    a: Lines,
-    b: Lines,
-    tile: Tile | None,
-    sums: Sums,
-    arch: str,
-    processors: int,
-) -> _Plan:
-    """Plan a product by its stacks, m, n and k."""
-    s, m, n, k = shape
-    asked = size, a.along_k, b.along_k
+    arch, processors = machine.architecture(), machine.processors()
+    (s, m, k), n = a.shape, b.shape[2]
+    x, y = reading(a), reading(b.flipped)
+    asked = a.dtype.itemsize, x.lines.along_k, y.lines.along_k
     if tile is None:
         tile = choose_tile(arch, processors, (s, m, n), *asked, sums.promote)
     blocks = s * -(-m // tile.rows) * -(-n // tile.columns)
@@ -215,9 +208,13 @@ def _planned(
             "a and b must be small enough for one launch; got a matrix multiplication"
             f" of shape {(s, m, n)}"
         )
-    sizes = m, n, k, a.pitch, b.pitch, a.stack, b.stack
-    return _Plan(
-        kernel(formats, *asked, tile, sums.promote),
+    if blocks == 0:
+        return Launches()
+    sizes = m, n, k, x.lines.pitch, y.lines.pitch, x.lines.stack, y.lines.stack
+    return Plan(
+        x,
+        y,
+        kernel((a.dtype.name, b.dtype.name), *asked, tile, sums.promote),
         blocks,
         tile.threads,
         tile.shared,
@@ -229,7 +226,6 @@ def _planned(
     )
 
 
-@lru_cache(maxsize=KEPT)
 def kernel(
     formats: tuple[str, str],
     size: int,
@@ -311,42 +307,36 @@ def choose_tile(
     return min(tiles(arch, size, a_along_k, b_along_k, promote), key=time)
 
 
-def operand(x: Any, mixed: bool = True, always: bool = False) -> Operand:
-    """Return storage (s, rows, k) as an operand, copied if the kernel cannot read it.
+def reading(
+    x: Matrices,
+    mixed: bool = True,
+    suits: Callable[[int, int], bool] = lambda pitch, stack: True,
+) -> Reading:
+    """Plan how the kernel reads (s, rows, k).
 
-    With `always`, the storage is always copied. The kernel reads lines of 16-byte
-    chunks along k. If `mixed`, it also reads 2-byte and 4-byte elements across k.
+    The kernel reads lines of 16-byte chunks along k. If `mixed`, it also reads 2-byte
+    and 4-byte elements across k. Lines whose pitch and stack do not suit are copied.
     """
-    size = x.dtype.itemsize
-    stacks, rows, depth = x.shape
+    size, (stacks, rows, depth) = x.dtype.itemsize, x.shape
     stack, of_row, of_k = x.strides
     mixed = mixed and size > 1
-    across = mixed and abs(of_row) < abs(of_k)
+    closer = abs(of_row) < abs(of_k)
+    across = mixed and closer
     for along_k in (False, True) if across else (True, False):
         inner, within = (of_k, depth) if along_k else (of_row, rows)
-        outer, lines = (of_row, rows) if along_k else (of_k, depth)
-        used = [x.data.ptr, outer if lines > 1 else 0, stack if stacks > 1 else 0]
+        outer, count = (of_row, rows) if along_k else (of_k, depth)
+        pitch, apart = outer if count > 1 else 0, stack if stacks > 1 else 0
         if (
-            not always
-            and (inner == size or within <= 1)
+            (inner == size or within <= 1)
             and (along_k or mixed)
-            and all(i % _CHUNK == 0 for i in used)
+            and x.aligned
+            and all(i % CHUNK == 0 for i in (x.start, pitch, apart))
+            and suits(pitch, apart)
         ):
-            pitch, apart = used[1:]
-            return Operand(x, Lines(along_k, pitch, apart, stacks))
-    if size != 2 and not mixed and abs(of_row) < abs(of_k):
-        copy = lines_along_k(x, rows, depth + -depth % (_CHUNK // size))
-        return _copied(copy, True, stack)
-    one = x[:1] if stack == 0 else x  # copy a repeated matrix only once
-    flipped = one.swapaxes(-1, -2) if across else one
-    *counts, width = flipped.shape
-    padded = -(-width * size // _CHUNK) * _CHUNK // size
-    copy = cupy.empty((*counts, padded), x.dtype)
-    current().call("copyto", copy[..., :width], flipped)
-    return _copied(copy, not across, stack)
-
-
-def _copied(copy: Any, along_k: bool, stack: int) -> Operand:
-    """Return a copy as an operand; `stack` is 0 if the stack repeats one matrix."""
-    matrix, pitch = copy.strides[:2]
-    return Operand(copy, Lines(along_k, pitch, matrix if stack else 0, len(copy)))
+            return Reading(Lines(along_k, pitch, apart, stacks))
+    lines, width = (depth, rows) if across else (rows, depth)
+    pitch = pieces(width * size, CHUNK) * CHUNK
+    copy = x.distinct, lines, pitch // size
+    apart = lines * pitch if x.strides[0] else 0
+    made = Lines(not across, pitch, apart, x.distinct)
+    return Reading(made, copy, size != 2 and not mixed and closer)

@@ -22,10 +22,10 @@ from .._functions import reductions, ufuncs
 from .._runtime.backend import current
 from .._runtime.storage import is_ours, plain
 from . import matmul as products
-from .algorithms import FLOAT32
 from .matmul import as_target, cast, copy_into
 from .mode import current_mode
 from .stacks import reshape
+from .tile_options import FLOAT32
 
 # -- ufuncs ----------------------------------------------------------------------------
 

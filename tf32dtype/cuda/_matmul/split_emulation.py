@@ -13,13 +13,14 @@ launch of the kernel of `wgmma` computes all products.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import cupy
 import numpy as np
 
 from ..._formats.quantize import ROUNDINGS
+from ..._formats.table import find_dtype
 from ..._matmul.precisions import (
     Precision,
     RoundingOptions,
@@ -28,13 +29,11 @@ from ..._matmul.precisions import (
     rounding_of,
 )
 from ..._matmul.precisions import check as check_options
-from .._arrays.ndarray import allocate, lying
-from .._runtime import cublas
+from .._arrays.ndarray import lying
 from .._runtime.backend import (
-    KEPT,
-    Backend,
     Constant,
     Kernel,
+    Shape,
     View,
     Words,
     check_aligned,
@@ -45,7 +44,8 @@ from .._runtime.backend import (
 from .._runtime.tensor_maps import TensorMapError
 from . import crossover as strategies
 from . import native, wgmma
-from .stacks import stack_of_one
+from .tensor_cores import by_cublas
+from .tile_options import Launches, Matrices, Writer
 
 #: Rows of operands of cuBLAS begin at multiples of so many elements.
 ALIGNED = 8
@@ -102,9 +102,8 @@ STRETCH = 1024
 LONGER = {"bf16x3": 2048}
 
 
-@lru_cache(maxsize=KEPT)
 def chunks_for(architecture: str, precision: str, k: int) -> Chunks:
-    """Return the lengths into which `product` divides sums of k terms.
+    """Return the lengths into which `plan` divides sums of k terms.
 
     An unknown device uses those of Ampere, whose tensor cores truncate the most.
     """
@@ -150,25 +149,23 @@ def choose_precision(
     return "f32"
 
 
-def product(
-    a: Any,
-    b: Any,
-    out: Any,
+def plan(
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
     precision: str,
     *,
     chunks: Chunks | None = None,
     **options: Unpack[RoundingOptions],
-) -> None:
-    """Multiply stacks of float32 matrices in a precision.
+) -> Writer:
+    """Plan a product of stacks of float32 matrices in a precision.
 
     Parameters
     ----------
-    a, b : cupy.ndarray
-        float32 arrays of shapes (s, m, k) and (s, k, n), or without s, with any
-        strides.
-    out : cupy.ndarray
-        C-contiguous float32 array of shape (s, m, n) or (m, n) to write to. It must not
-        overlap the operands.
+    a, b : Matrices
+        float32 operands (s, m, k) and (s, k, n), with any strides.
+    c : Matrices
+        float32 result (s, m, n) in C order. It must not overlap the operands.
     precision : str
         A long or short name of `matmul_precision`.
     chunks : Chunks, optional
@@ -192,44 +189,33 @@ def product(
     settings = Settings(precision, **options)
     check_options(*settings)
     row = find_precision(precision)
-    machine = current()
-    if out.size == 0:
-        return
-    check_aligned((a, b, out))  # launches cannot check, as they get no arrays
-    if a.shape[-1] == 0:
-        machine.call("ndarray.fill", out, 0)
-        return
-    out = View.of(out)
+    if 0 in c.shape:
+        return Launches()
+    if a.shape[2] == 0:
+        return _write_zeros
     if row.format == "float32":
-        stacks = (x if x.ndim == 3 else stack_of_one(x) for x in (a, b))
-        x, y = (cublas.arranged(operand) for operand in stacks)
-        machine.gemm(x, y, out, "float32")
-    elif row.components == 1:
+        return partial(by_cublas, kind="float32")
+    if row.components == 1:
         own = None if not row.short.startswith("fp8") else settings.scale == "row"
-        x, y = View.of(a), View.of(b)
         rounding = ROUNDINGS.index(rounding_of(settings, row))
-        _narrow_product(machine, x, y, out, row, rounding, own)
-    else:
-        saturates = settings.special_values == "saturate"
-        _split_product(machine, View.of(a), View.of(b), out, row, saturates, chunks)
+        return _plan_narrow(a, b, c, row.format, rounding, own)
+    return _plan_split(a, b, c, row, settings.special_values == "saturate", chunks)
+
+
+def _write_zeros(a: View, b: View, out: View) -> None:
+    current().call("ndarray.fill", out, 0)
 
 
 # -- products of parts -----------------------------------------------------------------
 
 
-#: The dtype that stores the parts of a format, and their significant bits.
-STORED: dict[str, tuple[np.dtype[Any], int]] = {
-    "bfloat16": (np.dtype(np.uint16), 8),
-    "tf32": (np.dtype(np.float32), 11),
-}
-
-#: The shape and strides of lines.
-_Lines = tuple[tuple[int, ...], tuple[int, ...]]
+#: Significant bits of the parts of a format.
+PART_BITS = {"bfloat16": 8, "tf32": 11}
 
 
 def between(format: str) -> float:
     """Return the weight of a split order relative to the order before it."""
-    return float(2.0 ** -STORED[format][1])
+    return float(2.0 ** -PART_BITS[format])
 
 
 class Step(NamedTuple):
@@ -244,8 +230,7 @@ class Step(NamedTuple):
     leading: bool
 
 
-@lru_cache(maxsize=KEPT)
-def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
+def steps(precision: Precision, depth: int, chunk: int) -> list[Step]:
     """List all products of parts in the order in which they are added.
 
     Parts have `depth` k, and products at most `chunk`. The product of the largest parts
@@ -270,309 +255,260 @@ def steps(precision: Precision, depth: int, chunk: int) -> tuple[Step, ...]:
             found.append(
                 Step(in_a + first, in_b + first, last - first, beta, not order)
             )
-    return tuple(found)
+    return found
 
 
-@lru_cache(maxsize=KEPT)
 def split_kernel(format: str, parts: int) -> Kernel:
     """Return the kernel that splits both operands."""
-    options = f"-DPARTS={parts}", f"-DPART_BITS={STORED[format][1]}"
+    options = f"-DPARTS={parts}", f"-DPART_BITS={PART_BITS[format]}"
     return Kernel("cuda/matmul/split_operands.cu", "split", options)
 
 
-class _KRange(NamedTuple):
-    """A range of k in all lines."""
+class Split(NamedTuple):
+    """A launch that splits both operands into parts.
 
-    first: int  #: offset in bytes from the start of the first line
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
-@lru_cache(maxsize=KEPT)
-def _k_ranges(
-    precision: Precision, depth: int, chunk: int, count: int, a: _Lines, b: _Lines
-) -> tuple[tuple[Step, _KRange, _KRange], ...]:
-    """Return all steps with their ranges of k in the lines, for `count` matrices."""
-    found = []
-    for step in steps(precision, depth, chunk):
-        x = _k_range(a, count, step.in_a, step.depth)
-        y = _k_range(b, count, step.in_b, step.depth)
-        (s, n, k), (stack, of_line, of_k) = y.shape, y.strides
-        y = _KRange(y.first, (s, k, n), (stack, of_k, of_line))
-        found.append((step, x, y))
-    return tuple(found)
-
-
-def _k_range(lines: _Lines, count: int, first: int, depth: int) -> _KRange:
-    (distinct, rows, _), (stack, of_line, of_k) = lines
-    steps = stack if distinct > 1 else 0, of_line, of_k
-    return _KRange(first * of_k, (count, rows, depth), steps)
-
-
-def _split_product(
-    machine: Backend,
-    a: View,
-    b: View,
-    out: Any,
-    precision: Precision,
-    saturates: bool,
-    chunks: Chunks | None,
-) -> None:
-    plan, depth, count = None, _aligned(a.shape[-1], ALIGNED), 1
-    if chunks is None and wgmma.ENABLED and wgmma.is_here():
-        plan = plan_of_parts(precision, out.shape, a.shape[-1])
-    if plan is not None:
-        parts, count, depth = plan
-    lines = split(machine, a, b.swapaxes(1, 2), precision, depth, saturates)
-    pieces = None
-    if plan is not None:
-        try:
-            pieces = _by_wgmma(lines, out, precision.format, parts, count)
-        except TensorMapError:
-            plan = None
-    if plan is None:
-        if chunks is None:
-            arch = machine.architecture()
-            chunks = chunks_for(arch, precision.short, a.shape[-1])
-        _by_cublas(machine, lines, out, precision, depth, chunks)
-    grid, numbers = _patching(out.shape, a.shape[-1], count, saturates)
-    machine.launch(
-        PATCH, grid, (PATCH_THREADS,), _matrices(a), _matrices(b), out, pieces, *numbers
-    )
-
-
-@lru_cache(maxsize=KEPT)
-def _patching(
-    shape: tuple[int, ...], k: int, count: int, saturates: bool
-) -> tuple[tuple[int], tuple[Constant, ...]]:
-    """Return the grid of a launch of patch_specials.cu, and its integer arguments."""
-    sizes = map(int64, (*shape, k))
-    grid = (-(-math.prod(shape) // PATCHED),)
-    return grid, (int32(count), *sizes, int32(saturates))
-
-
-def split(
-    machine: Backend,
-    a: View,
-    b: View,
-    precision: Precision,
-    depth: int,
-    saturates: bool,
-) -> tuple[View, View]:
-    """Split both operands into parts of `depth` k, an even number.
-
-    The results are lines (s, lines, parts * depth). The largest part is first in the
-    lines of a, and last in those of b.
-
-    Parameters
-    ----------
-    a, b : View
-        float32 (s, lines, k) with any strides. A stack that repeats one matrix, with
-        stride 0, becomes a stack of one.
+    Called with views of (s, m, k) and (s, n, k), it returns lines of parts, which share
+    an allocation. The largest part is first in the lines of a, and last in those of b.
     """
-    plan = _splitting(precision, depth, (a.shape, a.strides), (b.shape, b.strides))
-    memory = cupy.cuda.alloc(plan.size)
-    dtype = STORED[precision.format][0]
-    of_a, of_b = plan.lines
-    first, second = View(dtype, memory, *of_a), View(dtype, memory + plan.second, *of_b)
-    machine.launch(
-        plan.kernel, plan.grid, BLOCK, _strided(a), _strided(b), first, second,
-        plan.depth, int32(saturates),
-    )  # fmt: skip
-    return first, second
-
-
-class _Split(NamedTuple):
-    """A launch of split_operands.cu, without the addresses of operands."""
 
     kernel: Kernel
     grid: tuple[int]
-    lines: tuple[_Lines, _Lines]
-    second: int  #: bytes from the first operand's lines to the second's
-    size: int  #: bytes of both
-    depth: Constant
+    extents: tuple[Shape, Shape]
+    numbers: tuple[Constant, Constant]
+    a: Matrices  #: layout of the lines of a, at the start of the allocation
+    b: Matrices  #: layout of the lines of b, in the same allocation
+    size: int  #: bytes of the allocation
+
+    def __call__(self, a: View, b: View) -> tuple[View, View]:
+        memory = cupy.cuda.alloc(self.size)
+        x, y = self.a.view(memory), self.b.view(memory)
+        given = (
+            Words(i.data.ptr, *extents)
+            for i, extents in zip((a, b), self.extents, strict=True)
+        )
+        current().launch(self.kernel, self.grid, BLOCK, *given, x, y, *self.numbers)
+        return x, y
 
 
-@lru_cache(maxsize=KEPT)
-def _splitting(precision: Precision, depth: int, a: _Lines, b: _Lines) -> _Split:
-    itemsize = STORED[precision.format][0].itemsize
-    lines, sizes = [], []
-    for shape, strides in (a, b):
-        made = _distinct(shape, strides), shape[1], precision.components * depth
-        lines.append((made, lying(made, itemsize)))
-        sizes.append(_aligned(math.prod(made) * itemsize, BEGINS))
-    return _Split(
-        split_kernel(precision.format, precision.components),
+def plan_split(
+    a: Matrices, b: Matrices, precision: Precision, depth: int, saturates: bool
+) -> Split:
+    """Plan to split (s, m, k) and (s, n, k) into parts of `depth` k, an even number."""
+    format, parts = precision.format, precision.components
+    x, y = (_lines(i, parts * depth, format) for i in (a, b))
+    second = _aligned(_size(x), BEGINS)
+    return Split(
+        split_kernel(format, parts),
         _grid(depth, a, b),
-        (lines[0], lines[1]),
-        sizes[0],
-        sum(sizes),
-        int64(depth),
+        (_extents(a), _extents(b)),
+        (int64(depth), int32(saturates)),
+        x,
+        y._replace(start=second),
+        second + _size(y),
     )
 
 
-@lru_cache(maxsize=KEPT)
+class _SplitProduct(NamedTuple):
+    """The launches of a product of split operands."""
+
+    split: Split
+    fused: Writer | None  #: all products of parts in one launch, by wgmma
+    pieces: Matrices | None  #: results for pieces of k, which the last launch adds
+    #: products of parts, with the layouts of their operands in the split's allocation
+    steps: tuple[tuple[Writer, Matrices, Matrices], ...]
+    strides: tuple[Shape, Shape]  #: strides of operands, in elements
+    grid: tuple[int]
+    numbers: tuple[Constant, ...]
+
+    def __call__(self, a: View, b: View, out: View) -> None:
+        check_aligned((a, b, out))  # launches cannot check, as they get no arrays
+        pieces = self._sum(*self.split(a, b.swapaxes(1, 2)), out)
+        given = (
+            Words(x.data.ptr, *strides)
+            for x, strides in zip((a, b), self.strides, strict=True)
+        )
+        threads = (PATCH_THREADS,)
+        current().launch(PATCH, self.grid, threads, *given, out, pieces, *self.numbers)
+
+    def _sum(self, x: View, y: View, out: View) -> View | None:
+        """Sum products of parts to `out`, or return the sums of pieces of k."""
+        if self.fused is not None:
+            pieces = None
+            if self.pieces is not None:
+                pieces = self.pieces.view(cupy.cuda.alloc(_size(self.pieces)))
+            try:
+                self.fused(x, y.swapaxes(1, 2), pieces or out)
+                return pieces
+            except TensorMapError:
+                pass  # only this driver knows whether it can make maps
+        for write, of_x, of_y in self.steps:
+            write(of_x.view(x.data), of_y.view(x.data), out)
+        return None
+
+
+def _plan_split(
+    a: Matrices,
+    b: Matrices,
+    c: Matrices,
+    precision: Precision,
+    saturates: bool,
+    chunks: Chunks | None,
+) -> _SplitProduct:
+    k, format = a.shape[2], precision.format
+    found = None
+    if chunks is None and wgmma.ENABLED and wgmma.is_here():
+        found = plan_of_parts(precision, c.shape, k)
+    parts, count, depth = found or (wgmma.WHOLE, 1, _aligned(k, ALIGNED))
+    split = plan_split(a, b.flipped, precision, depth, saturates)
+    fused, pieces = None, None
+    if found is not None:
+        shape = count * c.shape[0], *c.shape[1:]
+        to = c._replace(shape=shape, strides=lying(shape, ITEM))
+        fused = wgmma.plan(split.a, split.b.flipped, to, parts, count)
+        pieces = to if count > 1 else None
+    chunks = chunks or chunks_for(current().architecture(), precision.short, k)
+    each = []
+    for step in steps(precision, depth, chunks.others):
+        x = split.a.part(2, step.in_a, step.depth)
+        y = split.b.part(2, step.in_b, step.depth).flipped
+        write: Writer = partial(by_cublas, kind=format, beta=step.beta)
+        if step.leading:
+            sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
+            write = native.plan(x, y, c, sums=sums)
+        each.append((write, x, y))
+    return _SplitProduct(
+        split,
+        fused,
+        pieces,
+        tuple(each),
+        (_extents(a)[:3], _extents(b)[:3]),
+        (-(-math.prod(c.shape) // PATCHED),),
+        (int32(count), *map(int64, (*c.shape, k)), int32(saturates)),
+    )
+
+
 def plan_of_parts(
-    precision: Precision, shape: tuple[int, int, int], k: int
+    precision: Precision, shape: Shape, k: int
 ) -> tuple[wgmma.Parts, int, int] | None:
     """Plan how wgmma sums products of parts; return None if cuBLAS does.
 
     The plan has the parts, the number of pieces, and k rounded up to whole slices.
     """
-    kind = precision.format
-    size = STORED[kind][0].itemsize
-    in_slice = wgmma.SLICE // size
+    in_slice = wgmma.SLICE // find_dtype(precision.format).itemsize
     stretch = LONGER.get(precision.short, STRETCH) // in_slice
     parts = wgmma.Parts(
-        precision.components, precision.split_orders, between(kind), stretch
+        precision.components,
+        precision.split_orders,
+        between(precision.format),
+        stretch,
     )
     slices = -(-k // in_slice)
-    if not wgmma.suits(shape, slices, parts, size):
+    if not wgmma.suits(shape, slices, parts, wgmma.SLICE // in_slice):
         return None
     return parts, wgmma.choose_pieces(shape, slices, parts), slices * in_slice
 
 
-def _by_wgmma(
-    lines: tuple[View, View], out: View, format: str, parts: wgmma.Parts, count: int
-) -> View | None:
-    """Compute all products of parts in one launch.
-
-    Return the sums of pieces of k, or None if there is one piece.
-    """
-    to = out
-    if count > 1:
-        s, m, n = out.shape
-        shape = count * s, m, n
-        memory = cupy.cuda.alloc(math.prod(shape) * out.itemsize)
-        to = View(out.dtype, memory, shape, lying(shape, out.itemsize))
-    wgmma.multiply_parts(*lines, to, format, parts, count)
-    return to if count > 1 else None
-
-
-def _by_cublas(
-    machine: Backend,
-    lines: tuple[View, View],
-    out: Any,
-    precision: Precision,
-    depth: int,
-    chunks: Chunks,
-) -> None:
-    """Compute the products of the largest parts by `native`, all others by cuBLAS."""
-    kind = precision.format
-    in_a, in_b = (made.data for made in lines)
-    layouts = [(made.shape, made.strides) for made in lines]
-    for step, of_a, of_b in _k_ranges(
-        precision, depth, chunks.others, out.shape[0], *layouts
-    ):
-        x = View(lines[0].dtype, in_a + of_a.first, of_a.shape, of_a.strides)
-        y = View(lines[1].dtype, in_b + of_b.first, of_b.shape, of_b.strides)
-        if step.leading:
-            sums = native.Sums(chunks.leading, chunks.stretch, step.beta)
-            native.multiply(x, y, out, (kind, kind), sums=sums)
-        else:
-            machine.gemm(x, y, out, kind, 1.0, step.beta)
-
-
 # -- products of rounded operands ------------------------------------------------------
 
-#: The format in which tensor cores multiply rounded operands. FP8 values are multiplied
-#: as float16, which represents all of them and which every GPU supports.
-_STORED = {"tf32": "tf32", "bfloat16": "bfloat16"}
-_ITEMS = {"tf32": np.float32, "bfloat16": np.uint16, "float16": np.uint16}
+
+def _multiplied(format: str) -> str:
+    """Return the format in which tensor cores multiply values rounded to a format.
+
+    It is float16 for FP8, which represents all values and which every GPU supports.
+    """
+    return format if format in PART_BITS else "float16"
 
 
 def narrow_options(format: str) -> tuple[str, ...]:
     """Return the compilation options of src/cuda/matmul/round_operands.cu."""
-    stored = _STORED.get(format, "float16")
-    bits = 8 * np.dtype(_ITEMS[stored]).itemsize
+    stored = _multiplied(format)
+    bits = 8 * find_dtype(stored).itemsize
     return f"-DFORMAT=tf_{format}", f"-DSTORED=tf_{stored}", f"-DSTORED_BITS={bits}"
 
 
-class _Narrow(NamedTuple):
-    """Launches of round_operands.cu for an operand, without its address."""
+def _narrow_kernel(format: str, name: str) -> Kernel:
+    return Kernel("cuda/matmul/round_operands.cu", name, narrow_options(format))
+
+
+class _Rounding(NamedTuple):
+    """The launches that round an operand, a view of (s, lines, k)."""
 
     kernels: tuple[Kernel, ...]  #: kernels for the maxima, the scales and the rounding
     grid: tuple[int]
-    depth: Constant
-    made: tuple[np.dtype[Any], _Lines]  #: dtype and layout of lines of rounded values
-    stack: _Lines  #: layout of these lines as a stack with all matrices of the product
-    scales: int  #: number of scales, if there are scales
+    extents: Shape
+    lines: Matrices  #: layout of the rounded lines
+    scales: int  #: number of scales, or 0
+    own: Constant  #: whether each line has its own scale
+    numbers: tuple[Constant, Constant]
+
+    def __call__(self, x: View) -> tuple[View, Any]:
+        """Return the rounded lines and their scales."""
+        machine, scales = current(), None
+        to_greatest, to_scales, narrow = self.kernels
+        given = Words(x.data.ptr, *self.extents)
+        if self.scales:
+            scales = machine.call("zeros", self.scales, np.uint32)
+            machine.launch(to_greatest, self.grid, BLOCK, given, scales, self.own)
+            grid, count = (-(-self.scales // 256),), int64(self.scales)
+            machine.launch(to_scales, grid, (256,), scales, count)
+        lines = self.lines.view(cupy.cuda.alloc(_size(self.lines)))
+        machine.launch(
+            narrow, self.grid, BLOCK, given, lines, *self.numbers, scales, self.own
+        )
+        return lines, scales
 
 
-@lru_cache(maxsize=KEPT)
-def _narrowing(
-    format: str, depth: int, own: bool, count: int, lines: _Lines
-) -> _Narrow:
-    """Plan the rounding of an operand; `own` means one scale per line."""
-    options = narrow_options(format)
-    item = np.dtype(_ITEMS[_STORED.get(format, "float16")])
-    shape, strides = lines
-    distinct, rows = _distinct(shape, strides), shape[1]
-    padded = distinct, rows, depth
-    made = padded, lying(padded, item.itemsize)
-    _, *stack = _k_range(made, count, 0, depth)
-    return _Narrow(
-        tuple(
-            Kernel("cuda/matmul/round_operands.cu", name, options)
-            for name in ("greatest", "scales", "narrow")
-        ),
-        _grid(depth, lines),
-        int64(depth),
-        (item, made),
-        (stack[0], stack[1]),
-        distinct * (rows if own else 1),
-    )
+class _NarrowProduct(NamedTuple):
+    """The launches of a product of rounded operands."""
+
+    a: _Rounding
+    b: _Rounding
+    kind: str
+    rescale: Kernel
+    grid: Shape
+    numbers: tuple[Constant, ...]
+
+    def __call__(self, a: View, b: View, out: View) -> None:
+        check_aligned((a, b, out))  # launches cannot check, as they get no arrays
+        (x, of_x), (y, of_y) = self.a(a), self.b(b.swapaxes(1, 2))
+        by_cublas(x, y.swapaxes(1, 2), out, self.kind)
+        if of_x is not None:
+            current().launch(
+                self.rescale, self.grid, BLOCK, out, of_x, of_y, *self.numbers
+            )
 
 
-def _narrow_product(
-    machine: Backend,
-    a: View,
-    b: View,
-    out: Any,
-    precision: Precision,
-    rounding: int,
-    own: bool | None,
-) -> None:
-    """Multiply rounded operands.
+def _plan_narrow(
+    a: Matrices, b: Matrices, c: Matrices, format: str, rounding: int, own: bool | None
+) -> _NarrowProduct:
+    """Plan a product of rounded operands.
 
     `own` is True for one scale per line, False for one per matrix, None without scales.
     """
-    depth = _aligned(a.shape[-1], ALIGNED)
-    flag = int32(bool(own))
-    lines = [a, b.swapaxes(1, 2)]
-    found, items = [], []
-    for x in lines:
-        plan = _narrowing(
-            precision.format, depth, bool(own), out.shape[0], (x.shape, x.strides)
+    depth, flag = _aligned(a.shape[2], ALIGNED), int32(bool(own))
+
+    def rounded(x: Matrices) -> _Rounding:
+        return _Rounding(
+            tuple(_narrow_kernel(format, i) for i in ("greatest", "scales", "narrow")),
+            _grid(depth, x),
+            _extents(x),
+            _lines(x, depth, _multiplied(format)),
+            0 if own is None else x.distinct * (x.shape[1] if own else 1),
+            flag,
+            (int64(depth), int32(rounding)),
         )
-        to_greatest, to_scales, narrow = plan.kernels
-        given, greatest = _strided(x), None
-        if own is not None:
-            greatest = machine.call("zeros", plan.scales, np.uint32)
-            machine.launch(to_greatest, plan.grid, BLOCK, given, greatest, flag)
-            machine.launch(
-                to_scales, (-(-plan.scales // 256),), (256,), greatest,
-                int64(plan.scales),
-            )  # fmt: skip
-        found.append(greatest)
-        item, (shape, strides) = plan.made
-        made = allocate(shape, item, strides)
-        machine.launch(
-            narrow, plan.grid, BLOCK, given, made, plan.depth, int32(rounding),
-            greatest, flag,
-        )  # fmt: skip
-        items.append(View(item, made.data, *plan.stack))
-    kind = _STORED.get(precision.format, "float16")
-    machine.gemm(items[0], items[1].swapaxes(1, 2), out, kind)
-    if own is not None:
-        counts = [int64(i) for i in out.shape]
-        each = [int32(_distinct(x.shape, x.strides) > 1) for x in lines]
-        options = narrow_options(precision.format)
-        kernel = Kernel("cuda/matmul/round_operands.cu", "rescale", options)
-        # Blocks of 32 columns and 8 rows loop if the grid cannot cover the result.
-        s, m, n = out.shape
-        grid = -(-n // BLOCK[0]), min(-(-m // BLOCK[1]), 65535), min(s, 65535)
-        machine.launch(kernel, grid, BLOCK, out, *found, *counts, *each, flag)
+
+    each = (int32(x.distinct > 1) for x in (a, b))
+    # Blocks of 32 columns and 8 rows loop if the grid cannot cover the result.
+    s, m, n = c.shape
+    return _NarrowProduct(
+        rounded(a),
+        rounded(b.flipped),
+        _multiplied(format),
+        _narrow_kernel(format, "rescale"),
+        (-(-n // BLOCK[0]), min(-(-m // BLOCK[1]), 65535), min(s, 65535)),
+        (*map(int64, c.shape), *each, flag),
+    )
 
 
 # -- common functions ------------------------------------------------------------------
@@ -582,36 +518,39 @@ def _aligned(k: int, to: int) -> int:
     return -(-k // to) * to
 
 
-def _distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Return the number of different matrices of a stack: 1 if it repeats one."""
-    return shape[0] if strides[0] else 1
+def _lines(x: Matrices, length: int, format: str) -> Matrices:
+    """Return the layout of lines of `length` k for those of (s, lines, k).
+
+    They have no gaps. A stack that repeats one matrix has one.
+    """
+    dtype, (s, rows, _) = find_dtype(format), x.shape
+    stack, pitch, step = lying((s, rows, length), dtype.itemsize)
+    strides = stack if x.distinct > 1 else 0, pitch, step
+    return Matrices((s, rows, length), strides, dtype)
 
 
-def _grid(padded: int, *operands: _Lines) -> tuple[int]:
+def _size(x: Matrices) -> int:
+    """Return the bytes of matrices without gaps."""
+    return x.distinct * math.prod(x.shape[1:]) * x.dtype.itemsize
+
+
+def _grid(padded: int, *operands: Matrices) -> tuple[int]:
     """Return the grid with a block for each tile of padded lines: see operands.h."""
     lines, depth = TILE
-    each = (_distinct(*x) * -(-x[0][1] // lines) for x in operands)
+    each = (x.distinct * -(-x.shape[1] // lines) for x in operands)
     tiles = sum(each) * -(-padded // depth)
     if tiles >= 1 << 31:
-        shapes = " and ".join(str(shape) for shape, _ in operands)
+        shapes = " and ".join(str(x.shape) for x in operands)
         raise ValueError(
             f"a and b must be small enough for one launch; got shapes {shapes}"
         )
     return (tiles,)
 
 
-def _strided(x: View) -> Words:
-    """Return `struct strided_operand` of operands.h."""
-    return Words(x.data.ptr, *_extents(x.shape, x.strides))
+def _extents(x: Matrices) -> Shape:
+    """Return strides in elements, and the numbers of matrices, lines and k.
 
-
-def _matrices(x: View) -> Words:
-    """Return `struct matrices` of patch_specials.cu."""
-    return Words(x.data.ptr, *_extents(x.shape, x.strides)[:3])
-
-
-@lru_cache(maxsize=KEPT)
-def _extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Return strides in elements, and the numbers of matrices, lines and k."""
-    steps = (step // ITEM for step in strides)
-    return *steps, _distinct(shape, strides), *shape[1:]
+    With an address before them, they are `struct strided_operand` of operands.h. The
+    strides are those of `struct matrices` of patch_specials.cu.
+    """
+    return *(step // ITEM for step in x.strides), x.distinct, *x.shape[1:]

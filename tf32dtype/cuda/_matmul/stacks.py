@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
-import cupy
 import numpy as np
 
 from .._arrays.ndarray import wrap
 from .._runtime import backend
-from .._runtime.backend import KEPT, Shape
+from .._runtime.backend import Shape
 from .._runtime.storage import is_ours, plain
 
 
@@ -27,46 +25,18 @@ def reshape(x: Any, shape: Shape) -> Any:
     return like(backend.current().call("reshape", plain(x), shape), x.dtype)
 
 
-def stack_of_one(x: Any) -> Any:
-    """Return a view of a matrix as a stack of one matrix."""
-    return cupy.ndarray((1, *x.shape), x.dtype, x.data, (0, *x.strides))
-
-
-def of_stack(x: Any, count: int, part: slice) -> Any:
-    """Return some of `count` matrices, or `x` itself if it is one matrix for all."""
-    return x[part] if x.ndim == 3 and len(x) == count else x
-
-
-def stacks(*arrays: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield views with three axes that together are all matrices of the arrays.
-
-    The axes before the last two have the same lengths in all arrays. They are joined if
-    their strides allow it. The longest joined axis becomes the axis of the stack. Each
-    position along the other axes yields one view per array.
-    """
-    ahead = tuple(x.strides[:-2] for x in arrays)
-    length, steps, others = joined(arrays[0].shape[:-2], ahead)
-    for starts in places(others, len(arrays)):
-        yield tuple(
-            cupy.ndarray(
-                (length, *x.shape[-2:]),
-                x.dtype,
-                x.data + start,
-                (step, *x.strides[-2:]),
-            )
-            for x, start, step in zip(arrays, starts, steps, strict=True)
-        )
-
-
 #: An axis: its length, and its stride in each array in bytes.
 Axis = tuple[int, Shape]
 
 
-@lru_cache(maxsize=KEPT)
 def joined(
     lengths: Shape, strides: tuple[Shape, ...]
 ) -> tuple[int, Shape, tuple[Axis, ...]]:
-    """Return the length of the stack's axis, its strides, and the other axes."""
+    """Join the axes of stacks of one shape where the strides of all arrays allow it.
+
+    The longest axis becomes the axis of a stack of matrices. Return its length and
+    strides, and the other axes.
+    """
     axes: list[Axis] = []
     for length, steps in zip(lengths, zip(*strides, strict=True), strict=True):
         if length == 1:

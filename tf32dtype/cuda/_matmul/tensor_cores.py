@@ -6,31 +6,26 @@ The order in which cuBLAS adds is not known. The order of the kernels is documen
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
-import cupy
-import numpy as np
+from functools import partial
 
 from ..._base.wording import brief
 from .._runtime import cublas
-from .._runtime.backend import KEPT, current
-from .._runtime.storage import raw
+from .._runtime.backend import View, current
 from . import cublaslt, native, wgmma
 from .mode import OWN
+from .tile_options import Matrices, Writer
 
 
-def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
-    """Multiply stacks of matrices on this GPU's tensor cores, and write them to `out`.
+def plan(a: Matrices, b: Matrices, c: Matrices, instruction: str | None) -> Writer:
+    """Plan a product of stacks of matrices on this GPU's tensor cores.
 
     Parameters
     ----------
-    a, b : ndarray
-        Arrays of shapes (s, m, k) and (s, k, n), with any strides. Their dtypes
-        determine the format. float32 is multiplied as tf32: tensor cores ignore its low
-        13 bits.
-    out : cupy.ndarray
-        float32 array of shape (s, m, n) in C order to write to.
+    a, b : Matrices
+        Operands (s, m, k) and (s, k, n), with any strides.
+    c : Matrices
+        float32 result (s, m, n). Each matrix, and for an instruction also the stack, is
+        in C order.
     instruction : {None, "mma.sync", "wgmma"}
         Instruction of this package's kernels. None means cuBLAS, or cublasLt for FP8.
 
@@ -40,18 +35,21 @@ def product(a: Any, b: Any, out: Any, instruction: str | None) -> None:
         If this GPU's tensor cores do not support the formats or the instruction.
     """
     check_instruction(instruction)
-    formats = _format(a), _format(b)
+    formats = a.dtype.name, b.dtype.name
     _check(formats, instruction)
     if instruction == "mma.sync":
-        native.multiply(raw(a), raw(b), out, formats)
-    elif instruction == "wgmma":
-        wgmma.multiply(raw(a), raw(b), out, formats)
-    elif "float8" in formats[0]:
-        cublaslt.gemm(raw(a), raw(b), out, formats)
-    else:
-        dtype = cublas.DTYPES[formats[0]]
-        x, y = (cublas.arranged(x.view(dtype, cupy.ndarray)) for x in (a, b))
-        current().gemm(x, y, out, formats[0])
+        return native.plan(a, b, c)
+    if instruction == "wgmma":
+        return wgmma.plan(a, b, c)
+    if "float8" in formats[0]:
+        return partial(cublaslt.gemm, formats=formats)
+    return partial(by_cublas, kind=formats[0])
+
+
+def by_cublas(a: View, b: View, out: View, kind: str, beta: float = 0.0) -> None:
+    """Compute out = a @ b + beta out, for formats of `Backend.gemm`."""
+    x, y = (cublas.arranged(x.view(cublas.DTYPES[kind])) for x in (a, b))
+    current().gemm(x, y, out, kind, 1.0, beta)
 
 
 def check_instruction(instruction: str | None) -> None:
@@ -69,16 +67,8 @@ def check_instruction(instruction: str | None) -> None:
         )
 
 
-def _format(x: Any) -> str:
-    return "tf32" if x.dtype == np.float32 else str(x.dtype.name)
-
-
 def _check(formats: tuple[str, str], instruction: str | None) -> None:
-    _check_of(current().architecture(), formats, instruction)
-
-
-@lru_cache(maxsize=KEPT)
-def _check_of(arch: str, formats: tuple[str, str], instruction: str | None) -> None:
+    arch = current().architecture()
     version, known = native.number(arch), native.FORMATS.items()
     has = [name for name, (_, first) in known if version >= first]
     eight = [name for name in has if "float8" in name]

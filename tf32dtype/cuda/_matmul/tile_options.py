@@ -1,12 +1,20 @@
-"""Arguments and options of kernels for products: src/cuda/matmul/tile_loader.h."""
+"""Layouts and launches of products, and their arguments: src/cuda/matmul/tile_loader.h.
+
+A product is planned from the layouts of its operands and its result. The plan is called
+with their addresses, and launches kernels. Only the plan of the whole product is cached
+(`product_plan`), so that functions which make parts of it need no caches.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import cupy
 import numpy as np
 
-from .._runtime.backend import Constant
+from .._runtime.backend import Constant, Kernel, Shape, View, current
+
+FLOAT32 = np.dtype(np.float32)
 
 #: struct tf_task
 TASK = np.dtype(
@@ -23,35 +31,88 @@ TASK = np.dtype(
 LARGEST = (1 << 31) - (1 << 10)
 #: Largest number of blocks of threads along y and z.
 MOST = 65535
+#: Bytes that kernels copy at a time, from and to multiples of this number.
+CHUNK = 16
 
 
 class Matrices(NamedTuple):
-    """Describe the memory layout of a matrix or a stack of matrices.
+    """The memory layout of a stack of matrices, (s, rows, columns).
 
-    Strides are those of (s, rows, columns), in bytes.
+    A stack that repeats one matrix has the stride 0. Only operands of `plan_product`
+    have other numbers of axes before the last two.
     """
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: Shape
+    strides: Shape  #: in bytes
+    dtype: np.dtype[Any]
+    start: int = 0  #: bytes from the first element of an array to that of the stack
+    #: whether the array begins at a multiple of `CHUNK` bytes
+    aligned: bool = True
+
+    @classmethod
+    def of(cls, x: Any) -> Matrices:
+        """Return the layout of an array."""
+        return cls(x.shape, x.strides, x.dtype, aligned=x.data.ptr % CHUNK == 0)
 
     @property
     def flipped(self) -> Matrices:
         """Return the layout of the transposed matrices."""
-        (s, m, n), (stack, down, across) = self
-        return Matrices((s, n, m), (stack, across, down))
+        (s, m, n), (stack, down, across) = self.shape, self.strides
+        return self._replace(shape=(s, n, m), strides=(stack, across, down))
+
+    @property
+    def distinct(self) -> int:
+        """Return the number of different matrices: 1 if the stack repeats one."""
+        return self.shape[0] if self.strides[0] else 1
+
+    def part(self, axis: int, first: int, most: int) -> Matrices:
+        """Return the layout of at most `most` positions along an axis."""
+        shape = list(self.shape)
+        shape[axis] = min(most, shape[axis] - first)
+        start = self.start + first * self.strides[axis]
+        return self._replace(shape=tuple(shape), start=start)
+
+    def view(self, data: Any) -> View:
+        """Return the matrices of an array that begins at an address."""
+        return View(self.dtype, data, self.shape, self.strides).at(self.start)
 
 
-def matrices(x: Any, count: int) -> Matrices:
-    """Return the layout of an array of two or three axes as a stack of matrices.
+class Writer(Protocol):
+    """A plan of a product: a function that writes a @ b to `out`."""
 
-    `count` is the number of matrices. A single matrix is repeated.
-    """
-    shape, strides = x.shape, x.strides
-    if len(shape) == 2:
-        return Matrices((count, *shape), (0, *strides))
-    if shape[0] != count:  # 1
-        return Matrices((count, *shape[1:]), (0, *strides[1:]))
-    return Matrices(shape, strides)
+    def __call__(self, a: View, b: View, out: View) -> None: ...
+
+
+#: Positions of arrays in the arguments of `Launches`. The last is memory for sums.
+A, B, C, SUMS = range(4)
+
+
+class Launch(NamedTuple):
+    """A launch of a kernel, without addresses."""
+
+    kernel: Kernel
+    grid: Shape
+    block: Shape
+    task: Constant
+    #: arrays that the kernel takes, and the bytes from their first elements
+    arrays: tuple[tuple[int, int], ...]
+    shared: int = 0
+
+
+class Launches(NamedTuple):
+    """The launches that compute a product."""
+
+    launches: tuple[Launch, ...] = ()
+    sums: int = 0  #: number of float32 sums that launches pass on
+
+    def __call__(self, a: View, b: View, out: View) -> None:
+        machine, given = current(), [a, b, out]
+        if self.sums:
+            memory = cupy.cuda.alloc(4 * self.sums)
+            given.append(View(FLOAT32, memory, (self.sums,), (4,)))
+        for kernel, grid, block, told, arrays, shared in self.launches:
+            views = (given[i].at(start) for i, start in arrays)
+            machine.launch(kernel, grid, block, told, *views, shared=shared)
 
 
 def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:

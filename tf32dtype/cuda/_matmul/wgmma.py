@@ -17,23 +17,14 @@ from __future__ import annotations
 
 import math
 import os
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from .._runtime.backend import (
-    KEPT,
-    Backend,
-    Constant,
-    Kernel,
-    current,
-    int32,
-    int64,
-)
+from .._runtime.backend import Constant, Kernel, Shape, View, current, int32, int64
 from . import native
-from .native import Lines
-from .tile_options import LARGEST, pieces
+from .native import Lines, Reading
+from .tile_options import LARGEST, Launches, Matrices, Writer, pieces
 
 #: The architecture that has the instruction.
 ARCHITECTURE = "sm_90a"
@@ -186,152 +177,94 @@ def choose_tile(shape: tuple[int, ...], processors: int) -> Tile:
     return min(CHAINS, key=time)
 
 
-def multiply(a: Any, b: Any, out: Any, formats: tuple[str, str]) -> None:
-    """Start the kernel on storage, for one chain of all k; see `native.multiply`.
-
-    Raises
-    ------
-    TensorMapError
-        If the driver cannot make tensor maps of the operands.
-    ValueError
-        If the product is too large for one launch.
-    """
-    s, m, k = a.shape
-    n = b.shape[-1]
-    machine = current()
-    if out.size == 0:
-        return
-    if k == 0:  # tensor maps cannot be empty
-        native.multiply(a, b, out, formats)
-        return
-    x, y = operand(a), operand(b.swapaxes(-1, -2))
-    size = a.dtype.itemsize
-    slices = pieces(k, SLICE // size)
-    launch = _planned(
-        formats, size, None, (s, m, n, k), slices, 1, WHOLE, x.lines, y.lines,
-        machine.processors(),
-    )  # fmt: skip
-    _start(machine, launch, x.storage, y.storage, out)
-
-
-def multiply_parts(
-    a: Any, b: Any, out: Any, format: str, parts: Parts, count: int
-) -> None:
-    """Start the kernel on operands in parts, and sum all their products.
-
-    Parameters
-    ----------
-    a, b : cupy.ndarray or View
-        Storage (s, m, parts * depth) and (s, n, parts * depth) in C order, or of one
-        matrix for all. Each part has `depth` k, which are whole slices. The largest
-        part is first in a line of `a`, and last in a line of `b`.
-    out : cupy.ndarray or View
-        float32 array (count * s, m, n) in C order, for `count` pieces of k.
-    format : str
-        Format of the parts: "bfloat16" or "tf32".
-    parts : Parts
-        Number of parts, and order of the sums.
-    count : int
-        Number of pieces of k, at most the number of slices.
-
-    Raises
-    ------
-    TensorMapError
-        If the driver cannot make tensor maps of the operands.
-    ValueError
-        If the product is too large for one launch.
-    """
-    machine = current()
-    launch = _planned_parts(
-        format, a.dtype.itemsize, a.shape, b.shape, out.shape[0] // count, count,
-        parts, machine.processors(),
-    )  # fmt: skip
-    _start(machine, launch, a, b, out)
-
-
 #: Arguments of `tensor_maps.tensor_map`: extents, strides and a box.
-_Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Map = tuple[Shape, Shape, Shape]
 
 
-class _Launch(NamedTuple):
-    """A launch of the kernel, without the addresses of operands."""
+class Plan(NamedTuple):
+    """A launch of the kernel.
 
+    A call raises a `TensorMapError` if the driver cannot make maps of the operands.
+    """
+
+    a: Reading
+    b: Reading
     kernel: Kernel
     grid: tuple[int]
     tile: Tile
     size: int  #: bytes of an element
-    maps: tuple[_Map, _Map]
+    maps: tuple[Map, Map]
     numbers: tuple[Constant, ...]
 
+    def __call__(self, a: View, b: View, out: View) -> None:
+        machine = current()
+        x, y = self.a.storage(a), self.b.storage(b.swapaxes(1, 2))
+        maps = (
+            machine.tensor_map(storage, self.size, *told, True)
+            for storage, told in zip((x, y), self.maps, strict=True)
+        )
+        machine.launch(
+            self.kernel, self.grid, (self.tile.threads,), *maps, out, *self.numbers,
+            shared=self.tile.shared,
+        )  # fmt: skip
 
-@lru_cache(maxsize=KEPT)
-def _planned(
-    formats: tuple[str, str],
-    size: int,
-    tile: Tile | None,
-    shape: tuple[int, int, int, int],
-    slices: int,
-    count: int,
-    parts: Parts,
-    a: Lines,
-    b: Lines,
-    processors: int,
-) -> _Launch:
-    """Plan a product by its stacks, m, n and k."""
-    s, m, n, k = shape
+
+def plan(
+    a: Matrices, b: Matrices, c: Matrices, parts: Parts = WHOLE, count: int = 1
+) -> Writer:
+    """Plan one chain of all k, or the sums of all products of operands in parts.
+
+    Parameters
+    ----------
+    a, b : Matrices
+        Operands (s, m, k) and (s, k, n). If they are in parts, their k are the parts
+        one after the other, each of whole slices and contiguous. The largest part is
+        first in a line of `a`, and last in a line of `b`.
+    c : Matrices
+        Result (count * s, m, n), float32 in C order, for `count` pieces of k.
+    parts : Parts
+        Number of parts, and order of the sums.
+    count : int
+        Number of pieces of k, at most the number of slices of a part.
+
+    Raises
+    ------
+    ValueError
+        If the product is too large for one launch.
+    """
+    if 0 in c.shape:
+        return Launches()
+    (s, m, k), n, size = a.shape, b.shape[2], a.dtype.itemsize
+    if k == 0:  # tensor maps cannot be empty
+        return native.plan(a, b, c)
     if k > LARGEST:
         raise ValueError(f"k must be at most {LARGEST} for one launch; got {k}")
-    tile = tile or choose_tile((s, m, n), processors)
-    tiled = tiles((count * s, m, n), tile)
-    stacks = a.stack > 0, b.stack > 0
-    numbers = (
-        *map(int64, (m, n)),
-        *map(int32, (slices, s, count, *stacks, tiled, parts.stretch)),
-    )
-    return _Launch(
-        kernel(formats, size, tile, a.along_k, b.along_k, parts.parts, parts.orders),
+    processors = current().processors()
+    tile = WIDE if parts.orders else choose_tile(c.shape, processors)
+    tiled = tiles(c.shape, tile)
+    slices = pieces(k, SLICE // size) // parts.parts
+    # The instruction also reads 2-byte elements that are contiguous across k.
+    x, y = (native.reading(i, size == 2, has_map) for i in (a, b.flipped))
+    stacks = x.lines.stack > 0, y.lines.stack > 0
+    integers = slices, s, count, *stacks, tiled, parts.stretch
+    between = Constant(np.float32(parts.between))
+    names, along_k = (a.dtype.name, b.dtype.name), (x.lines.along_k, y.lines.along_k)
+    return Plan(
+        x,
+        y,
+        kernel(names, size, tile, *along_k, parts.parts, parts.orders),
         (min(tiled, processors),),
         tile,
         size,
-        (_map(a, size, m, k, tile.rows), _map(b, size, n, k, tile.columns)),
-        (*numbers, Constant(np.float32(parts.between))),
+        (
+            map_of(x.lines, size, m, k, tile.rows),
+            map_of(y.lines, size, n, k, tile.columns),
+        ),
+        (int64(m), int64(n), *map(int32, integers), between),
     )
 
 
-@lru_cache(maxsize=KEPT)
-def _planned_parts(
-    format: str,
-    size: int,
-    a: tuple[int, int, int],
-    b: tuple[int, int, int],
-    stacks: int,
-    count: int,
-    parts: Parts,
-    processors: int,
-) -> _Launch:
-    """Plan a product of parts from the shapes of their lines, in C order."""
-    k = a[-1]
-    slices = k * size // SLICE // parts.parts
-    x, y = (
-        Lines(True, k * size, rows * k * size if matrices > 1 else 0, matrices)
-        for matrices, rows, _ in (a, b)
-    )
-    return _planned(
-        (format, format), size, WIDE, (stacks, a[1], b[1], k), slices, count, parts, x,
-        y, processors,
-    )  # fmt: skip
-
-
-def _start(machine: Backend, launch: _Launch, a: Any, b: Any, out: Any) -> None:
-    function, grid, tile, size, (of_a, of_b), numbers = launch
-    machine.launch(
-        function, grid, (tile.threads,), machine.tensor_map(a, size, *of_a, True),
-        machine.tensor_map(b, size, *of_b, True), out, *numbers, shared=tile.shared,
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=KEPT)
-def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int:
+def choose_pieces(shape: Shape, slices: int, parts: Parts) -> int:
     """Choose the number of pieces into which k of a product of parts is divided.
 
     The number has the shortest estimated time on a device with `PROCESSORS`. It is the
@@ -348,7 +281,7 @@ def choose_pieces(shape: tuple[int, int, int], slices: int, parts: Parts) -> int
     return min(range(1, min(slices, PROCESSORS) + 1), key=time)
 
 
-def suits(shape: tuple[int, int, int], slices: int, parts: Parts, size: int) -> bool:
+def suits(shape: Shape, slices: int, parts: Parts, size: int) -> bool:
     """Return whether the kernel can multiply parts, and cuBLAS is not faster.
 
     Each part has `slices` slices of k, with elements of `size` bytes.
@@ -388,7 +321,6 @@ def options(
     }
 
 
-@lru_cache(maxsize=KEPT)
 def kernel(
     formats: tuple[str, str],
     size: int,
@@ -412,18 +344,6 @@ def kernel(
     )
 
 
-def operand(x: Any) -> native.Operand:
-    """Return storage (s, lines, k), copied if its memory cannot be mapped.
-
-    The instruction also reads 2-byte elements that are contiguous across k.
-    """
-    mixed = x.dtype.itemsize == 2
-    found = native.operand(x, mixed)
-    if has_map(found.lines.pitch, found.lines.stack):
-        return found
-    return native.operand(x, mixed, always=True)
-
-
 def has_map(pitch: int, stack: int) -> bool:
     """Return whether a tensor map can have these strides of lines and stacks.
 
@@ -433,18 +353,12 @@ def has_map(pitch: int, stack: int) -> bool:
     return forward and (not pitch or stack % pitch == 0)
 
 
-def codes_map(x: native.Operand, rows: int, k: int, lines: int) -> Any:
-    """Return a tensor map of (k, rows, stacks) with boxes of a slice of `lines` lines.
+def map_of(x: Lines, size: int, rows: int, k: int, lines: int) -> Map:
+    """Describe a map of (k, rows, stacks) with boxes of a slice of `lines` lines.
 
     If storage is contiguous across k, the map is of (rows, k, stacks) and its boxes are
     64 lines of a slice.
     """
-    size = x.storage.dtype.itemsize
-    told = _map(x.lines, size, rows, k, lines)
-    return current().tensor_map(x.storage, size, *told, True)
-
-
-def _map(x: Lines, size: int, rows: int, k: int, lines: int) -> _Map:
     inner, outer, box = k, rows, (SLICE // size, lines, 1)
     if not x.along_k:
         inner, outer, box = rows, k, (ACROSS, SLICE // size, 1)

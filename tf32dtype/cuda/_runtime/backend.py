@@ -94,14 +94,6 @@ class View:
         self.shape = shape
         self.strides = strides
 
-    @classmethod
-    def of(cls, x: Any) -> View:
-        """Return a view of a matrix or of a stack of matrices."""
-        shape, strides = x.shape, x.strides
-        if len(shape) == 2:
-            shape, strides = (1, *shape), (0, *strides)
-        return cls(x.dtype, x.data, shape, strides)
-
     @property
     def size(self) -> int:
         """Return the number of elements."""
@@ -111,6 +103,12 @@ class View:
     def array(self) -> Any:
         """Return a CuPy array of the same memory, for functions that need one."""
         return cupy.ndarray(self.shape, self.dtype, self.data, self.strides)
+
+    def at(self, start: int) -> View:
+        """Return a view of the same layout that begins `start` bytes later."""
+        if not start:
+            return self
+        return View(self.dtype, self.data + start, self.shape, self.strides)
 
     def view(self, dtype: Any, kind: type = cupy.ndarray) -> View:
         """Return the same memory as another dtype of the same size."""

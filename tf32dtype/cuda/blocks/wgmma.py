@@ -18,7 +18,7 @@ import cupy
 import numpy as np
 
 from .._matmul import wgmma
-from .._matmul.native import Lines, Operand
+from .._matmul.native import Lines
 from .._matmul.tile_options import pieces
 from .._matmul.wgmma import COLUMNS, ROWS, SLICE
 from .._runtime import backend, strides
@@ -126,7 +126,9 @@ def _side(x: Any, lines: int, levels: int, size: int) -> Side:
         kept = [_halves(y, name, x.k) for y, name in zip(kept, names, strict=True)]
         depth = kept[0].storage.shape[-1]
     for name, operand in zip(("codes", "residuals"), kept, strict=False):
-        maps[name] = wgmma.codes_map(operand, operand.storage.shape[1], depth, lines)
+        rows = operand.storage.shape[1]
+        told = wgmma.map_of(operand.lines, size, rows, depth, lines)
+        maps[name] = backend.current().tensor_map(operand.storage, size, *told, True)
     count, blocks, width = x.scales.shape
     stored = x.layout.row.levels
     stack = x.scales.strides[0] if count > 1 else 0
@@ -139,6 +141,13 @@ def _side(x: Any, lines: int, levels: int, size: int) -> Side:
         swizzled=False,
     )
     return Side(maps, stack > 0, kept)
+
+
+class Operand(NamedTuple):
+    """The storage of an operand's codes, (stack, lines, k), and its layout."""
+
+    storage: Any
+    lines: Lines
 
 
 def _operand(first: Any, x: Any) -> Operand:
