@@ -18,8 +18,10 @@ from tf32dtype.blocks.formats import scale_formats
 from tf32dtype.cuda import blocks as gpu
 from tf32dtype.cuda._matmul import wgmma
 from tf32dtype.cuda._matmul.native import device_of
+from tf32dtype.cuda._matmul.tile_options import Matrices
 from tf32dtype.cuda._runtime.backend import Kernel
 from tf32dtype.cuda.blocks import native, products
+from tf32dtype.cuda.blocks.operands import lines_of
 
 
 @pytest.fixture(autouse=True)
@@ -302,16 +304,17 @@ def test_native_tiles(backend, tile):
     a, b, p, q = operands(rng, 130, 260, 129, "tcfp16", "tcfp16")
     wanted = on_tensor_cores(backend, a, b, 3)
     left, right = products._operand(p, "a", -1), products._operand(q, "b", -2)
+    levels = products._levels(left, right, 3)
     for descends in (False, True):
         if backend is HOST:
             HOST.descends = descends
         out = cupy.empty((1, 130, 129), np.float32)
-        stack = [
+        stacks = [
             x._replace(**{f: getattr(x, f)[None] for f in ("hi", "lo", "scales")})
             for x in (left, right)
         ]
-        levels = products._levels(left, right, 3)
-        native.product(*stack, out, levels, tile)
+        write = native.plan(*map(lines_of, stacks), Matrices.of(out), levels, tile)
+        write(*stacks[0].arrays, *stacks[1].arrays, out)
         assert_bits(out[0], wanted)
 
 

@@ -415,7 +415,7 @@ def test_blocks_as_mma_sync(hopper, first, second, terms, monkeypatch):
     """Blocks use float16 instructions on request, for all codes and NaN."""
     monkeypatch.setattr(wgmma, "ENABLED", True)
     monkeypatch.setattr(hopper, "processors", lambda: 2)  # a tile is enough
-    monkeypatch.setattr(of_blocks.native, "product", no_map)
+    monkeypatch.setattr(of_blocks.native.Plan, "__call__", no_map)
     assert blocks_are_right(hopper, first, second, terms, 32, "mma.sync", None)
 
 

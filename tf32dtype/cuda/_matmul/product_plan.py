@@ -17,12 +17,11 @@ from ...tensor_core.models import Aligned
 from .._arrays.ndarray import lying
 from .._runtime.backend import KEPT, Shape, View, current
 from .._runtime.storage import is_ours
-from .._runtime.strides import spread
 from . import fma, mma_model, split_emulation, tensor_cores
 from .crossover import Strategy
 from .mode import Mode
-from .stacks import Axis, joined
-from .tile_options import CHUNK, FLOAT32, Launches, Matrices, Writer
+from .stacks import Axis, stacked
+from .tile_options import FLOAT32, Launches, Matrices, Writer
 
 FLOAT16 = np.dtype(np.float16)
 TF32 = np.dtype(_core.scalar_types[_core.names.index("tf32")])
@@ -69,27 +68,18 @@ def plan_product(
     """
     algorithm = _choose(a.dtype, b.dtype, wanted, mode, settings, strategy)
     stack = stack_of(a.shape[:-2], b.shape[:-2], a.shape, b.shape)
-    (m, k), n = a.shape[-2:], b.shape[-1]
+    m, n = a.shape[-2], b.shape[-1]
     itemsize = algorithm.sums.itemsize
-    x = _operand(a, algorithm.a, (*stack, m, k))
-    y = _operand(b, algorithm.b, (*stack, k, n))
     matrices = *stack, m, n
     z = Matrices(matrices, lying(matrices, itemsize), algorithm.sums)
-    length, steps, others = joined(stack, tuple(i.strides[:-2] for i in (x, y, z)))
-    x, y, z = (
-        i._replace(
-            shape=(length, *i.shape[-2:]),
-            strides=(step, *i.strides[-2:]),
-            aligned=i.aligned and all(axis[1][j] % CHUNK == 0 for axis in others),
-        )
-        for j, (i, step) in enumerate(zip((x, y, z), steps, strict=True))
-    )
+    each = _operand(a, algorithm.a), _operand(b, algorithm.b), z
+    (x, y, z), others = stacked(each, stack)
     write: Writer | None = Launches()  # writes nothing
     if algorithm.plan is None:
         write = None
     elif 0 not in matrices:
         made = z
-        if algorithm.in_c_order and length > 1:
+        if algorithm.in_c_order and z.shape[0] > 1:
             made = z._replace(strides=(m * n * itemsize, *z.strides[1:]))
         write = algorithm.plan(x, y, made)
         if made != z:
@@ -118,12 +108,11 @@ def _cast(dtype: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
     return None if dtype == to or (dtype, to) == (FLOAT32, TF32) else to
 
 
-def _operand(x: Matrices, dtype: np.dtype[Any], shape: Shape) -> Matrices:
-    """Return the layout of an operand that is cast and broadcast."""
-    if _cast(x.dtype, dtype) is not None:
-        x = Matrices(x.shape, lying(x.shape, dtype.itemsize), dtype)
-    ahead = spread((x.shape[:-2], x.strides[:-2], 0), shape[:-2])
-    return x._replace(shape=shape, strides=(*ahead, *x.strides[-2:]), dtype=dtype)
+def _operand(x: Matrices, dtype: np.dtype[Any]) -> Matrices:
+    """Return the layout of an operand that is read in a dtype."""
+    if _cast(x.dtype, dtype) is None:
+        return x._replace(dtype=dtype)
+    return Matrices(x.shape, lying(x.shape, dtype.itemsize), dtype)
 
 
 def _copied(a: View, b: View, out: View, write: Writer, made: Matrices) -> None:

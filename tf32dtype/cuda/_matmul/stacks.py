@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from .._arrays.ndarray import wrap
 from .._runtime import backend
 from .._runtime.backend import Shape
 from .._runtime.storage import is_ours, plain
+from .._runtime.strides import spread
+from .tile_options import CHUNK, Matrices
 
 
 def like(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -29,16 +31,18 @@ def reshape(x: Any, shape: Shape) -> Any:
 Axis = tuple[int, Shape]
 
 
-def joined(
-    lengths: Shape, strides: tuple[Shape, ...]
-) -> tuple[int, Shape, tuple[Axis, ...]]:
-    """Join the axes of stacks of one shape where the strides of all arrays allow it.
+def stacked(
+    arrays: Sequence[Matrices], stack: Shape
+) -> tuple[tuple[Matrices, ...], tuple[Axis, ...]]:
+    """Plan to go over arrays whose axes before the last two broadcast to `stack`.
 
-    The longest axis becomes the axis of a stack of matrices. Return its length and
-    strides, and the other axes.
+    These axes are joined if the strides of all arrays allow it. The longest joined axis
+    becomes that of a stack. Return the layouts of the stacks and the other axes, at
+    each position of which there is a stack.
     """
+    ahead = [spread((x.shape[:-2], x.strides[:-2], 0), stack) for x in arrays]
     axes: list[Axis] = []
-    for length, steps in zip(lengths, zip(*strides, strict=True), strict=True):
+    for length, steps in zip(stack, zip(*ahead, strict=True), strict=True):
         if length == 1:
             continue
         if axes and axes[-1][1] == tuple(length * step for step in steps):
@@ -46,8 +50,16 @@ def joined(
         else:
             axes.append((length, steps))
     longest = max(range(len(axes)), key=lambda i: axes[i][0], default=None)
-    length, steps = (1, (0,) * len(strides)) if longest is None else axes.pop(longest)
-    return length, steps, tuple(axes)
+    length, steps = (1, (0,) * len(arrays)) if longest is None else axes.pop(longest)
+    layouts = (
+        x._replace(
+            shape=(length, *x.shape[-2:]),
+            strides=(step, *x.strides[-2:]),
+            aligned=x.aligned and all(axis[1][i] % CHUNK == 0 for axis in axes),
+        )
+        for i, (x, step) in enumerate(zip(arrays, steps, strict=True))
+    )
+    return tuple(layouts), tuple(axes)
 
 
 def places(axes: tuple[Axis, ...], arrays: int) -> Iterator[Shape]:

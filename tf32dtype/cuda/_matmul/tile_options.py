@@ -80,10 +80,10 @@ class Matrices(NamedTuple):
 class Writer(Protocol):
     """A plan of a product: a function that writes a @ b to `out`."""
 
-    def __call__(self, a: View, b: View, out: View) -> None: ...
+    def __call__(self, a: View, b: View, out: View, /) -> None: ...
 
 
-#: Positions of arrays in the arguments of `Launches`. The last is memory for sums.
+#: Positions of the arrays of a product in `Launch.arrays`. The last is memory for sums.
 A, B, C, SUMS = range(4)
 
 
@@ -105,13 +105,13 @@ class Launches(NamedTuple):
     launches: tuple[Launch, ...] = ()
     sums: int = 0  #: number of float32 sums that launches pass on
 
-    def __call__(self, a: View, b: View, out: View) -> None:
-        machine, given = current(), [a, b, out]
+    def __call__(self, *arrays: View) -> None:
+        machine, given = current(), [*arrays]
         if self.sums:
             memory = cupy.cuda.alloc(4 * self.sums)
             given.append(View(FLOAT32, memory, (self.sums,), (4,)))
-        for kernel, grid, block, told, arrays, shared in self.launches:
-            views = (given[i].at(start) for i, start in arrays)
+        for kernel, grid, block, told, places, shared in self.launches:
+            views = (given[i].at(start) for i, start in places)
             machine.launch(kernel, grid, block, told, *views, shared=shared)
 
 

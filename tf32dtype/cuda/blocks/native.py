@@ -10,7 +10,6 @@ The choice of tiles is an estimate.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import cupy
@@ -18,10 +17,11 @@ import numpy as np
 
 from .._matmul import native
 from .._matmul.native import Tile
+from .._matmul.tile_options import Matrices
 from .._runtime import backend
-from .._runtime.backend import KEPT, Constant, Kernel, Shape, int64
+from .._runtime.backend import Constant, Kernel, Shape, View, int64
 from . import kernels
-from .operands import Lines, Operand, lines_of
+from .operands import Levels, Lines
 
 #: Elements that the instruction multiplies, with their names in PTX.
 FORMATS = {name: native.FORMATS[name][0] for name in ("float8_e4m3fn", "float8_e5m2")}
@@ -90,7 +90,7 @@ def bytewise(x: Any, operand: Any) -> Any:
 
 
 def options(
-    names: tuple[str, str], block: int, levels: list[tuple[int, int]], tile: Tile
+    names: tuple[str, str], block: int, levels: Levels, tile: Tile
 ) -> tuple[str, ...]:
     """Return the compilation options for elements, a block size, terms and a tile."""
     a, b = (FORMATS.get(name, FORMATS[E4M3]) for name in names)
@@ -109,7 +109,7 @@ def options(
     return tuple(f"-D{name}={value}" for name, value in macros.items())
 
 
-def shared(tile: Tile, block: int, levels: list[tuple[int, int]]) -> int:
+def shared(tile: Tile, block: int, levels: Levels) -> int:
     """Return the bytes of shared memory: stages of codes and of their scales."""
     lines = tile.rows * (1 + max(i for i, _ in levels))
     lines += tile.columns * (1 + max(j for _, j in levels))
@@ -117,7 +117,7 @@ def shared(tile: Tile, block: int, levels: list[tuple[int, int]]) -> int:
 
 
 def choose_tile(
-    arch: str, processors: int, shape: Shape, block: int, levels: list[tuple[int, int]]
+    arch: str, processors: int, shape: Shape, block: int, levels: Levels
 ) -> Tile:
     """Return the tile for a product; all tiles give the same bits."""
     count, m, n = shape
@@ -129,106 +129,86 @@ def choose_tile(
     return LARGE if fits and blocks >= processors else SMALL
 
 
-class _Plan(NamedTuple):
-    """A plan of a product, without the addresses of its operands."""
+class Plan(NamedTuple):
+    """A launch of the kernel, called with the arrays of a, b and the result."""
 
     kernel: Kernel
-    tile: Tile
-    grid: tuple[int, ...]
-    a: Constant
-    b: Constant
+    blocks: int
+    threads: int
     shared: int
+    copies: tuple[int, ...]  #: positions of arrays of codes that are copied first
+    block: int
+    numbers: tuple[Constant, ...]
+
+    def __call__(self, *arrays: View) -> None:
+        given: list[Any] = [*arrays]
+        for i in self.copies:
+            given[i] = copied(given[i], self.block)
+        backend.current().launch(
+            self.kernel, (self.blocks,), (self.threads,), *given, *self.numbers,
+            shared=self.shared,
+        )  # fmt: skip
 
 
-@lru_cache(maxsize=KEPT)
-def _plan(
-    a: Lines,
-    b: Lines,
-    shape: Shape,
-    levels: tuple[tuple[int, int], ...],
-    tile: Tile | None,
-    arch: str,
-    processors: int,
-) -> _Plan:
-    """Plan a product from the layouts of operands and the shape of the result."""
-    count, m, n = shape
-    terms = [*levels]
-    tile = tile or choose_tile(arch, processors, shape, a.block, terms)
+def plan(
+    a: Lines, b: Lines, c: Matrices, levels: Levels, tile: Tile | None = None
+) -> Plan:
+    """Plan a @ b for c, (s, m, n), float32 in C order."""
+    machine = backend.current()
+    arch, processors = machine.architecture(), machine.processors()
+    count, m, n = c.shape
+    tile = tile or choose_tile(arch, processors, c.shape, a.block, levels)
     blocks = count * -(-m // tile.rows) * -(-n // tile.columns)
     if blocks >= 1 << 31:
         raise ValueError(
             "a and b must be small enough for one launch; got a matrix multiplication"
-            f" of shape {shape}"
+            f" of shape {c.shape}"
         )
     names = str(a.names[0]), str(b.names[0])  # not None: see `check`
-    return _Plan(
+    codes = [(0, a.hi), (1, a.lo)][: a.levels] + [(3, b.hi), (4, b.lo)][: b.levels]
+    return Plan(
         Kernel(
             "cuda/blocks/native_matmul.cu",
             "block_native",
-            options(names, a.block, terms, tile),
+            options(names, a.block, levels, tile),
         ),
-        tile,
-        (blocks,),
-        _side(a),
-        _side(b),
-        shared(tile, a.block, terms),
+        blocks,
+        tile.threads,
+        shared(tile, a.block, levels),
+        # Codes must begin at a multiple of 16 bytes. Residuals may not, because they
+        # begin where scales end.
+        tuple(i for i, x in codes if not x.aligned),
+        a.block,
+        (_side(a), _side(b), *map(int64, (m, n, a.k))),
     )
 
 
 def _side(x: Lines) -> Constant:
     side = np.zeros((), SIDE)
-    side["stack"], side["pitch"] = x.hi[:2]
-    if x.lo is not None:
-        side["lo_stack"], side["lo_pitch"] = x.lo[:2]
-    side["level"] = x.width // x.levels
-    side["block"] = x.width
-    side["scale_stack"] = x.scales // 4
+    side["stack"], side["pitch"] = _strides(x.hi, x.block)
+    side["lo_stack"], side["lo_pitch"] = _strides(x.lo, x.block)
+    side["block"] = x.scales.shape[2]
+    side["level"] = x.scales.shape[2] // x.levels
+    side["scale_stack"] = x.scales.strides[0] // 4
     return Constant(side)
 
 
-def product(
-    a: Any, b: Any, c: Any, levels: list[tuple[int, int]], tile: Tile | None = None
-) -> None:
-    """Write a @ b to c, (s, m, n), float32 in C order.
+def _strides(x: Matrices, block: int) -> Shape:
+    """Return the strides of a stack and of lines of codes, copied if necessary."""
+    if x.aligned:
+        return x.strides[:2]
+    _, lines, blocks = x.shape
+    return (lines * blocks * block if x.distinct > 1 else 0), blocks * block
 
-    a and b are `Operand` tuples of three axes.
+
+def copied(first: Any, block: int) -> Any:
+    """Copy all codes so that the blocks of a line are contiguous; return the first.
+
+    `first` has the first codes of blocks, (stack, lines, blocks).
     """
-    machine = backend.current()
-    a, b = _readable(a), _readable(b)
-    plan = _plan(
-        lines_of(a), lines_of(b), c.shape, tuple(levels), tile,
-        machine.architecture(), machine.processors(),
-    )  # fmt: skip
-    _, m, n = c.shape
-    machine.launch(
-        plan.kernel, plan.grid, (plan.tile.threads,),
-        a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c, plan.a, plan.b,
-        int64(m), int64(n), int64(a.k),
-        shared=plan.shared,
-    )  # fmt: skip
-
-
-def _readable(x: Operand) -> Operand:
-    """Return an operand whose codes are aligned for the kernel."""
-    hi, lo = aligned(x.hi, x), x.lo
-    return x._replace(hi=hi, lo=None if lo is None else aligned(lo, x))
-
-
-def aligned(first: Any, x: Any) -> Any:
-    """Return the first codes of blocks, or a copy of all codes that is aligned.
-
-    The codes are (stack, lines, blocks). Codes must begin at a multiple of 16 bytes.
-    Residuals may not, because they begin where scales end.
-    """
-    return first if first.data.ptr % 16 == 0 else copied(first, x)
-
-
-def copied(first: Any, x: Any) -> Any:
-    """Copy all codes so that the blocks of a line are contiguous; return the first."""
-    size = x.layout.block_size
     stack = first.shape[0] if first.strides[0] else 1
     whole = cupy.ndarray(
-        (stack, *first.shape[1:], size), np.uint8, first.data, (*first.strides, 1)
+        (stack, *first.shape[1:], block), np.uint8, first.data, (*first.strides, 1)
     )
     copy = backend.current().call("ascontiguousarray", whole)
     if copy.data.ptr == whole.data.ptr:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...blocks.formats import BlockFormat, BlockSize, ScaleFormat
 from ...blocks.layout import Layout
-from .._runtime.backend import KEPT, Shape
+from .._matmul.tile_options import Matrices
+from .._runtime.backend import KEPT, Shape, View
+
+#: The terms of a block, as pairs of levels of a and b; 1 means residuals.
+Levels = tuple[tuple[int, int], ...]
+
+
+class Writer(Protocol):
+    """A plan of a product, called with `Operand.arrays` of a and b, and the result."""
+
+    def __call__(self, *arrays: View) -> None: ...
 
 
 class Operand(NamedTuple):
@@ -37,28 +47,38 @@ class Operand(NamedTuple):
             return None, None
         return self.layout.row.element, self.layout.row.residual
 
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """Return what kernels are given: codes, residuals and scales.
+
+        Codes stand in for residuals and scales that the operand does not have.
+        """
+        lo, scales = (self.hi if x is None else x for x in (self.lo, self.scales))
+        return self.hi, lo, scales
+
 
 class Lines(NamedTuple):
-    """The memory layout of an operand with three axes, from which plans are made."""
+    """The facts and the memory layout of an operand, from which plans are made."""
 
-    names: tuple[str | None, str | None]
+    names: tuple[str | None, str | None]  #: as in `Operand`
     levels: int  #: 1, or 2 with residuals; 0 for an array of float32
     block: int  #: block size; 0 for an array of float32
-    hi: Shape  #: strides of `Operand.hi` in bytes
-    lo: Shape | None  #: strides of `Operand.lo` in bytes
-    scales: int  #: stride of the stack of scales in bytes
-    width: int  #: number of scales of all lines for a block
+    k: int
+    hi: Matrices
+    lo: Matrices  #: that of `hi` without residuals
+    scales: Matrices  #: that of `hi` for an array of float32
+
+    @property
+    def arrays(self) -> tuple[Matrices, Matrices, Matrices]:
+        return self.hi, self.lo, self.scales
 
 
 def lines_of(x: Operand) -> Lines:
-    """Return the memory layout of an operand."""
-    if x.layout is None:
-        return Lines(x.names, 0, 0, x.hi.strides, None, 0, 0)
-    lo = None if x.lo is None else x.lo.strides
-    levels, block = x.layout.row.levels, x.layout.block_size
-    scales = x.scales
-    stack, width = scales.strides[0], scales.shape[-1]
-    return Lines(x.names, levels, block, x.hi.strides, lo, stack, width)
+    """Return the facts and the memory layout of an operand."""
+    levels, block = 0, 0
+    if x.layout is not None:
+        levels, block = x.layout.row.levels, x.layout.block_size
+    return Lines(x.names, levels, block, x.k, *map(Matrices.of, x.arrays))
 
 
 @lru_cache(maxsize=KEPT)

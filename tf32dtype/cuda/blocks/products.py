@@ -15,18 +15,19 @@ from ..._base.wording import one_of
 from ..._formats.table import find_dtype
 from ..._formats.typed import Terms
 from ...blocks.base import Blocks
+from .._arrays.ndarray import lying
 from .._matmul import wgmma as wide
 from .._matmul.matmul import as_target, cast, copy_into
-from .._matmul.mode import current_mode
-from .._matmul.stacks import Axis, joined, places
+from .._matmul.mode import Mode, current_mode
+from .._matmul.stacks import Axis, places, stacked
 from .._matmul.tensor_cores import check_instruction
-from .._matmul.tile_options import LARGEST, MOST, pieces
+from .._matmul.tile_options import LARGEST, MOST, Launch, Launches, Matrices, pieces
 from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel, Shape, View
 from .._runtime.storage import is_ours, plain
 from .._runtime.tensor_maps import TensorMapError
 from . import kernels, native, wgmma
-from .operands import Lines, Operand, lines_of, places_of
+from .operands import Levels, Lines, Operand, Writer, lines_of, places_of
 
 FLOAT32, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 THREADS = 256
@@ -142,15 +143,15 @@ def matmul(
         raise ValueError(one_of("terms", terms, (1, 3, 4, None)))
     left, right = _operand(a, "a", -1), _operand(b, "b", -2)
     shape, batch = _fit(a, b, left, right)
-    mode, _, instruction = current_mode()
-    if mode == "model":
+    mode = current_mode()
+    if mode.name == "model":
         raise ValueError(
             "mode='model' does not multiply arrays of blocks on a GPU; use"
             " tf32dtype.tensor_core.matmul on the CPU, with x.get()"
         )
-    if mode == "native":
+    if mode.name == "native":
         native.check(left, right)
-        check_instruction(instruction)
+        check_instruction(mode.instruction)
         left, right = native.bytewise(a, left), native.bytewise(b, right)
     if out is not None:
         out = as_target(out, wanted, shape)
@@ -166,9 +167,17 @@ def matmul(
     if sums.size and left.k == 0:
         backend.current().call("copyto", sums, np.float32(0))
     elif sums.size:
-        own = wgmma.product if instruction == "wgmma" else _as_mma_sync
-        write = own if mode == "native" else chain
-        _write(left, right, sums, _levels(left, right, terms), write)
+        machine = backend.current()
+        plan = _plan(
+            lines_of(left), lines_of(right), batch, _levels(left, right, terms), mode,
+            (machine.architecture(), machine.processors(), wide.ENABLED),
+        )  # fmt: skip
+        arrays = (*left.arrays, *right.arrays, sums)
+        views = [
+            layout.view(x.data) for layout, x in zip(plan.layouts, arrays, strict=True)
+        ]
+        for starts in places(plan.others, len(views)):
+            plan.write(*(x.at(i) for x, i in zip(views, starts, strict=True)))
     if direct:
         return out
     result = cast(sums, wanted).reshape(shape)
@@ -251,75 +260,63 @@ def _fit(
     return (*batch, *rows, *columns), batch
 
 
-def _levels(left: Operand, right: Operand, terms: int | None) -> list[tuple[int, int]]:
+def _levels(left: Operand, right: Operand, terms: int | None) -> Levels:
     """Return the terms of a block, as pairs of levels of a and b; 1 means residuals."""
-    found = [
+    found = tuple(
         (i, j)
         for i in range(1 if left.lo is None else 2)
         for j in range(1 if right.lo is None else 2)
-    ]
-    return found[:1] if terms == 1 else [x for x in found if terms != 3 or x != (1, 1)]
+    )
+    if terms == 1:
+        return found[:1]
+    return tuple(x for x in found if terms != 3 or x != (1, 1))
 
 
 # -- kernels ---------------------------------------------------------------------------
 
 
-def _write(
-    left: Operand,
-    right: Operand,
-    sums: Any,
-    levels: list[tuple[int, int]],
-    write: Callable[[Operand, Operand, Any, list[tuple[int, int]]], None],
-) -> None:
-    """Write the products of all matrices of a stack to a C-contiguous array."""
-    batch = sums.shape[:-2]
-    given = [left.hi, left.lo, left.scales, right.hi, right.lo, right.scales, sums]
-    arrays = [x for x in given if x is not None]
-    as_they_lie = tuple((x.shape[:-2], x.strides[:-2]) for x in arrays)
-    count, steps, others = _joined(batch, as_they_lie)
-    for starts in places(others, len(arrays)):
-        views = (
-            View(x.dtype, x.data + at, (count, *x.shape[-2:]), (step, *x.strides[-2:]))
-            for x, at, step in zip(arrays, starts, steps, strict=True)
-        )
-        each: list[Any] = [None if x is None else next(views) for x in given]
-        *mine, c = each
-        a = left._replace(hi=mine[0], lo=mine[1], scales=mine[2])
-        b = right._replace(hi=mine[3], lo=mine[4], scales=mine[5])
-        if count <= MOST:
-            write(a, b, c, levels)
-            continue
-        for first in range(0, count, MOST):
-            here = slice(first, first + MOST)
-            write(_of(a, here), _of(b, here), c[here], levels)
+class _Plan(NamedTuple):
+    """A plan of a product."""
+
+    write: Writer  #: writes a piece of the product
+    layouts: tuple[Matrices, ...]  #: layouts of the arrays of a piece
+    others: tuple[Axis, ...]  #: axes at each position of which there is a piece
 
 
 @lru_cache(maxsize=KEPT)
-def _joined(
-    batch: Shape, arrays: tuple[tuple[Shape, Shape], ...]
-) -> tuple[int, Shape, tuple[Axis, ...]]:
-    """Call `joined` for arrays whose shapes are broadcast to the shape of a batch."""
-    ahead = []
-    for shape, strides in arrays:
-        used = (0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
-        ahead.append((*(0,) * (len(batch) - len(shape)), *used))
-    return joined(batch, tuple(ahead))
+def _plan(
+    a: Lines,
+    b: Lines,
+    batch: Shape,
+    levels: Levels,
+    mode: Mode,
+    device: tuple[object, ...],
+) -> _Plan:
+    """Plan a product in a mode; `device` is only a key of the cache."""
+    matrices = *batch, a.hi.shape[-2], b.hi.shape[-2]
+    c = Matrices(matrices, lying(matrices, 4), FLOAT32)
+    layouts, others = stacked((*a.arrays, *b.arrays, c), batch)
+    x, y = Lines(*a[:4], *layouts[:3]), Lines(*b[:4], *layouts[3:6])
+    plan: Callable[..., Writer] = plan_chain
+    if mode.name == "native":
+        plan = wgmma.plan if mode.instruction == "wgmma" else _plan_mma_sync
+    return _Plan(plan(x, y, layouts[6], levels), layouts, others)
 
 
-def _as_mma_sync(a: Operand, b: Operand, c: Any, levels: list[tuple[int, int]]) -> None:
-    """Write products with the bits of mma.sync, by wgmma of float16 if possible."""
-    if wide.leads(c.shape) and a.layout.block_size == native.LEAST:
+def _plan_mma_sync(a: Lines, b: Lines, c: Matrices, levels: Levels) -> Writer:
+    """Plan products with the bits of mma.sync, by wgmma of float16 if possible."""
+    write = native.plan(a, b, c, levels)
+    if not wide.leads(c.shape) or a.block != native.LEAST:
+        return write
+    halves = wgmma.plan(a, b, c, levels, halves=True)
+
+    def either(*arrays: View) -> None:
         try:
-            return wgmma.product(a, b, c, levels, halves=True)
-        except TensorMapError:
-            pass
-    return native.product(a, b, c, levels)
+            halves(*arrays)
+        except TensorMapError:  # only the driver knows whether it can make maps
+            write(*arrays)
 
-
-def _of(x: Operand, here: slice) -> Operand:
-    """Return some matrices of a stack."""
-    parts = [y if y is None else y[here] for y in x[:3]]
-    return x._replace(hi=parts[0], lo=parts[1], scales=parts[2])
+    return either
 
 
 def options(left: Lines, right: Lines) -> tuple[str, ...]:
@@ -334,65 +331,34 @@ def options(left: Lines, right: Lines) -> tuple[str, ...]:
 
 def _side(x: Lines) -> Any:
     side = np.zeros((), _SIDE)
-    side["hi"] = x.hi
+    side["hi"] = x.hi.strides
     if x.levels == 0:
-        side["across"] = abs(x.hi[1]) < abs(x.hi[2])
+        _, down, across = x.hi.strides
+        side["across"] = abs(down) < abs(across)
         return side
-    side["scales"] = x.scales // 4
-    side["pitch"] = x.width // x.levels
-    if x.lo is not None:
-        side["lo"] = x.lo[:2]
+    side["scales"] = x.scales.strides[0] // 4
+    side["pitch"] = x.scales.shape[2] // x.levels
+    side["lo"] = x.lo.strides[:2]
     return side
 
 
-class _Plan(NamedTuple):
-    """A plan of a product, without the addresses of its operands."""
-
-    kernel: Kernel
-    grid: tuple[int, ...]
-    task: Constant
-
-
-@lru_cache(maxsize=KEPT)
-def _plan(
-    a: Lines,
-    b: Lines,
-    c: tuple[Shape, Shape],
-    k: int,
-    levels: tuple[tuple[int, int], ...],
-    tile: Tile,
-) -> _Plan:
-    """Plan a product from layouts of operands, and shape and strides of the result."""
-    (count, m, n), strides = c
+def plan_chain(a: Lines, b: Lines, c: Matrices, levels: Levels) -> Launches:
+    """Plan a @ b for c, (s, m, n), float32, in the order that `matmul` documents."""
+    count, m, n = c.shape
+    tiles = count * pieces(m, LARGE.rows) * pieces(n, LARGE.columns)
+    tile = LARGE if tiles >= backend.current().processors() else SMALL
+    kernel = Kernel("cuda/blocks/fma_matmul.cu", tile.kernel, options(a, b))
     task = np.zeros((), TASK)
-    task["a"], task["b"], task["c"] = _side(a), _side(b), strides
-    task["m"], task["n"], task["k"] = m, n, k
+    task["a"], task["b"], task["c"] = _side(a), _side(b), c.strides
+    task["m"], task["n"], task["k"] = m, n, a.k
     task["block"] = a.block or b.block
     task["terms"] = len(levels)
     task["levels"] = sum((i + 2 * j) << 2 * t for t, (i, j) in enumerate(levels))
-    return _Plan(
-        Kernel("cuda/blocks/fma_matmul.cu", tile.kernel, options(a, b)),
-        (pieces(m, tile.rows) * pieces(n, tile.columns), count),
-        Constant(task),
-    )
-
-
-def chain(
-    a: Operand,
-    b: Operand,
-    c: Any,
-    levels: list[tuple[int, int]],
-    tile: Tile | None = None,
-) -> None:
-    """Write a @ b to c, (s, m, n), float32, in the order that `matmul` documents."""
-    count, m, n = c.shape
-    if tile is None:
-        tiles = count * pieces(m, LARGE.rows) * pieces(n, LARGE.columns)
-        tile = LARGE if tiles >= backend.current().processors() else SMALL
-    as_it_lies = c.shape, c.strides
-    plan = _plan(lines_of(a), lines_of(b), as_it_lies, a.k, tuple(levels), tile)
-    backend.current().launch(
-        plan.kernel, plan.grid, (THREADS,),
-        plan.task, a.hi, a.lo, a.scales, b.hi, b.lo, b.scales, c,
-        shared=tile.shared,
-    )  # fmt: skip
+    told, blocks = Constant(task), pieces(m, tile.rows) * pieces(n, tile.columns)
+    launches = []
+    for first in range(0, count, MOST):
+        parts = [x.part(0, first, MOST) for x in (*a.arrays, *b.arrays, c)]
+        arrays = tuple((i, x.start) for i, x in enumerate(parts))
+        grid = blocks, parts[-1].shape[0]
+        launches.append(Launch(kernel, grid, (THREADS,), told, arrays, tile.shared))
+    return Launches(tuple(launches))

@@ -18,13 +18,14 @@ import cupy
 import numpy as np
 
 from .._matmul import wgmma
-from .._matmul.native import Lines
-from .._matmul.tile_options import pieces
+from .._matmul.native import Lines as Stored
+from .._matmul.tile_options import CHUNK, Matrices, pieces
 from .._matmul.wgmma import COLUMNS, ROWS, SLICE
 from .._runtime import backend, strides
-from .._runtime.backend import Kernel
+from .._runtime.backend import Kernel, View, int32, int64
 from .._runtime.tensor_maps import MAP
 from . import native
+from .operands import Levels, Lines, Writer
 
 #: Bytes of shared memory for stages: all that a block can have, less the alignment.
 ROOM = wgmma.ROOM - wgmma.ALIGNED
@@ -33,7 +34,7 @@ ROOM = wgmma.ROOM - wgmma.ALIGNED
 SIDE = np.dtype([(name, MAP) for name in ("codes", "residuals", "scales")])
 
 
-def stages(block: int, levels: list[tuple[int, int]], size: int = 1) -> tuple[int, int]:
+def stages(block: int, levels: Levels, size: int = 1) -> tuple[int, int]:
     """Return the stages of codes and scales, and the bytes of shared memory.
 
     Codes have `size` bytes.
@@ -46,9 +47,7 @@ def stages(block: int, levels: list[tuple[int, int]], size: int = 1) -> tuple[in
     return count, count * stage + wgmma.ALIGNED
 
 
-def kernel(
-    names: tuple[str, str], block: int, levels: list[tuple[int, int]], size: int = 1
-) -> Kernel:
+def kernel(names: tuple[str, str], block: int, levels: Levels, size: int = 1) -> Kernel:
     """Return the kernel for elements, a block size and terms.
 
     With `size` 2, elements are multiplied as float16.
@@ -74,38 +73,43 @@ def _multiplied(name: str) -> str:
     return name if name in native.FORMATS else native.E4M3
 
 
-def product(
-    a: Any, b: Any, c: Any, levels: list[tuple[int, int]], *, halves: bool = False
-) -> None:
-    """Write a @ b to c, (s, m, n), float32 in C order.
+def plan(
+    a: Lines, b: Lines, c: Matrices, levels: Levels, *, halves: bool = False
+) -> Writer:
+    """Plan a @ b for c, (s, m, n), float32 in C order.
 
     Parameters
     ----------
-    a, b : Operand
+    a, b : Lines
         Operands of three axes, with one byte per code.
     halves : bool
         Whether to multiply codes as float16, for the bits of mma.sync.
 
-    Raises
-    ------
-    TensorMapError
-        If the driver cannot make tensor maps of the operands.
+    Returns
+    -------
+    callable
+        A function that is called with the arrays of a, b and the result. It raises a
+        `TensorMapError` if the driver cannot make tensor maps of the operands.
     """
-    block, size = a.layout.block_size, 1 + halves
+    block, size = a.block, 1 + halves
+    names = str(a.names[0]), str(b.names[0])  # not None: see `native.check`
+    used_a, used_b = (1 + max(used) for used in zip(*levels, strict=True))
     tiles = wgmma.tiles(c.shape)
-    given = zip((a, b), (ROWS, COLUMNS), zip(*levels, strict=True), strict=True)
-    sides = [_side(x, lines, 1 + max(used), size) for x, lines, used in given]
-    backend.current().launch(
-        kernel((a.names[0], b.names[0]), block, levels, size),
-        (min(tiles, backend.current().processors()),),
-        (wgmma.SQUARE.threads,),
-        *(side.maps for side in sides),
-        c,
-        *map(np.int64, (*c.shape[1:], a.k)),
-        *(np.int32(side.stacks) for side in sides),
-        np.int32(tiles),
-        shared=stages(block, levels, size)[1],
-    )
+    grid = (min(tiles, backend.current().processors()),)
+    compiled = kernel(names, block, levels, size)
+    _, shared = stages(block, levels, size)
+    sizes = [int64(i) for i in (*c.shape[1:], a.k)]
+
+    def write(*arrays: View) -> None:
+        x = _side(a, arrays[:3], ROWS, used_a, size)
+        y = _side(b, arrays[3:6], COLUMNS, used_b, size)
+        stacks = int32(x.stacks), int32(y.stacks)
+        backend.current().launch(
+            compiled, grid, (wgmma.SQUARE.threads,), x.maps, y.maps, arrays[6], *sizes,
+            *stacks, int32(tiles), shared=shared,
+        )  # fmt: skip
+
+    return write
 
 
 class Side(NamedTuple):
@@ -116,28 +120,30 @@ class Side(NamedTuple):
     kept: list[Any]  #: arrays that maps point to, to keep them alive for the launch
 
 
-def _side(x: Any, lines: int, levels: int, size: int) -> Side:
+def _side(
+    x: Lines, arrays: tuple[View, ...], lines: int, levels: int, size: int
+) -> Side:
     """Return tensor maps of codes, residuals and scales."""
     maps = np.zeros((), SIDE)
-    kept = [_operand(first, x) for first in (x.hi, x.lo)[:levels]]
+    *codes, scales = arrays
+    kept = [_operand(first, x.block) for first in codes[:levels]]
     depth = x.k
     if size > 1:
         names = x.names[:levels]
-        kept = [_halves(y, name, x.k) for y, name in zip(kept, names, strict=True)]
+        kept = [_halves(y, str(of), x.k) for y, of in zip(kept, names, strict=True)]
         depth = kept[0].storage.shape[-1]
     for name, operand in zip(("codes", "residuals"), kept, strict=False):
         rows = operand.storage.shape[1]
         told = wgmma.map_of(operand.lines, size, rows, depth, lines)
         maps[name] = backend.current().tensor_map(operand.storage, size, *told, True)
-    count, blocks, width = x.scales.shape
-    stored = x.layout.row.levels
-    stack = x.scales.strides[0] if count > 1 else 0
+    count, blocks, width = scales.shape
+    stack = scales.strides[0] if count > 1 else 0
     maps["scales"] = backend.current().tensor_map(
-        x.scales,
+        scales,
         4,
-        (width // stored, levels, blocks, count if stack else 1),
-        (width // stored * 4, width * 4, stack or blocks * width * 4),
-        (lines, levels, SLICE // size // x.layout.block_size, 1),
+        (width // x.levels, levels, blocks, count if stack else 1),
+        (width // x.levels * 4, width * 4, stack or blocks * width * 4),
+        (lines, levels, SLICE // size // x.block, 1),
         swizzled=False,
     )
     return Side(maps, stack > 0, kept)
@@ -147,16 +153,16 @@ class Operand(NamedTuple):
     """The storage of an operand's codes, (stack, lines, k), and its layout."""
 
     storage: Any
-    lines: Lines
+    lines: Stored
 
 
-def _operand(first: Any, x: Any) -> Operand:
+def _operand(first: Any, block: int) -> Operand:
     """Return codes as an operand, copied if a tensor map cannot describe them."""
-    for place in (native.aligned, native.copied):
-        found = _lines(place(first, x))
+    if first.data.ptr % CHUNK == 0:
+        found = _lines(first)
         if wgmma.has_map(found.lines.pitch, found.lines.stack):
-            break
-    return found
+            return found
+    return _lines(native.copied(first, block))
 
 
 def _halves(x: Operand, name: str, k: int) -> Operand:
@@ -185,4 +191,4 @@ def _lines(storage: Any) -> Operand:
     count, lines, _ = storage.shape
     stack, pitch, _ = storage.strides
     pitch, stack = pitch if lines > 1 else 0, stack if count > 1 else 0
-    return Operand(storage, Lines(True, pitch, stack, count))
+    return Operand(storage, Stored(True, pitch, stack, count))
