@@ -330,6 +330,18 @@ def test_native_stacks(backend):
     assert_bits(got, wanted)
 
 
+def test_native_stacks_whose_axes_do_not_merge(backend):
+    """The matrices of a stack are then not contiguous in the result."""
+    rng = np.random.default_rng(12)
+    a, p = both(cases.numbers(rng, (5, 1, 9, 64)), "tcfp16", scale="amax")
+    b, q = both(cases.numbers(rng, (1, 2, 64, 7)), "tcfp16", -2, scale="amax")
+    with tfc.matmul_mode("native"):
+        got = on_host(p @ q)
+    for i, j in np.ndindex(5, 2):
+        wanted = on_tensor_cores(backend, a[i, 0], b[0, j])
+        np.testing.assert_array_equal(got[i, j].view("u4"), wanted.view("u4"))
+
+
 def test_native_errors(backend):
     a, b = blocks_of(4, 64), blocks_of(64, 4, axis=0)
     with tfc.matmul_mode("native"):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import cupy
 import numpy as np
 
 from ... import _core
@@ -15,13 +14,13 @@ from ..._matmul.precisions import RoundingOptions, Settings, find_precision
 from ...tensor_core.look_up import find_model
 from ...tensor_core.models import Aligned
 from .._arrays.ndarray import lying
-from .._runtime.backend import KEPT, Shape, View, current
+from .._runtime.backend import KEPT, Shape
 from .._runtime.storage import is_ours
 from . import fma, mma_model, split_emulation, tensor_cores
 from .crossover import Strategy
 from .mode import Mode
 from .stacks import Axis, stacked
-from .tile_options import FLOAT32, Launches, Matrices, Writer
+from .tile_options import FLOAT32, Launches, Matrices, Writer, in_c_order
 
 FLOAT16 = np.dtype(np.float16)
 TF32 = np.dtype(_core.scalar_types[_core.names.index("tf32")])
@@ -78,12 +77,8 @@ def plan_product(
     if algorithm.plan is None:
         write = None
     elif 0 not in matrices:
-        made = z
-        if algorithm.in_c_order and z.shape[0] > 1:
-            made = z._replace(strides=(m * n * itemsize, *z.strides[1:]))
-        write = algorithm.plan(x, y, made)
-        if made != z:
-            write = partial(_copied, write=write, made=made)
+        plan = partial(algorithm.plan, x, y)
+        write = in_c_order(plan, z) if algorithm.in_c_order else plan(z)
     shape = matrices if shape is None else shape
     return ProductPlan(
         _cast(a.dtype, algorithm.a),
@@ -113,13 +108,6 @@ def _operand(x: Matrices, dtype: np.dtype[Any]) -> Matrices:
     if _cast(x.dtype, dtype) is None:
         return x._replace(dtype=dtype)
     return Matrices(x.shape, lying(x.shape, dtype.itemsize), dtype)
-
-
-def _copied(a: View, b: View, out: View, write: Writer, made: Matrices) -> None:
-    """Write to an array in C order, and copy it."""
-    result = made.view(cupy.empty(made.shape, made.dtype).data)
-    write(a, b, result)
-    current().call("copyto", out, result)
 
 
 # -- algorithms ------------------------------------------------------------------------

@@ -7,11 +7,13 @@ with their addresses, and launches kernels. Only the plan of the whole product i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import cupy
 import numpy as np
 
+from .._arrays.ndarray import lying
 from .._runtime.backend import Constant, Kernel, Shape, View, current
 
 FLOAT32 = np.dtype(np.float32)
@@ -113,6 +115,24 @@ class Launches(NamedTuple):
         for kernel, grid, block, told, places, shared in self.launches:
             views = (given[i].at(start) for i, start in places)
             machine.launch(kernel, grid, block, told, *views, shared=shared)
+
+
+def in_c_order(plan: Callable[[Matrices], Any], c: Matrices) -> Any:
+    """Plan a product, by a function for results in C order, for results of any strides.
+
+    The plan is called with the operands' arrays and the result.
+    """
+    made = c._replace(strides=lying(c.shape, c.dtype.itemsize))
+    write = plan(made)
+    if c.shape[0] == 1 or c.strides == made.strides:
+        return write
+
+    def through_copy(*arrays: View) -> None:
+        result = made.view(cupy.empty(made.shape, made.dtype).data)
+        write(*arrays[:-1], result)
+        current().call("copyto", arrays[-1], result)
+
+    return through_copy
 
 
 def task(a: Matrices, b: Matrices, c: Matrices, **fields: Any) -> Constant:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import cupy
@@ -21,7 +20,15 @@ from .._matmul.matmul import as_target, cast, copy_into
 from .._matmul.mode import Mode, current_mode
 from .._matmul.stacks import Axis, places, stacked
 from .._matmul.tensor_cores import check_instruction
-from .._matmul.tile_options import LARGEST, MOST, Launch, Launches, Matrices, pieces
+from .._matmul.tile_options import (
+    LARGEST,
+    MOST,
+    Launch,
+    Launches,
+    Matrices,
+    in_c_order,
+    pieces,
+)
 from .._runtime import backend
 from .._runtime.backend import KEPT, Constant, Kernel, Shape, View
 from .._runtime.storage import is_ours, plain
@@ -297,10 +304,13 @@ def _plan(
     c = Matrices(matrices, lying(matrices, 4), FLOAT32)
     layouts, others = stacked((*a.arrays, *b.arrays, c), batch)
     x, y = Lines(*a[:4], *layouts[:3]), Lines(*b[:4], *layouts[3:6])
-    plan: Callable[..., Writer] = plan_chain
+    *_, c = layouts
     if mode.name == "native":
-        plan = wgmma.plan if mode.instruction == "wgmma" else _plan_mma_sync
-    return _Plan(plan(x, y, layouts[6], levels), layouts, others)
+        own = wgmma.plan if mode.instruction == "wgmma" else _plan_mma_sync
+        write: Writer = in_c_order(partial(own, x, y, levels=levels), c)
+    else:
+        write = plan_chain(x, y, c, levels)
+    return _Plan(write, layouts, others)
 
 
 def _plan_mma_sync(a: Lines, b: Lines, c: Matrices, levels: Levels) -> Writer:
