@@ -28,6 +28,7 @@ import blocks_tables
 import ccsd
 import culprits
 import diagrams
+import fault_map_figure
 import gpu_report
 import ising_chain
 import layers_figure
@@ -266,6 +267,7 @@ TABLES = {
 PICTURES = {
     "docs/figures/overview": overview_figure.picture,
     "docs/figures/questions": questions_figure.picture,
+    "docs/figures/fault_map": fault_map_figure.picture,
     "docs/figures/layers": layers_figure.picture,
     "docs/figures/speed": surface_figure.picture,
     **diagrams.PICTURES,

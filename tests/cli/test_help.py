@@ -16,10 +16,10 @@ from tf32dtype._files.safetensors.schemes import SCHEMES
 pytestmark = pytest.mark.once
 
 VERBS = set(
-    """add allow change choose classify compare compute convert copy count exclude exit
-    find include keep leave list measure multiply name pass print read replace report
-    resume round run say scale search seed set show sort start stop store try use watch
-    write""".split()
+    """add allow change check choose classify compare compute convert copy count
+    exclude exit find include keep leave list measure multiply name pass print read
+    replace report resume round run say scale search seed set show sort start stop
+    store try use watch write""".split()
 )
 
 
@@ -138,6 +138,15 @@ def files(tmp_path_factory):
         folder / "other.safetensors",
         {"layer.0.weight": x.astype(td.bfloat16), "lm_head": x},
     )
+    a, b = rng.standard_normal((2, 256, 256)).astype(td.bfloat16)
+    d = td.tensor_core.matmul(a, b, device="H100")
+    rows, columns = slice(64, 128), slice(128, 160)
+    d[rows, columns] = td.tensor_core.matmul(
+        a[rows, :224], b[:224, columns], device="H100"
+    )
+    arrays = {"d": d, "a": a, "b": b, "bias": np.zeros(256, np.float32)}
+    for name, array in arrays.items():
+        td.save(folder / f"{name}.npy", array)
     return folder
 
 
@@ -152,6 +161,7 @@ def test_every_command_shows_an_example():
 @pytest.mark.parametrize(("line", "shown"), [*examples()])
 def test_examples_print_what_is_shown(line, shown, files, capsys, monkeypatch):
     monkeypatch.chdir(files)
-    code = int(line.startswith("tf32dtype diff"))  # the files differ
+    # The files differ, and the product is wrong.
+    code = int(line.startswith(("tf32dtype diff", "tf32dtype check")))
     output = plain(capsys, *shlex.split(line)[1:], code=code)
     assert is_like(output, shown), output

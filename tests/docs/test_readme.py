@@ -73,9 +73,13 @@ def test_commands(line, capsys):
     _write_checkpoints(rng.standard_normal((64, 64), np.float32))
     if " diff " in line:  # the page has converted this file
         td.safetensors.save("small.safetensors", {"lm_head": np.ones(3)})
+    if " check " in line:
+        a = np.ones((2, 2), np.float16)
+        arrays = {"a": a, "b": a, "d": a + a, "twice": 2 * (a + a)}
+        td.safetensors.save("run.safetensors", arrays)
     code = main(shlex.split(line, comments=True)[1:])
-    if line.startswith("tf32dtype diff"):
-        assert code in (0, 1)  # 0: equal, 1: different
+    if line.startswith(("tf32dtype diff", "tf32dtype check")):
+        assert code in (0, 1)  # 0: equal or right, 1: different or wrong
     else:
         assert code == 0
     out, err = capsys.readouterr()

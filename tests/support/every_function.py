@@ -124,6 +124,7 @@ CALLS: dict[str, list[Call]] = {
         Call(lambda x: td.einsum("ij->j", x, dtype="bf16")),
         Call(lambda x: td.einsum("ij->ji", x)),
     ],
+    "td.error_bound": [Call(lambda x, y: td.error_bound(x, y, unit="float32"), _PAIR)],
     "td.from_ml_dtypes": [Call(td.from_ml_dtypes)],
     "td.matmul": [
         Call(td.matmul, _PAIR),

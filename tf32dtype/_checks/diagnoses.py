@@ -1,4 +1,4 @@
-"""What may have gone wrong with a product: known faults, each tried as a hypothesis.
+"""Name the faults of a product: each known fault is tried as a hypothesis.
 
 A fault is a changed product: a transposed operand, a missing bias. It explains the
 results that are within the changed product's bound.
@@ -108,7 +108,7 @@ def diagnose(case: Case) -> list[Diagnosis]:
     return []
 
 
-# -- results that are no numbers, or were not written ----------------------------------
+# -- results that are not finite, or were not written ----------------------------------
 
 
 def _not_finite(case: Case) -> Iterator[Diagnosis]:
@@ -136,7 +136,7 @@ def _not_written(case: Case) -> Iterator[Diagnosis]:
         return
     zero = values[0] == 0
     what = "0" if zero else f"{float(values[0]):g}"
-    end = ", as if they were never written or added" if zero else ""
+    end = ", as if they were never written" if zero else ""
     yield Diagnosis(f"all wrong results are {what}{end}: {where(wrong)}", 1.0)
 
 

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Request:
-    """What is checked: results, operands, and all that is added or multiplied."""
+    """The results to check, the operands, and all that is added or multiplied."""
 
     #: results and operands as stacks of matrices: (s, m, n), (s, m, k), (s, k, n)
     d: Array

@@ -50,7 +50,7 @@ class Sizes(NamedTuple):
     lines: tuple[Lines, Lines]
 
     def count_below(self, unit: Array) -> Array:
-        """Return how many products of one sign are no multiples of 2^unit, at most.
+        """Return the most products of one sign that are not multiples of 2^unit.
 
         The lowest bits of a are put into classes. A product counts if the lowest bit of
         b and the lowest one of the class of a are together below 2^unit.

@@ -7,7 +7,7 @@ the unit's number of products, but the last one of a part may have fewer. If par
 within a group, there are at most `PARTS` of them, and all but one have `LEAST_PART` k
 or more.
 
-docs/concepts/error_bounds.md derives the bounds.
+See :doc:`/concepts/error_bounds`.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _two_stages(model: Rounded, s: Sizes, k: int) -> Bound:
         grown = s.largest * _growth(2 * chains.total + 2, 2.0**-22)
         reach = grown + 4 * chains.total * unit
     few = _fewest(s, model.depth, reach) + 4 * unit
-    # Of the sum of each lane, of the products, of the accumulator, and to 31 bits.
+    # Errors of the sum of each lane, of the products, and of the accumulator.
     of_products = np.maximum(s.aligned, -126)
     steps = (model.lanes + 2) * np.ldexp(1.0, of_products - 24)
     downward = steps + np.ldexp(1.0, top - 30)

@@ -26,7 +26,7 @@ from .unit_bounds import (
 
 Array = NDArray[Any]
 
-#: Units that are no device: sums in a format, in any order.
+#: Names of sums in a format, in any order, and their formats.
 PLAIN = {"float32": FLOAT32, "float64": FLOAT64}
 
 

@@ -8,10 +8,9 @@ Example:
   fault: k 224 to 255 is missing: rows 64-127 of columns 128-159
   ...
 
-Example: tensors of a file, a bias, and a page with a picture of the errors
+Example: tensors of a file, and a page with a picture of the errors
 
-  $ tf32dtype check run.safetensors:d run.safetensors:a run.safetensors:b \\
-      --bias run.safetensors:bias --unit A100 --html check.html
+  $ tf32dtype check x.npz:d x.npz:a x.npz:b --unit H100 --html check.html
 
 D must be alpha * (A @ B) + beta * C + bias. All are .npy, .npz, safetensors, GGUF,
 HDF5, Zarr or ONNX files; FILE:NAME is one tensor of a file. --unit names the device
@@ -49,48 +48,68 @@ _COLORS = {"identical": "good", "within bound": "good", "wrong": "bad"}
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
-    files = parser.add_argument_group("Files")
-    files.add_argument("d", metavar="D", help="the results: FILE, or FILE:NAME")
-    files.add_argument("a", metavar="A", help="the first operand")
-    files.add_argument("b", metavar="B", help="the second operand")
-    files.add_argument("c", metavar="C", nargs="?", help="an array that is added")
-    files.add_argument("--bias", metavar="FILE", help="a bias (default: none)")
-    for side, lines in (("a", "rows"), ("b", "columns")):
+    files = parser.add_argument_group("Input")
+    files.add_argument("d", metavar="D", help="check the results in this file")
+    files.add_argument("a", metavar="A", help="use the first operand in this file")
+    files.add_argument("b", metavar="B", help="use the second operand in this file")
+    files.add_argument(
+        "c", metavar="C", nargs="?", help="add the array in this file (default: none)"
+    )
+    files.add_argument(
+        "--bias", metavar="FILE", help="add the bias in this file (default: none)"
+    )
+    for side, lines in (("a", "row"), ("b", "column")):
         files.add_argument(
             f"--scale-{side}",
-            metavar="S",
-            help=f"scales of {side.upper()}: a number, or a file with one for each of"
-            f" its {lines} (default: 1)",
+            metavar="SCALE",
+            help=f"multiply by a number, or by one number per {lines} of"
+            f" {side.upper()}, from a file (default: 1)",
+        )
+    for name, what in (("alpha", "the product"), ("beta", "C")):
+        files.add_argument(
+            f"--{name}",
+            type=float,
+            default=1.0,
+            metavar="NUMBER",
+            help=f"multiply {what} by this number (default: 1)",
         )
     precision = parser.add_argument_group("Precision")
     precision.add_argument(
-        "--unit", required=True, metavar="UNIT", help='a device, "float32" or "float64"'
+        "--unit",
+        required=True,
+        metavar="UNIT",
+        help='use the bound of this device, of "float32" or of "float64" (required)',
     )
     precision.add_argument(
-        "--instruction", metavar="I", help="an instruction of the device"
+        "--instruction",
+        metavar="NAME",
+        help="use this instruction of the device (default: that of its libraries)",
     )
     precision.add_argument(
-        "--accumulator", metavar="DTYPE", help="float16 or float32 (default: float32)"
+        "--accumulator",
+        metavar="DTYPE",
+        help="use accumulators of float16 or float32 (default: float32)",
     )
-    for name, what in (("alpha", "the product"), ("beta", "C")):
-        precision.add_argument(
-            f"--{name}", type=float, default=1.0, help=f"factor of {what} (default: 1)"
-        )
     precision.add_argument(
         "--promote-every",
         type=int,
         metavar="K",
-        help="add sums of K products to other float32 accumulators (default: never)",
+        help="add the sums of K products to other float32 accumulators (default:"
+        " never)",
     )
     precision.add_argument(
-        "--factor", type=float, default=1.0, help="a factor of bounds (default: 1)"
+        "--factor",
+        type=float,
+        default=1.0,
+        metavar="NUMBER",
+        help="multiply all bounds by this number (default: 1)",
     )
     precision.add_argument(
         "--sample",
         type=int,
         metavar="N",
-        help="check N elements of random rows and columns (default: all, or 2^20 if"
-        " there are more than 2^36 multiplications)",
+        help="check N elements of random rows and columns (default: all elements, or"
+        " 2^20 if there are more than 2^36 multiplications)",
     )
     output = add_output(parser)
     output.add_argument(
