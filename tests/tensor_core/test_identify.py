@@ -493,3 +493,29 @@ def test_a_bar_is_drawn_after_a_while(after, drawn, monkeypatch):
     x = np.eye(4, dtype=np.float16)
     identify(x, x, None, np.eye(4, dtype=np.float32))
     assert ("identifying" in terminal.getvalue()) == drawn
+
+
+def test_one_unit():
+    """Only models of the unit and of the instruction are tried."""
+    rng = np.random.default_rng(30)
+    x, y = rng.standard_normal((2, 16, 64)).astype(np.float16)
+    d = td.tensor_core.matmul(x, y.T, device="H100")
+    every = identify(x, y.T, None, d)
+    assert {h.model.device for h in every} == {"H100", "B200", "RTX Blackwell"}
+    found = identify(x, y.T, None, d, unit="H200")
+    assert {h.model.name for h in found} == {
+        "H100 wgmma float16 -> float32",
+        "H100 mma.sync float16 -> float32",
+    }
+    assert found.tried < every.tried
+    found = identify(x, y.T, None, d, unit="Hopper", instruction="wgmma")
+    assert {h.model.instruction for h in found} == {"wgmma"}
+    found = identify(x, y.T, None, d, instruction="tcgen05")
+    assert {h.model.device for h in found} == {"B200"}
+    assert not identify(x, y.T, None, d, unit="A100")
+    with pytest.raises(ValueError, match="device must be one of"):
+        identify(x, y.T, None, d, unit="Z80")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="instruction of A100 must be"):
+        identify(x, y.T, None, d, unit="A100", instruction="wgmma")
+    with pytest.raises(ValueError, match="instruction must be one of"):
+        identify(x, y.T, None, d, instruction="fma")  # type: ignore[arg-type]

@@ -13,10 +13,10 @@ from .._base.matrices import check_shape
 from .._base.text import progress
 from .._base.wording import brief
 from .._formats.table import format_of_dtype
-from .device import MODELS
+from .device import MODELS, DeviceName
 from .hypotheses import Entry, Hypothesis, Identification, parameters
-from .models import Model
-from .problem import BLOCK, Problem, as_results
+from .models import Instruction, Model
+from .problem import BLOCK, Problem, SumType, as_results
 from .products import as_operand, plain_array
 from .splits import Bundle, Each, Elements, Table, Way, bundles, evaluate, ways, whole
 
@@ -47,6 +47,13 @@ def identify(
     d: ArrayLike,
     *,
     one_chain: bool = False,
+    unit: DeviceName | SumType | None = None,
+    instruction: Instruction | None = None,
+    alpha: float = 1,
+    beta: float = 1,
+    bias: ArrayLike | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
 ) -> Identification:
     """Find models and ways to add that give the results d of a @ b + c, in all bits.
 
@@ -65,6 +72,23 @@ def identify(
     one_chain : bool
         Whether all of k is one chain, in the order of the instructions' k. False: also
         try ways in which a library may have divided k into parts.
+    unit : str, optional
+        Try only the models of this device, by any name that `matmul` takes. "float32"
+        and "float64" are the units of CPU libraries, which add in this dtype. None: all
+        devices of `MODELS`.
+    instruction : str, optional
+        Try only the models of this instruction. None: all instructions.
+    alpha, beta : float
+        Factors of the product and of `c`: the results are
+        alpha * (a @ b) + beta * c + bias.
+    bias : array_like, optional
+        An array that broadcasts to the shape of `d`, such as a vector of length n. It
+        is added last. None means no bias.
+    scale_a, scale_b : array_like, optional
+        Scales of the operands: numbers, or arrays of shape (m, 1) and (1, n) with a
+        scale per row of `a` and per column of `b`. Or scales of blocks of 128 k:
+        `scale_a` of shape (m, k / 128), `scale_b` of shape (k / 128, n / 128) or
+        (k / 128, n), rounded up. None means no scale.
 
     Returns
     -------
@@ -141,7 +165,9 @@ def identify(
     """
     a, b = as_operand(a, "a"), as_operand(b, "b")  # before d: of integers it says more
     results = _results(d)
-    problem = Problem(a, b, c, results.dtype)
+    if (alpha, beta, bias, scale_a, scale_b) != (1, 1, None, None, None):
+        raise NotImplementedError("alpha, beta, bias and scales are not searched yet")
+    problem = Problem(a, b, c, results.dtype, unit, instruction)
     known = problem.models()
     check_shape(results.shape, problem.shape, "d")
     groups: dict[tuple[Any, ...], list[Model]] = {}

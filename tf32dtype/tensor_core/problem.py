@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._base.matrices import as_matrices
+from .._base.wording import one_of
 from .._formats.table import format_of_dtype, own_array
 from .device import MODELS
+from .look_up import check_instruction, find_device, find_instruction
 from .models import Model
 from .products import as_accumulators, as_operand, format_name, matmul
 from .splits import Elements
 
 Array = NDArray[Any]
+#: Units of CPU libraries, by the dtype that they add in.
+SumType = Literal["float32", "float64"]
 
 #: Elements of a product that are computed at once.
 BLOCK = 1 << 20
@@ -26,12 +30,22 @@ BLOCK = 1 << 20
 class Problem:
     """The operands of a product, broadcast to stacks of matrices of one shape."""
 
-    def __init__(self, a: Any, b: Any, c: Any, results: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        a: Any,
+        b: Any,
+        c: Any,
+        results: np.dtype[Any],
+        unit: str | None = None,
+        instruction: str | None = None,
+    ) -> None:
         x, y = as_operand(a, "a"), as_operand(b, "b")
         left, right, batch, shape = as_matrices(x, y)
         self.shape: tuple[int, ...] = shape
         self._operands = x, y
         self.results = results
+        #: the models that are tried, if they fit the operands and the results
+        self._tried = units(unit, instruction)
         self.k: int = left.shape[-1]
         self._stack = batch or (1,)
         self._m, self._n = left.shape[-2], right.shape[-1]
@@ -54,7 +68,7 @@ class Problem:
         """
         known = [
             model
-            for model in MODELS
+            for model in self._tried
             if _may_be(model, self.results)
             and (model.a, model.b)
             == tuple(format_name(x, model.device) for x in self._operands)
@@ -62,7 +76,9 @@ class Problem:
         if not known:
             left, right = (x.dtype for x in self._operands)
             name = self.results.name
-            formats = dict.fromkeys(m.a for m in MODELS if _may_be(m, self.results))
+            formats = dict.fromkeys(
+                m.a for m in self._tried if _may_be(m, self.results)
+            )
             raise ValueError(
                 f"a and b must be formats that a model multiplies into {name}; got"
                 f" {left} x {right}. The formats are {', '.join(formats)}"
@@ -136,6 +152,26 @@ class Problem:
                     slice(begin, begin + part.size),
                     self._elements(model, self._a[there], b, part),
                 )
+
+
+def units(unit: str | None, instruction: str | None) -> Sequence[Model]:
+    """Return the models of a device and an instruction; None: of any.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an unknown device, or an instruction that it lacks.
+    """
+    models: Sequence[Model] = MODELS if unit is None else find_device(unit).models
+    if instruction is None:
+        return models
+    check_instruction(instruction)
+    if unit is not None:
+        find_instruction(find_device(unit), instruction)
+    known = dict.fromkeys(model.instruction for model in models)
+    if instruction not in known:
+        raise ValueError(one_of("instruction", instruction, known))
+    return [model for model in models if model.instruction == instruction]
 
 
 def as_results(total: Array, dtype: np.dtype[Any], saturates: bool) -> Array:
