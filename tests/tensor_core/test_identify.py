@@ -18,19 +18,12 @@ from tests.tensor_core.rows import each_row
 from tests.tensor_core.test_recordings import each_recording
 from tf32dtype._formats.table import find_dtype
 from tf32dtype.tensor_core import identification
+from tf32dtype.tensor_core.bundles import bundles, whole
 from tf32dtype.tensor_core.device import MODELS
 from tf32dtype.tensor_core.look_up import find_model
 from tf32dtype.tensor_core.models import ALIGNED
-from tf32dtype.tensor_core.splits import (
-    More,
-    Split,
-    balanced,
-    bundles,
-    equal,
-    in_turns,
-    ways,
-    whole,
-)
+from tf32dtype.tensor_core.splits import More, Split, balanced, equal, in_turns
+from tf32dtype.tensor_core.ways import Facts, ways
 
 pytestmark = pytest.mark.once
 
@@ -312,7 +305,7 @@ def test_the_true_one_is_never_excluded(chosen, k, rows, compared):
             for x in (whole(k), *bundles(k, model.instruction_depth))
             if x.parts == parts and split in [x.split(i) for i in range(len(x))]
         )
-        way = ways(parts, bundle.chains, with_c=with_c)
+        way = ways(parts, bundle.chains, Facts(with_c))
         way = way[int(rng.integers(len(way)))]
         facts = {"order": way.order, "c_begins": way.begins, "chained": way.chained}
         total = added(model, split, facts, a, b, c)
@@ -327,8 +320,10 @@ def test_the_true_one_is_never_excluded(chosen, k, rows, compared):
             h
             for h in found
             if h.model == model
-            and (h.parts, h.turn) == split
+            and (h.parts, h.turn, h.rest) == split
             and (h.order, h.c_begins, h.chained) == way[:3]
+            and h.epilogue.words in ("sum", "sum + c")
+            and h.partials is None is h.running
         ]
         assert true.explains == true.compared == rows
         assert true.rounded_to == (None if results == accumulated else results)

@@ -12,9 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._formats.table import find_dtype
+from .cpu_units import CpuUnit
+from .elements import Bundle
+from .epilogues import Epilogue, Numbers, as_results
 from .models import Model
-from .problem import BLOCK, Problem, as_results
-from .splits import Begins, Bundle, Order, Split, Way
+from .problem import BLOCK, Problem
+from .scaling import Scaling
+from .splits import Split
+from .ways import Begins, Lanes, Order, Way
 
 Array = NDArray[Any]
 
@@ -49,13 +54,27 @@ class Hypothesis:
     parts: tuple[int, ...]
     #: k that a part takes before the next part's turn; None: parts follow each other
     turn: int | None
+    #: whether the last part has the k that follow all turns
+    rest: bool
     #: the order in which sums of parts are added, in float32 (or float64 if they are)
     order: Order
     #: whether no sums are added: a part's accumulators begin with the sum before
     chained: bool
     #: where c is added, if it is not 0: the sum of the parts begins with it, or the
-    #: first part's accumulators do, or it is added at the end
+    #: first part's accumulators do, or it is added at the end, by the epilogue
     c_begins: Begins
+    #: the dtype that sums of parts are rounded to before they are added; None: they
+    #: are not
+    partials: str | None
+    #: the dtype that the sum is rounded to after each addition; None: it is not
+    running: str | None
+    #: how factors multiply a part, and how it is added to the sum "acc" before it;
+    #: None: no factors multiply parts
+    promotion: Epilogue | None
+    #: how the parts are added if they are the lanes of vectors; None: they are not
+    lanes: Lanes | None
+    #: what follows the sum: factors, c, a bias, and roundings between them
+    epilogue: Epilogue
     #: the format of the results, if sums were rounded to another than theirs
     rounded_to: str | None
     #: whether numbers above that format's range became its largest number
@@ -70,13 +89,25 @@ class Hypothesis:
         """The `promote_every` of `matmul` that adds this way; None if there is none."""
         if self.model.accumulator != "float32":
             return None
-        plain = self.turn is None and not self.chained and self.c_begins == "sum"
+        plain = self._way == Way() and self.turn is None and self.epilogue == Epilogue()
         first, *rest = self.parts
         if not (plain and rest and self.order == "ascending"):
             return None
         if first % self.model.instruction_depth or {*rest[:-1], first} != {first}:
             return None
         return first if rest[-1] <= first and not self.rounded_to else None
+
+    @property
+    def _way(self) -> Way:
+        return Way(
+            self.order,
+            self.c_begins,
+            self.chained,
+            self.partials is not None,
+            self.running is not None,
+            self.promotion,
+            self.lanes,
+        )
 
     @property
     def name(self) -> str:
@@ -91,16 +122,26 @@ class Hypothesis:
 
     def _words(self) -> Iterator[str]:
         count = len(self.parts)
-        if count > 1:
+        if self.lanes is not None:
+            yield self.lanes.words + f", then {self.parts[-1]} k more" * self.rest
+        elif count > 1:
             yield f"{count} parts {self._lengths()}"
             every = self.promote_every
             yield f"{'chained' if self.chained else 'added'} {self.order}" + (
                 f" (promote_every={every})" if every else ""
             )
-        if self.c_begins != "sum":
-            yield f"c {'in the' if self.c_begins == 'first part' else 'at the'}" + (
-                f" {self.c_begins}"
-            )
+        if self.promotion is not None:
+            yield f"each as {self.promotion.words}"
+        if self.partials:
+            yield f"parts rounded to {self.partials}"
+        if self.running:
+            yield f"rounded to {self.running} after each addition"
+        if self.c_begins == "first part":
+            yield "c in the first part"
+        if self.epilogue.words == "sum + c":
+            yield "c at the end"
+        elif self.epilogue.words != "sum":
+            yield self.epilogue.words
 
     def _rounding(self) -> Iterator[str]:
         if self.rounded_to:
@@ -127,13 +168,24 @@ class Hypothesis:
             + " k"
         )
 
-    def matmul(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None) -> Any:
-        """Compute a @ b + c as the hypothesis says.
+    def matmul(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        c: ArrayLike | None = None,
+        *,
+        alpha: float = 1,
+        beta: float = 1,
+        bias: ArrayLike | None = None,
+        scale_a: ArrayLike | None = None,
+        scale_b: ArrayLike | None = None,
+    ) -> Any:
+        """Compute the results as the hypothesis says.
 
         Parameters
         ----------
-        a, b, c
-            As for `identify`.
+        a, b, c, alpha, beta, bias, scale_a, scale_b
+            As for `identify`, and as they were given there.
 
         Returns
         -------
@@ -146,12 +198,15 @@ class Hypothesis:
             As for `identify`.
         """
         dtype = find_dtype(self.rounded_to or self.model.accumulator)
-        problem = Problem(a, b, c, dtype)
-        split = Split(self.parts, self.turn)
-        way = Way(self.order, self.c_begins, self.chained)
+        scaling = Scaling(alpha, beta, bias, scale_a, scale_b)
+        problem = Problem(a, b, c, dtype, scaling)
+        split = Split(self.parts, self.turn, self.rest)
+        using = Numbers(dtype, self.saturates)
         found = np.empty(problem.shape, dtype)
         for where, elements in problem.blocks(self.model, BLOCK):
-            total = elements.add([split], way)[0]
+            total = elements.add([split], self._way)[0]
+            with np.errstate(all="ignore"):
+                total = self.epilogue.apply(total, elements.terms, using)
             found.reshape(-1)[where] = as_results(total, dtype, self.saturates)
         return found[()]
 
@@ -232,16 +287,18 @@ def _lines(hypotheses: Sequence[Hypothesis]) -> Iterator[str]:
         together.setdefault(key, []).append(h)
     for (how, explains, compared, _), those in together.items():
         first = those[0].model
-        names = [f"{h.model.device} {h.model.instruction}" for h in those]
-        formats = first.name.removeprefix(names[0]).strip()
+        names = [h.model.title for h in those]
+        formats = first.name.removeprefix(names[0]).strip(" :")
         yield f"  {explains:,} of {compared:,}  {how}"
         yield f"    {', '.join(names)}: {formats}"
 
 
 def parameters(model: Model) -> tuple[Any, ...]:
     """Return the parameters of a model; models with the same ones compute the same."""
-    names = (field.name for field in fields(model))
-    return tuple(getattr(model, name) for name in names if name not in _NAMES)
+    names = [field.name for field in fields(model) if field.name not in _NAMES]
+    if isinstance(model, CpuUnit):
+        names.append("instruction")
+    return tuple(getattr(model, name) for name in names)
 
 
 class Entry(NamedTuple):
@@ -250,25 +307,34 @@ class Entry(NamedTuple):
     model: Model
     bundle: Bundle
     way: Way
-    simplicity: tuple[int, int, int]
+    epilogue: Epilogue
+    simplicity: tuple[int, ...]
     which: Sequence[int] | Array
-    rounded_to: str | None
+    results: str
     saturates: bool
     explains: Array
-    compared: int
+    compared: Array
 
     def hypothesis(self, place: int) -> Hypothesis:
         """Return one of them."""
-        split = self.bundle.split(self.which[place])
+        which = self.which[place]
+        split, way = self.bundle.split(which), self.way
+        results = self.results
         return Hypothesis(
             self.model,
             split.lengths,
             split.turn,
-            self.way.order,
-            self.way.chained,
-            self.way.begins,
-            self.rounded_to,
+            split.rest,
+            way.order,
+            way.chained,
+            way.begins,
+            results if way.partials else None,
+            results if way.running else None,
+            way.promotion,
+            way.lanes,
+            self.epilogue,
+            None if results == self.model.accumulator else results,
             self.saturates,
-            int(self.explains[self.which[place]]),
-            self.compared,
+            int(self.explains[which]),
+            int(self.compared[which]),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,29 +12,17 @@ from .._base.matrices import check_shape
 from .._base.text import progress
 from .._base.wording import brief
 from .._formats.table import format_of_dtype
+from .cpu_units import SumType
 from .device import MODELS, DeviceName
-from .hypotheses import Entry, Hypothesis, Identification, parameters
+from .hypotheses import Identification, parameters
 from .models import Instruction, Model
-from .problem import BLOCK, Problem, SumType, as_results
+from .problem import Problem
 from .products import as_operand, plain_array
-from .splits import Bundle, Each, Elements, Table, Way, bundles, evaluate, ways, whole
+from .scaling import Scaling
+from .search import Search, telling
 
 Array = NDArray[Any]
 
-#: Numbers of elements that ways are tried on first. The ways that are left are then
-#: tried on all elements.
-_FIRST = (8, 128)
-#: The number of best ways per model that are tried on all elements in any case.
-_NEAR = 3
-#: The most numbers in a table of sums; the most elements times ways to compare.
-_TABLE, _WORK = 1 << 25, 1 << 33
-#: If more hypotheses are left after a block of elements, no more blocks are compared.
-_MANY = 64
-#: The search on 8-bit results stops if so many hypotheses give the elements on which
-#: models differ most.
-_ENOUGH = 100
-#: The search does not stop if hypotheses per model times results are at most this.
-_CHEAP = 1 << 18
 #: Seconds after which a progress bar is drawn.
 _PATIENCE = 2.0
 
@@ -165,23 +152,22 @@ def identify(
     """
     a, b = as_operand(a, "a"), as_operand(b, "b")  # before d: of integers it says more
     results = _results(d)
-    if (alpha, beta, bias, scale_a, scale_b) != (1, 1, None, None, None):
-        raise NotImplementedError("alpha, beta, bias and scales are not searched yet")
-    problem = Problem(a, b, c, results.dtype, unit, instruction)
-    known = problem.models()
+    scaling = Scaling(alpha, beta, bias, scale_a, scale_b)
+    problem = Problem(a, b, c, results.dtype, scaling)
+    known = problem.models(unit, instruction)
     check_shape(results.shape, problem.shape, "d")
     groups: dict[tuple[Any, ...], list[Model]] = {}
     for model in known:
         groups.setdefault(parameters(model), []).append(model)
-    searches = []
+    searches: list[Search] = []
     told = True
     steps = len(groups) * (1 if one_chain else 2)
     with progress(True, "identifying", steps, sys.stderr, after=_PATIENCE) as advance:
         for models in groups.values():
-            searches.append(_Search(models, problem, results.ravel()))
+            searches.append(Search(models, problem, results.ravel()))
             advance()
         if not one_chain:
-            order = _telling(searches, results.ravel())
+            order = telling(searches, results.ravel())
             # Results that do not distinguish models hardly distinguish ways to add.
             few_bits = results.dtype.itemsize == 1
             unlike = few_bits and any(not s.agrees.all() for s in searches)
@@ -191,7 +177,7 @@ def identify(
                 if not told:
                     break
     found = [entry for search in searches for entry in search.found()]
-    place = {id(model): i for i, model in enumerate(MODELS)}
+    place = {id(model): i for i, model in enumerate(known)}
     found.sort(key=lambda entry: (*entry.simplicity, place[id(entry.model)]))
     nearest = [h for search in searches for h in search.nearest()]
     nearest.sort(key=lambda h: -h.explains / max(h.compared, 1))
@@ -228,211 +214,3 @@ def _is_result(dtype: np.dtype[Any]) -> bool:
         return True
     name = dtype.name if format_of_dtype(dtype) else ""
     return name == "bfloat16" or (name.startswith("float8_e") and "e8m0" not in name)
-
-
-def _equal(product: Array, results: Array) -> Array:
-    """Return where all bits are equal; any two NaN count as equal."""
-    bits = f"u{product.dtype.itemsize}"
-    same: Array = product.view(bits) == results.view(bits)
-    unlike = np.flatnonzero(~same.all(axis=0))
-    if len(unlike):
-        nan = np.isnan(results[unlike])
-        both = unlike[nan]
-        if len(both):
-            same[:, both] = np.isnan(product[:, both])
-    return same
-
-
-def _telling(searches: Sequence[_Search], results: Array) -> Array:
-    """Return indices of elements, first those that distinguish the models best.
-
-    These are elements that few models agree on. If results were rounded, they are the
-    elements whose sums are near a tie.
-    """
-    some = np.arange(0, results.size, max(1, results.size >> 16))
-    some = np.random.default_rng(0).permutation(some)
-    telling = np.zeros(len(some), np.int64)
-    for search in searches:
-        total = search.plain[some]
-        telling += 4 * search.agrees[some]
-        if total.dtype != results.dtype:
-            for error in (2.0**-21, 2.0**-18, 2.0**-15):
-                with np.errstate(all="ignore"):
-                    low, high = (
-                        total * total.dtype.type(1 + e) for e in (-error, error)
-                    )
-                both = (as_results(x, results.dtype, False) for x in (low, high))
-                telling += _equal(next(both)[np.newaxis], next(both))[0]
-    return some[np.argsort(telling, kind="stable")]
-
-
-class _State:
-    """The ways of a bundle: splits that explain all results so far, with counts."""
-
-    def __init__(self, bundle: Bundle, ways: Sequence[Way], roundings: int) -> None:
-        self.bundle, self.ways = bundle, ways
-        shape = len(ways), len(bundle), roundings
-        self.alive = np.ones(shape, bool)
-        #: ways that do not explain all, and are tried on all elements nevertheless
-        self.kept = np.zeros(shape, bool)
-        self.explains = np.zeros(shape, np.int64)
-
-    def which(self) -> Array:
-        """Return the splits that are still tried."""
-        return np.flatnonzero((self.alive | self.kept).any(axis=(0, 2)))
-
-
-class _Search:
-    """All hypotheses of models that compute the same."""
-
-    def __init__(self, models: Sequence[Model], problem: Problem, d: Array) -> None:
-        self.models = models
-        # The shortest instructions: a cut between longer ones is also one of these.
-        self._model = min(models, key=lambda model: model.instruction_depth)
-        self._problem, self._d = problem, d
-        self._saturates = (False, True) if d.dtype.itemsize == 1 else (False,)
-        self._with_c = bool(problem.c(self._model).tobytes().strip(b"\0"))
-        self._chain = self._state(whole(problem.k))
-        self._states: list[_State] = []
-        self._compared = d.size
-        #: sums of one chain that begins with c, and where they equal the results
-        wide = np.promote_types(self._model.accumulator, np.float32)
-        self.plain, self.agrees = np.empty(d.size, wide), np.empty(d.size, bool)
-        chain = self._chain.bundle.split(0)
-        for where, elements in problem.blocks(self._model, BLOCK):
-            for i, way in enumerate(self._chain.ways):
-                total = elements.add([chain], way)
-                same = self._same(total, d[where])
-                self._chain.explains[i] += same.sum(axis=1)
-                if i == 0:
-                    self.plain[where] = total[0]
-                    self.agrees[where] = same[0].any(axis=-1)
-        self._chain.alive = self._chain.explains == d.size
-
-    def _state(self, bundle: Bundle) -> _State:
-        tried = ways(bundle.parts, bundle.chains, with_c=self._with_c)
-        return _State(bundle, tried, len(self._saturates))
-
-    def _same(self, totals: Array, d: Array) -> Array:
-        """Return where sums, (splits, elements), equal the results, per rounding."""
-        rounded = (as_results(totals, d.dtype, how) for how in self._saturates)
-        return np.stack([_equal(x, d) for x in rounded], axis=-1)
-
-    @property
-    def tried(self) -> int:
-        """The number of hypotheses of all models."""
-        counts = (len(s.ways) * len(s.bundle) for s in (self._chain, *self._states))
-        return sum(counts) * len(self.models)
-
-    def run(self, order: Array, may_stop: bool) -> bool:
-        """Try all divisions of k, first on the elements that distinguish models best.
-
-        Return False if `may_stop` is true and `_ENOUGH` hypotheses give these elements.
-        """
-        model, problem = self._model, self._problem
-        found = bundles(problem.k, model.instruction_depth)
-        if not found or not self._d.size:
-            return True
-        self._states = [self._state(bundle) for bundle in found]
-        may_stop &= self.tried // len(self.models) * self._d.size > _CHEAP
-        for count in _FIRST:
-            which = problem.first(order, count)
-            self._compare(problem.some(model, which), self._d[which.ravel()])
-            self._drop(which.size)
-            if may_stop and count == _FIRST[-1] and self._left() >= _ENOUGH:
-                self._compared = which.size
-                return False
-            self._forget()
-        self._compared = 0
-        for where, elements in problem.blocks(model, self._most()):
-            self._compare(elements, self._d[where])
-            self._compared += elements.c.size
-            self._drop(self._compared)
-            if self._left() > _MANY:
-                break
-        return True
-
-    def _compare(self, elements: Elements, d: Array) -> None:
-        """Count the elements that each remaining way explains."""
-        there = [(state, state.which()) for state in self._states]
-        pairs = [state.bundle.pairs(which) for state, which in there]
-        table = Table(elements, np.concatenate(pairs))
-        for state, which in there:
-            for way, some, totals in evaluate(state.bundle, state.ways, table, which):
-                state.explains[way, some] += self._same(totals, d).sum(axis=1)
-
-    def _drop(self, count: int) -> None:
-        """Drop what does not explain all; if nothing does, keep the nearest."""
-        for state in self._states:
-            state.alive &= state.explains == count
-        if self._left() or any(state.kept.any() for state in self._states):
-            return
-        best = [
-            (-state.explains.flat[i], number, i)
-            for number, state in enumerate(self._states)
-            for i in np.argsort(-state.explains, axis=None, kind="stable")[:_NEAR]
-        ]
-        for _, number, i in sorted(best)[:_NEAR]:
-            self._states[number].kept.flat[i] = True
-
-    def _forget(self) -> None:
-        for state in self._states:
-            state.explains[:] = 0
-
-    def _left(self) -> int:
-        return sum(int(state.alive.sum()) for state in self._states)
-
-    def _most(self) -> int:
-        """How many elements to compute at once."""
-        there = [(state.bundle, state.which()) for state in self._states]
-        stretches = sum(len(bundle.pairs(which)) for bundle, which in there)
-        cost = sum(
-            len(which) * (bundle.parts + self._problem.k * isinstance(bundle, Each))
-            for bundle, which in there
-        )
-        budget: int = max(256, _WORK // max(cost, 1))
-        return min(BLOCK, _TABLE // max(stretches, 1), budget)
-
-    def found(self) -> Iterator[Entry]:
-        """Yield the hypotheses that explain all results."""
-        for state in (self._chain, *self._states):
-            for i, way in enumerate(state.ways):
-                # Saturation does not matter if all sums are within the range.
-                plain = state.alive[i, :, 0]
-                for saturates in range(len(self._saturates)):
-                    alive = state.alive[i, :, saturates] & ~(saturates & plain)
-                    which = np.flatnonzero(alive)
-                    if len(which):
-                        yield from self._entries(state, i, way, which, bool(saturates))
-
-    def nearest(self) -> Iterator[Hypothesis]:
-        """Yield hypotheses that explain some results and were compared on all."""
-        for state in (self._chain, *self._states):
-            chain = state is self._chain
-            some = ~state.alive & (state.kept | chain) & (state.explains > 0)
-            for i, which, saturates in np.argwhere(some):
-                way = state.ways[i]
-                for entry in self._entries(state, i, way, [which], bool(saturates)):
-                    yield entry.hypothesis(0)
-
-    def _entries(
-        self,
-        state: _State,
-        i: int,
-        way: Way,
-        which: Sequence[int] | Array,
-        saturates: bool,
-    ) -> Iterator[Entry]:
-        rounded = self._d.dtype.name
-        for model in self.models:
-            yield Entry(
-                model,
-                state.bundle,
-                way,
-                (state.bundle.rank, state.bundle.parts, i),
-                which,
-                None if rounded == model.accumulator else rounded,
-                saturates,
-                state.explains[i, :, int(saturates)],
-                self._d.size if state is self._chain else self._compared,
-            )

@@ -247,7 +247,12 @@ class Model:
     def name(self) -> str:
         """Device, instruction, formats and accumulator in words."""
         formats = self.a if self.a == self.b else f"{self.a} x {self.b}"
-        return f"{self.device} {self.instruction} {formats} -> {self.accumulator}"
+        return f"{self.title} {formats} -> {self.accumulator}"
+
+    @property
+    def title(self) -> str:
+        """Device and instruction in words."""
+        return f"{self.device} {self.instruction}"
 
     @property
     def scales_inside(self) -> bool:
