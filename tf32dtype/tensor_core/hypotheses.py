@@ -203,7 +203,7 @@ class Hypothesis:
         split = Split(self.parts, self.turn, self.rest)
         using = Numbers(dtype, self.saturates)
         found = np.empty(problem.shape, dtype)
-        for where, elements in problem.blocks(self.model, BLOCK):
+        for where, elements in problem.blocks(self.model, lambda: BLOCK):
             total = elements.add([split], self._way)[0]
             with np.errstate(all="ignore"):
                 total = self.epilogue.apply(total, elements.terms, using)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 from typing import Any, get_args
@@ -232,32 +232,38 @@ class Problem:
             chosen.append([*dict.fromkeys(int(x) for x in columns)][:wide])
         return np.array(chosen, np.intp)
 
-    def rows(self, count: int) -> Array:
-        """About so many elements of rows at random, (rows, columns)."""
+    def sample(self, model: Model, count: int) -> tuple[Array, Elements]:
+        """Return whole rows at random, about so many elements, and their indices."""
         rng = np.random.default_rng(0)
-        columns = min(self._n, 64)
-        rows = min(prod(self._stack) * self._m, max(1, count // columns))
-        chosen = rng.choice(prod(self._stack) * self._m, rows, replace=False)
-        found: Array = np.sort(chosen)[:, np.newaxis] * self._n + np.sort(
-            rng.choice(self._n, columns, replace=False)
-        )
-        return found
+        stacks, size = prod(self._stack), self._m * self._n
+        some = rng.choice(stacks, min(stacks, max(1, count // size)), replace=False)
+        each = min(self._m, max(1, count // (len(some) * self._n)))
+        rows = np.sort(rng.choice(self._m, each, replace=False))
+        at = np.unravel_index(np.sort(some), self._stack)
+        there = *(x[:, np.newaxis] for x in at), rows[np.newaxis]
+        flat = np.sort(some)[:, np.newaxis] * self._m + rows
+        indices = (flat[..., np.newaxis] * self._n + np.arange(self._n)).ravel()
+        return indices, self._elements(model, self._a[there], self._b[at], there)
 
-    def blocks(self, model: Model, most: int) -> Iterator[tuple[slice, Elements]]:
+    def blocks(
+        self, model: Model, most: Callable[[], int]
+    ) -> Iterator[tuple[slice, Elements]]:
         """All elements, about so many at a time, and where they are in the result."""
         count, size = prod(self._stack), self._m * self._n
-        if not count * size:
-            return
-        stacks, rows = max(1, most // size), max(1, most // self._n)
-        for first in range(0, count, stacks):
+        first = row = 0
+        while first < count and size:
+            stacks, rows = max(1, most() // size), max(1, most() // self._n)
+            if row:
+                stacks = 1
             which = np.arange(first, min(first + stacks, count))
             at: tuple[Any, ...] = np.unravel_index(which, self._stack)
-            b = self._b[at]
-            for row in range(0, self._m, rows):
-                there: tuple[Any, ...] = (*at, slice(row, row + rows))
-                begin = first * size + row * self._n
-                elements = self._elements(model, self._a[there], b, there)
-                yield slice(begin, begin + elements.c.size), elements
+            there: tuple[Any, ...] = (*at, slice(row, row + rows))
+            begin = first * size + row * self._n
+            elements = self._elements(model, self._a[there], self._b[at], there)
+            yield slice(begin, begin + elements.c.size), elements
+            row += rows
+            if row >= self._m:
+                first, row = first + stacks, 0
 
 
 def _may_be(model: Model, dtype: np.dtype[Any]) -> bool:

@@ -22,16 +22,17 @@ Array = NDArray[Any]
 #: Numbers of elements that ways are tried on first. The ways that are left are then
 #: tried on all elements.
 _FIRST = (8, 128)
-#: The nearest hypotheses are tried on all elements up to this number, and otherwise on
-#: a sample of this number.
-_ALL, _SAMPLE = 1 << 16, 1 << 12
+#: One chain is tried on a sample of about this number of elements, or on all of fewer
+#: elements. The nearest other hypotheses are then tried on fewer of the sample.
+_SAMPLE, _FEWER = 1 << 16, 1 << 12
 #: The number of best ways per model that are tried on the sample in any case.
 _NEAR = 3
 #: The most numbers in a table of sums; the most elements times ways to compare; numbers
 #: that are rounded and compared at once.
-_TABLE, _WORK, _PIECE = 1 << 22, 1 << 33, 1 << 19
+_TABLE, _WORK, _PIECE = 1 << 22, 1 << 31, 1 << 19
 #: If more hypotheses are left after a block of elements, no more blocks are compared.
-_MANY = 64
+#: If more than a few are left, no more than _WORK is done.
+_MANY, _FEW = 64, 4
 #: The search on 8-bit results stops if so many hypotheses give the elements on which
 #: models differ most.
 _ENOUGH = 100
@@ -101,23 +102,29 @@ class _Tried:
         """Return the number of hypotheses that explain all results so far."""
         return int(self.alive.sum())
 
-    def _which(self, rows: Sequence[_Rows]) -> Array:
-        """Return the splits of a bundle that are still tried."""
-        live = [(self.alive | self.kept)[row.all].any(axis=1) for row in rows]
-        return np.flatnonzero(np.any(live, axis=0))
+    def _which(self) -> list[Array]:
+        """Return the splits of each bundle that are still tried."""
+        live = (self.alive | self.kept).any(axis=1)
+        found, first = [], 0
+        for bundle, rows in self.of:
+            last = first + len(rows) * len(bundle)
+            of_ways = live[first:last].reshape(len(rows), -1)
+            found.append(np.flatnonzero(of_ways.any(axis=0)))
+            first = last
+        return found
 
-    def stretches(self, k: int) -> tuple[int, int]:
-        """Return how many sums of stretches are needed, and the cost of all sums."""
-        there = [(bundle, self._which(rows)) for bundle, rows in self.of]
-        cost = sum(
-            len(which) * (bundle.parts + k * isinstance(bundle, Each))
-            for bundle, which in there
-        )
-        return sum(len(bundle.pairs(which)) for bundle, which in there), cost
+    def cost(self, k: int) -> tuple[int, int]:
+        """Return how many sums of stretches are needed, and products of an element."""
+        stretches = cost = 0
+        for (bundle, _), which in zip(self.of, self._which(), strict=True):
+            stretches += len(bundle.pairs(which))
+            each = bundle.parts + k * isinstance(bundle, Each)
+            cost += len(which) * each
+        return stretches, cost + k * (stretches > 0)
 
     def compare(self, elements: Elements, d: Array) -> None:
         """Count the elements that each remaining hypothesis explains."""
-        there = [(bundle, rows, self._which(rows)) for bundle, rows in self.of]
+        there = [(*of, which) for of, which in zip(self.of, self._which(), strict=True)]
         pairs = [bundle.pairs(which) for bundle, _, which in there]
         table = Table(elements, np.concatenate(pairs))
         live = self.alive | self.kept
@@ -239,56 +246,51 @@ class Search:
         k = problem.k
         self._chain = self._tried([blocks(k) if facts.blocks else whole(k)])
         self._splits = self._tried([])
-        self._sampled = d.size > _ALL
+        self._sampled = d.size > _SAMPLE
         #: indices of elements that one chain is tried on, its results, and where they
         #: equal `d`
-        self.sample = np.arange(d.size)
-        if self._sampled:
-            self.sample = problem.rows(_SAMPLE).ravel()
-        self.plain = np.empty(len(self.sample), self._wide)
-        self.agrees = np.empty(len(self.sample), bool)
-        self._try_chain()
-
-    @property
-    def _wide(self) -> np.dtype[Any]:
-        return np.promote_types(self._model.accumulator, np.float32)
+        self.sample, self.plain, self.agrees = self._try_chain()
 
     def _tried(self, found: Sequence[Bundle]) -> _Tried:
         return _Tried(found, self._facts, self._endings)
 
-    def _try_chain(self) -> None:
-        model, problem, chain, d = self._model, self._problem, self._chain, self._d
-        if not self._sampled:
-            for where, elements in problem.blocks(model, BLOCK):
-                chain.compare(elements, d[where])
-                self._note(where, elements, d[where])
-            chain.drop()
-            return
-        elements = problem.some(model, problem.rows(_SAMPLE))
-        some = d[self.sample]
-        chain.compare(elements, some)
-        self._note(slice(None), elements, some)
-        chain.alive &= chain.explains == chain.compared
-        if chain.left():
-            chain.forget(chain.alive)
-            for where, elements in problem.blocks(model, BLOCK):
-                chain.compare(elements, d[where])
-            chain.drop()
+    def _try_chain(self) -> tuple[Array, Array, Array]:
+        problem, chain, d = self._problem, self._chain, self._d
+        if self._sampled:
+            where, elements = problem.sample(self._model, _SAMPLE)
+            chain.compare(elements, d[where])
+            noted = [(where, *self._note(elements, d[where]))]
+            chain.alive &= chain.explains == chain.compared
+            if chain.left():
+                chain.forget(chain.alive)
+                for at, elements in problem.blocks(self._model, lambda: BLOCK):
+                    chain.compare(elements, d[at])
+        else:
+            wide = np.promote_types(self._model.accumulator, np.float32)
+            noted = [(np.arange(0), np.empty(0, wide), np.empty(0, bool))]
+            for at, elements in problem.blocks(self._model, lambda: BLOCK):
+                chain.compare(elements, d[at])
+                noted.append((np.arange(d.size)[at], *self._note(elements, d[at])))
+        chain.drop()
+        where, plain, agrees = (np.concatenate(x) for x in zip(*noted, strict=True))
+        return where, plain, agrees
 
-    def _note(self, where: slice, elements: Elements, d: Array) -> None:
-        """Note the results of one chain and the simplest epilogue."""
-        chain = self._chain
+    def _note(self, elements: Elements, d: Array) -> tuple[Array, Array]:
+        """Return the results of one chain and the simplest epilogue, and if they fit.
+
+        The results are not rounded to their dtype.
+        """
         row, ending = next(
             (row, ending)
-            for row in chain.rows
+            for row in self._chain.rows
             for ending in self._endings
             if _fits(row.way, ending.epilogue, self._facts)
         )
         total = elements.add([row.bundle.split(0)], row.way)
         with np.errstate(all="ignore"):
             using = Numbers(elements.results)
-            self.plain[where] = ending.epilogue.apply(total, elements.terms, using)[0]
-        self.agrees[where] = _equal(results_of(total, ending, elements), d)[0]
+            plain = ending.epilogue.apply(total, elements.terms, using)[0]
+        return plain, _equal(results_of(total, ending, elements), d)[0]
 
     @property
     def tried(self) -> int:
@@ -319,27 +321,26 @@ class Search:
             if may_stop and count == _FIRST[-1] and splits.left() >= _ENOUGH:
                 return False
             splits.forget(np.ones(splits.alive.shape, bool))
-        if self._sampled:
-            which = problem.rows(_SAMPLE)
-            for part in np.array_split(which, max(1, which.size // self._most())):
-                if part.size:
-                    splits.compare(problem.some(model, part), d[part.ravel()])
-            splits.drop()
-            if not splits.left():
-                return True
-            splits.kept[:] = False
-            splits.forget(splits.alive)
-        for where, elements in problem.blocks(model, self._most()):
+        if self._sampled and not splits.left():
+            which = problem.first(order, _FEWER)
+            splits.compare(problem.some(model, which), d[which.ravel()])
+            return True
+        work = 0
+        for where, elements in problem.blocks(model, self._most):
+            work += elements.c.size * splits.cost(problem.k)[1]
             splits.compare(elements, d[where])
             splits.drop()
-            if splits.left() > _MANY:
+            left = splits.left()
+            if left > _MANY or (self._sampled and not left):
+                break
+            if left > _FEW and work > _WORK:
                 break
         return True
 
     def _most(self) -> int:
         """How many elements to compute at once."""
-        stretches, cost = self._splits.stretches(self._problem.k)
-        budget: int = max(256, _WORK // max(cost, 1))
+        stretches, cost = self._splits.cost(self._problem.k)
+        budget: int = max(256, _WORK // 8 // max(cost, 1))
         return max(1, min(BLOCK, _TABLE // max(stretches, 1), budget))
 
     def found(self) -> Iterator[Entry]:
