@@ -174,7 +174,7 @@ class Problem:
         c = self._c
         dtype = np.dtype(model.accumulator)
         shape = *self._stack, self._m, self._n
-        if c is None:
+        if c is None or self._beta == 0:
             return np.broadcast_to(np.zeros((), dtype), shape)
         if getattr(c, "dtype", dtype) == self.results != dtype:
             c = c.astype(dtype)

@@ -138,7 +138,7 @@ def lane_ways(parts: int, *, with_c: bool) -> list[Way]:
             continue
         first = folds[:3] if vectors > 1 else folds[:1]
         for halved, over, order in product((False, True), first, folds):
-            if halved and (width < 4 or vectors == 1):
+            if halved and (width < 4 or vectors == 1 or over == "pairwise"):
                 continue  # as without
             if order == "halves, pairwise" and width >> halved <= 4:
                 continue
