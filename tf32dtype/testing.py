@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ._formats.typed import Number
+    from .tensor_core.cpu_units import SumType
+    from .tensor_core.device import DeviceName
 
 __all__ = ["Check", "Worst", "assert_matmul", "assert_max_ulp", "check_matmul"]
 
@@ -35,7 +37,7 @@ def assert_matmul(
     b: ArrayLike,
     c: ArrayLike | None = None,
     *,
-    unit: str,
+    unit: DeviceName | SumType,
     **options: Unpack[CheckOptions],
 ) -> Check:
     """Raise an error if no order of additions gives the results of a matrix product.

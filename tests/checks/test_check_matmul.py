@@ -60,7 +60,7 @@ def test_one_chain_is_identical(given: Given) -> None:
     found = check(given.product(), given)
     assert found.verdict == "identical"
     assert found
-    assert found.origin == "H100 wgmma bfloat16 -> float32, one chain"
+    assert found.origin == "H100 wgmma bfloat16 -> float32"
     assert found.wrong == 0
     assert found.checked == found.size == M * N
     assert sum(found.distribution) == M * N

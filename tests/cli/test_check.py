@@ -36,7 +36,7 @@ def check(*arguments: str) -> int:
 def test_a_right_product(files: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert check("d.npy", "a.npy", "b.npy") == 0
     printed = capsys.readouterr().out
-    assert printed == "identical: H100 wgmma bfloat16 -> float32, one chain\n"
+    assert printed == "identical: H100 wgmma bfloat16 -> float32\n"
 
 
 def test_a_wrong_product_with_a_page(

@@ -63,7 +63,7 @@ class Check:
     >>> a, b = rng.standard_normal((2, 64, 64)).astype(np.float16)
     >>> d = td.tensor_core.matmul(a, b, device="A100")
     >>> td.testing.check_matmul(d, a, b, unit="A100")
-    identical: A100 mma.sync float16 -> float32, one chain
+    identical: A100 mma.sync float16 -> float32
     """
 
     #: "identical", "within bound" or "wrong"

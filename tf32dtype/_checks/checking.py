@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._base.arguments import checked_number
 from .._base.wording import brief
 from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import formats
-from ..tensor_core.hypotheses import Hypothesis
+from ..tensor_core.cpu_units import SumType
+from ..tensor_core.device import DeviceName
 from ..tensor_core.identification import identify
+from ..tensor_core.models import Instruction
 from .check import EDGES, Check, Verdict, Worst
 from .diagnoses import Case, diagnose
 from .places import where
@@ -24,8 +25,6 @@ from .units import PLAIN, find_unit
 
 Array = NDArray[Any]
 
-#: Elements whose origin is searched, before all results are compared.
-_SEARCHED = 2304
 #: Hypotheses whose results are compared with all of d.
 _TRIED = 3
 #: Products of more multiplications are sampled, with this number of elements.
@@ -35,8 +34,8 @@ _LARGE, _SAMPLE = 1 << 36, 1 << 20
 class CheckOptions(TypedDict, total=False):
     """The options of `check_matmul`."""
 
-    instruction: str | None
-    accumulator: str | None
+    instruction: Instruction | None
+    accumulator: DTypeLike | None
     rounding: Tf32Rounding | None
     alpha: float
     beta: float
@@ -54,9 +53,9 @@ def check_matmul(
     b: ArrayLike,
     c: ArrayLike | None = None,
     *,
-    unit: str,
-    instruction: str | None = None,
-    accumulator: str | None = None,
+    unit: DeviceName | SumType,
+    instruction: Instruction | None = None,
+    accumulator: DTypeLike | None = None,
     rounding: Tf32Rounding | None = None,
     alpha: float = 1.0,
     beta: float = 1.0,
@@ -174,7 +173,7 @@ def _sample(sample: object, asked: Request) -> int | None:
 
 
 def _roundings(
-    asked: Request, unit: str, instruction: str | None, accumulator: str | None
+    asked: Request, unit: str, instruction: str | None, accumulator: DTypeLike | None
 ) -> list[Tf32Rounding | None]:
     """Return the roundings to try for float32 operands of a unit that reads tf32."""
     found, _, _ = find_unit(unit, instruction, asked.a, asked.b, accumulator)
@@ -193,7 +192,7 @@ class _Try:
         factor: float,
         unit: str,
         instruction: str | None,
-        accumulator: str | None,
+        accumulator: DTypeLike | None,
         rounding: Tf32Rounding | None,
     ) -> None:
         self._asked, self._rounding = asked, rounding
@@ -269,32 +268,36 @@ class _Try:
 
     def _origin(self) -> str | None:
         """Return the known way that gives all bits, in words."""
-        asked = self._asked
-        few = asked.sampled(_SEARCHED) if asked.d.size > _SEARCHED else asked
-        for hypothesis in self._hypotheses(few):
-            if few is asked or self._gives(hypothesis):
-                return f"{hypothesis.model.name}, {hypothesis.how}"
+        asked, model = self._asked, self.unit.model
+        form = {10: np.float16, 23: np.float32, 52: np.float64}[self.unit.form.kept]
+        a, b = self._operands()
+        given = (a, b, None if asked.c is None else asked.c.astype(form))
+        options: dict[str, Any] = {
+            "alpha": asked.alpha,
+            "beta": asked.beta,
+            "bias": asked.bias,
+            "scale_a": asked.scale_a,
+            "scale_b": asked.scale_b,
+        }
+        name: Any = self.unit.name if model is None else model.device
+        instruction = None if model is None else model.instruction
+        try:
+            found = identify(
+                *given, asked.d, unit=name, instruction=instruction, **options
+            )
+        except (TypeError, ValueError):  # a product that the search does not know
+            return None
+        for hypothesis in found[:_TRIED]:
+            if hypothesis.compared < asked.d.size:
+                results = hypothesis.matmul(*given, **options)
+                if not _equal(results, asked.d):
+                    continue
+            return hypothesis.name
         return None
 
-    def _hypotheses(self, few: Request) -> Iterator[Hypothesis]:
-        """Yield the hypotheses that explain a sample."""
-        model = self.unit.model
-        if model is None or not few.is_plain:
-            return
-        a, b = self._operands(few)
-        found = identify(a, b, _accumulators(few.c, model.accumulator), few.d)
-        wanted = (model.device, model.instruction)
-        tried = 0
-        for hypothesis in found:
-            if (hypothesis.model.device, hypothesis.model.instruction) == wanted:
-                yield hypothesis
-                tried += 1
-            if tried == _TRIED:
-                return
-
-    def _operands(self, asked: Request) -> list[Array]:
+    def _operands(self) -> list[Array]:
         """Return operands as the unit reads them."""
-        model = self.unit.model
+        asked, model = self._asked, self.unit.model
         names = (model.a, model.b) if model is not None else ("", "")
         return [
             quantize(x, formats["tf32"].dtype, rounding=self._rounding or "toward_zero")
@@ -303,19 +306,12 @@ class _Try:
             for x, name in zip((asked.a, asked.b), names, strict=True)
         ]
 
-    def _gives(self, hypothesis: Hypothesis) -> bool:
-        """Return whether a hypothesis gives all results."""
-        asked, accumulator = self._asked, hypothesis.model.accumulator
-        c = _accumulators(asked.c, accumulator)
-        a, b = self._operands(asked)
-        found = hypothesis.matmul(a, b, c)
-        bits = f"u{found.dtype.itemsize}"
-        same = found.view(bits) == asked.d.view(bits)
-        return bool((same | np.isnan(found) & np.isnan(asked.d)).all())
 
-
-def _accumulators(c: Array | None, accumulator: str) -> Array | None:
-    return None if c is None else c.astype(accumulator)
+def _equal(x: Array, y: Array) -> bool:
+    """Return whether all bits are equal; any two NaN count as equal."""
+    bits = f"u{x.dtype.itemsize}"
+    same = (x.view(bits) == y.view(bits)) | (np.isnan(x) & np.isnan(y))
+    return bool(same.all())
 
 
 def _place(wrong: Array, asked: Request) -> str:

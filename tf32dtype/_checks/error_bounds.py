@@ -11,7 +11,16 @@ from .._base.matrices import as_matrices
 from .._base.wording import brief
 from .._formats.quantize import quantize
 from .._formats.table import find_dtype, format_of_dtype, formats
-from .._matmul.precisions import Precision, Settings, find_precision, rounding_of
+from .._matmul.precisions import (
+    Precision,
+    PrecisionName,
+    Settings,
+    find_precision,
+    rounding_of,
+)
+from ..tensor_core.cpu_units import SumType
+from ..tensor_core.device import DeviceName
+from ..tensor_core.models import Instruction
 from ..tensor_core.products import plain_array
 from .product import Product
 from .request import Request, request
@@ -29,10 +38,10 @@ def error_bound(
     b: ArrayLike,
     c: ArrayLike | None = None,
     *,
-    unit: str | None = None,
-    precision: str | None = None,
-    instruction: str | None = None,
-    accumulator: str | None = None,
+    unit: DeviceName | SumType | None = None,
+    precision: PrecisionName | None = None,
+    instruction: Instruction | None = None,
+    accumulator: DTypeLike | None = None,
     promote_every: int | None = None,
     dtype: DTypeLike | None = None,
 ) -> NDArray[np.float64]:
@@ -142,7 +151,7 @@ def _of_unit(
     name: str,
     row: Precision | None,
     instruction: str | None,
-    accumulator: str | None,
+    accumulator: DTypeLike | None,
     dtype: DTypeLike | None,
 ) -> Array:
     a, b = asked.a, asked.b

@@ -93,8 +93,7 @@ def plain_unit(name: str, a: Array, b: Array) -> tuple[Unit, Array, Array]:
             f" {b.dtype}. Use unit='float64'"
         )
     is_exact = sum(kept) + 2 <= form.kept + 1
-    words = f"{name}, any order"
-    unit = Unit(words, form, (least[0], least[1]), None, is_exact)
+    unit = Unit(name, form, (least[0], least[1]), None, is_exact)
     return unit, _doubles(a), _doubles(b)
 
 
