@@ -13,30 +13,42 @@
      : (itemsize) == 2 ? (functions).bf16                                      \
                        : (functions).words)
 
-/* Applies a function to the items of two operands. Reductions and accumulations take one
- * item at a time, as it may be the previous result. */
-static void apply(int format, tf_items_fn *function, char *const data[3],
-                  const ptrdiff_t strides[3], size_t out_size, ptrdiff_t n)
+/* Applies a kernel to the items of two operands, `chunk` at a time. If both are one array,
+ * its items are gathered once. Results have the size of items, or are bools. */
+static void map_items(int format, int op, const struct tf_by_size *kernels,
+                      char *const data[3], const ptrdiff_t strides[3], int are_bools,
+                      ptrdiff_t chunk, ptrdiff_t n)
 {
     const size_t itemsize = tf_format_rows[format]->itemsize;
-    const struct tf_fp saved = tf_fp_begin();
-    const int serial = tf_is_serial(data, strides);
-    const ptrdiff_t chunk = serial ? 1 : TF_CHUNK;
+    const size_t out_size = are_bools ? 1 : itemsize;
+    const int is_one = data[0] == data[1] && strides[0] == strides[1];
+    tf_items_fn *kernel = BY_SIZE(*kernels, itemsize);
     TF_BUFFER(buffer);
     struct loop_operand a, b;
-    operand_begin(&a, data[0], strides[0], !serial);
+    operand_begin(&a, data[0], strides[0], chunk > 1);
     operand_begin(&b, data[1], strides[1], 1);
     char *out = data[2];
     for (ptrdiff_t done = 0; done < n; done += chunk) {
         const size_t count = tf_min_size(n - done, chunk);
         const void *x = operand_items(&a, itemsize, count);
-        const void *y = operand_items(&b, itemsize, count);
+        const void *y = is_one ? x : operand_items(&b, itemsize, count);
         void *target =
             operand_target(out, strides[2], out_size, x, y, itemsize, count, buffer);
-        function(&tf_byte_tables[format], x, y, target, count);
+        kernel(op, &tf_byte_tables[format], x, y, target, count);
         tf_scatter(target, out, strides[2], out_size, count);
         out += (ptrdiff_t)count * strides[2];
     }
+}
+
+/* Applies a kernel that may raise flags wrongly. Reductions and accumulations take one item
+ * at a time, as it may be the previous result. */
+static void apply(int format, int op, const struct tf_by_size *kernels,
+                  char *const data[3], const ptrdiff_t strides[3], int are_bools,
+                  ptrdiff_t n)
+{
+    const struct tf_fp saved = tf_fp_begin();
+    map_items(format, op, kernels, data, strides, are_bools,
+              tf_is_serial(data, strides) ? 1 : TF_CHUNK, n);
     tf_fp_end(saved, 0);
 }
 
@@ -45,9 +57,7 @@ static void apply(int format, tf_items_fn *function, char *const data[3],
 void tf_extreme(int format, enum tf_binary_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    const size_t itemsize = tf_format_rows[format]->itemsize;
-    apply(format, BY_SIZE(tf_isa->ufuncs->extreme[op], itemsize), data, strides, itemsize,
-          n);
+    apply(format, op, &tf_isa->ufuncs->extreme[op], data, strides, 0, n);
 }
 
 void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdiff_t n)
@@ -81,29 +91,15 @@ void tf_clip(int format, char *const data[4], const ptrdiff_t strides[4], ptrdif
 void tf_copysign_items(int format, char *const data[3], const ptrdiff_t strides[3],
                        ptrdiff_t n)
 {
-    const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *copysign = BY_SIZE(tf_isa->ufuncs->sign[TF_COPYSIGN], itemsize);
-    apply(format, copysign, data, strides, itemsize, n);
+    apply(format, TF_COPYSIGN, tf_isa->ufuncs->sign, data, strides, 0, n);
 }
 
 void tf_change_sign(int format, enum tf_sign_op op, char *const data[2],
                     const ptrdiff_t strides[2], ptrdiff_t n)
 {
-    const size_t itemsize = tf_format_rows[format]->itemsize;
-    tf_items_fn *change = BY_SIZE(tf_isa->ufuncs->sign[op], itemsize);
-    TF_BUFFER(buffer);
-    struct loop_operand a;
-    operand_begin(&a, data[0], strides[0], 1);
-    char *out = data[1];
-    for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
-        const size_t count = tf_min_size(n - done, TF_CHUNK);
-        const void *x = operand_items(&a, itemsize, count);
-        void *target =
-            operand_target(out, strides[1], itemsize, x, x, itemsize, count, buffer);
-        change(&tf_byte_tables[format], x, x, target, count);
-        tf_scatter(target, out, strides[1], itemsize, count);
-        out += (ptrdiff_t)count * strides[1];
-    }
+    char *const twice[3] = {data[0], data[0], data[1]};
+    const ptrdiff_t steps[3] = {strides[0], strides[0], strides[1]};
+    map_items(format, op, tf_isa->ufuncs->sign, twice, steps, 0, TF_CHUNK, n);
 }
 
 /* -- comparisons ------------------------------------------------------------------ */
@@ -137,9 +133,8 @@ static struct comparison comparison_of(enum tf_compare_op op, char *const data[3
 void tf_compare(int format, enum tf_compare_op op, char *const data[3],
                 const ptrdiff_t strides[3], ptrdiff_t n)
 {
-    const size_t itemsize = tf_format_rows[format]->itemsize;
     const struct comparison call = comparison_of(op, data, strides);
-    apply(format, BY_SIZE(tf_isa->ufuncs->compare_items[call.op], itemsize), call.data,
+    apply(format, call.op, &tf_isa->ufuncs->compare_items[call.op], call.data,
           call.strides, 1, n);
 }
 

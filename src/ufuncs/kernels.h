@@ -18,7 +18,7 @@ enum tf_compare_op {
     TF_COMPARE_COUNT
 };
 
-enum tf_sign_op { TF_COPYSIGN, TF_POSITIVE, TF_NEGATIVE, TF_ABSOLUTE, TF_SIGN_COUNT };
+enum tf_sign_op { TF_COPYSIGN, TF_POSITIVE, TF_NEGATIVE, TF_ABSOLUTE };
 
 /* Unary functions that are computed in float32: see quick.c, and quick_near.c. */
 enum tf_quick_op {
@@ -70,14 +70,15 @@ struct tf_index_bounds {
 typedef void tf_binary_f32_fn(const float *, const float *, float *, size_t);
 typedef void tf_binary_f64_fn(const float *, const float *, double *, size_t);
 
-/* Maps two chunks of items to a third, or to bools. Items of a byte need the table. */
-typedef void tf_items_fn(const struct tf_byte_table *, const void *restrict,
+/* Maps two chunks of items to a third, or to bools. Items of a byte need the table.
+ * Functions for several operations need the operation. */
+typedef void tf_items_fn(int op, const struct tf_byte_table *, const void *restrict,
                          const void *restrict, void *restrict, size_t);
 struct tf_by_size {
     tf_items_fn *words, *bf16, *bytes; /* tf32, bfloat16, the others */
 };
 
-/* As tf_items_fn, for x, the lower bound and the upper bound. */
+/* Clips a chunk of items: x, the lower bound and the upper bound. */
 typedef void tf_clip_fn(const struct tf_byte_table *, const void *restrict,
                         const void *restrict, const void *restrict, void *restrict,
                         size_t);
@@ -180,7 +181,7 @@ struct tf_ufunc_kernels {
     const struct tf_by_size *extreme; /* of maximum, minimum, fmax, fmin */
     const struct tf_clip_by_size *clip;
     const struct tf_by_size *compare_items;
-    const struct tf_by_size *sign; /* functions of one operand get it twice */
+    const struct tf_by_size *sign; /* of all tf_sign_op: one operand is given twice */
     /* Returns the flags of magnitudes r from `beyond` on, Inf and NaN. Inf from finite
      * numbers is a pole, or if the operation `overflows`, an overflow unless b is 0. */
     unsigned (*exceptions)(uint32_t beyond, int overflows, const float *a, const float *b,

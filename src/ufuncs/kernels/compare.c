@@ -7,10 +7,11 @@
 #include "runtime/kernels/intrinsics.h"
 #include "ufuncs/kernels/decls.h"
 
-/* A function of two chunks' items to results. Items of a byte need the table. */
+/* A tf_items_fn for one operation. */
 #define LOOP(name)                                                             \
-    static void name(const struct tf_byte_table *table, const void *restrict a, \
-                     const void *restrict b, void *restrict out, size_t n)
+    static void name(int op, const struct tf_byte_table *table,                \
+                     const void *restrict a, const void *restrict b,           \
+                     void *restrict out, size_t n)
 
 /* -- the larger or the smaller ---------------------------------------------------- */
 
@@ -62,9 +63,7 @@ TF_INLINE void extreme_of_bf16(enum tf_binary_op op, const uint16_t *restrict a,
 
 /* Compares ranks. The rank of NaN is the last one; adding 1 makes it the first one. A minimum
  * is the maximum of the complements. One loop serves all four operations. */
-static __attribute__((noinline)) void
-extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table, const uint8_t *a,
-                 const uint8_t *b, uint8_t *out, size_t n)
+LOOP(extreme_bytes)
 {
     uint8_t p[TF_CHUNK], q[TF_CHUNK];
     const uint8_t up = has_nan_on_top(op) ? 0 : 1, flip = is_greater(op) ? 0 : 0xFF;
@@ -77,20 +76,16 @@ extreme_of_bytes(enum tf_binary_op op, const struct tf_byte_table *table, const 
     TF_NAME(tf_bytes_of_ranks)(table->order, p, out, n);
 }
 
-#define EXTREME(name, op)                                                      \
+#define EXTREME(name, its_op)                                                  \
     LOOP(name##_words)                                                         \
     {                                                                          \
-        (void)table;                                                           \
-        extreme_of_words(op, a, b, out, n);                                    \
+        (void)op, (void)table;                                                 \
+        extreme_of_words(its_op, a, b, out, n);                                \
     }                                                                          \
     LOOP(name##_bf16)                                                          \
     {                                                                          \
-        (void)table;                                                           \
-        extreme_of_bf16(op, a, b, out, n);                                     \
-    }                                                                          \
-    LOOP(name##_bytes)                                                         \
-    {                                                                          \
-        extreme_of_bytes(op, table, a, b, out, n);                             \
+        (void)op, (void)table;                                                 \
+        extreme_of_bf16(its_op, a, b, out, n);                                 \
     }
 EXTREME(maximum, TF_MAXIMUM)
 EXTREME(minimum, TF_MINIMUM)
@@ -98,10 +93,10 @@ EXTREME(fmax, TF_FMAX)
 EXTREME(fmin, TF_FMIN)
 
 const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT] = {
-    [TF_MAXIMUM] = {maximum_words, maximum_bf16, maximum_bytes},
-    [TF_MINIMUM] = {minimum_words, minimum_bf16, minimum_bytes},
-    [TF_FMAX] = {fmax_words, fmax_bf16, fmax_bytes},
-    [TF_FMIN] = {fmin_words, fmin_bf16, fmin_bytes},
+    [TF_MAXIMUM] = {maximum_words, maximum_bf16, extreme_bytes},
+    [TF_MINIMUM] = {minimum_words, minimum_bf16, extreme_bytes},
+    [TF_FMAX] = {fmax_words, fmax_bf16, extreme_bytes},
+    [TF_FMIN] = {fmin_words, fmin_bf16, extreme_bytes},
 };
 
 /* -- clip -------------------------------------------------------------------------- */
@@ -199,7 +194,7 @@ TF_INLINE __m512 load_bf16(const uint16_t *items)
 #define COMPARE(name, expression, of_nan, predicate)                           \
     LOOP(name##_words)                                                         \
     {                                                                          \
-        (void)table;                                                           \
+        (void)op, (void)table;                                                 \
         const uint32_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
         COMPARE_VECTORS(load_words, first, second, results, n, predicate)      \
@@ -211,7 +206,7 @@ TF_INLINE __m512 load_bf16(const uint16_t *items)
     }                                                                          \
     LOOP(name##_bf16)                                                          \
     {                                                                          \
-        (void)table;                                                           \
+        (void)op, (void)table;                                                 \
         const uint16_t *first = a, *second = b;                                \
         uint8_t *results = out;                                                \
         COMPARE_VECTORS(load_bf16, first, second, results, n, predicate)       \
@@ -223,6 +218,7 @@ TF_INLINE __m512 load_bf16(const uint16_t *items)
     }                                                                          \
     LOOP(name##_bytes)                                                         \
     {                                                                          \
+        (void)op;                                                              \
         const struct tf_byte_order order = tf_order_with_one_zero(table->order); \
         uint8_t first[TF_CHUNK], second[TF_CHUNK], *results = out;             \
         TF_NAME(tf_rank_bytes)(order, a, first, n);                            \
@@ -262,59 +258,38 @@ TF_INLINE struct masks masks_of(enum tf_sign_op op, uint32_t magnitude, uint32_t
 
 /* One loop for all operations: more loops would be larger and no faster. */
 #define SIGN_LOOP(size, type, magnitude, sign)                                 \
-    static __attribute__((noinline)) void sign_##size(                         \
-        enum tf_sign_op op, const type *restrict a, const type *restrict b,    \
-        type *restrict out, size_t n)                                          \
+    LOOP(sign_##size)                                                          \
     {                                                                          \
-        const struct masks masks = masks_of(op, magnitude, sign);              \
+        (void)table;                                                           \
+        const type *first = a, *second = b;                                    \
+        type *results = out;                                                   \
+        const struct masks masks = masks_of((enum tf_sign_op)op, magnitude, sign); \
         const type kept = (type)masks.kept, flipped = (type)masks.flipped;     \
         const type taken = (type)masks.taken;                                  \
         for (size_t i = 0; i < n; i++) {                                       \
-            out[i] = (type)(((a[i] & kept) ^ flipped) | (b[i] & taken));       \
+            results[i] = (type)(((first[i] & kept) ^ flipped) | (second[i] & taken)); \
         }                                                                      \
     }
 SIGN_LOOP(words, uint32_t, UINT32_C(0x7FFFE000), TF_SIGN_BIT)
 SIGN_LOOP(bf16, uint16_t, TF_BF16_MAGNITUDE_BITS, TF_BF16_SIGN_BIT)
 
 /* If the code of -0 is NaN, that NaN gives no sign, and neither it nor zero takes a sign. */
-static __attribute__((noinline)) void
-sign_bytes(enum tf_sign_op op, struct tf_byte_order order, const uint8_t *restrict a,
-           const uint8_t *restrict b, uint8_t *restrict out, size_t n)
+LOOP(sign_bytes)
 {
-    const struct masks masks = masks_of(op, order.magnitude, order.sign);
+    const struct tf_byte_order order = table->order;
+    const uint8_t *first = a, *second = b;
+    uint8_t *results = out;
+    const struct masks masks =
+        masks_of((enum tf_sign_op)op, order.magnitude, order.sign);
     const uint8_t kept = (uint8_t)masks.kept, flipped = (uint8_t)masks.flipped;
     const uint8_t taken = (uint8_t)masks.taken, is_nan = order.sign_is_nan;
     for (size_t i = 0; i < n; i++) {
-        const uint8_t x = a[i], y = b[i], stays = x & order.magnitude ? 0 : is_nan;
+        const uint8_t x = first[i], y = second[i];
+        const uint8_t stays = x & order.magnitude ? 0 : is_nan;
         const uint8_t giver = y & ~(y == order.sign ? is_nan : 0);
         const uint8_t changed = ((x & kept) ^ flipped) | (giver & taken);
-        out[i] = (uint8_t)((x & stays) | (changed & ~stays));
+        results[i] = (uint8_t)((x & stays) | (changed & ~stays));
     }
 }
 
-#define SIGN(name, op)                                                         \
-    LOOP(name##_words)                                                         \
-    {                                                                          \
-        (void)table;                                                           \
-        sign_words(op, a, b, out, n);                                          \
-    }                                                                          \
-    LOOP(name##_bf16)                                                          \
-    {                                                                          \
-        (void)table;                                                           \
-        sign_bf16(op, a, b, out, n);                                           \
-    }                                                                          \
-    LOOP(name##_bytes)                                                         \
-    {                                                                          \
-        sign_bytes(op, table->order, a, b, out, n);                            \
-    }
-SIGN(copysign, TF_COPYSIGN)
-SIGN(positive, TF_POSITIVE)
-SIGN(negative, TF_NEGATIVE)
-SIGN(absolute, TF_ABSOLUTE)
-
-const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT] = {
-    [TF_COPYSIGN] = {copysign_words, copysign_bf16, copysign_bytes},
-    [TF_POSITIVE] = {positive_words, positive_bf16, positive_bytes},
-    [TF_NEGATIVE] = {negative_words, negative_bf16, negative_bytes},
-    [TF_ABSOLUTE] = {absolute_words, absolute_bf16, absolute_bytes},
-};
+const struct tf_by_size TF_NAME(tf_sign) = {sign_words, sign_bf16, sign_bytes};

@@ -20,7 +20,7 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
 extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
 extern const struct tf_clip_by_size TF_NAME(tf_clip_items);
 extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_KERNELS];
-extern const struct tf_by_size TF_NAME(tf_sign)[TF_SIGN_COUNT];
+extern const struct tf_by_size TF_NAME(tf_sign);
 unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
                                 const float *b, const float *r, size_t n);
 void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint16_t *in,
