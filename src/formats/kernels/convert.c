@@ -66,21 +66,8 @@ TF_INLINE uint32_t mended(struct tf_format f, float x, uint32_t item)
 /* Replaces the codes of NaN in a chunk that was rounded as if all were numbers. */
 TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
 {
-    if (f.itemsize == 4) {
-        uint32_t *out = items;
-        for (size_t i = 0; i < n; i++) {
-            out[i] = mended(f, in[i], out[i]);
-        }
-    } else if (f.itemsize == 2) {
-        uint16_t *out = items;
-        for (size_t i = 0; i < n; i++) {
-            out[i] = (uint16_t)mended(f, in[i], out[i]);
-        }
-    } else {
-        uint8_t *out = items;
-        for (size_t i = 0; i < n; i++) {
-            out[i] = (uint8_t)mended(f, in[i], out[i]);
-        }
+    for (size_t i = 0; i < n; i++) {
+        tf_item_put(f, items, i, mended(f, in[i], tf_item_at(f, items, i)));
     }
 }
 
@@ -181,27 +168,10 @@ TF_INLINE struct tf_flag_hints from_float32(struct tf_format f, const float *in,
         return bf16_from_float32(in, items, n);
     }
 #endif
-    if (f.itemsize == 4) {
-        uint32_t *out = items;
-        for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = single_at(in, wide, i);
-            bounds = widen_bounds(f, bounds, bits);
-            out[i] = tf_code_of_number(f, bits) << f.shift;
-        }
-    } else if (f.itemsize == 2) {
-        uint16_t *out = items;
-        for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = single_at(in, wide, i);
-            bounds = widen_bounds(f, bounds, bits);
-            out[i] = (uint16_t)tf_code_of_number(f, bits);
-        }
-    } else {
-        uint8_t *out = items;
-        for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = single_at(in, wide, i);
-            bounds = widen_bounds(f, bounds, bits);
-            out[i] = (uint8_t)tf_code_of_number(f, bits);
-        }
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = single_at(in, wide, i);
+        bounds = widen_bounds(f, bounds, bits);
+        tf_item_put(f, items, i, tf_code_of_number(f, bits) << f.shift);
     }
     if (in && tf_mends_nan(f) && bounds.greatest > TF_INF_BITS) {
         mend_nan(f, in, items, n);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "formats/scalar_ops.h"
 #include "ufuncs/kernels/decls.h"
 
 /* Returns a code as an integer in the order of the numbers, 0 for both zeros: one more or
@@ -20,11 +21,8 @@ TF_INLINE unsigned nextafter_of(struct tf_format f, const void *from, const void
     const uint32_t mask = tf_sign_mask(f) | tf_magnitude_mask(f), sign = tf_sign_mask(f);
     uint32_t over = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t a = f.itemsize == 4 ? ((const uint32_t *)from)[i] >> f.shift & mask
-                                           : ((const uint16_t *)from)[i];
-        const uint32_t b = f.itemsize == 4
-                               ? ((const uint32_t *)toward)[i] >> f.shift & mask
-                               : ((const uint16_t *)toward)[i];
+        const uint32_t a = tf_item_at(f, from, i) >> f.shift & mask;
+        const uint32_t b = tf_item_at(f, toward, i) >> f.shift & mask;
         const int32_t x = order_of(f, a), y = order_of(f, b);
         const int32_t step = (y > x) - (y < x), next = x + step;
         const uint32_t magnitude = (uint32_t)(next < 0 ? -next : next);
@@ -34,12 +32,7 @@ TF_INLINE unsigned nextafter_of(struct tf_format f, const void *from, const void
         const int32_t m = x < 0 ? -x : x, k = y < 0 ? -y : y;
         const int nan = (m > infinity) | (k > infinity);
         over |= (uint32_t)(!nan & (m < infinity) & (magnitude == (uint32_t)infinity));
-        const uint32_t code = nan ? tf_nan_code(f) : number;
-        if (f.itemsize == 4) {
-            ((uint32_t *)out)[i] = code << f.shift;
-        } else {
-            ((uint16_t *)out)[i] = (uint16_t)code;
-        }
+        tf_item_put(f, out, i, (nan ? tf_nan_code(f) : number) << f.shift);
     }
     return over ? TF_OVER : 0;
 }
