@@ -13,24 +13,6 @@
 #include "blocks/plain_search_cost.h"
 #else
 
-TF_INLINE floats lesser_floats(floats x, floats y)
-{
-#if defined(__AVX512BW__)
-    return (floats)_mm512_min_ps((__m512)x, (__m512)y);
-#else
-    return (floats)_mm256_min_ps((__m256)x, (__m256)y);
-#endif
-}
-
-TF_INLINE floats greater_floats(floats x, floats y)
-{
-#if defined(__AVX512BW__)
-    return (floats)_mm512_max_ps((__m512)x, (__m512)y);
-#else
-    return (floats)_mm256_max_ps((__m256)x, (__m256)y);
-#endif
-}
-
 /* Returns the smallest lane, in all lanes. */
 TF_INLINE words least_of_lanes(words x)
 {

@@ -25,65 +25,27 @@ typedef uint8_t bytes __attribute__((vector_size(LANE_BYTES)));
 
 TF_INLINE bytes bytes_of(uint8_t x) { return (bytes){0} + x; }
 
-/* Returns the larger one of x and y, and y where y is NaN. */
-TF_INLINE floats greater_float(floats x, floats y)
-{
-#if defined(__AVX512BW__)
-    return (floats)_mm512_max_ps((__m512)x, (__m512)y);
-#elif defined(__AVX2__)
-    return (floats)_mm256_max_ps((__m256)x, (__m256)y);
-#elif defined(__SSE2__)
-    return (floats)_mm_max_ps((__m128)x, (__m128)y);
-#elif defined(__aarch64__)
-    return (floats)vmaxq_f32((float32x4_t)x, (float32x4_t)y);
-#else
-    const words first = (words)(x > y);
-    return (floats)(((words)x & first) | ((words)y & ~first));
-#endif
-}
-
+#if defined(__aarch64__)
 TF_INLINE bytes lesser_byte(bytes x, bytes y)
 {
-#if defined(__AVX512BW__)
-    return (bytes)_mm512_min_epu8((__m512i)x, (__m512i)y);
-#elif defined(__AVX2__)
-    return (bytes)_mm256_min_epu8((__m256i)x, (__m256i)y);
-#elif defined(__SSE2__)
-    return (bytes)_mm_min_epu8((__m128i)x, (__m128i)y);
-#elif defined(__aarch64__)
     return (bytes)vminq_u8((uint8x16_t)x, (uint8x16_t)y);
-#else
-    const bytes first = (bytes)(x < y);
-    return (x & first) | (y & ~first);
-#endif
 }
 
 TF_INLINE bytes greater_byte(bytes x, bytes y)
 {
-#if defined(__AVX512BW__)
-    return (bytes)_mm512_max_epu8((__m512i)x, (__m512i)y);
-#elif defined(__AVX2__)
-    return (bytes)_mm256_max_epu8((__m256i)x, (__m256i)y);
-#elif defined(__SSE2__)
-    return (bytes)_mm_max_epu8((__m128i)x, (__m128i)y);
-#elif defined(__aarch64__)
     return (bytes)vmaxq_u8((uint8x16_t)x, (uint8x16_t)y);
-#else
-    const bytes first = (bytes)(x > y);
-    return (x & first) | (y & ~first);
-#endif
 }
+#else
+CHOICE(lesser_byte, bytes, <, wide_ints, min_epu8)
+CHOICE(greater_byte, bytes, >, wide_ints, max_epu8)
+#endif
 
 /* Returns 1 where x is zero, else 0. */
 TF_INLINE bytes is_zero_byte(bytes x)
 {
     const bytes one = bytes_of(1);
-#if defined(__AVX512BW__)
-    return (bytes)_mm512_subs_epu8((__m512i)one, (__m512i)x);
-#elif defined(__AVX2__)
-    return (bytes)_mm256_subs_epu8((__m256i)one, (__m256i)x);
-#elif defined(__SSE2__)
-    return (bytes)_mm_subs_epu8((__m128i)one, (__m128i)x);
+#if defined(__SSE2__)
+    return (bytes)WIDE(subs_epu8)((wide_ints)one, (wide_ints)x);
 #elif defined(__aarch64__)
     return (bytes)vqsubq_u8((uint8x16_t)one, (uint8x16_t)x);
 #else
@@ -98,21 +60,10 @@ TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
 #if defined(__SSE2__) || defined(__aarch64__)
     const uint16s less = (uint16s){0} + offset;
 #endif
-#if defined(__AVX512BW__)
-    const __m512i low = _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]);
-    const __m512i high = _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]);
-    return (bytes)_mm512_packus_epi16((__m512i)((uint16s)low - less),
-                                      (__m512i)((uint16s)high - less));
-#elif defined(__AVX2__)
-    const __m256i low = _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]);
-    const __m256i high = _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]);
-    return (bytes)_mm256_packus_epi16((__m256i)((uint16s)low - less),
-                                      (__m256i)((uint16s)high - less));
-#elif defined(__SSE2__)
-    const __m128i low = _mm_packs_epi32((__m128i)x[0], (__m128i)x[1]);
-    const __m128i high = _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]);
-    return (bytes)_mm_packus_epi16((__m128i)((uint16s)low - less),
-                                   (__m128i)((uint16s)high - less));
+#if defined(__SSE2__)
+    const uint16s low = (uint16s)WIDE(packs_epi32)((wide_ints)x[0], (wide_ints)x[1]);
+    const uint16s high = (uint16s)WIDE(packs_epi32)((wide_ints)x[2], (wide_ints)x[3]);
+    return (bytes)WIDE(packus_epi16)((wide_ints)(low - less), (wide_ints)(high - less));
 #elif defined(__aarch64__)
     const uint16s low = (uint16s)vuzp1q_u16((uint16x8_t)x[0], (uint16x8_t)x[1]);
     const uint16s high = (uint16s)vuzp1q_u16((uint16x8_t)x[2], (uint16x8_t)x[3]);
@@ -132,17 +83,9 @@ TF_INLINE bytes join_bytes(const words x[4], uint16_t offset)
  * join_bytes(). Only the bytes of +0 are zero. */
 TF_INLINE bytes join_signs(const words x[4])
 {
-#if defined(__AVX512BW__)
-    return (bytes)_mm512_packs_epi16(
-        _mm512_packs_epi32((__m512i)x[0], (__m512i)x[1]),
-        _mm512_packs_epi32((__m512i)x[2], (__m512i)x[3]));
-#elif defined(__AVX2__)
-    return (bytes)_mm256_packs_epi16(
-        _mm256_packs_epi32((__m256i)x[0], (__m256i)x[1]),
-        _mm256_packs_epi32((__m256i)x[2], (__m256i)x[3]));
-#elif defined(__SSE2__)
-    return (bytes)_mm_packs_epi16(_mm_packs_epi32((__m128i)x[0], (__m128i)x[1]),
-                                  _mm_packs_epi32((__m128i)x[2], (__m128i)x[3]));
+#if defined(__SSE2__)
+    return (bytes)WIDE(packs_epi16)(WIDE(packs_epi32)((wide_ints)x[0], (wide_ints)x[1]),
+                                    WIDE(packs_epi32)((wide_ints)x[2], (wide_ints)x[3]));
 #elif defined(__aarch64__)
     const int16x8_t low = vqmovn_high_s32(vqmovn_s32((int32x4_t)x[0]), (int32x4_t)x[1]);
     const int16x8_t high = vqmovn_high_s32(vqmovn_s32((int32x4_t)x[2]), (int32x4_t)x[3]);
@@ -182,7 +125,7 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
     const uint32_t units = UINT32_C(0xFF) >> (6 - f.mantissa_bits); /* a carry too */
     const floats magnitude = (floats)(x & TF_MAGNITUDE_BITS);
     const floats least = floats_of(tf_float_of(tf_least_normal(f)));
-    const words power = (words)greater_float(least, magnitude) & TF_INF_BITS;
+    const words power = (words)greater_floats(least, magnitude) & TF_INF_BITS;
     const words sum = (words)(magnitude + (floats)(power + ((uint32_t)cut << 23)));
     return (sum & units) + (power >> cut);
 }

@@ -11,12 +11,27 @@
 #include "runtime/kernels/common.h"
 #include "runtime/kernels/intrinsics.h"
 
+/* WIDE(add_ps) is the intrinsic for whole vectors, whose types begin with wide_. */
 #if defined(__AVX512BW__)
 enum { LANES = 16 };
+#define WIDE(name) _mm512_##name
+typedef __m512 wide_floats;
+typedef __m512d wide_doubles;
+typedef __m512i wide_ints;
 #elif defined(__AVX2__)
 enum { LANES = 8 };
+#define WIDE(name) _mm256_##name
+typedef __m256 wide_floats;
+typedef __m256d wide_doubles;
+typedef __m256i wide_ints;
 #else
 enum { LANES = 4 };
+#if defined(__SSE2__)
+#define WIDE(name) _mm_##name
+typedef __m128 wide_floats;
+typedef __m128d wide_doubles;
+typedef __m128i wide_ints;
+#endif
 #endif
 
 /* Whether code is to be small rather than fast: on x86-64 without AVX2. */
@@ -39,12 +54,8 @@ TF_INLINE shorts shorts_of(int16_t x) { return (shorts){0} + x; }
 /* Returns x in all lanes, whatever the rounding mode. */
 TF_INLINE floats floats_of(float x)
 {
-#if defined(__AVX512BW__)
-    return (floats)_mm512_set1_ps(x);
-#elif defined(__AVX2__)
-    return (floats)_mm256_set1_ps(x);
-#elif defined(__SSE2__)
-    return (floats)_mm_set1_ps(x);
+#if defined(__SSE2__)
+    return (floats)WIDE(set1_ps)(x);
 #else
     return (floats){x, x, x, x};
 #endif
@@ -64,49 +75,50 @@ TF_INLINE shorts load_shorts(const void *p)
     return x;
 }
 
-TF_INLINE shorts lesser_of(shorts x, shorts y)
-{
-#if defined(__AVX512BW__)
-    return (shorts)_mm512_min_epi16((__m512i)x, (__m512i)y);
-#elif defined(__AVX2__)
-    return (shorts)_mm256_min_epi16((__m256i)x, (__m256i)y);
+/* Defines a function of integers that returns x where `x compares y`, else y. */
+#define CHOICE_OF_INTEGERS(name, type, compares)                              \
+    TF_INLINE type name(type x, type y)                                        \
+    {                                                                          \
+        const type first = (type)(x compares y);                               \
+        return (x & first) | (y & ~first);                                     \
+    }
+/* Defines such a function of integers or floats, on x86-64 by an intrinsic. */
+#if defined(__SSE2__)
+#define CHOICE(name, type, compares, wide, intrinsic)                          \
+    TF_INLINE type name(type x, type y)                                        \
+    {                                                                          \
+        return (type)WIDE(intrinsic)((wide)x, (wide)y);                        \
+    }
 #else
-    const shorts first = x < y;
-    return (x & first) | (y & ~first);
+#define CHOICE(name, type, compares, ...)                                      \
+    TF_INLINE type name(type x, type y)                                        \
+    {                                                                          \
+        const words first = (words)(x compares y);                             \
+        return (type)(((words)x & first) | ((words)y & ~first));               \
+    }
 #endif
-}
-
-TF_INLINE shorts greater_of(shorts x, shorts y)
+CHOICE(lesser_of, shorts, <, wide_ints, min_epi16)
+CHOICE(greater_of, shorts, >, wide_ints, max_epi16)
+CHOICE(lesser_floats, floats, <, wide_floats, min_ps)
+#if defined(__aarch64__)
+TF_INLINE floats greater_floats(floats x, floats y) /* x must not be NaN */
 {
-#if defined(__AVX512BW__)
-    return (shorts)_mm512_max_epi16((__m512i)x, (__m512i)y);
-#elif defined(__AVX2__)
-    return (shorts)_mm256_max_epi16((__m256i)x, (__m256i)y);
-#else
-    const shorts first = x > y;
-    return (x & first) | (y & ~first);
-#endif
+    return (floats)vmaxq_f32((float32x4_t)x, (float32x4_t)y);
 }
-
-TF_INLINE words lesser_words(words x, words y)
-{
-#if defined(__AVX512BW__)
-    return (words)_mm512_min_epu32((__m512i)x, (__m512i)y);
-#elif defined(__AVX2__)
-    return (words)_mm256_min_epu32((__m256i)x, (__m256i)y);
 #else
-    const words first = (words)(x < y);
-    return (x & first) | (y & ~first);
+CHOICE(greater_floats, floats, >, wide_floats, max_ps)
 #endif
-}
+#if defined(__AVX2__)
+CHOICE(lesser_words, words, <, wide_ints, min_epu32)
+#else
+CHOICE_OF_INTEGERS(lesser_words, words, <)
+#endif
 
 /* Returns x * y + z, rounded once. */
 TF_INLINE floats fused(floats x, floats y, floats z)
 {
-#if defined(__AVX512BW__)
-    return (floats)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    return (floats)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+#if defined(__AVX2__) && defined(__FMA__)
+    return (floats)WIDE(fmadd_ps)((wide_floats)x, (wide_floats)y, (wide_floats)z);
 #elif defined(__aarch64__)
     return (floats)vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y);
 #else
@@ -130,12 +142,8 @@ TF_INLINE floats add_exact_product(floats x, floats y, floats z)
 /* Truncates x to integers. */
 TF_INLINE words integers_of(floats x)
 {
-#if defined(__AVX512BW__)
-    return (words)_mm512_cvttps_epi32((__m512)x);
-#elif defined(__AVX2__)
-    return (words)_mm256_cvttps_epi32((__m256)x);
-#elif defined(__SSE2__)
-    return (words)_mm_cvttps_epi32((__m128)x);
+#if defined(__SSE2__)
+    return (words)WIDE(cvttps_epi32)((wide_floats)x);
 #else
     return (words)__builtin_convertvector(x, ints);
 #endif

@@ -17,10 +17,8 @@ TF_INLINE longs longs_of(int64_t x) { return (longs){0} + x; }
 /* Returns x in all lanes, in any rounding mode. */
 TF_INLINE doubles all_lanes(double x)
 {
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_set1_pd(x);
-#elif defined(__AVX2__)
-    return (doubles)_mm256_set1_pd(x);
+#if defined(__SSE2__)
+    return (doubles)WIDE(set1_pd)(x);
 #else
     return (doubles){x, x};
 #endif
@@ -102,11 +100,7 @@ TF_INLINE longs exponent_of_double(doubles x)
     return (longs)((unsigned_longs)magnitude_of_doubles(x) >> 52) - 1023;
 }
 
-TF_INLINE longs greater_longs(longs x, longs y)
-{
-    const longs first = (longs)(x > y);
-    return (x & first) | (y & ~first);
-}
+CHOICE_OF_INTEGERS(greater_longs, longs, >)
 
 /* Returns half of a vector of floats as float64. Subnormal numbers are converted as
  * integers, since direct conversions take 100 times as long on some CPUs. */

@@ -22,41 +22,21 @@ enum {
     AT_ONCE = SMALL ? 1 : ROWS / 2 /* rows: what registers hold */
 };
 
-/* Returns x * y + z. The product must be exact. */
-TF_INLINE doubles add_product(doubles x, doubles y, doubles z)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    return (doubles)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+/* Defines a function of a product, which must be exact, and a number. */
+#if defined(__AVX2__) && defined(__FMA__)
+#define OF_PRODUCT(name, intrinsic, expression)                                \
+    TF_INLINE doubles name(doubles x, doubles y, doubles z)                    \
+    {                                                                          \
+        return (doubles)WIDE(intrinsic)((wide_doubles)x, (wide_doubles)y,      \
+                                        (wide_doubles)z);                      \
+    }
 #else
-    return x * y + z;
+#define OF_PRODUCT(name, intrinsic, expression)                                \
+    TF_INLINE doubles name(doubles x, doubles y, doubles z) { return expression; }
 #endif
-}
-
-/* Returns -x * y - z. The product must be exact. */
-TF_INLINE doubles minus_product_less(doubles x, doubles y, doubles z)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_fnmsub_pd((__m512d)x, (__m512d)y, (__m512d)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    return (doubles)_mm256_fnmsub_pd((__m256d)x, (__m256d)y, (__m256d)z);
-#else
-    return -(x * y) - z;
-#endif
-}
-
-/* Returns z - x * y. The product must be exact. */
-TF_INLINE doubles subtract_product(doubles x, doubles y, doubles z)
-{
-#if defined(__AVX512BW__)
-    return (doubles)_mm512_fnmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
-#elif defined(__AVX2__) && defined(__FMA__)
-    return (doubles)_mm256_fnmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
-#else
-    return z - x * y;
-#endif
-}
+OF_PRODUCT(add_product, fmadd_pd, x * y + z)
+OF_PRODUCT(minus_product_less, fnmsub_pd, -(x * y) - z)
+OF_PRODUCT(subtract_product, fnmadd_pd, z - x * y)
 
 /* -- exact sums -------------------------------------------------------------------- */
 
@@ -101,25 +81,9 @@ TF_INLINE words are_unknown(struct unknown unknown) { return (words)unknown.bits
 
 #else
 
-/* Returns the smaller number, or y if one is NaN. */
-TF_INLINE doubles lesser_doubles(doubles x, doubles y)
-{
-#if defined(__AVX2__)
-    return (doubles)_mm256_min_pd((__m256d)x, (__m256d)y);
-#else
-    const longs first = (longs)(x < y);
-    return (doubles)(((longs)x & first) | ((longs)y & ~first));
-#endif
-}
-
-TF_INLINE doubles greater_doubles(doubles x, doubles y)
-{
-#if defined(__AVX2__)
-    return (doubles)_mm256_max_pd((__m256d)x, (__m256d)y);
-#else
-    return negative(lesser_doubles(negative(x), negative(y)));
-#endif
-}
+/* If one number is NaN, these return y. */
+CHOICE(lesser_doubles, doubles, <, wide_doubles, min_pd)
+CHOICE(greater_doubles, doubles, >, wide_doubles, max_pd)
 
 /* Bits of float64 that float32 does not have. */
 static const int64_t BELOW_SINGLE = (1 << 29) - 1;

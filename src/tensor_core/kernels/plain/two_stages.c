@@ -58,10 +58,8 @@ TF_INLINE words shifted_down(words x, words by) { return (words)((ints)x >> (int
 /* Returns x << by. Shifts are at most 32, which leaves nothing. */
 TF_INLINE words shifted_up(words x, words by)
 {
-#if defined(__AVX512BW__)
-    return (words)_mm512_sllv_epi32((__m512i)x, (__m512i)by);
-#elif defined(__AVX2__)
-    return (words)_mm256_sllv_epi32((__m256i)x, (__m256i)by);
+#if defined(__AVX2__)
+    return (words)WIDE(sllv_epi32)((wide_ints)x, (wide_ints)by);
 #else
     const words half = by >> 1;
     return x << half << (by - half);
