@@ -8,10 +8,10 @@
 #include "matmul/kernels/micro_tile.h"
 #include "runtime/kernels/byte_lookup.h"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(__AVX2__) && defined(__FMA__)
 
-/* The items of a word. BYTES are looked up in whole tables; HALVED are bytes that are
- * looked up in half a table and then get their sign. */
+/* The items of a word. BYTES are looked up in whole tables, or converted by constants.
+ * HALVED are bytes that are looked up in half a table and then get their sign. */
 enum width { BYTES, HALVED, BF16, SINGLES };
 enum { MOST = 4 }; /* items of a word */
 
@@ -19,6 +19,16 @@ TF_INLINE int size_of(enum width width)
 {
     return width == SINGLES ? 4 : width == BF16 ? 2 : 1;
 }
+
+typedef uint32_t words __attribute__((vector_size(4 * WIDTH)));
+typedef long long items __attribute__((vector_size(4 * WIDTH))); /* as intrinsics have */
+
+TF_INLINE vector lower_half(items x) { return (vector)((words)x << 16); }
+TF_INLINE vector upper_half(items x) { return (vector)((words)x & TF_UPPER_HALF); }
+
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
 
 /* Tables and masks that convert items, loaded once before a loop. */
 struct reading {
@@ -28,17 +38,6 @@ struct reading {
 #endif
     __m512i used;
 };
-
-TF_INLINE __m512 upper_half(__m512i x)
-{
-    return _mm512_castsi512_ps(
-        _mm512_and_si512(x, _mm512_set1_epi32((int)TF_UPPER_HALF)));
-}
-
-TF_INLINE __m512 lower_half(__m512i x)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
-}
 
 /* Precondition: `table` is that of the format if items have one byte; else it is not
  * read. */
@@ -97,14 +96,6 @@ TF_INLINE void numbers_of_words(enum width width, const struct reading *reading,
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
-enum width { BYTES, BF16, SINGLES };
-enum { MOST = 4 }; /* items of a word */
-
-TF_INLINE int size_of(enum width width)
-{
-    return width == SINGLES ? 4 : width == BF16 ? 2 : 1;
-}
-
 /* Constants that convert words. The constants for bytes follow struct tf_byte_as_bf16. */
 struct reading {
     int is_possible; /* to convert bytes by these constants; else a table converts them */
@@ -151,17 +142,6 @@ TF_INLINE int saw_specials(const struct reading *reading, struct seen seen)
     const __m256i found = _mm256_or_si256(_mm256_cmpeq_epi8(most, seen.greatest),
                                           _mm256_cmpeq_epi8(seen.least, reading->nan));
     return _mm256_movemask_epi8(found) != 0;
-}
-
-TF_INLINE __m256 lower_half(__m256i x)
-{
-    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
-}
-
-TF_INLINE __m256 upper_half(__m256i x)
-{
-    return _mm256_castsi256_ps(
-        _mm256_and_si256(x, _mm256_set1_epi32((int)TF_UPPER_HALF)));
 }
 
 /* Returns numbers from x (see struct tf_byte_as_bf16) and the highest bits of `sign`. */
