@@ -52,7 +52,18 @@ static int does_nothing(const struct tf_blas_product *p)
  * reader->wrong if BLAS refuses them. */
 typedef struct tf_blas_product take_fn(struct tf_blas_reader *reader);
 
-static struct tf_blas_product take_gemm(struct tf_blas_reader *reader)
+/* Reads a matrix, and for gemm_batch_strided the distance to the next one in bytes. */
+static struct tf_blas_stored read_stored(struct tf_blas_reader *reader, ptrdiff_t *step)
+{
+    const struct tf_blas_stored stored = tf_blas_read_stored(reader);
+    if (step) {
+        *step = tf_blas_read_integer(reader) * tf_blas_item_size(reader->name->type);
+    }
+    return stored;
+}
+
+/* Reads gemm and gemmt; or gemm_batch_strided, and writes the three `steps`. */
+static struct tf_blas_product take_gemms(struct tf_blas_reader *reader, ptrdiff_t *steps)
 {
     struct tf_blas_product p = product_of(reader);
     const int is_triangle = reader->name->routine == TF_BLAS_GEMMT;
@@ -66,14 +77,19 @@ static struct tf_blas_product take_gemm(struct tf_blas_reader *reader)
     const ptrdiff_t rows = is_triangle ? n : m;
     const ptrdiff_t k = tf_blas_read_integer(reader);
     tf_blas_read_scalar(reader, 0, p.alpha);
-    const struct tf_blas_stored a = tf_blas_read_stored(reader);
-    const struct tf_blas_stored b = tf_blas_read_stored(reader);
+    const struct tf_blas_stored a = read_stored(reader, steps ? &steps[0] : NULL);
+    const struct tf_blas_stored b = read_stored(reader, steps ? &steps[1] : NULL);
     tf_blas_read_scalar(reader, 0, p.beta);
-    const struct tf_blas_stored c = tf_blas_read_stored(reader);
+    const struct tf_blas_stored c = read_stored(reader, steps ? &steps[2] : NULL);
     multiply(&p, tf_blas_operand_of(reader, a, transa, rows, k),
              tf_blas_operand_of(reader, b, transb, k, n));
     into(&p, tf_blas_matrix_of(reader, c, rows, n));
     return p;
+}
+
+static struct tf_blas_product take_gemm(struct tf_blas_reader *reader)
+{
+    return take_gemms(reader, NULL);
 }
 
 /* Reads symm and hemm. */
@@ -148,31 +164,15 @@ static struct tf_blas_product take_syrk(struct tf_blas_reader *reader)
     return p;
 }
 
-/* Reads gemv: alpha op(A) x + beta y. */
+/* Reads gemv, symv and hemv: alpha op(A) x + beta y. */
 static struct tf_blas_product take_gemv(struct tf_blas_reader *reader)
 {
     struct tf_blas_product p = product_of(reader);
-    const char trans = tf_blas_read_option(reader, &tf_blas_trans);
+    const int is_full = p.routine == TF_BLAS_GEMV;
+    const char option =
+        tf_blas_read_option(reader, is_full ? &tf_blas_trans : &tf_blas_uplo);
     const ptrdiff_t m = tf_blas_read_integer(reader);
-    const ptrdiff_t n = tf_blas_read_integer(reader);
-    tf_blas_read_scalar(reader, 0, p.alpha);
-    const struct tf_blas_stored a = tf_blas_read_stored(reader);
-    const struct tf_blas_stored x = tf_blas_read_stored(reader);
-    tf_blas_read_scalar(reader, 0, p.beta);
-    const struct tf_blas_stored y = tf_blas_read_stored(reader);
-    reader->wrong |= x.ld == 0 || y.ld == 0;
-    const struct tf_blas_matrix matrix =
-        tf_blas_under(tf_blas_matrix_of(reader, a, m, n), trans, reader);
-    multiply(&p, matrix, tf_blas_vector_of(reader, x, matrix.columns));
-    into(&p, tf_blas_vector_of(reader, y, matrix.rows));
-    return p;
-}
-
-static struct tf_blas_product take_symv(struct tf_blas_reader *reader)
-{
-    struct tf_blas_product p = product_of(reader);
-    const char uplo = tf_blas_read_option(reader, &tf_blas_uplo);
-    const ptrdiff_t n = tf_blas_read_integer(reader);
+    const ptrdiff_t n = is_full ? tf_blas_read_integer(reader) : m;
     tf_blas_read_scalar(reader, 0, p.alpha);
     const struct tf_blas_stored a = tf_blas_read_stored(reader);
     const struct tf_blas_stored x = tf_blas_read_stored(reader);
@@ -180,9 +180,11 @@ static struct tf_blas_product take_symv(struct tf_blas_reader *reader)
     const struct tf_blas_stored y = tf_blas_read_stored(reader);
     reader->wrong |= x.ld == 0 || y.ld == 0;
     const int shape = p.routine == TF_BLAS_HEMV ? TF_HERMITIAN : TF_SYMMETRIC;
-    multiply(&p, tf_blas_triangle_of(reader, a, n, shape, uplo),
-             tf_blas_vector_of(reader, x, n));
-    into(&p, tf_blas_vector_of(reader, y, n));
+    const struct tf_blas_matrix matrix =
+        is_full ? tf_blas_under(tf_blas_matrix_of(reader, a, m, n), option, reader)
+                : tf_blas_triangle_of(reader, a, n, shape, option);
+    multiply(&p, matrix, tf_blas_vector_of(reader, x, matrix.columns));
+    into(&p, tf_blas_vector_of(reader, y, matrix.rows));
     return p;
 }
 
@@ -228,7 +230,7 @@ static take_fn *const takers[TF_BLAS_ROUTINES] = {
     [TF_BLAS_SYRK] = take_syrk,   [TF_BLAS_HERK] = take_syrk,
     [TF_BLAS_SYR2K] = take_syrk,  [TF_BLAS_HER2K] = take_syrk,
     [TF_BLAS_TRMM] = take_trmm,   [TF_BLAS_GEMV] = take_gemv,
-    [TF_BLAS_SYMV] = take_symv,   [TF_BLAS_HEMV] = take_symv,
+    [TF_BLAS_SYMV] = take_gemv,   [TF_BLAS_HEMV] = take_gemv,
     [TF_BLAS_TRMV] = take_trmv,   [TF_BLAS_DOT] = take_dot,
     [TF_BLAS_DOTC] = take_dot,
 };
@@ -239,25 +241,9 @@ static take_fn *const takers[TF_BLAS_ROUTINES] = {
 static int take_strided(struct tf_blas_reader *reader, tf_blas_each_fn *each,
                         void *context)
 {
-    struct tf_blas_product p = product_of(reader);
-    const ptrdiff_t size = tf_blas_item_size(p.type);
-    const char transa = tf_blas_read_option(reader, &tf_blas_trans);
-    const char transb = tf_blas_read_option(reader, &tf_blas_trans);
-    const ptrdiff_t m = tf_blas_read_integer(reader);
-    const ptrdiff_t n = tf_blas_read_integer(reader);
-    const ptrdiff_t k = tf_blas_read_integer(reader);
-    tf_blas_read_scalar(reader, 0, p.alpha);
-    const struct tf_blas_stored a = tf_blas_read_stored(reader);
-    const ptrdiff_t a_step = tf_blas_read_integer(reader) * size;
-    const struct tf_blas_stored b = tf_blas_read_stored(reader);
-    const ptrdiff_t b_step = tf_blas_read_integer(reader) * size;
-    tf_blas_read_scalar(reader, 0, p.beta);
-    const struct tf_blas_stored c = tf_blas_read_stored(reader);
-    const ptrdiff_t c_step = tf_blas_read_integer(reader) * size;
+    ptrdiff_t steps[3];
+    struct tf_blas_product p = take_gemms(reader, steps);
     const ptrdiff_t count = tf_blas_read_integer(reader);
-    multiply(&p, tf_blas_operand_of(reader, a, transa, m, k),
-             tf_blas_operand_of(reader, b, transb, k, n));
-    into(&p, tf_blas_matrix_of(reader, c, m, n));
     reader->wrong |= count < 0;
     if (reader->wrong) {
         return REFUSED;
@@ -265,9 +251,9 @@ static int take_strided(struct tf_blas_reader *reader, tf_blas_each_fn *each,
     int result = 0;
     for (ptrdiff_t i = 0; i < count && !result && !does_nothing(&p); i++) {
         result = each(context, &p);
-        p.a.data += a_step;
-        p.b.data += b_step;
-        p.c += c_step;
+        p.a.data += steps[0];
+        p.b.data += steps[1];
+        p.c += steps[2];
     }
     return result;
 }

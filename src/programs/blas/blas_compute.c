@@ -38,26 +38,36 @@ static int overlaps(const struct tf_blas_product *p, const struct tf_blas_matrix
     return c.first < r.end && r.first < c.end;
 }
 
-/* Reduces an operand to `count` lines from `first` on: rows of A (axis 0) or columns of B
- * (axis 1). Makes a copy if the operand is not stored in full. Returns -1 if memory is
- * short. */
-static int take_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t first,
-                      ptrdiff_t count, char **copy)
+/* Copies `count` lines of an operand from `first` on: rows of A (axis 0) or columns of B
+ * (axis 1). Returns the copy, or NULL if memory is short. */
+static char *copy_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t first,
+                        ptrdiff_t count)
 {
     const ptrdiff_t size = tf_blas_item_size(type);
-    if (x->shape == TF_FULL) {
-        x->data += first * x->strides[axis];
-    } else {
-        const struct tf_blas_matrix lines = axis ? tf_blas_transposed(*x) : *x;
-        *copy = tf_blas_copy_rows(&lines, type, first, count);
-        if (!*copy) {
-            return -1;
-        }
-        x->data = *copy;
-        x->first += first;
+    const struct tf_blas_matrix lines = axis ? tf_blas_transposed(*x) : *x;
+    char *copy = tf_blas_copy_rows(&lines, type, first, count);
+    if (copy) {
+        /* The memory before the first line is never read. */
+        x->data = copy - first * lines.columns * size;
         x->strides[axis] = lines.columns * size;
         x->strides[1 - axis] = size;
     }
+    return copy;
+}
+
+/* Reduces an operand to these lines, and copies them if it is not stored in full. Returns
+ * -1 if memory is short. */
+static int take_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t first,
+                      ptrdiff_t count, char **copy)
+{
+    if (x->shape != TF_FULL) {
+        *copy = copy_lines(x, type, axis, first, count);
+        if (!*copy) {
+            return -1;
+        }
+        x->first += first;
+    }
+    x->data += first * x->strides[axis];
     *(axis ? &x->columns : &x->rows) = count;
     return 0;
 }
@@ -265,23 +275,6 @@ static int compute_in_blocks(const struct tf_precision *precision,
         return -1;
     }
     return corner.rows ? compute_in_blocks(precision, p, x, corner) : 0;
-}
-
-/* Copies `count` lines of an operand from `first` on, because C overlaps the operand. */
-static char *copy_lines(struct tf_blas_matrix *x, char type, int axis, ptrdiff_t first,
-                        ptrdiff_t count)
-{
-    char *copy;
-    const ptrdiff_t size = tf_blas_item_size(type);
-    const struct tf_blas_matrix lines = axis ? tf_blas_transposed(*x) : *x;
-    copy = tf_blas_copy_rows(&lines, type, first, count);
-    if (copy) {
-        /* The memory before the first line is never read. */
-        x->data = copy - first * lines.columns * size;
-        x->strides[axis] = lines.columns * size;
-        x->strides[1 - axis] = size;
-    }
-    return copy;
 }
 
 /* Computes the elements of C that `count` lines of operand 0 (A) or 1 (B) make, where C is
