@@ -277,22 +277,6 @@ cdef int from_text_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
-cdef int to_text_get_loop(PyArrayMethod_Context *context, int aligned, int move,
-                          const npy_intp *strides, strided_loop *loop,
-                          NpyAuxData **auxiliary, int *flags) noexcept:
-    loop[0] = <strided_loop><void *>to_text_loop
-    flags[0] = NPY_METH_REQUIRES_PYAPI | NPY_METH_NO_FLOATINGPOINT_ERRORS
-    return 0
-
-
-cdef int from_text_get_loop(PyArrayMethod_Context *context, int aligned, int move,
-                            const npy_intp *strides, strided_loop *loop,
-                            NpyAuxData **auxiliary, int *flags) noexcept:
-    loop[0] = <strided_loop><void *>from_text_loop
-    flags[0] = NPY_METH_REQUIRES_PYAPI | NPY_METH_NO_FLOATINGPOINT_ERRORS
-    return 0
-
-
 # -- the list of casts of one format -----------------------------------------------
 
 cdef PyType_Slot number_cast_slots[2]
@@ -306,14 +290,28 @@ cdef PyType_Slot copy_slots[3]
 copy_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>copy_get_loop)
 copy_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>copy_resolve)
 copy_slots[2] = PyType_Slot(0, NULL)
-cdef PyType_Slot to_text_slots[3]
-to_text_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>to_text_get_loop)
-to_text_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>to_text_resolve)
-to_text_slots[2] = PyType_Slot(0, NULL)
-cdef PyType_Slot from_text_slots[3]
-from_text_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>from_text_get_loop)
-from_text_slots[1] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>from_text_resolve)
-from_text_slots[2] = PyType_Slot(0, NULL)
+cdef PyType_Slot to_text_slots[4]
+to_text_slots[0] = PyType_Slot(NPY_METH_strided_loop, <void *>to_text_loop)
+to_text_slots[1] = PyType_Slot(NPY_METH_unaligned_strided_loop, <void *>to_text_loop)
+to_text_slots[2] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>to_text_resolve)
+to_text_slots[3] = PyType_Slot(0, NULL)
+cdef PyType_Slot from_text_slots[4]
+from_text_slots[0] = PyType_Slot(NPY_METH_strided_loop, <void *>from_text_loop)
+from_text_slots[1] = PyType_Slot(NPY_METH_unaligned_strided_loop, <void *>from_text_loop)
+from_text_slots[2] = PyType_Slot(NPY_METH_resolve_descriptors, <void *>from_text_resolve)
+from_text_slots[3] = PyType_Slot(0, NULL)
+
+
+cdef PyArrayMethod_Spec loop_spec(const char *name, int nin, int nout, int flags,
+                                  PyArray_DTypeMeta **dtypes, PyType_Slot *slots) noexcept:
+    """Describe loops without casts to NumPy."""
+    cdef PyArrayMethod_Spec spec
+    spec.name, spec.nin, spec.nout = name, nin, nout
+    spec.casting = cnp.NPY_NO_CASTING
+    spec.flags = flags
+    spec.dtypes, spec.slots = dtypes, slots
+    return spec
+
 
 cdef enum:
     MAX_CASTS = 512
@@ -327,21 +325,16 @@ cdef struct cast_list:
 
 
 cdef int add_cast(cast_list *casts, PyArray_DTypeMeta *source, PyArray_DTypeMeta *target,
-                  PyType_Slot *slots, cnp.NPY_CASTING casting) except -1:
+                  PyType_Slot *slots, cnp.NPY_CASTING casting, int flags=0) except -1:
     cdef int i = casts.count
-    cdef PyArrayMethod_Spec *spec = &casts.specs[i]
     if i == MAX_CASTS:
         raise SystemError("too many casts for one class")
     casts.dtypes[i][0] = source
     casts.dtypes[i][1] = target
-    spec.name = "tf32dtype_cast"
-    spec.nin = 1
-    spec.nout = 1
-    spec.casting = casting
-    spec.flags = NPY_METH_SUPPORTS_UNALIGNED
-    spec.dtypes = casts.dtypes[i]
-    spec.slots = slots
-    casts.pointers[i] = spec
+    casts.specs[i] = loop_spec("tf32dtype_cast", 1, 1, flags | NPY_METH_SUPPORTS_UNALIGNED,
+                               casts.dtypes[i], slots)
+    casts.specs[i].casting = casting
+    casts.pointers[i] = &casts.specs[i]
     casts.count = i + 1
     casts.pointers[i + 1] = NULL
     return 0
@@ -357,6 +350,7 @@ cdef int list_casts(int format, cast_list *casts) except -1:
     cdef builtin *known
     cdef int i
     cdef bint is_real_float
+    cdef int of_text = NPY_METH_REQUIRES_PYAPI | NPY_METH_NO_FLOATINGPOINT_ERRORS
     casts.count = 0
     add_cast(casts, NULL, NULL, copy_slots, cnp.NPY_NO_CASTING)
     for i in range(format):
@@ -386,6 +380,8 @@ cdef int list_casts(int format, cast_list *casts) except -1:
     for char in "UST":
         # NumPy asks the resolver about the length unless this says "safe" already.
         add_cast(casts, own, dtype_of(char), to_text_slots,
-                 cnp.NPY_SAFE_CASTING if char == "T" else cnp.NPY_SAME_KIND_CASTING)
-        add_cast(casts, dtype_of(char), own, from_text_slots, cnp.NPY_UNSAFE_CASTING)
+                 cnp.NPY_SAFE_CASTING if char == "T" else cnp.NPY_SAME_KIND_CASTING,
+                 of_text)
+        add_cast(casts, dtype_of(char), own, from_text_slots, cnp.NPY_UNSAFE_CASTING,
+                 of_text)
     return 0

@@ -73,13 +73,7 @@ cdef add_time_loop(object ufunc, int time, strided_loop loop):
     slots[2] = PyType_Slot(
         NPY_METH_resolve_descriptors, <void *>time_operation_resolve)
     slots[3] = PyType_Slot(0, NULL)
-    spec.name = "tf32dtype_time_loop"
-    spec.nin = 2
-    spec.nout = 1
-    spec.casting = cnp.NPY_NO_CASTING
-    spec.flags = NPY_METH_SUPPORTS_UNALIGNED
-    spec.dtypes = dtypes
-    spec.slots = slots
+    spec = loop_spec("tf32dtype_time_loop", 2, 1, NPY_METH_SUPPORTS_UNALIGNED, dtypes, slots)
     for format in range(TF_FORMAT_COUNT):
         dtypes[time] = time_dtypes[0]
         dtypes[1 - time] = &tf_dtypes[format]

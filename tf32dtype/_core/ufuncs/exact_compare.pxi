@@ -150,15 +150,10 @@ exact_slots[1] = PyType_Slot(0, NULL)
 
 
 cdef int add_exact_loop(object ufunc, PyArray_DTypeMeta **dtypes) except -1:
-    cdef PyArrayMethod_Spec spec
-    spec.name = "tf32dtype_exact_loop"
-    spec.nin, spec.nout = ufunc.nin, 1
-    spec.casting = cnp.NPY_NO_CASTING
-    spec.flags = NPY_METH_SUPPORTS_UNALIGNED
-    if ufunc in comparisons:
-        spec.flags |= NPY_METH_NO_FLOATINGPOINT_ERRORS
-    spec.dtypes = dtypes
-    spec.slots = exact_slots
+    cdef int silent = NPY_METH_NO_FLOATINGPOINT_ERRORS if ufunc in comparisons else 0
+    cdef PyArrayMethod_Spec spec = loop_spec(
+        "tf32dtype_exact_loop", ufunc.nin, 1, NPY_METH_SUPPORTS_UNALIGNED | silent, dtypes,
+        exact_slots)
     return add_late_loop(ufunc, &spec)
 
 

@@ -20,15 +20,10 @@ cdef bint has_mixed_product(PyArray_DTypeMeta **given,
 cdef int add_mixed_product(object ufunc, PyArray_DTypeMeta **given,
                            PyArray_DTypeMeta *common) except -1:
     """Add loops that multiply arrays of two dtypes without a cast."""
-    cdef PyArrayMethod_Spec spec
     cdef PyArray_DTypeMeta *dtypes[3]
+    cdef PyArrayMethod_Spec spec = loop_spec(
+        "tf32dtype_product", 2, 1, NPY_METH_SUPPORTS_UNALIGNED, dtypes, ufunc_slots)
     cdef int i
-    spec.name = "tf32dtype_product"
-    spec.nin, spec.nout = 2, 1
-    spec.casting = cnp.NPY_NO_CASTING
-    spec.flags = NPY_METH_SUPPORTS_UNALIGNED
-    spec.dtypes = dtypes
-    spec.slots = ufunc_slots
     dtypes[0], dtypes[1] = given[0], given[1]
     for i in range(2):
         dtypes[2] = common if i == 0 else float_dtypes[1]

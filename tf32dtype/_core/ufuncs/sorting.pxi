@@ -28,6 +28,7 @@ cdef int argsort_loop(PyArrayMethod_Context *context, items_t data,
     return 0
 
 
+# NumPy 2.4 has no default for these two.
 cdef int sort_get_loop(PyArrayMethod_Context *context, int aligned, int move,
                        const npy_intp *strides, strided_loop *loop,
                        NpyAuxData **auxiliary, int *flags) noexcept:
@@ -45,27 +46,19 @@ cdef int argsort_get_loop(PyArrayMethod_Context *context, int aligned, int move,
 
 
 cdef add_sorting():
-    cdef PyType_Slot sort_slots[2]
-    cdef PyType_Slot argsort_slots[2]
+    cdef PyType_Slot slots[2][2]
     cdef PyArrayMethod_Spec specs[2]
     cdef PyUFunc_LoopSlot loops[3]
     cdef PyArray_DTypeMeta *dtypes[2]
-    sort_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>sort_get_loop)
-    sort_slots[1] = PyType_Slot(0, NULL)
-    argsort_slots[0] = PyType_Slot(NPY_METH_get_loop, <void *>argsort_get_loop)
-    argsort_slots[1] = PyType_Slot(0, NULL)
+    cdef int i
+    slots[0][0] = PyType_Slot(NPY_METH_get_loop, <void *>sort_get_loop)
+    slots[1][0] = PyType_Slot(NPY_METH_get_loop, <void *>argsort_get_loop)
     for format in range(TF_FORMAT_COUNT):
-        dtypes[0] = &tf_dtypes[format]
-        dtypes[1] = &tf_dtypes[format]
+        dtypes[0] = dtypes[1] = &tf_dtypes[format]
         for i in range(2):
-            specs[i].name = "tf32dtype_sort"
-            specs[i].nin = 1
-            specs[i].nout = 1
-            specs[i].casting = cnp.NPY_NO_CASTING
-            specs[i].flags = NPY_METH_NO_FLOATINGPOINT_ERRORS
-            specs[i].dtypes = dtypes
-        specs[0].slots = sort_slots
-        specs[1].slots = argsort_slots
+            slots[i][1] = PyType_Slot(0, NULL)
+            specs[i] = loop_spec("tf32dtype_sort", 1, 1, NPY_METH_NO_FLOATINGPOINT_ERRORS,
+                                 dtypes, slots[i])
         loops[0].name, loops[0].spec = "sort", &specs[0]
         loops[1].name, loops[1].spec = "argsort", &specs[1]
         loops[2].name, loops[2].spec = NULL, NULL

@@ -251,12 +251,8 @@ cdef add_operation(str name, int op, strided_loop loop, list signatures,
         shared.base.clone = same_data
         shared.format = format
         shared.op = op
-    spec.name = "tf32dtype_loop"
-    spec.nin = ufunc.nin
-    spec.nout = ufunc.nout
-    spec.casting = cnp.NPY_NO_CASTING
-    spec.flags = NPY_METH_SUPPORTS_UNALIGNED | flags
-    spec.dtypes = dtypes
+    spec = loop_spec("tf32dtype_loop", ufunc.nin, ufunc.nout,
+                     NPY_METH_SUPPORTS_UNALIGNED | flags, dtypes, NULL)
     for format in range(TF_FORMAT_COUNT):
         for signature in signatures:
             for i, letter in enumerate(signature):
