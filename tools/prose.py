@@ -108,8 +108,16 @@ def strings(area: str, tree: ast.AST) -> Iterator[Unit]:
             yield area, getattr(node, "lineno", 0), said.replace("\n", " ")
 
 
+def is_option(key: ast.AST | None) -> bool:
+    """Say whether a key of a dictionary is an option of `add_options`."""
+    name = getattr(key, "value", None)
+    return isinstance(name, str) and bool(
+        re.fullmatch(r"--[\w-]+( \S+)?|\w+ [A-Z|]+", name)
+    )
+
+
 def python(text: str, kind: str) -> Iterator[Unit]:
-    """The docstrings, comments, messages of `raise` and texts of `help=`."""
+    """The docstrings, comments, messages of `raise` and texts of help."""
     for m in re.finditer(r'(^ *)?r?"""(\n*)(.*?)"""', text, re.S | re.M):
         line = text.count("\n", 0, m.start(3)) + 1
         if m[1] is not None and ";\n" not in m[3]:  # the latter is C in Cython
@@ -129,6 +137,9 @@ def python(text: str, kind: str) -> Iterator[Unit]:
             yield from strings("messages", node.exc)
         elif isinstance(node, ast.keyword) and node.arg == "help":
             yield from strings("help", node.value)
+        elif isinstance(node, ast.Dict) and all(map(is_option, node.keys)):
+            for value in node.values:
+                yield from strings("help", value)
 
 
 #: Comments of C and JavaScript, and strings, in which // and /* begin no comment.

@@ -22,6 +22,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from .._base.errors import UserError
 from .._programs import preload
 from .._programs.context import resolve_settings
+from . import add_options
 from .precision_options import add_precision, settings_of
 
 
@@ -36,11 +37,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_precision(parser)
     group = parser.add_argument_group("Output")
-    group.add_argument(
-        "--path",
-        action="store_true",
-        help="print the library's path and exit (default: start the program)",
-    )
+    path = "print the library's path and exit (default: start the program)"
+    add_options(group, {"--path": path})
 
 
 def run(arguments: Namespace) -> int:

@@ -76,6 +76,7 @@ from .._programs.context import matmul_precision
 from ..blocks.formats import formats as block_formats
 from ..tensor_core import devices
 from . import (
+    add_options,
     add_output,
     compare_devices,
     compare_precisions,
@@ -92,55 +93,35 @@ Array = NDArray[Any]
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype compare`."""
     files = parser.add_argument_group("Input")
-    files.add_argument(
-        "a",
-        metavar="A",
-        help="read a matrix, or a vector as a row: FILE.npy, FILE.npz:NAME, ...",
-    )
-    files.add_argument(
-        "b",
-        metavar="B",
-        nargs="?",
-        help="read a matrix, or a vector as a column (default: only store A)",
-    )
+    matrix = "read a matrix, or a vector as a row: FILE.npy, FILE.npz:NAME, ..."
+    add_options(files, {"a A": matrix})
+    matrix = "read a matrix, or a vector as a column (default: only store A)"
+    add_options(files, {"b B": matrix}, nargs="?")
     precision = parser.add_argument_group("Precision")
-    precision.add_argument(
-        "--formats",
-        metavar="NAMES",
-        help="compare these formats and block formats, separated by commas (default:"
-        " all signed formats, and block formats if A is only stored; with --device all"
-        " that the device has; with --precision none)",
-    )
-    precision.add_argument(
-        "--precision",
-        metavar="NAMES",
-        help="multiply as td.matmul does, with results in float32: f32, tf32, tf32x3,"
-        " bf16, bf16x3, bf16x6, bf16x9, f16, fp8_e4m3, fp8_e5m2, or with both operands"
-        " in a block format: mxfp8_e4m3, nvfp4, tcfp12, ... (default: none)",
-    )
-    precision.add_argument(
-        "--scale",
-        action="store_true",
-        help="multiply A, B and the result by a power of two each in formats below 16"
-        " bits, so that the largest magnitude is just inside the range (default: no"
-        " scales)",
-    )
-    precision.add_argument(
-        "--device",
-        action="append",
-        metavar="NAME",
-        help="multiply on the tensor core of this device, or on one instruction such as"
-        f" H100:mma.sync, with float32 accumulators: {', '.join(devices)}. Repeat it to"
-        " compare devices pairwise (default: none)",
-    )
-    output = add_output(parser)
-    output.add_argument(
-        "--target-db",
-        type=float,
-        metavar="DB",
-        help="name the format with the fewest bytes whose SNR reaches this (default:"
+    options = {
+        "--formats NAMES": "compare these formats and block formats, separated by"
+        " commas (default: all signed formats, and block formats if A is only stored;"
+        " with --device all that the device has; with --precision none)",
+        "--precision NAMES": "multiply as td.matmul does, with results in float32: f32,"
+        " tf32, tf32x3, bf16, bf16x3, bf16x6, bf16x9, f16, fp8_e4m3, fp8_e5m2, or with"
+        " both operands in a block format: mxfp8_e4m3, nvfp4, tcfp12, ... (default:"
         " none)",
-    )
+        "--scale": "multiply A, B and the result by a power of two each in formats"
+        " below 16 bits, so that the largest magnitude is just inside the range"
+        " (default: no scales)",
+    }
+    add_options(precision, options)
+    options = {
+        "--device NAME": "multiply on the tensor core of this device, or on one"
+        " instruction such as H100:mma.sync, with float32 accumulators:"
+        f" {', '.join(devices)}. Repeat it to compare devices pairwise (default: none)",
+    }
+    add_options(precision, options, action="append")
+    options = {
+        "--target-db DB": "name the format with the fewest bytes whose SNR reaches this"
+        " (default: none)",
+    }
+    add_options(add_output(parser), options, type=float)
 
 
 @matmul_precision(None)  # whatever the process has: NumPy is compared with

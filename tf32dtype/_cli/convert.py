@@ -73,32 +73,29 @@ from .._files.safetensors.schemes import SCHEMES
 from .._formats.quantize import ROUNDINGS
 from .._programs.streams import say
 from ..blocks.formats import BLOCK_SIZES, RULES
-from . import add_output, add_patterns
+from . import add_options, add_output, add_patterns
 from .operands import opened
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype convert`."""
     files = parser.add_argument_group("Input")
-    files.add_argument(
-        "source",
-        metavar="IN",
-        help="read a .npy, .npz, GGUF, HDF5, Zarr or ONNX file, or safetensors: a file,"
-        " an index of several files, or a folder with an index",
-    )
+    options = {
+        "source IN": "read a .npy, .npz, GGUF, HDF5, Zarr or ONNX file, or safetensors:"
+        " a file, an index of several files, or a folder with an index",
+    }
+    add_options(files, options)
     add_patterns(
         files,
         "convert only tensors whose names match (default: see above)",
         "copy tensors whose names match unchanged (default: none)",
     )
     precision = parser.add_argument_group("Precision")
-    precision.add_argument(
-        "--to",
-        required=True,
-        metavar="FORMAT",
-        help="convert to this format (bf16, fp8_e4m3, float16, ...) or block format"
-        " (mxfp8, mxfp4, nvfp4, tcfp12, ...); required",
-    )
+    options = {
+        "--to FORMAT": "convert to this format (bf16, fp8_e4m3, float16, ...) or block"
+        " format (mxfp8, mxfp4, nvfp4, tcfp12, ...); required",
+    }
+    add_options(precision, options, required=True)
     precision.add_argument(
         "--rounding",
         choices=ROUNDINGS,
@@ -106,64 +103,48 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help=f"round in this direction: {', '.join(ROUNDINGS)} (default: ties_to_even)",
     )
-    precision.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="seed --rounding stochastic (default: 0)",
-    )
+    options = {"--seed N": "seed --rounding stochastic (default: 0)"}
+    add_options(precision, options, type=int)
     precision.add_argument(
         "--overflow",
         choices=("saturate",),
         help="replace values out of range by the largest value (default: as td.quantize"
         " and td.blocks.quantize do)",
     )
-    precision.add_argument(
-        "--scale",
-        choices=RULES,
-        metavar="RULE",
-        help=f"choose the scales of blocks by this rule: {', '.join(RULES)} (default:"
-        " the block format's)",
-    )
+    options = {
+        "--scale RULE": f"choose the scales of blocks by this rule: {', '.join(RULES)}"
+        " (default: the block format's)",
+    }
+    add_options(precision, options, choices=RULES)
     precision.add_argument(
         "--block-size",
         type=int,
         choices=BLOCK_SIZES,
         help="store one scale per N values (default: the block format's)",
     )
-    precision.add_argument(
-        "--tile",
-        metavar="RxC",
-        help="store one scale per R rows and C columns with --to fp8_e4m3 or fp8_e5m2:"
-        " 128x128, 1x128, 1xall, allxall (default: 1xall)",
-    )
+    options = {
+        "--tile RxC": "store one scale per R rows and C columns with --to fp8_e4m3 or"
+        " fp8_e5m2: 128x128, 1x128, 1xall, allxall (default: 1xall)",
+    }
+    add_options(precision, options)
     output = add_output(parser)
-    output.add_argument(
-        "out",
-        metavar="OUT",
-        help="write this file *.safetensors; if IN has several files, also a folder, or"
-        " an index in a folder",
-    )
-    output.add_argument(
-        "--scheme",
-        metavar="NAME",
-        help=f"name and lay out scales in this way: {joined(SCHEMES)}; vllm means"
-        " compressed-tensors, and tf32dtype has all formats (default: the first of"
-        " these that can hold the format)",
-    )
-    output.add_argument(
-        "--min-db",
-        type=float,
-        default=10,
-        metavar="DB",
-        help="name tensors with a lower SNR, and exit with 1 (default: 10)",
-    )
-    output.add_argument(
-        "--force",
-        action="store_true",
-        help="replace OUT if it exists, and accept tensors below --min-db (default:"
-        " stop with an error; exit with 1)",
-    )
+    options = {
+        "out OUT": "write this file *.safetensors; if IN has several files, also a"
+        " folder, or an index in a folder",
+        "--scheme NAME": f"name and lay out scales in this way: {joined(SCHEMES)}; vllm"
+        " means compressed-tensors, and tf32dtype has all formats (default: the first"
+        " of these that can hold the format)",
+    }
+    add_options(output, options)
+    options = {
+        "--min-db DB": "name tensors with a lower SNR, and exit with 1 (default: 10)",
+    }
+    add_options(output, options, type=float, default=10)
+    options = {
+        "--force": "replace OUT if it exists, and accept tensors below --min-db"
+        " (default: stop with an error; exit with 1)",
+    }
+    add_options(output, options)
 
 
 def run(arguments: Namespace) -> int:

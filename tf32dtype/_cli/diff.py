@@ -59,7 +59,7 @@ from .._files.readers import Tensor
 from .._programs.report.html import text_table, whole_page
 from .._programs.report.output import check_folder
 from .._programs.streams import keep
-from . import add_output, add_patterns
+from . import add_options, add_output, add_patterns
 from .diff_tensors import Limits, Report, Row, compare, pairs, steps
 from .operands import opened, parted
 
@@ -80,30 +80,25 @@ _HEADER = (
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype diff`."""
     files = parser.add_argument_group("Input")
-    files.add_argument("a", metavar="A", help="read a file, a folder, or FILE:NAME")
-    files.add_argument("b", metavar="B", help="compare with this file, or FILE:NAME")
+    options = {
+        "a A": "read a file, a folder, or FILE:NAME",
+        "b B": "compare with this file, or FILE:NAME",
+    }
+    add_options(files, options)
     add_patterns(
         files,
         "compare only tensors whose names match (default: all)",
         "leave out tensors whose names match (default: none)",
     )
     precision = parser.add_argument_group("Precision")
-    precision.add_argument(
-        "--ulps",
-        type=int,
-        metavar="N",
-        help="allow distances of up to N ulps (default: no difference)",
-    )
-    precision.add_argument(
-        "--db",
-        type=float,
-        metavar="DB",
-        help="allow differences with at least this SNR (default: no difference)",
-    )
-    output = add_output(parser)
-    output.add_argument(
-        "--html", metavar="FILE", help="write a page with the table (default: none)"
-    )
+    options = {"--ulps N": "allow distances of up to N ulps (default: no difference)"}
+    add_options(precision, options, type=int)
+    options = {
+        "--db DB": "allow differences with at least this SNR (default: no difference)",
+    }
+    add_options(precision, options, type=float)
+    options = {"--html FILE": "write a page with the table (default: none)"}
+    add_options(add_output(parser), options)
 
 
 def run(arguments: Namespace) -> int:

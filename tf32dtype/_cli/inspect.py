@@ -70,6 +70,7 @@ from .._measures.format_facts import Facts, facts, known, meant
 from ..blocks.formats import BLOCK_SIZES, RULES
 from ..blocks.formats import formats as block_formats
 from . import (
+    add_options,
     add_output,
     codes,
     inspect_all,
@@ -85,46 +86,30 @@ _FORMAT = "tf32"  # that is drawn where none is named
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype inspect`."""
     given = parser.add_argument_group("Input")
-    given.add_argument(
-        "what",
-        nargs="+",
-        metavar="NUMBER|FILE",
-        help="show numbers, a code such as 0x3FC0, or the tensors of a file: FILE,"
-        " FILE:NAME for one of them; - reads numbers from standard input",
-    )
-    given.add_argument(
-        "--tensor",
-        action="append",
-        metavar="NAME",
-        help="show only the tensors of a file with this name, or a name that matches a"
-        " pattern such as '*.weight' (repeatable; default: all)",
-    )
-    precision = parser.add_argument_group("Precision")
-    precision.add_argument(
-        "--format",
-        metavar="NAMES",
-        help="show numbers in these formats or block formats, separated by commas"
-        f" (default: {_FORMAT})",
-    )
-    precision.add_argument(
-        "--scale",
-        metavar="RULE",
-        help="show the codes of a block under this rule for its scale:"
+    options = {
+        "what NUMBER|FILE": "show numbers, a code such as 0x3FC0, or the tensors of a"
+        " file: FILE, FILE:NAME for one of them; - reads numbers from standard input",
+    }
+    add_options(given, options, nargs="+")
+    options = {
+        "--tensor NAME": "show only the tensors of a file with this name, or a name"
+        " that matches a pattern such as '*.weight' (repeatable; default: all)",
+    }
+    add_options(given, options, action="append")
+    options = {
+        "--format NAMES": "show numbers in these formats or block formats, separated by"
+        f" commas (default: {_FORMAT})",
+        "--scale RULE": "show the codes of a block under this rule for its scale:"
         f" {', '.join(RULES)} (default: the block format's)",
-    )
-    precision.add_argument(
-        "--block-size",
-        metavar="N",
-        help=f"use blocks of {', '.join(map(str, BLOCK_SIZES))} values (default: the"
-        " block format's)",
-    )
-    output = add_output(parser)
-    output.add_argument(
-        "--all",
-        action="store_true",
-        help="show the bits of a number in every format, and a number line around it in"
-        " those of --format (default: one format, and the errors in all)",
-    )
+        "--block-size N": f"use blocks of {', '.join(map(str, BLOCK_SIZES))} values"
+        " (default: the block format's)",
+    }
+    add_options(parser.add_argument_group("Precision"), options)
+    options = {
+        "--all": "show the bits of a number in every format, and a number line around"
+        " it in those of --format (default: one format, and the errors in all)",
+    }
+    add_options(add_output(parser), options)
 
 
 def run(arguments: Namespace) -> None:

@@ -5,15 +5,16 @@ from typing import Any, get_args
 
 from .._formats.quantize import Tf32Rounding
 from .._matmul.precisions import PRECISIONS, Scale, Settings, SpecialValues, Unless
+from . import add_options
 
 _OTHERS = {
-    "float64": "include matrix multiplications in float64 (default: float32 only)",
-    "complex64": "include matrix multiplications in complex64; with --float64, in"
+    "--float64": "include matrix multiplications in float64 (default: float32 only)",
+    "--complex64": "include matrix multiplications in complex64; with --float64, in"
     " complex128, too (default: only real ones)",
-    "dots": "include dot products and norms, whose result is one number (default: leave"
-    " them unchanged)",
-    "lapack": "include matrix multiplications inside LAPACK's routines (default: leave"
-    " them unchanged)",
+    "--dots": "include dot products and norms, whose result is one number (default:"
+    " leave them unchanged)",
+    "--lapack": "include matrix multiplications inside LAPACK's routines (default:"
+    " leave them unchanged)",
 }
 
 
@@ -27,13 +28,12 @@ def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
     """
     precision = parser.add_argument_group("Precision")
     scope = parser.add_argument_group("Scope")
-    precision.add_argument(
-        "--precision",
-        metavar="NAME",
-        help="multiply matrices in this precision: "
-        + ", ".join(row.short for row in PRECISIONS)
-        + ", or a long name such as TF32_TF32_F32 (default: none)",
-    )
+    names = ", ".join(row.short for row in PRECISIONS)
+    options = {
+        "--precision NAME": f"multiply matrices in this precision: {names}, or a long"
+        " name such as TF32_TF32_F32 (default: none)",
+    }
+    add_options(precision, options)
     usual = Settings(None)
     for option, kind, default, text in (
         (
@@ -60,15 +60,11 @@ def add_precision(parser: ArgumentParser) -> tuple[Any, Any]:
     ):
         metavar = "|".join(get_args(kind))
         precision.add_argument(option, default=default, metavar=metavar, help=text)
-    for name, text in _OTHERS.items():
-        scope.add_argument(f"--{name}", action="store_true", help=text)
-    scope.add_argument(
-        "--min-size",
-        type=int,
-        default=0,
-        metavar="K",
-        help="leave sums of fewer than K terms unchanged (default: 0)",
-    )
+    add_options(scope, _OTHERS)
+    options = {
+        "--min-size K": "leave sums of fewer than K terms unchanged (default: 0)",
+    }
+    add_options(scope, options, type=int, default=0)
     return precision, scope
 
 

@@ -34,6 +34,7 @@ from .._programs.report.program_runs import ProgramRuns
 from .._programs.report.report import Report, count
 from .._programs.report.rounded import rounded
 from .._programs.streams import complain, flush_own, is_open, keep, say, tell
+from . import add_options
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,51 +42,32 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_program(parser)
     shorts = ", ".join(row.short for row in PRECISIONS)
     group = parser.add_argument_group("Precision")
-    group.add_argument(
-        "--precision",
-        metavar="NAMES",
-        help="measure these precisions and f32, separated by commas (default: all): "
-        f"{shorts}, block formats",
-    )
-    group.add_argument(
-        "--device",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="measure the tensor core of a device too, such as H100 or H100:mma.sync"
-        " (default: none; repeatable)",
-    )
-    group.add_argument(
-        "--target-db",
-        type=float,
-        default=TARGET_DB,
-        metavar="DB",
-        help=f"set the required SNR in dB (default: {TARGET_DB:g})",
-    )
-    group.add_argument(
-        "--exact",
-        action="store_true",
-        help="measure all operands, however long it takes (default: samples)",
-    )
-    group.add_argument(
-        "--arithmetic",
-        metavar="FORMAT",
-        help="run the program with NumPy's float32 arithmetic rounded to a format, and"
-        " report the effects (default: not rounded)",
-    )
-    group = parser.add_argument_group("Result")
-    group.add_argument(
-        "--no-trial",
-        action="store_true",
-        help="leave out the program's second run, in the advised precisions and in a"
-        " copy of the folder (default: run it, and compare the results)",
-    )
-    group.add_argument(
-        "--check",
-        metavar="CHECK",
-        help="compare only these numbers, as `tf32dtype tune` reads them (default: all"
-        " that the program prints, and .npy, .npz and text files that it writes)",
-    )
+    wanted = {
+        "--precision NAMES": "measure these precisions and f32, separated by commas"
+        f" (default: all): {shorts}, block formats",
+    }
+    add_options(group, wanted)
+    wanted = {
+        "--device NAME": "measure the tensor core of a device too, such as H100 or"
+        " H100:mma.sync (default: none; repeatable)",
+    }
+    add_options(group, wanted, action="append", default=[])
+    wanted = {"--target-db DB": f"set the required SNR in dB (default: {TARGET_DB:g})"}
+    add_options(group, wanted, type=float, default=TARGET_DB)
+    wanted = {
+        "--exact": "measure all operands, however long it takes (default: samples)",
+        "--arithmetic FORMAT": "run the program with NumPy's float32 arithmetic rounded"
+        " to a format, and report the effects (default: not rounded)",
+    }
+    add_options(group, wanted)
+    wanted = {
+        "--no-trial": "leave out the program's second run, in the advised precisions"
+        " and in a copy of the folder (default: run it, and compare the results)",
+        "--check CHECK": "compare only these numbers, as `tf32dtype tune` reads them"
+        " (default: all that the program prints, and .npy, .npz and text files that it"
+        " writes)",
+    }
+    add_options(parser.add_argument_group("Result"), wanted)
     group = parser.add_argument_group("Scope")
     group.add_argument(
         "--by",
@@ -95,31 +77,24 @@ def add_arguments(parser: ArgumentParser) -> None:
         " (default: operand)",
     )
     add_regions(group)
-    group.add_argument(
-        "--stop-at",
-        action="append",
-        default=[],
-        metavar="PACKAGE",
-        help="show a package's lines as your code (default: none; repeatable)",
-    )
-    for name, what in (
-        ("--dots", "measure dot products and norms, too (default: no)"),
-        ("--lapack", "measure matrix multiplications inside LAPACK, too (default: no)"),
-        ("--float64", "round float64 arithmetic too, with --arithmetic (default: no)"),
-    ):
-        group.add_argument(name, action="store_true", help=what)
+    wanted = {
+        "--stop-at PACKAGE": "show a package's lines as your code (default: none;"
+        " repeatable)",
+    }
+    add_options(group, wanted, action="append", default=[])
+    wanted = {
+        "--dots": "measure dot products and norms, too (default: no)",
+        "--lapack": "measure matrix multiplications inside LAPACK, too (default: no)",
+        "--float64": "round float64 arithmetic too, with --arithmetic (default: no)",
+    }
+    add_options(group, wanted)
     group = parser.add_argument_group("Output")
-    group.add_argument(
-        "--html", metavar="FILE", help="write a page with plots (default: none)"
-    )
-    group.add_argument(
-        "--json", metavar="FILE", help="write all measurements as JSON (default: none)"
-    )
-    group.add_argument(
-        "--quiet",
-        action="store_true",
-        help="print no table and no progress bar (default: print both)",
-    )
+    wanted = {
+        "--html FILE": "write a page with plots (default: none)",
+        "--json FILE": "write all measurements as JSON (default: none)",
+        "--quiet": "print no table and no progress bar (default: print both)",
+    }
+    add_options(group, wanted)
     group.add_argument(
         "--explain",
         action=_Explain,

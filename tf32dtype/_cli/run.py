@@ -40,6 +40,7 @@ from .._programs.report.output import check_folder
 from .._programs.report.regions import find_region
 from .._programs.source_folders import set_folders
 from .._programs.streams import keep, say
+from . import add_options
 from .precision_options import add_precision, settings_of
 
 
@@ -47,55 +48,30 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype run`."""
     add_program(parser)
     group, scope = add_precision(parser)
-    group.add_argument(
-        "--plan",
-        metavar="FILE",
-        help="use a plan of `tf32dtype tune`, with a precision for each call site,"
-        " instead of --precision (default: none)",
-    )
-    group.add_argument(
-        "--device",
-        metavar="NAME",
-        help="add as the tensor core of a device does, such as H100 (default: none)",
-    )
-    group.add_argument(
-        "--instruction",
-        metavar="NAME",
-        help="use this instruction of the device: mma.sync, wgmma or tcgen05 (default:"
-        " that of its libraries)",
-    )
-    group.add_argument(
-        "--arithmetic",
-        metavar="FORMAT",
-        help="round NumPy's float32 arithmetic to this format too; without --precision"
-        " use the precision of that name (default: not rounded)",
-    )
+    options = {
+        "--plan FILE": "use a plan of `tf32dtype tune`, with a precision for each call"
+        " site, instead of --precision (default: none)",
+        "--device NAME": "add as the tensor core of a device does, such as H100"
+        " (default: none)",
+        "--instruction NAME": "use this instruction of the device: mma.sync, wgmma or"
+        " tcgen05 (default: that of its libraries)",
+        "--arithmetic FORMAT": "round NumPy's float32 arithmetic to this format too;"
+        " without --precision use the precision of that name (default: not rounded)",
+    }
+    add_options(group, options)
     add_regions(scope)
-    scope.add_argument(
-        "--no-blas",
-        action="store_true",
-        help="change only NumPy's functions, not its methods or other libraries"
+    options = {
+        "--no-blas": "change only NumPy's functions, not its methods or other libraries"
         " (default: all callers of BLAS)",
-    )
-    scope.add_argument(
-        "--no-children",
-        action="store_true",
-        help="exclude child processes (default: included)",
-    )
-    group = parser.add_argument_group("Output")
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit with code 3 if nothing used the precision (default: no)",
-    )
-    group.add_argument(
-        "--quiet",
-        action="store_true",
-        help="print no summary (default: print it at the end)",
-    )
-    group.add_argument(
-        "--json", metavar="FILE", help="write the summary as JSON (default: none)"
-    )
+        "--no-children": "exclude child processes (default: included)",
+    }
+    add_options(scope, options)
+    options = {
+        "--strict": "exit with code 3 if nothing used the precision (default: no)",
+        "--quiet": "print no summary (default: print it at the end)",
+        "--json FILE": "write the summary as JSON (default: none)",
+    }
+    add_options(parser.add_argument_group("Output"), options)
 
 
 def run(arguments: Namespace) -> NoReturn:

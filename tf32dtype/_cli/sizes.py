@@ -34,7 +34,7 @@ from ..blocks.formats import BLOCK_SIZES, BlockSize
 from ..blocks.formats import formats as block_formats
 
 #: The units in names of models: thousands, millions, billions, trillions.
-from . import add_output
+from . import add_options, add_output
 
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
@@ -42,22 +42,14 @@ _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype sizes`."""
     given = parser.add_argument_group("Input")
-    given.add_argument(
-        "count",
-        nargs="?",
-        metavar="COUNT",
-        help="count this many parameters: 7B, 124M, 7e9 (default: use --parameters)",
-    )
-    given.add_argument(
-        "--parameters",
-        metavar="COUNT",
-        help="count this many parameters (default: COUNT)",
-    )
-    given.add_argument(
-        "--block-size",
-        metavar="N",
-        help=f"use blocks of {_choices()} values (default: each block format's own)",
-    )
+    count = "count this many parameters: 7B, 124M, 7e9 (default: use --parameters)"
+    add_options(given, {"count COUNT": count}, nargs="?")
+    options = {
+        "--parameters COUNT": "count this many parameters (default: COUNT)",
+        "--block-size N": f"use blocks of {_choices()} values (default: each block"
+        " format's own)",
+    }
+    add_options(given, options)
     add_output(parser)
 
 

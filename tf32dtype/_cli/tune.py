@@ -43,6 +43,7 @@ from .._programs.tune.checks import Check
 from .._programs.tune.summary import print_summary
 from .._programs.tune.trials import OutOfTime, Program
 from .._programs.tune.tune import TuneOptions, Tuner
+from . import add_options
 
 PRECISIONS = "bf16,tf32,bf16x3,bf16x9"
 NOT_FINAL = 4
@@ -57,77 +58,44 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _add_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("Result")
-    group.add_argument(
-        "--check",
-        metavar="CHECK",
-        help="read the numbers to compare from here (required)",
-    )
-    group.add_argument(
-        "--tolerance",
-        type=float,
-        metavar="T",
-        help="allow differences from the unchanged program of up to T times the largest"
-        " number of the same array or column, or the number itself (required)",
-    )
-    group.add_argument(
-        "--absolute",
-        action="store_true",
-        help="allow absolute differences of up to T (default: relative)",
-    )
-    group = parser.add_argument_group("Precision")
-    group.add_argument(
-        "--precisions",
-        metavar="NAMES",
-        help=f"try these precisions, separated by commas (default: {PRECISIONS})",
-    )
-    group.add_argument(
-        "--arithmetic",
-        metavar="FORMATS",
-        help="choose formats of NumPy's ufuncs, not precisions of multiplications:"
-        " among these, separated by commas (default: multiplications)",
-    )
-    for name, what in (
-        ("--float64", "include float64 multiplications or ufuncs (default: no)"),
-        (
-            "--complex64",
-            "include complex64 multiplications, with --float64 also complex128"
-            " (default: no)",
-        ),
-        ("--dots", "include dot products and norms (default: no)"),
-    ):
-        group.add_argument(name, action="store_true", help=what)
+    options = {"--check CHECK": "read the numbers to compare from here (required)"}
+    add_options(group, options)
+    options = {
+        "--tolerance T": "allow differences from the unchanged program of up to T times"
+        " the largest number of the same array or column, or the number itself"
+        " (required)",
+    }
+    add_options(group, options, type=float)
+    options = {
+        "--absolute": "allow absolute differences of up to T (default: relative)",
+    }
+    add_options(group, options)
+    options = {
+        "--precisions NAMES": "try these precisions, separated by commas (default:"
+        f" {PRECISIONS})",
+        "--arithmetic FORMATS": "choose formats of NumPy's ufuncs, not precisions of"
+        " multiplications: among these, separated by commas (default: multiplications)",
+        "--float64": "include float64 multiplications or ufuncs (default: no)",
+        "--complex64": "include complex64 multiplications, with --float64 also"
+        " complex128 (default: no)",
+        "--dots": "include dot products and norms (default: no)",
+    }
+    add_options(parser.add_argument_group("Precision"), options)
     group = parser.add_argument_group("Search")
-    group.add_argument(
-        "--jobs",
-        type=int,
-        default=1,
-        metavar="N",
-        help="run N trials at a time (default: 1)",
-    )
-    group.add_argument(
-        "--time-limit",
-        type=float,
-        default=float("inf"),
-        metavar="S",
-        help="stop the search after S seconds (default: no limit)",
-    )
-    group.add_argument(
-        "--resume",
-        action="store_true",
-        help="resume an interrupted search from its journal (default: start again)",
-    )
+    options = {"--jobs N": "run N trials at a time (default: 1)"}
+    add_options(group, options, type=int, default=1)
+    options = {"--time-limit S": "stop the search after S seconds (default: no limit)"}
+    add_options(group, options, type=float, default=float("inf"))
+    options = {
+        "--resume": "resume an interrupted search from its journal (default: start"
+        " again)",
+    }
+    add_options(group, options)
     group = parser.add_argument_group("Output")
-    group.add_argument(
-        "--out",
-        default="plan.toml",
-        metavar="FILE",
-        help="write the plan to FILE (default: plan.toml)",
-    )
-    group.add_argument(
-        "--quiet",
-        action="store_true",
-        help="print no table and no progress bar (default: print both)",
-    )
+    options = {"--out FILE": "write the plan to FILE (default: plan.toml)"}
+    add_options(group, options, default="plan.toml")
+    options = {"--quiet": "print no table and no progress bar (default: print both)"}
+    add_options(group, options)
 
 
 def run(arguments: Namespace) -> int:

@@ -45,7 +45,7 @@ from .._base.text import Table, number, print_json
 from .._measures.format_facts import Facts, facts, floor_log2, meant
 from ..blocks.formats import elements
 from ..blocks.formats import formats as block_formats
-from . import add_output, number_line
+from . import add_options, add_output, number_line
 from .codes import coded
 from .codes import table as codes_table
 from .exact import to_float
@@ -59,12 +59,8 @@ _WIDE = 16  # columns of a grid
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `tf32dtype values`."""
     given = parser.add_argument_group("Input")
-    given.add_argument(
-        "formats",
-        nargs="+",
-        metavar="FORMAT",
-        help="list the values of this format, such as fp4 or bf16",
-    )
+    options = {"formats FORMAT": "list the values of this format, such as fp4 or bf16"}
+    add_options(given, options, nargs="+")
     output = add_output(parser)
     output.add_argument(
         "--sort",
@@ -72,12 +68,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         default="code",
         help="sort the list by code or by value, with NaN last (default: code)",
     )
-    output.add_argument(
-        "--grid",
-        action="store_true",
-        help=f"list only values, {_WIDE} in a row, to four digits (default: a row per"
-        " code)",
-    )
+    options = {
+        "--grid": f"list only values, {_WIDE} in a row, to four digits (default: a row"
+        " per code)",
+    }
+    add_options(output, options)
 
 
 def run(arguments: Namespace) -> None:
