@@ -199,49 +199,47 @@ static int has_steps(enum tf_binary_op op)
 
 /* -- entries ---------------------------------------------------------------------------- */
 
-ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
-                 const ptrdiff_t strides[3], ptrdiff_t n)
+TF_INLINE ptrdiff_t few(int format, enum tf_binary_op op, char *const data[3],
+                        const ptrdiff_t strides[3], struct steps steps)
 {
     if (!has_steps(op)) {
         return 0;
     }
-    if (tf_format_rows[format]->itemsize == 1) {
-        const struct tf_pair_table *table = tf_binary_table(format, op, n);
-        const struct tf_fp saved = tf_fp_begin();
-        if (table) {
-            tf_fp_end_quietly(saved, tf_look_up_pairs(table, data, strides, n, 1));
-        }
-        return table ? n : 0;
+    if (tf_format_rows[format]->itemsize > 1) {
+        return step_any(format, op, steps);
     }
+    const struct tf_pair_table *table = tf_binary_table(format, op, steps.n);
+    if (!table) {
+        return 0;
+    }
+    const struct tf_fp saved = tf_fp_begin();
+    tf_fp_end_quietly(
+        saved, steps.indices
+                   ? tf_look_up_pairs_at(table, data, strides, steps.size, steps.n)
+                   : tf_look_up_pairs(table, data, strides, steps.n, 1));
+    return steps.n;
+}
+
+ptrdiff_t tf_few(int format, enum tf_binary_op op, char *const data[3],
+                 const ptrdiff_t strides[3], ptrdiff_t n)
+{
     const struct steps steps = {
         .x = data[0], .x_stride = strides[0],
         .y = data[1], .y_stride = strides[1],
         .out = data[2], .out_stride = strides[2],
         .n = n,
     };
-    return step_any(format, op, steps);
+    return few(format, op, data, strides, steps);
 }
 
 ptrdiff_t tf_few_at(int format, enum tf_binary_op op, char *const data[3],
                     const ptrdiff_t strides[3], ptrdiff_t size, ptrdiff_t n)
 {
-    if (!has_steps(op)) {
-        return 0;
-    }
-    if (tf_format_rows[format]->itemsize == 1) {
-        const struct tf_pair_table *table = tf_binary_table(format, op, n);
-        const struct tf_fp saved = tf_fp_begin();
-        if (table) {
-            tf_fp_end_quietly(saved,
-                              tf_look_up_pairs_at(table, data, strides, size, n));
-        }
-        return table ? n : 0;
-    }
     const struct steps steps = {
         .out = data[0], .out_stride = strides[0],
         .indices = data[1], .index_stride = strides[1],
         .y = data[2], .y_stride = strides[2],
         .size = size, .n = n,
     };
-    return step_any(format, op, steps);
+    return few(format, op, data, strides, steps);
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from platform import machine
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.support import forks
 from tests.support.bits import raised
 
 FORMATS = pytest.mark.parametrize(
@@ -173,3 +175,28 @@ def test_accumulations_of_two(name: str, form: td.Format) -> None:
     found, flags = raised(ufunc.accumulate, pairs, 1)
     assert found[:, 0].tobytes() == pairs[:, 0].tobytes()
     assert (found[:, 1].tobytes(), flags) == result(ufunc, *pairs.T)
+
+
+# fegetround reads the mode of the x87 unit, so that a quotient shows the mode of SSE.
+ROUNDING = """
+import ctypes, numpy as np, tf32dtype as td
+mathematics, one = ctypes.CDLL(None), 1.0
+lost = []
+for name in ("float8_e4m3fn", "float4_e2m1fn", "bfloat16"):
+    x = np.ones(4, name)
+    for call in (lambda: np.add(x, x), lambda: np.add.at(x, [0, 1], x[:2])):
+        mathematics.fesetround(0x800)
+        try:
+            call()
+            upward = one / 3
+        finally:
+            mathematics.fesetround(0)
+        if upward == one / 3:
+            lost.append(name)
+print(lost)
+"""
+
+
+@pytest.mark.skipif(machine() != "x86_64", reason="with the constants of x86's fenv.h")
+def test_the_callers_rounding_mode_remains():
+    assert forks.run("-c", ROUNDING) == "[]"
