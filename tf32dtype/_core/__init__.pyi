@@ -77,30 +77,17 @@ def vdot(chosen: Callable[[np.dtype[Any]], bool], a: Any, b: Any, /) -> Any: ...
 def dot_operands(
     chosen: Callable[[np.dtype[Any]], bool], *arguments: Any
 ) -> tuple[NDArray[Any], NDArray[Any]] | None: ...
-def format_convolve(
-    a: Any = ..., v: Any = ..., mode: Any = "full", *others: Any, **unknown: Any
-) -> Any: ...
-def format_correlate(
-    a: Any = ..., v: Any = ..., mode: Any = "valid", *others: Any, **unknown: Any
-) -> Any: ...
-def format_dot(
-    a: Any = ..., b: Any = ..., out: Any = None, *others: Any, **unknown: Any
-) -> Any: ...
-def format_inner(
-    a: Any = ..., b: Any = ..., /, *others: Any, **unknown: Any
-) -> Any: ...
-def format_vdot(a: Any = ..., b: Any = ..., /, *others: Any, **unknown: Any) -> Any: ...
-def sum_over_rows(
-    a: Any = None, axis: Any = None, *others: Any, **unknown: Any
-) -> Any: ...
-def reduce_segments(
-    ufunc: Any = None,
-    a: Any = None,
-    indices: Any = None,
-    axis: Any = 0,
-    *others: Any,
-    **unknown: Any,
-) -> Any: ...
+
+#: handlers of NumPy's functions, for `answer` and `answer_method`
+format_convolve: Callable[..., Any]
+format_correlate: Callable[..., Any]
+format_dot: Callable[..., Any]
+format_inner: Callable[..., Any]
+format_vdot: Callable[..., Any]
+sum_over_rows: Callable[..., Any]
+reduce_segments: Callable[..., Any]
+count_nonzero: Callable[..., Any]
+
 def statistic(
     which: int,
     a: Any,
@@ -109,9 +96,6 @@ def statistic(
     keepdims: Any = False,
     where: Any = True,
     without_nans: bool = False,
-) -> Any: ...
-def count_nonzero(
-    a: Any = None, axis: Any = None, *others: Any, **unknown: Any
 ) -> Any: ...
 
 is_close: np.ufunc
