@@ -37,6 +37,23 @@ struct accumulators {
     floats c[ROWS][2];
 };
 
+/* Sets of rows of C: one set waits for a group's sum while the next begins. */
+enum { ROW_SETS = TF_MR / ROWS };
+
+TF_INLINE void load_sums(const float *c, size_t ldc, struct accumulators sums[ROW_SETS])
+{
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
+        memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
+    }
+}
+
+TF_INLINE void store_sums(const struct accumulators sums[ROW_SETS], float *c, size_t ldc)
+{
+    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
+        memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
+    }
+}
+
 /* Finds the largest exponents of products, biased. INT16_MIN means that there are none. */
 TF_INLINE void find_greatest(struct operands x, struct place place,
                              shorts greatest[ROWS])

@@ -375,9 +375,6 @@ TF_INLINE floats canonical(floats x)
     return (floats)(((words)x & ~nan) | (TF_MAGNITUDE_BITS & nan));
 }
 
-/* Sets of rows of C: one set waits for a group's sum while the next begins. */
-enum { ROW_SETS = TF_MR / ROWS };
-
 /* Adds one group to every set of rows. */
 TF_INLINE void add_groups(const struct tf_mma_plan *plan, struct operands x,
                           struct place place, struct mma_variant variant,
@@ -422,20 +419,6 @@ TF_INLINE void add_stretch(const struct tf_mma_plan *plan, struct operands x,
         const struct place place =
             group_at(&plan->model, first, depth, variant.emulated, i);
         add_groups(plan, x, place, variant, sums, i ? sums : given, i ? 0 : scale);
-    }
-}
-
-TF_INLINE void load_sums(const float *c, size_t ldc, struct accumulators sums[ROW_SETS])
-{
-    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
-        memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
-    }
-}
-
-TF_INLINE void store_sums(const struct accumulators sums[ROW_SETS], float *c, size_t ldc)
-{
-    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
-        memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
     }
 }
 

@@ -430,16 +430,11 @@ TF_INLINE void add_group(int lanes, const struct tf_rounded_model *model, struct
 
 /* -- chains ------------------------------------------------------------------------ */
 
-/* Sets of rows of C: one set waits for a group's sum while the next begins. */
-enum { ROW_SETS = TF_MR / ROWS };
-
 TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct operands x,
                      size_t depth, float *c, size_t ldc)
 {
     struct accumulators sums[ROW_SETS];
-    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
-        memcpy(sums[i / ROWS].c[i % ROWS], c + i * ldc, SIDE * sizeof *c);
-    }
+    load_sums(c, ldc, sums);
     for (size_t k = 0; k < depth; k += (size_t)model->depth) {
         const size_t count = tf_min_size(depth - k, (size_t)model->depth);
         struct operands rows = x;
@@ -449,9 +444,7 @@ TF_INLINE void chain(int lanes, const struct tf_rounded_model *model, struct ope
             rows.a_exponents += ROWS * x.lda;
         }
     }
-    for (size_t i = 0; i < ROW_SETS * ROWS; i++) {
-        memcpy(c + i * ldc, sums[i / ROWS].c[i % ROWS], SIDE * sizeof *c);
-    }
+    store_sums(sums, c, ldc);
 }
 
 #define CHAIN(name, lanes)                                                          \
