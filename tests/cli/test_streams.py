@@ -27,6 +27,7 @@ COMMANDS = {
     "demo": ["demo", "--help"],  # training takes seconds
     "formats": ["formats"],
     "formats --json": ["formats", "--json"],
+    "check": ["check", "d.npy", "x.npy", "x.npy", "--unit", "float32"],
     "inspect": ["inspect", "1/3"],
     "inspect FILE": ["inspect", "x.npy"],
     "report": ["report", "--precision", "bf16", "silent.py"],
@@ -52,6 +53,7 @@ STREAMS = {1: "stdout", 2: "stderr"}
 @pytest.fixture
 def folder(tmp_path):
     np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "d.npy", X @ X)
     product = "import numpy as np\na = np.ones((9, 9), 'f4')\nb = a @ a\n"
     (tmp_path / "silent.py").write_text(product)
     (tmp_path / "p.py").write_text(f"{product}print(float(b.sum()))\n")

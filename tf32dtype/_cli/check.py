@@ -40,7 +40,7 @@ from .._checks.fault_map import svg_map
 from .._programs.report.html import whole_page
 from .._programs.report.output import check_folder
 from .._programs.streams import keep
-from . import add_output
+from . import add_options, add_output
 from .operands import read
 
 _COLORS = {"identical": "good", "within bound": "good", "wrong": "bad"}
@@ -49,72 +49,51 @@ _COLORS = {"identical": "good", "within bound": "good", "wrong": "bad"}
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the command."""
     files = parser.add_argument_group("Input")
-    files.add_argument("d", metavar="D", help="check the results in this file")
-    files.add_argument("a", metavar="A", help="use the first operand in this file")
-    files.add_argument("b", metavar="B", help="use the second operand in this file")
+    for name, text in (
+        ("d", "check the results in this file"),
+        ("a", "use the first operand in this file"),
+        ("b", "use the second operand in this file"),
+    ):
+        files.add_argument(name, metavar=name.upper(), help=text)
     files.add_argument(
         "c", metavar="C", nargs="?", help="add the array in this file (default: none)"
     )
-    files.add_argument(
-        "--bias", metavar="FILE", help="add the bias in this file (default: none)"
-    )
-    for side, lines in (("a", "row"), ("b", "column")):
-        files.add_argument(
-            f"--scale-{side}",
-            metavar="SCALE",
-            help=f"multiply by a number, or by one number per {lines} of"
-            f" {side.upper()}, from a file (default: 1)",
-        )
-    for name, what in (("alpha", "the product"), ("beta", "C")):
-        files.add_argument(
-            f"--{name}",
-            type=float,
-            default=1.0,
-            metavar="NUMBER",
-            help=f"multiply {what} by this number (default: 1)",
-        )
+    scale = "multiply by a number, or by one number per {}, from a file (default: 1)"
+    options = {
+        "--bias FILE": "add the bias in this file (default: none)",
+        "--scale-a SCALE": scale.format("row of A"),
+        "--scale-b SCALE": scale.format("column of B"),
+    }
+    add_options(files, options)
+    options = {
+        "--alpha NUMBER": "multiply the product by this number (default: 1)",
+        "--beta NUMBER": "multiply C by this number (default: 1)",
+    }
+    add_options(files, options, type=float, default=1.0)
     precision = parser.add_argument_group("Precision")
-    precision.add_argument(
-        "--unit",
-        required=True,
-        metavar="UNIT",
-        help='use the bound of this device, of "float32" or of "float64" (required)',
-    )
-    precision.add_argument(
-        "--instruction",
-        metavar="NAME",
-        help="use this instruction of the device (default: that of its libraries)",
-    )
-    precision.add_argument(
-        "--accumulator",
-        metavar="DTYPE",
-        help="use accumulators of float16 or float32 (default: float32)",
-    )
-    precision.add_argument(
-        "--promote-every",
-        type=int,
-        metavar="K",
-        help="add the sums of K products to other float32 accumulators (default:"
-        " never)",
-    )
-    precision.add_argument(
-        "--factor",
-        type=float,
-        default=1.0,
-        metavar="NUMBER",
-        help="multiply all bounds by this number (default: 1)",
-    )
-    precision.add_argument(
-        "--sample",
-        type=int,
-        metavar="N",
-        help="check N elements of random rows and columns (default: all elements, or"
-        " 2^20 if there are more than 2^36 multiplications)",
-    )
-    output = add_output(parser)
-    output.add_argument(
-        "--html", metavar="FILE", help="write a page with a map (default: none)"
-    )
+    options = {
+        "--unit UNIT": 'use the bound of this device, of "float32" or of "float64"'
+        " (required)",
+    }
+    add_options(precision, options, required=True)
+    options = {
+        "--instruction NAME": "use this instruction of the device (default: that of its"
+        " libraries)",
+        "--accumulator DTYPE": "use accumulators of float16 or float32 (default:"
+        " float32)",
+    }
+    add_options(precision, options)
+    options = {
+        "--promote-every K": "add the sums of K products to other float32 accumulators"
+        " (default: never)",
+        "--sample N": "check N elements of random rows and columns (default: all"
+        " elements, or 2^20 if there are more than 2^36 multiplications)",
+    }
+    add_options(precision, options, type=int)
+    options = {"--factor NUMBER": "multiply all bounds by this number (default: 1)"}
+    add_options(precision, options, type=float, default=1.0)
+    options = {"--html FILE": "write a page with a map (default: none)"}
+    add_options(add_output(parser), options)
 
 
 def run(arguments: Namespace) -> int:
