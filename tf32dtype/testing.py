@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from ._formats.typed import Number
     from .tensor_core.cpu_units import SumType
     from .tensor_core.device import DeviceName
+    from .tensor_core.products import Operand
 
 __all__ = ["Check", "Worst", "assert_matmul", "assert_max_ulp", "check_matmul"]
 
 
 def assert_matmul(
     d: ArrayLike,
-    a: ArrayLike,
-    b: ArrayLike,
+    a: Operand,
+    b: Operand,
     c: ArrayLike | None = None,
     *,
     unit: DeviceName | SumType,

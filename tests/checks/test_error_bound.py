@@ -171,7 +171,8 @@ def test_shapes(shape: tuple[int, ...]) -> None:
         ({}, TypeError, "must be given unit= or precision="),
         ({"precision": "bf17"}, ValueError, "precision must be one of"),
         ({"precision": "bf16", "instruction": "wgmma"}, ValueError, "with unit"),
-        ({"precision": "bf16x9", "unit": "H100"}, ValueError, "without scales"),
+        ({"precision": "fp8_e4m3", "unit": "H100"}, ValueError, "without scales"),
+        ({"precision": "bf16x9", "unit": "MI300X"}, ValueError, "does not support"),
         ({"unit": "float32", "dtype": int}, TypeError, "dtype must be a floating"),
         ({"unit": "H10"}, ValueError, "unit must be one of"),
     ],
@@ -180,3 +181,50 @@ def test_errors(options: Any, error: type[Exception], text: str) -> None:
     a = np.ones((4, 4), np.float32)
     with pytest.raises(error, match=text):
         td.error_bound(a, a, **options)
+
+
+@pytest.mark.parametrize("name", ["tf32x3", "bf16x3", "bf16x6", "bf16x9"])
+@pytest.mark.parametrize("unit", ["A100", "H100", "B200"])
+def test_components_on_a_unit(unit: Any, name: Any) -> None:
+    rng = np.random.default_rng(0)
+    for k, spread in ((1, 0), (16, 8), (300, 0), (300, 8)):
+        a, b = (
+            np.ldexp(
+                rng.standard_normal(s), rng.integers(-spread, spread + 1, s)
+            ).astype(np.float32)
+            for s in ((20, k), (k, 20))
+        )
+        d = td.matmul(a, b, precision=name, device=unit)
+        off = np.abs(d - a.astype(np.float64) @ b.astype(np.float64))
+        assert (off <= td.error_bound(a, b, precision=name, unit=unit)).all()
+
+
+FORMATS = ("mxfp4", "nvfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("unit", ["B200", "RTX Blackwell", "H100"])
+def test_blocks(unit: Any, form: Any) -> None:
+    if unit == "H100" and "8" not in form:
+        pytest.skip("H100 does not multiply this format")
+    rng = np.random.default_rng(0)
+    for k, spread in ((32, 0), (160, 8), (1024, 4)):
+        numbers = [
+            np.ldexp(rng.standard_normal(s), rng.integers(-spread, spread + 1, s))
+            for s in ((24, k), (k, 24))
+        ]
+        a = td.blocks.quantize(numbers[0], form)
+        b = td.blocks.quantize(numbers[1], form, axis=0)
+        d = td.tensor_core.matmul(a, b, device=unit)
+        bound = td.error_bound(a, b, unit=unit)
+        found = td.testing.check_matmul(d, a, b, unit=unit)
+        assert found.verdict == "identical"
+        assert "one chain" in str(found.origin)
+        assert found.worst.share <= 1
+        wrong = td.tensor_core.matmul(
+            td.blocks.quantize(numbers[0] * (np.arange(k) >= 32), form), b, device=unit
+        )
+        if k > 32:
+            missing = td.testing.check_matmul(wrong, a, b, unit=unit)
+            assert missing.verdict == "wrong"
+        assert bound.shape == (24, 24)

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._base.arguments import checked_number
 from .._base.wording import brief
-from .._formats.quantize import Tf32Rounding, quantize
-from .._formats.table import formats
+from .._formats.quantize import Tf32Rounding
 from ..tensor_core.cpu_units import SumType
 from ..tensor_core.device import DeviceName
-from ..tensor_core.identification import identify
-from ..tensor_core.models import Instruction
+from ..tensor_core.models import Instruction, Model
+from .block_operands import block_operands, is_blocks
 from .check import EDGES, Check, Verdict, Worst
 from .diagnoses import Case, diagnose
+from .origin import origin
 from .places import where
 from .product import Product
 from .request import Request, request
-from .units import PLAIN, find_unit
+from .units import PLAIN, Unit, find_unit
+
+if TYPE_CHECKING:
+    from ..tensor_core.products import Operand
 
 Array = NDArray[Any]
 
-#: Hypotheses whose results are compared with all of d.
-_TRIED = 3
 #: Products of more multiplications are sampled, with this number of elements.
 _LARGE, _SAMPLE = 1 << 36, 1 << 20
 
@@ -49,8 +50,8 @@ class CheckOptions(TypedDict, total=False):
 
 def check_matmul(
     d: ArrayLike,
-    a: ArrayLike,
-    b: ArrayLike,
+    a: Operand,
+    b: Operand,
     c: ArrayLike | None = None,
     *,
     unit: DeviceName | SumType,
@@ -73,8 +74,9 @@ def check_matmul(
     d : array_like
         The results of alpha * (a @ b) + beta * c + bias, of shape (..., m, n). Arrays
         of NumPy, CuPy and PyTorch are accepted.
-    a, b : array_like
-        The operands, as for `tf32dtype.tensor_core.matmul`.
+    a, b : array_like, BlockArray or TileArray
+        The operands, as for `tf32dtype.tensor_core.matmul`. Those with blocks must be
+        matrices or vectors.
     c : array_like, optional
         An array that broadcasts to the shape of `d`.
     unit : str
@@ -139,8 +141,13 @@ def check_matmul(
     >>> check.verdict, check.diagnoses
     ('wrong', ('k 0 to 15 is missing: all elements',))
     """
+    blocks = None
+    if is_blocks(a) or is_blocks(b):
+        if scale_a is not None or scale_b is not None:
+            raise ValueError("scale_a and scale_b must be None for arrays of blocks")
+        blocks = block_operands(a, b, unit, instruction, accumulator)
     asked = request(
-        d, a, b, c, alpha, beta, bias, scale_a, scale_b, promote_every
+        d, a, b, c, alpha, beta, bias, scale_a, scale_b, promote_every, blocks
     )  # fmt: skip
     bounds = checked_number(factor, "factor")
     if not bounds > 0:
@@ -148,13 +155,16 @@ def check_matmul(
     count = _sample(sample, asked)
     if count is not None and count < asked.d.size:
         asked = asked.sampled(count)
+    if blocks is not None:
+        return _Try(asked, bounds, (blocks.unit, asked.a, asked.b), None).check()
     roundings: list[Tf32Rounding | None] = [rounding]
     is_single = np.float32 in (asked.a.dtype, asked.b.dtype)
     if rounding is None and is_single and unit not in PLAIN:
         roundings = _roundings(asked, unit, instruction, accumulator)
-    tries = [
-        _Try(asked, bounds, unit, instruction, accumulator, how) for how in roundings
-    ]
+    tries = []
+    for how in roundings:
+        read = find_unit(unit, instruction, asked.a, asked.b, accumulator, how)
+        tries.append(_Try(asked, bounds, read, how))
     return min(tries, key=lambda one: one.wrong).check()
 
 
@@ -177,7 +187,7 @@ def _roundings(
 ) -> list[Tf32Rounding | None]:
     """Return the roundings to try for float32 operands of a unit that reads tf32."""
     found, _, _ = find_unit(unit, instruction, asked.a, asked.b, accumulator)
-    assert found.model is not None
+    assert isinstance(found.model, Model)
     library = found.model.library_rounding
     is_tf32 = "tf32" in (found.model.a, found.model.b)
     return [None, library] if is_tf32 and library != "toward_zero" else [None]
@@ -190,15 +200,11 @@ class _Try:
         self,
         asked: Request,
         factor: float,
-        unit: str,
-        instruction: str | None,
-        accumulator: DTypeLike | None,
+        read: tuple[Unit, Array, Array],
         rounding: Tf32Rounding | None,
     ) -> None:
         self._asked, self._rounding = asked, rounding
-        self.unit, self._a, self._b = find_unit(
-            unit, instruction, asked.a, asked.b, accumulator, rounding
-        )
+        self.unit, self._a, self._b = read
         self.shares = np.empty(asked.d.shape, np.float32)
         for i, d in enumerate(asked.d):
             self.shares[i] = self.product(i).shares(d) / np.float32(factor)
@@ -219,13 +225,14 @@ class _Try:
             scale_a=asked.scale_a,
             scale_b=asked.scale_b,
             promote_every=asked.promote_every,
+            exponents=asked.exponents,
         )
 
     def check(self) -> Check:
         """Return the verdict."""
         asked, wrong = self._asked, self.shares > 1
         verdict: Verdict = "wrong"
-        origin: str | None = None
+        way: str | None = None
         diagnoses: tuple[str, ...] = ()
         place = ""
         if self.wrong:
@@ -234,8 +241,8 @@ class _Try:
             diagnoses = tuple(x.text for x in diagnose(case))
             place = _place(wrong, asked)
         else:
-            origin = self._origin()
-            verdict = "within bound" if origin is None else "identical"
+            way = origin(asked, self.unit, self._rounding)
+            verdict = "within bound" if way is None else "identical"
         worst = np.unravel_index(int(np.argmax(self.shares)), self.shares.shape)
         counts = np.bincount(
             np.searchsorted(EDGES, self.shares.ravel()), minlength=len(EDGES)
@@ -243,7 +250,7 @@ class _Try:
         return Check(
             verdict=verdict,
             unit=self.unit.name,
-            origin=origin,
+            origin=way,
             diagnoses=diagnoses,
             wrong=self.wrong,
             place=place,
@@ -263,55 +270,6 @@ class _Try:
             float(values.bound[0, 0]),
             float(self.shares[matrix, row, column]),
         )
-
-    # -- origin ------------------------------------------------------------------------
-
-    def _origin(self) -> str | None:
-        """Return the known way that gives all bits, in words."""
-        asked, model = self._asked, self.unit.model
-        form = {10: np.float16, 23: np.float32, 52: np.float64}[self.unit.form.kept]
-        a, b = self._operands()
-        given = (a, b, None if asked.c is None else asked.c.astype(form))
-        options: dict[str, Any] = {
-            "alpha": asked.alpha,
-            "beta": asked.beta,
-            "bias": asked.bias,
-            "scale_a": asked.scale_a,
-            "scale_b": asked.scale_b,
-        }
-        name: Any = self.unit.name if model is None else model.device
-        instruction = None if model is None else model.instruction
-        try:
-            found = identify(
-                *given, asked.d, unit=name, instruction=instruction, **options
-            )
-        except (TypeError, ValueError):  # a product that the search does not know
-            return None
-        for hypothesis in found[:_TRIED]:
-            if hypothesis.compared < asked.d.size:
-                results = hypothesis.matmul(*given, **options)
-                if not _equal(results, asked.d):
-                    continue
-            return hypothesis.name
-        return None
-
-    def _operands(self) -> list[Array]:
-        """Return operands as the unit reads them."""
-        asked, model = self._asked, self.unit.model
-        names = (model.a, model.b) if model is not None else ("", "")
-        return [
-            quantize(x, formats["tf32"].dtype, rounding=self._rounding or "toward_zero")
-            if name == "tf32" and x.dtype == np.float32
-            else x
-            for x, name in zip((asked.a, asked.b), names, strict=True)
-        ]
-
-
-def _equal(x: Array, y: Array) -> bool:
-    """Return whether all bits are equal; any two NaN count as equal."""
-    bits = f"u{x.dtype.itemsize}"
-    same = (x.view(bits) == y.view(bits)) | (np.isnan(x) & np.isnan(y))
-    return bool(same.all())
 
 
 def _place(wrong: Array, asked: Request) -> str:

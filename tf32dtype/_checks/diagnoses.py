@@ -83,6 +83,7 @@ class Case:
         """Return the share of the sampled wrong elements that a change explains."""
         if changed is None or changed.shape != self.product.shape:
             return 0.0
+        changed = replace(changed, exponents=None)  # those of other operands
         for rows, columns in (self._few, self.sample):  # few elements refute most
             values = changed.part(rows, columns).values()
             within = values.shares(self.d[rows][:, columns]) <= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -20,13 +20,18 @@ from .._matmul.precisions import (
 )
 from ..tensor_core.cpu_units import SumType
 from ..tensor_core.device import DeviceName
-from ..tensor_core.models import Instruction
+from ..tensor_core.look_up import find_model
+from ..tensor_core.models import Aligned, Instruction
 from ..tensor_core.products import plain_array
+from .block_operands import block_operands, is_blocks
 from .product import Product
 from .request import Request, request
-from .sizes import error_of_sum
+from .sizes import error_of_sum, floor_log2
 from .unit_bounds import FLOAT32, Format
-from .units import find_unit
+from .units import Unit, find_unit
+
+if TYPE_CHECKING:
+    from ..tensor_core.products import Operand
 
 Array = NDArray[Any]
 
@@ -34,8 +39,8 @@ _U = 2.0**-24
 
 
 def error_bound(
-    a: ArrayLike,
-    b: ArrayLike,
+    a: Operand,
+    b: Operand,
     c: ArrayLike | None = None,
     *,
     unit: DeviceName | SumType | None = None,
@@ -49,8 +54,9 @@ def error_bound(
 
     Parameters
     ----------
-    a, b : array_like
-        The operands, of shapes (..., m, k) and (..., k, n), as for `tf32dtype.matmul`.
+    a, b : array_like, BlockArray or TileArray
+        The operands, of shapes (..., m, k) and (..., k, n), as for
+        `tf32dtype.tensor_core.matmul`. Those with blocks must be matrices or vectors.
     c : array_like, optional
         An array that is added; it broadcasts to the result's shape.
     unit : str, optional
@@ -59,8 +65,8 @@ def error_bound(
         and adds in this format, in any order.
     precision : str, optional
         A precision of `tf32dtype.matmul`, such as "bf16x9": the bound holds for its
-        result. With `unit`, the precision says what float32 operands are rounded to.
-        Give one of `unit` and `precision`, or both.
+        result. With `unit`, the precision says what float32 operands are rounded to, or
+        split into. Give one of `unit` and `precision`, or both.
     instruction, accumulator : str, optional
         As for `tf32dtype.tensor_core.matmul`.
     promote_every : int, optional
@@ -106,15 +112,39 @@ def error_bound(
     if unit is None and precision is None:
         raise TypeError("error_bound must be given unit= or precision=; got neither")
     row = None if precision is None else find_precision(precision)
-    empty = np.broadcast_to(np.float32(0), _shape(a, b))
-    asked = request(empty, a, b, c, 1, 1, None, None, None, promote_every)
+    blocks = None
+    if is_blocks(a) or is_blocks(b):
+        if unit is None or row is not None:
+            raise ValueError(
+                "arrays of blocks must be given with unit, and without precision; got"
+                f" unit={brief(unit)}, precision={brief(precision)}"
+            )
+        blocks = block_operands(a, b, unit, instruction, accumulator)
+    shape = _shape(a, b) if blocks is None else _shape(blocks.a, blocks.b)
+    empty = np.broadcast_to(np.float32(0), shape)
+    asked = request(empty, a, b, c, 1, 1, None, None, None, promote_every, blocks)
     if unit is None:
         assert row is not None
         for name, value in (("instruction", instruction), ("accumulator", accumulator)):
             if value is not None:
                 raise ValueError(f"{name} must be given with unit; got {brief(value)}")
         return _shaped(_of_precision(asked, row, _result(dtype, FLOAT32)), asked)
-    return _shaped(_of_unit(asked, unit, row, instruction, accumulator, dtype), asked)
+    if row is not None and row.components > 1:
+        found = find_model(unit, instruction, row.format, row.format, "float32")
+        if not isinstance(found, Aligned):
+            raise ValueError(
+                f"{found.device} does not support precision {row.short!r}, which adds"
+                " components as NVIDIA's libraries do"
+            )
+        bound = _of_precision(asked, row, _result(dtype, FLOAT32), found)
+        return _shaped(bound, asked)
+    read = None if blocks is None else (blocks.unit, asked.a, asked.b)
+    if read is None:
+        x, y = asked.a, asked.b
+        if row is not None:
+            x, y = (_narrow(z, row, name) for z, name in ((x, "a"), (y, "b")))
+        read = find_unit(unit, instruction, x, y, accumulator)
+    return _shaped(_of_unit(asked, read, dtype), asked)
 
 
 def _shape(a: Any, b: Any) -> tuple[int, ...]:
@@ -147,22 +177,9 @@ def _result(dtype: DTypeLike | None, form: Format) -> np.dtype[Any]:
 
 
 def _of_unit(
-    asked: Request,
-    name: str,
-    row: Precision | None,
-    instruction: str | None,
-    accumulator: DTypeLike | None,
-    dtype: DTypeLike | None,
+    asked: Request, read: tuple[Unit, Array, Array], dtype: DTypeLike | None
 ) -> Array:
-    a, b = asked.a, asked.b
-    if row is not None:
-        if row.components > 1 or row.short in _SCALED:
-            raise ValueError(
-                "precision must be one that rounds operands without scales if unit is"
-                f" given; got {brief(row.short)}"
-            )
-        a, b = (_narrow(x, row, of) for x, of in ((a, "a"), (b, "b")))
-    unit, x, y = find_unit(name, instruction, a, b, accumulator)
+    unit, x, y = read
     found = np.empty(asked.d.shape)
     for i, matrix in enumerate(found):
         product = Product(
@@ -171,7 +188,11 @@ def _of_unit(
             unit,
             _result(dtype, unit.form),
             c=None if asked.c is None else asked.c[i],
+            alpha=asked.alpha,
+            scale_a=asked.scale_a,
+            scale_b=asked.scale_b,
             promote_every=asked.promote_every,
+            exponents=asked.exponents,
         )
         for rows, columns in product.tiles():
             part = product.part(rows, columns)
@@ -198,6 +219,15 @@ def _narrow(x: Array, row: Precision, name: str) -> Array:
     """Return float32 operands rounded as a precision rounds them."""
     if x.dtype != np.float32:
         raise TypeError(f"{name} must be float32 with precision; got {x.dtype}")
+    if row.short in _SCALED:
+        raise ValueError(
+            "precision must round operands without scales if unit is given; got"
+            f" {brief(row.short)}"
+        )
+    return _rounded(x, row)
+
+
+def _rounded(x: Array, row: Precision) -> Array:
     if row.format == "float32":
         return x
     with np.errstate(all="ignore"):
@@ -214,8 +244,10 @@ def _narrow(x: Array, row: Precision, name: str) -> Array:
 _SCALED = ("fp8_e4m3", "fp8_e5m2")
 
 
-def _of_precision(asked: Request, row: Precision, dtype: np.dtype[Any]) -> Array:
-    """Return the bound of the errors of `tf32dtype.matmul`."""
+def _of_precision(
+    asked: Request, row: Precision, dtype: np.dtype[Any], model: Aligned | None = None
+) -> Array:
+    """Return the bound of the errors of `tf32dtype.matmul`, also on a device."""
     if asked.c is not None or asked.promote_every is not None:
         raise ValueError("c and promote_every must be given with unit")
     for name, x in (("a", asked.a), ("b", asked.b)):
@@ -224,11 +256,13 @@ def _of_precision(asked: Request, row: Precision, dtype: np.dtype[Any]) -> Array
     found = np.empty(asked.d.shape)
     for i, matrix in enumerate(found):
         with np.errstate(all="ignore"):
-            matrix[...] = _of_matrices(asked.a[i], asked.b[i], row, dtype)
+            matrix[...] = _of_matrices(asked.a[i], asked.b[i], row, dtype, model)
     return found
 
 
-def _of_matrices(a: Array, b: Array, row: Precision, dtype: np.dtype[Any]) -> Array:
+def _of_matrices(
+    a: Array, b: Array, row: Precision, dtype: np.dtype[Any], model: Aligned | None
+) -> Array:
     k = a.shape[1]
     pieces, others = _pieces(a, row), _pieces(b, row)
     sums, dropped = (np.zeros((a.shape[0], b.shape[1])) for _ in range(2))
@@ -244,7 +278,10 @@ def _of_matrices(a: Array, b: Array, row: Precision, dtype: np.dtype[Any]) -> Ar
     steps = _roundings(k, row) + (3 if row.short in _SCALED else 0)
     relative = steps * _U / (1 - steps * _U)
     tiny = steps * k * 2.0**-149
-    bound = (relative * sums + dropped + lost) * (1 + 8 * error_of_sum(k)) + tiny
+    rounding = relative * sums
+    if model is not None:
+        rounding = _of_components(pieces, others, sums, model, k)
+    bound = (rounding + dropped + lost) * (1 + 8 * error_of_sum(k)) + tiny
     reach = sums * (1 + relative) + tiny
     form = Format.of(dtype)
     if form.kept < FLOAT32.kept:
@@ -253,6 +290,35 @@ def _of_matrices(a: Array, b: Array, row: Precision, dtype: np.dtype[Any]) -> Ar
     bound[~np.isfinite(one).all(1)] = np.nan
     bound[:, ~np.isfinite(other).all(0)] = np.nan
     return bound
+
+
+#: k whose components a unit multiplies before their sum is added in float32.
+_STRETCH = 16
+
+
+def _of_components(
+    pieces: _Pieces, others: _Pieces, sums: Array, model: Aligned, k: int
+) -> Array:
+    """Return the bound of the errors of a unit that adds products of components.
+
+    For each 16 k, the unit adds the products of one pair of components after another.
+    Between orders of magnitude the sum is multiplied by 2^-8 or less, and with it the
+    errors so far. Those of the last pair and 2^-6 times as much bound all errors.
+    """
+    x, y = np.abs(pieces.parts[0]), np.abs(others.parts[0])
+    largest = x.max(1, keepdims=True, initial=0) * y.max(0, keepdims=True, initial=0)
+    few = _STRETCH * largest * (1 + 2.0**-5)
+    form = FLOAT32._replace(kept=model.kept)
+    floor = -5000 if model.floor is None else model.floor
+    unit = np.ldexp(1.0, np.maximum(floor_log2(few), floor) - model.fraction)
+    groups = -(-_STRETCH // model.depth)
+    each = groups * (form.quantum(few) + unit) + _STRETCH * unit
+    stretches = -(-k // _STRETCH)
+    reach = sums * (1 + stretches * 2.0**-22)
+    found: Array = stretches * (
+        each * (1 + 2.0**-6) + FLOAT32.quantum(reach) / 2 + 2.0**-147
+    )
+    return found
 
 
 def _roundings(k: int, row: Precision) -> int:
@@ -284,7 +350,7 @@ def _pieces(x: Array, row: Precision) -> _Pieces:
         least = scale * float(form.smallest_subnormal) / 2
         return _Pieces([exact], np.maximum(half_ulp, least) * (1 + 2.0**-18))
     if row.components == 1:
-        parts = [_narrow(x, row, "operand").astype(np.float64)]
+        parts = [_rounded(x, row).astype(np.float64)]
         lost = np.abs(exact - parts[0])
         return _Pieces(parts, np.where(np.isfinite(lost), lost, np.inf))
     form = formats[row.format]

@@ -61,6 +61,8 @@ class Product:
     scale_b: Array | None = None
     #: k after which a sum is added to another accumulator in float32
     promote_every: int | None = None
+    #: exponents by which the unit aligns a and b; None: those of the numbers
+    exponents: tuple[Array, Array] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,6 +89,8 @@ class Product:
             bias=of(self.bias),
             scale_a=None if self.scale_a is None else self.scale_a[rows],
             scale_b=None if self.scale_b is None else self.scale_b[:, columns],
+            exponents=self.exponents
+            and (self.exponents[0][rows], self.exponents[1][:, columns]),
         )
 
     def tiles(self) -> Iterator[tuple[slice, slice]]:
@@ -175,9 +179,12 @@ class Product:
         exact, slack, error = (np.zeros(self.shape) for _ in range(3))
         total = np.zeros(self.shape)
         for i, ks in enumerate(groups):
-            x, y = (
-                lines_of(a[:, ks], self.unit.least[0], -1),
-                lines_of(b[ks], self.unit.least[1], -2),
+            of_a, of_b = self.exponents or (None, None)
+            x = lines_of(
+                a[:, ks], self.unit.least[0], -1, None if of_a is None else of_a[:, ks]
+            )
+            y = lines_of(
+                b[ks], self.unit.least[1], -2, None if of_b is None else of_b[ks]
             )
             s = sizes(x, y, c if c_in_sum and i == 0 else None)
             sums = self.unit.bound(s, x.values.shape[-1])

@@ -14,6 +14,7 @@ from .._base.matrices import as_matrices, check_shape
 from .._base.wording import brief
 from .._formats.table import format_of_dtype
 from ..tensor_core.products import plain_array
+from .block_operands import BlockOperands
 
 Array = NDArray[Any]
 
@@ -44,12 +45,12 @@ class Request:
     columns: Array
     #: number of elements of the product
     size: int
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the results are a @ b or a @ b + c."""
-        no_scales = self.scale_a is None and self.scale_b is None
-        return self.alpha == self.beta == 1 and self.bias is None and no_scales
+    #: operands that are arrays of blocks, and the exponents that their values are
+    #: aligned by, of shapes (m, k) and (k, n)
+    blocks: tuple[Any, Any] | None = None
+    exponents: tuple[Array, Array] | None = None
+    #: the alpha that was given; `alpha` includes the scales of arrays of blocks
+    own_alpha: float = 1.0
 
     def part(self, matrices: Array, rows: Array, columns: Array) -> Request:
         """Return some matrices, rows and columns."""
@@ -75,6 +76,8 @@ class Request:
             matrices=self.matrices[matrices],
             rows=self.rows[rows],
             columns=self.columns[columns],
+            exponents=self.exponents
+            and (self.exponents[0][rows], self.exponents[1][:, columns]),
         )
 
     def sampled(self, count: int) -> Request:
@@ -111,8 +114,16 @@ def request(
     scale_a: Any,
     scale_b: Any,
     promote_every: Any,
+    blocks: BlockOperands | None = None,
 ) -> Request:
     """Check the arguments of `check_matmul` and return them as stacks of matrices."""
+    given = a, b
+    own_alpha = checked_number(alpha, "alpha")
+    alpha, exponents = own_alpha, None
+    if blocks is not None:
+        a, b, exponents = blocks.a, blocks.b, blocks.exponents
+        scale_a, scale_b = blocks.scale_a, blocks.scale_b
+        alpha *= blocks.alpha
     a, b, d = _array(a, "a"), _array(b, "b"), _array(d, "d")
     left, right, stack, shape = as_matrices(a, b)
     check_shape(d.shape, shape, "d")
@@ -129,7 +140,7 @@ def request(
         b=np.broadcast_to(right, (*stack, k, n)).reshape(count, k, n),
         c=_added(c, "c", shape, whole),
         bias=_added(bias, "bias", shape, whole),
-        alpha=checked_number(alpha, "alpha"),
+        alpha=alpha,
         beta=checked_number(beta, "beta"),
         scale_a=_scale(scale_a, "scale_a", m, k, 0),
         scale_b=_scale(scale_b, "scale_b", n, k, 1),
@@ -140,6 +151,9 @@ def request(
         rows=np.arange(m),
         columns=np.arange(n),
         size=d.size,
+        blocks=None if blocks is None else given,
+        exponents=exponents,
+        own_alpha=own_alpha,
     )
 
 

@@ -102,7 +102,7 @@ def floor_log2(x: Array) -> Array:
     return np.where(x == 0, NONE, exponents)
 
 
-def lines_of(x: Array, least: int, axis: int) -> Lines:
+def lines_of(x: Array, least: int, axis: int, exponents: Array | None = None) -> Lines:
     """Return facts about lines along an axis: -1 for rows of a, -2 for columns of b.
 
     Parameters
@@ -113,6 +113,8 @@ def lines_of(x: Array, least: int, axis: int) -> Lines:
         The exponent of the format's smallest normal number.
     axis : int
         The axis of k.
+    exponents : ndarray of int, optional
+        The exponents by which the unit aligns the numbers; by default their own.
     """
     magnitude = np.abs(x)
     largest = magnitude.max(axis=axis, keepdims=True, initial=0)
@@ -122,9 +124,13 @@ def lines_of(x: Array, least: int, axis: int) -> Lines:
     exponent = floor_log2(largest)
     exponent = np.where(exponent == NONE, NONE, np.maximum(exponent, least))
     subnormal = np.where(has_small, least, NONE)
-    significand, exponents = np.frexp(x)
+    if exponents is not None:
+        exponents = np.where(x == 0, NONE, exponents)
+        exponent = exponents.max(axis=axis, keepdims=True, initial=NONE)
+        subnormal = exponent
+    significand, powers = np.frexp(x)
     integers = np.ldexp(significand, 53).astype(np.int64)
-    lowest = floor_log2((integers & -integers).astype(np.float64)) + exponents - 53
+    lowest = floor_log2((integers & -integers).astype(np.float64)) + powers - 53
     lowest = np.where(x == 0, -NONE, lowest).astype(np.int16)
     unit = lowest.min(axis=axis, keepdims=True, initial=-NONE)
     return Lines(x, largest, exponent, subnormal, lowest, unit, small)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.models import Aligned, Model
 from ..tensor_core.rounded import Rounded
 from .sizes import NONE, Sizes, floor_log2
@@ -99,9 +100,11 @@ class _Chains(NamedTuple):
         return found
 
 
-def bound_of_unit(model: Model, s: Sizes, k: int) -> Bound:
+def bound_of_unit(model: Model | BlockScaled, s: Sizes, k: int) -> Bound:
     """Return the bound of a unit's model for sums of k products."""
-    if isinstance(model, Aligned):
+    if isinstance(model, BlockScaled):
+        found = _aligned(model, s, k)
+    elif isinstance(model, Aligned):
         found = _emulated(model, s, k) if model.emulated else _aligned(model, s, k)
     else:
         assert isinstance(model, Rounded)
@@ -165,7 +168,9 @@ def _fewest(s: Sizes, count: int, reach: Array) -> Array:
 # -- aligned sums ----------------------------------------------------------------------
 
 
-def _cut(s: Sizes, model: Aligned, most: Array) -> tuple[Array, Array, Array]:
+def _cut(
+    s: Sizes, model: Aligned | BlockScaled, most: Array
+) -> tuple[Array, Array, Array]:
     """Return the errors of aligning all products, and of aligning an accumulator.
 
     The last array tells where no bit is lost. `most` is the largest magnitude of a sum
@@ -180,7 +185,7 @@ def _cut(s: Sizes, model: Aligned, most: Array) -> tuple[Array, Array, Array]:
     return products, of_accumulator, s.unit >= unit
 
 
-def _aligned(model: Aligned, s: Sizes, k: int) -> Bound:
+def _aligned(model: Aligned | BlockScaled, s: Sizes, k: int) -> Bound:
     form = OF_ACCUMULATOR[model.accumulator]._replace(kept=model.kept)
     nearest = model.rounding == "ties_to_even"
     chains = _Chains.of(k, model.depth)
@@ -189,7 +194,7 @@ def _aligned(model: Aligned, s: Sizes, k: int) -> Bound:
     reach = s.largest * _growth(2 * chains.total + 2, u) + chains.total * tiny
     few = _fewest(s, model.depth, reach)
     first, later = (form.quantum(x) / (2 if nearest else 1) for x in (few, reach))
-    if model.cut_first is not None:
+    if isinstance(model, Aligned) and model.cut_first is not None:
         cut = form._replace(kept=model.cut_first)
         first, later = first + cut.quantum(few), later + cut.quantum(reach)
     addition = FLOAT32.quantum(reach) / 2

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._base.wording import brief, one_of
 from .._formats.quantize import Tf32Rounding
+from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.look_up import devices
 from ..tensor_core.models import LEAST_EXPONENTS, Model
 from ..tensor_core.products import as_operand, resolve
@@ -41,7 +42,7 @@ class Unit:
     #: exponents of the smallest normal numbers of both operands
     least: tuple[int, int]
     #: the model; None for sums in a format
-    model: Model | None = None
+    model: Model | BlockScaled | None = None
     #: whether products are exact in the format of the sums
     exact: bool = False
 
@@ -78,8 +79,13 @@ def find_unit(
         raise ValueError(one_of("unit", name, known, "td.tensor_core.devices"))
     device: Any = name
     model, x, y, _ = resolve(a, b, device, instruction, accumulator, rounding, None)
-    unit = Unit(model.name, OF_ACCUMULATOR[model.accumulator], _least(model), model)
-    return unit, _doubles(x), _doubles(y)
+    return unit_of(model), _doubles(x), _doubles(y)
+
+
+def unit_of(model: Model) -> Unit:
+    """Return the unit of a model."""
+    a, b = model.least_exponents  # type: ignore[attr-defined]
+    return Unit(model.name, OF_ACCUMULATOR[model.accumulator], (a, b), model)
 
 
 def plain_unit(name: str, a: Array, b: Array) -> tuple[Unit, Array, Array]:
@@ -95,11 +101,6 @@ def plain_unit(name: str, a: Array, b: Array) -> tuple[Unit, Array, Array]:
     is_exact = sum(kept) + 2 <= form.kept + 1
     unit = Unit(name, form, (least[0], least[1]), None, is_exact)
     return unit, _doubles(a), _doubles(b)
-
-
-def _least(model: Model) -> tuple[int, int]:
-    a, b = model.least_exponents  # type: ignore[attr-defined]
-    return a, b
 
 
 def _doubles(x: Array) -> Array:
