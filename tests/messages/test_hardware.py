@@ -12,6 +12,7 @@ import pytest
 
 from tf32dtype import blocks, tensor_core
 from tf32dtype.blocks.facts_text import from_text
+from tf32dtype.tensor_core.cpu_units import cpu_units
 
 from .shape import faults, provoke
 
@@ -23,6 +24,8 @@ FINE = blocks.quantize(WIDE, "mxfp4", block_size=16)
 RESIDUALS = blocks.quantize(WIDE, "tcfp12", scale_format="float8_e8m0fnu")
 TILES = blocks.quantize_tiles(np.ones((2, 8, 8), np.float32), tile=(4, 4))
 MODEL = tensor_core.devices["A100"].models[0]
+CPU_UNIT = cpu_units("float32", "float32", "float32")[0]
+FLOATS = np.ones((3, 3), np.float32)
 
 
 def multiply(a: Any = HALF, b: Any = HALF.T, **options: Any) -> object:
@@ -36,9 +39,9 @@ def explain(a: Any = HALF[0], b: Any = HALF[0], **options: Any) -> object:
     return call(a, b, **{"device": "H100"} | options)
 
 
-def identify(*operands: Any) -> object:
+def identify(*operands: Any, **options: Any) -> object:
     call: Any = tensor_core.identify
-    return call(*operands)
+    return call(*(operands or (HALF, HALF.T, None, FLOATS)), **options)
 
 
 def quantize(x: Any = WIDE, format: Any = "mxfp4", **options: Any) -> object:
@@ -151,6 +154,18 @@ CASES: dict[str, Callable[[], object]] = {
     "identify.dtype": lambda: identify(HALF, HALF.T, None, np.ones((3, 3), int)),
     "identify.ragged": lambda: identify(HALF, HALF.T, None, [[1], [1, 2]]),
     "identify.inexact": lambda: identify(HALF, HALF.T, None, [[0.1] * 3] * 3),
+    "identify.unit": lambda: identify(unit="H1000"),
+    "identify.instruction": lambda: identify(instruction="fma"),
+    "identify.instruction_type": lambda: identify(instruction=3),
+    "identify.unit_instruction": lambda: identify(unit="A100", instruction="wgmma"),
+    "identify.alpha": lambda: identify(alpha="one"),
+    "identify.beta": lambda: identify(beta=np.inf),
+    "identify.bias": lambda: identify(bias=np.ones((2, 2))),
+    "identify.bias_type": lambda: identify(bias=1j),
+    "identify.scale_a": lambda: identify(scale_a=np.ones((3, 2))),
+    "identify.scale_b": lambda: identify(scale_b=np.ones(2)),
+    "identify.scale_stack": lambda: identify(scale_a=np.ones((2, 3, 1))),
+    "explain.cpu_unit": lambda: explain(device=CPU_UNIT),
     "identify.pair": lambda: identify(HALF, HALF.T, None, np.ones((3, 3))),
     "blocks.format": lambda: quantize(format="mxfp5"),
     "blocks.number_format": lambda: quantize(format="bf16"),

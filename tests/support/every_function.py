@@ -107,7 +107,9 @@ def _in_scope(x: Any) -> Any:
 
 def _identified(x: Any, y: Any) -> Any:
     d = td.tensor_core.matmul(x, y, device="H100")
-    return [found.name for found in td.tensor_core.identify(x, y, None, d)]
+    found = [*td.tensor_core.identify(x, y, None, d)]
+    found += td.tensor_core.identify(x, y, None, d, unit="Hopper", bias=0, alpha=1)
+    return [hypothesis.name for hypothesis in found]
 
 
 _SQUARE = ((4, 4),)

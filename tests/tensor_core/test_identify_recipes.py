@@ -50,7 +50,7 @@ def names(found: Sequence[Any]) -> list[str]:
 
 
 def identified(a: Array, b: Array, c: Any, d: Array, **keywords: Any) -> list[str]:
-    """Return the names of what explains results, after it computed them again."""
+    """Return the names of hypotheses that explain results and compute them again."""
     found = td.tensor_core.identify(a, b, c, d, **keywords)
     assert found, found
     given = {k: v for k, v in keywords.items() if k not in ("unit", "one_chain")}
@@ -382,7 +382,7 @@ def test_blocks_of_k(lengths, alpha):
 
 
 def test_packed():
-    """OpenBLAS divides k into whole blocks, then two halves."""
+    """OpenBLAS cuts whole blocks, and then two of one half."""
     assert packed(1000, 320, 16).lengths == (320, 320, 192, 168)
     assert packed(1024, 320, 16).lengths == (320, 320, 192, 192)
     assert packed(1024, 512, 16).lengths == (512, 512)
@@ -416,8 +416,8 @@ LANES = [
     (8, 2, "halves", "halves, pairwise", False,
      "2 vectors ascending, then 8 lanes by halves, the last 4 pairwise"),
     (16, 4, "ascending", "halves, pairwise", True,
-     "halves of each vector, then 4 vectors ascending, then 16 lanes by halves, the"
-     " last 4 pairwise"),
+     "halves of each 16-lane vector, then 4 vectors ascending, then 8 lanes by"
+     " halves, the last 4 pairwise"),
 ]  # fmt: skip
 
 

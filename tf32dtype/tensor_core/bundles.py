@@ -129,8 +129,8 @@ def _as_cuts(rank: int, splits: Sequence[Split]) -> list[Bundle]:
 
 
 @lru_cache(maxsize=16)
-def cpu_bundles(k: int) -> tuple[Bundle, ...]:
-    """All splits of k for a CPU library, none twice."""
+def cpu_bundles(k: int, *, of_lanes: bool) -> tuple[Bundle, ...]:
+    """All splits of k for a CPU library, none twice, and lanes of vectors."""
     few = [2, 4, 8, 16, 32, *range(LEAST_PACKED, LARGEST_PACKED + 1, 8)]
     seen = dict.fromkeys(equal(k, length) for length in few if length < k)
     for length in range(LEAST_PACKED, LARGEST_PACKED + 1, 8):
@@ -139,7 +139,7 @@ def cpu_bundles(k: int) -> tuple[Bundle, ...]:
     for length in (2, 4, 8, 16):
         seen[columns(k, length)] = None
     seen.pop(Split((k,)), None)
-    return (*_by_parts(1, [*seen]), *_lanes(k))
+    return (*_by_parts(1, [*seen]), *(_lanes(k) if of_lanes else ()))
 
 
 def _lanes(k: int) -> list[Bundle]:

@@ -47,6 +47,11 @@ class CpuUnit(Model):
         return f"{self.title}: {formats} -> {self.accumulator}"
 
     @property
+    def has_lanes(self) -> bool:
+        """Whether chains may be the lanes of vectors."""
+        return "even and odd" not in self.instruction
+
+    @property
     def product(self) -> Product:
         """The function that computes chains."""
         kind = np.dtype(self.accumulator)

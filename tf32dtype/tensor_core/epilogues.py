@@ -1,4 +1,4 @@
-"""What follows the sum of a product: factors, c, a bias, and roundings between them."""
+"""Epilogues of a product: factors, c, a bias, and roundings between them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Array = NDArray[Any]
 #: How several factors multiply a sum: by their product, or one after another. "none":
 #: they do not, as they multiply parts of the sum.
 Factors = Literal["product", "in turn", "last first", "none"]
-#: What is computed by a fused multiply-add: the factor times the sum and the number
-#: that is added next, or beta * c and the sum.
+#: The operation that is a fused multiply-add. "sum": the factor times the sum, plus the
+#: number that is added next. "c": beta * c plus the sum.
 Fused = Literal["nothing", "sum", "c"]
 #: When numbers are rounded to the dtype of the results: at the end only, or also the
 #: sum, or also before the bias is added.
@@ -28,7 +28,7 @@ Rounds = Literal["once", "sum", "before bias"]
 
 
 class Terms(NamedTuple):
-    """What belongs to a sum: numbers that broadcast to its elements, or their names."""
+    """The terms of an epilogue: numbers that broadcast to the sums, or their names."""
 
     factors: tuple[Any, ...] = ()
     #: None: 1
@@ -88,7 +88,7 @@ class _Words(Arithmetic):
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What a library does with a sum before it rounds it to a result.
+    """The operations between a sum and the rounding to a result.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from .._base.wording import brief
 from .._formats.quantize import Tf32Rounding
 from .._formats.typed import DTypeOf
 from . import aligned_explanation, rounded_explanation, side_by_side
+from .cpu_units import CpuUnit
 from .device import DeviceName
 from .explanation_words import bits_and_value, count, shown
 from .models import Accumulator, Instruction, Model
@@ -116,6 +117,11 @@ def explain(
     for one in _devices(device):
         named, which = one, instruction
         sums: Any = accumulator
+        if isinstance(one, CpuUnit):
+            raise ValueError(
+                f"device must be a device or one of MODELS; got {one.title}, the unit"
+                " of a CPU library, which has no steps to explain"
+            )
         if isinstance(one, Model):
             named, which = one.device, one.instruction
             sums = _of_model(one, accumulator)

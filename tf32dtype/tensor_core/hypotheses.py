@@ -68,12 +68,14 @@ class Hypothesis:
     partials: str | None
     #: the dtype that the sum is rounded to after each addition; None: it is not
     running: str | None
-    #: how factors multiply a part, and how it is added to the sum "acc" before it;
-    #: None: no factors multiply parts
+    #: how factors multiply a part, and how it is added to the sum "acc" before it: its
+    #: ``words`` are the formula. None: no factors multiply parts
     promotion: Epilogue | None
-    #: how the parts are added if they are the lanes of vectors; None: they are not
+    #: how the parts are added if they are the lanes of vectors: the ``width`` of a
+    #: vector, the number of ``vectors``, and the order. None: they are not lanes
     lanes: Lanes | None
-    #: what follows the sum: factors, c, a bias, and roundings between them
+    #: what follows the sum: factors, c, a bias, and roundings between them. Its
+    #: ``words`` are the formula, such as "fma(sum, alpha, beta * c) + bias"
     epilogue: Epilogue
     #: the format of the results, if sums were rounded to another than theirs
     rounded_to: str | None
@@ -87,7 +89,8 @@ class Hypothesis:
     @property
     def promote_every(self) -> int | None:
         """The `promote_every` of `matmul` that adds this way; None if there is none."""
-        if self.model.accumulator != "float32":
+        unit = isinstance(self.model, CpuUnit)
+        if self.model.accumulator != "float32" or unit:
             return None
         plain = self._way == Way() and self.turn is None and self.epilogue == Epilogue()
         first, *rest = self.parts

@@ -116,15 +116,33 @@ def identify(
     The sums of parts are added in float32, to nearest, in ascending or descending order
     or pairwise. Equal parts and parts that take turns may also be one chain in that
     order. `c` begins the sum or the first part, or is added last. Narrower results are
-    rounded to nearest at the end. See :doc:`/how_to/explain_differences`.
+    rounded to nearest at the end. For bfloat16 and float16 results, parts may also be
+    rounded to that dtype before they are added, or the sum after each addition. See
+    :doc:`/how_to/explain_differences`.
+
+    The epilogue multiplies the sum by `alpha` and by scales of rows, and adds
+    beta * c and the bias, in float32. It may fuse one multiplication and one addition,
+    and may also round the sum to the dtype of `d` first, or before the bias. Scales
+    multiply by their product or one after the other. Scales of blocks multiply the sum
+    of each block, which is a chain of 128 k, before it is added to the sum of the
+    blocks before it.
+
+    For the units "float32" and "float64" the search tries fused multiply-adds, separate
+    operations, and two chains of even and odd k. k is one chain, or blocks of up to
+    1024 k, as OpenBLAS, MKL and oneDNN divide it, or 2 to 64 lanes of 1 to 8 vectors of
+    accumulators. See :doc:`/reference/sum_orders`.
 
     Many hypotheses agree on small integers, on results of few bits, and if k is short.
     Use operands whose exponents differ widely, and a long k. If every model gives 8-bit
     results by one chain, the search stops as soon as a hundred hypotheses give the
     elements on which models differ most. `Identification.tells_nothing` is then True:
     pass float32 results instead. On a terminal, a progress bar appears after two
-    seconds. If thousands of hypotheses explain all compared elements of many results,
-    the other elements may not be compared: `Hypothesis.compared` has their number.
+    seconds.
+
+    Up to 65536 results are all compared. If there are more, a sample of whole rows is
+    compared first. Hypotheses that explain the sample are then compared on all results,
+    one block after the other, until more than 64 of them explain a block or more than
+    four take too long. `Hypothesis.compared` is the number of compared elements.
 
     Examples
     --------

@@ -226,8 +226,10 @@ class Problem:
         """
         wide = max(1, min(self._n, 2 if self.results.itemsize < 4 else 8))
         rows = order // max(self._n, 1)
+        some = [*dict.fromkeys(rows.tolist())][: max(1, count // wide)]
+        wide = min(max(wide, count // max(1, len(some))), max(1, self._n))
         chosen = []
-        for row in [*dict.fromkeys(rows.tolist())][: max(1, count // wide)]:
+        for row in some:
             columns = [*order[rows == row], *range(row * self._n, (row + 1) * self._n)]
             chosen.append([*dict.fromkeys(int(x) for x in columns)][:wide])
         return np.array(chosen, np.intp)

@@ -170,7 +170,7 @@ class _Tried:
         self.kept.flat[best[self.explains.flat[best] > 0]] = True
 
     def forget(self, those: Array) -> None:
-        """Count those anew."""
+        """Set the counts of those to 0."""
         self.explains[those] = 0
         self.compared[those] = 0
 
@@ -306,7 +306,7 @@ class Search:
         if self._facts.blocks or not d.size:
             return True
         found = (
-            cpu_bundles(problem.k)
+            cpu_bundles(problem.k, of_lanes=model.has_lanes)
             if isinstance(model, CpuUnit)
             else bundles(problem.k, model.instruction_depth)
         )

@@ -41,11 +41,12 @@ class Lanes(NamedTuple):
     @property
     def words(self) -> str:
         """The order in words."""
-        found = [f"{self.width} lanes {_FOLDED[self.order]}"]
+        lanes = self.width >> self.halved
+        found = [f"{lanes} lanes {_FOLDED[self.order]}"]
         if self.vectors > 1:
             found.insert(0, f"{self.vectors} vectors {_FOLDED[self.vector_order]}")
         if self.halved:
-            found.insert(0, "halves of each vector")
+            found.insert(0, f"halves of each {self.width}-lane vector")
         return ", then ".join(found)
 
 
@@ -74,7 +75,7 @@ class Way(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What decides which ways and epilogues differ."""
+    """Facts that decide which ways and epilogues differ."""
 
     #: whether c is not +0
     with_c: bool
@@ -96,7 +97,7 @@ def ways(parts: int, chains: Sequence[Order], facts: Facts) -> list[Way]:
     chains : sequence of str
         The orders in which the unit may go from part to part.
     facts : Facts
-        What the results may be.
+        Facts of the problem.
     """
     with_c = facts.with_c
     ends: tuple[Begins, ...] = ("sum", "end") if with_c else ("sum",)
@@ -136,13 +137,16 @@ def lane_ways(parts: int, *, with_c: bool) -> list[Way]:
         vectors, more = divmod(parts, width)
         if more or not 1 <= vectors <= 8:
             continue
-        first = folds[:3] if vectors > 1 else folds[:1]
+        # All orders of two or three vectors are the same. Halves of vectors that are
+        # then added pairwise are twice as many shorter vectors.
+        first = folds[:3] if vectors > 3 and vectors % 2 == 0 else folds[:1]
         for halved, over, order in product((False, True), first, folds):
-            if halved and (width < 4 or vectors == 1 or over == "pairwise"):
-                continue  # as without
-            if order == "halves, pairwise" and width >> halved <= 4:
+            lanes = width >> halved
+            if halved and (lanes < 2 or vectors == 1 or over == "pairwise"):
                 continue
-            if order in ("halves", "pairwise") and width >> halved == 2:
+            if lanes == 2 and order != "ascending":
+                continue
+            if lanes == 4 and order == "halves, pairwise":
                 continue
             found.append(Lanes(width, order, vectors, over, halved))
     return [Way(begins="end" if with_c else "sum", lanes=lanes) for lanes in found]
@@ -164,7 +168,7 @@ def add(
     way : Way
         How they are added.
     c : ndarray
-        What the sum begins with, if it is not added elsewhere.
+        The beginning of the sum, if the epilogue does not add it.
     using : Numbers
         The dtype of the results, if sums are rounded to it.
     factors : sequence of tuple

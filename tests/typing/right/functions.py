@@ -109,6 +109,23 @@ assert_type(
 assert_type(td.tensor_core.explain(half[0], half[0], device="T4"), str)
 found = td.tensor_core.identify(half, half.T, None, numbers @ numbers.T)
 assert_type(found, td.tensor_core.Identification)
+assert_type(
+    td.tensor_core.identify(
+        half,
+        half.T,
+        None,
+        numbers,
+        unit="H200",
+        instruction="wgmma",
+        alpha=2,
+        beta=0.5,
+        bias=[1.0],
+        scale_a=1.0,
+        scale_b=numbers,
+    ),
+    td.tensor_core.Identification,
+)
+td.tensor_core.identify(numbers, numbers.T, None, numbers, unit="float32")
 for hypothesis in found:
     assert_type(hypothesis, td.tensor_core.Hypothesis)
     model = hypothesis.model
