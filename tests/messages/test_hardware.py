@@ -158,6 +158,7 @@ CASES: dict[str, Callable[[], object]] = {
     "identify.instruction": lambda: identify(instruction="fma"),
     "identify.instruction_type": lambda: identify(instruction=3),
     "identify.unit_instruction": lambda: identify(unit="A100", instruction="wgmma"),
+    "identify.unit_dtype": lambda: identify(unit="float64"),
     "identify.alpha": lambda: identify(alpha="one"),
     "identify.beta": lambda: identify(beta=np.inf),
     "identify.bias": lambda: identify(bias=np.ones((2, 2))),

@@ -481,6 +481,12 @@ def test_errors():
         call(scale_b=np.ones(2, f32))
     with pytest.raises(ValueError, match="scale_a must broadcast to a stack"):
         call(scale_a=np.ones((3, M, 1), f32))
+    with pytest.raises(ValueError, match=r"of the unit's sums, float64, or .* float32"):
+        call(unit="float64")
+    with pytest.raises(
+        ValueError, match=r"d must have .*float32, float16.*; got float64"
+    ):
+        td.tensor_core.identify(a, b, None, d.astype(float), unit="V100")
     with pytest.raises(ValueError, match="into float64; got float16 x float16"):
         td.tensor_core.identify(a, b, None, d.astype(float))
 

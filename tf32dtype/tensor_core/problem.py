@@ -81,6 +81,12 @@ class Problem:
             left, right = (x.dtype for x in self._operands)
             name = self.results.name
             formats = dict.fromkeys(m.a for m in tried if _may_be(m, self.results))
+            if not formats:
+                sums = ", ".join(dict.fromkeys(model.accumulator for model in tried))
+                raise ValueError(
+                    f"d must have the dtype of the unit's sums, {sums}, or one that"
+                    f" they are rounded to; got {name}"
+                )
             raise ValueError(
                 f"a and b must be formats that a model multiplies into {name}; got"
                 f" {left} x {right}. The formats are {', '.join(formats)}"
