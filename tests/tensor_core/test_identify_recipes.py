@@ -382,7 +382,7 @@ def test_blocks_of_k(lengths, alpha):
 
 
 def test_packed():
-    """OpenBLAS cuts whole blocks, and then two of one half."""
+    """OpenBLAS divides k into whole blocks, then two halves."""
     assert packed(1000, 320, 16).lengths == (320, 320, 192, 168)
     assert packed(1024, 320, 16).lengths == (320, 320, 192, 192)
     assert packed(1024, 512, 16).lengths == (512, 512)

@@ -68,8 +68,7 @@ def balanced(k: int, parts: int, tile: int, which: More) -> Split:
 def packed(k: int, length: int, unroll: int) -> Split:
     """Return the blocks of k that OpenBLAS packs: whole ones, then two of one half.
 
-    The first half is rounded up to a multiple of the unroll (the
-    level 3 driver of OpenBLAS).
+    The first half is rounded up to a multiple of the unroll.
     """
     lengths = []
     while k > 0:
