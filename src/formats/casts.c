@@ -33,30 +33,23 @@ size_t tf_kind_size(int kind)
     return sizes[kind];
 }
 
-unsigned tf_may_raise(int format, struct tf_flag_hints suspects)
+unsigned tf_rounding_flags(int format, struct tf_flag_hints hints, const float *in,
+                           const void *items, size_t n, unsigned known)
 {
-    static const uint8_t beyond_raises[] = {[TF_IEEE] = TF_OVER,
-                                            [TF_FN] = TF_OVER,
-                                            [TF_FNUZ] = TF_OVER,
-                                            [TF_FINITE] = TF_OVER | TF_INVALID,
-                                            [TF_EXPONENT_ONLY] = TF_INVALID};
-    const enum tf_specials specials =
-        format == TF_FLOAT16 ? TF_IEEE : tf_format_rows[format]->specials;
-    const unsigned no_nan =
-        suspects.nan || specials == TF_EXPONENT_ONLY ? ~0u : ~(unsigned)TF_INVALID;
-    return (suspects.beyond ? beyond_raises[specials] & no_nan : 0u) |
-           (suspects.tiny ? TF_UNDER : 0u);
+    const int may_underflow = hints.tiny && !(known & TF_UNDER);
+    return hints.raised | (may_underflow ? tf_isa->formats->conversions[format].underflow(
+                                               in, items, n)
+                                         : 0);
 }
 
-/* Flags are sticky, so exceptions in `flags`, of earlier chunks, are not looked for. */
+/* Flags are sticky, so underflow is not looked for if earlier chunks raised it. */
 static unsigned store_format(int format, const float *in, void *items, size_t n,
                              unsigned flags)
 {
     TF_ASSERT(format >= 0 && format <= TF_FLOAT16);
-    const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
-    const struct tf_flag_hints suspects = conversions->from_float32(in, items, n);
-    const int needed = (tf_may_raise(format, suspects) & ~flags) != 0;
-    return needed ? conversions->flags(in, items, n) : 0;
+    const struct tf_flag_hints hints =
+        tf_isa->formats->conversions[format].from_float32(in, items, n);
+    return tf_rounding_flags(format, hints, in, items, n, flags);
 }
 
 /* Stores n real parts, each with an imaginary part of zero. */

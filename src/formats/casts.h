@@ -23,7 +23,9 @@ int tf_cast_is_quiet(int from, int to);
 
 size_t tf_kind_size(int kind);
 
-/* Returns the exceptions that rounding numbers with these hints to a format may raise. */
-unsigned tf_may_raise(int format, struct tf_flag_hints suspects);
+/* Returns the exceptions of rounding n numbers to a format's items, which gave these hints.
+ * If underflow is `known`, it may be missing. */
+unsigned tf_rounding_flags(int format, struct tf_flag_hints hints, const float *in,
+                           const void *items, size_t n, unsigned known);
 
 #endif

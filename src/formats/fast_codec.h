@@ -119,7 +119,7 @@ TF_INLINE int tf_mends_nan(struct tf_format f)
 
 TF_INLINE int tf_single_is_nan(uint32_t bits)
 {
-    return (bits & TF_MAGNITUDE_BITS) > TF_INF_BITS;
+    return (int32_t)(bits & TF_MAGNITUDE_BITS) > (int32_t)TF_INF_BITS;
 }
 
 /* Returns the canonical NaN, with the sign of `bits` if the format has one. */

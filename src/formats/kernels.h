@@ -10,13 +10,14 @@
 
 enum { TF_NOT_FINITE = 2 };
 
-/* The exceptions that rounding a chunk of numbers to a format may raise. */
+/* Facts of a chunk of numbers that is rounded to a format. */
 struct tf_flag_hints {
     /* 1 if some magnitude rounds above the range, TF_NOT_FINITE if one is Inf or NaN in
      * float32, else 0. */
     unsigned beyond;
     unsigned tiny;   /* some nonzero magnitude is below the normal range */
     unsigned nan;    /* some number may be NaN */
+    unsigned raised; /* the exceptions but underflow; undefined from tf_round_fn */
 };
 
 enum tf_predicate_op {
@@ -44,7 +45,7 @@ struct tf_conversions {
     tf_round_fn *round;   /* float64 likewise, but not NaN; float32's subnormal numbers
                            * must be multiples of the format's smallest one */
     tf_suspect_fn *suspect; /* the hints of from_float32, without rounding */
-    tf_flags_fn *flags;     /* the exact exceptions of rounding `in` to `items` */
+    tf_flags_fn *underflow; /* TF_UNDER if rounding `in` to `items` raises it, else 0 */
 };
 
 /* Stores for each of n items whether an enum tf_predicate_op is true, as bool. */

@@ -39,8 +39,8 @@ int tf_store_sums(int kind, float *sums, char *out, ptrdiff_t stride, size_t n,
         if (again) {
             conversions->from_float32(sums, items, n);
         }
-        if (flags && (tf_may_raise(kind, suspects) & ~*flags)) {
-            *flags |= conversions->flags(sums, items, n);
+        if (flags) {
+            *flags |= tf_rounding_flags(kind, suspects, sums, items, n, *flags);
         }
     }
     tf_scatter(items, out, stride, itemsize, n);

@@ -47,7 +47,7 @@ static void byte_chunk(int format, enum tf_binary_op op, const float *a, const f
         *flags |= tf_isa->ufuncs->exceptions(beyond, 1, a, b, r, n);
     }
     if (tf_may_underflow(op) && hints.tiny && !(*flags & TF_UNDER)) {
-        *flags |= conversions->flags(r, out, n) & TF_UNDER;
+        *flags |= conversions->underflow(r, out, n);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "formats/casts.h"
 #include "formats/fast_codec.h"
 #include "ufuncs/exact_binary.h"
 #include "ufuncs/special_results.h"
@@ -134,7 +135,7 @@ unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
     if (tf_binary_rows[op].silent || (!suspects.beyond && !suspects.tiny)) {
         return 0;
     }
-    const unsigned rounding = conversions->flags(r, out, n);
+    const unsigned rounding = tf_rounding_flags(format, suspects, r, out, n, 0);
     if (f.specials == TF_EXPONENT_ONLY) {
         return rounding;
     }

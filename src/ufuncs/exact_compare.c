@@ -166,9 +166,8 @@ static unsigned store_results(int format, float *r, char *out, ptrdiff_t stride,
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
     tf_isa->formats->canonical_nans(r, n);
-    const struct tf_flag_hints suspects = conversions->from_float32(r, target, n);
-    const unsigned flags =
-        tf_may_raise(format, suspects) ? conversions->flags(r, target, n) : 0;
+    const struct tf_flag_hints hints = conversions->from_float32(r, target, n);
+    const unsigned flags = tf_rounding_flags(format, hints, r, target, n, 0);
     tf_scatter(target, out, stride, itemsize, n);
     return flags;
 }

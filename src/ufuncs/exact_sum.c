@@ -2,6 +2,7 @@
  * float64 result so far (pages.h). The element's item is the rounding of this result. */
 #include "ufuncs/exact_sum.h"
 
+#include "formats/casts.h"
 #include "formats/fast_codec.h"
 #include "runtime/sizes.h"
 #include "runtime/strided.h"
@@ -59,9 +60,8 @@ static struct tf_rounded round_any(int format, const double *results, void *item
     if (suspects.beyond == TF_NOT_FINITE && tf_isa->formats->canonical_nans(numbers, n)) {
         conversions->from_float32(numbers, items, n);
     }
-    if (suspects.beyond || (suspects.tiny && !(known & TF_UNDER))) {
-        rounding.flags = conversions->flags(numbers, items, n) & ~(unsigned)TF_OVER;
-    }
+    rounding.flags = tf_rounding_flags(format, suspects, numbers, items, n, known) &
+                     ~(unsigned)TF_OVER;
     return rounding;
 }
 

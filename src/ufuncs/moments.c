@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "formats/casts.h"
 #include "formats/fast_codec.h"
 #include "runtime/fp_environment.h"
 #include "runtime/sizes.h"
@@ -361,6 +362,12 @@ static int raises_nothing(int format, double x)
     return magnitude > tf_least_normal(f) && magnitude < tf_beyond(f);
 }
 
+static unsigned flags_of(int format, float x, const void *item)
+{
+    const struct tf_flag_hints hints = tf_isa->formats->conversions[format].suspect(&x, 1);
+    return tf_rounding_flags(format, hints, &x, item, 1, 0);
+}
+
 /* Returns whether all numbers from low to high, which have one item, raise the same flags,
  * and adds these. A number that equals the item raises no underflow. */
 static int raise_alike(int format, double low, double high, const void *item,
@@ -374,13 +381,13 @@ static int raise_alike(int format, double low, double high, const void *item,
     float singles[2], number;
     tf_isa->formats->narrow(ends, singles, 2);
     conversions->to_float32(item, &number, 1);
-    const unsigned raised = conversions->flags(&singles[0], item, 1);
+    const unsigned raised = flags_of(format, singles[0], item);
     *flags |= raised;
     if (!(low < high)) { /* one number, or NaN */
         return 1;
     }
     return (low > 0 || high < 0) && !((double)number >= low && (double)number <= high) &&
-           raised == conversions->flags(&singles[1], item, 1);
+           raised == flags_of(format, singles[1], item);
 }
 
 /* Writes the items of n values, each off by at most its error, and returns 1. Returns 0 if
@@ -411,7 +418,7 @@ static int store_if_sure(int format, const double *values, const double *errors,
         return 1;
     }
     if (memcmp(low, high, n * sizeof *low) == 0) {
-        *flags |= conversions->flags(numbers, items, n);
+        *flags |= tf_rounding_flags(format, second, numbers, items, n, *flags);
         return 1;
     }
     for (size_t i = 0; i < n; i++) {

@@ -19,10 +19,8 @@ static unsigned store(int format, float *results, char *out, ptrdiff_t stride, s
     const size_t itemsize = tf_format_rows[format]->itemsize;
     void *target = tf_target(out, stride, itemsize, buffer);
     tf_isa->formats->canonical_nans(results, n);
-    const struct tf_flag_hints suspects = conversions->from_float32(results, target, n);
-    if (tf_may_raise(format, suspects) & ~flags) {
-        flags |= conversions->flags(results, target, n);
-    }
+    const struct tf_flag_hints hints = conversions->from_float32(results, target, n);
+    flags |= tf_rounding_flags(format, hints, results, target, n, flags);
     tf_scatter(target, out, stride, itemsize, n);
     return flags;
 }

@@ -36,38 +36,101 @@ TF_INLINE struct bounds widen_bounds(struct tf_format f, struct bounds bounds,
     return bounds;
 }
 
-TF_INLINE struct tf_flag_hints suspects_of(struct tf_format f, struct bounds bounds)
+/* Returns whether numbers are outside the range. NaN is not, nor an Inf that the format has.
+ * Not inlined: one function serves all formats. */
+static __attribute__((noinline)) int have_outside(struct tf_format f, const float *in,
+                                                  size_t n)
 {
-    const uint32_t power = f.specials == TF_EXPONENT_ONLY;
-    const unsigned beyond = bounds.greatest >= tf_beyond(f) - power;
-    const struct tf_flag_hints suspects = {
-        bounds.greatest >= TF_INF_BITS - power ? TF_NOT_FINITE : beyond,
-        bounds.min_minus_1 < tf_least_normal(f) - 1,
-        bounds.greatest > TF_INF_BITS,
-    };
-    return suspects;
+    const uint32_t beyond = tf_beyond(f);
+    if (f.specials == TF_EXPONENT_ONLY) {
+        uint32_t outside = 0; /* zero and negative numbers are */
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t bits = tf_bits_of(in[i]);
+            const uint32_t nan = tf_single_is_nan(bits) ? UINT32_MAX : 0;
+            outside |= (bits - 1 >= beyond - 1 ? UINT32_MAX : 0) & ~nan;
+        }
+        return outside != 0;
+    }
+    /* With `first` subtracted, magnitudes below it are larger than the others. */
+    const uint32_t first = TF_INF_BITS + (f.specials != TF_IEEE);
+    uint32_t greatest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t below = (tf_bits_of(in[i]) & TF_MAGNITUDE_BITS) - first;
+        greatest = below > greatest ? below : greatest;
+    }
+    return greatest >= beyond - first;
 }
 
-TF_INLINE struct tf_flag_hints suspect(struct tf_format f, const float *in, size_t n)
+/* Returns the hints of numbers with these bounds. `in` may be NULL. */
+TF_INLINE struct tf_flag_hints hints_of(struct tf_format f, struct bounds bounds,
+                                        const float *in, size_t n)
+{
+    const uint32_t power = f.specials == TF_EXPONENT_ONLY;
+    const int beyond = bounds.greatest >= tf_beyond(f) - power;
+    const int not_finite = bounds.greatest >= TF_INF_BITS - power;
+    const int nan = bounds.greatest > TF_INF_BITS;
+    const int outside = not_finite && in ? have_outside(f, in, n) : beyond;
+    const int no_nan = f.specials == TF_FINITE && nan;
+    const struct tf_flag_hints hints = {
+        .beyond = not_finite ? TF_NOT_FINITE : (unsigned)beyond,
+        .tiny = bounds.min_minus_1 < tf_least_normal(f) - 1,
+        .nan = (unsigned)nan,
+        .raised = (outside ? power ? TF_INVALID : TF_OVER : 0) | (no_nan ? TF_INVALID : 0),
+    };
+    return hints;
+}
+
+TF_INLINE struct bounds bounds_of(struct tf_format f, const float *in, size_t n)
 {
     struct bounds bounds = no_bounds();
     for (size_t i = 0; i < n; i++) {
         bounds = widen_bounds(f, bounds, tf_bits_of(in[i]));
     }
-    return suspects_of(f, bounds);
+    return bounds;
 }
 
-TF_INLINE uint32_t mended(struct tf_format f, float x, uint32_t item)
+TF_INLINE struct tf_flag_hints suspect(struct tf_format f, const float *in, size_t n)
 {
-    const uint32_t bits = tf_bits_of(x);
-    return tf_single_is_nan(bits) ? tf_code_of_nan(f, bits) << f.shift : item;
+    return hints_of(f, bounds_of(f, in, n), in, n);
 }
 
 /* Replaces the codes of NaN in a chunk that was rounded as if all were numbers. */
-TF_INLINE void mend_nan(struct tf_format f, const float *in, void *items, size_t n)
+static __attribute__((noinline)) void mend_nan(struct tf_format f, const float *in,
+                                               void *items, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        tf_item_put(f, items, i, mended(f, in[i], tf_item_at(f, items, i)));
+    if (f.itemsize == 1) {
+        /* The signs are right, and the magnitudes those of numbers above the range. */
+        const int has_nan = f.specials != TF_FINITE;
+        const uint8_t set = (uint8_t)(has_nan ? tf_nan_code(f) : 0);
+        const uint8_t kept = (uint8_t)(has_nan ? UINT8_MAX : tf_sign_mask(f));
+        uint8_t *out = items;
+        size_t i = 0;
+        for (; i + LANE_BYTES <= n; i += LANE_BYTES) {
+            const bytes nan = are_nan(in + i);
+            bytes codes;
+            memcpy(&codes, out + i, sizeof codes);
+            codes = (codes | (set & nan)) & (kept | ~nan);
+            memcpy(out + i, &codes, sizeof codes);
+        }
+        for (; i < n; i++) {
+            const int nan = tf_single_is_nan(tf_bits_of(in[i]));
+            out[i] = nan ? (out[i] | set) & kept : out[i];
+        }
+    } else if (f.itemsize == 2) {
+        const uint16_t nan = (uint16_t)tf_nan_code(f);
+        uint16_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t bits = tf_bits_of(in[i]);
+            const uint16_t code = nan | (uint16_t)(bits >> 16 & TF_BF16_SIGN_BIT);
+            out[i] = tf_single_is_nan(bits) ? code : out[i];
+        }
+    } else {
+        uint32_t *out = items;
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t bits = tf_bits_of(in[i]);
+            const uint32_t nan = TF_QUIET_NAN_BITS | (bits & TF_SIGN_BIT);
+            out[i] = tf_single_is_nan(bits) ? nan : out[i];
+        }
     }
 }
 
@@ -78,18 +141,19 @@ TF_INLINE uint32_t single_at(const float *in, const double *wide, size_t i)
     return in ? tf_bits_of(in[i]) : tf_odd_single(wide[i]);
 }
 
-/* Rounds to signed items of one byte. The codes show what the rounding may raise, with two
- * exceptions, for which the numbers are examined. A zero that is not from +0 has mostly
- * vanished, and the code of the smallest normal number may come from a smaller number. */
+/* Rounds to signed items of one byte. The codes show which results may have underflowed,
+ * with two exceptions, for which the numbers are examined. A zero that is not from +0 has
+ * mostly vanished, and the code of the smallest normal number may come from a smaller
+ * number. */
 TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const float *in,
                                         uint8_t *items, size_t n)
 {
-    struct code_bounds bounds = {.least = bytes_of(UINT8_MAX),
-                                 .min_minus_1 = bytes_of(UINT8_MAX)};
+    struct code_bounds codes = {.least = bytes_of(UINT8_MAX),
+                                .min_minus_1 = bytes_of(UINT8_MAX)};
     size_t i = 0;
     for (; i + LANE_BYTES <= n; i += LANE_BYTES) {
-        const bytes codes = narrow_to_bytes(f, in + i, &bounds);
-        memcpy(items + i, &codes, sizeof codes);
+        const bytes found = narrow_to_bytes(f, in + i, &codes);
+        memcpy(items + i, &found, sizeof found);
     }
     if (i < n) {
         float rest[LANE_BYTES];
@@ -97,30 +161,32 @@ TF_INLINE struct tf_flag_hints bytes_from_float32(struct tf_format f, const floa
             rest[j] = in[i];
         }
         memcpy(rest, in + i, (n - i) * sizeof(float));
-        const bytes codes = narrow_to_bytes(f, rest, &bounds);
-        memcpy(items + i, &codes, n - i);
+        const bytes found = narrow_to_bytes(f, rest, &codes);
+        memcpy(items + i, &found, n - i);
+    }
+    struct bounds bounds = no_bounds();
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint32_t magnitude = codes.greatest[lane];
+        bounds.greatest = magnitude > bounds.greatest ? magnitude : bounds.greatest;
     }
     const uint8_t subnormal = (uint8_t)((1 << f.mantissa_bits) - 1); /* code - 1 */
-    const bytes unknown = (bytes)(bounds.least == 0) |
-                          (bytes)(bounds.min_minus_1 == subnormal);
-    struct tf_flag_hints suspects = {0, 0, 0};
-    if (any((words)(bounds.greatest > (uint8_t)tf_maximum_magnitude(f)))) {
-        suspects = suspect(f, in, n);
-        if (suspects.nan && tf_mends_nan(f)) {
-            mend_nan(f, in, items, n);
-        }
-    } else if (any((words)(bounds.min_minus_1 < subnormal))) {
-        suspects.tiny = 1;
+    const bytes unknown = (bytes)(codes.least == 0) |
+                          (bytes)(codes.min_minus_1 == subnormal);
+    if (any((words)(codes.min_minus_1 < subnormal))) {
+        bounds.min_minus_1 = 0;
     } else if (any((words)unknown)) {
-        suspects = suspect(f, in, n);
+        bounds.min_minus_1 = bounds_of(f, in, n).min_minus_1;
     }
-    return suspects;
+    if (bounds.greatest > TF_INF_BITS && tf_mends_nan(f)) {
+        mend_nan(f, in, items, n);
+    }
+    return hints_of(f, bounds, in, n);
 }
 
 #if defined(__AVX512BF16__)
 /* Rounds to bfloat16 by an instruction that rounds to nearest, ties to even. It takes
- * subnormal numbers for zero and keeps the payload of NaN, so that chunks with either are
- * rounded again. */
+ * subnormal numbers for zero, so that chunks with some are rounded again, and keeps the
+ * payload of NaN. */
 static struct tf_flag_hints bf16_from_float32(const float *in, uint16_t *out, size_t n)
 {
     const struct tf_format f = tf_bfloat16;
@@ -144,11 +210,14 @@ static struct tf_flag_hints bf16_from_float32(const float *in, uint16_t *out, si
         bounds = widen_bounds(f, bounds, bits);
         out[i] = (uint16_t)tf_code_of_single(f, bits);
     }
-    const struct tf_flag_hints suspects = suspects_of(f, bounds);
-    for (i = 0; (suspects.tiny || suspects.nan) && i < n; i++) {
-        out[i] = (uint16_t)tf_code_of_single(f, tf_bits_of(in[i]));
+    const struct tf_flag_hints hints = hints_of(f, bounds, in, n);
+    for (i = 0; hints.tiny && i < n; i++) {
+        out[i] = (uint16_t)tf_code_of_number(f, tf_bits_of(in[i]));
     }
-    return suspects;
+    if (hints.nan) {
+        mend_nan(f, in, out, n);
+    }
+    return hints;
 }
 #endif
 
@@ -173,10 +242,10 @@ TF_INLINE struct tf_flag_hints from_float32(struct tf_format f, const float *in,
         bounds = widen_bounds(f, bounds, bits);
         tf_item_put(f, items, i, tf_code_of_number(f, bits) << f.shift);
     }
-    if (in && tf_mends_nan(f) && bounds.greatest > TF_INF_BITS) {
+    if (in && bounds.greatest > TF_INF_BITS && tf_mends_nan(f)) {
         mend_nan(f, in, items, n);
     }
-    return suspects_of(f, bounds);
+    return hints_of(f, bounds, in, n);
 }
 
 /* -- item -> float32 --------------------------------------------------------- */
@@ -286,15 +355,6 @@ TF_INLINE void bytes_to_float32(struct tf_format f, int index, const uint8_t *in
 }
 #endif
 
-/* Replaces every NaN by the canonical one with its sign. */
-TF_INLINE void quieten_nan(float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(x[i]), sign = bits & TF_SIGN_BIT;
-        x[i] = tf_float_of(tf_single_is_nan(bits) ? sign | TF_QUIET_NAN_BITS : bits);
-    }
-}
-
 TF_INLINE void to_float32(struct tf_format f, int index, const void *items, float *out,
                       size_t n)
 {
@@ -302,30 +362,22 @@ TF_INLINE void to_float32(struct tf_format f, int index, const void *items, floa
     if (f.itemsize == 4) {
         /* tf32 items are float32 numbers, but for the payload of NaN, which is dropped. */
         const uint32_t *in = items;
-        uint32_t greatest = 0;
         for (size_t i = 0; i < n; i++) {
             const uint32_t bits = in[i] & tf_used_bits(f);
-            greatest = bits << 1 > greatest ? bits << 1 : greatest;
-            out[i] = tf_float_of(bits);
+            const uint32_t nan = (bits & TF_SIGN_BIT) | TF_QUIET_NAN_BITS;
+            out[i] = tf_float_of(tf_single_is_nan(bits) ? nan : bits);
         }
-        if (greatest > UINT32_C(0xFF000000)) {
-            quieten_nan(out, n);
+    } else if (f.itemsize == 2 && f.bias == 127) {
+        /* bfloat16 items are upper halves of float32, but NaN's payload is dropped. */
+        const uint16_t *in = items;
+        for (size_t i = 0; i < n; i++) {
+            const int16_t magnitude = (int16_t)(in[i] & TF_BF16_MAGNITUDE_BITS);
+            const uint16_t nan = (in[i] & TF_BF16_SIGN_BIT) | TF_BF16_QUIET_NAN_BITS;
+            const uint16_t item = magnitude > TF_BF16_INF_BITS ? nan : in[i];
+            out[i] = tf_float_of((uint32_t)item << 16);
         }
     } else if (f.itemsize == 2) {
         const uint16_t *in = items;
-        if (f.bias == 127) {
-            /* bfloat16 items are upper halves of float32, but NaN's payload is dropped. */
-            uint16_t greatest = 0;
-            for (size_t i = 0; i < n; i++) {
-                const uint16_t magnitude = in[i] & INT16_MAX;
-                greatest = magnitude > greatest ? magnitude : greatest;
-                out[i] = tf_float_of((uint32_t)in[i] << 16);
-            }
-            if (greatest > tf_infinity_magnitude(f)) {
-                quieten_nan(out, n);
-            }
-            return;
-        }
         for (size_t i = 0; i < n; i++) {
             out[i] = tf_float_of(tf_single_of_item(f, in[i]));
         }
@@ -334,32 +386,21 @@ TF_INLINE void to_float32(struct tf_format f, int index, const void *items, floa
     }
 }
 
-/* -- exceptions --------------------------------------------------------------- */
+/* -- underflow ----------------------------------------------------------------- */
 
-TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
-                          const void *items, size_t n)
+TF_INLINE unsigned underflow(struct tf_format f, int index, const float *in,
+                             const void *items, size_t n)
 {
     float back[TF_CHUNK];
     TF_ASSERT(n <= TF_CHUNK);
     to_float32(f, index, items, back, n);
-    uint32_t over = 0, under = 0, invalid = 0;
+    const uint32_t mask = f.specials == TF_EXPONENT_ONLY ? UINT32_MAX : TF_MAGNITUDE_BITS;
+    uint32_t under = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = tf_bits_of(in[i]);
-        const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
-        const uint32_t nan = magnitude > TF_INF_BITS;
-        const uint32_t infinite = magnitude == TF_INF_BITS;
-        const uint32_t exceeds = magnitude >= tf_beyond(f) && !nan &&
-                                 !(f.specials == TF_IEEE && infinite);
-        if (f.specials == TF_EXPONENT_ONLY) {
-            invalid |= exceeds | (!nan && bits - 1 >= TF_MAGNITUDE_BITS);
-        } else {
-            over |= exceeds;
-            invalid |= f.specials == TF_FINITE && nan;
-        }
-        const uint32_t seen = f.specials == TF_EXPONENT_ONLY ? bits : magnitude;
+        const uint32_t seen = tf_bits_of(in[i]) & mask;
         under |= (seen - 1 < tf_least_normal(f) - 1) & (uint32_t)(in[i] != back[i]);
     }
-    return (over ? TF_OVER : 0) | (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0);
+    return under ? TF_UNDER : 0;
 }
 
 /* -- one instance per format ------------------------------------------------------ */
@@ -381,9 +422,9 @@ TF_INLINE unsigned raised(struct tf_format f, int index, const float *in,
     {                                                                          \
         return suspect(format, in, n);                                         \
     }                                                                          \
-    static unsigned raised_##name(const float *in, const void *items, size_t n) \
+    static unsigned underflow_##name(const float *in, const void *items, size_t n) \
     {                                                                          \
-        return raised(format, index, in, items, n);                            \
+        return underflow(format, index, in, items, n);                         \
     }
 #define ROW(name, ...) INSTANCE(name, tf_##name, tf_##name##_index)
 TF_FORMATS(ROW)
@@ -392,11 +433,12 @@ INSTANCE(float16, tf_float16, TF_FORMAT_COUNT)
 
 const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1] = {
 #define ROW(name, ...)                                                         \
-    {to_float32_##name, from_float32_##name, round_##name, suspect_##name, raised_##name},
+    {to_float32_##name, from_float32_##name, round_##name, suspect_##name,\
+     underflow_##name},
     TF_FORMATS(ROW)
 #undef ROW
     {to_float32_float16, from_float32_float16, round_float16, suspect_float16,
-     raised_float16},
+     underflow_float16},
 };
 
 /* -- double -> float32, to odd ----------------------------------------------------- */

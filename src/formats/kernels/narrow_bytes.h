@@ -31,13 +31,8 @@ TF_INLINE bytes lesser_byte(bytes x, bytes y)
     return (bytes)vminq_u8((uint8x16_t)x, (uint8x16_t)y);
 }
 
-TF_INLINE bytes greater_byte(bytes x, bytes y)
-{
-    return (bytes)vmaxq_u8((uint8x16_t)x, (uint8x16_t)y);
-}
 #else
 CHOICE(lesser_byte, bytes, <, wide_ints, min_epu8)
-CHOICE(greater_byte, bytes, >, wide_ints, max_epu8)
 #endif
 
 /* Returns 1 where x is zero, else 0. */
@@ -130,10 +125,12 @@ TF_INLINE words magnitude_codes(struct tf_format f, words x)
     return (sum & units) + (power >> cut);
 }
 
-/* Bounds of a chunk's codes without signs: the largest, the smallest if +0 counts as 1,
- * and the smallest less one, where zero wraps to 255. */
+/* Bounds of a chunk: the largest magnitude as float32's bits, and of the codes without
+ * signs the smallest, if +0 counts as 1, and the smallest less one, where zero wraps to
+ * 255. */
 struct code_bounds {
-    bytes greatest, least, min_minus_1;
+    words greatest;
+    bytes least, min_minus_1;
 };
 
 TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
@@ -142,10 +139,10 @@ TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
     words x[4], codes[4];
     for (int i = 0; i < 4; i++) {
         x[i] = (words)load_floats(in + i * LANES);
+        bounds->greatest = greater_words(bounds->greatest, x[i] & TF_MAGNITUDE_BITS);
         codes[i] = magnitude_codes(f, x[i]);
     }
     const bytes code = join_bytes(codes, (uint16_t)(tf_least_normal(f) >> tf_cut(f)));
-    bounds->greatest = greater_byte(bounds->greatest, code);
     const bytes signs = join_signs(x);
     bounds->least = lesser_byte(bounds->least, code | is_zero_byte(signs));
     bounds->min_minus_1 = lesser_byte(bounds->min_minus_1, code - 1);
@@ -155,6 +152,17 @@ TF_INLINE bytes narrow_to_bytes(struct tf_format f, const float *in,
         sign &= (bytes)(item != 0);
     }
     return in_order(item | sign);
+}
+
+/* Returns all bits set where a number is NaN, else 0. */
+TF_INLINE bytes are_nan(const float *in)
+{
+    words nan[4];
+    for (int i = 0; i < 4; i++) {
+        const words magnitude = (words)load_floats(in + i * LANES) & TF_MAGNITUDE_BITS;
+        nan[i] = (words)((ints)magnitude > (int32_t)TF_INF_BITS);
+    }
+    return in_order(join_signs(nan));
 }
 
 #endif

@@ -15,8 +15,7 @@ static unsigned round_singles(int format, const float *in, float *out, size_t n)
     _Alignas(64) uint32_t items[TF_ROUNDED_AT_ONCE];
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
     const struct tf_flag_hints hints = conversions->from_float32(in, items, n);
-    const int may_raise = tf_may_raise(format, hints) != 0;
-    const unsigned flags = may_raise ? conversions->flags(in, items, n) : 0;
+    const unsigned flags = tf_rounding_flags(format, hints, in, items, n, 0);
     conversions->to_float32(items, out, n);
     return flags;
 }

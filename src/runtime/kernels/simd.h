@@ -114,6 +114,18 @@ CHOICE(lesser_words, words, <, wide_ints, min_epu32)
 CHOICE_OF_INTEGERS(lesser_words, words, <)
 #endif
 
+TF_INLINE words greater_words(words x, words y)
+{
+#if defined(__AVX512BW__)
+    return (words)_mm512_max_epu32((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (words)_mm256_max_epu32((__m256i)x, (__m256i)y);
+#else
+    const words first = (words)(x > y);
+    return (x & first) | (y & ~first);
+#endif
+}
+
 /* Returns x * y + z, rounded once. */
 TF_INLINE floats fused(floats x, floats y, floats z)
 {
