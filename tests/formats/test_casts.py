@@ -26,6 +26,7 @@ from tests.support.bits import (
     dtype,
     items_of,
     name,
+    raised,
 )
 from tests.support.near_ties import (
     beside_midpoints,
@@ -89,6 +90,35 @@ def test_any_floats(f, wide, compared):
         x = x.astype(wide)
     assert_items(f, cast(f, x), encode(f, x.astype(np.float64))[0], "any float", x)
     compared(x.size)
+
+
+@pytest.mark.parametrize("wide", [np.float64, np.float32])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_unusual_floats_at_any_position(f, wide, compared):
+    """Give each kind of result and its flags in every lane, among ordinary numbers."""
+    count = 2 * 64 + 13  # vectors of bytes and a rest
+    numbers = values(f, all_items(f))
+    numbers = np.abs(numbers[np.isfinite(numbers)])
+    largest, least = numbers.max(), numbers[numbers > 0].min()
+    finite = [0.0, largest, 1.5 * largest, least, least / 4, least / 2**20]
+    unusual = np.array([np.nan, np.inf, *finite])
+    unusual = np.concatenate([unusual, -unusual])
+    with np.errstate(all="ignore"):
+        unusual = unusual.astype(wide)
+    x = np.ones((unusual.size, count), wide)
+    for i in range(count):
+        x[:, i] = unusual
+        want, flags = encode(f, x.astype(np.float64).ravel())
+        flags = np.bitwise_or.reduce(flags.reshape(x.shape), 1)
+        if f.negative_zero:  # casts keep the sign of NaN
+            negative = np.isnan(x).ravel() & np.signbit(x).ravel()
+            want[negative] |= item_type(f).type(f.sign_bit << f.shift)
+        for row, items in enumerate(want.reshape(x.shape)):
+            found, seen = raised(x[row].astype, dtype(f))
+            assert_items(f, items_of(f, found), items, "unusual", x[row])
+            assert seen == flags[row], x[row]
+        x[:, i] = 1
+    compared(x.size * count)
 
 
 @pytest.mark.parametrize("f", ALL, ids=name)
