@@ -16,77 +16,48 @@
 
 /* -- the common operations -------------------------------------------------------- */
 
-/* Returns the flags, but underflow, that magnitudes up to `greatest` may have raised. */
-static unsigned may_have_raised(enum tf_binary_op op, uint32_t beyond, uint32_t greatest)
-{
-    const uint32_t infinity = TF_INF_BITS;
-    const unsigned pole = op == TF_TRUE_DIVIDE ? TF_DIVIDE : 0;
-    return greatest > infinity    ? TF_OVER | TF_INVALID | pole
-           : greatest == infinity ? TF_OVER | pole
-           : greatest >= beyond   ? TF_OVER
-                                  : 0;
-}
-
-/* Computes a chunk of items of a byte in float32, which is wide enough (see fused.c). */
+/* Computes a chunk of items of a byte in float32, which is wide enough (see fused.c). Only
+ * a quotient of numbers can be Inf or NaN there. */
 static void byte_chunk(int format, enum tf_binary_op op, const float *a, const float *b,
                        void *out, size_t n, unsigned *flags)
 {
     const struct tf_conversions *conversions = &tf_isa->formats->conversions[format];
-    const uint32_t beyond = tf_beyond(*tf_format_rows[format]);
     _Alignas(64) float r[TF_CHUNK];
     tf_isa->ufuncs->binary_f32[op](a, b, r, n);
     const struct tf_flag_hints hints = conversions->from_float32(r, out, n);
-    if (hints.nan) {
-        tf_isa->formats->canonical_nans(r, n);
-        conversions->from_float32(r, out, n);
-    }
-    const uint32_t greatest = hints.beyond == TF_NOT_FINITE ? UINT32_MAX
-                              : hints.beyond                ? beyond
-                                                            : 0;
-    if (may_have_raised(op, beyond, greatest) & ~*flags) {
-        *flags |= tf_isa->ufuncs->exceptions(beyond, 1, a, b, r, n);
+    const int may_be_pole = op == TF_TRUE_DIVIDE && hints.beyond == TF_NOT_FINITE;
+    const unsigned possible = may_be_pole ? TF_OVER | TF_DIVIDE | TF_INVALID
+                                          : hints.raised | (hints.nan ? TF_INVALID : 0);
+    if (!may_be_pole && !hints.nan) {
+        *flags |= hints.raised;
+    } else if (possible & ~*flags) {
+        const uint32_t beyond = tf_beyond(*tf_format_rows[format]);
+        *flags |= tf_isa->ufuncs->exceptions(beyond, a, b, r, n);
     }
     if (tf_may_underflow(op) && hints.tiny && !(*flags & TF_UNDER)) {
         *flags |= conversions->underflow(r, out, n);
     }
 }
 
-/* Computes a chunk in one pass. If results out of range may have raised a new flag, a
- * second pass finds the flags. Returns 0 if the general path must compute the chunk. */
-static int fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
-                       struct loop_operand *b, const void *x, const void *y, void *out,
-                       size_t n, unsigned *flags)
+/* Computes a chunk of one of the four operations. */
+static void fused_chunk(int format, enum tf_binary_op op, struct loop_operand *a,
+                        struct loop_operand *b, const void *x, const void *y, void *out,
+                        size_t n, unsigned *flags)
 {
     const struct tf_format f = *tf_format_rows[format];
     const struct tf_fused *fused = &tf_isa->ufuncs->fused[op];
-    struct tf_outcome seen;
     TF_ASSERT(!tf_overlap(x, out, n * f.itemsize) && !tf_overlap(y, out, n * f.itemsize));
     if (f.itemsize == 1) {
         const float *p = operand_numbers(a, format, x, n);
         const float *q = operand_numbers(b, format, y, n);
         if (f.specials != TF_EXPONENT_ONLY) {
             byte_chunk(format, op, p, q, out, n, flags);
-            return 1;
+        } else {
+            *flags |= fused->powers(p, q, out, n);
         }
-        seen = fused->powers(p, q, out, n);
-    } else if (f.itemsize == 2) {
-        seen = fused->bf16(x, y, out, n);
     } else {
-        seen = fused->words(x, y, out, n);
+        *flags |= (f.itemsize == 2 ? fused->bf16 : fused->words)(x, y, out, n);
     }
-    *flags |= seen.flags;
-    if (seen.needs_general_path) {
-        return 0;
-    }
-    const uint32_t beyond = tf_beyond(f);
-    if (may_have_raised(op, beyond, seen.greatest) & ~*flags) {
-        const float *p = operand_numbers(a, format, x, n);
-        const float *q = operand_numbers(b, format, y, n);
-        _Alignas(64) float r[TF_CHUNK];
-        tf_isa->ufuncs->binary_f32[op](p, q, r, n);
-        *flags |= tf_isa->ufuncs->exceptions(beyond, 1, p, q, r, n);
-    }
-    return 1;
 }
 
 /* -- one item with all items of a byte -------------------------------------------- */
@@ -151,6 +122,9 @@ binary_chunks(int format, enum tf_binary_op op, char *const data[3],
     operand_begin(&a, data[0], strides[0], !serial);
     operand_begin(&b, data[1], strides[1], 1);
     unsigned flags = tf_fp_raised(saved);
+    if (is_fused && itemsize > 1 && tf_may_underflow(op)) {
+        tf_fp_flush_results(1); /* they are computed again */
+    }
     for (ptrdiff_t done = 0; done < n; done += chunk) {
         const size_t count = tf_min_size(n - done, chunk);
         const void *x = operand_items(&a, itemsize, count);
@@ -158,8 +132,9 @@ binary_chunks(int format, enum tf_binary_op op, char *const data[3],
         char *out = data[2] + done * strides[2];
         void *target =
             operand_target(out, strides[2], itemsize, x, y, itemsize, count, buffer);
-        if (!is_fused ||
-            !fused_chunk(format, op, &a, &b, x, y, target, count, &flags)) {
+        if (is_fused) {
+            fused_chunk(format, op, &a, &b, x, y, target, count, &flags);
+        } else {
             const float *p = operand_numbers(&a, format, x, count);
             const float *q = operand_numbers(&b, format, y, count);
             flags |= tf_binary_chunk(format, op, p, q, target, count);

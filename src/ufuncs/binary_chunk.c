@@ -139,7 +139,7 @@ unsigned tf_binary_chunk(int format, enum tf_binary_op op, const float *a,
     if (f.specials == TF_EXPONENT_ONLY) {
         return rounding;
     }
-    return (rounding & TF_UNDER) | tf_isa->ufuncs->exceptions(tf_beyond(f), 0, a, b, r, n);
+    return (rounding & TF_UNDER) | tf_isa->ufuncs->exceptions(tf_beyond(f), a, b, r, n);
 }
 
 /* Computes the results and the flags of n pairs, for tf_pair_table. */

@@ -86,19 +86,12 @@ struct tf_clip_by_size {
     tf_clip_fn *words, *bf16, *bytes;
 };
 
-/* A summary of a chunk of results, made on the way to items. */
-struct tf_outcome {
-    uint32_t greatest; /* magnitude in float32, as bits: NaN is above Inf */
-    unsigned flags;    /* all but those that `greatest` shows: results out of range */
-    unsigned needs_general_path; /* tf_binary_chunk must compute the chunk */
-};
-
-/* Maps items of bfloat16 or tf32 to results that do not overlap them. */
-typedef struct tf_outcome tf_fused_fn(const void *restrict, const void *restrict,
-                                      void *restrict, size_t);
-/* Maps numbers of e8m0 to items. */
-typedef struct tf_outcome tf_fused_powers_fn(const float *restrict, const float *restrict,
-                                             uint8_t *restrict, size_t);
+/* Maps items of bfloat16 or tf32 to results that do not overlap them. Returns flags. */
+typedef unsigned tf_fused_fn(const void *restrict, const void *restrict, void *restrict,
+                             size_t);
+/* Maps numbers of e8m0 to items. Returns flags. */
+typedef unsigned tf_fused_powers_fn(const float *restrict, const float *restrict,
+                                    uint8_t *restrict, size_t);
 
 /* The four most frequent operations in one pass; NULL for others. */
 struct tf_fused {
@@ -183,8 +176,8 @@ struct tf_ufunc_kernels {
     const struct tf_by_size *compare_items;
     const struct tf_by_size *sign; /* of all tf_sign_op: one operand is given twice */
     /* Returns the flags of magnitudes r from `beyond` on, Inf and NaN. Inf from finite
-     * numbers is a pole, or if the operation `overflows`, an overflow unless b is 0. */
-    unsigned (*exceptions)(uint32_t beyond, int overflows, const float *a, const float *b,
+     * numbers is a pole. */
+    unsigned (*exceptions)(uint32_t beyond, const float *a, const float *b,
                            const float *r, size_t n);
 
     /* Map codes to the indices of needed results, and results back, with the sign of odd

@@ -504,6 +504,10 @@ int tf_unary(int format, int op, char *const data[2], const ptrdiff_t strides[2]
     const char *in = data[0];
     char *out = data[1];
     unsigned flags = tf_fp_raised(saved);
+    const enum tf_quick_op name = functions[op].quick;
+    if (quick && (name == TF_QUICK_SQUARE || name == TF_QUICK_RECIPROCAL)) {
+        tf_fp_flush_results(1); /* they are computed again */
+    }
     for (ptrdiff_t done = 0; done < n;) {
         const size_t count = tf_next_chunk(out, f.itemsize, n - done);
         tf_read_ahead(in, strides[0], f.itemsize, count, n);

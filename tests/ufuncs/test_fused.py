@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.reference import operations, ufuncs
-from tests.reference.codec_arrays import all_items, item_type, random_items
+from tests.reference.codec_arrays import all_items, encode, item_type, random_items
 from tests.reference.formats import Format
 from tests.support.bits import (
     ALL,
@@ -91,6 +91,30 @@ def test_one_block_of_many_raises(f: Format, compared) -> None:
             _, seen = raised(getattr(np, function), a, b)
             assert seen == flags[i] | before[0], (function, first[i], second[i])
         compared(first.size)
+
+
+@pytest.mark.parametrize("function", [*ARITHMETIC, "square", "reciprocal"])
+@pytest.mark.parametrize("f", ALL, ids=name)
+def test_unusual_operands_at_any_position(f: Format, function: str, compared) -> None:
+    """Give each kind of result and its flags in every lane, among ordinary elements."""
+    count = 2 * 64 + 13  # vectors of bytes and a rest
+    operands = 1 if function in ("square", "reciprocal") else 2
+    reference = ufuncs.unary if operands == 1 else ufuncs.binary
+    code, _ = encode(f, np.array([1.0, 0.0, np.inf, np.nan, -np.inf, 3.0]))
+    extremes = np.array([1, f.max_code]) << f.shift
+    unusual = np.concatenate([code[1:], extremes.astype(item_type(f))])
+    a, b = (np.full((unusual.size**operands, count), code[0]) for _ in range(2))
+    pairs = np.meshgrid(unusual, unusual if operands == 2 else code[:1])
+    for i in range(count):
+        a[:, i], b[:, i] = (x.ravel() for x in pairs)
+        want, flags = reference(function, f, *[a.ravel(), b.ravel()][:operands])
+        for row, items in enumerate(want.reshape(a.shape)):
+            arguments = [array(f, x[row]) for x in (a, b)[:operands]]
+            found, seen = raised(getattr(np, function), *arguments)
+            assert_items(f, items_of(f, found), items, function, a[row], b[row])
+            assert seen == np.bitwise_or.reduce(flags.reshape(a.shape)[row])
+        a[:, i] = b[:, i] = code[0]
+    compared(a.size * count)
 
 
 @pytest.mark.parametrize("f", ALL, ids=name)

@@ -11,6 +11,12 @@ extern tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT];
 size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which);
 extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
+/* Makes NaN among the results of operands a and b canonical. Returns the flags of all
+ * results except underflow: an Inf that no operand is has b = 0, or it overflowed. */
+unsigned TF_NAME(tf_finish_words)(const uint32_t *restrict a, const uint32_t *restrict b,
+                                  uint32_t *restrict out, size_t n);
+unsigned TF_NAME(tf_finish_bf16)(const uint16_t *restrict a, const uint16_t *restrict b,
+                                 uint16_t *restrict out, size_t n);
 extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick)[TF_QUICK_NEAR][2];
 extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
 extern const struct tf_parts TF_PLAIN_NAME(tf_parts);
@@ -21,8 +27,8 @@ extern const struct tf_by_size TF_NAME(tf_extreme)[TF_BINARY_COUNT];
 extern const struct tf_clip_by_size TF_NAME(tf_clip_items);
 extern const struct tf_by_size TF_NAME(tf_compare_items)[TF_COMPARE_KERNELS];
 extern const struct tf_by_size TF_NAME(tf_sign);
-unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
-                                const float *b, const float *r, size_t n);
+unsigned TF_NAME(tf_exceptions)(uint32_t beyond, const float *a, const float *b,
+                                const float *r, size_t n);
 void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint16_t *in,
                          uint16_t *index, size_t n);
 unsigned TF_NAME(tf_expand_result)(const struct tf_index_bounds *bounds, const uint16_t *in,

@@ -20,7 +20,10 @@
     }
 #define IN_FLOAT32(op, name, expression, ...) BINARY(name, float, expression)
 #define IN_FLOAT64(op, name, expression, ...) BINARY(name, double, expression)
-TF_BINARY_IN_BOTH(IN_FLOAT32)
+#define CANONICAL(op, name, expression, ...)                                   \
+    BINARY(name, float, (expression) == (expression) ? (expression) : quiet_nan())
+TF_INLINE float quiet_nan(void) { return tf_float_of(TF_QUIET_NAN_BITS); }
+TF_BINARY_IN_BOTH(CANONICAL)
 TF_BINARY_IN_BOTH(IN_FLOAT64)
 TF_BINARY_IN_FLOAT64(IN_FLOAT64)
 TF_BINARY_IN_FLOAT32(IN_FLOAT32)
@@ -74,26 +77,25 @@ void TF_NAME(tf_are_near)(struct tf_nearness nearness, const float *a, const flo
     }
 }
 
-unsigned TF_NAME(tf_exceptions)(uint32_t beyond, int overflows, const float *a,
-                                const float *b, const float *r, size_t n)
+unsigned TF_NAME(tf_exceptions)(uint32_t beyond, const float *a, const float *b,
+                                const float *r, size_t n)
 {
-    const uint32_t infinity = TF_INF_BITS;
-    const uint32_t may_overflow = overflows ? UINT32_MAX : 0;
-    uint32_t over = 0, pole = 0, invalid = 0;
+    const int32_t inf = TF_INF_BITS, nan = inf + 2; /* see tf_finish_words() */
+    int32_t greatest = 0;
+    uint32_t nearest = UINT32_MAX, finite = 0; /* the largest, less Inf */
     for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(r[i]) & TF_MAGNITUDE_BITS;
-        const uint32_t p = tf_bits_of(a[i]) & TF_MAGNITUDE_BITS;
-        const uint32_t q = tf_bits_of(b[i]) & TF_MAGNITUDE_BITS;
-        const uint32_t greater = p > q ? p : q;
-        /* If the divisor is not zero, Inf is an overflow, not a pole. */
-        const uint32_t divisor = q & may_overflow;
-        const uint32_t infinite = magnitude == infinity && greater < infinity;
-        invalid |= magnitude > infinity && greater <= infinity;
-        over |= magnitude >= beyond && magnitude < infinity;
-        over |= infinite && divisor != 0;
-        pole |= infinite && divisor == 0;
+        const int32_t m = (int32_t)(tf_bits_of(r[i]) & TF_MAGNITUDE_BITS);
+        const int32_t p = (int32_t)(tf_bits_of(a[i]) & TF_MAGNITUDE_BITS);
+        const int32_t q = (int32_t)(tf_bits_of(b[i]) & TF_MAGNITUDE_BITS);
+        const int32_t greater = p > q ? p : q, least = greater > inf - 1 ? greater : inf - 1;
+        const int32_t excess = (m < nan ? m : nan) - least;
+        const uint32_t from_one = (uint32_t)excess ^ 1, below = (uint32_t)m - TF_INF_BITS;
+        greatest = excess > greatest ? excess : greatest;
+        nearest = from_one < nearest ? from_one : nearest;
+        finite = below > finite ? below : finite;
     }
-    return (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0) | (invalid ? TF_INVALID : 0);
+    return (finite >= beyond - TF_INF_BITS ? TF_OVER : 0) |
+           (nearest == 0 ? TF_DIVIDE : 0) | (greatest > 1 ? TF_INVALID : 0);
 }
 
 /* -- indices of tables -------------------------------------------------------------- */

@@ -1,19 +1,77 @@
-/* Sums, differences, products and quotients: the operation, its rounding and its flags in
- * one pass.
+/* Sums, differences, products and quotients: the operation and its rounding in one pass,
+ * and further passes over chunks whose results may raise something.
  *
  * float32 is wide enough if its 24 bits are at least 2 p + 2 for two significands of p bits
  * (Figueroa, "When is double rounding innocuous?", 1995): p is 11 for tf32, 8 for bfloat16,
  * less for a byte. Below float32's normal range, where results of a byte never are, sums
- * are exact. Products of bfloat16 are exact there down to half its smallest number, and its
- * quotients are at least 2^-16 away from each rounding boundary that they do not equal. The
- * general path computes products and quotients of tf32 below the normal range. */
+ * are exact. Products and quotients are computed again there, multiplied by 2^128. */
 #include <math.h>
 
 #include "formats/fast_codec.h"
-#include "ufuncs/kernels/decls.h"
 #include "ufuncs/common_ops.h"
+#include "ufuncs/kernels/decls.h"
+#include "ufuncs/kernels/tiny_results.h"
 
-#define LEAST_NORMAL UINT32_C(0x00800000)
+/* -- results that raise something --------------------------------------------------- */
+
+/* A result raises invalid if it is NaN and no operand is. With NaN replaced by INF + 2, it is
+ * then at least 2 above all of the operands and INF - 1. An Inf from finite operands is 1
+ * above them. Whether that is a pole is asked only if there is one. */
+unsigned TF_NAME(tf_finish_words)(const uint32_t *restrict a, const uint32_t *restrict b,
+                                  uint32_t *restrict out, size_t n)
+{
+    const int32_t used = 0x7FFFE000, inf = TF_INF_BITS, nan = inf + 2;
+    int32_t greatest = 0;
+    uint32_t nearest = UINT32_MAX; /* 0 if some excess is 1 */
+    for (size_t i = 0; i < n; i++) {
+        const int32_t p = (int32_t)a[i] & used, q = (int32_t)b[i] & used;
+        const int32_t m = (int32_t)(out[i] & TF_MAGNITUDE_BITS);
+        const int32_t greater = p > q ? p : q, least = greater > inf - 1 ? greater : inf - 1;
+        const int32_t excess = (m < nan ? m : nan) - least;
+        const uint32_t from_one = (uint32_t)excess ^ 1;
+        greatest = excess > greatest ? excess : greatest;
+        nearest = from_one < nearest ? from_one : nearest;
+        out[i] = m > inf ? TF_QUIET_NAN_BITS : out[i];
+    }
+    uint32_t over = 0, pole = 0;
+    for (size_t i = 0; i < n && nearest == 0; i++) {
+        const int32_t p = (int32_t)a[i] & used, q = (int32_t)b[i] & used;
+        const int32_t m = (int32_t)(out[i] & TF_MAGNITUDE_BITS);
+        const uint32_t is_new = (m == inf) & ((p > q ? p : q) < inf);
+        over |= is_new & (q != 0);
+        pole |= is_new & (q == 0);
+    }
+    return (greatest > 1 ? TF_INVALID : 0) | (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0);
+}
+
+unsigned TF_NAME(tf_finish_bf16)(const uint16_t *restrict a, const uint16_t *restrict b,
+                                 uint16_t *restrict out, size_t n)
+{
+    const int16_t used = TF_BF16_MAGNITUDE_BITS, inf = TF_BF16_INF_BITS;
+    const int16_t nan = inf + 2, largest = inf - 1;
+    const uint16_t quiet = TF_BF16_QUIET_NAN_BITS;
+    int16_t greatest = 0;
+    uint16_t nearest = UINT16_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t p = (int16_t)a[i] & used, q = (int16_t)b[i] & used;
+        const int16_t m = (int16_t)out[i] & used;
+        const int16_t greater = p > q ? p : q, least = greater > largest ? greater : largest;
+        const int16_t excess = (int16_t)((m < nan ? m : nan) - least);
+        const uint16_t from_one = (uint16_t)excess ^ 1;
+        greatest = excess > greatest ? excess : greatest;
+        nearest = from_one < nearest ? from_one : nearest;
+        out[i] = m > inf ? quiet : out[i];
+    }
+    uint16_t over = 0, pole = 0;
+    for (size_t i = 0; i < n && nearest == 0; i++) {
+        const int16_t p = (int16_t)a[i] & used, q = (int16_t)b[i] & used;
+        const int16_t m = (int16_t)out[i] & used;
+        const uint16_t is_new = (m == inf) & ((p > q ? p : q) < inf);
+        over |= is_new & (q != 0);
+        pole |= is_new & (q == 0);
+    }
+    return (greatest > 1 ? TF_INVALID : 0) | (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0);
+}
 
 /* -- items that are the upper bits of float32 ------------------------------------- */
 
@@ -24,99 +82,73 @@ struct seen {
 
 /* Returns one item's float32 bits from two others', whose lower `cut` bits do not count. */
 TF_INLINE uint32_t upper(enum tf_binary_op op, int cut, uint32_t a, uint32_t b,
-                         float *result, struct seen *seen)
+                         struct seen *seen)
 {
     const uint32_t below = (UINT32_C(1) << cut) - 1;
     const float x = tf_float_of(a & ~below), y = tf_float_of(b & ~below);
-    *result = tf_common_result(op, x, y);
-    const uint32_t bits = tf_bits_of(*result);
+    const uint32_t bits = tf_bits_of(tf_common_result(op, x, y));
     const uint32_t magnitude = bits & TF_MAGNITUDE_BITS;
     seen->greatest = magnitude > seen->greatest ? magnitude : seen->greatest;
     const uint32_t is_exact = op == TF_TRUE_DIVIDE && fabsf(y) == INFINITY; /* gives 0 */
-    seen->tiny |= (uint32_t)(tf_may_underflow(op) && magnitude < LEAST_NORMAL) & (x != 0) &
-                  (y != 0) & !is_exact;
+    seen->tiny |=
+        (uint32_t)(tf_may_underflow(op) && magnitude < TF_LEAST_NORMAL_BITS) & (x != 0) &
+        (y != 0) & !is_exact;
     return (bits + (below >> 1) + (bits >> cut & 1)) & ~below;
 }
 
-/* Returns whether tiny results of bfloat16, exact in float32, are not bfloat16 numbers or
- * became zero, except for zero operands and division by Inf. */
-static unsigned bf16_underflows(const float *r, const uint16_t *a, const uint16_t *b,
-                                size_t n)
+TF_INLINE unsigned fuse_bf16(enum tf_binary_op op, const uint16_t *restrict a,
+                             const uint16_t *restrict b, uint16_t *restrict out, size_t n)
 {
-    uint32_t under = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = tf_bits_of(r[i]) & TF_MAGNITUDE_BITS;
-        const uint32_t p = a[i] & TF_BF16_MAGNITUDE_BITS;
-        const uint32_t q = b[i] & TF_BF16_MAGNITUDE_BITS;
-        const uint32_t lost = magnitude == 0 && p != 0 && q - 1 < TF_BF16_INF_BITS - 1;
-        under |= magnitude < LEAST_NORMAL ? (magnitude & 0xFFFF) | lost : 0;
-    }
-    return under ? TF_UNDER : 0;
-}
-
-TF_INLINE struct tf_outcome fuse_bf16(enum tf_binary_op op, const uint16_t *restrict a,
-                                      const uint16_t *restrict b,
-                                      uint16_t *restrict out, size_t n)
-{
-    const uint16_t inf = TF_BF16_INF_BITS, quiet = TF_BF16_QUIET_NAN_BITS;
-    float r[TF_CHUNK];
     struct seen seen = {0, 0};
+    unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t x = (uint32_t)a[i] << 16, y = (uint32_t)b[i] << 16;
-        out[i] = (uint16_t)(upper(op, 16, x, y, &r[i], &seen) >> 16);
+        out[i] = (uint16_t)(upper(op, 16, x, y, &seen) >> 16);
     }
-    struct tf_outcome outcome = {seen.greatest, 0, 0};
     if (seen.tiny) {
-        outcome.flags |= bf16_underflows(r, a, b, n);
-    }
-    if (seen.greatest > TF_INF_BITS) {
-        uint16_t invalid = 0;
+        uint32_t under = 0;
         for (size_t i = 0; i < n; i++) {
-            const uint16_t p = a[i] & TF_BF16_MAGNITUDE_BITS;
-            const uint16_t q = b[i] & TF_BF16_MAGNITUDE_BITS;
-            const uint16_t m = out[i] & TF_BF16_MAGNITUDE_BITS;
-            const uint16_t greater = p > q ? p : q;
-            invalid |= m > inf && greater <= inf;
-            out[i] = m > inf ? quiet : out[i];
+            const float x = tf_float_of((uint32_t)a[i] << 16);
+            const float y = tf_float_of((uint32_t)b[i] << 16);
+            const uint32_t bits = (uint32_t)out[i] << 16;
+            out[i] = (uint16_t)(tf_round_tiny(tf_bfloat16, op, x, y, bits, &under) >> 16);
         }
-        outcome.flags |= invalid ? TF_INVALID : 0;
-        outcome.greatest = TF_INF_BITS; /* NaN hides Inf */
+        flags |= under ? TF_UNDER : 0;
     }
-    return outcome;
+    if (seen.greatest >= tf_beyond(tf_bfloat16)) {
+        flags |= TF_NAME(tf_finish_bf16)(a, b, out, n);
+    }
+    return flags;
 }
 
-TF_INLINE struct tf_outcome fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
-                                       const uint32_t *restrict b,
-                                       uint32_t *restrict out, size_t n)
+TF_INLINE unsigned fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
+                              const uint32_t *restrict b, uint32_t *restrict out, size_t n)
 {
-    const uint32_t used = UINT32_C(0x7FFFE000);
+    const uint32_t used = UINT32_C(0xFFFFE000);
     struct seen seen = {0, 0};
+    unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
-        float r;
-        out[i] = upper(op, 13, a[i], b[i], &r, &seen);
+        out[i] = upper(op, 13, a[i], b[i], &seen);
     }
-    struct tf_outcome outcome = {seen.greatest, 0, seen.tiny};
-    if (seen.greatest > TF_INF_BITS) {
-        uint32_t invalid = 0;
+    if (seen.tiny) {
+        uint32_t under = 0;
         for (size_t i = 0; i < n; i++) {
-            const uint32_t p = a[i] & used, q = b[i] & used;
-            const uint32_t m = out[i] & TF_MAGNITUDE_BITS;
-            const uint32_t greater = p > q ? p : q;
-            invalid |= m > TF_INF_BITS && greater <= TF_INF_BITS;
-            out[i] = m > TF_INF_BITS ? TF_QUIET_NAN_BITS : out[i];
+            const float x = tf_float_of(a[i] & used), y = tf_float_of(b[i] & used);
+            out[i] = tf_round_tiny(tf_tf32, op, x, y, out[i], &under);
         }
-        outcome.flags |= invalid ? TF_INVALID : 0;
-        outcome.greatest = TF_INF_BITS; /* NaN hides Inf */
+        flags |= under ? TF_UNDER : 0;
     }
-    return outcome;
+    if (seen.greatest >= tf_beyond(tf_tf32)) {
+        flags |= TF_NAME(tf_finish_words)(a, b, out, n);
+    }
+    return flags;
 }
 
 /* -- items of a byte, from their numbers ------------------------------------------ */
 
 /* Numbers of e8m0 are not zero or Inf: a zero result has vanished, or is a difference. */
-TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restrict a,
-                                        const float *restrict b, uint8_t *restrict out,
-                                        size_t n)
+TF_INLINE unsigned fuse_powers(enum tf_binary_op op, const float *restrict a,
+                               const float *restrict b, uint8_t *restrict out, size_t n)
 {
     uint32_t under = 0, invalid = 0;
     for (size_t i = 0; i < n; i++) {
@@ -130,29 +162,25 @@ TF_INLINE struct tf_outcome fuse_powers(enum tf_binary_op op, const float *restr
         const uint32_t nan = out[i] == 0xFF;
         invalid |= nan && (p > q ? p : q) < TF_INF_BITS;
     }
-    const struct tf_outcome seen = {
-        0, (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0), 0};
-    return seen;
+    return (under ? TF_UNDER : 0) | (invalid ? TF_INVALID : 0);
 }
 
 /* -- one instance per operation --------------------------------------------------- */
 
 #define FUSED(name, op)                                                        \
-    static struct tf_outcome name##_words(const void *restrict a,              \
-                                          const void *restrict b,              \
-                                          void *restrict out, size_t n)        \
+    static unsigned name##_words(const void *restrict a, const void *restrict b, \
+                                 void *restrict out, size_t n)                 \
     {                                                                          \
         return fuse_words(op, a, b, out, n);                                   \
     }                                                                          \
-    static struct tf_outcome name##_bf16(const void *restrict a,               \
-                                         const void *restrict b,               \
-                                         void *restrict out, size_t n)         \
+    static unsigned name##_bf16(const void *restrict a, const void *restrict b, \
+                                void *restrict out, size_t n)                  \
     {                                                                          \
         return fuse_bf16(op, a, b, out, n);                                    \
     }                                                                          \
-    static struct tf_outcome name##_powers(const float *restrict a,            \
-                                           const float *restrict b,            \
-                                           uint8_t *restrict out, size_t n)    \
+    static unsigned name##_powers(const float *restrict a,                     \
+                                  const float *restrict b,                     \
+                                  uint8_t *restrict out, size_t n)             \
     {                                                                          \
         return fuse_powers(op, a, b, out, n);                                  \
     }
