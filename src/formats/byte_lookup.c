@@ -8,16 +8,11 @@
 unsigned tf_look_up_chunk(const struct tf_pair_line *line, const uint8_t *items,
                           uint8_t *out, size_t n, unsigned raised)
 {
-    uint8_t any = 0;
-    if (line->all_flags & ~raised) {
-        uint8_t flags[TF_CHUNK];
-        tf_isa->formats->lookup(line->flags, items, flags, n);
-        for (size_t i = 0; i < n; i++) {
-            any |= flags[i];
-        }
-    }
+    const unsigned pending = line->all_flags & ~raised;
+    const unsigned flags =
+        pending ? tf_isa->formats->lookup_any(line->flags, pending, items, n) : 0;
     tf_isa->formats->lookup(line->results, items, out, n);
-    return any;
+    return flags;
 }
 
 unsigned tf_look_up_line(const struct tf_pair_line *line, const char *in,

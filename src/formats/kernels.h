@@ -76,6 +76,9 @@ struct tf_format_kernels {
                    int32_t *greatest);
     /* out[i] = table[in[i]] for bytes. */
     void (*lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out, size_t n);
+    /* Returns the or of all `wanted` bits of table[in[i]]. */
+    unsigned (*lookup_any)(const uint8_t table[256], unsigned wanted, const uint8_t *in,
+                           size_t n);
     /* Converts items of one byte to bfloat16, which holds all their numbers. NULL if the
      * processor has no instruction that looks bytes up. */
     void (*bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,

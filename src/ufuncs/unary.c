@@ -404,14 +404,7 @@ static unsigned look_up(struct tf_format f, const struct table *table,
     unsigned flags = 0, possible = 0;
     if (f.itemsize == 1) {
         tf_isa->formats->lookup(table->items, items, results, n);
-        if (pending) {
-            uint8_t found[TF_CHUNK];
-            tf_isa->formats->lookup(table->flags, items, found, n);
-            for (size_t i = 0; i < n; i++) {
-                flags |= found[i];
-            }
-        }
-        return flags;
+        return pending ? tf_isa->formats->lookup_any(table->flags, pending, items, n) : 0;
     }
     if (f.itemsize == 2 && !table->bounds.greatest[0]) {
         const uint16_t *in = items, *found = (const uint16_t *)table->items;

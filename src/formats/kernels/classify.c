@@ -175,6 +175,62 @@ void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *ou
     }
 }
 
+#if !defined(__AVX512VBMI__) && defined(__AVX2__)
+/* Returns whether some of 32-byte vectors of bytes have a `wanted` bit in a table. Bits 0 to
+ * 3 of a byte choose one of 16 sets of rows; bits 4 to 6 are its row, and bit 7 its half of
+ * the table. */
+static int any_has(const uint8_t table[256], unsigned wanted, const uint8_t *in, size_t n)
+{
+    const __m128i mask = _mm_set1_epi8((char)wanted), none = _mm_setzero_si128();
+    __m128i sets[2] = {_mm_set1_epi8(-1), _mm_set1_epi8(-1)};
+    for (int row = 0; row < 16; row++) {
+        const __m128i entries = _mm_loadu_si128((const __m128i *)(table + 16 * row));
+        const __m128i lacks = _mm_cmpeq_epi8(_mm_and_si128(entries, mask), none);
+        const __m128i bit = _mm_set1_epi8((char)(1 << (row & 7)));
+        sets[row >> 3] = _mm_andnot_si128(_mm_and_si128(lacks, bit), sets[row >> 3]);
+    }
+    const __m256i first = _mm256_broadcastsi128_si256(sets[0]);
+    const __m256i second = _mm256_broadcastsi128_si256(sets[1]);
+    const __m256i bits = _mm256_set1_epi64x((long long)UINT64_C(0x8040201008040201));
+    const __m256i half = _mm256_set1_epi8(INT8_MIN), rows = _mm256_set1_epi8(7);
+    __m256i found = _mm256_setzero_si256();
+    for (size_t i = 0; i + 32 <= n; i += 32) {
+        const __m256i index = _mm256_loadu_si256((const __m256i *)(in + i));
+        const __m256i set =
+            _mm256_or_si256(_mm256_shuffle_epi8(first, index),
+                            _mm256_shuffle_epi8(second, _mm256_xor_si256(index, half)));
+        const __m256i row = _mm256_and_si256(_mm256_srli_epi16(index, 4), rows);
+        const __m256i bit = _mm256_shuffle_epi8(bits, row);
+        found = _mm256_or_si256(found, _mm256_and_si256(set, bit));
+    }
+    return !_mm256_testz_si256(found, found);
+}
+#endif
+
+unsigned TF_NAME(tf_lookup_any)(const uint8_t table[256], unsigned wanted,
+                                const uint8_t *in, size_t n)
+{
+    unsigned any = 0;
+    size_t i = 0;
+#if defined(__AVX512VBMI__)
+    const struct tf_byte_registers loaded = tf_load_bytes(table);
+    __m512i found = _mm512_setzero_si512();
+    for (; i + 64 <= n; i += 64) {
+        const __m512i index = _mm512_loadu_si512(in + i);
+        found = _mm512_or_si512(found, tf_permute_bytes(loaded, index));
+    }
+    any = (unsigned)_mm512_reduce_or_epi32(found);
+    any |= any >> 16;
+    any |= any >> 8;
+#elif defined(__AVX2__)
+    i = any_has(table, wanted, in, n) ? 0 : n & ~(size_t)31;
+#endif
+    for (; i < n; i++) {
+        any |= table[in[i]];
+    }
+    return any & wanted;
+}
+
 #if defined(__AVX512VBMI__)
 void TF_NAME(tf_bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,
                                uint16_t *out, size_t n)

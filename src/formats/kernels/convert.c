@@ -462,6 +462,31 @@ void TF_NAME(tf_narrow)(const double *in, float *out, size_t n)
         _mm256_storeu_si256((__m256i *)(out + i),
                             _mm256_mask_or_epi32(bits, inexact, bits, one));
     }
+#elif defined(__AVX2__)
+    /* As below, eight at a time. Shuffles within halves change the order of the results. */
+    enum { UPPER_WORDS = 0xDD, LOWER_WORDS = 0x88, SWAP_MIDDLE = 0xD8 };
+    const __m256i one = _mm256_set1_epi32(1);
+    for (; i + 8 <= n; i += 8) {
+        const __m256d x = _mm256_loadu_pd(in + i), y = _mm256_loadu_pd(in + i + 4);
+        const __m128 near_x = _mm256_cvtpd_ps(x), near_y = _mm256_cvtpd_ps(y);
+        const __m256i back_x = _mm256_castpd_si256(_mm256_cvtps_pd(near_x));
+        const __m256i back_y = _mm256_castpd_si256(_mm256_cvtps_pd(near_y));
+        const __m256i rest_x = _mm256_sub_epi64(_mm256_castpd_si256(x), back_x);
+        const __m256i rest_y = _mm256_sub_epi64(_mm256_castpd_si256(y), back_y);
+        const __m256i exact_x = _mm256_cmpeq_epi64(_mm256_castpd_si256(x), back_x);
+        const __m256i exact_y = _mm256_cmpeq_epi64(_mm256_castpd_si256(y), back_y);
+        const __m256i rest = _mm256_castps_si256(_mm256_shuffle_ps(
+            _mm256_castsi256_ps(rest_x), _mm256_castsi256_ps(rest_y), UPPER_WORDS));
+        const __m256i exact = _mm256_castps_si256(_mm256_shuffle_ps(
+            _mm256_castsi256_ps(exact_x), _mm256_castsi256_ps(exact_y), LOWER_WORDS));
+        const __m256i nearest = _mm256_permute4x64_epi64(
+            _mm256_castps_si256(_mm256_set_m128(near_y, near_x)), SWAP_MIDDLE);
+        const __m256i away = _mm256_srai_epi32(rest, 31);
+        const __m256i stepped = _mm256_or_si256(_mm256_add_epi32(nearest, away), one);
+        const __m256i odd = _mm256_blendv_epi8(stepped, nearest, exact);
+        _mm256_storeu_si256((__m256i *)(out + i),
+                            _mm256_permute4x64_epi64(odd, SWAP_MIDDLE));
+    }
 #endif
     for (; i < n; i++) {
         const float nearest = (float)in[i];

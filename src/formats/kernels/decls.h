@@ -21,6 +21,8 @@ void TF_NAME(tf_bytes_of_ranks)(struct tf_byte_order order, const uint8_t *ranks
                                 uint8_t *restrict items, size_t n);
 void TF_NAME(tf_lookup)(const uint8_t table[256], const uint8_t *in, uint8_t *out,
                         size_t n);
+unsigned TF_NAME(tf_lookup_any)(const uint8_t table[256], unsigned wanted,
+                                const uint8_t *in, size_t n);
 void TF_NAME(tf_bounds)(const float *in, size_t n, int32_t last, int32_t *least,
                         int32_t *greatest);
 void TF_NAME(tf_bf16_of_bytes)(const struct tf_byte_table *table, const uint8_t *in,

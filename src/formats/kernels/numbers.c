@@ -41,20 +41,38 @@ TF_INLINE float float_from_int32(int32_t x)
     return (float)(is_wide ? folded : x);
 }
 
-/* From 2^53 on, bits 0 to 10 are or-ed into bit 11, so that a double holds the result. */
-TF_INLINE float float_from_uint64(uint64_t x)
+/* Returns the double that equals x, whose upper half is `upper`. Without AVX512DQ no
+ * instruction converts vectors of 64 bits, nor those of unsigned halves. */
+TF_INLINE double double_from_halves(double upper, uint64_t x)
 {
-    const uint64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
-    return tf_float_of(tf_odd_single((double)(x >> 53 ? folded : x)));
+    const int32_t lower = (int32_t)((uint32_t)x ^ TF_SIGN_BIT);
+    return upper * 0x1p32 + ((double)lower + 0x1p31);
 }
 
-TF_INLINE float float_from_int64(int64_t x)
+/* From 2^53 on, bits 0 to 10 are or-ed into bit 11, so that a double holds the result. */
+TF_INLINE double double_from_uint64(uint64_t x)
+{
+    const uint64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
+    const uint64_t kept = x >> 53 ? folded : x;
+#if defined(__AVX512DQ__)
+    return (double)kept;
+#else
+    const int32_t upper = (int32_t)((uint32_t)(kept >> 32) ^ TF_SIGN_BIT);
+    return double_from_halves((double)upper + 0x1p31, kept);
+#endif
+}
+
+TF_INLINE double double_from_int64(int64_t x)
 {
     const uint64_t bits = (uint64_t)x;
-    const int64_t folded =
-        (int64_t)((bits | ((bits & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF));
+    const uint64_t folded = (bits | ((bits & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
     const int is_wide = bits + (UINT64_C(1) << 53) > UINT64_C(1) << 54;
-    return tf_float_of(tf_odd_single((double)(is_wide ? folded : x)));
+    const uint64_t kept = is_wide ? folded : bits;
+#if defined(__AVX512DQ__)
+    return (double)(int64_t)kept;
+#else
+    return double_from_halves((double)(int32_t)(kept >> 32), kept);
+#endif
 }
 
 LOAD(bool, uint8_t, x != 0)
@@ -64,7 +82,7 @@ LOAD(uint8, uint8_t, (float)x)
 LOAD(uint16, uint16_t, (float)x)
 
 /* Numbers below 2^24, as most integers are, convert exactly. */
-#define LOAD_WIDE(name, type, unsigned_type, bits)                             \
+#define LOAD_WIDE(name, type, unsigned_type, bits, load_any)                   \
     static void load_##name(const void *items, float *out, size_t n)           \
     {                                                                          \
         const type *in = items;                                                \
@@ -75,18 +93,26 @@ LOAD(uint16, uint16_t, (float)x)
         }                                                                      \
         if (wide >> 24 == 0) {                                                 \
             for (size_t i = 0; i < n; i++) {                                   \
-                out[i] = (float)in[i];                                         \
+                out[i] = (float)(int32_t)in[i];                                \
             }                                                                  \
             return;                                                            \
         }                                                                      \
-        for (size_t i = 0; i < n; i++) {                                       \
-            out[i] = float_from_##name(in[i]);                                 \
-        }                                                                      \
+        load_any(name)                                                         \
     }
-LOAD_WIDE(int32, int32_t, uint32_t, x < 0 ? ~x : x)
-LOAD_WIDE(int64, int64_t, uint64_t, x < 0 ? ~x : x)
-LOAD_WIDE(uint32, uint32_t, uint32_t, x)
-LOAD_WIDE(uint64, uint64_t, uint64_t, x)
+#define TO_FLOAT(name)                                                         \
+    for (size_t i = 0; i < n; i++) {                                           \
+        out[i] = float_from_##name(in[i]);                                     \
+    }
+#define BY_DOUBLE(name)                                                        \
+    double numbers[TF_CHUNK];                                                  \
+    for (size_t i = 0; i < n; i++) {                                           \
+        numbers[i] = double_from_##name(in[i]);                                \
+    }                                                                          \
+    TF_NAME(tf_narrow)(numbers, out, n);
+LOAD_WIDE(int32, int32_t, uint32_t, x < 0 ? ~x : x, TO_FLOAT)
+LOAD_WIDE(int64, int64_t, uint64_t, x < 0 ? ~x : x, BY_DOUBLE)
+LOAD_WIDE(uint32, uint32_t, uint32_t, x, TO_FLOAT)
+LOAD_WIDE(uint64, uint64_t, uint64_t, x, BY_DOUBLE)
 
 static void load_float64(const void *items, float *out, size_t n)
 {

@@ -12,6 +12,7 @@ const struct tf_format_kernels TF_NAME(tf_format_kernels) = {
     .canonical_nans = TF_NAME(tf_canonical_nans),
     .bounds = TF_NAME(tf_bounds),
     .lookup = TF_NAME(tf_lookup),
+    .lookup_any = TF_NAME(tf_lookup_any),
 #if defined(__AVX512VBMI__)
     .bf16_of_bytes = TF_NAME(tf_bf16_of_bytes),
 #endif
