@@ -13,7 +13,7 @@
 #include "ufuncs/line_calls.h"
 
 /* Returns whether a format has no Inf: then a NaN always makes the result NaN. With Inf,
- * NumPy may have added two infinities before the NaN, which raises a flag. */
+ * NumPy may have added infinities of both signs before the NaN, which raises a flag. */
 static int lacks_infinity(int format)
 {
     return tf_format_rows[format]->specials != TF_IEEE;
@@ -161,23 +161,32 @@ static void add_side_by_side(const struct tf_summed *lines, enum tf_statistic st
     }
 }
 
-static int has_infinity(const struct tf_summed *lines)
+/* Returns whether infinities of the lines may raise a flag, as those of both signs do in
+ * sums, and any of them with a zero in products. */
+static int has_harmful_infinities(const struct tf_summed *lines,
+                                  enum tf_statistic statistic)
 {
+    const int32_t inf = tf_total_order(TF_INF_BITS);
+    const int32_t negative_inf = tf_total_order(TF_NEGATIVE_INF_BITS);
     const ptrdiff_t all = lines->repeats * lines->outer * lines->n * lines->inner;
     struct moment_chunk chunk;
-    int found = 0;
+    int positive = 0, negative = 0, found = 0;
     for (ptrdiff_t done = 0; done < all && !found; done += TF_CHUNK) {
         const size_t n = tf_min_size(all - done, TF_CHUNK);
+        int32_t least, greatest;
         load(lines->format, lines->items + done * lines->stride, lines->stride, n, &chunk,
              chunk.rows[0]);
-        found = tf_has_infinity(chunk.rows[0], n);
+        tf_isa->formats->bounds(chunk.rows[0], n, inf, &least, &greatest);
+        positive |= greatest == inf;
+        negative |= least == negative_inf;
+        found = statistic == TF_PRODUCT ? positive | negative : positive & negative;
     }
     return found;
 }
 
 /* Not for formats without zero: an earlier sum may have been out of range, and invalid. */
-static void note_sure_nans(const struct tf_summed *lines, ptrdiff_t count,
-                           int32_t *greatest)
+static void note_sure_nans(const struct tf_summed *lines, enum tf_statistic statistic,
+                           ptrdiff_t count, int32_t *greatest)
 {
     if (tf_sum_begins_with_nan(lines->format)) {
         return;
@@ -187,7 +196,7 @@ static void note_sure_nans(const struct tf_summed *lines, ptrdiff_t count,
         if (greatest[i] <= (int32_t)TF_INF_BITS) {
             continue;
         }
-        if (!is_sure && has_infinity(lines)) {
+        if (!is_sure && has_harmful_infinities(lines, statistic)) {
             return;
         }
         is_sure = 1;
@@ -226,7 +235,7 @@ void tf_add_lines(const struct tf_summed *lines, enum tf_statistic statistic,
             }
         }
     }
-    note_sure_nans(lines, count, found.greatest);
+    note_sure_nans(lines, statistic, count, found.greatest);
     tf_fp_end(saved, 0);
 }
 
