@@ -50,17 +50,18 @@ static unsigned frexp_items(int format, char *const data[3], const ptrdiff_t str
                   ptrdiff_t n)
 {
     _Alignas(64) float part[TF_CHUNK];
-    int32_t exponents[TF_CHUNK];
+    TF_BUFFER(buffer);
     struct loop_operand x;
     operand_begin(&x, data[0], strides[0], 1);
     unsigned flags = 0;
     for (ptrdiff_t done = 0; done < n; done += TF_CHUNK) {
         const size_t count = chunk_size(n - done);
+        char *out = data[2] + done * strides[2];
+        int32_t *exponents = tf_target(out, strides[2], sizeof *exponents, buffer);
         tf_isa->ufuncs->parts->frexp(operand_next(&x, format, count), part, exponents,
                                      count);
         flags = store(format, part, data[1] + done * strides[1], strides[1], count, flags);
-        tf_scatter(exponents, data[2] + done * strides[2], strides[2], sizeof(int32_t),
-                   count);
+        tf_scatter(exponents, out, strides[2], sizeof *exponents, count);
     }
     return flags;
 }

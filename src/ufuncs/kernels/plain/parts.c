@@ -48,7 +48,7 @@ static unsigned nextafter_bf16(const void *from, const void *toward, void *out,
     return nextafter_of(tf_bfloat16, from, toward, out, n);
 }
 
-enum { BIAS = 1023, FIELD = 0x7FF, FRACTION_BITS = 52 };
+enum { BIAS = 1023, FRACTION_BITS = 52 };
 
 static void modf_(const float *in, float *part, float *whole, size_t n)
 {
@@ -59,22 +59,23 @@ static void modf_(const float *in, float *part, float *whole, size_t n)
     }
 }
 
-/* Writes fractions and exponents, in double, where all numbers but zero are normal. Zero,
- * Inf and NaN stay as they are, with exponent 0. */
+/* Writes fractions and exponents. Subnormal numbers are multiplied by 2^64 first. Zero, Inf
+ * and NaN stay as they are, with exponent 0. */
 static void frexp_(const float *in, float *part, int32_t *exponent, size_t n)
 {
+    enum { HALF = 126, FRACTION = 23, SCALE = 64 };
+    const int32_t fields = TF_INF_BITS, least_normal = 1 << FRACTION;
     for (size_t i = 0; i < n; i++) {
-        const double x = (double)in[i];
-        uint64_t bits;
-        memcpy(&bits, &x, sizeof bits);
-        const int field = (int)(bits >> FRACTION_BITS & FIELD);
-        const int has_none = (field == 0) | (field == FIELD);
-        bits &= ~((uint64_t)FIELD << FRACTION_BITS);
-        bits |= (uint64_t)(BIAS - 1) << FRACTION_BITS;
-        double fraction;
-        memcpy(&fraction, &bits, sizeof fraction);
-        part[i] = has_none ? in[i] : (float)fraction;
-        exponent[i] = has_none ? 0 : field - (BIAS - 1);
+        const int32_t bits = (int32_t)tf_bits_of(in[i]);
+        const int32_t magnitude = bits & INT32_MAX;
+        const int32_t scaled = (int32_t)tf_bits_of(in[i] * 0x1p64f);
+        const int32_t normal = magnitude < least_normal ? scaled : bits;
+        const int32_t less = magnitude < least_normal ? HALF + SCALE : HALF;
+        const int32_t fraction = (normal & ~fields) | HALF << FRACTION;
+        const int32_t power = ((normal & fields) >> FRACTION) - less;
+        const int32_t has_none = (magnitude == 0) | (magnitude >= fields);
+        part[i] = tf_float_of((uint32_t)(has_none ? bits : fraction));
+        exponent[i] = has_none ? 0 : power;
     }
 }
 
