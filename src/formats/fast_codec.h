@@ -58,9 +58,9 @@ TF_INLINE uint32_t tf_beyond(struct tf_format f)
 TF_INLINE uint32_t tf_encode_power(uint32_t bits)
 {
     /* float32 numbers below 2^-126 have no leading bit to carry into, so compare. */
-    const uint32_t low = bits >= UINT32_C(0x00600000);
+    const uint32_t low = (int32_t)bits >= 0x00600000;
     const uint32_t high = (bits + UINT32_C(0x00400000)) >> 23;
-    const uint32_t code = bits < UINT32_C(0x00800000) ? low : high;
+    const uint32_t code = (int32_t)bits < 0x00800000 ? low : high;
     /* Zero and negative numbers wrap to the top, and become NaN. */
     return bits - 1 >= UINT32_C(0x7F400000) - 1 ? 0xFF : code;
 }

@@ -43,13 +43,13 @@ static __attribute__((noinline)) int have_outside(struct tf_format f, const floa
 {
     const uint32_t beyond = tf_beyond(f);
     if (f.specials == TF_EXPONENT_ONLY) {
-        uint32_t outside = 0; /* zero and negative numbers are */
+        const float first = tf_float_of(beyond);
+        int32_t low = 0, high = 0; /* zero and negative numbers are outside */
         for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = tf_bits_of(in[i]);
-            const uint32_t nan = tf_single_is_nan(bits) ? UINT32_MAX : 0;
-            outside |= (bits - 1 >= beyond - 1 ? UINT32_MAX : 0) & ~nan;
+            low |= -(in[i] <= 0);
+            high |= -(in[i] >= first);
         }
-        return outside != 0;
+        return (low | high) != 0;
     }
     /* With `first` subtracted, magnitudes below it are larger than the others. */
     const uint32_t first = TF_INF_BITS + (f.specials != TF_IEEE);
