@@ -41,25 +41,27 @@ TF_INLINE float float_from_int32(int32_t x)
     return (float)(is_wide ? folded : x);
 }
 
-/* Returns the double that equals x, whose upper half is `upper`. Without AVX512DQ no
- * instruction converts vectors of 64 bits, nor those of unsigned halves. */
-TF_INLINE double double_from_halves(double upper, uint64_t x)
+/* Returns the double that equals x, which is signed or not. SSE2 and AVX2 convert no vectors
+ * of 64 bits, nor unsigned halves. */
+TF_INLINE double double_of(uint64_t x, int is_signed)
 {
-    const int32_t lower = (int32_t)((uint32_t)x ^ TF_SIGN_BIT);
-    return upper * 0x1p32 + ((double)lower + 0x1p31);
+#if defined(__AVX512DQ__) || defined(__aarch64__)
+    return is_signed ? (double)(int64_t)x : (double)x;
+#else
+    const uint32_t upper = (uint32_t)(x >> 32), lower = (uint32_t)x;
+    const double signed_upper = (double)(int32_t)upper;
+    const double biased_upper = (double)(int32_t)(upper ^ TF_SIGN_BIT);
+    const double biased_lower = (double)(int32_t)(lower ^ TF_SIGN_BIT);
+    return (is_signed ? signed_upper : biased_upper + 0x1p31) * 0x1p32 +
+           (biased_lower + 0x1p31);
+#endif
 }
 
 /* From 2^53 on, bits 0 to 10 are or-ed into bit 11, so that a double holds the result. */
 TF_INLINE double double_from_uint64(uint64_t x)
 {
     const uint64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
-    const uint64_t kept = x >> 53 ? folded : x;
-#if defined(__AVX512DQ__)
-    return (double)kept;
-#else
-    const int32_t upper = (int32_t)((uint32_t)(kept >> 32) ^ TF_SIGN_BIT);
-    return double_from_halves((double)upper + 0x1p31, kept);
-#endif
+    return double_of(x >> 53 ? folded : x, 0);
 }
 
 TF_INLINE double double_from_int64(int64_t x)
@@ -67,12 +69,7 @@ TF_INLINE double double_from_int64(int64_t x)
     const uint64_t bits = (uint64_t)x;
     const uint64_t folded = (bits | ((bits & 0x7FF) + 0x7FF)) & ~UINT64_C(0x7FF);
     const int is_wide = bits + (UINT64_C(1) << 53) > UINT64_C(1) << 54;
-    const uint64_t kept = is_wide ? folded : bits;
-#if defined(__AVX512DQ__)
-    return (double)(int64_t)kept;
-#else
-    return double_from_halves((double)(int32_t)(kept >> 32), kept);
-#endif
+    return double_of(is_wide ? folded : bits, 1);
 }
 
 LOAD(bool, uint8_t, x != 0)
