@@ -67,6 +67,20 @@ static void scatter_complex(const void *parts, char *out, ptrdiff_t stride, size
 
 /* -- exact casts, which need no rounding ------------------------------------------- */
 
+/* Converts items of one byte to bfloat16, which holds all their numbers. */
+static void bf16_of_bytes(int format, const uint8_t *in, uint16_t *out, size_t n)
+{
+    if (tf_isa->formats->bf16_of_bytes) {
+        tf_isa->formats->bf16_of_bytes(&tf_byte_tables[format], in, out, n);
+        return;
+    }
+    float numbers[TF_CHUNK];
+    tf_isa->formats->conversions[format].to_float32(in, numbers, n);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (uint16_t)(tf_bits_of(numbers[i]) >> 16);
+    }
+}
+
 /* Stores whether each number of tf32 or bfloat16 differs from zero. */
 static void bools_of_words(int format, const void *in, uint8_t *out, size_t n)
 {
@@ -95,9 +109,8 @@ static int cast_exactly(struct tf_cast cast, const void *source, void *target, s
         load(cast.from, source, target, n);
     } else if (cast.to == tf_tf32_index && (cast.from <= TF_FLOAT16 || from_byte)) {
         load(cast.from, source, target, n); /* a tf32 item has the layout of float32 */
-    } else if (cast.to == tf_bfloat16_index && from_ours && from_byte &&
-               tf_isa->formats->bf16_of_bytes) {
-        tf_isa->formats->bf16_of_bytes(&tf_byte_tables[cast.from], source, target, n);
+    } else if (cast.to == tf_bfloat16_index && from_ours && from_byte) {
+        bf16_of_bytes(cast.from, source, target, n);
     } else if (cast.to == TF_BOOL && from_ours && !from_byte) {
         bools_of_words(cast.from, source, target, n);
     } else {
