@@ -116,9 +116,9 @@ def identify(
     The sums of parts are added in float32, to nearest, in ascending or descending order
     or pairwise. Equal parts and parts that take turns may also be one chain in that
     order. `c` begins the sum or the first part, or is added last. Narrower results are
-    rounded to nearest at the end. For bfloat16 and float16 results, parts may also be
-    rounded to that dtype before they are added, or the sum after each addition. See
-    :doc:`/how_to/explain_differences`.
+    rounded to nearest at the end. For bfloat16 and float16 results, up to 16 parts
+    may also be rounded to that dtype before they are added, or the sum after each
+    addition. See :doc:`/how_to/explain_differences`.
 
     The epilogue multiplies the sum by `alpha` and by scales of rows, and adds
     beta * c and the bias, in float32. It may fuse one multiplication and one addition,

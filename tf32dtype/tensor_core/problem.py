@@ -236,7 +236,8 @@ class Problem:
         wide = min(max(wide, count // max(1, len(some))), max(1, self._n))
         chosen = []
         for row in some:
-            columns = [*order[rows == row], *range(row * self._n, (row + 1) * self._n)]
+            others = range(row * self._n, row * self._n + min(self._n, 2 * wide))
+            columns = [*order[rows == row][:wide], *others]
             chosen.append([*dict.fromkeys(int(x) for x in columns)][:wide])
         return np.array(chosen, np.intp)
 

@@ -21,8 +21,9 @@ Begins = Literal["sum", "first part", "end"]
 #: so on. "halves, pairwise": four lanes that are left are added as neighbors.
 Fold = Literal["ascending", "pairwise", "halves", "halves, pairwise"]
 
-#: The most parts; promotions may make more.
-MOST_PARTS = 64
+#: The most parts; promotions may make more. The most parts whose sums are rounded to
+#: the dtype of the results.
+MOST_PARTS, MOST_ROUNDED = 64, 16
 
 
 class Lanes(NamedTuple):
@@ -118,7 +119,7 @@ def ways(parts: int, chains: Sequence[Order], facts: Facts) -> list[Way]:
     else:
         found += [Way(order) for order in orders[1:]]
     rounded = []
-    if facts.narrows and parts <= MOST_PARTS:
+    if facts.narrows and parts <= MOST_ROUNDED:
         kinds = ((True, False), (True, True), (False, True))
         rounded = [
             way._replace(partials=partials, running=running)
@@ -176,7 +177,7 @@ def add(
     """
     with np.errstate(all="ignore"):
         if way.partials:
-            parts = [using.narrow(part) for part in parts]
+            parts = [*using.narrow(np.stack(parts))]
         narrow = using.narrow if way.running else np.asarray
         if way.lanes:
             many = way.lanes.width * way.lanes.vectors
