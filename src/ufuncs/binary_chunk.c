@@ -19,7 +19,7 @@ const struct tf_binary_row tf_binary_rows[TF_BINARY_COUNT] = {
 struct operation {
     double (*odd)(double, double); /* recomputes doubtful results */
     uint8_t cancels;               /* a small result may have lost some digits, or all */
-    uint8_t near_is_sure;          /* results of kernels/near.c are not in doubt */
+    uint8_t near_is_sure;          /* results of kernels/plain/near.c are not in doubt */
 };
 
 /* Returns x**y. Small powers are exact in double, and often halfway between two numbers. */
@@ -73,7 +73,7 @@ static void recompute_exactly(struct tf_format f, const struct operation *operat
     }
 }
 
-/* Computes results by kernels/near.c, and the doubtful ones in double or exactly. */
+/* Computes results by kernels/plain/near.c, and the doubtful ones in double or exactly. */
 static void compute_near(struct tf_format f, enum tf_binary_op op, const float *a,
                          const float *b, double *wide, size_t n)
 {

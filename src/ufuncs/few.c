@@ -86,7 +86,7 @@ TF_INLINE int step(enum tf_binary_op op, struct tf_format f, uint32_t a, uint32_
     return step_rarely(op, f, x, y, item, flags);
 }
 
-/* Does a step of an operation that kernels/near.c computes. */
+/* Does a step of an operation that kernels/plain/near.c computes. */
 TF_INLINE int step_near(enum tf_binary_op op, tf_binary_f64_fn *near, struct tf_format f,
                         uint32_t a, uint32_t b, uint32_t *item, unsigned *flags)
 {

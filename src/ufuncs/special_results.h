@@ -9,7 +9,7 @@
 #include "ufuncs/kernels.h"
 
 /* Writes such a result to *result and returns 1, else returns 0. For the operations of
- * kernels/near.c except power, for which the operands 1 and 0 are special, too. */
+ * kernels/plain/near.c except power, for which the operands 1 and 0 are special, too. */
 TF_INLINE int tf_special_result(enum tf_binary_op op, float x, float y, double *result)
 {
     const int nan = isnan(x) || isnan(y);

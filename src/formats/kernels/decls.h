@@ -6,8 +6,8 @@
 #include "runtime/kernels/common.h"
 
 extern const struct tf_conversions TF_NAME(tf_conversions)[TF_FORMAT_COUNT + 1];
-extern tf_unpack_fn *const TF_NAME(tf_loads)[];
-extern tf_store_fn *const TF_NAME(tf_stores)[];
+extern tf_unpack_fn *const TF_PLAIN_NAME(tf_loads)[];
+extern tf_store_fn *const TF_PLAIN_NAME(tf_stores)[];
 void TF_NAME(tf_narrow)(const double *in, float *out, size_t n);
 void TF_NAME(tf_widen)(const float *in, double *out, size_t n);
 extern tf_predicate_fn *const TF_NAME(tf_predicate)[TF_PREDICATE_COUNT][2];

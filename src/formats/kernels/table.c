@@ -3,8 +3,8 @@
 
 const struct tf_format_kernels TF_NAME(tf_format_kernels) = {
     .conversions = TF_NAME(tf_conversions),
-    .loads = TF_NAME(tf_loads),
-    .stores = TF_NAME(tf_stores),
+    .loads = TF_PLAIN_NAME(tf_loads),
+    .stores = TF_PLAIN_NAME(tf_stores),
     .narrow = TF_NAME(tf_narrow),
     .widen = TF_NAME(tf_widen),
     .predicate = TF_NAME(tf_predicate),

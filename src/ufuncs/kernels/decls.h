@@ -7,16 +7,18 @@
 
 extern tf_binary_f32_fn *const TF_NAME(tf_binary_f32)[TF_BINARY_COUNT];
 extern tf_binary_f64_fn *const TF_NAME(tf_binary_f64)[TF_BINARY_COUNT];
-extern tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT];
-size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
+extern tf_binary_f64_fn *const TF_PLAIN_NAME(tf_binary_near)[TF_BINARY_COUNT];
+size_t TF_PLAIN_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which);
-extern const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT];
+extern const struct tf_fused TF_PLAIN_NAME(tf_fused)[TF_BINARY_COUNT];
 /* Makes NaN among the results of operands a and b canonical. Returns the flags of all
  * results except underflow: an Inf that no operand is has b = 0, or it overflowed. */
-unsigned TF_NAME(tf_finish_words)(const uint32_t *restrict a, const uint32_t *restrict b,
-                                  uint32_t *restrict out, size_t n);
-unsigned TF_NAME(tf_finish_bf16)(const uint16_t *restrict a, const uint16_t *restrict b,
-                                 uint16_t *restrict out, size_t n);
+unsigned TF_PLAIN_NAME(tf_finish_words)(const uint32_t *restrict a,
+                                        const uint32_t *restrict b,
+                                        uint32_t *restrict out, size_t n);
+unsigned TF_PLAIN_NAME(tf_finish_bf16)(const uint16_t *restrict a,
+                                       const uint16_t *restrict b,
+                                       uint16_t *restrict out, size_t n);
 extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick)[TF_QUICK_NEAR][2];
 extern tf_quick_fn *const TF_PLAIN_NAME(tf_quick_near)[TF_QUICK_COUNT - TF_QUICK_NEAR][2];
 extern const struct tf_parts TF_PLAIN_NAME(tf_parts);
@@ -34,12 +36,13 @@ void TF_NAME(tf_compress_index)(const struct tf_index_bounds *bounds, const uint
 unsigned TF_NAME(tf_expand_result)(const struct tf_index_bounds *bounds, const uint16_t *in,
                                const uint16_t *results, uint16_t *out, size_t n,
                                unsigned wanted);
-void TF_NAME(tf_add_wide)(const float *in, double *values, size_t n);
-void TF_NAME(tf_times_wide)(const float *in, double *values, int64_t *exponents,
+void TF_PLAIN_NAME(tf_add_wide)(const float *in, double *values, size_t n);
+void TF_PLAIN_NAME(tf_times_wide)(const float *in, double *values, int64_t *exponents,
                             double *results, size_t n);
-int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
+int TF_PLAIN_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
                           size_t n);
-int TF_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks, size_t n);
+int TF_PLAIN_NAME(tf_mark_beyond)(const double *in, uint64_t bits, uint8_t *marks,
+                                  size_t n);
 double TF_NAME(tf_sum)(const float *in, size_t n);
 void TF_NAME(tf_bf16_bounds)(const uint16_t *in, size_t n, int without_nans,
                              int32_t *least, int32_t *greatest);

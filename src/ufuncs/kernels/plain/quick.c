@@ -107,8 +107,8 @@ TF_INLINE unsigned apply_single(struct tf_format f, float (*of)(float),
     }
     unsigned flags = seen.tiny ? round_tiny_results(f, op, items, results, n) : 0;
     if (seen.greatest >= tf_beyond(f)) {
-        flags |= f.itemsize == 2 ? TF_NAME(tf_finish_bf16)(items, items, results, n)
-                                 : TF_NAME(tf_finish_words)(items, items, results, n);
+        flags |= f.itemsize == 2 ? TF_PLAIN_NAME(tf_finish_bf16)(items, items, results, n)
+                                 : TF_PLAIN_NAME(tf_finish_words)(items, items, results, n);
     }
     return flags;
 }

@@ -3,7 +3,7 @@
 
 #include "ufuncs/kernels/decls.h"
 
-void TF_NAME(tf_add_wide)(const float *restrict in, double *restrict values, size_t n)
+void TF_PLAIN_NAME(tf_add_wide)(const float *restrict in, double *restrict values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         values[i] += (double)in[i];
@@ -12,7 +12,7 @@ void TF_NAME(tf_add_wide)(const float *restrict in, double *restrict values, siz
 
 /* Brings significands back to [1, 2) after each step, so that no product leaves float64's
  * range; zero, Inf and NaN stay. Out of 2^+-1000 every format over- or underflows alike. */
-void TF_NAME(tf_times_wide)(const float *restrict in, double *restrict values,
+void TF_PLAIN_NAME(tf_times_wide)(const float *restrict in, double *restrict values,
                             int64_t *restrict exponents, double *restrict results,
                             size_t n)
 {
@@ -35,7 +35,7 @@ void TF_NAME(tf_times_wide)(const float *restrict in, double *restrict values,
     }
 }
 
-int TF_NAME(tf_mark_beyond)(const double *restrict in, uint64_t bits,
+int TF_PLAIN_NAME(tf_mark_beyond)(const double *restrict in, uint64_t bits,
                             uint8_t *restrict marks, size_t n)
 {
     const uint64_t infinity = UINT64_C(0x7FF) << 52;
@@ -51,7 +51,7 @@ int TF_NAME(tf_mark_beyond)(const double *restrict in, uint64_t bits,
     return more;
 }
 
-int TF_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
+int TF_PLAIN_NAME(tf_makes_nan)(const float *in, const double *before, const double *after,
                           size_t n)
 {
     uint64_t found = 0;

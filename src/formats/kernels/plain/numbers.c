@@ -189,7 +189,7 @@ static void load_longdouble(const void *items, float *out, size_t n)
 }
 #endif
 
-tf_unpack_fn *const TF_NAME(tf_loads)[TF_KIND_COUNT] = {
+tf_unpack_fn *const TF_PLAIN_NAME(tf_loads)[TF_KIND_COUNT] = {
     [TF_FLOAT64] = load_float64, [TF_LONGDOUBLE] = load_longdouble,
     [TF_BOOL] = load_bool,       [TF_INT8] = load_int8,
     [TF_INT16] = load_int16,     [TF_INT32] = load_int32,
@@ -280,7 +280,7 @@ static unsigned store_longdouble(const float *in, void *items, size_t n)
     return 0;
 }
 
-tf_store_fn *const TF_NAME(tf_stores)[TF_KIND_COUNT] = {
+tf_store_fn *const TF_PLAIN_NAME(tf_stores)[TF_KIND_COUNT] = {
     [TF_FLOAT32] = store_float32,       [TF_FLOAT64] = store_float64,
     [TF_LONGDOUBLE] = store_longdouble, [TF_BOOL] = store_bool,
     [TF_INT8] = store_int8,             [TF_INT16] = store_int16,

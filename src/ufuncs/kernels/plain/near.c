@@ -2,7 +2,7 @@
  *
  * A result is within 2^-28 of itself from the exact one, or NaN if that is not known.
  * Results of hypot round as the exact ones. Rounding to 11 bits or fewer gives the exact
- * result's rounding, unless a number halfway between two is that near: TF_NAME(tf_doubtful)
+ * result's rounding, unless a number halfway between two is that near: TF_PLAIN_NAME(tf_doubtful)
  * finds such results, and binary_chunk.c computes them again. No bit therefore depends on
  * how these functions compute, and a multiplication and an addition may be one operation or
  * two.
@@ -192,7 +192,7 @@ NEAR(arctan2, arctan2_near(x, y))
 NEAR(logaddexp, log_add(x, y, 0x1.71547652b82fep+0, 1.0))
 NEAR(logaddexp2, log_add(x, y, 1.0, 0x1.71547652b82fep+0))
 
-tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
+tf_binary_f64_fn *const TF_PLAIN_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
     [TF_REMAINDER] = remainder_,
     [TF_FMOD] = fmod_,
     [TF_POWER] = power,
@@ -207,7 +207,7 @@ tf_binary_f64_fn *const TF_NAME(tf_binary_near)[TF_BINARY_COUNT] = {
 /* Lists the results in doubt and returns how many. A result not in doubt is 16 times the
  * error away from each rounding boundary, or far out of range for float32's exponents, or
  * zero, which no rounding gave. */
-size_t TF_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
+size_t TF_PLAIN_NAME(tf_doubtful)(const double *r, size_t n, int mantissa_bits,
                             uint16_t *which)
 {
     const uint64_t too_great = (UINT64_C(1023) + 130) << 52;

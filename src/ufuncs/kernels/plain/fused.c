@@ -18,7 +18,7 @@
 /* A result raises invalid if it is NaN and no operand is. With NaN replaced by INF + 2, it is
  * then at least 2 above all of the operands and INF - 1. An Inf from finite operands is 1
  * above them. Whether that is a pole is asked only if there is one. */
-unsigned TF_NAME(tf_finish_words)(const uint32_t *restrict a, const uint32_t *restrict b,
+unsigned TF_PLAIN_NAME(tf_finish_words)(const uint32_t *restrict a, const uint32_t *restrict b,
                                   uint32_t *restrict out, size_t n)
 {
     const int32_t used = 0x7FFFE000, inf = TF_INF_BITS, nan = inf + 2;
@@ -45,7 +45,7 @@ unsigned TF_NAME(tf_finish_words)(const uint32_t *restrict a, const uint32_t *re
     return (greatest > 1 ? TF_INVALID : 0) | (over ? TF_OVER : 0) | (pole ? TF_DIVIDE : 0);
 }
 
-unsigned TF_NAME(tf_finish_bf16)(const uint16_t *restrict a, const uint16_t *restrict b,
+unsigned TF_PLAIN_NAME(tf_finish_bf16)(const uint16_t *restrict a, const uint16_t *restrict b,
                                  uint16_t *restrict out, size_t n)
 {
     const int16_t used = TF_BF16_MAGNITUDE_BITS, inf = TF_BF16_INF_BITS;
@@ -126,7 +126,7 @@ TF_INLINE unsigned fuse_bf16(enum tf_binary_op op, const uint16_t *restrict a,
         flags |= under ? TF_UNDER : 0;
     }
     if (seen.greatest >= tf_beyond(tf_bfloat16)) {
-        flags |= TF_NAME(tf_finish_bf16)(a, b, out, n);
+        flags |= TF_PLAIN_NAME(tf_finish_bf16)(a, b, out, n);
     }
     return flags;
 }
@@ -149,7 +149,7 @@ TF_INLINE unsigned fuse_words(enum tf_binary_op op, const uint32_t *restrict a,
         flags |= under ? TF_UNDER : 0;
     }
     if (seen.greatest >= tf_beyond(tf_tf32)) {
-        flags |= TF_NAME(tf_finish_words)(a, b, out, n);
+        flags |= TF_PLAIN_NAME(tf_finish_words)(a, b, out, n);
     }
     return flags;
 }
@@ -199,7 +199,7 @@ FUSED(subtract, TF_SUBTRACT)
 FUSED(multiply, TF_MULTIPLY)
 FUSED(divide, TF_TRUE_DIVIDE)
 
-const struct tf_fused TF_NAME(tf_fused)[TF_BINARY_COUNT] = {
+const struct tf_fused TF_PLAIN_NAME(tf_fused)[TF_BINARY_COUNT] = {
     [TF_ADD] = {add_words, add_bf16, add_powers},
     [TF_SUBTRACT] = {subtract_words, subtract_bf16, subtract_powers},
     [TF_MULTIPLY] = {multiply_words, multiply_bf16, multiply_powers},
