@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack, overload
 
 import numpy as np
 
+from ._base.caller import warn
 from ._base.text import counted
 from ._base.wording import brief
 from ._checks.check import Check, Worst
@@ -46,7 +47,8 @@ def assert_matmul(
     Parameters
     ----------
     d, a, b, c, unit, **options
-        As for `check_matmul`.
+        As for `check_matmul`. `search` is False by default, so that a test takes little
+        more time than the product.
 
     Returns
     -------
@@ -60,6 +62,11 @@ def assert_matmul(
         wrong elements, where they are, and the faults that explain them.
     TypeError, ValueError
         As `check_matmul`.
+
+    Warns
+    -----
+    UserWarning
+        If the bound is larger than most results, so that zeros would pass, too.
 
     See Also
     --------
@@ -84,13 +91,22 @@ def assert_matmul(
     'fault: all wrong results are 0, as if they were never written: rows 8-15'
     """
     __tracebackhide__ = True
+    options.setdefault("search", False)
     found = check_matmul(d, a, b, c, unit=unit, **options)
     if not found:
         raise AssertionError(repr(found))
+    for note in found.notes():
+        warn(note)
     return found
 
 
-assert_matmul.__signature__ = signature(check_matmul)  # type: ignore[attr-defined]
+_SIGNATURE = signature(check_matmul)
+assert_matmul.__signature__ = _SIGNATURE.replace(  # type: ignore[attr-defined]
+    parameters=[
+        x.replace(default=False) if x.name == "search" else x
+        for x in _SIGNATURE.parameters.values()
+    ]
+)
 
 
 @overload

@@ -215,7 +215,10 @@ def test_calls_are_found() -> None:
     for file, other in (
         ("ufuncs/binary.c", "ufuncs/few.c"),  # a call
         ("matmul/matmul.c", "matmul/tile.c"),  # an address
-        ("ufuncs/kernels/table.c", "ufuncs/kernels/elementwise.c"),  # TF_NAME, in a table
+        (
+            "ufuncs/kernels/table.c",
+            "ufuncs/kernels/elementwise.c",
+        ),  # TF_NAME, in a table
         ("matmul/tile.c", "matmul/workspace.h"),  # a function in a header
         ("cuda/ufuncs/arithmetic.h", "cuda/common/map.h"),
     ):

@@ -76,6 +76,8 @@ class Check:
     diagnoses: tuple[str, ...]
     #: number of wrong elements
     wrong: int
+    #: number of elements for which 0 would be within the bound, though it is not exact
+    zeros: int
     #: where the wrong elements are, in words
     place: str
     #: number of elements of the product
@@ -110,40 +112,56 @@ class Check:
 
     def lines(self) -> list[str]:
         """Return the lines of the text."""
-        of = f"{self.checked:,} element{'s' * (self.checked != 1)}"
-        if self.checked < self.size:
+        count = self.checked
+        of = f"{count:,} element{'s' * (count != 1)}"
+        if count < self.size:
             of = f"a sample of {of}"
         if self.verdict == "identical":
-            end = "" if self.checked == self.size else f" ({of})"
-            return [f"identical: {self.origin}{end}"]
+            return [f"identical: {self.origin}", *self.notes()]
         if self.verdict == "within bound":
             return [
-                f"within bound: rounding explains {of}, but no known way gives their"
-                " bits",
+                f"within bound: rounding in some order explains {of}. The bits are not"
+                " those of a known way",
                 *self._evidence(),
+                *self.notes(),
             ]
-        faults = self.diagnoses or ("no known fault explains all of them",)
-        return [
+        faults = self.diagnoses or ("no known fault explains the wrong elements",)
+        lines = [
             f"wrong: {self.wrong:,} of {of}; no order of additions gives them",
             f"where: {self.place}",
             *(f"fault: {text}" for text in faults),
             *self._evidence(),
-            *text_map(self.worst_matrix),
+            *self.notes(),
         ]
+        picture = [*text_map(self.worst_matrix)]
+        if any("." in line for line in picture[1:]):
+            lines += picture
+        return lines
 
     def _evidence(self) -> list[str]:
         at, result, exact, bound, share = self.worst
-        names = ["0", *(f"to {edge:g}" for edge in EDGES[1:-1]), "above 1"]
-        pairs = zip(names, self.distribution, strict=True)
-        classes = ", ".join(f"{name}: {count:,}" for name, count in pairs if count)
-        off = (
-            f"{share:.3g} of the bound" if math.isfinite(share) else "beyond any bound"
-        )
-        return [
+        off = "not possible" if math.isinf(share) else f"{share:.3g} times the bound"
+        lines = [
             f"unit: {self.unit}",
-            f"worst: {result:.9g} at {list(at)}, exact {exact:.9g}, bound"
-            f" {bound:.3g}: {off}",
-            f"errors as shares of the bound: {classes}",
+            f"largest error: {result:.7g} at {list(at)}, exact {exact:.7g}, allowed +-"
+            f"{bound:.2g}: {off}",
+        ]
+        if self.verdict != "wrong":
+            parts = np.quantile(self.shares, (0.5, 0.99))
+            lines.append(
+                f"errors: half are up to {parts[0]:.2g} of the bound, 99 % up to"
+                f" {parts[1]:.2g}"
+            )
+        return lines
+
+    def notes(self) -> list[str]:
+        """Return what the bound cannot tell."""
+        if 2 * self.zeros <= self.checked:
+            return []
+        return [
+            f"note: the bound exceeds {self.zeros:,} of the results, for which 0 would"
+            " pass, too. Use small integers, a shorter k, or promote_every if the"
+            " kernel promotes sums"
         ]
 
     def record(self) -> dict[str, Any]:
@@ -155,6 +173,7 @@ class Check:
             "origin": self.origin,
             "diagnoses": list(self.diagnoses),
             "wrong": self.wrong,
+            "zeros": self.zeros,
             "place": self.place,
             "checked": self.checked,
             "size": self.size,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._base.arguments import checked_number
+from .._base.arguments import checked_flag, checked_number
 from .._base.wording import brief
 from .._formats.quantize import Tf32Rounding
 from ..tensor_core.cpu_units import SumType
 from ..tensor_core.device import DeviceName
 from ..tensor_core.models import Instruction, Model
-from .block_operands import block_operands, is_blocks
+from .block_operands import BlockOperands, block_operands, is_blocks
 from .check import EDGES, Check, Verdict, Worst
 from .diagnoses import Case, diagnose
 from .origin import origin
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+#: The largest error, as a share of the bound, for which a known way is searched.
+_NEAR = 256.0
 #: Products of more multiplications are sampled, with this number of elements.
 _LARGE, _SAMPLE = 1 << 36, 1 << 20
 
@@ -46,6 +50,7 @@ class CheckOptions(TypedDict, total=False):
     promote_every: int | None
     factor: float
     sample: int | None
+    search: bool
 
 
 def check_matmul(
@@ -66,6 +71,7 @@ def check_matmul(
     promote_every: int | None = None,
     factor: float = 1.0,
     sample: int | None = None,
+    search: bool = True,
 ) -> Check:
     """Check the results of a matrix product without a tolerance.
 
@@ -101,9 +107,12 @@ def check_matmul(
     factor : float
         A factor of all bounds.
     sample : int, optional
-        The number of elements to check, of rows and columns drawn at random. By
+        About how many elements to check, of rows and columns drawn at random. By
         default, all elements are checked, or 2^20 if there are more than 2^36
         multiplications.
+    search : bool
+        Whether to try all ways that `tf32dtype.tensor_core.identify` knows, which takes
+        seconds. False: try one chain of all k.
 
     Returns
     -------
@@ -150,22 +159,40 @@ def check_matmul(
         d, a, b, c, alpha, beta, bias, scale_a, scale_b, promote_every, blocks
     )  # fmt: skip
     bounds = checked_number(factor, "factor")
-    if not bounds > 0:
-        raise ValueError(f"factor must be above 0; got {brief(factor)}")
+    if not 0 < bounds < math.inf:
+        raise ValueError(f"factor must be above 0 and finite; got {brief(factor)}")
+    checked_flag(search, "search")
+    if asked.d.size == 0:
+        raise ValueError(f"d must not be empty; got shape {asked.d.shape}")
     count = _sample(sample, asked)
     if count is not None and count < asked.d.size:
         asked = asked.sampled(count)
-    if blocks is not None:
-        return _Try(asked, bounds, (blocks.unit, asked.a, asked.b), None).check()
-    roundings: list[Tf32Rounding | None] = [rounding]
+    reads = [reader(blocks, unit, instruction, accumulator, rounding)]
     is_single = np.float32 in (asked.a.dtype, asked.b.dtype)
-    if rounding is None and is_single and unit not in PLAIN:
-        roundings = _roundings(asked, unit, instruction, accumulator)
-    tries = []
-    for how in roundings:
-        read = find_unit(unit, instruction, asked.a, asked.b, accumulator, how)
-        tries.append(_Try(asked, bounds, read, how))
-    return min(tries, key=lambda one: one.wrong).check()
+    if rounding is None and is_single and unit not in PLAIN and blocks is None:
+        library = _library(reads[0](*asked.matrices_of(0))[0])
+        if library is not None:
+            reads.append(reader(None, unit, instruction, accumulator, library))
+    tries = [_Try(asked, bounds, read) for read in reads]
+    return min(tries, key=lambda one: one.wrong).check(search)
+
+
+#: Returns the unit, and two matrices as it reads them, in float64.
+Reader = Callable[[Array, Array], tuple[Unit, Array, Array]]
+
+
+def reader(
+    blocks: BlockOperands | None,
+    unit: Any,
+    instruction: str | None,
+    accumulator: DTypeLike | None,
+    rounding: Tf32Rounding | None,
+) -> Reader:
+    """Return a function that reads matrices as a unit does."""
+    if blocks is not None:
+        of_blocks = blocks.unit
+        return lambda a, b: (of_blocks, a, b)
+    return lambda a, b: find_unit(unit, instruction, a, b, accumulator, rounding)
 
 
 def _sample(sample: object, asked: Request) -> int | None:
@@ -182,41 +209,41 @@ def _sample(sample: object, asked: Request) -> int | None:
     return count
 
 
-def _roundings(
-    asked: Request, unit: str, instruction: str | None, accumulator: DTypeLike | None
-) -> list[Tf32Rounding | None]:
-    """Return the roundings to try for float32 operands of a unit that reads tf32."""
-    found, _, _ = find_unit(unit, instruction, asked.a, asked.b, accumulator)
-    assert isinstance(found.model, Model)
-    library = found.model.library_rounding
-    is_tf32 = "tf32" in (found.model.a, found.model.b)
-    return [None, library] if is_tf32 and library != "toward_zero" else [None]
+def _library(unit: Unit) -> Tf32Rounding | None:
+    """Return how the vendor's library rounds float32 to tf32, if it does."""
+    model = unit.model
+    if not isinstance(model, Model) or "tf32" not in (model.a, model.b):
+        return None
+    library = model.library_rounding
+    return None if library == "toward_zero" else library
 
 
 class _Try:
     """A check with one rounding of the operands."""
 
-    def __init__(
-        self,
-        asked: Request,
-        factor: float,
-        read: tuple[Unit, Array, Array],
-        rounding: Tf32Rounding | None,
-    ) -> None:
-        self._asked, self._rounding = asked, rounding
-        self.unit, self._a, self._b = read
+    def __init__(self, asked: Request, factor: float, read: Reader) -> None:
+        self._asked, self._read = asked, read
+        self.unit = read(*asked.matrices_of(0))[0]
         self.shares = np.empty(asked.d.shape, np.float32)
+        self._zeros = 0  # elements for which a zero would do
         for i, d in enumerate(asked.d):
-            self.shares[i] = self.product(i).shares(d) / np.float32(factor)
+            shares, zeros = self.product(i).shares(d)
+            self.shares[i] = shares / np.float32(factor)
+            self._zeros += zeros
         self.wrong = int((self.shares > 1).sum())
 
     def product(self, i: int) -> Product:
         """Return one matrix of the stack, as it should be."""
         asked = self._asked
+        unit, a, b = self._read(*asked.matrices_of(i))
+        return self._of(i, unit, a, b)
+
+    def _of(self, i: int, unit: Unit, a: Array, b: Array) -> Product:
+        asked = self._asked
         return Product(
-            self._a[i],
-            self._b[i],
-            self.unit,
+            a,
+            b,
+            unit,
             asked.d.dtype,
             c=None if asked.c is None else asked.c[i],
             alpha=asked.alpha,
@@ -224,25 +251,42 @@ class _Try:
             bias=None if asked.bias is None else asked.bias[i],
             scale_a=asked.scale_a,
             scale_b=asked.scale_b,
-            promote_every=asked.promote_every,
+            group=asked.group,
             exponents=asked.exponents,
         )
 
-    def check(self) -> Check:
+    def _case(self, i: int) -> Case:
+        """Return matrix i for a diagnosis."""
+        asked, product = self._asked, self.product(i)
+        given = asked.matrices_of(i)
+        rows, columns = np.arange(product.shape[0]), np.arange(product.shape[1])
+        whole = product
+        if asked.d.size < asked.size and asked.is_plain:
+            # A change of all rows and columns needs the whole operands.
+            given = asked.whole_matrices_of(i)
+            rows, columns = asked.rows, asked.columns
+            whole = Product(*self._read(*given)[1:], product.unit, product.dtype)
+        doubles = (given[0].astype(np.float64), given[1].astype(np.float64))
+        return Case(product, asked.d[i], self.shares[i], whole, rows, columns, doubles)
+
+    def check(self, search: bool) -> Check:
         """Return the verdict."""
         asked, wrong = self._asked, self.shares > 1
         verdict: Verdict = "wrong"
-        way: str | None = None
         diagnoses: tuple[str, ...] = ()
         place = ""
-        if self.wrong:
-            i = int(np.argmax(wrong.sum(axis=(1, 2))))
-            case = Case(self.product(i), asked.d[i], self.shares[i])
-            diagnoses = tuple(x.text for x in diagnose(case))
-            place = _place(wrong, asked)
+        way: str | None = None
+        if np.max(self.shares) <= _NEAR:  # a known way may store sums in fewer bits
+            way = origin(asked, self._read, search)
+        if way is not None:
+            verdict = "identical"
+        elif not self.wrong:
+            verdict = "within bound"
         else:
-            way = origin(asked, self.unit, self._rounding)
-            verdict = "within bound" if way is None else "identical"
+            i = int(np.argmax(wrong.sum(axis=(1, 2))))
+            with np.errstate(all="ignore"):
+                diagnoses = tuple(diagnose(self._case(i)))
+            place = _place(wrong, asked)
         worst = np.unravel_index(int(np.argmax(self.shares)), self.shares.shape)
         counts = np.bincount(
             np.searchsorted(EDGES, self.shares.ravel()), minlength=len(EDGES)
@@ -252,7 +296,8 @@ class _Try:
             unit=self.unit.name,
             origin=way,
             diagnoses=diagnoses,
-            wrong=self.wrong,
+            wrong=0 if verdict == "identical" else self.wrong,
+            zeros=self._zeros,
             place=place,
             size=asked.size,
             worst=self._worst(*(int(x) for x in worst)),
@@ -282,6 +327,6 @@ def _place(wrong: Array, asked: Request) -> str:
     matrices = np.flatnonzero(wrong.any(axis=(1, 2)))
     if len(wrong) == 1:
         return where(wrong[0])
-    first = int(matrices[0])
+    first = int(np.argmax(wrong.sum(axis=(1, 2))))
     some = f"{len(matrices)} of {len(wrong)} matrices"
     return f"{some}; in matrix {first}: {where(wrong[first])}"

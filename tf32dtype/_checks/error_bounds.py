@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,11 +25,11 @@ from ..tensor_core.look_up import find_model
 from ..tensor_core.models import Aligned, Instruction
 from ..tensor_core.products import plain_array
 from .block_operands import block_operands, is_blocks
+from .checking import Reader, reader
 from .product import Product
 from .request import Request, request
 from .sizes import error_of_sum, floor_log2
 from .unit_bounds import FLOAT32, Format
-from .units import Unit, find_unit
 
 if TYPE_CHECKING:
     from ..tensor_core.products import Operand
@@ -138,12 +139,10 @@ def error_bound(
             )
         bound = _of_precision(asked, row, _result(dtype, FLOAT32), found)
         return _shaped(bound, asked)
-    read = None if blocks is None else (blocks.unit, asked.a, asked.b)
-    if read is None:
-        x, y = asked.a, asked.b
-        if row is not None:
-            x, y = (_narrow(z, row, name) for z, name in ((x, "a"), (y, "b")))
-        read = find_unit(unit, instruction, x, y, accumulator)
+    read = reader(blocks, unit, instruction, accumulator, None)
+    if row is not None:
+        unrounded, narrow = read, partial(_narrow, row=row)
+        read = lambda x, y: unrounded(narrow(x, name="a"), narrow(y, name="b"))  # noqa: E731
     return _shaped(_of_unit(asked, read, dtype), asked)
 
 
@@ -176,31 +175,35 @@ def _result(dtype: DTypeLike | None, form: Format) -> np.dtype[Any]:
 # -- a unit ----------------------------------------------------------------------------
 
 
-def _of_unit(
-    asked: Request, read: tuple[Unit, Array, Array], dtype: DTypeLike | None
-) -> Array:
-    unit, x, y = read
+def _of_unit(asked: Request, read: Reader, dtype: DTypeLike | None) -> Array:
     found = np.empty(asked.d.shape)
     for i, matrix in enumerate(found):
+        given = asked.matrices_of(i)
+        unit, a, b = read(*given)
         product = Product(
-            x[i],
-            y[i],
+            a,
+            b,
             unit,
             _result(dtype, unit.form),
             c=None if asked.c is None else asked.c[i],
             alpha=asked.alpha,
             scale_a=asked.scale_a,
             scale_b=asked.scale_b,
-            promote_every=asked.promote_every,
+            group=asked.group,
             exponents=asked.exponents,
         )
+        finite = np.isfinite(a).all(1)[:, None] & np.isfinite(b).all(0)
+        if asked.c is not None:
+            finite &= np.isfinite(asked.c[i])
         for rows, columns in product.tiles():
             part = product.part(rows, columns)
             values = part.values()
-            off = _of_operands(asked.a[i][rows], asked.b[i][:, columns], part.a, part.b)
-            matrix[rows, columns] = np.where(
-                np.isfinite(values.exact), values.bound + off, np.nan
-            )
+            off = _of_operands(given[0][rows], given[1][:, columns], part.a, part.b)
+            bound = np.where(values.overflows, np.inf, values.bound + off)
+            largest = Format.of(product.dtype).largest
+            bound[np.abs(values.exact) + bound > largest] = np.inf
+            matrix[rows, columns] = bound
+        matrix[~finite] = np.nan
     return found
 
 
@@ -215,7 +218,7 @@ def _of_operands(a: Array, b: Array, x: Array, y: Array) -> Array | float:
     return off * (1 + 4 * error_of_sum(a.shape[-1])) + 2.0**-1060
 
 
-def _narrow(x: Array, row: Precision, name: str) -> Array:
+def _narrow(x: Array, *, row: Precision, name: str) -> Array:
     """Return float32 operands rounded as a precision rounds them."""
     if x.dtype != np.float32:
         raise TypeError(f"{name} must be float32 with precision; got {x.dtype}")
@@ -248,15 +251,16 @@ def _of_precision(
     asked: Request, row: Precision, dtype: np.dtype[Any], model: Aligned | None = None
 ) -> Array:
     """Return the bound of the errors of `tf32dtype.matmul`, also on a device."""
-    if asked.c is not None or asked.promote_every is not None:
+    if asked.c is not None or asked.group is not None:
         raise ValueError("c and promote_every must be given with unit")
     for name, x in (("a", asked.a), ("b", asked.b)):
         if x.dtype != np.float32:
             raise TypeError(f"{name} must be float32 with precision; got {x.dtype}")
     found = np.empty(asked.d.shape)
     for i, matrix in enumerate(found):
+        a, b = asked.matrices_of(i)
         with np.errstate(all="ignore"):
-            matrix[...] = _of_matrices(asked.a[i], asked.b[i], row, dtype, model)
+            matrix[...] = _of_matrices(a, b, row, dtype, model)
     return found
 
 
@@ -277,7 +281,7 @@ def _of_matrices(
     lost = pieces.lost @ (other + others.lost) + one @ others.lost
     steps = _roundings(k, row) + (3 if row.short in _SCALED else 0)
     relative = steps * _U / (1 - steps * _U)
-    tiny = steps * k * 2.0**-149
+    tiny = steps * k * 2.0**-149 * max(1.0, pieces.scale, others.scale)
     rounding = relative * sums
     if model is not None:
         rounding = _of_components(pieces, others, sums, model, k)
@@ -286,10 +290,28 @@ def _of_matrices(
     form = Format.of(dtype)
     if form.kept < FLOAT32.kept:
         bound = bound + form.quantum(reach) / 2
-    bound = np.where(reach <= form.largest, bound, np.inf)
+    overflows = ~(reach <= form.largest)
+    overflows |= ~(_largest_step(pieces, others, reach, row) <= FLOAT32.largest)
+    bound = np.where(overflows, np.inf, bound)
     bound[~np.isfinite(one).all(1)] = np.nan
     bound[:, ~np.isfinite(other).all(0)] = np.nan
     return bound
+
+
+def _largest_step(
+    pieces: _Pieces, others: _Pieces, reach: Array, row: Precision
+) -> Array:
+    """Return the largest magnitude of an intermediate result."""
+    if row.short in _SCALED:  # the scales multiply the sum one after the other
+        return reach / min(pieces.scale, others.scale, 1.0)
+    if row.components == 1:
+        return reach
+    # Later components are stored as multiples of 2^8 or more, and are as large as the
+    # first ones.
+    x, y = np.abs(pieces.parts[0]), np.abs(others.parts[0])
+    largest = x.max(1, keepdims=True, initial=0) * y.max(0, keepdims=True, initial=0)
+    found: Array = np.maximum(reach, 32 * row.components**2 * 1.1 * largest)
+    return found
 
 
 #: k whose components a unit multiplies before their sum is added in float32.
@@ -338,6 +360,8 @@ class _Pieces(NamedTuple):
 
     parts: list[Array]
     lost: Array
+    #: the scale of the operand
+    scale: float = 1.0
 
 
 def _pieces(x: Array, row: Precision) -> _Pieces:
@@ -348,7 +372,7 @@ def _pieces(x: Array, row: Precision) -> _Pieces:
         scale = max(finite.max(initial=0) / float(form.max), 2.0**-126)
         half_ulp = 2.0 ** -(form.mantissa_bits + 1) * np.abs(exact)
         least = scale * float(form.smallest_subnormal) / 2
-        return _Pieces([exact], np.maximum(half_ulp, least) * (1 + 2.0**-18))
+        return _Pieces([exact], np.maximum(half_ulp, least) * (1 + 2.0**-18), scale)
     if row.components == 1:
         parts = [_rounded(x, row).astype(np.float64)]
         lost = np.abs(exact - parts[0])

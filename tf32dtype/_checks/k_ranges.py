@@ -12,15 +12,20 @@ from .product import Product
 
 Array = NDArray[Any]
 
-#: The most unknowns of a fit: pieces of k whose sums are tried as a whole.
-_PIECES = 512
+#: The most unknowns of a fit, and the fewest elements for each of them.
+_UNKNOWNS, _ELEMENTS = 512, 2
+#: The fewest elements to fit.
+_LEAST = 6
+#: The share of the residual that a fit may leave.
+_LEFT = 0.2
 
 
 def k_ranges(part: Product, d: Array, wrong: Array) -> Iterator[tuple[int, int, int]]:
-    """Find the ranges of k that explain what d lacks.
+    """Find the ranges of k that explain the difference of d to its exact values.
 
     The residual is fitted by the sums of pieces of k. A weight of -1 means that the
-    piece is missing, and 1 that it is counted twice.
+    piece is missing, and 1 that it is counted twice. The pieces become shorter until
+    they have one k, first over the range found, then only at its ends.
 
     Parameters
     ----------
@@ -37,72 +42,39 @@ def k_ranges(part: Product, d: Array, wrong: Array) -> Iterator[tuple[int, int, 
         The first k, the k after the last one, and how often the range counts.
     """
     exact = part.values().exact
-    used = wrong & np.isfinite(d) & np.isfinite(exact)
-    i, j = np.nonzero(used)
-    if not len(i):
+    i, j = np.nonzero(wrong & np.isfinite(d) & np.isfinite(exact))
+    if len(i) < _LEAST:
         return
-    residual = (d - exact)[used]
-    a, b = part.a * part.alpha, part.b
-    if part.scale_a is not None or part.scale_b is not None:
-        return
-    start, end = 0, part.k
-    while True:
-        step = max(1, -(-(end - start) // min(_PIECES, max(len(i) // 2, 1))))
-        edges = np.arange(start, end, step)
+    residual = (d - exact)[i, j]
+    a, b = part.scaled()
+    most = min(_UNKNOWNS, len(i) // _ELEMENTS)
+    start, end, inner = 0, part.k, (0, 0)
+    step = part.k + 1
+    while step > 1:
+        span = end - start - (inner[1] - inner[0])
+        step = min(step - 1, max(1, -(-span // most)))
+        edges = [*range(start, inner[0] or end, step)]
+        if inner[1]:
+            edges += [inner[0], *range(inner[1], end, step)]
+        stops = [*edges[1:], end]
         sums = np.stack(
             [
-                (a[i, k : min(k + step, end)] * b[k : min(k + step, end), j].T).sum(1)
-                for k in edges
+                (a[i, k:stop] * b[k:stop, j].T).sum(1)
+                for k, stop in zip(edges, stops, strict=True)
             ],
             axis=1,
         )
-        weights = np.linalg.lstsq(sums, residual, rcond=None)[0]
-        here = np.abs(weights) > 0.25
+        weights, *_ = np.linalg.lstsq(sums, residual, rcond=None)
+        left = np.abs(residual - sums @ weights)
+        if not np.median(left) <= _LEFT * np.median(np.abs(residual)):
+            return
+        here = np.abs(weights) > 0.5
         if not here.any():
             return
         first, last = np.flatnonzero(here)[[0, -1]]
-        if step == 1:
-            times = 1 + int(np.round(np.median(weights[first : last + 1])))
-            yield int(edges[first]), int(edges[last]) + 1, times
-            return
-        middle = weights[first : last + 1]
-        times = 1 + int(np.round(np.median(middle)))
-        whole = int(edges[first]), min(int(edges[last]) + step, end)
-        yield (*whole, times)
-        # The ends of the range lie within the first and the last piece.
-        wide = whole[1] - whole[0] + 2 * step
-        start, end = max(0, whole[0] - step), min(part.k, whole[1] + step)
-        if wide <= _PIECES:
-            continue
-        yield from _by_ends(a, b, i, j, residual, whole, step, times)
-        return
-
-
-def _by_ends(
-    a: Array,
-    b: Array,
-    i: Array,
-    j: Array,
-    residual: Array,
-    whole: tuple[int, int],
-    step: int,
-    times: int,
-) -> Iterator[tuple[int, int, int]]:
-    """Find both ends of a long range, from the k around them."""
-    first, last = whole
-    k = a.shape[1]
-    inner = slice(min(first + step, last), max(last - step, first))
-    middle = (a[i, inner] * b[inner, j].T).sum(1) * (times - 1)
-    ends = [
-        np.arange(max(0, first - step), inner.start),
-        np.arange(inner.stop, min(k, last + step)),
-    ]
-    ks = np.concatenate(ends)
-    terms = a[np.ix_(i, ks)] if False else a[i][:, ks] * b[ks][:, j].T
-    weights = np.linalg.lstsq(terms, residual - middle, rcond=None)[0]
-    there = ks[np.abs(weights) > 0.5]
-    before = there[there < inner.start]
-    after = there[there >= inner.stop]
-    start = int(before.min()) if len(before) else inner.start
-    stop = int(after.max()) + 1 if len(after) else inner.stop
-    yield start, stop, times
+        found = edges[first], stops[last]
+        times = 1 + int(np.round(np.median(weights[first : last + 1])))
+        yield (*found, times)
+        start, end = max(0, found[0] - step), min(part.k, found[1] + step)
+        whole = found[0] + step, found[1] - step
+        inner = whole if whole[1] - whole[0] > 2 * step else (0, 0)

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._formats.quantize import Tf32Rounding, quantize
 from .._formats.table import formats
 from ..tensor_core.epilogues import as_results
 from ..tensor_core.identification import identify
-from ..tensor_core.models import Model
 from ..tensor_core.products import matmul
 from .request import Request
 from .units import Unit
@@ -22,18 +20,24 @@ Array = NDArray[Any]
 _TRIED = 3
 
 
-def origin(asked: Request, unit: Unit, rounding: Tf32Rounding | None) -> str | None:
+def origin(asked: Request, read: Any, search: bool) -> str | None:
     """Return the known way that gives all bits, in words; None if there is none."""
+    unit = read(*asked.matrices_of(0))[0]
     if asked.blocks is not None:
         return _of_blocks(asked, unit)
     model = unit.model
-    assert model is None or isinstance(model, Model)
+    operands = [[*asked.matrices_of(i)] for i in range(len(asked.d))]
+    names = (None, None) if model is None else (model.a, model.b)
+    if "tf32" in names:
+        # A unit reads other formats unchanged.
+        tf32 = formats["tf32"].dtype
+        for i, pair in enumerate(operands):
+            _, *values = read(*pair)
+            for j, name in enumerate(names):
+                if name == "tf32":
+                    operands[i][j] = values[j].astype(tf32)
+    a, b = (np.stack([pair[j] for pair in operands]) for j in (0, 1))
     form = {10: np.float16, 23: np.float32, 52: np.float64}[unit.form.kept]
-    names = ("", "") if model is None else (model.a, model.b)
-    a, b = (
-        _as_read(x, name, rounding)
-        for x, name in zip((asked.a, asked.b), names, strict=True)
-    )
     given = (a, b, None if asked.c is None else asked.c.astype(form))
     options: dict[str, Any] = {
         "alpha": asked.alpha,
@@ -42,25 +46,26 @@ def origin(asked: Request, unit: Unit, rounding: Tf32Rounding | None) -> str | N
         "scale_a": asked.scale_a,
         "scale_b": asked.scale_b,
     }
-    name: Any = unit.name if model is None else model.device
+    device: Any = unit.name if model is None else model.device
     instruction = None if model is None else model.instruction
     try:
-        found = identify(*given, asked.d, unit=name, instruction=instruction, **options)
+        found = identify(
+            *given,
+            asked.d,
+            unit=device,
+            instruction=instruction,
+            one_chain=not search,
+            **options,
+        )
     except (TypeError, ValueError):  # a product that the search does not know
         return None
     for hypothesis in found[:_TRIED]:
         is_whole = hypothesis.compared == asked.d.size
         if is_whole or _equal(hypothesis.matmul(*given, **options), asked.d):
-            return hypothesis.name
+            others = len(found) - 1
+            more = f", as {others:,} other ways do" if others > 0 else ""
+            return f"{hypothesis.name}{more}"
     return None
-
-
-def _as_read(x: Array, name: str, rounding: Tf32Rounding | None) -> Array:
-    """Return an operand as a unit reads it."""
-    if name == "tf32" and x.dtype == np.float32:
-        dtype = formats["tf32"].dtype
-        return quantize(x, dtype, rounding=rounding or "toward_zero")
-    return x
 
 
 def _of_blocks(asked: Request, unit: Unit) -> str | None:

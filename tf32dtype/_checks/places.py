@@ -55,8 +55,7 @@ def where(wrong: Array) -> str:
         i, j = np.argwhere(wrong)[0].tolist()
         return f"[{i}, {j}]"
     if total > _FULL * wrong.size:
-        some = "all" if total == wrong.size else f"{total:,} of {m * n:,}"
-        return f"{some} elements"
+        return "all elements" if total == wrong.size else "nearly all elements"
     rows, columns = np.flatnonzero(wrong.any(1)), np.flatnonzero(wrong.any(0))
     box = len(rows) * len(columns)
     if total > _FULL * box:

@@ -59,7 +59,10 @@ OF_ACCUMULATOR = {"float16": FLOAT16, "float32": FLOAT32, "float64": FLOAT64}
 
 
 class Bound(NamedTuple):
-    """A bound of the error of sums, and of the magnitude of all partial sums."""
+    """A bound of the error of sums, and of the magnitude of all partial sums.
+
+    The error holds if no partial sum overflows.
+    """
 
     error: Array
     reach: Array
@@ -114,7 +117,7 @@ def bound_of_unit(model: Model | BlockScaled, s: Sizes, k: int) -> Bound:
             found = _two_stages(model, s, k)
         else:
             found = _rounded(model, s, k)
-    return _finite(found, OF_ACCUMULATOR[model.accumulator])
+    return found
 
 
 def bound_of_chain(s: Sizes, k: int, form: Format, *, exact: bool = False) -> Bound:
@@ -139,13 +142,7 @@ def bound_of_chain(s: Sizes, k: int, form: Format, *, exact: bool = False) -> Bo
     steps = np.where(s.has_c, k + 1, k) * form.quantum(reach) / 2
     of_products = k * tiny + (0 if exact else u * s.absolute)
     error = np.where(_is_exact(s, form.kept, form.least), 0, steps + of_products)
-    return _finite(Bound(error, reach), form)
-
-
-def _finite(bound: Bound, form: Format) -> Bound:
-    """Replace bounds by Inf where a sum may overflow."""
-    error = np.where(bound.reach <= form.largest, bound.error, np.inf)
-    return Bound(error, bound.reach)
+    return Bound(error, reach)
 
 
 def _growth(additions: int, u: float) -> float:
@@ -169,15 +166,15 @@ def _fewest(s: Sizes, count: int, reach: Array) -> Array:
 
 
 def _cut(
-    s: Sizes, model: Aligned | BlockScaled, most: Array
+    s: Sizes, model: Aligned | BlockScaled, most: Array, least: int
 ) -> tuple[Array, Array, Array]:
     """Return the errors of aligning all products, and of aligning an accumulator.
 
     The last array tells where no bit is lost. `most` is the largest magnitude of a sum
-    that products are aligned with.
+    that products are aligned with. A subnormal accumulator has the exponent `least`.
     """
     floor = NONE if model.floor is None else model.floor
-    top = np.maximum(np.maximum(floor_log2(most), s.aligned), floor)
+    top = np.maximum(np.maximum(floor_log2(most), s.aligned), max(floor, least))
     unit = top - model.fraction
     products = s.count_below(unit) * np.ldexp(1.0, unit)
     of_products = np.maximum(s.aligned, floor) - model.fraction
@@ -198,7 +195,7 @@ def _aligned(model: Aligned | BlockScaled, s: Sizes, k: int) -> Bound:
         cut = form._replace(kept=model.cut_first)
         first, later = first + cut.quantum(few), later + cut.quantum(reach)
     addition = FLOAT32.quantum(reach) / 2
-    products, accumulator, whole = _cut(s, model, reach)
+    products, accumulator, whole = _cut(s, model, reach, form.least)
     error = chains.errors(first, later + accumulator, addition, s.has_c) + products
     exact = _is_exact(s, form.kept, form.least) & whole
     return Bound(np.where(exact, 0, error), reach)
@@ -213,7 +210,7 @@ def _emulated(model: Aligned, s: Sizes, k: int) -> Bound:
     tiny = np.ldexp(1.0, form.least - form.kept - 1)
     reach = s.largest * _growth(4 * chains.total + 2, u) + 3 * chains.total * tiny
     few = _fewest(s, model.instruction_depth, reach)
-    products, accumulator, whole = _cut(s, model, few)
+    products, accumulator, whole = _cut(s, model, few, form.least)
     group = form.quantum(few) / (2 if nearest else 1)
     later = 2 * group + accumulator + form.quantum(reach) / 2
     error = chains.errors(later, later, form.quantum(reach) / 2, s.has_c) + products

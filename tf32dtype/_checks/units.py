@@ -28,6 +28,7 @@ from .unit_bounds import (
 Array = NDArray[Any]
 
 #: Names of sums in a format, in any order, and their formats.
+_PLAIN_ALIASES = ("fp32", "f32", "single", "cpu", "cuda", "float")
 PLAIN = {"float32": FLOAT32, "float64": FLOAT64}
 
 
@@ -75,7 +76,11 @@ def find_unit(
             )
         return plain_unit(name, as_operand(a, "a"), as_operand(b, "b"))
     if not (isinstance(name, str) and name in devices):
-        known = (*PLAIN, *devices)
+        known = (*devices, *PLAIN)
+        if isinstance(name, str) and name.lower() in _PLAIN_ALIASES:
+            raise ValueError(
+                f"unit must be 'float32' for sums in float32; got {brief(name)}"
+            )
         raise ValueError(one_of("unit", name, known, "td.tensor_core.devices"))
     device: Any = name
     model, x, y, _ = resolve(a, b, device, instruction, accumulator, rounding, None)

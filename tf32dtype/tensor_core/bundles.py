@@ -131,6 +131,8 @@ def _as_cuts(rank: int, splits: Sequence[Split]) -> list[Bundle]:
 @lru_cache(maxsize=16)
 def cpu_bundles(k: int, *, of_lanes: bool) -> tuple[Bundle, ...]:
     """All splits of k for a CPU library, none twice, and lanes of vectors."""
+    if k == 0:
+        return ()
     few = [2, 4, 8, 16, 32, *range(LEAST_PACKED, LARGEST_PACKED + 1, 8)]
     seen = dict.fromkeys(equal(k, length) for length in few if length < k)
     for length in range(LEAST_PACKED, LARGEST_PACKED + 1, 8):
