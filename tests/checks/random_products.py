@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 KINDS = (
     "normal", "positive", "spread", "cancel", "integers", "outliers", "tiny", "huge",
-    "ascending", "codes",
+    "ascending", "codes", "near subnormal", "one larger",
 )  # fmt: skip
 
 
@@ -64,6 +64,13 @@ def _numbers(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Arr
         return np.ldexp(x, rng.integers(-140, -60, shape))
     if kind == "huge":
         return np.ldexp(x, rng.integers(0, 60, shape))
+    if kind in ("near subnormal", "one larger"):  # sums near 2^-14 or 2^-126
+        least = -14 if rng.integers(2) else -126
+        scale = (least - int(rng.integers(-4, 30))) // 2
+        x = np.ldexp(np.abs(x) + 1, scale)
+        if kind == "one larger" and x.size:
+            x.reshape(-1)[0] = np.ldexp(1.0, scale + int(rng.integers(1, 8)))
+        return x
     if kind == "codes":
         return np.ldexp(x, rng.integers(-40, 40))
     return x

@@ -497,7 +497,7 @@ def _factors(case: Case) -> Iterator[Diagnosis]:
 
 
 def _factor(shown: Array) -> str:
-    """Say in words by what results are multiplied."""
+    """Return the factor of results in words."""
     low, high = float(shown.min()), float(shown.max())
     if high - low > 1e-4 * abs(high):
         return f"multiplied by {low:.4g} to {high:.4g}, so a scale is wrong"

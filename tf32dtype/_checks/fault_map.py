@@ -14,8 +14,11 @@ Array = NDArray[Any]
 TEXT, SVG = (16, 64), (64, 96)
 _SYMBOLS = ".o#"  # no element is wrong, some are, all are
 _CELL = 8  # pixels
-#: Classes of cells: the largest share up to 0.1 of the bound, up to 1, and wrong ones.
-_OPACITY = (0.25, 0.6)
+_TICKS = 4  # numbers of rows and of columns
+#: The largest share of small errors, and the part of a cell that is nearly all of it.
+_SMALL, _ALL = 0.1, 0.9
+#: Classes and opacities: small errors, errors within the bound, some and all wrong.
+_CLASSES = (("good", 0.25), ("good", 0.6), ("bad", 0.6), ("bad", 1.0))
 
 
 def cells(x: Array, most: tuple[int, int]) -> tuple[Array, Array, tuple[int, int]]:
@@ -62,7 +65,7 @@ def text_map(shares: Array) -> Iterator[str]:
     yield f"map: a character is {height} x {width} elements; o: some wrong, #: all"
     for row in wrong:
         yield "  " + "".join(
-            _SYMBOLS[0 if part == 0 else 2 if part > 0.9 else 1] for part in row
+            _SYMBOLS[0 if part == 0 else 2 if part > _ALL else 1] for part in row
         )
 
 
@@ -74,24 +77,27 @@ def svg_map(shares: Array) -> str:
     largest, wrong, (height, width) = cells(shares, SVG)
     rows, columns = largest.shape
     m, n = shares.shape
+    classes = np.where(largest > _SMALL, 1, 0)
+    classes = np.where(wrong > 0, np.where(wrong > _ALL, 3, 2), classes)
+    wide, high = columns * _CELL + 60, rows * _CELL + 30
     parts = [
-        f'<svg viewBox="0 0 {columns * _CELL + 60} {rows * _CELL + 30}" role="img"'
-        f' width="{columns * _CELL + 60}"'
-        f' aria-label="errors of {m} x {n} elements, in cells of {height} x {width}">'
+        f'<svg viewBox="0 0 {wide} {high}" role="img" width="{wide}" aria-label="errors'
+        f' of {m} x {n} elements, in cells of {height} x {width}">'
     ]
-    for i, j in np.ndindex(rows, columns):
-        name, opacity = "good", _OPACITY[int(largest[i, j] > 0.1)]
-        if wrong[i, j] > 0:
-            name, opacity = "bad", 1.0 if wrong[i, j] > 0.9 else 0.6
-        parts.append(
-            f'<rect x="{50 + j * _CELL}" y="{20 + i * _CELL}" width="{_CELL - 1}"'
-            f' height="{_CELL - 1}" class="{name}" opacity="{opacity}"/>'
-        )
-    parts += [
-        '<text x="50" y="14">column 0</text>',
-        f'<text x="{50 + columns * _CELL}" y="14" text-anchor="end">{n - 1}</text>',
-        f'<text x="44" y="{20 + _CELL}" text-anchor="end">row 0</text>',
-        f'<text x="44" y="{20 + rows * _CELL}" text-anchor="end">{m - 1}</text>',
-        "</svg>",
-    ]
-    return "\n".join(parts)
+    for i, row in enumerate(classes):
+        begins = np.flatnonzero(np.diff(row, prepend=-1))
+        for j, end in zip(begins, [*begins[1:], columns], strict=True):
+            name, opacity = _CLASSES[row[j]]
+            parts.append(
+                f'<rect x="{50 + j * _CELL}" y="{20 + i * _CELL}"'
+                f' width="{(end - j) * _CELL}" height="{_CELL}" class="{name}"'
+                f' opacity="{opacity}"/>'
+            )
+    for part in range(_TICKS):
+        j, i = (length * part // _TICKS for length in (columns, rows))
+        parts += [
+            f'<text x="{50 + j * _CELL}" y="14">{j * width}</text>',
+            f'<text x="44" y="{20 + (i + 1) * _CELL}" text-anchor="end">{i * height}'
+            "</text>",
+        ]
+    return "\n".join([*parts, "</svg>"])

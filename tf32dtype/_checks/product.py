@@ -68,7 +68,8 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, bool]:
 class Product:
     """alpha * (a @ b) + beta * c + bias, of two matrices, in a unit.
 
-    Numbers are float64, which holds all operands exactly.
+    The operands may have any format that float64 holds exactly. Those of a `part` are
+    float64.
     """
 
     a: Array
@@ -118,8 +119,8 @@ class Product:
 
         return replace(
             self,
-            a=self.a[rows],
-            b=self.b[:, columns],
+            a=self.a[rows].astype(np.float64, copy=False),
+            b=self.b[:, columns].astype(np.float64, copy=False),
             c=of(self.c),
             bias=of(self.bias),
             scale_a=None if self.scale_a is None else self.scale_a[rows],
@@ -131,7 +132,7 @@ class Product:
     def tiles(self) -> Iterator[tuple[slice, slice]]:
         """Yield rows and columns of tiles, whose work takes little memory."""
         m, n = self.shape
-        side = max(1, min(int(_TILE**0.5), _WORK // max(self.k, 1) // 64))
+        side = max(1, min(int(_TILE**0.5), _WORK // max(self.k, 1) // 128))
         for i in range(0, m, side):
             for j in range(0, n, side):
                 yield slice(i, i + side), slice(j, j + side)

@@ -62,7 +62,7 @@ def find_unit(
     accumulator: Any = None,
     rounding: Tf32Rounding | None = None,
 ) -> tuple[Unit, Array, Array]:
-    """Return a unit, and operands in float64 as the unit reads them.
+    """Return a unit, and operands as the unit reads them.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def find_unit(
         raise ValueError(one_of("unit", name, known, "td.tensor_core.devices"))
     device: Any = name
     model, x, y, _ = resolve(a, b, device, instruction, accumulator, rounding, None)
-    return unit_of(model), _doubles(x), _doubles(y)
+    return unit_of(model), x, y
 
 
 def unit_of(model: Model) -> Unit:
@@ -105,9 +105,4 @@ def plain_unit(name: str, a: Array, b: Array) -> tuple[Unit, Array, Array]:
         )
     is_exact = sum(kept) + 2 <= form.kept + 1
     unit = Unit(name, form, (least[0], least[1]), None, is_exact)
-    return unit, _doubles(a), _doubles(b)
-
-
-def _doubles(x: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return x.astype(np.float64)
+    return unit, a, b

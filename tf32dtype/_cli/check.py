@@ -16,6 +16,8 @@ D must be alpha * (A @ B) + beta * C + bias. All are .npy, .npz, safetensors, GG
 HDF5, Zarr or ONNX files; FILE:NAME is one tensor of a file. --unit names the device
 that computed D: its formats and additions bound the error of each element, for any
 order of the sums. "float32" and "float64" stand for programs that add in this format.
+The devices are V100, T4, A100, L40S, H100, B200, RTX Blackwell, MI100, MI250X, MI300X,
+AVX512_BF16, AMX and Arm BF16. Other names of them are known, such as RTX 4090.
 
 The verdict is one of these:
 
@@ -81,6 +83,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         " libraries)",
         "--accumulator DTYPE": "use accumulators of float16 or float32 (default:"
         " float32)",
+        "--rounding NAME": "round float32 operands to tf32 this way (default: try that"
+        " of the vendor's library, and toward_zero)",
     }
     add_options(precision, options)
     options = {
@@ -112,6 +116,7 @@ def run(arguments: Namespace) -> int:
             unit=arguments.unit,
             instruction=arguments.instruction,
             accumulator=arguments.accumulator,
+            rounding=arguments.rounding,
             alpha=arguments.alpha,
             beta=arguments.beta,
             scale_a=_scale(arguments.scale_a),
@@ -158,8 +163,8 @@ def _body(found: Check, names: str) -> Iterator[str]:
     yield "</ul>"
     yield "<h2>Where the errors are</h2>"
     yield (
-        "<p>Each square is the largest error of its elements: pale green up to 0.1 of"
-        " the bound, green up to the bound, pale red if some elements are wrong, red if"
-        " nearly all are.</p>"
+        "<p>Each square stands for some elements: pale green if their largest error is"
+        " up to 0.1 of the bound, green up to the bound, pale red if some elements are"
+        " wrong, and red if nearly all are.</p>"
     )
     yield f'<div class="wide">{svg_map(found.worst_matrix)}</div>'
