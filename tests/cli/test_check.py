@@ -50,7 +50,7 @@ def test_a_wrong_product_with_a_page(
     page = Path("x.html").read_text()
     assert "<svg" in page
     assert "k 48 to 63 is missing" in page
-    assert page.count('class="bad"') == 16
+    assert page.count('class="bad"') == 17  # rows of cells, and the verdict
 
 
 def test_json(files: Any, capsys: pytest.CaptureFixture[str]) -> None:
