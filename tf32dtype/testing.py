@@ -46,9 +46,15 @@ def assert_matmul(
 
     Parameters
     ----------
-    d, a, b, c, unit, **options
-        As for `check_matmul`. `search` is False by default, so that a test takes little
-        more time than the product.
+    d, a, b, c, unit
+        As for `check_matmul`.
+    instruction, accumulator, rounding, alpha, beta, bias, scale_a, scale_b
+        As for `check_matmul`.
+    promote_every, factor, sample
+        As for `check_matmul`.
+    search : bool
+        As for `check_matmul`, but False by default, so that a test takes little more
+        time than the product.
 
     Returns
     -------
