@@ -36,8 +36,8 @@ class Given(NamedTuple):
         return found
 
 
-@pytest.fixture(scope="module")
-def given() -> Given:
+def operands_of_faults() -> Given:
+    """Return the operands of products with faults."""
     rng = np.random.default_rng(0)
     return Given(
         rng.standard_normal((M, K)).astype(td.bfloat16),
@@ -47,6 +47,11 @@ def given() -> Given:
         rng.uniform(0.5, 2, (M, 1)).astype(np.float32),
         rng.uniform(0.5, 2, (1, N)).astype(np.float32),
     )
+
+
+@pytest.fixture(scope="module")
+def given() -> Given:
+    return operands_of_faults()
 
 
 def check(d: Array, given: Given, **options: Any) -> Any:

@@ -300,6 +300,28 @@ def test_errors(options: Any, error: type[Exception], text: str, operands: Any) 
         check(d, a, b, unit="H100", **options)
 
 
+def test_arrays_of_other_libraries(operands: Any) -> None:
+    class OnGpu:
+        """Stands for an array of CuPy."""
+
+        __cuda_array_interface__ = None
+
+        def __init__(self, x: Array) -> None:
+            self._x = x
+
+        def get(self) -> Array:
+            return self._x
+
+    a, b, d = (OnGpu(x) for x in operands)
+    assert check(d, a, b, unit="H100").verdict == "identical"
+
+
+def test_a_unit_that_does_not_multiply_a_format(operands: Any) -> None:
+    a, b, d = operands
+    with pytest.raises(ValueError, match="use unit='float32' and a factor"):
+        check(d, a.astype(np.float16), b.astype(np.float16), unit="AVX512_BF16")
+
+
 def test_units_of_other_names(operands: Any) -> None:
     a, b, d = operands
     with pytest.raises(ValueError, match="unit must be 'float32' for sums in float32"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tf32dtype as td
+from tests.checks.test_check_matmul import FAULTS, Given, operands_of_faults
 from tf32dtype._cli.main import main
 
 
@@ -87,3 +88,24 @@ def test_errors(
 ) -> None:
     assert check(*arguments) == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given: Given = operands_of_faults()
+    make, text, options = FAULTS[name]
+    td.save("d.npy", make(given))
+    for field in given._fields:
+        td.save(f"{field}.npy", getattr(given, field))
+    added = ["c.npy"] if "c" in options else []
+    for option in options:
+        if option != "c":
+            added += [f"--{option.replace('_', '-')}", f"{option}.npy"]
+    assert check("d.npy", "a.npy", "b.npy", *added) == 1
+    assert f"fault: {text}" in capsys.readouterr().out

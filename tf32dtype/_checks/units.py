@@ -83,7 +83,14 @@ def find_unit(
             )
         raise ValueError(one_of("unit", name, known, "td.tensor_core.devices"))
     device: Any = name
-    model, x, y, _ = resolve(a, b, device, instruction, accumulator, rounding, None)
+    try:
+        model, x, y, _ = resolve(a, b, device, instruction, accumulator, rounding, None)
+    except ValueError as error:
+        if "cannot multiply" not in str(error):
+            raise
+        raise ValueError(
+            f"{error}. For a unit without a model, use unit='float32' and a factor"
+        ) from None
     return unit_of(model), x, y
 
 
