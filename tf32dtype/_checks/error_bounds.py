@@ -97,8 +97,8 @@ def error_bound(
     Notes
     -----
     The bounds are rigorous: they are computed in float64, and rounded up.
-    :doc:`/concepts/error_bounds` derives them. A bound for any order is usually 20 to
-    500 times the real error of an order that is in use.
+    :doc:`/concepts/error_bounds` derives them. Bounds for any order
+    are usually much larger than the errors of one order.
 
     Examples
     --------
