@@ -51,7 +51,8 @@ class Numbers(Arithmetic):
     """Operations in the dtype of the sums, to nearest; `narrow` rounds to results."""
 
     def __init__(self, results: np.dtype[Any], saturates: bool = False) -> None:
-        self.results, self.saturates = results, saturates
+        self.results: np.dtype[Any] = results
+        self.saturates: bool = saturates
 
     def multiply(self, x: Array, y: Array) -> Array:
         """Return x * y."""

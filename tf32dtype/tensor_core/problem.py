@@ -20,7 +20,7 @@ from .epilogues import Epilogue, Terms, epilogues, is_exact
 from .look_up import check_instruction, find_device, find_instruction
 from .models import Model
 from .products import as_accumulators, as_operand, format_name, matmul
-from .scaling import Scaling
+from .scaling import Scales, Scaling
 from .ways import Facts
 
 Array = NDArray[Any]
@@ -53,7 +53,7 @@ class Problem:
         self._c = c if c is None or type(c) in (bool, int, float) else own_array(c)
         scaling = scaling or Scaling()
         self._beta = scaling.number("beta")
-        self.scales = scaling.of(shape, self._stack, self._m, self.k, self._n)
+        self.scales: Scales = scaling.of(shape, self._stack, self._m, self.k, self._n)
 
     @property
     def size(self) -> int:

@@ -249,7 +249,10 @@ class Search:
         self._sampled = d.size > _SAMPLE
         #: indices of elements that one chain is tried on, its results, and where they
         #: equal `d`
-        self.sample, self.plain, self.agrees = self._try_chain()
+        chain = self._try_chain()
+        self.sample: Array = chain[0]
+        self.plain: Array = chain[1]
+        self.agrees: Array = chain[2]
 
     def _tried(self, found: Sequence[Bundle]) -> _Tried:
         return _Tried(found, self._facts, self._endings)
