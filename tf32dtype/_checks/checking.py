@@ -17,8 +17,9 @@ from ..tensor_core.cpu_units import SumType
 from ..tensor_core.device import DeviceName
 from ..tensor_core.models import Instruction, Model
 from .block_operands import BlockOperands, block_operands, is_blocks
+from .case import Case
 from .check import EDGES, Check, Verdict, Worst
-from .diagnoses import Case, diagnose
+from .diagnoses import diagnose
 from .origin import origin
 from .places import where
 from .product import Product
@@ -177,7 +178,7 @@ def check_matmul(
     return min(tries, key=lambda one: one.wrong).check(search)
 
 
-#: Returns the unit, and two matrices as it reads them, in float64.
+#: Returns the unit, and two matrices as it reads them.
 Reader = Callable[[Array, Array], tuple[Unit, Array, Array]]
 
 
@@ -236,10 +237,6 @@ class _Try:
         """Return one matrix of the stack, as it should be."""
         asked = self._asked
         unit, a, b = self._read(*asked.matrices_of(i))
-        return self._of(i, unit, a, b)
-
-    def _of(self, i: int, unit: Unit, a: Array, b: Array) -> Product:
-        asked = self._asked
         return Product(
             a,
             b,

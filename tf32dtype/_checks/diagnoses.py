@@ -6,34 +6,30 @@ results that are within the changed product's bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._formats.quantize import Rounding, quantize
+from .._formats.quantize import Rounding
 from .._formats.table import formats
+from .case import SIDE, Case, spread
+from .changes import CHANGES, changed
 from .k_ranges import k_ranges
 from .places import where
-from .product import Product, Values
+from .product import Values
 from .unit_bounds import FLOAT32, Format
-from .units import Unit
+from .units import Unit, round_to
 
 Array = NDArray[Any]
 
-#: Wrong rows and columns that hypotheses are tried on.
-_SIDE = 64
-#: Rows and columns that refute most hypotheses.
-_FEW = 8
 #: The fewest wrong elements that a hypothesis can explain other than by chance.
 _LEAST = 8
-#: The share of the wrong elements that a fault must explain, and the least share that a
-#: fault of parts of the operands explains.
-_ENOUGH, _POSSIBLE = 0.98, 0.3
+#: The share of the wrong elements that a fault must explain.
+_ENOUGH = 0.98
 #: A fault is sure if it leaves this share of the errors, as a median.
 _SURE = 0.1
 #: Formats and roundings of operands that may have lost bits.
@@ -59,92 +55,6 @@ class Diagnosis(NamedTuple):
     def line(self) -> str:
         """The sentence, which says if the fault is not sure."""
         return self.text if self.left <= _SURE else f"possible: {self.text}"
-
-
-class Fit(NamedTuple):
-    """How well a hypothesis explains the wrong elements of a sample."""
-
-    explains: float
-    left: float
-
-
-@dataclass(frozen=True)
-class Case:
-    """A matrix of results with wrong elements, and a sample of these."""
-
-    #: the product, and its results
-    product: Product
-    d: Array
-    #: share of its bound that each result is off
-    shares: Array
-    #: the product from which rows and columns were chosen, and these
-    whole: Product
-    rows: Array
-    columns: Array
-    #: operands before they were rounded to the formats of the unit
-    given: tuple[Array, Array]
-
-    @cached_property
-    def wrong(self) -> Array:
-        """Which elements are beyond their bound."""
-        found: Array = self.shares > 1
-        return found
-
-    @cached_property
-    def sample(self) -> tuple[Array, Array]:
-        """Rows and columns that have wrong elements."""
-        return self._lines(_SIDE)
-
-    def _lines(self, side: int) -> tuple[Array, Array]:
-        rows = _spread(np.flatnonzero(self.wrong.any(1)), side)
-        columns = _spread(np.flatnonzero(self.wrong[rows].any(0)), side)
-        return rows, columns
-
-    def finite(self) -> Case:
-        """Return the case without the elements that are Inf or NaN."""
-        odd = ~np.isfinite(self.d.astype(np.float64))
-        return replace(self, shares=np.where(odd, 0, self.shares))
-
-    def part(self, rows: Array, columns: Array) -> tuple[Values, Array, Array]:
-        """Return values and results of rows and columns, and which are wrong."""
-        values = self.product.part(rows, columns).values()
-        return values, self.d[rows][:, columns], self.wrong[rows][:, columns]
-
-    def explains(self, changed: Product | None) -> Fit:
-        """Return how well a change of the whole product explains the sample."""
-        if changed is None or changed.shape != self.whole.shape:
-            return Fit(0.0, 1.0)
-        changed = replace(changed, exponents=None)  # those of other operands
-        fit = Fit(0.0, 1.0)
-        for side in (_FEW, _SIDE):  # few elements refute most hypotheses
-            rows, columns = self._lines(side)
-            part = changed.part(self.rows[rows], self.columns[columns])
-            fit = self.fit(part.values(), rows, columns)
-            if fit.explains < _POSSIBLE:
-                break
-        return fit
-
-    def fit(
-        self, values: Values, rows: Array | None = None, columns: Array | None = None
-    ) -> Fit:
-        """Return how well values explain the wrong elements of rows and columns."""
-        if rows is None or columns is None:
-            rows, columns = self.sample
-        wrong = self.wrong[rows][:, columns]
-        after = values.shares(self.d[rows][:, columns])[wrong]
-        before = self.shares[rows][:, columns][wrong]
-        if not len(after):
-            return Fit(0.0, 1.0)
-        left = np.median(after) / max(float(np.median(before)), 1e-300)
-        return Fit(float((after <= 1).mean()), float(left))
-
-
-def _spread(indices: Array, count: int) -> Array:
-    """Return up to `count` of the indices, at equal distances."""
-    if len(indices) <= count:
-        return indices
-    found: Array = indices[np.arange(count) * len(indices) // count]
-    return found
 
 
 def diagnose(case: Case) -> list[str]:
@@ -225,8 +135,8 @@ def _not_written(case: Case) -> Iterator[Diagnosis]:
 
 def _is_relu(case: Case) -> bool:
     """Return whether all negative results are 0, and only these."""
-    rows = _spread(np.arange(case.d.shape[0]), _SIDE)
-    columns = _spread(np.arange(case.d.shape[1]), _SIDE)
+    rows = spread(np.arange(case.d.shape[0]), SIDE)
+    columns = spread(np.arange(case.d.shape[1]), SIDE)
     values, d, _ = case.part(rows, columns)
     negative = values.exact < -values.bound
     positive = values.exact > values.bound
@@ -240,172 +150,8 @@ def _is_relu(case: Case) -> bool:
 
 
 def _changed(case: Case) -> Iterator[Diagnosis]:
-    for text, change in _CHANGES:
+    for text, change in CHANGES:
         yield Diagnosis(text, *case.explains(change(case.whole)))
-
-
-def _with(p: Product, name: str, value: Array | None) -> Product:
-    change: dict[str, Any] = {name: value}
-    return replace(p, **change)
-
-
-def _transposed(p: Product) -> Product | None:
-    if p.a.shape[0] != p.a.shape[1]:
-        return None
-    return replace(p, a=p.a.T)
-
-
-def _other_transposed(p: Product) -> Product | None:
-    if p.b.shape[0] != p.b.shape[1]:
-        return None
-    return replace(p, b=p.b.T)
-
-
-def _result_transposed(p: Product) -> Product | None:
-    m, n = p.shape
-    plain = p.c is None and p.bias is None and p.scale_a is None and p.scale_b is None
-    return replace(p, a=p.b.T, b=p.a.T) if m == n and plain else None
-
-
-def _swapped(p: Product) -> Product | None:
-    same = p.a.shape == p.b.shape and p.a.shape[0] == p.a.shape[1]
-    return replace(p, a=p.b, b=p.a) if same else None
-
-
-def _without(name: str) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        return None if getattr(p, name) is None else _with(p, name, None)
-
-    return change
-
-
-def _twice(name: str) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        x = getattr(p, name)
-        if x is None:
-            return None
-        power = name.startswith("scale")
-        return _with(p, name, x * x if power else 2 * x)
-
-    return change
-
-
-def _bias_by_rows(p: Product) -> Product | None:
-    m, n = p.shape
-    if p.bias is None or m != n:
-        return None
-    return replace(p, bias=np.broadcast_to(p.bias, p.shape).T)
-
-
-def _inverse(name: str) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        x = getattr(p, name)
-        return None if x is None or not x.all() else _with(p, name, 1 / x)
-
-    return change
-
-
-def _both_scales(p: Product) -> Product | None:
-    if p.scale_a is None or p.scale_b is None:
-        return None
-    return replace(p, scale_a=None, scale_b=None)
-
-
-def _of_alpha(p: Product) -> Product | None:
-    return None if p.alpha == 1 else replace(p, alpha=1.0)
-
-
-def _of_beta(p: Product) -> Product | None:
-    return None if p.c is None or p.beta == 1 else replace(p, beta=1.0)
-
-
-def _exchanged_scales(p: Product) -> Product | None:
-    if p.scale_a is None or p.scale_b is None or p.scale_a.shape != p.scale_b.T.shape:
-        return None
-    return replace(p, scale_a=p.scale_b.T, scale_b=p.scale_a.T)
-
-
-def _next_scale(name: str, by: int) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        x, axis = getattr(p, name), 1 if name == "scale_a" else 0
-        if x is None or x.shape[axis] < 2:
-            return None
-        return _with(p, name, np.roll(x, -by, axis))
-
-    return change
-
-
-def _first_scale(name: str) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        x, axis = getattr(p, name), 1 if name == "scale_a" else 0
-        if x is None or x.shape[axis] < 2:
-            return None
-        return _with(p, name, np.repeat(x.take([0], axis), x.shape[axis], axis))
-
-    return change
-
-
-def _in_other_order(name: str) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        x = getattr(p, name)
-        return _with(p, name, np.ravel(x).reshape(x.shape[::-1]).T)
-
-    return change
-
-
-def _reversed(p: Product) -> Product:
-    return replace(p, a=p.a[:, ::-1])
-
-
-def _negated(name: str) -> Callable[[Product], Product | None]:
-    def change(p: Product) -> Product | None:
-        x = getattr(p, name)
-        return None if x is None else _with(p, name, -x)
-
-    return change
-
-
-def _c_transposed(p: Product) -> Product | None:
-    m, n = p.shape
-    if p.c is None or m != n:
-        return None
-    return replace(p, c=np.broadcast_to(p.c, p.shape).T)
-
-
-#: Faults of the whole product, in words.
-_CHANGES: tuple[tuple[str, Callable[[Product], Product | None]], ...] = (
-    ("c is missing", _without("c")),
-    ("c is added twice", _twice("c")),
-    ("beta is not applied: c is added as it is", _of_beta),
-    ("alpha is not applied", _of_alpha),
-    ("the bias is missing", _without("bias")),
-    ("the bias is added twice", _twice("bias")),
-    ("the bias is added along the wrong axis: to rows, not to columns", _bias_by_rows),
-    ("scale_a and scale_b are not applied", _both_scales),
-    ("scale_a is not applied", _without("scale_a")),
-    ("scale_b is not applied", _without("scale_b")),
-    ("scale_a is applied twice", _twice("scale_a")),
-    ("scale_b is applied twice", _twice("scale_b")),
-    ("the results are divided by scale_a", _inverse("scale_a")),
-    ("the results are divided by scale_b", _inverse("scale_b")),
-    ("a is transposed: the results are those of a.T @ b", _transposed),
-    ("b is transposed: the results are those of a @ b.T", _other_transposed),
-    ("d is transposed", _result_transposed),
-    ("scale_a and scale_b are exchanged", _exchanged_scales),
-    ("scale_a is that of the next range of k", _next_scale("scale_a", 1)),
-    ("scale_b is that of the next range of k", _next_scale("scale_b", 1)),
-    ("scale_a is that of the range of k before", _next_scale("scale_a", -1)),
-    ("scale_b is that of the range of k before", _next_scale("scale_b", -1)),
-    ("scale_a is always that of the first range of k", _first_scale("scale_a")),
-    ("scale_b is always that of the first range of k", _first_scale("scale_b")),
-    ("a is read in column order", _in_other_order("a")),
-    ("b is read in column order", _in_other_order("b")),
-    ("k of a is reversed", _reversed),
-    ("c is subtracted", _negated("c")),
-    ("the bias is subtracted", _negated("bias")),
-    ("c is transposed", _c_transposed),
-    ("the operands are exchanged: the results are those of b @ a", _swapped),
-)
 
 
 def _shifted(case: Case) -> Iterator[Diagnosis]:
@@ -422,11 +168,11 @@ def _shifted(case: Case) -> Iterator[Diagnosis]:
             if abs(by) >= x.shape[axis]:
                 continue
             moved = np.roll(x, by, axis)
-            fit = case.explains(_with(p, name, moved))
+            fit = case.explains(changed(p, name, moved))
             if fit.explains < _ENOUGH and text.startswith("k "):
                 outside = slice(0, by) if by > 0 else slice(by, None)
                 moved[(slice(None), outside) if axis else outside] = 0
-                fit = case.explains(_with(p, name, moved))
+                fit = case.explains(changed(p, name, moved))
             if fit.explains >= _ENOUGH * (1 - abs(by) / x.shape[axis]) * 0.9:
                 yield Diagnosis(text, max(fit.explains, _ENOUGH), fit.left)
 
@@ -512,8 +258,8 @@ def _zero_points(
     case: Case, values: Values, d: Array, used: Array, weights: Array
 ) -> Iterator[Diagnosis]:
     rows, columns = case.sample
-    a, b = case.product.part(rows, columns).scaled()
     raw = case.product.part(rows, columns)
+    a, b = raw.scaled()
     residual = np.where(used, d - values.exact, 0.0)
     by_a = np.where(raw.a != 0, a / raw.a, np.nan)
     by_b = np.where(raw.b != 0, b / raw.b, np.nan)
@@ -546,9 +292,9 @@ def _ranges(case: Case) -> Iterator[Diagnosis]:
     d = case.d[rows][:, columns].astype(np.float64)
     wrong = case.wrong[rows][:, columns]
     for first, last, times in k_ranges(part, d, wrong):
-        changed = replace(part, a=part.a.copy(), exponents=None)
-        changed.a[:, first:last] *= times
-        fit = case.fit(changed.values())
+        other = replace(part, a=part.a.copy(), exponents=None)
+        other.a[:, first:last] *= times
+        fit = case.fit(other.values())
         if fit.explains >= _ENOUGH and last - first < part.k:
             what = {0: "is missing", 2: "is counted twice"}.get(
                 times, f"counts {times} times"
@@ -565,12 +311,12 @@ def _arithmetic(case: Case) -> Iterator[Diagnosis]:
     p = case.whole
     a, b = case.given
     if not (np.array_equal(a, p.a) and np.array_equal(b, p.b)):
-        fit = case.explains(replace(p, a=a, b=b, unit=_any_order(FLOAT32_SUMS)))
+        fit = case.explains(replace(p, a=a, b=b, unit=FLOAT32_SUMS))
         yield Diagnosis(
             'the operands were not rounded to tf32: use unit="float32"', *fit
         )
     for name, rounding in product(_NARROWER, _ROUNDINGS):
-        a, b = (_rounded(x, name, rounding) for x in (p.a, p.b))
+        a, b = (round_to(x, name, rounding) for x in (p.a, p.b))
         if np.array_equal(a, p.a) and np.array_equal(b, p.b):
             continue
         fit = case.explains(replace(p, a=a, b=b, unit=_any_order(p.unit)))
@@ -590,8 +336,8 @@ def _directed(case: Case) -> Iterator[Diagnosis]:
     if clear.sum() < _LEAST:
         return
     for rounding in _DIRECTED:
-        rounded = _rounded(values.exact, case.product.dtype.name, rounding)
-        same = (rounded == d.astype(np.float64))[clear].mean()
+        rounded = round_to(values.exact, case.product.dtype.name, rounding)
+        same = (rounded == d)[clear].mean()
         if same >= 0.9:
             name = case.product.dtype.name
             yield Diagnosis(
@@ -617,18 +363,6 @@ def _accumulated(case: Case) -> Iterator[Diagnosis]:
 def _any_order(unit: Unit) -> Unit:
     """Return a unit with sums in the same format, for any operands."""
     return Unit(unit.name, unit.form, (-126, -126))
-
-
-def _rounded(x: Array, name: str, rounding: Rounding) -> Array:
-    """Return numbers rounded to a format, in float64."""
-    dtype = np.dtype(np.float16) if name == "float16" else formats[name].dtype
-    with np.errstate(all="ignore"):
-        found = (
-            quantize(x, dtype, rounding=rounding)
-            if name in formats
-            else (x.astype(dtype))
-        )
-        return found.astype(np.float64)
 
 
 #: Sums in float32 of any operands.

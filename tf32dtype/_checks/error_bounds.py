@@ -23,13 +23,13 @@ from ..tensor_core.cpu_units import SumType
 from ..tensor_core.device import DeviceName
 from ..tensor_core.look_up import find_model
 from ..tensor_core.models import Aligned, Instruction
-from ..tensor_core.products import plain_array
 from .block_operands import block_operands, is_blocks
 from .checking import Reader, reader
 from .product import Product
-from .request import Request, request
-from .sizes import error_of_sum, floor_log2
+from .request import Request, as_array, request
+from .sizes import NONE, error_of_sum, floor_log2
 from .unit_bounds import FLOAT32, Format
+from .units import round_to
 
 if TYPE_CHECKING:
     from ..tensor_core.products import Operand
@@ -148,7 +148,7 @@ def error_bound(
 
 def _shape(a: Any, b: Any) -> tuple[int, ...]:
     """Return the shape of a product."""
-    x, y = (plain_array(z, name) for z, name in ((a, "a"), (b, "b")))
+    x, y = (as_array(z, name) for z, name in ((a, "a"), (b, "b")))
     shape: tuple[int, ...] = as_matrices(x, y)[3]
     return shape
 
@@ -165,7 +165,7 @@ def _shaped(bound: Array, asked: Request) -> Array:
 def _result(dtype: DTypeLike | None, form: Format) -> np.dtype[Any]:
     """Return the dtype of results; by default that of the sums."""
     if dtype is None:
-        return np.dtype({10: np.float16, 23: np.float32, 52: np.float64}[form.kept])
+        return form.dtype
     found = find_dtype(dtype)
     if not (found.kind == "f" or format_of_dtype(found)):
         raise TypeError(f"dtype must be a floating-point dtype; got {found}")
@@ -233,12 +233,7 @@ def _narrow(x: Array, *, row: Precision, name: str) -> Array:
 def _rounded(x: Array, row: Precision) -> Array:
     if row.format == "float32":
         return x
-    with np.errstate(all="ignore"):
-        if row.format == "float16":
-            return x.astype(np.float16)
-        how = rounding_of(Settings(row.short), row)
-        rounded: Array = quantize(x, formats[row.format].dtype, rounding=how)
-        return rounded
+    return round_to(x, row.format, rounding_of(Settings(row.short), row))
 
 
 # -- a precision -----------------------------------------------------------------------
@@ -308,9 +303,17 @@ def _largest_step(
         return reach
     # Later components are stored as multiples of 2^8 or more, and are as large as the
     # first ones.
-    x, y = np.abs(pieces.parts[0]), np.abs(others.parts[0])
-    largest = x.max(1, keepdims=True, initial=0) * y.max(0, keepdims=True, initial=0)
+    largest = _largest_product(pieces, others)
     found: Array = np.maximum(reach, 32 * row.components**2 * 1.1 * largest)
+    return found
+
+
+def _largest_product(pieces: _Pieces, others: _Pieces) -> Array:
+    """Return the largest product of first components in each row and column."""
+    x, y = np.abs(pieces.parts[0]), np.abs(others.parts[0])
+    found: Array = x.max(1, keepdims=True, initial=0) * y.max(
+        0, keepdims=True, initial=0
+    )
     return found
 
 
@@ -327,11 +330,9 @@ def _of_components(
     Between orders of magnitude the sum is multiplied by 2^-8 or less, and with it the
     errors so far. Those of the last pair and 2^-6 times as much bound all errors.
     """
-    x, y = np.abs(pieces.parts[0]), np.abs(others.parts[0])
-    largest = x.max(1, keepdims=True, initial=0) * y.max(0, keepdims=True, initial=0)
-    few = _STRETCH * largest * (1 + 2.0**-5)
+    few = _STRETCH * _largest_product(pieces, others) * (1 + 2.0**-5)
     form = FLOAT32._replace(kept=model.kept)
-    floor = -5000 if model.floor is None else model.floor
+    floor = NONE if model.floor is None else model.floor
     unit = np.ldexp(1.0, np.maximum(floor_log2(few), floor) - model.fraction)
     groups = -(-_STRETCH // model.depth)
     each = groups * (form.quantum(few) + unit) + _STRETCH * unit

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._formats.table import formats
 from ..tensor_core.epilogues import as_results
 from ..tensor_core.identification import identify
 from ..tensor_core.products import matmul
@@ -26,19 +25,9 @@ def origin(asked: Request, read: Any, search: bool) -> str | None:
     if asked.blocks is not None:
         return _of_blocks(asked, unit)
     model = unit.model
-    operands = [[*asked.matrices_of(i)] for i in range(len(asked.d))]
-    names = (None, None) if model is None else (model.a, model.b)
-    if "tf32" in names:
-        # A unit reads other formats unchanged.
-        tf32 = formats["tf32"].dtype
-        for i, pair in enumerate(operands):
-            _, *values = read(*pair)
-            for j, name in enumerate(names):
-                if name == "tf32":
-                    operands[i][j] = values[j].astype(tf32)
-    a, b = (np.stack([pair[j] for pair in operands]) for j in (0, 1))
-    form = {10: np.float16, 23: np.float32, 52: np.float64}[unit.form.kept]
-    given = (a, b, None if asked.c is None else asked.c.astype(form))
+    pairs = [read(*asked.matrices_of(i))[1:] for i in range(len(asked.d))]
+    a, b = (np.stack([pair[j] for pair in pairs]) for j in (0, 1))
+    given = (a, b, None if asked.c is None else asked.c.astype(unit.form.dtype))
     options: dict[str, Any] = {
         "alpha": asked.alpha,
         "beta": asked.beta,

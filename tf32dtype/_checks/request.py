@@ -142,7 +142,7 @@ def request(
         a, b, exponents = blocks.a, blocks.b, blocks.exponents
         scale_a, scale_b = blocks.scale_a, blocks.scale_b
         alpha *= blocks.alpha
-    a, b, d = _array(a, "a"), _array(b, "b"), _array(d, "d")
+    a, b, d = as_array(a, "a"), as_array(b, "b"), as_array(d, "d")
     left, right, stack, shape = as_matrices(a, b)
     check_shape(d.shape, shape, "d")
     if d.dtype.kind in "iub":
@@ -182,7 +182,7 @@ def request(
     )
 
 
-def _array(x: Any, name: str) -> Array:
+def as_array(x: Any, name: str) -> Array:
     """Return an array of NumPy, CuPy or PyTorch as NumPy's."""
     if hasattr(x, "detach"):  # a tensor of PyTorch
         x = x.detach().cpu()
@@ -196,7 +196,7 @@ def _array(x: Any, name: str) -> Array:
 
 def _numbers(x: Any, name: str) -> Array:
     """Return real numbers in float64."""
-    array = _array(x, name)
+    array = as_array(x, name)
     if not (array.dtype.kind in "biuf" or format_of_dtype(array.dtype)):
         raise TypeError(f"{name} must hold real numbers; got {array.dtype}")
     with np.errstate(all="ignore"):

@@ -45,6 +45,11 @@ class Format(NamedTuple):
         found: Array = np.ldexp(1.0, exponents)
         return found
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of NumPy with these fraction bits."""
+        return np.dtype({10: np.float16, 23: np.float32, 52: np.float64}[self.kept])
+
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> Format:
         """Return the format of a dtype."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base.wording import brief, one_of
-from .._formats.quantize import Tf32Rounding
+from .._formats.quantize import Rounding, Tf32Rounding, quantize
+from .._formats.table import formats
 from ..tensor_core.block_scaled import BlockScaled
 from ..tensor_core.look_up import devices
 from ..tensor_core.models import LEAST_EXPONENTS, Model
@@ -27,8 +28,9 @@ from .unit_bounds import (
 
 Array = NDArray[Any]
 
-#: Names of sums in a format, in any order, and their formats.
+#: Names that others have for sums in float32.
 _PLAIN_ALIASES = ("fp32", "f32", "single", "cpu", "cuda", "float")
+#: Names of sums in a format, in any order, and their formats.
 PLAIN = {"float32": FLOAT32, "float64": FLOAT64}
 
 
@@ -92,6 +94,15 @@ def find_unit(
             f"{error}. For a unit without a model, use unit='float32' and a factor"
         ) from None
     return unit_of(model), x, y
+
+
+def round_to(x: Array, name: str, rounding: Rounding) -> Array:
+    """Return numbers rounded to a format; float16 is rounded to nearest."""
+    with np.errstate(all="ignore"):
+        if name == "float16":
+            return x.astype(np.float16)
+        found: Array = quantize(x, formats[name].dtype, rounding=rounding)
+        return found
 
 
 def unit_of(model: Model) -> Unit:
