@@ -161,7 +161,7 @@ def matmul(
     multiply: Any
     if chosen is not None:
         check_operands(x.dtype, y.dtype, precision)
-        multiply = partial(_product, x, y, chosen)
+        multiply = partial(product_in, x, y, chosen)
     elif (common := np.result_type(x, y)).type in _core.scalar_types:
         _core.prepare_product(x.dtype, y.dtype, common)
         multiply = partial(numpys, x, y, dtype=np.float32)
@@ -169,7 +169,7 @@ def matmul(
         chosen = _core.current_precision()
         if chosen is None or common != np.float32:
             return numpys(a, b, out=out, dtype=dtype)
-        multiply = partial(_product, x, y, chosen)
+        multiply = partial(product_in, x, y, chosen)
     if dtype is None or np.dtype(dtype) == np.float32:
         return multiply(out=out)
     if np.dtype(dtype).kind not in "fc":
@@ -214,7 +214,7 @@ def check_operands(
         )
 
 
-def _product(
+def product_in(
     a: NDArray[Any],
     b: NDArray[Any],
     spec: _core.MatmulSpec,

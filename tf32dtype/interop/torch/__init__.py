@@ -19,6 +19,7 @@ except ImportError as _error:
 del install, torch
 
 from .layers import Embedding, LayerNorm, Linear, convert  # noqa: E402
+from .precision import matmul_precision  # noqa: E402
 from .rounding import dequantize, fake_quantize, quantize  # noqa: E402
 from .tensors import from_numpy, to_numpy  # noqa: E402
 
@@ -30,6 +31,7 @@ __all__ = [
     "dequantize",
     "fake_quantize",
     "from_numpy",
+    "matmul_precision",
     "quantize",
     "to_numpy",
 ]

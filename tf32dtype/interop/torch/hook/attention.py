@@ -1,0 +1,1 @@
+"""Attention: two products, and a softmax in float32."""

@@ -1,0 +1,1 @@
+"""Convolutions as products of matrices: im2col."""

@@ -1,0 +1,152 @@
+"""Recipes: the formats of the operands of a layer's products, and who multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
+
+from ...._base.wording import joined, one_of
+from ...._formats.quantize import Tf32Rounding
+from ...._matmul.precisions import Settings, SpecialValues, resolve
+from ....tensor_core.device import DeviceName
+from ....tensor_core.models import Instruction
+from .multiply import Way, way_of
+from .operand_format import (
+    SCALES,
+    UNROUNDED,
+    OperandFormat,
+    Scale,
+    operand_format,
+)
+from .unit import OWN, Unit
+
+#: What an operand is. Only attention has operands of the last two kinds.
+Role = Literal["weights", "activations", "gradients", "kv_cache", "probabilities"]
+ROLES = get_args(Role)
+#: The roles of operands that are multiplied, in both orders.
+_PAIRS: tuple[tuple[Role, Role], ...] = (
+    ("activations", "weights"),
+    ("activations", "activations"),
+    ("activations", "kv_cache"),
+    ("probabilities", "kv_cache"),
+)
+_PAIRS_OF_GRADIENTS: tuple[tuple[Role, Role], ...] = (
+    ("gradients", "weights"),
+    ("gradients", "activations"),
+    ("gradients", "kv_cache"),
+    ("gradients", "probabilities"),
+)
+
+
+class Formats(TypedDict, total=False):
+    """The formats of operands, and who multiplies: see `matmul_precision`."""
+
+    weights: str | None
+    activations: str | None
+    gradients: str | None
+    kv_cache: str | None
+    probabilities: str | None
+    scale: Scale
+    rounding: Tf32Rounding | None
+    special_values: SpecialValues
+    device: DeviceName | None
+    instruction: Instruction | None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The formats of operands by their role."""
+
+    weights: OperandFormat = UNROUNDED
+    activations: OperandFormat = UNROUNDED
+    gradients: OperandFormat = UNROUNDED
+    kv_cache: OperandFormat = UNROUNDED
+    probabilities: OperandFormat = UNROUNDED
+    unit: Unit = OWN
+
+    def of(self, role: Role) -> OperandFormat:
+        """Return the format of a role."""
+        format: OperandFormat = getattr(self, role)
+        return format
+
+    def way(self, left: Role, right: Role) -> Way:
+        """Return the way to multiply operands of two roles.
+
+        Raises
+        ------
+        ValueError
+            If the device cannot multiply their formats.
+        """
+        return way_of(self.of(left), self.of(right), self.unit)
+
+    def __str__(self) -> str:
+        usual = self.activations
+        text = [str(usual)] if self.weights == usual else [f"{self.weights} x {usual}"]
+        text += [
+            f"{role} {self.of(role)}" for role in ROLES[2:] if self.of(role) != usual
+        ]
+        return ", ".join(text) + (f" @{self.unit.device}" if self.unit.device else "")
+
+
+class Defaults(NamedTuple):
+    """The arguments of `make_recipe`."""
+
+    weights: str | None = None
+    activations: str | None = None
+    gradients: str | None = None
+    kv_cache: str | None = None
+    probabilities: str | None = None
+    scale: Scale = "tensor"
+    rounding: Tf32Rounding | None = None
+    special_values: SpecialValues = "propagate"
+    device: DeviceName | None = None
+    instruction: Instruction | None = None
+
+
+def make_recipe(precision: str | None, **given: Unpack[Formats]) -> Recipe:
+    """Return the recipe that arguments of `matmul_precision` describe.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; for an argument that no format uses; for two formats that
+        the device cannot multiply.
+    """
+    chosen = Defaults(**given)
+    scale = chosen.scale
+    if scale not in SCALES:
+        raise ValueError(one_of("scale", scale, SCALES))
+    usual = precision or "f32"
+    others = precision or chosen.activations or "f32"
+    names = {
+        role: getattr(chosen, role)
+        or (usual if role in ("weights", "activations") else others)
+        for role in ROLES
+    }
+    formats = {role: operand_format(name, scale) for role, name in names.items()}
+    if scale != "tensor" and not any(form.scale for form in formats.values()):
+        given_names = joined(sorted({*names.values()}))
+        raise ValueError(f"scale={scale!r} must be given with FP8; got {given_names}")
+    unit = Unit(
+        chosen.device, chosen.instruction, chosen.rounding, chosen.special_values
+    )
+    _check_options(unit, [*formats.values()])
+    made = Recipe(**formats, unit=unit)
+    pairs = [*_PAIRS, *_PAIRS_OF_GRADIENTS]
+    for left, right in pairs:
+        made.way(left, right)
+        made.way(right, left)
+    return made
+
+
+def _check_options(unit: Unit, formats: list[OperandFormat]) -> None:
+    """Raise the errors of `td.matmul` for options that none of the formats uses."""
+    rows = [form.precision for form in formats]
+    names = {row.short for row in rows if row is not None}
+    splits = sorted(x.short for x in rows if x is not None and x.components > 1)
+    tf32 = "tf32" if "tf32" in names else "bf16"
+    resolve(Settings(tf32, rounding=unit.rounding))
+    one = splits[0] if splits else "bf16"
+    resolve(Settings(one, special_values=unit.special_values))
+    if unit.device is None and unit.instruction is not None:
+        resolve(Settings("bf16", instruction=unit.instruction))

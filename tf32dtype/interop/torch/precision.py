@@ -1,0 +1,177 @@
+"""Run models with their matrix products in other precisions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+from typing import Self, Unpack
+
+from torch import nn
+
+from ..._base.caller import warn
+from ..._base.options import refuse_unknown, shows
+from ..._base.scopes import Scope
+from ..._base.wording import brief
+from .hook.mode import ProductMode
+from .hook.recipe import Defaults, Formats, Recipe, make_recipe
+
+
+class matmul_precision(Scope):
+    """Run PyTorch's matrix products in another precision, in a scope or function.
+
+    Use the object in a ``with`` statement, or as a decorator of a function. Inside,
+    products of this thread's tensors round their operands and have the bits of
+    `tf32dtype.matmul`, or of a device's tensor core: those of linear layers,
+    convolutions and attention, of `torch.matmul`, ``@`` and `torch.einsum`, and of the
+    backward pass. See :doc:`/reference/torch` for the operations. Sums, softmax and all
+    other operations are PyTorch's own.
+
+    Parameters
+    ----------
+    precision : str or None
+        The format of all operands: a precision of `tf32dtype.matmul_precision`, or a
+        block format of `tf32dtype.blocks.formats`, with blocks along k. After FP8 it
+        may have what shares a scale: "fp8_e4m3:row". With None, only the operands that
+        are named below are rounded; if none is, PyTorch computes as usual, also inside
+        another scope.
+    weights, activations, gradients : str, optional
+        The formats of parameters and buffers, of all other operands, and of gradients
+        in the backward pass. None: `precision`; for `gradients`, without it, that of
+        `activations`.
+    kv_cache, probabilities : str, optional
+        The formats of keys and values, and of the results of the softmax, in
+        `torch.nn.functional.scaled_dot_product_attention`. None: `precision`, else
+        that of `activations`.
+    scale : {"tensor", "row", "block", "tile"}
+        What shares a scale in FP8: a matrix; a row of the first operand or a column of
+        the second; 128 numbers along k; 128 x 128 numbers.
+    rounding, special_values, device, instruction
+        As in `tf32dtype.matmul_precision`.
+    only, skip : iterable of str
+        Names of the layers that are rounded, and of those that are not, as in
+        `named_modules`; ``*`` matches any characters. By default all are rounded.
+    model : Module, optional
+        The module that names of layers are relative to. None: the outermost module
+        that is called.
+
+    Attributes
+    ----------
+    calls : Counter
+        The products that were replaced, by layer.
+    unreached : Counter
+        Operations that multiply matrices and were not replaced, by name and reason.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; for an argument that no format uses; for formats that the
+        device cannot multiply. In the scope, for operands that cannot be rounded; the
+        message names the layer.
+
+    Warns
+    -----
+    UserWarning
+        At the end of the scope, for operations that multiply matrices and were not
+        replaced, and for names of `only` and `skip` that match no layer.
+
+    See Also
+    --------
+    tf32dtype.matmul_precision : The same for NumPy's products.
+    convert : Make layers round their weights to a block format.
+
+    Notes
+    -----
+    The precision belongs to the thread. It also applies to a backward pass in the
+    scope, whose products belong to the layer of the forward pass. In the scope, PyTorch
+    does not use its fused kernels for transformer layers, nor oneDNN.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tf32dtype.interop import torch as tt
+    >>> model = torch.nn.Linear(2, 1, bias=False)
+    >>> _ = torch.nn.init.constant_(model.weight, 1.001)
+    >>> with torch.no_grad(), tt.matmul_precision("bf16"):
+    ...     model(torch.ones(2))
+    tensor([2.])
+    """
+
+    calls: Counter[str]
+    unreached: Counter[tuple[str, str]]
+
+    @shows(Formats, Defaults)
+    def __init__(
+        self,
+        precision: str | None = None,
+        *,
+        only: Iterable[str] | None = None,
+        skip: Iterable[str] = (),
+        model: nn.Module | None = None,
+        **formats: Unpack[Formats],
+    ) -> None:
+        refuse_unknown("matmul_precision", formats, Formats)
+        if model is not None and not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
+        self._recipe = make_recipe(precision, **formats)
+        self._only = None if only is None else patterns("only", only)
+        self._skip = patterns("skip", skip)
+        self._model = model
+        self._rounds = precision is not None or any(
+            formats.get(role) for role in ("weights", "activations", "gradients")
+        )
+        self._open: list[tuple[ProductMode, ExitStack]] = []
+        self.calls, self.unreached = Counter(), Counter()
+
+    def _choose(self, layer: str) -> Recipe | None:
+        if not self._rounds:
+            return None
+        if self._only is not None and not _matches(layer, self._only):
+            return None
+        return None if _matches(layer, self._skip) else self._recipe
+
+    def __enter__(self) -> Self:
+        mode = ProductMode(self._choose, self._model)
+        with ExitStack() as stack:
+            stack.enter_context(mode.watch())
+            self._open.append((mode, stack.pop_all()))
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        mode, stack = self._open.pop()
+        stack.close()
+        self.calls += mode.calls
+        self.unreached += mode.unreached
+        if error is None:
+            warn_unreached(mode)
+
+    def __repr__(self) -> str:
+        return f"<matmul_precision({self._recipe})>"
+
+
+def patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return patterns of names of layers."""
+    if isinstance(names, str):
+        raise TypeError(
+            f"{argument} must be a list of names; got {brief(names)}. Use"
+            f" [{brief(names)}]"
+        )
+    return tuple(names)
+
+
+def _matches(name: str, wanted: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in wanted)
+
+
+def warn_unreached(mode: ProductMode) -> None:
+    """Warn of operations that multiply and were not replaced."""
+    if not mode.unreached:
+        return
+    most = mode.unreached.most_common(5)
+    names = ", ".join(f"{name} {why} ({count})" for (name, why), count in most)
+    more = len(mode.unreached) - len(most)
+    warn(
+        "these operations multiply matrices, and PyTorch computed them itself:"
+        f" {names}{f' and {more} more' if more else ''}"
+    )
