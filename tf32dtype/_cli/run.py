@@ -42,6 +42,7 @@ from .._programs.source_folders import set_folders
 from .._programs.streams import keep, say
 from . import add_options
 from .precision_options import add_precision, settings_of
+from .torch_program import add_torch, refuse_torch_options, run_torch
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,6 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--no-children": "exclude child processes (default: included)",
     }
     add_options(scope, options)
+    add_torch(parser)
     options = {
         "--strict": "exit with code 3 if nothing used the precision (default: no)",
         "--quiet": "print no summary (default: print it at the end)",
@@ -76,6 +78,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> NoReturn:
     """Run the program, print the summary, and exit as the program does."""
+    if arguments.torch:
+        run_torch(arguments)
+    refuse_torch_options(arguments)
     format = arithmetic_format(arguments.arithmetic)
     planned = arguments.plan is not None
     if arguments.precision is None and format is not None and not planned:

@@ -114,13 +114,16 @@ class matmul_precision(Scope):
         refuse_unknown("matmul_precision", formats, Formats)
         if model is not None and not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
-        self._recipe = make_recipe(precision, **formats)
+        #: the formats of operands
+        self.recipe = make_recipe(precision, **formats)
         self._only = None if only is None else patterns("only", only)
         self._skip = patterns("skip", skip)
         self._model = model
         self._rounds = precision is not None or any(
             formats.get(role) for role in ("weights", "activations", "gradients")
         )
+        #: whether the end of the scope warns of operations that were not replaced
+        self.warns = True
         self._open: list[tuple[ProductMode, ExitStack]] = []
         self.calls, self.unreached = Counter(), Counter()
 
@@ -129,7 +132,7 @@ class matmul_precision(Scope):
             return None
         if self._only is not None and not _matches(layer, self._only):
             return None
-        return None if _matches(layer, self._skip) else self._recipe
+        return None if _matches(layer, self._skip) else self.recipe
 
     def __enter__(self) -> Self:
         mode = ProductMode(self._choose, self._model)
@@ -143,11 +146,11 @@ class matmul_precision(Scope):
         stack.close()
         self.calls += mode.calls
         self.unreached += mode.unreached
-        if error is None:
+        if error is None and self.warns:
             warn_unreached(mode)
 
     def __repr__(self) -> str:
-        return f"<matmul_precision({self._recipe})>"
+        return f"<matmul_precision({self.recipe})>"
 
 
 def patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,185 @@
+"""Programs that use PyTorch: `tf32dtype run --torch`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+from .._base.errors import UserError
+from .._base.text import strict_json
+from .._programs.program import Failed, end_of_program
+from .._programs.report.naming import kind_and_message, numbered, some
+from .._programs.report.output import check_folder
+from .._programs.streams import keep, tell
+from . import add_options
+
+if TYPE_CHECKING:
+    from ..interop.torch import matmul_precision
+
+#: The roles of operands, by the option that names their format.
+_ROLES = {
+    "--weights FORMAT": "weights",
+    "--activations FORMAT": "activations",
+    "--gradients FORMAT": "gradients",
+    "--kv-cache FORMAT": "cached keys and values of attention",
+    "--probabilities FORMAT": "probabilities of attention",
+}
+#: Options that PyTorch's products have no use for, and what they are by default.
+_UNUSED = {
+    "float64": False,
+    "complex64": False,
+    "dots": False,
+    "lapack": False,
+    "min_size": 0,
+    "no_blas": False,
+    "no_children": False,
+    "arithmetic": None,
+}
+_MOST = 6  # layers and operations that a line names
+
+
+def add_torch(parser: ArgumentParser) -> None:
+    """Add the options for PyTorch."""
+    group = parser.add_argument_group("PyTorch")
+    options = {
+        "--torch": "replace the products of PyTorch's operations, by layer, instead of"
+        " those of NumPy and BLAS; --only and --except then name layers, --precision"
+        " and --plan may have block formats (default: no)",
+    }
+    add_options(group, options)
+    options = {
+        option: f"with --torch, round {what} to this format (default: that of"
+        " --precision)"
+        for option, what in _ROLES.items()
+    }
+    add_options(group, options)
+
+
+def refuse_torch_options(arguments: Namespace) -> None:
+    """Raise UserError for options of PyTorch without --torch."""
+    for option in _ROLES:
+        name = option.split()[0]
+        if getattr(arguments, name[2:].replace("-", "_")) is not None:
+            raise UserError(f"{name} must be given with --torch")
+
+
+def torch_scope(arguments: Namespace) -> matmul_precision:
+    """Return the scope that the arguments describe.
+
+    Raises
+    ------
+    UserError
+        For options that do not fit, and if PyTorch is missing.
+    """
+    for name, usual in _UNUSED.items():
+        if getattr(arguments, name, usual) != usual:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} cannot be combined with --torch")
+    try:
+        from ..interop import torch as tt
+    except ImportError as error:
+        raise UserError(str(error)) from None
+    given: dict[str, Any] = {
+        name: getattr(arguments, name)
+        for name in (
+            *("weights", "activations", "gradients", "kv_cache", "probabilities"),
+            *("rounding", "device", "instruction", "plan"),
+        )
+        if getattr(arguments, name, None) is not None
+    }
+    for name, usual in (("scale", "tensor"), ("special_values", "propagate")):
+        if getattr(arguments, name) != usual:
+            given[name] = getattr(arguments, name)
+    if arguments.precision is None and not given:
+        raise UserError(
+            "--precision, --plan or the format of an operand must be given before the"
+            " program, since later arguments go to the program"
+        )
+    try:
+        return tt.matmul_precision(
+            arguments.precision,
+            only=arguments.only or None,
+            skip=arguments.excepted,
+            **given,
+        )
+    except (ValueError, TypeError) as error:
+        raise UserError(str(error)) from None
+
+
+class Summary:
+    """The products of PyTorch in a run.
+
+    Parameters
+    ----------
+    scope : matmul_precision
+        The scope that the program ran in.
+    ending : str
+        How the program failed; "" if it did not.
+    """
+
+    def __init__(self, scope: matmul_precision, ending: str) -> None:
+        self.scope = scope
+        self.ending = ending
+
+    def record(self) -> dict[str, Any]:
+        """Return a record for JSON."""
+        return {
+            "precision": str(self.scope.recipe),
+            "ending": self.ending,
+            "calls": sum(self.scope.calls.values()),
+            "layers": dict(self.scope.calls),
+            "unreached": [
+                {"operation": name, "reason": why, "calls": count}
+                for (name, why), count in self.scope.unreached.most_common()
+            ],
+        }
+
+    def print(self, stream: TextIO) -> None:
+        """Write the summary."""
+        calls, name = self.scope.calls, self.scope.recipe
+        if self.ending:
+            print(f"tf32dtype: the program {self.ending}", file=stream)
+            return
+        total = sum(calls.values())
+        if total:
+            print(
+                f"tf32dtype: {numbered(total, 'product')} of"
+                f" {numbered(len(calls), 'layer')} ran in {name}",
+                file=stream,
+            )
+            rows = [f"{x or 'outside of layers'} ({n})" for x, n in calls.most_common()]
+            print(f"  layers: {some(rows, _MOST, ', ')}", file=stream)
+        else:
+            print(
+                f"tf32dtype: no product of PyTorch ran in {name}; the results are"
+                " unchanged",
+                file=stream,
+            )
+        for (operation, why), count in self.scope.unreached.most_common():
+            print(f"  unchanged: {operation} {why} ({count})", file=stream)
+
+
+def run_torch(arguments: Namespace) -> NoReturn:
+    """Run a program with PyTorch's products replaced; print the summary; exit as it."""
+    scope = torch_scope(arguments)
+    if arguments.json is not None:
+        check_folder(arguments.json)
+    path = arguments.json and os.path.abspath(arguments.json)
+    scope.warns = False  # the summary names what was not replaced
+    with scope:
+        ending = end_of_program(arguments)
+    how = ""
+    if isinstance(ending, Failed):
+        how = f"raised {kind_and_message(ending.error)}"
+    summary = Summary(scope, how)
+    whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
+    if not arguments.quiet:
+        tell(sys.__stderr__, summary.print)
+    if ending.code in (None, 0):
+        if arguments.strict and not scope.calls:
+            raise SystemExit(3)
+        if not whole:
+            raise SystemExit(1)
+    raise ending
