@@ -19,13 +19,13 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks" / "support"))
-sys.path.append(str(ROOT / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 
 from common import machine
 from svg import dot, page, text
 
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 #: The formats of each way: the arguments of `matmul_precision`.
 WAYS: dict[str, dict[str, Any]] = {
     "float32": {},
@@ -122,8 +122,7 @@ SHOWN = {
 
 def picture() -> str:
     """Return the figure: the losses over the steps."""
-    path = ROOT / "benchmarks" / "results" / "torch_training.json"
-    report = json.loads(path.read_text())
+    report = json.loads((RESULTS / "torch_training.json").read_text())
     curves = {
         row["way"]: [statistics.fmean(x) for x in zip(*row["curves"], strict=True)]
         for row in report["rows"]

@@ -27,7 +27,7 @@ _ROLES = {
     "--probabilities FORMAT": "probabilities of attention",
 }
 #: Options that PyTorch's products have no use for, and what they are by default.
-_UNUSED = {
+_UNUSED: dict[str, Any] = {
     "float64": False,
     "complex64": False,
     "dots": False,
