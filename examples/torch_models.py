@@ -4,10 +4,11 @@
 
 - ``digits``: a convolutional network for scikit-learn's images of digits.
 - ``decoder``: a language model of characters that generates text with a KV cache.
-- ``encoder``: a transformer encoder that restores hidden characters.
+- ``encoder``: a transformer encoder for the same images, in patches.
 
-The text is the documentation that Python itself contains (`pydoc_data.topics`). FOLDER
-gets a checkpoint of each model: digits.safetensors and so on.
+The text of the decoder is the documentation that Python itself contains
+(`pydoc_data.topics`). FOLDER gets a checkpoint of each model: digits.safetensors and so
+on.
 """
 
 from __future__ import annotations
@@ -106,23 +107,24 @@ class Decoder(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A transformer encoder that restores hidden characters."""
+    """A transformer encoder for images of 8 x 8 points, in 16 patches of 2 x 2."""
 
-    def __init__(self, characters: int, width: int = WIDTH, layers: int = 4) -> None:
+    def __init__(self, width: int = WIDTH, layers: int = 4) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(characters + 1, width)  # and the hidden one
-        self.position = nn.Embedding(LENGTH, width)
+        self.patches = nn.Linear(4, width)
+        self.position = nn.Parameter(0.1 * torch.randn(16, width))
         layer = nn.TransformerEncoderLayer(
-            width, 4, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
+            width, 4, 4 * width, 0.1, "gelu", batch_first=True, norm_first=True
         )
         self.layers = nn.TransformerEncoder(
             layer, layers, nn.LayerNorm(width), enable_nested_tensor=False
         )
-        self.head = nn.Linear(width, characters)
+        self.output = nn.Linear(width, 10)
 
-    def forward(self, text: Tensor) -> Tensor:
-        places = torch.arange(text.shape[1])
-        return self.head(self.layers(self.embedding(text) + self.position(places)))
+    def forward(self, images: Tensor) -> Tensor:
+        patches = functional.unfold(images, 2, stride=2).transpose(1, 2)
+        x = self.layers(self.patches(patches) + self.position)
+        return self.output(x.mean(1))
 
 
 class Text(NamedTuple):
@@ -173,20 +175,6 @@ def next_characters(model: nn.Module, text: Tensor) -> Tensor:
     return functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
 
 
-def hidden_characters(
-    model: nn.Module, text: Tensor, random: torch.Generator | None = None
-) -> Tensor:
-    """Return the encoder's mean loss of the hidden characters, in nats."""
-    text = text[:, :-1]
-    if random is None:
-        random = torch.Generator().manual_seed(1)
-    hidden = torch.rand(text.shape, generator=random) < 0.15
-    shown = text.masked_fill(
-        hidden, model.get_submodule("embedding").weight.shape[0] - 1
-    )
-    return functional.cross_entropy(model(shown)[hidden], text[hidden])
-
-
 def train(
     model: nn.Module, loss_of: Callable[[], Tensor], steps: int, rate: float
 ) -> list[float]:
@@ -208,10 +196,12 @@ def train(
     return losses
 
 
-def trained_digits(steps: int, seed: int = 0) -> Digits:
+def trained_images(
+    kind: type[Digits | Encoder], steps: int, rate: float, seed: int = 0
+) -> nn.Module:
     """Return a trained network for digits."""
     torch.manual_seed(seed)
-    model = Digits()
+    model = kind()
     images, digits, *_ = read_digits()
     random = torch.Generator().manual_seed(seed)
 
@@ -219,7 +209,7 @@ def trained_digits(steps: int, seed: int = 0) -> Digits:
         chosen = torch.randint(len(images), (64,), generator=random)
         return functional.cross_entropy(model(images[chosen]), digits[chosen])
 
-    train(model, loss, steps, 3e-3)
+    train(model, loss, steps, rate)
     return model.eval()
 
 
@@ -231,20 +221,6 @@ def trained_decoder(text: Text, steps: int, seed: int = 0) -> Decoder:
     train(
         model,
         lambda: next_characters(model, windows(text.training, 16, random)),
-        steps,
-        2e-3,
-    )
-    return model.eval()
-
-
-def trained_encoder(text: Text, steps: int, seed: int = 0) -> Encoder:
-    """Return a trained encoder."""
-    torch.manual_seed(seed)
-    model = Encoder(len(text.characters))
-    random = torch.Generator().manual_seed(seed)
-    train(
-        model,
-        lambda: hidden_characters(model, windows(text.training, 16, random), random),
         steps,
         2e-3,
     )
@@ -264,9 +240,9 @@ def main() -> None:
     text = read_text()
     steps = 20 if arguments.quick else 600
     for name, make in (
-        ("digits", lambda: trained_digits(steps)),
+        ("digits", lambda: trained_images(Digits, steps, 3e-3)),
         ("decoder", lambda: trained_decoder(text, steps)),
-        ("encoder", lambda: trained_encoder(text, steps)),
+        ("encoder", lambda: trained_images(Encoder, steps, 1e-3)),
     ):
         print(name)
         model = make()
