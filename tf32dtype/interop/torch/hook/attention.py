@@ -1,1 +1,116 @@
-"""Attention: two products, and a softmax in float32."""
+"""Attention: two products, and a softmax in float32 between them.
+
+The scores are the product of queries and keys, times the scale, plus the mask. Their
+softmax, the probabilities, are multiplied by the values. Each head is a matrix of a
+stack; a head of keys and values that several heads of queries share is repeated. The
+backward pass computes the scores and probabilities again, then three gradients of
+products, and adds those of shared heads in float32.
+
+PyTorch takes attention with dropout, and with operands that its kernel is not made for,
+apart into other operations. Their products are replaced like others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .operations import Products, aten, operation
+
+
+@operation(aten._scaled_dot_product_flash_attention_for_cpu.default)
+def _attention(
+    products: Products,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    factor = _factor(query, scale)
+    keys, values = (_repeated(x, query) for x in (key, value))
+    scores = _scores(products, query, keys, factor, is_causal, attn_mask)
+    sums = products.product(_softmax(scores), values, "probabilities", "kv_cache")
+    result = torch.empty_like(query)
+    largest = scores.logsumexp(-1)
+    # PyTorch gives the logarithm 0 to rows of which all is masked.
+    largest = largest.masked_fill(largest == -torch.inf, 0)
+    return result.copy_(sums), largest.mT.contiguous().mT
+
+
+@operation(aten._scaled_dot_product_flash_attention_for_cpu_backward.default)
+def _attention_backward(
+    products: Products,
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    result: Tensor,
+    logsumexp: Tensor,
+    dropout: float,
+    is_causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    factor = _factor(query, scale)
+    product = products.product
+    keys, values = (_repeated(x, query) for x in (key, value))
+    scores = _scores(products, query, keys, factor, is_causal, attn_mask)
+    probabilities = _softmax(scores)
+    of_values = product(probabilities.mT, gradient, "probabilities", "gradients")
+    of_probabilities = product(gradient, values.mT, "gradients", "kv_cache")
+    shares = (gradient.float() * result.float()).sum(-1, keepdim=True)
+    of_scores = probabilities * (of_probabilities - shares)
+    of_queries = product(of_scores, keys, "gradients", "kv_cache") * factor
+    of_keys = product(of_scores.mT, query, "gradients", "activations") * factor
+    found = (of_queries, query), (of_keys, key), (of_values, value)
+    return tuple(_added(sums, like) for sums, like in found)  # type: ignore[return-value]
+
+
+def _factor(query: Tensor, scale: float | None) -> float:
+    return query.shape[-1] ** -0.5 if scale is None else scale
+
+
+def _repeated(x: Tensor, query: Tensor) -> Tensor:
+    """Return keys or values with a head for each head of queries."""
+    count = query.shape[1] // x.shape[1]
+    return x if count == 1 else x.repeat_interleave(count, 1)
+
+
+def _added(sums: Tensor, like: Tensor) -> Tensor:
+    """Return a gradient; those of shared heads are added."""
+    if sums.shape[1] != like.shape[1]:
+        sums = sums.unflatten(1, (like.shape[1], -1)).sum(2)
+    # As from PyTorch, all heads of a position are together in memory.
+    return sums.transpose(1, 2).to(like.dtype).contiguous().transpose(1, 2)
+
+
+def _scores(
+    products: Products,
+    query: Tensor,
+    keys: Tensor,
+    factor: float,
+    is_causal: bool,
+    mask: Tensor | None,
+) -> Tensor:
+    """Return the operands of the softmax in float32."""
+    scores = products.product(query, keys.mT, "activations", "kv_cache") * factor
+    if is_causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, -torch.inf)
+    if mask is None:
+        return scores
+    if mask.dtype == torch.bool:
+        return scores.masked_fill(~mask, -torch.inf)
+    return scores + mask.float()
+
+
+def _softmax(scores: Tensor) -> Any:
+    """Return the softmax; 0 for rows of which all is masked, as PyTorch does."""
+    return aten._safe_softmax.default(scores, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -118,11 +118,28 @@ class ProductMode(TorchDispatchMode):
             If the operands cannot be rounded or multiplied; the message names the
             layer.
         """
+        return self.multiplier(a, b, left, right)(a, b)
+
+    def multiplier(
+        self,
+        a: Tensor,
+        b: Tensor,
+        left: Role | None = None,
+        right: Role | None = None,
+    ) -> Multiplier:
+        """Return what multiplies matrices that are made of two operands.
+
+        Raises
+        ------
+        NotReplaced
+            If the layer has no recipe.
+        """
         place = self.layers.place(a, b, (left, right))
         recipe = self.choose(place.layer)
         if recipe is None:
             raise NotReplaced
-        return self.multiply(a, b, place, recipe)
+        self.calls[place.layer] += 1
+        return Multiplier(self, place, recipe)
 
     def multiply(self, a: Tensor, b: Tensor, place: Place, recipe: Recipe) -> Tensor:
         """Return a product of a layer."""
@@ -131,8 +148,24 @@ class ProductMode(TorchDispatchMode):
             result = way.multiply(as_array(a), as_array(b))
         except (ValueError, TypeError, MemoryError) as error:
             raise type(error)(f"{where(place)}: {error}") from None
-        self.calls[place.layer] += 1
         return torch.from_numpy(result)
+
+
+class Multiplier(NamedTuple):
+    """Multiplies matrices that are made of the operands of one layer."""
+
+    mode: ProductMode
+    place: Place
+    recipe: Recipe
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether lines of operands can be multiplied apart."""
+        return all(self.recipe.of(x).takes_parts for x in self.place[1:3])
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return a product in float32."""
+        return self.mode.multiply(a, b, self.place, self.recipe)
 
 
 def where(place: Place) -> str:

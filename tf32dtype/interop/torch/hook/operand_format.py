@@ -59,6 +59,15 @@ class OperandFormat:
         return None
 
     @property
+    def takes_parts(self) -> bool:
+        """Whether scales of a part are those of the whole with the same maximum.
+
+        Other formats choose the format of their scales for the whole.
+        """
+        row = block_formats.get(self.name)
+        return row is None or row.scale_format is not None
+
+    @property
     def bits(self) -> float:
         """Bits that a value of a large matrix takes, its share of scales included."""
         if self.name in block_formats:

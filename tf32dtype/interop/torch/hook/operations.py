@@ -18,6 +18,22 @@ from .recipe import Role
 aten = torch.ops.aten
 
 
+class Multiplier(Protocol):
+    """Multiplies matrices that are made of the operands of one layer."""
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether lines of operands can be multiplied apart.
+
+        The parts need a line with the largest magnitude of the whole.
+        """
+        ...
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return the float32 product of (..., m, k) and (..., k, n) of one stack."""
+        ...
+
+
 class Products(Protocol):
     """What an operation needs: a product of two stacks of matrices."""
 
@@ -32,6 +48,16 @@ class Products(Protocol):
 
         `left` and `right` are the operands' roles; None: to be found.
         """
+        ...
+
+    def multiplier(
+        self,
+        a: Tensor,
+        b: Tensor,
+        left: Role | None = None,
+        right: Role | None = None,
+    ) -> Multiplier:
+        """Return what multiplies matrices that are made of two operands."""
         ...
 
     def again(self, func: Any, *args: Any) -> Tensor:
