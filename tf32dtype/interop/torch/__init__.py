@@ -18,6 +18,8 @@ except ImportError as _error:
 
 del install, torch
 
+from .layer_report.making import report  # noqa: E402
+from .layer_report.result import LayerReport  # noqa: E402
 from .layers import Embedding, LayerNorm, Linear, convert  # noqa: E402
 from .precision import matmul_precision  # noqa: E402
 from .rounding import dequantize, fake_quantize, quantize  # noqa: E402
@@ -26,6 +28,7 @@ from .tensors import from_numpy, to_numpy  # noqa: E402
 __all__ = [
     "Embedding",
     "LayerNorm",
+    "LayerReport",
     "Linear",
     "convert",
     "dequantize",
@@ -33,6 +36,7 @@ __all__ = [
     "from_numpy",
     "matmul_precision",
     "quantize",
+    "report",
     "to_numpy",
 ]
 

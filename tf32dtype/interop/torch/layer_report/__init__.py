@@ -1,0 +1,1 @@
+"""The report of a model's layers: the errors of their products in other formats."""
