@@ -5,19 +5,18 @@ A call site has a precision of its matrix products, a format of its ufuncs, or b
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-import tomllib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
 from .. import _core
+from .._base import toml
 from .._base.arguments import checked_path
 from .._base.caller import warn
+from .._base.toml import refuse, take
 from .._base.wording import brief, one_of
 from .._matmul.precisions import Settings, check_types, resolve
 from .operand import Operand
@@ -25,8 +24,6 @@ from .plan_lines import Line, LineError, find_line, folders
 from .source_folders import set_folders
 
 VERSION = 1
-#: The names of types in TOML.
-_KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
 #: The name in a plan for no precision: NumPy and BLAS compute as usual.
 NONE = "none"
 _FLAGS = "float64", "complex64", "dots"
@@ -88,30 +85,17 @@ def read_plan(path: str) -> Plan:
     ValueError
         If the file does not exist or is not a plan.
     """
-    try:
-        with open(path, "rb") as file:
-            found = tomllib.load(file)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from None
-    try:
-        return _plan(found)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    return toml.read(path, _plan)
 
 
 def _plan(found: dict[str, Any]) -> Plan:
-    if (version := found.pop("version", None)) != VERSION:
-        raise ValueError(f"version must be {VERSION}; got {brief(version)}")
-    sites = found.pop("call_site", [])
-    if not isinstance(sites, list):
-        raise ValueError("call_site must be written as tables [[call_site]]")
-    default = _precision(_taken(found, "default", str, NONE))
-    arithmetic = _precision(_taken(found, "arithmetic", str, NONE))
-    flags = {name: _taken(found, name, bool, False) for name in _FLAGS}
-    check = tuple(_taken(found, "check", dict, {}).items())
-    _refuse(found, "a plan")
+    toml.check_version(found, VERSION)
+    sites = toml.take_tables(found, "call_site")
+    default = _precision(take(found, "default", str, NONE))
+    arithmetic = _precision(take(found, "arithmetic", str, NONE))
+    flags = {name: take(found, name, bool, False) for name in _FLAGS}
+    check = tuple(take(found, "check", dict, {}).items())
+    refuse(found, "a plan")
     return Plan(
         tuple(map(_call_site, sites)),
         default,
@@ -121,9 +105,7 @@ def _plan(found: dict[str, Any]) -> Plan:
     )
 
 
-def _call_site(found: Any) -> PlannedCallSite:
-    if not isinstance(found, dict):
-        raise ValueError("call_site must be written as tables [[call_site]]")
+def _call_site(found: dict[str, Any]) -> PlannedCallSite:
     user, library = (
         _line(found.pop(name)) if name in found else None
         for name in ("user", "library")
@@ -132,16 +114,16 @@ def _call_site(found: Any) -> PlannedCallSite:
         raise ValueError("a call site must have user = {...} or library = {...}")
     site = PlannedCallSite(
         _precision(
-            _taken(found, "precision", str, "" if "arithmetic" in found else None)
+            take(found, "precision", str, "" if "arithmetic" in found else None)
         ),
         user,
         library,
-        _taken(found, "routine", str, ""),
-        _taken(found, "dtype", str, ""),
-        _taken(found, "arithmetic", str, "") or None,
+        take(found, "routine", str, ""),
+        take(found, "dtype", str, ""),
+        take(found, "arithmetic", str, "") or None,
         _operand(found.pop("operand")) if "operand" in found else None,
     )
-    _refuse(found, "a call site")
+    refuse(found, "a call site")
     return site
 
 
@@ -149,11 +131,11 @@ def _operand(found: Any) -> Operand:
     if not isinstance(found, dict):
         raise ValueError("operand must be {number = ..., of = ..., side = ..., ...}")
     number, of, rows, columns = (
-        _taken(found, name, int, None) for name in ("number", "of", "rows", "columns")
+        take(found, name, int, None) for name in ("number", "of", "rows", "columns")
     )
-    side = _taken(found, "side", str, None)
-    digest, name = (_taken(found, name, str, "") for name in ("digest", "name"))
-    _refuse(found, "an operand")
+    side = take(found, "side", str, None)
+    digest, name = (take(found, name, str, "") for name in ("digest", "name"))
+    refuse(found, "an operand")
     if side not in _SIDES:
         raise ValueError(one_of("side", side, _SIDES))
     if not 1 <= number <= of <= _MOST_OPERANDS:
@@ -171,9 +153,9 @@ def _operand(found: Any) -> Operand:
 def _line(found: Any) -> Line:
     if not isinstance(found, dict):
         raise ValueError("a line must be {file = ..., function = ..., text = ...}")
-    file, function, text = (_taken(found, name, str, None) for name in _SHOWN)
-    count, of = (_taken(found, name, int, 1) for name in ("count", "of"))
-    _refuse(found, "a line")
+    file, function, text = (take(found, name, str, None) for name in _SHOWN)
+    count, of = (take(found, name, int, 1) for name in ("count", "of"))
+    refuse(found, "a line")
     if not 1 <= count <= of:
         raise ValueError(f"count must be from 1 to of = {of}; got {count}")
     return Line(file, function, text, count, of)
@@ -183,52 +165,32 @@ def _precision(name: str) -> str | None:
     return None if name == NONE else name
 
 
-def _taken(found: dict[str, Any], name: str, kind: type, usual: Any) -> Any:
-    value = found.pop(name, usual)
-    if value is None:
-        raise ValueError(f"{name} must be given")
-    if type(value) is not kind:
-        raise ValueError(f"{name} must be a {_KINDS[kind]}; got {brief(value)}")
-    return value
-
-
-def _refuse(rest: Mapping[str, Any], what: str) -> None:
-    for name in rest:
-        raise ValueError(f"{what} cannot have the key {brief(name)}")
-
-
 def plan_text(plan: Plan) -> str:
     """Return the TOML text of a plan's file."""
     flags = {name: getattr(plan, name) for name in _FLAGS}
     given = {"arithmetic": plan.arithmetic} if plan.arithmetic else {}
-    first = _table("", version=VERSION, default=plan.default or NONE, **given, **flags)
-    tables = [first]
+    first = {"version": VERSION, "default": plan.default or NONE, **given, **flags}
+    tables = [toml.table("", first)]
     if plan.check:
-        tables.append(_table("[check]\n", **dict(plan.check)))
+        tables.append(toml.table("[check]\n", dict(plan.check)))
     for site in plan.call_sites:
         names = ("arithmetic", "user", "library", "operand", "routine", "dtype")
         seen = {name: getattr(site, name) for name in names}
-        given = {name: value for name, value in seen.items() if value}
+        given = {name: _shown(value) for name, value in seen.items() if value}
         if site.precision != "":
             given = {"precision": site.precision or NONE, **given}
-        tables.append(_table("[[call_site]]\n", **given))
+        tables.append(toml.table("[[call_site]]\n", given))
     return "\n".join(tables)
 
 
-def _table(title: str, **entries: Any) -> str:
-    return title + "".join(f"{k} = {_toml(v)}\n" for k, v in entries.items())
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Line | Operand):
-        shown = asdict(value)
-        if isinstance(value, Line) and value.of == 1:
-            shown = {k: shown[k] for k in _SHOWN}
-        return "{" + ", ".join(f"{k} = {_toml(v)}" for k, v in shown.items()) + "}"
-    if isinstance(value, float):
-        return repr(value)
-    # Strings, integers and booleans of JSON are valid TOML once DEL is escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _shown(value: Any) -> Any:
+    """Return a value as TOML has it: lines and operands are tables."""
+    if not isinstance(value, Line | Operand):
+        return value
+    shown = asdict(value)
+    if isinstance(value, Line) and value.of == 1:
+        shown = {k: shown[k] for k in _SHOWN}
+    return shown
 
 
 # -- what it means ------------------------------------------------------------------
