@@ -30,7 +30,7 @@ LAYERS = {
         __main__
     """,
     "tf32dtype._files": """
-        file_kinds scaled_arrays tensor_names
+        file_kinds layer_plans scaled_arrays tensor_names
         npy
         arrays safetensors hdf5 gguf onnx
         readers

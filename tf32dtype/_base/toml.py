@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,6 +12,8 @@ from .wording import brief
 
 T = TypeVar("T")
 
+#: Keys that need no quotes.
+_BARE = re.compile("[A-Za-z0-9_-]+")
 #: The names of types in TOML.
 _KINDS = {str: "string", bool: "boolean", int: "number", dict: "table"}
 
@@ -81,13 +84,17 @@ def refuse(rest: Mapping[str, Any], owner: str) -> None:
 
 def table(title: str, entries: Mapping[str, Any]) -> str:
     """Return the text of a table below its title, which may be empty."""
-    return title + "".join(f"{k} = {text(v)}\n" for k, v in entries.items())
+    return title + "".join(f"{_key(k)} = {text(v)}\n" for k, v in entries.items())
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else text(name)
 
 
 def text(value: Any) -> str:
     """Return the text of a string, number, boolean or inline table."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k} = {text(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(k)} = {text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float):
         return repr(value)
     # Strings, integers and booleans of JSON are valid TOML once DEL is escaped.

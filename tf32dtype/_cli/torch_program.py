@@ -115,18 +115,21 @@ class Summary:
     ----------
     scope : matmul_precision
         The scope that the program ran in.
+    name : str
+        Words for the formats.
     ending : str
         How the program failed; "" if it did not.
     """
 
-    def __init__(self, scope: matmul_precision, ending: str) -> None:
+    def __init__(self, scope: matmul_precision, name: str, ending: str) -> None:
         self.scope = scope
+        self.name = name
         self.ending = ending
 
     def record(self) -> dict[str, Any]:
         """Return a record for JSON."""
         return {
-            "precision": str(self.scope.recipe),
+            "precision": self.name,
             "ending": self.ending,
             "calls": sum(self.scope.calls.values()),
             "layers": dict(self.scope.calls),
@@ -138,7 +141,7 @@ class Summary:
 
     def print(self, stream: TextIO) -> None:
         """Write the summary."""
-        calls, name = self.scope.calls, self.scope.recipe
+        calls, name = self.scope.calls, self.name
         if self.ending:
             print(f"tf32dtype: the program {self.ending}", file=stream)
             return
@@ -173,7 +176,8 @@ def run_torch(arguments: Namespace) -> NoReturn:
     how = ""
     if isinstance(ending, Failed):
         how = f"raised {kind_and_message(ending.error)}"
-    summary = Summary(scope, how)
+    name = "the plan's formats" if arguments.plan else str(scope.recipe)
+    summary = Summary(scope, name, how)
     whole = keep("run", path, lambda: strict_json(summary.record()) + "\n")
     if not arguments.quiet:
         tell(sys.__stderr__, summary.print)

@@ -21,6 +21,8 @@ del install, torch
 from .layer_report.making import report  # noqa: E402
 from .layer_report.result import LayerReport  # noqa: E402
 from .layers import Embedding, LayerNorm, Linear, convert  # noqa: E402
+from .plan.apply import apply  # noqa: E402
+from .plan.plan import Plan  # noqa: E402
 from .precision import matmul_precision  # noqa: E402
 from .rounding import dequantize, fake_quantize, quantize  # noqa: E402
 from .tensors import from_numpy, to_numpy  # noqa: E402
@@ -30,6 +32,8 @@ __all__ = [
     "LayerNorm",
     "LayerReport",
     "Linear",
+    "Plan",
+    "apply",
     "convert",
     "dequantize",
     "fake_quantize",

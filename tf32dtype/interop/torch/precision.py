@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from torch import nn
 
@@ -16,6 +17,7 @@ from ..._base.scopes import Scope
 from ..._base.wording import brief
 from .hook.mode import ProductMode
 from .hook.recipe import Defaults, Formats, Recipe, make_recipe
+from .plan.plan import Plan, checked_plan, warn_of_names
 
 
 class matmul_precision(Scope):
@@ -55,6 +57,9 @@ class matmul_precision(Scope):
     model : Module, optional
         The module that names of layers are relative to. None: the outermost module
         that is called.
+    plan : Plan or path, optional
+        The formats of each layer, as `tune` finds them. It excludes all other formats
+        and options but `only`, `skip` and `model`.
 
     Attributes
     ----------
@@ -74,11 +79,12 @@ class matmul_precision(Scope):
     -----
     UserWarning
         At the end of the scope, for operations that multiply matrices and were not
-        replaced, and for names of `only` and `skip` that match no layer.
+        replaced, and for names of `only`, `skip` and the plan that match no layer.
 
     See Also
     --------
     tf32dtype.matmul_precision : The same for NumPy's products.
+    apply : Make a model run in a plan in all of its calls.
     convert : Make layers round their weights to a block format.
 
     Notes
@@ -109,12 +115,17 @@ class matmul_precision(Scope):
         only: Iterable[str] | None = None,
         skip: Iterable[str] = (),
         model: nn.Module | None = None,
+        plan: Plan | str | os.PathLike[str] | None = None,
         **formats: Unpack[Formats],
     ) -> None:
         refuse_unknown("matmul_precision", formats, Formats)
         if model is not None and not isinstance(model, nn.Module):
             raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
-        #: the formats of operands
+        self._plan = None
+        if plan is not None:
+            _refuse_formats({"precision": precision, **formats})
+            self._plan = checked_plan(plan)
+        #: the formats of operands, if there is no plan
         self.recipe = make_recipe(precision, **formats)
         self._only = None if only is None else patterns("only", only)
         self._skip = patterns("skip", skip)
@@ -128,11 +139,13 @@ class matmul_precision(Scope):
         self.calls, self.unreached = Counter(), Counter()
 
     def _choose(self, layer: str) -> Recipe | None:
-        if not self._rounds:
+        if not (self._rounds or self._plan):
             return None
         if self._only is not None and not _matches(layer, self._only):
             return None
-        return None if _matches(layer, self._skip) else self.recipe
+        if _matches(layer, self._skip):
+            return None
+        return self._plan.recipe(layer) if self._plan else self.recipe
 
     def __enter__(self) -> Self:
         mode = ProductMode(self._choose, self._model)
@@ -148,9 +161,19 @@ class matmul_precision(Scope):
         self.unreached += mode.unreached
         if error is None and self.warns:
             warn_unreached(mode)
+            self._warn_of_names(mode)
+
+    def _warn_of_names(self, mode: ProductMode) -> None:
+        """Warn of names that match no layer of the modules that ran."""
+        known = mode.layers.names
+        if known:
+            warn_of_names(self._only or (), known, "only")
+            warn_of_names(self._skip, known, "skip")
+            if self._plan is not None:
+                warn_of_names([x.name for x in self._plan.layers], known)
 
     def __repr__(self) -> str:
-        return f"<matmul_precision({self.recipe})>"
+        return f"<matmul_precision({self._plan or self.recipe})>"
 
 
 def patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -161,6 +184,16 @@ def patterns(argument: str, names: Iterable[str]) -> tuple[str, ...]:
             f" [{brief(names)}]"
         )
     return tuple(names)
+
+
+def _refuse_formats(given: Mapping[str, Any]) -> None:
+    """Refuse formats and options next to a plan."""
+    for name, value in given.items():
+        if value != getattr(Defaults(), name, None):
+            raise ValueError(
+                f"{name} must not be given with a plan, which sets it; got"
+                f" {brief(value)}"
+            )
 
 
 def _matches(name: str, wanted: tuple[str, ...]) -> bool:

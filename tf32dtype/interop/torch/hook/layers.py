@@ -137,6 +137,11 @@ class Layers:
         return found.layer
 
     @property
+    def names(self) -> list[str]:
+        """The names of the modules that ran, and of their parts."""
+        return [*self._names.values()]
+
+    @property
     def running(self) -> str:
         """The innermost module that runs."""
         return self._running[-1][0] if self._running else OUTSIDE

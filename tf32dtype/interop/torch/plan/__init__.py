@@ -1,0 +1,1 @@
+"""Plans of models: formats for each layer, applied, searched and saved."""
