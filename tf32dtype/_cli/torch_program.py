@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from .._base.errors import UserError
@@ -65,6 +66,35 @@ def refuse_torch_options(arguments: Namespace) -> None:
             raise UserError(f"{name} must be given with --torch")
 
 
+def import_torch() -> Any:
+    """Return `tf32dtype.interop.torch`; raise UserError if PyTorch is missing."""
+    try:
+        from ..interop import torch as tt
+    except ImportError as error:
+        raise UserError(str(error)) from None
+    return tt
+
+
+def torch_formats(names: Sequence[str]) -> tuple[str, ...]:
+    """Return formats in their canonical spelling, the cheapest first.
+
+    Raises
+    ------
+    UserError
+        For an unknown format, for none, and if PyTorch is missing.
+    """
+    import_torch()
+    from ..interop.torch.hook.operand_format import operand_format
+
+    try:
+        found = {operand_format(name) for name in names}
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if not found:
+        raise UserError("--precisions must name at least one format; got none")
+    return tuple(map(str, sorted(found, key=lambda x: (x.is_unrounded, x.bits))))
+
+
 def torch_scope(arguments: Namespace) -> matmul_precision:
     """Return the scope that the arguments describe.
 
@@ -77,10 +107,7 @@ def torch_scope(arguments: Namespace) -> matmul_precision:
         if getattr(arguments, name, usual) != usual:
             option = f"--{name.replace('_', '-')}"
             raise UserError(f"{option} cannot be combined with --torch")
-    try:
-        from ..interop import torch as tt
-    except ImportError as error:
-        raise UserError(str(error)) from None
+    tt = import_torch()
     given: dict[str, Any] = {
         name: getattr(arguments, name)
         for name in (
@@ -98,12 +125,13 @@ def torch_scope(arguments: Namespace) -> matmul_precision:
             " program, since later arguments go to the program"
         )
     try:
-        return tt.matmul_precision(
+        scope: matmul_precision = tt.matmul_precision(
             arguments.precision,
             only=arguments.only or None,
             skip=arguments.excepted,
             **given,
         )
+        return scope
     except (ValueError, TypeError) as error:
         raise UserError(str(error)) from None
 

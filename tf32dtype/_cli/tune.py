@@ -40,12 +40,15 @@ from .._programs.report.options import arithmetic_format
 from .._programs.report.output import check_folder
 from .._programs.streams import say
 from .._programs.tune.checks import Check
-from .._programs.tune.summary import print_summary
+from .._programs.tune.subjects import CallSites, Layers, Subject
+from .._programs.tune.summary import print_layers, print_summary
 from .._programs.tune.trials import OutOfTime, Program
 from .._programs.tune.tune import TuneOptions, Tuner
 from . import add_options
+from .torch_program import torch_formats
 
 PRECISIONS = "bf16,tf32,bf16x3,bf16x9"
+TORCH_PRECISIONS = "nvfp4,mxfp8,fp8_e4m3:row,bf16"
 NOT_FINAL = 4
 
 
@@ -79,6 +82,11 @@ def _add_options(parser: ArgumentParser) -> None:
         "--complex64": "include complex64 multiplications, with --float64 also"
         " complex128 (default: no)",
         "--dots": "include dot products and norms (default: no)",
+        "--torch": "choose formats of the layers of PyTorch models, among --precisions"
+        f" (then by default: {TORCH_PRECISIONS}), which may be block formats (default:"
+        " call sites)",
+        "--device NAME": "with --torch, add as the tensor core of a device does"
+        " (default: none)",
     }
     add_options(parser.add_argument_group("Precision"), options)
     group = parser.add_argument_group("Search")
@@ -101,7 +109,7 @@ def _add_options(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Tune, write the plan, and print the summary."""
     options = _options(_all_arguments(arguments))
-    total = 4 + 2 * len(options.precisions) ** 2  # a guess
+    total = 4 + 2 * len(options.subject.precisions) ** 2  # a guess
     try:
         with progress(not arguments.quiet, "Tuning", total, sys.stderr) as advance:
             tuned = Tuner(options, advance, _tell).run()
@@ -110,7 +118,8 @@ def run(arguments: Namespace) -> int:
         _tell(f"{ended} before any trial: no plan")
         return NOT_FINAL
     if not arguments.quiet:
-        print_summary(tuned, options.tolerance)
+        show = print_layers if arguments.torch else print_summary
+        show(tuned, options.tolerance)
     if not tuned.final:
         _tell(
             f"{options.out} is not final, but the best so far; use --resume to continue"
@@ -174,17 +183,35 @@ def _options(arguments: Namespace) -> TuneOptions:
         arguments.tolerance,
         arguments.absolute,
         os.path.abspath(arguments.out),
-        _formats(arguments) or _precisions(arguments.precisions or PRECISIONS),
+        _subject(arguments),
         arguments.jobs,
         arguments.time_limit,
+        arguments.resume,
+    )
+
+
+def _subject(arguments: Namespace) -> Subject:
+    """Return what is tuned."""
+    if arguments.torch:
+        return _layers(arguments)
+    return CallSites(
+        _formats(arguments) or _precisions(arguments.precisions or PRECISIONS),
         Plan(
             float64=arguments.float64,
             complex64=arguments.complex64,
             dots=arguments.dots,
         ),
-        arguments.resume,
-        of_ufuncs=arguments.arithmetic is not None,
+        arguments.arithmetic is not None,
     )
+
+
+def _layers(arguments: Namespace) -> Layers:
+    """Return the layers of PyTorch models, with formats from the cheapest on."""
+    for name in ("float64", "complex64", "dots", "arithmetic"):
+        if getattr(arguments, name):
+            raise UserError(f"--{name} cannot be combined with --torch")
+    words = (arguments.precisions or TORCH_PRECISIONS).replace(",", " ").split()
+    return Layers(torch_formats(words), arguments.device)
 
 
 def _formats(arguments: Namespace) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..operand import Operand
 from ..plan_lines import Line, folders, name_line
 from ..plans import NONE, Plan, PlannedCallSite
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -67,16 +69,18 @@ class Item:
 
 
 @dataclass
-class Items:
-    """The call sites to tune, the heaviest first, and those that cannot be tuned."""
+class Items(Generic[T]):
+    """The items to tune, the heaviest first, and call sites that cannot be tuned."""
 
-    items: list[Item] = field(default_factory=list)
+    items: list[T] = field(default_factory=list)
     #: multiply-adds by dtype of call sites that no plan can name, and of other dtypes
     nameless: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
 
 
-def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) -> Items:
+def read_items(
+    report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]
+) -> Items[Item]:
     """Return the items of a report.
 
     Parameters
@@ -88,7 +92,7 @@ def read_items(report: Mapping[str, Any], plan: Plan, moved: tuple[str, str]) ->
     moved : pair of str
         The folder that the program ran in, and the one that it is a copy of.
     """
-    found = Items()
+    found: Items[Item] = Items()
     known: dict[tuple[Line | None, Line | None, Operand | None], Item] = {}
     where = folders()
     for record in report["call_sites"]:

@@ -7,8 +7,8 @@ from typing import TextIO
 
 from ..._base.text import Table, number
 from ..report.naming import snr_text
-from .items import Item
 from .peaks import PEAKS, gain
+from .subjects import Tunable
 from .tune import Tuned
 
 
@@ -48,16 +48,38 @@ def print_summary(tuned: Tuned, tolerance: float, stream: TextIO | None = None) 
             f" {', '.join(sorted(found.foreign))}. Use --float64 or --complex64",
             file=stream,
         )
+    _print_distance(tuned, tolerance, stream)
+    for line in () if of_ufuncs else gains(tuned):
+        print(line, file=stream)
+
+
+def print_layers(tuned: Tuned, tolerance: float, stream: TextIO | None = None) -> None:
+    """Print the table of the layers of a model; None: standard output."""
+    found = tuned.items.items
+    total = sum(item.work for item in found)
+    rows = [
+        [
+            item.name or "outside of layers",
+            name or "none",
+            f"{100 * item.work / max(total, 1):.1f}",
+            _snr(item, name),
+        ]
+        for item, name in zip(found, tuned.precisions, strict=True)
+    ]
+    header = ["layer", "format", "% work", "SNR dB"]
+    Table("Lowest sufficient format of each layer", header, rows).print(stream)
+    _print_distance(tuned, tolerance, stream)
+
+
+def _print_distance(tuned: Tuned, tolerance: float, stream: TextIO | None) -> None:
     print(
         f"Difference from the unchanged program: {number(tuned.distance)} (tolerance"
         f" {number(tolerance)}); {tuned.runs} runs",
         file=stream,
     )
-    for line in () if of_ufuncs else gains(tuned):
-        print(line, file=stream)
 
 
-def _snr(item: Item, name: str | None) -> str:
+def _snr(item: Tunable, name: str | None) -> str:
     return snr_text(item.snr[name]) if name in item.snr else "-"
 
 

@@ -6,8 +6,8 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,11 @@ import numpy as np
 from ..._base.errors import UserError
 from ..._base.version import __version__
 from ..._base.whole_files import write_whole
-from ..plan_lines import find_file, folders
-from ..plans import Plan, plan_text
 from .checks import Check, Numbers, digest, distance
-from .items import Items, read_items
+from .items import Items
 from .journal import SUFFIX, Trials
 from .search import Levels, Search
+from .subjects import Subject
 from .trials import OutOfTime, Program, Runner, Trial, text_files
 
 #: The time limit of a trial: a multiple of the reference's time, and some seconds.
@@ -42,23 +41,19 @@ class TuneOptions:
     absolute: bool
     #: the plan's file
     out: str
-    #: the precisions of products, or the formats of ufuncs; the cheapest first
-    precisions: tuple[str, ...]
+    #: what is tuned
+    subject: Subject
     jobs: int = 1
     #: seconds
     time_limit: float = float("inf")
-    #: the products that precisions apply to, as a plan without call sites
-    reach: Plan = field(default_factory=Plan)
     resumes: bool = False
-    #: whether call sites of ufuncs are tuned, not those of products
-    of_ufuncs: bool = False
 
 
 @dataclass
 class Tuned:
     """The plan that was found, as the precision of each item."""
 
-    items: Items
+    items: Items[Any]
     #: the precision of each item; None: unchanged
     precisions: list[str | None]
     #: the distance of the plan's result from the reference
@@ -107,15 +102,13 @@ class Tuner:
             options.program.words,
             options.check.text,
             options.absolute,
-            options.precisions,
-            options.of_ufuncs,
-            plan_text(options.reach),
+            str(options.subject),
             [platform.python_version(), np.__version__, __version__],
             _contents([options.script] if options.script else []),
         )
         self._reference: Numbers
         self._limit = float("inf")
-        self._items = Items()
+        self._items: Items[Any] = Items()
 
     def run(self) -> Tuned:
         """Search, and write the plan.
@@ -137,7 +130,7 @@ class Tuner:
         self._find_reference()
         self._find_items()
         options, items = self.options, self._items.items
-        names = options.precisions
+        names = options.subject.precisions
         order = [
             sorted(
                 range(len(items)),
@@ -171,10 +164,7 @@ class Tuner:
             "answer": outcome.digest,
             "final": final,
         }
-        write_whole(
-            options.out,
-            plan_text(replace(self._plan(search.best), check=tuple(facts.items()))),
-        )
+        write_whole(options.out, self._text(search.best, facts))
         return tuned
 
     # -- before the search ----------------------------------------------------------
@@ -219,9 +209,8 @@ class Tuner:
         key = "call sites " + self._base
         if (record := self._journal.find(key)) is None:
             with text_files([""], ".json") as (path,):
-                words = ["-m", "tf32dtype", "report", "--quiet", "--no-trial"]
-                words += ["--json", path]
-                words += self._report_words()
+                words = ["-m", "tf32dtype", *options.subject.report_words()]
+                words += ["--quiet", "--json", path]
                 (trial,) = self._runner.run([words], self._limit)
                 self._advance()
                 with open(path, encoding="utf-8") as file:
@@ -230,38 +219,21 @@ class Tuner:
                 raise UserError(
                     f"the report of the program cannot be read: {trial.why}"
                 )
-            report = json.loads(text)
             record = {
                 "folder": trial.folder,
-                "call_sites": _ufuncs(report)
-                if options.of_ufuncs
-                else _products(report),
+                "call_sites": options.subject.kept(json.loads(text)),
             }
             self._journal.write(key, record)
-        self._items = read_items(
-            record, options.reach, (record["folder"], options.program.folder)
-        )
+        self._items = options.subject.read(record, options.program.folder)
         if not self._items.items:
-            what = "call ufuncs" if options.of_ufuncs else "make matrix multiplications"
             others = ", ".join(sorted(self._items.foreign))
             raise UserError(
-                f"the program must {what} to tune; got none"
+                f"the program must {options.subject.verb} to tune; got none"
                 + f". Use --float64 or --complex64 to include {others}" * bool(others)
             )
-        where = folders()
-        lines = [
-            x for item in self._items.items for x in (item.user, item.library) if x
-        ]
-        paths = {find_file(line.file, where) for line in lines}
-        self._base = self._hash(self._base, _contents(sorted(filter(None, paths))))
-
-    def _report_words(self) -> list[str]:
-        """Return the options of the report that finds the call sites."""
-        options = self.options
-        if options.of_ufuncs:  # rounded to float32, float32 numbers stay what they are
-            return ["--arithmetic", "float32"] + ["--float64"] * options.reach.float64
-        names = ",".join(options.precisions)
-        return ["--precision", names] + ["--dots"] * options.reach.dots
+        self._base = self._hash(
+            self._base, _contents(options.subject.files(self._items))
+        )
 
     # -- trials ---------------------------------------------------------------------
 
@@ -286,14 +258,13 @@ class Tuner:
         return _Outcome(np.inf if far is None else far, record["answer"], record["why"])
 
     def _key(self, levels: Levels) -> str:
-        return self._hash(self._base, plan_text(self._plan(levels)))
+        return self._hash(self._base, self._text(levels))
 
     def _try(self, all_levels: Sequence[Levels]) -> list[Trial]:
-        texts = [plan_text(self._plan(x)) for x in all_levels]
+        texts = [self._text(x) for x in all_levels]
         with text_files(texts, ".toml") as paths:
-            words = [
-                ["-m", "tf32dtype", "run", "--quiet", "--plan", path] for path in paths
-            ]
+            run = ["-m", "tf32dtype", *self.options.subject.run_words(), "--quiet"]
+            words = [[*run, "--plan", path] for path in paths]
             trials = self._runner.run(words, self._limit)
         for levels, trial in zip(all_levels, trials, strict=True):
             far, answer = None, ""
@@ -324,51 +295,19 @@ class Tuner:
             )
         return outcome
 
-    def _plan(self, levels: Levels) -> Plan:
-        sites = tuple(
-            item.planned(self._name(level))
-            for item, level in zip(self._items.items, levels, strict=True)
-        )
-        return replace(self.options.reach, call_sites=sites)
+    def _text(
+        self, levels: Levels, found: Mapping[str, str | float | bool] | None = None
+    ) -> str:
+        names = [self._name(level) for level in levels]
+        return self.options.subject.text(self._items, names, found)
 
     def _name(self, level: int) -> str | None:
-        names = self.options.precisions
+        names = self.options.subject.precisions
         return names[level] if level < len(names) else None
 
     @staticmethod
     def _hash(*things: Any) -> str:
         return hashlib.sha256(json.dumps(things).encode()).hexdigest()
-
-
-def _ufuncs(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the journal keeps of a report's ufuncs."""
-    return [
-        {name: site[name] for name in ("user", "library", "dtype")}
-        | {
-            "of_ufuncs": True,
-            "operand": None,
-            "routine": site["function"],
-            "multiply_adds": site["results"],
-            "precisions": [],
-        }
-        for site in report["arithmetic"]["call_sites"]
-    ]
-
-
-def _products(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what the journal keeps of a report's products."""
-    names = ("user", "library", "operand", "dtype", "routine", "multiply_adds")
-    return [
-        {name: site[name] for name in names}
-        | {
-            "of_ufuncs": False,
-            "precisions": [
-                {"precision": one["precision"], "snr_db": one["snr_db"]}
-                for one in site["precisions"]
-            ],
-        }
-        for site in report["call_sites"]
-    ]
 
 
 def _contents(paths: Sequence[str]) -> list[str]:
