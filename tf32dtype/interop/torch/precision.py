@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from threading import Lock, get_ident
 from typing import Any, Self, Unpack
 
 from torch import nn
@@ -15,8 +16,8 @@ from ..._base.caller import warn
 from ..._base.options import refuse_unknown, shows
 from ..._base.scopes import Scope
 from ..._base.wording import brief
-from .hook.mode import ProductMode
-from .hook.recipe import Defaults, Formats, Recipe, make_recipe
+from .hook.mode import ProductMode, innermost
+from .hook.recipe import ROLES, Defaults, Formats, Recipe, make_recipe
 from .plan.plan import Plan, checked_plan, warn_of_names
 
 
@@ -130,17 +131,19 @@ class matmul_precision(Scope):
         self._only = None if only is None else patterns("only", only)
         self._skip = patterns("skip", skip)
         self._model = model
-        self._rounds = precision is not None or any(
-            formats.get(role) for role in ("weights", "activations", "gradients")
+        self._rounds = (
+            plan is not None
+            or bool(precision)
+            or any(formats.get(role) for role in ROLES)
         )
         #: whether the end of the scope warns of operations that were not replaced
         self.warns = True
-        self._open: list[tuple[ProductMode, ExitStack]] = []
+        #: what each thread entered, by its number
+        self._open: dict[int, list[tuple[ProductMode | None, ExitStack]]] = {}
+        self._lock = Lock()
         self.calls, self.unreached = Counter(), Counter()
 
     def _choose(self, layer: str) -> Recipe | None:
-        if not (self._rounds or self._plan):
-            return None
         if self._only is not None and not _matches(layer, self._only):
             return None
         if _matches(layer, self._skip):
@@ -148,17 +151,20 @@ class matmul_precision(Scope):
         return self._plan.recipe(layer) if self._plan else self.recipe
 
     def __enter__(self) -> Self:
-        mode = ProductMode(self._choose, self._model)
+        mode = ProductMode(self._choose, self._model) if self._rounds else None
         with ExitStack() as stack:
-            stack.enter_context(mode.watch())
-            self._open.append((mode, stack.pop_all()))
+            stack.enter_context(mode.watch() if mode else innermost(None))
+            self._open.setdefault(get_ident(), []).append((mode, stack.pop_all()))
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        mode, stack = self._open.pop()
+        mode, stack = self._open[get_ident()].pop()
         stack.close()
-        self.calls += mode.calls
-        self.unreached += mode.unreached
+        if mode is None:
+            return
+        with self._lock:
+            self.calls += mode.calls
+            self.unreached += mode.unreached
         if error is None and self.warns:
             warn_unreached(mode)
             self._warn_of_names(mode)

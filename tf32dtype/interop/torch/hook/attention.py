@@ -6,18 +6,53 @@ stack; a head of keys and values that several heads of queries share is repeated
 backward pass computes the scores and probabilities again, then three gradients of
 products, and adds those of shared heads in float32.
 
-PyTorch takes attention with dropout, and with operands that its kernel is not made for,
-apart into other operations. Their products are replaced like others.
+PyTorch takes attention apart into other operations if it has dropout, if its mask needs
+a gradient, and for shapes that its kernel is not made for. `WatchAttention` gives the
+roles of the two products. There, queries and keys are scaled before they are rounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from .operations import Products, aten, operation
+from .recipe import Role
+
+#: The roles of operands of the two products.
+ROLES_OF_PRODUCTS: tuple[tuple[Role, Role], ...] = (
+    ("activations", "kv_cache"),
+    ("probabilities", "kv_cache"),
+)
+
+
+class WatchAttention(TorchFunctionMode):
+    """Says when attention begins and ends.
+
+    Parameters
+    ----------
+    tell : callable
+        It is given the roles of the products that follow; afterwards no roles.
+    """
+
+    def __init__(self, tell: Callable[[tuple[tuple[Role, Role], ...]], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func is not torch.nn.functional.scaled_dot_product_attention:
+            return func(*args, **(kwargs or {}))
+        self._tell(ROLES_OF_PRODUCTS)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._tell(())
 
 
 @operation(aten._scaled_dot_product_flash_attention_for_cpu.default)
@@ -70,7 +105,7 @@ def _attention_backward(
     of_queries = product(of_scores, keys, "gradients", "kv_cache") * factor
     of_keys = product(of_scores.mT, query, "gradients", "activations") * factor
     found = (of_queries, query), (of_keys, key), (of_values, value)
-    return tuple(_added(sums, like) for sums, like in found)  # type: ignore[return-value]
+    return tuple(_added(sums, like) for sums, like in found)
 
 
 def _factor(query: Tensor, scale: float | None) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Self
 
@@ -13,17 +14,32 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..tensors import to_numpy
+from .attention import WatchAttention
 from .kinds import Kind, known
 from .layers import Layers, Place
-from .operations import DTYPES
+from .multiply import product_of_codes
+from .operations import CODES, DTYPES
 from .recipe import Recipe, Role
 
 #: Returns the recipe of a layer; None: PyTorch computes it.
 Choose = Callable[[str], Recipe | None]
+#: The reason that is not counted.
+_NO_NUMBERS = "on meta"
 
 
 class NotReplaced(Exception):
     """PyTorch computes this operation."""
+
+
+class _Entered(threading.local):
+    """The modes that a thread entered; None: a scope in which PyTorch computes."""
+
+    def __init__(self) -> None:
+        self.modes: list[ProductMode | None] = []
+
+
+_entered = _Entered()
 
 
 class ProductMode(TorchDispatchMode):
@@ -44,38 +60,45 @@ class ProductMode(TorchDispatchMode):
         Operations that multiply and were not replaced, by their name and the reason.
     """
 
+    supports_higher_order_operators = True
+
     def __init__(self, choose: Choose, model: nn.Module | None = None) -> None:
         super().__init__()
         self.choose = choose
         self.layers = Layers(model)
         self.calls: Counter[str] = Counter()
         self.unreached: Counter[tuple[str, str]] = Counter()
+        #: roles of the next products
+        self._expected: list[tuple[Role, Role]] = []
 
     @contextmanager
     def watch(self) -> Iterator[Self]:
         """Replace products, and follow the modules that run."""
         with ExitStack() as stack:
+            stack.enter_context(innermost(self))
             self.layers.watch(stack)
-            leave_fast_paths(stack)
+            stack.enter_context(_FAST_PATHS)
+            stack.enter_context(WatchAttention(self._expect))
             stack.enter_context(self)
             yield self
+
+    def _expect(self, roles: Sequence[tuple[Role, Role]]) -> None:
+        self._expected = [*roles]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        kind, operation, target = known(func)
-        if kind is Kind.LEAVE:
-            return func(*args, **(kwargs or {}))
+        kind, operation, target, why = known(func)
         kwargs = kwargs or {}
+        if kind is Kind.LEAVE or _entered.modes[-1:] != [self]:
+            return func(*args, **kwargs)
         if kind is Kind.TAKE_APART:
             with self:
                 return func.decompose(*args, **kwargs)
-        if kind is Kind.UNREACHED:
-            self.unreached[str(func), "has no replacement"] += 1
-            return func(*args, **kwargs)
-        assert operation is not None
-        if why := _reason(args, kwargs):
-            self.unreached[str(func), why] += 1
+        why = why or _reason(args, kwargs)
+        if why:
+            if why != _NO_NUMBERS and self.choose(self.layers.running) is not None:
+                self.unreached[str(func), why] += 1
             return func(*args, **kwargs)
         return self.replaced(func, operation, target, args, kwargs)
 
@@ -134,6 +157,8 @@ class ProductMode(TorchDispatchMode):
         NotReplaced
             If the layer has no recipe.
         """
+        if self._expected:
+            (left, right), *self._expected = self._expected
         place = self.layers.place(a, b, (left, right))
         recipe = self.choose(place.layer)
         if recipe is None:
@@ -144,8 +169,12 @@ class ProductMode(TorchDispatchMode):
     def multiply(self, a: Tensor, b: Tensor, place: Place, recipe: Recipe) -> Tensor:
         """Return a product of a layer."""
         try:
-            way = recipe.way(place.left, place.right)
-            result = way.multiply(as_array(a), as_array(b))
+            if a.dtype in CODES:
+                x, y = to_numpy(a.detach()), to_numpy(b.detach())
+                result = product_of_codes(x, y, recipe.unit)
+            else:
+                way = recipe.way(place.left, place.right)
+                result = way.multiply(as_array(a), as_array(b))
         except (ValueError, TypeError, MemoryError) as error:
             raise type(error)(f"{where(place)}: {error}") from None
         return torch.from_numpy(result)
@@ -181,13 +210,50 @@ def as_array(x: Tensor) -> NDArray[np.float32]:
     return array
 
 
-def leave_fast_paths(stack: ExitStack) -> None:
-    """Keep PyTorch from computing layers in one operation until the stack closes."""
-    attention = torch.backends.mha
-    stack.callback(attention.set_fastpath_enabled, attention.get_fastpath_enabled())
-    attention.set_fastpath_enabled(False)
-    stack.callback(torch._C._set_mkldnn_enabled, torch._C._get_mkldnn_enabled())
-    torch._C._set_mkldnn_enabled(False)
+@contextmanager
+def innermost(mode: ProductMode | None) -> Iterator[None]:
+    """Let a mode compute the products of this thread; None: let PyTorch do it.
+
+    The modes of scopes around it do nothing meanwhile.
+    """
+    _entered.modes.append(mode)
+    try:
+        yield
+    finally:
+        _entered.modes.pop()
+
+
+class _FastPaths:
+    """Keeps PyTorch from computing layers in one operation while a scope is open.
+
+    These choices belong to the process. The first scope makes them, and the last one
+    in any thread restores them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = 0
+        self._before = (True, True)
+
+    def __enter__(self) -> None:
+        attention = torch.backends.mha
+        with self._lock:
+            if self._open == 0:
+                mkldnn = torch._C._get_mkldnn_enabled()
+                self._before = (attention.get_fastpath_enabled(), mkldnn)
+            self._open += 1
+            attention.set_fastpath_enabled(False)
+            torch._C._set_mkldnn_enabled(False)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0:
+                torch.backends.mha.set_fastpath_enabled(self._before[0])
+                torch._C._set_mkldnn_enabled(self._before[1])
+
+
+_FAST_PATHS = _FastPaths()
 
 
 def _reason(args: Any, kwargs: Any) -> str:
@@ -197,6 +263,10 @@ def _reason(args: Any, kwargs: Any) -> str:
             continue
         if type(x) not in (Tensor, nn.Parameter, nn.Buffer):
             return f"{type(x).__name__} is no plain tensor"
+        if x.device.type == "meta":
+            return _NO_NUMBERS
+        if x.is_nested:
+            return "of nested tensors"
         if x.dtype not in DTYPES:
             return f"of {str(x.dtype).removeprefix('torch.')}"
         if x.device.type != "cpu" or x.layout != torch.strided:

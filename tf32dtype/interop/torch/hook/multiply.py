@@ -211,12 +211,32 @@ def way_of(left: OperandFormat, right: OperandFormat, unit: Unit) -> Way:
         return Way(kept, unit, True, resolve(unit.settings(other)))
     if unit.device is None:
         return Way(both, unit, True, resolve(unit.settings(UNROUNDED)))
-    return Way(both, unit, False, None, _common(rows, unit))
+    assert rows[0] is not None
+    assert rows[1] is not None
+    common = _common(rows[0].format, rows[1].format, unit)
+    return Way(both, unit, False, None, common)
 
 
-def _common(rows: Any, unit: Unit) -> np.dtype[Any] | None:
+def product_of_codes(a: Array, b: Array, unit: Unit) -> Array:
+    """Return the float32 product of arrays of FP8, whose numbers are not rounded.
+
+    Raises
+    ------
+    ValueError
+        If the device cannot multiply their formats.
+    """
+    if unit.device is None:
+        spec = resolve(unit.settings(UNROUNDED))
+        way = Way((UNROUNDED, UNROUNDED), unit, True, spec)
+    else:
+        common = _common(a.dtype.name, b.dtype.name, unit)
+        way = Way((UNROUNDED, UNROUNDED), unit, False, None, common)
+    with np.errstate(all="ignore"):
+        return way.product(Rounded(a), Rounded(b))
+
+
+def _common(left: str, right: str, unit: Unit) -> np.dtype[Any] | None:
     """Return the dtype that a device multiplies elements of two formats in."""
-    left, right = (row.format for row in rows)
     models = find_device(unit.device).models
     if any((m.a, m.b, m.accumulator) == (left, right, "float32") for m in models):
         return None

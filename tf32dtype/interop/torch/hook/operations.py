@@ -3,11 +3,13 @@
 An operation's result is made of float32 products in this order: the product times
 alpha, plus beta times the added tensor, each rounded to float32; then one rounding to
 the dtype of the result. Factors of 1 and addends of 0 are left out.
+
+Tensors of FP8 are multiplied as they are: a recipe only chooses who multiplies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -35,7 +37,7 @@ class Multiplier(Protocol):
 
 
 class Products(Protocol):
-    """What an operation needs: a product of two stacks of matrices."""
+    """Gives an operation the products of two stacks of matrices."""
 
     def product(
         self,
@@ -70,8 +72,15 @@ Operation = Callable[..., Any]
 
 #: The operations by their overload.
 OPERATIONS: dict[Any, Operation] = {}
+#: Dtypes of operands that are multiplied as they are.
+CODES = (
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+)
 #: Dtypes of operands that are multiplied; results of others are PyTorch's own.
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, *CODES)
 
 
 def operation(*overloads: Any) -> Callable[[Operation], Operation]:
@@ -157,21 +166,6 @@ def _addbmm(
     return finished(products.product(left, right), a.dtype, c, alpha, beta)
 
 
-@operation(aten.linear.default)
-def _linear(
-    products: Products, x: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
-    """Compute what `linear` does outside of inference mode: one product of all rows."""
-    if weight.ndim == 1:
-        return products.again(aten.matmul.default, x, weight)
-    rows = x.reshape(-1, x.shape[-1])
-    if bias is None:
-        result = products.again(aten.mm.default, rows, weight.t())
-    else:
-        result = products.again(aten.addmm.default, bias, rows, weight.t())
-    return result.reshape(*x.shape[:-1], weight.shape[0])
-
-
 @operation(aten.mv.default)
 def _mv(products: Products, a: Tensor, x: Tensor) -> Tensor:
     return finished(products.product(a, x[:, None])[:, 0], a.dtype)
@@ -193,3 +187,54 @@ def _addmv(
 @operation(aten.dot.default, aten.vdot.default)
 def _dot(products: Products, x: Tensor, y: Tensor) -> Tensor:
     return finished(products.product(x[None], y[:, None])[0, 0], x.dtype)
+
+
+@operation(aten._foreach_mm.default)
+def _foreach_mm(
+    products: Products, left: Sequence[Tensor], right: Sequence[Tensor]
+) -> list[Tensor]:
+    pairs = zip(left, right, strict=True)
+    return [products.again(aten.mm.default, a, b) for a, b in pairs]
+
+
+@operation(aten._scaled_mm.default)
+def _scaled_mm(
+    products: Products,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """Multiply the sums by the scales of the rows, then by those of the columns."""
+    sums = products.product(a, b) * scale_a.float() * scale_b.float()
+    if bias is not None:
+        sums = sums + bias.float()
+    dtype = out_dtype or a.dtype
+    if scale_result is not None and dtype in CODES:
+        sums = sums / scale_result
+    return sums.to(dtype)
+
+
+@operation(aten._scaled_mm_v2.default)
+def _scaled_mm_v2(
+    products: Products,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Sequence[Tensor],
+    recipe_a: Sequence[int],
+    swizzle_a: Sequence[int],
+    scale_b: Sequence[Tensor],
+    recipe_b: Sequence[int],
+    swizzle_b: Sequence[int],
+    bias: Tensor | None,
+    out_dtype: torch.dtype | None,
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    (row,), (column,) = scale_a, scale_b
+    result: Tensor = _scaled_mm(products, a, b, row, column, bias, None, out_dtype)
+    return result
