@@ -214,6 +214,6 @@ def warn_unreached(mode: ProductMode) -> None:
     names = ", ".join(f"{name} {why} ({count})" for (name, why), count in most)
     more = len(mode.unreached) - len(most)
     warn(
-        "these operations multiply matrices, and PyTorch computed them itself:"
-        f" {names}{f' and {more} more' if more else ''}"
+        "PyTorch itself computed these operations, which multiply or may multiply"
+        f" matrices: {names}{f' and {more} more' if more else ''}"
     )

@@ -1,4 +1,4 @@
-"""What to do with an operation of PyTorch: replace it, take it apart, or leave it."""
+"""Choose for an operation of PyTorch: replace it, take it apart, or leave it."""
 
 from __future__ import annotations
 
@@ -81,17 +81,24 @@ _OTHERS = {
     # others
     "_cdist_backward",
     "_cdist_forward",
+    "_euclidean_dist",
     "_trilinear",
     "linalg_matrix_exp",
     "linalg_pinv.atol_rtol_tensor",
     "linear.out",
+}
+#: Operations that have kernels for nested tensors.
+OF_NESTED = {
+    torch.ops.aten.linear.default,
+    torch.ops.aten.matmul.default,
+    torch.ops.aten.scaled_dot_product_attention.default,
 }
 #: Namespaces whose operations PyTorch's own functions call.
 _OWN = {"aten", "prim", "prims", "profiler", "debugprims", "inductor", "_c10d"}
 
 
 class Kind(enum.Enum):
-    """What is done with an operation."""
+    """The ways to treat an operation."""
 
     LEAVE = "leave"
     REPLACE = "replace"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -19,6 +20,8 @@ from .recipe import Role
 
 #: Products of forward passes that are remembered for the backward pass.
 _MOST = 1 << 17
+#: The name that `torch.compile` gives the module in its own.
+_COMPILED = "_orig_mod"
 #: The name of products outside of all modules.
 OUTSIDE = ""
 
@@ -33,17 +36,35 @@ class Place(NamedTuple):
 
 
 class _Owner(NamedTuple):
-    """The layer that a parameter or buffer belongs to."""
+    """The layers that a parameter or buffer belongs to."""
 
     tensor: weakref.ref[Tensor]
+    layers: list[str]
+
+
+class _Running(NamedTuple):
+    """A module that runs."""
+
     layer: str
+    is_linear: bool
+    #: the backward pass that it runs in; -1: none
+    task: int
 
 
 class _Forward(NamedTuple):
-    """A product of the forward pass: what its operands were, by their addresses."""
+    """A product of the forward pass, and what its tensors are by their addresses."""
 
     layer: str
-    roles: dict[int, Role]
+    roles: dict[int, tuple[Role, StorageWeakRef]]
+
+    def learn(self, x: Tensor, role: Role) -> None:
+        """Remember the role of a tensor."""
+        self.roles[x.data_ptr()] = role, StorageWeakRef(x.untyped_storage())
+
+    def role(self, x: Tensor) -> Role | None:
+        """Return the role of a tensor, if it is still in memory."""
+        role, storage = self.roles.get(x.data_ptr(), (None, None))
+        return None if storage is None or storage.expired() else role
 
 
 class Layers:
@@ -66,10 +87,8 @@ class Layers:
             weakref.WeakKeyDictionary()
         )
         self._owners: dict[int, _Owner] = {}
-        #: names of modules that run, and whether these are linear layers
-        self._running: list[tuple[str, bool]] = []
+        self._running: list[_Running] = []
         self._forwards: OrderedDict[int, _Forward] = OrderedDict()
-        self._task, self._depth = -1, 0
         self._thread = 0
         if model is not None:
             self._learn(model)
@@ -89,7 +108,9 @@ class Layers:
             return
         if not self._running or module not in self._names:
             self._learn(module)
-        self._running.append((self._names[module], isinstance(module, nn.Linear)))
+        task = torch._C._current_graph_task_id()
+        is_linear = isinstance(module, nn.Linear)
+        self._running.append(_Running(self._names[module], is_linear, task))
 
     def _leave(self, module: nn.Module, *_: Any) -> None:
         if get_ident() == self._thread and self._running:
@@ -101,7 +122,8 @@ class Layers:
         if prefix is None:
             prefix = self._prefix(module)
         for name, part in module.named_modules(remove_duplicate=True):
-            whole = ".".join(filter(None, (prefix, name)))
+            parts = (prefix, *name.split("."))
+            whole = ".".join(x for x in parts if x and x != _COMPILED)
             self._names.setdefault(part, whole)
             for tensors in (part._parameters, part._buffers):
                 for tensor in tensors.values():
@@ -122,7 +144,9 @@ class Layers:
             return
         found = self._owners.get(address)
         if found is None or found.tensor() is not tensor:
-            self._owners[address] = _Owner(weakref.ref(tensor), layer)
+            self._owners[address] = _Owner(weakref.ref(tensor), [layer])
+        elif layer not in found.layers:
+            found.layers.append(layer)
 
     def owner(self, x: Tensor) -> str | None:
         """Return the layer that a weight belongs to; None: it is not a weight."""
@@ -134,7 +158,7 @@ class Layers:
         if tensor is None or tensor.untyped_storage().data_ptr() != address:
             del self._owners[address]  # other numbers are there now
             return None
-        return found.layer
+        return self.running if self.running in found.layers else found.layers[0]
 
     @property
     def names(self) -> list[str]:
@@ -144,7 +168,7 @@ class Layers:
     @property
     def running(self) -> str:
         """The innermost module that runs."""
-        return self._running[-1][0] if self._running else OUTSIDE
+        return self._running[-1].layer if self._running else OUTSIDE
 
     def place(
         self, left: Tensor, right: Tensor, roles: tuple[Role | None, Role | None]
@@ -167,9 +191,11 @@ class Layers:
             role or ("activations" if owner is None else "weights")
             for role, owner in zip(roles, owners, strict=True)
         ]
-        if self._running and self._running[-1][1] and "weights" not in found:
+        if self._running and self._running[-1].is_linear and "weights" not in found:
             found[1] = "weights"  # it is computed for each call, as by weight_norm
-        if torch.is_grad_enabled() and (left.requires_grad or right.requires_grad):
+        # A function with its own backward pass computes forward without gradients.
+        has_node = left.requires_grad or right.requires_grad
+        if has_node or not torch.is_grad_enabled():
             self._remember(layer, (left, right), found)
         return Place(layer, found[0], found[1])
 
@@ -177,11 +203,9 @@ class Layers:
         self, layer: str, operands: tuple[Tensor, Tensor], roles: list[Role]
     ) -> None:
         number = torch._C._autograd._get_sequence_nr() - 1
-        addresses = (x.data_ptr() for x in operands)
-        known = dict(zip(addresses, roles, strict=True))
-        if before := self._forwards.get(number):
-            known |= before.roles
-        self._forwards[number] = _Forward(layer, known)
+        forward = self._forwards.setdefault(number, _Forward(layer, {}))
+        for x, role in zip(operands, roles, strict=True):
+            forward.learn(x, role)
         if len(self._forwards) > _MOST:
             self._forwards.popitem(last=False)
 
@@ -191,12 +215,7 @@ class Layers:
         A module that runs in a backward pass computes its forward pass again.
         """
         task = torch._C._current_graph_task_id()
-        if task == -1:
-            self._task = -1
-            return None
-        if task != self._task:
-            self._task, self._depth = task, len(self._running)
-        if len(self._running) > self._depth:
+        if task == -1 or (self._running and self._running[-1].task == task):
             return None
         return torch._C._current_autograd_node()
 
@@ -208,14 +227,21 @@ class Layers:
     ) -> Place:
         forward = self._forwards.get(node._sequence_nr())
         layer = forward.layer if forward else self.running
-        known = forward.roles if forward else {}
-        found: list[Role] = []
+        found: list[Role | None] = []
         for role, x in zip(roles, operands, strict=True):
-            if role is None:
-                role = known.get(x.data_ptr())
-            if role is None:
-                owner = self.owner(x)
-                role = "gradients" if owner is None else "weights"
-                layer = layer if owner is None or forward else owner
+            if role is None and forward is not None:
+                role = forward.role(x)
+            if role is None and (owner := self.owner(x)) is not None:
+                role = "weights"
+                layer = layer if forward else owner
             found.append(role)
-        return Place(layer, found[0], found[1], True)
+        left, right = found
+        if left is None:
+            left = "gradients" if right != "gradients" else "activations"
+        if right is None:
+            right = "gradients" if left != "gradients" else "activations"
+        if forward is not None:
+            for x, role in zip(operands, (left, right), strict=True):
+                if role == "gradients":
+                    forward.learn(x, role)
+        return Place(layer, left, right, True)

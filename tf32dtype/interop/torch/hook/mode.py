@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..tensors import to_numpy
 from .attention import WatchAttention
-from .kinds import Kind, known
+from .kinds import OF_NESTED, Kind, known
 from .layers import Layers, Place
 from .multiply import product_of_codes
 from .operations import CODES, DTYPES
@@ -88,13 +89,20 @@ class ProductMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        kind, operation, target, why = known(func)
         kwargs = kwargs or {}
+        if FakeTensor in types:
+            return func(*args, **kwargs)
+        if any(kind is not Tensor for kind in types):
+            return NotImplemented  # a subclass computes it, perhaps by other operations
+        kind, operation, target, why = known(func)
         if kind is Kind.LEAVE or _entered.modes[-1:] != [self]:
             return func(*args, **kwargs)
         if kind is Kind.TAKE_APART:
-            with self:
-                return func.decompose(*args, **kwargs)
+            if not any(isinstance(x, Tensor) and x.is_nested for x in args):
+                with self:
+                    return func.decompose(*args, **kwargs)
+            if func not in OF_NESTED:
+                return func(*args, **kwargs)
         why = why or _reason(args, kwargs)
         if why:
             if why != _NO_NUMBERS and self.choose(self.layers.running) is not None:
@@ -261,8 +269,6 @@ def _reason(args: Any, kwargs: Any) -> str:
     for x in (*args, *kwargs.values()):
         if not isinstance(x, Tensor):
             continue
-        if type(x) not in (Tensor, nn.Parameter, nn.Buffer):
-            return f"{type(x).__name__} is no plain tensor"
         if x.device.type == "meta":
             return _NO_NUMBERS
         if x.is_nested:
