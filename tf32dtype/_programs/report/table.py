@@ -72,10 +72,10 @@ def print_report(report: Report, stream: TextIO | None = None) -> None:
         report.arithmetic.table().print(stream)
         print(file=stream)
     if sites:
-        _say(legend(report.target_db), stream)
+        say(legend(report.target_db), stream)
         print(file=stream)
     for one in report.advice:
-        _say(one.text, stream, _COLORS[one.kind])
+        say(one.text, stream, _COLORS[one.kind])
 
 
 def ending(report: Report) -> str:
@@ -166,7 +166,7 @@ def library_of(one: CallSiteReport) -> str:
     return at(site.library) if site.user and site.library else "-"
 
 
-def _say(text: str, stream: TextIO | None, color: str | None = None) -> None:
+def say(text: str, stream: TextIO | None, color: str | None = None) -> None:
     """Print a paragraph, wrapped only on a terminal."""
     if not draws(stream):
         print(text, file=stream)

@@ -28,13 +28,14 @@ _COLORS = {
     "unreached": "",
     "partial": "largest_error",
 }
-_RULE = """\
-An SNR is -20 log10 of the relative error of a product, against the float64 product of\
- the operands before rounding; a precision keeps the target if its SNR reaches it.\
- Outliers: the share of the squared error that is gone if the 0.1 % of the k (at least\
- one) with the largest activations are multiplied in float32 apart. Lost: the share of an\
- operand's values that become 0 or Inf, or that are clipped to the largest value of their\
- block."""
+_RULE = (
+    "An SNR is -20 log10 of the relative error of a product, against the float64"
+    " product of the operands before rounding; a precision keeps the target if its SNR"
+    " reaches it. Outliers: the share of the squared error that is gone if the 0.1 % of"
+    " the k (at least one) with the largest activations are multiplied in float32"
+    " apart. Lost: the share of an operand's values that become 0 or Inf, or that are"
+    " clipped to the largest value of their block."
+)
 
 
 def to_html(report: LayerReport) -> str:
@@ -45,7 +46,8 @@ def to_html(report: LayerReport) -> str:
             f"<h1>{escape(report.model)}</h1>",
             f"<p>{escape(title(report))}</p>",
             f'<p class="dim">tf32dtype {__version__}, PyTorch'
-            f" {escape(torch.__version__)}; measured on samples of rows and columns</p>",
+            f" {escape(torch.__version__)}; measured on samples of rows and"
+            " columns</p>",
             "<h2>Results</h2>",
             '<ul class="advice">',
             *(
@@ -83,17 +85,17 @@ def _scrolling(label: str, parts: Iterable[str]) -> str:
 
 
 def _products(report: LayerReport) -> Iterable[str]:
-    heads = ["layer", "% work", "calls", *report.precisions]
+    heads = ["layer", *report.precisions, "% work", "calls"]
     yield "<h3>Products: SNR in dB, both operands rounded</h3>"
     rows = []
     for i, row in enumerate(report.rows):
         percent = 100 * row.share
         cells = [
             f'<td class="call-site"><a href="#p{i}">{escape(row.name)}</a></td>',
+            *(_snr(row.errors[x].snr_db, report) for x in report.precisions),
             f'<td data-value="{percent:.4f}"><span class="share">'
             f'<i style="width:{percent:.1f}%"></i></span>{percent:.1f}</td>',
             f"<td>{row.calls}</td>",
-            *(_snr(row.errors[x].snr_db, report) for x in report.precisions),
         ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     yield _scrolling("Table of the products", _table(heads, rows))
@@ -158,9 +160,9 @@ def _section(row: LayerRow, report: LayerReport) -> Iterable[str]:
     heads = [
         "precision",
         "SNR dB",
-        f"only {row.first} | only {row.second}",
-        "outliers, % of the error",
-        "lost, % of the values",
+        "only first | second",
+        "% of outliers",
+        "% lost",
     ]
     rows = []
     for name in report.precisions:

@@ -10,6 +10,7 @@ from torch import nn
 from ...._base.arguments import checked_number
 from ...._base.caller import warn
 from ...._base.wording import brief
+from ...._programs.report.naming import some
 from ....tensor_core.device import DeviceName
 from .recording import Recorder
 from .result import LayerReport
@@ -21,6 +22,8 @@ PRECISIONS = ("bf16", "fp8_e4m3", "mxfp8", "nvfp4")
 #: The usual SNR in dB of products of normally distributed numbers is 53 in bf16, 29 in
 #: fp8_e4m3, 23 in fp8_e5m2 and 17 in nvfp4.
 TARGET_DB = 25.0
+#: Layers that compute something else in training.
+_OF_TRAINING = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._NormBase)
 
 
 def report(
@@ -41,7 +44,7 @@ def report(
     The model runs once unchanged, without gradients. Each of its matrix products is
     measured on samples, in each precision: with both operands rounded, and with only
     the activations or only the weights. Then the model runs with all layers rounded,
-    and with each layer alone, to measure how the errors reach its outputs.
+    and with only one of them, to measure how the errors reach its outputs.
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ def report(
     Warns
     -----
     UserWarning
-        If the model is in training mode, where layers such as dropout are random.
+        If layers of dropout or batch normalization are in training mode.
 
     See Also
     --------
@@ -130,10 +133,10 @@ def report(
     calls = calls_of(inputs, kwargs)
     runs = Runs(model, calls, seed)
     recorder = Recorder(precisions, device=device, model=model, seed=seed)
-    if model.training:
+    if names := _in_training(model):
         warn(
-            "the model is in training mode, where layers such as dropout are random."
-            " Call model.eval() to measure it as it is used"
+            f"layers compute in training mode: {some(names, 3, ', ')}. Call"
+            " model.eval() to measure the model as it is used"
         )
     is_partial = False
     try:
@@ -168,3 +171,12 @@ def report(
         found.estimated_seconds,
         is_partial or found.is_partial,
     )
+
+
+def _in_training(model: nn.Module) -> list[str]:
+    """Return the layers that compute something else in training mode, and are in it."""
+    return [
+        name or type(module).__name__
+        for name, module in model.named_modules()
+        if module.training and isinstance(module, _OF_TRAINING)
+    ]

@@ -55,7 +55,7 @@ class Gathered:
     recipe : Recipe
         The formats, and who multiplies.
     place : Place
-        What the operands are.
+        The roles of the operands.
     """
 
     recipe: Recipe

@@ -19,6 +19,7 @@ _ROW, _GAP = 24, 2
 _LEAST = 3.0  # width of a cell
 _LETTER = 6.2  # width of a letter
 _NAMES = 80  # height of slanted names
+_BETWEEN = 16  # distance of slanted names
 
 #: The classes of an SNR less the target: the least difference, and the meaning.
 _CLASSES = (
@@ -116,7 +117,7 @@ def _placed(columns: Sequence[_Column]) -> list[_Column]:
 
 
 def _cell(one: _Column, precision: str, y: float, target_db: float) -> Iterable[str]:
-    width = max(one.width - min(_GAP, one.width / 3), 0.5)
+    width = max(one.width - min(_GAP, one.width / 10), 0.5)
     height = _ROW - _GAP
     box = f'x="{one.x:.1f}" y="{y:.0f}" width="{width:.1f}" height="{height}"'
     if precision not in one.snr:
@@ -152,7 +153,7 @@ def _names(parts: list[str], placed: Sequence[_Column], y: float) -> float:
                 f'<text class="dim" x="{middle:.1f}" y="{y + 12:.0f}"'
                 f' text-anchor="middle">{escape(one.name)}</text>'
             )
-        elif middle - end >= 13:
+        elif middle - end >= _BETWEEN:
             name = _fitted(one.name, 1.3 * _NAMES)
             parts.append(
                 f'<text class="dim" text-anchor="end" transform="translate('

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ...._base.arguments import checked_strings
 from ...._programs.context import matmul_precision
 from ....tensor_core.device import DeviceName
+from ..hook.kinds import Kind, known
 from ..hook.layers import Place
 from ..hook.mode import NotReplaced, ProductMode, as_array
 from ..hook.recipe import Recipe, Role, make_recipe
@@ -207,18 +208,27 @@ class _RecordingMode(ProductMode):
         with super().watch():
             yield self
 
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if known(func).kind is Kind.TAKE_APART:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        # oneDNN is switched off for operations that PyTorch would fuse with it, but a
+        # single operation has its usual bits only with it.
+        usual = torch._C._get_mkldnn_enabled()
+        torch._C._set_mkldnn_enabled(self._has_onednn)
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            torch._C._set_mkldnn_enabled(usual)
+
     def replaced(
         self, func: Any, operation: Any, target: str, args: Any, kwargs: Any
     ) -> Any:
         options = {k: v for k, v in kwargs.items() if k != "out"}
         with suppress(NotReplaced):
             operation(self, *args, **options)
-        usual = torch._C._get_mkldnn_enabled()
-        torch._C._set_mkldnn_enabled(self._has_onednn)
-        try:
-            return func(*args, **kwargs)
-        finally:
-            torch._C._set_mkldnn_enabled(usual)
+        return func(*args, **kwargs)
 
     def product(
         self,
@@ -283,7 +293,10 @@ def _kinds(products: dict[_Key, _Product]) -> dict[_Key, str]:
         layers.setdefault(key[0].layer, []).append(key)
     found: dict[_Key, str] = {}
     for keys in layers.values():
-        names = [_kind(products[key]) for key in keys]
+        has_weights = any(
+            "weights" in key[0] and not key[0].is_backward for key in keys
+        )
+        names = [_kind(products[key], has_weights) for key in keys]
         if len(keys) == 1:
             names = [""]
         elif len({*names}) < len(names):
@@ -292,17 +305,17 @@ def _kinds(products: dict[_Key, _Product]) -> dict[_Key, str]:
     return found
 
 
-def _kind(one: _Product) -> str:
-    """Return a name of a product."""
+def _kind(one: _Product, has_weights: bool) -> str:
+    """Return a name of a product of a layer that multiplies by weights, or not."""
     place = one.place
     roles = {place.left, place.right}
     if place.is_backward:
-        if "weights" in roles or "gradients" not in roles:
-            return "input gradient"
-        return "weight gradient" if "activations" in roles else "gradient"
+        if not has_weights:
+            return "gradient"
+        return "input gradient" if "weights" in roles else "weight gradient"
     if "weights" in roles:
         return "weights"
-    if place.left == "probabilities" or one.has_probabilities and one.samples:
+    if place.left == "probabilities" or (one.has_probabilities and one.samples):
         return "values"
     return "scores"
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ..hook.recipe import Role
 
+#: The name of products of the model itself, which no part of it computes.
+WHOLE = "(model)"
+
 
 @dataclass(frozen=True)
 class RangeLost:
@@ -50,10 +53,11 @@ class ProductErrors:
         of both operands (bf16x3).
     outlier_share : float or None
         The share of the squared error that outliers cause. Outliers are the 0.1 % of
-        the k (at least one) in which the activations have the largest magnitudes. The
-        error without them is that of the product of the other k alone, with scales of
-        their own: what is left if the outliers are multiplied in float32 apart. The
-        share is negative if that error is larger. None: there is no error.
+        the k (at least one) in which the first operand, the activations, has the
+        largest magnitudes. The error without outliers is that of the product of the
+        other k, whose scales are chosen without the outliers. It is the error that
+        remains if outliers are multiplied in float32 apart. The share is negative if
+        this error is larger. None: there is no error.
     first_lost, second_lost : RangeLost or None
         The values of the operands that are out of range. None: of precisions with
         several components.
@@ -99,17 +103,18 @@ class LayerRow:
     Attributes
     ----------
     layer : str
-        The layer's name in `named_modules`; "" outside of all layers.
+        The layer's name in `named_modules`; "" for the model itself, and outside of all
+        modules.
     kind : str
         Which of the layer's products it is, such as "scores", "values" or "weight
         gradient"; "" if the layer has only one.
     first, second : str
-        What the operands are: "activations", "weights", "gradients", "kv_cache" or
+        The roles of the operands: "activations", "weights", "gradients", "kv_cache" or
         "probabilities".
     is_backward : bool
         Whether it is a product of the backward pass.
     calls, multiply_adds : int
-        Of all calls.
+        The number of calls, and the multiply-adds of all calls.
     share : float
         The share of the multiply-adds of all rows.
     shapes : dict
@@ -121,7 +126,7 @@ class LayerRow:
     elements : int
         The elements of the product that were measured.
     outliers : tuple of int
-        The k in which the activations have the largest magnitudes, the most frequent
+        The k in which the first operand has the largest magnitudes, the most frequent
         ones of all samples.
     errors : dict
         A `ProductErrors` for each precision.
@@ -145,7 +150,7 @@ class LayerRow:
     @property
     def name(self) -> str:
         """The layer and the kind of the product."""
-        layer = self.layer or "(outside)"
+        layer = self.layer or WHOLE
         return f"{layer} [{self.kind}]" if self.kind else layer
 
     def is_below(self, target_db: float) -> list[str]:

@@ -189,7 +189,7 @@ def chosen(count: int, most: int, band: int, rng: np.random.Generator) -> Indice
 
 
 def _finite(x: Array, which: int) -> tuple[Array, Array, NDArray[np.bool]]:
-    """Return a matrix without NaN and Inf, its magnitudes by k, and the finite lines."""
+    """Return a matrix without NaN and Inf, its magnitudes by k, and finite lines."""
     across = which  # the axis of lines
     magnitudes = np.maximum(x.max(axis=across), -x.min(axis=across))
     if np.isfinite(magnitudes).all():

@@ -1,4 +1,4 @@
-"""How the rounding of one group of layers alone reaches the model's outputs."""
+"""The errors of a model's outputs if only one group of layers is rounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...._base.wording import brief, did_you_mean
 from ...._measures.error_measures import snr_db
 from ..hook.mode import ProductMode
 from ..hook.recipe import Recipe
-from .rows import GroupRow, LayerRow
+from .rows import WHOLE, GroupRow, LayerRow
 from .running import Outputs, Runs, change, check
 
 #: Groups that are made at most.
@@ -35,7 +35,7 @@ class Sensitivities:
         The layers of each group.
     whole : dict
         The SNR of the outputs with all layers rounded, by precision.
-    alone : dict
+    by_group : dict
         The same with one group rounded, by group and precision.
     failures : dict
         The errors of runs that failed, by group ("": all layers) and precision.
@@ -47,7 +47,7 @@ class Sensitivities:
 
     groups: dict[str, tuple[str, ...]]
     whole: dict[str, float] = field(default_factory=dict)
-    alone: dict[tuple[str, str], float] = field(default_factory=dict)
+    by_group: dict[tuple[str, str], float] = field(default_factory=dict)
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     estimated_seconds: float | None = None
     is_partial: bool = False
@@ -60,7 +60,11 @@ class Sensitivities:
                 name,
                 layers,
                 sum(row.share for row in rows if row.layer in layers),
-                {x: self.alone[name, x] for x in precisions if (name, x) in self.alone},
+                {
+                    x: self.by_group[name, x]
+                    for x in precisions
+                    if (name, x) in self.by_group
+                },
             )
             for name, layers in self.groups.items()
         )
@@ -91,7 +95,7 @@ def groups_of(
     if given is not None:
         return _given(names, given)
     if len(names) <= most:
-        return {name: (name,) for name in names}
+        return {name or WHOLE: (name,) for name in names}
     deepest = max(name.count(".") for name in names)
     for depth in range(deepest, 0, -1):
         found: dict[str, list[str]] = {}
@@ -143,7 +147,7 @@ def measure_outputs(
     groups: dict[str, tuple[str, ...]],
     quiet: bool,
 ) -> Sensitivities:
-    """Run a model with all layers, and with each group of layers alone, rounded.
+    """Run a model with all layers rounded, and with only one group of them.
 
     Ctrl-C ends the runs; the result is marked.
     """
@@ -157,7 +161,7 @@ def measure_outputs(
         found.is_partial = True
     if len(groups) == 1:
         [only] = groups
-        found.alone = {(only, name): snr for name, snr in found.whole.items()}
+        found.by_group = {(only, name): snr for name, snr in found.whole.items()}
     return found
 
 
@@ -195,7 +199,7 @@ def _measure(
         )
     for name, recipe in recipes.items():
         for group, layers in groups.items():
-            found.alone[group, name] = _snr(
+            found.by_group[group, name] = _snr(
                 found, (group, name), model, runs, recipe, frozenset(layers), usual
             )
             advance()

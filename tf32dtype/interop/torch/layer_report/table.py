@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from ...._base.text import Painted, Table, counted, number
 from ...._programs.report.naming import share, snr_text
-from .verdict import decibels_of, lost, verdicts
+from ...._programs.report.table import say
+from .verdict import lost, verdicts
 
 if TYPE_CHECKING:
     from .result import LayerReport
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Rows of a table; of more, the worst ones are shown.
 _MOST = 40
-#: What follows an SNR below the target.
+#: The mark of an SNR below the target.
 _BELOW = "*"
 _COLORS = {
     "kept": "green",
@@ -39,7 +40,7 @@ def print_report(report: LayerReport, stream: TextIO | None = None) -> None:
     print(legend(report), file=stream)
     print(file=stream)
     for one in verdicts(report):
-        print(Painted((one.text, _COLORS[one.kind])), file=stream)
+        say(one.text, stream, _COLORS[one.kind])
 
 
 def title(report: LayerReport) -> str:
@@ -56,26 +57,19 @@ def title(report: LayerReport) -> str:
 
 
 def legend(report: LayerReport) -> str:
-    """Return what the columns are."""
+    """Return the meaning of the columns."""
     target = report.target_db
-    lines = [
+    return (
         f"Target: {target:g} dB; {_BELOW} marks an SNR below it. An SNR is -20 log10 of"
-        " the relative error."
-    ]
-    lines.append(
-        '"a | b": with only the first | only the second operand rounded: activations |'
-        " weights."
-    )
-    lines.append(
+        " the relative error.\n"
+        "a | b: with only the first | only the second operand rounded: activations |"
+        " weights.\n"
         "Outliers: % of the squared error that is gone if the 0.1 % of the k with the"
-        " largest activations"
+        " largest\n"
+        "activations (at least one k) are multiplied in float32 apart.\n"
+        "Lost: % of the values of the first | second operand that become 0 or Inf, or"
+        " are clipped."
     )
-    lines.append(
-        "are multiplied in float32 apart. Lost: % of the values of the first | second"
-        " operand that become 0"
-    )
-    lines.append("or Inf, or are clipped.")
-    return "\n".join(lines)
 
 
 def shown(report: LayerReport) -> Sequence[LayerRow]:
@@ -180,9 +174,7 @@ def lost_text(errors: ProductErrors) -> str:
     """Return the shares of the operands' values that are out of range, in percent."""
     if errors.first_lost is None or errors.second_lost is None:
         return "-"
-    return " | ".join(
-        share(x.share, 1) for x in (errors.first_lost, errors.second_lost)
-    )
+    return f"{share(errors.first_lost.share, 1)} | {share(errors.second_lost.share, 1)}"
 
 
 def outputs_table(report: LayerReport) -> Table:

@@ -1,4 +1,4 @@
-"""What a report says about each precision, in sentences."""
+"""The verdicts of a report: a sentence on each precision, and warnings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Rows and groups that a sentence names.
 _NAMED = 3
-#: A group is named if it has this share of the squared errors of all groups, in percent.
+#: The percentage of the squared errors of all groups from which on one is named.
 _LEAST_PERCENT = 5
 #: From these shares on, a warning names products: of the squared error that outliers
 #: cause, of values that are clipped, and of values that become 0, as some do in FP4.
@@ -82,7 +82,7 @@ def _of_precision(report: LayerReport, precision: str) -> Verdict:
 
 
 def _causes(report: LayerReport, precision: str) -> list[str]:
-    """Return the groups that alone cause most of the output's squared error."""
+    """Return the groups that cause most of the output's squared error."""
     noise = {
         group.name: 10 ** (-group.output_db[precision] / 10)
         for group in report.groups
@@ -114,7 +114,7 @@ def _of_range(report: LayerReport, precision: str) -> Verdict | None:
 
 
 def _loses(row: LayerRow, precision: str) -> bool:
-    """Return whether an operand loses values in a way that rounding alone does not."""
+    """Return whether an operand loses more values than rounding usually costs."""
     errors = row.errors[precision]
     found = [x for x in (errors.first_lost, errors.second_lost) if x and x.values]
     return any(
