@@ -23,6 +23,8 @@ class Trials:
         Use the records of an earlier search; otherwise remove them.
     tell : callable
         Given a line for the user.
+    option : str
+        The name of the option `resumes`, for errors.
 
     Raises
     ------
@@ -30,9 +32,15 @@ class Trials:
         If there is nothing to resume; and as `Journal`.
     """
 
-    def __init__(self, path: str, resumes: bool, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        path: str,
+        resumes: bool,
+        tell: Callable[[str], None],
+        option: str = "--resume",
+    ) -> None:
         if resumes and not os.path.lexists(path):
-            raise UserError(f"--resume must find a journal; got none at {path}")
+            raise UserError(f"{option} must find a journal; got none at {path}")
         self._journal = Journal(path, "tune")
         if self._journal.is_damaged:
             tell("begins again, since its journal is damaged")

@@ -23,6 +23,7 @@ from .layer_report.result import LayerReport  # noqa: E402
 from .layers import Embedding, LayerNorm, Linear, convert  # noqa: E402
 from .plan.apply import apply  # noqa: E402
 from .plan.plan import Plan  # noqa: E402
+from .plan.tune import tune  # noqa: E402
 from .precision import matmul_precision  # noqa: E402
 from .rounding import dequantize, fake_quantize, quantize  # noqa: E402
 from .tensors import from_numpy, to_numpy  # noqa: E402
@@ -42,6 +43,7 @@ __all__ = [
     "quantize",
     "report",
     "to_numpy",
+    "tune",
 ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from torch import nn
@@ -15,12 +17,12 @@ from .plan import Plan, checked_plan, warn_of_layers
 M = TypeVar("M", bound=nn.Module)
 
 
-class _Planned:
+class Forward:
     """The forward function of a model that runs in a plan.
 
     It replaces ``model.forward``, since PyTorch does not call a forward hook after
-    KeyboardInterrupt: the products of other code would then stay rounded. Copies and
-    pickles of the model have their own one.
+    KeyboardInterrupt: the products of other code would then stay rounded. A copy or a
+    pickle of the model has a function of its own.
     """
 
     def __init__(self, model: nn.Module, plan: Plan) -> None:
@@ -32,11 +34,45 @@ class _Planned:
         return type(self.model).forward.__get__(self.model)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        mode = ProductMode(self.plan.recipe, self.model)
+        mode = self.mode()
         with mode.watch():
             result = self.__wrapped__(*args, **kwargs)
-        warn_unreached(mode)
+        self.end(mode)
         return result
+
+    def mode(self) -> ProductMode:
+        """Return the mode of a call."""
+        return ProductMode(self.plan.recipe, self.model)
+
+    def end(self, mode: ProductMode) -> None:
+        """Report what a call did not reach."""
+        warn_unreached(mode)
+
+
+@contextmanager
+def running(forward: Forward) -> Iterator[None]:
+    """Replace the forward function of a model in a block."""
+    own = vars(forward.model)
+    before = own.get("forward")
+    own["forward"] = forward
+    try:
+        yield
+    finally:
+        del own["forward"]
+        if before is not None:
+            own["forward"] = before
+
+
+def check_model(model: object) -> None:
+    """Raise TypeError for a model whose forward function cannot be replaced."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
+    own = vars(model).get("forward")
+    if own is not None and not isinstance(own, Forward):
+        raise TypeError(
+            "model must have the forward function of its class; got another one:"
+            f" {brief(own)}"
+        )
 
 
 def apply(plan: Plan | str | os.PathLike[str] | None, model: M) -> M:
@@ -89,18 +125,10 @@ def apply(plan: Plan | str | os.PathLike[str] | None, model: M) -> M:
     ...     model(torch.ones(2))
     tensor([2.])
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module; got {brief(model)}")
-    before = model.__dict__.get("forward")
-    if before is not None and not isinstance(before, _Planned):
-        raise TypeError(
-            "model must have the forward function of its class; got another one:"
-            f" {brief(before)}"
-        )
+    check_model(model)
     found = None if plan is None else checked_plan(plan)
-    if before is not None:
-        del model.__dict__["forward"]
+    vars(model).pop("forward", None)
     if found is not None:
         warn_of_layers(found, model)
-        model.__dict__["forward"] = _Planned(model, found)
+        vars(model)["forward"] = Forward(model, found)
     return model
